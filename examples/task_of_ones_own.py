@@ -81,13 +81,13 @@ class Model(nn.Module):
         self.encoder = nn.TransformerEncoder(layer, layers, norm, enable_nested_tensor=False)
         self.out = nn.Linear(width, NONE + 1)
 
-    def enter(self, tokens: Tensor) -> Tensor:
+    def embed(self, tokens: Tensor) -> Tensor:
         x: Tensor = self.token(tokens) + self.place.weight[: tokens.shape[1]]
         return x
 
     def forward(self, tokens: Tensor) -> Tensor:
         mask = nn.Transformer.generate_square_subsequent_mask(tokens.shape[1])
-        out: Tensor = self.out(self.encoder(self.enter(tokens), mask=mask, is_causal=True))
+        out: Tensor = self.out(self.encoder(self.embed(tokens), mask=mask, is_causal=True))
         return out
 
 
@@ -107,7 +107,7 @@ def trained(steps: int) -> Model:
     return model.eval()
 
 
-def ablated(model: Encoder, task: OwnTask, head: tuple[int, int]) -> Tensor:
+def ablated(model: EncoderAdapter, task: OwnTask, head: tuple[int, int]) -> Tensor:
     """Losses of each number of hops, with the rows of letters in one head changed."""
     where = along("hop").or_else(ITSELF)  # where one hop leads; nowhere: the letter itself
     looks = Mechanism(((Role("letter"), where),))
@@ -119,7 +119,7 @@ def ablated(model: Encoder, task: OwnTask, head: tuple[int, int]) -> Tensor:
 def main(steps: int = STEPS) -> None:
     model = trained(steps)
     walked = EncoderAdapter(
-        model.encoder, enter=model.enter, leave=model.out, model=model, causal=True
+        model.encoder, embed=model.embed, unembed=model.out, model=model, causal=True
     )
     task = OwnTask(draw, roles=["count", "letter"], guess=math.log(LETTERS), hops=MOST)
     learned = steps >= STEPS

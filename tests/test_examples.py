@@ -14,7 +14,7 @@ SIZES = {
     "gpt2_from_elsewhere.py": ["3"],
     "task_of_ones_own.py": ["3"],
     "adapter.py": ["3"],
-    "subject.py": ["3"],
+    "blocks.py": ["3"],
     "induction_heads.py": ["--chains", "500"],
 }
 

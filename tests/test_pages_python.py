@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import adapter
+import nano
 import pytest
 import task_of_ones_own
+import torch
 from pages import PAGES, ROOT, blocks
 
 import hopscope
@@ -36,7 +38,7 @@ def demo() -> Names:
 
 def encoder() -> Names:
     model = task_of_ones_own.Model()
-    model.embed, model.head = model.enter, model.out
+    model.head = model.out
     return {"model": model}
 
 
@@ -55,8 +57,14 @@ def module() -> Names:
 
 def walked() -> Names:
     model = task_of_ones_own.Model()
-    whole = {"enter": model.enter, "leave": model.out, "model": model}
+    whole = {"embed": model.embed, "unembed": model.out, "model": model}
     return {"model": EncoderAdapter(model.encoder, causal=True, **whole)}
+
+
+def checkpoint() -> Names:
+    """A checkpoint of a nanoGPT that has learned its task."""
+    torch.save(nano.saved(nano.trained()), "ckpt.pt")
+    return {}
 
 
 def drawn() -> Names:
@@ -81,6 +89,7 @@ GIVEN: Mapping[str, Mapping[str, Callable[[], Names]]] = {
         "OwnTask(draw": drawn,
         "Ablator(model, exam_of(task, 128": walked,
     },
+    "docs/questions/nanogpt.md": {'nanogpt("ckpt.pt")': checkpoint},
     "docs/contents.md": {"hopscope.contents(model, task)": demo},
     "docs/runs.md": {"compare(": runs},
 }

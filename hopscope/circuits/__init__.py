@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         CallbackModel,
         EncoderAdapter,
         adapter_of,
+        nanogpt,
     )
     from hopscope.circuits.attention import attention_maps, patterns, role_maps
     from hopscope.circuits.carrying import Cargo, Move, Site
@@ -55,6 +56,7 @@ __all__ = [
     "attention_maps",
     "discover",
     "exam_of",
+    "nanogpt",
     "patterns",
     "role_maps",
 ]
@@ -63,7 +65,7 @@ _FILES = {
     "ablation": ("Ablation", "Carried"),
     "account": ("Account",),
     "ablator": ("Ablator",),
-    "adapters": ("BlockAdapter", "CallbackModel", "EncoderAdapter", "adapter_of"),
+    "adapters": ("BlockAdapter", "CallbackModel", "EncoderAdapter", "adapter_of", "nanogpt"),
     "attention": ("attention_maps", "patterns", "role_maps"),
     "carrying": ("Cargo", "Move", "Site"),
     "circuit": ("Circuit",),

@@ -25,10 +25,9 @@ from hopscope.errors import CircuitError
 Stream = Float[Tensor, "row seq d_model"]
 Brought = Float[Tensor, "row head seq d_head"]
 """What each head brings to each position: its attention times its values."""
-Queries = Float[Tensor, "row head read d_head"]
-"""Queries of the last positions."""
-Weights = Float[Tensor, "row head read seq"]
-"""Attention from the last positions to all."""
+Queries = Float[Tensor, "row head query d_head"]
+Keys = Float[Tensor, "row head key d_head"]
+Weights = Float[Tensor, "row head query key"]
 
 
 @runtime_checkable
@@ -171,9 +170,9 @@ class Projected:
     query: Brought
     key: Brought
     values: Brought
-    weigh: Callable[[Queries, Brought], Weights]
-    """Queries of the last positions, all keys → attention: scale, mask, softmax and what else the
-    model has there."""
+    weigh: Callable[[Queries, Keys, Sequence[int]], Weights]
+    """Queries of the last positions, all keys, of these heads → attention: scale, mask, softmax and
+    what else the model has there."""
 
     def weights(
         self,
@@ -185,9 +184,19 @@ class Projected:
         if keys is not None:
             assert isinstance(keys, Projected)
             key = keys.key
-        if heads is not None and len(heads) < query.shape[1]:
-            query, key = query[:, list(heads)], key[:, list(heads)]
-        return self.weigh(query, key)
+        chosen = range(query.shape[1]) if heads is None else list(heads)
+        if len(chosen) < query.shape[1]:
+            query, key = query[:, chosen], key[:, chosen]
+        return self.weigh(query, key, chosen)
+
+
+def of_heads(numbers: Tensor, heads: Sequence[int]) -> Tensor:
+    """What is added to the scores of some heads, of numbers [row, head, query, key] for every head,
+    or for all alike.
+    """
+    return (
+        numbers[..., list(heads), :, :] if numbers.dim() > 2 and numbers.shape[-3] > 1 else numbers
+    )
 
 
 NEAR = 0.02
@@ -210,6 +219,16 @@ def check_attention(layer: int, weights: Tensor, causal: bool) -> None:
         raise CircuitError(
             f"layer {layer} attends to later positions (by up to {later:.3g}), and the model was "
             "said to be causal: say causal=False"
+        )
+
+
+def check_same(first: Tensor, again: Tensor) -> None:
+    """Refuse a module that answers otherwise when it is asked again."""
+    if not torch.allclose(first, again, rtol=NEAR, atol=NEAR * float(first.abs().mean())):
+        raise CircuitError(
+            "two calls with the same inputs give different outputs, by up to "
+            f"{float((first - again).abs().max()):.3g}: the module draws at random, as dropout "
+            "does in training; call `module.eval()` first"
         )
 
 

@@ -106,7 +106,7 @@ def _write(
         draw(chosen, path, lambda: circuit_figure(found, of=title))
         return
     check_files(path)
-    from hopscope.circuits import exam_of, subject_of
+    from hopscope.circuits import adapter_of, exam_of
     from hopscope.circuits.export import circuitsvis, edges, transformer_lens_weights
 
     if kind == "json":
@@ -116,7 +116,7 @@ def _write(
         write_bytes(path, json.dumps(edges(found, examined.model)).encode())
     elif kind == "circuitsvis":
         assert examined is not None
-        shown = circuitsvis(subject_of(examined.model), exam_of(examined.task, 1))
+        shown = circuitsvis(adapter_of(examined.model), exam_of(examined.task, 1))
         write_bytes(path, json.dumps(shown).encode())
     else:
         import safetensors.torch

@@ -75,7 +75,7 @@ class EmergenceArguments(FoundArguments, JsonArguments, FigureArguments):
 
 def maps(chosen: MapsArguments) -> int:
     examined = chosen.study()
-    from hopscope.circuits import exam_of, subject_of
+    from hopscope.circuits import adapter_of, exam_of
     from hopscope.circuits.export import circuitsvis
     from hopscope.report.maps import example_figure, role_maps_figure
     from hopscope.report.names import model_title
@@ -91,7 +91,7 @@ def maps(chosen: MapsArguments) -> int:
                 f"--example is {chosen.example}; expected a number from 0 to {EXAMPLES - 1:,}"
             )
         exam = exam_of(examined.task, chosen.example + 1)
-        shown = circuitsvis(subject_of(examined.model), exam, chosen.example)
+        shown = circuitsvis(adapter_of(examined.model), exam, chosen.example)
         title = f"example {chosen.example}: {model_title(examined)}"
 
         def make() -> "Picture":

@@ -121,13 +121,13 @@ class Trained:
 
     def ablator(self, step: int, examples: int, sample: int) -> "Ablator":
         """What measures ablations of the model on these examples."""
-        from hopscope.circuits import Ablator, exam_of, subject_of
+        from hopscope.circuits import Ablator, adapter_of, exam_of
         from hopscope.training.device import check_examples
 
         check_examples(self.recipe, examples)
         return self.memory.get(
             ("ablator", self.sha(step), self.seed, examples, sample),
-            lambda: Ablator(subject_of(self.model(step)), exam_of(self.task, examples, sample)),
+            lambda: Ablator(adapter_of(self.model(step)), exam_of(self.task, examples, sample)),
             lambda made: ABLATOR_BYTES + made.exam.inputs.nbytes,
         )
 

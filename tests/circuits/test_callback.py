@@ -103,9 +103,7 @@ def test_heads_that_carry_nothing_are_no_mistake(random_model: Transformer, exam
     losses = Ablator(whole(random_model), exam).losses([Ablation()])
     walked = Ablator(random_model, exam).losses([Ablation()])
     assert torch.allclose(losses, walked, atol=1e-5)
-    silent = whole(
-        random_model, lambda edit: lambda n, p: edit(n, p).detach() if n == 1 else edit(n, p)
-    )
+    silent = whole(random_model, keeping(1))
     with pytest.raises(CircuitError, match="layer 1 does not go on"):
         Ablator(silent, exam).losses([Ablation()])
 
@@ -120,10 +118,18 @@ def test_what_is_no_attention_or_has_another_shape_is_refused(
     for edited, shape, line in (
         (lambda edit: lambda n, p: p, SHAPE, r"by layers \[\], expected 0 … 2: fused kernels"),
         (handing(lambda p: None), SHAPE, r"layer 0 handed out None as attention, expected \(2, 2,"),
-        (handing(lambda p: p.log().clamp(-9)), SHAPE, "rows with -9 in them, .*after its softmax"),
-        (handing(lambda p: 2 * p), SHAPE, "rows with 0 in them, and sums up to 2; "),
+        (
+            handing(lambda p: p.log().clamp(-9)),
+            SHAPE,
+            "attention of -9 in a place, .*after its softmax",
+        ),
+        (handing(lambda p: 2 * p), SHAPE, "attention of 0 in a place, and sums up to 2; "),
         (later, SHAPE, "attends to later positions .*causal=False"),
-        (handing(lambda p: (100 * p).long()), SHAPE, "out torch.int64, expected shares of"),
+        (
+            handing(lambda p: (100 * p).long()),
+            SHAPE,
+            "has attention of torch.int64; expected shares",
+        ),
         (twice, SHAPE, r"layers \[0, 1\], expected 0 … 2; is that the"),
         (twice, (2, 2), "layer 1 handed out its attention 2 times, expected"),
         (handing(lambda p: p), (3, 4), r"expected \(.*query, key\): is that the module's"),

@@ -1,33 +1,34 @@
-"""Modules in blocks, and torch's encoders, against the same modules run as a whole."""
+"""Modules cut into blocks, and torch's encoders, against the same modules run as a whole."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 import torch
+from slow import CHANGES
 from torch import Tensor, nn
+from torch.nn.functional import dropout, linear, scaled_dot_product_attention
 
 from hopscope.circuits import (
     Ablation,
     Ablator,
     BlockAdapter,
     CallbackModel,
-    Encoder,
+    EncoderAdapter,
     Mechanism,
     adapter_of,
-    aim,
     exam_of,
 )
-from hopscope.circuits.mechanism import AS_IS, BY_POSITION, ITSELF, PREVIOUS, UNIFORM
+from hopscope.circuits.attended import attended
+from hopscope.circuits.engine import as_model, forward, record
 from hopscope.errors import CircuitError
-from hopscope.facts import Role
-from hopscope.tracing.streams import Streams
 from tests.conftest import TWO_HOPS
 
 WIDTH, HEADS, LAYERS = 12, 3, 3
 SHAPE = (LAYERS, HEADS)
-Edit = Callable[[Tensor], Tensor]
+Attend = Callable[..., Tensor]
 
 
 class Stranger(nn.Module):
@@ -52,23 +53,53 @@ class Stranger(nn.Module):
         out: Tensor = self.out(self.encoder(self.into(x), mask=mask))
         return out
 
+    def block(self, number: int, x: Tensor, attend: Attend) -> Tensor:
+        """A layer, written by hand."""
+        its: Any = self.encoder.layers[number]
+        seen = its.norm1(x) if its.norm_first else x
+        qkv = linear(seen, its.self_attn.in_proj_weight, its.self_attn.in_proj_bias)
+        parts = [p.unflatten(-1, (HEADS, -1)).transpose(1, 2) for p in qkv.chunk(3, -1)]
+        x = x + its.self_attn.out_proj(attend(*parts).transpose(1, 2).flatten(2))
+        if its.norm_first:
+            return x + its.linear2(its.activation(its.linear1(its.norm2(x))))  # type: ignore[no-any-return]
+        x = its.norm1(x)
+        return its.norm2(x + its.linear2(its.activation(its.linear1(x))))  # type: ignore[no-any-return]
 
-def walked(model: Stranger) -> Encoder:
-    return EncoderAdapter(
-        model.encoder, enter=model.into, leave=model.out, model=model, causal=model.causal
+    def leave(self, x: Tensor) -> Tensor:
+        out: Tensor = self.out(x if self.encoder.norm is None else self.encoder.norm(x))
+        return out
+
+
+def encoder_of(model: Stranger, **more: Any) -> EncoderAdapter:
+    given: dict[str, Any] = {"causal": model.causal} | more
+    return EncoderAdapter(model.encoder, embed=model.into, unembed=model.out, model=model, **given)
+
+
+def blocks_of(module: Stranger, **more: Any) -> BlockAdapter:
+    given: dict[str, Any] = {"block": module.block, "causal": module.causal, "model": module} | more
+    return BlockAdapter(
+        module.into, given.pop("block"), module.leave, module, given.pop("shape", SHAPE), **given
     )
 
 
-def block_of(model: Stranger) -> BlockAdapter:
-    """The same cut into blocks, each written by hand."""
+def callback_of(model: Stranger) -> CallbackModel:
+    """The same module, of which only attention is handed out."""
 
-    def block(number: int, x: Tensor, attention: Edit) -> Tensor:
-        subject = walked(model)
-        pattern = subject.look(number, x, x.shape[1], range(HEADS))
-        return subject.write(number, x, attention(pattern) @ subject.values(number, x))
+    def whole(inputs: Tensor, attention: Callable[[int, Tensor], Tensor]) -> Tensor:
+        x = model.into(inputs)
+        for number in range(LAYERS):
 
-    norm = model.encoder.norm or nn.Identity()
-    return BlockAdapter(model.into, block, lambda x: model.out(norm(x)))
+            def attend(query: Tensor, key: Tensor, value: Tensor, number: int = number) -> Tensor:
+                scores = query @ key.mT / query.shape[-1] ** 0.5
+                if model.causal:
+                    later = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+                    scores = scores.masked_fill(later, -torch.inf)
+                return attention(number, scores.softmax(-1)) @ value
+
+            x = model.block(number, x, attend)
+        return model.leave(x)
+
+    return CallbackModel(whole, model, SHAPE, causal=model.causal)
 
 
 @pytest.fixture(params=[(True, True), (False, False), (True, False)])
@@ -77,86 +108,142 @@ def model(request: pytest.FixtureRequest) -> Stranger:
     return Stranger(*request.param).eval()
 
 
-VALUE = Role("value", 0)
-ABLATIONS = [
-    Ablation(),
-    Ablation.of({(0, 1): Mechanism(rest=UNIFORM)}),
-    Ablation.of({(1, 2): Mechanism(((VALUE, aim("own", Role("key", 0))),), ITSELF)}),
-    Ablation.of({(1, 2): Mechanism(rest=AS_IS), (2, 0): Mechanism(rest=PREVIOUS)}),
-    Ablation.of({(0, 1): Mechanism(rest=UNIFORM), (2, 2): Mechanism(rest=BY_POSITION)}),
-]
-
-
-def test_blocks_and_encoders_are_walked_as_the_whole_is_run(model: Stranger) -> None:
+@torch.no_grad()
+def test_every_adapter_of_a_module_gives_the_same_losses(model: Stranger) -> None:
     exam = exam_of(TWO_HOPS, 5)
-    blocks = block_of(model)
-
-    def forward(inputs: Tensor, attention: Callable[[int, Tensor], Tensor]) -> Tensor:
-        return blocks.forward(LAYERS, inputs, attention)
+    ablations = [Ablation(), *(Ablation.of({(0, 1): its, (2, 2): its}) for its in CHANGES)]
+    some = [
+        each for each, its in zip(ablations[1:], CHANGES, strict=True) if isinstance(its, Mechanism)
+    ]
+    some = [Ablation(), *some]
 
     def losses(outputs: Tensor) -> Tensor:
         return outputs.square().mean((-2, -1))[..., None]
 
-    cut = CallbackModel.of_blocks(blocks, model, SHAPE, causal=model.causal)
-    whole = CallbackModel(forward, model, SHAPE, causal=model.causal)
     # Where an exam names no positions, all answers are marked.
     for marked in (exam, replace(exam, losses=losses, read=None)):
-        expected = Ablator(whole, marked).losses(ABLATIONS)
-        with torch.no_grad():
-            plain = marked.marks(model(exam.inputs))
-            loss = Streams(walked(model), heads=False).loss(marked)
-        assert torch.allclose(plain, expected[0], atol=1e-5)
-        ablator = Ablator(cut, marked)
-        assert torch.allclose(ablator.losses(ABLATIONS), expected, atol=1e-5)
-        assert torch.allclose(ablator.losses(ABLATIONS[::-1]), expected.flip(0), atol=1e-5)
-        assert loss == pytest.approx(float(expected[0].mean()), rel=1e-4)
-        its = Ablator(walked(model), marked).losses(ABLATIONS)
-        assert torch.allclose(its, expected, atol=1e-5)
-    assert all(not torch.allclose(a, b, atol=1e-3) for a, b in pairwise(expected))
-    streams = cut.streams(exam.inputs)
-    assert len(streams) == LAYERS + 1
-    seen = walked(model).seen(LAYERS, streams[-1])
-    assert torch.allclose(model.out(seen), model(exam.inputs), atol=1e-5)
+        expected = Ablator(callback_of(model), marked).losses(some)
+        assert torch.allclose(marked.marks(model(exam.inputs)), expected[0], atol=1e-5)
+        assert all(not torch.allclose(a, b, atol=1e-3) for a, b in pairwise(expected))
+        for adapter in (blocks_of(model), encoder_of(model)):
+            ablator = Ablator(adapter, marked)
+            assert torch.allclose(ablator.losses(some), expected, atol=1e-5)
+            for ablation, found in zip(ablations, ablator.losses(ablations), strict=True):
+                whole = marked.marks(attended(adapter, marked, ablation).outputs)
+                assert torch.allclose(found, whole, atol=1e-5)
 
 
-def test_blocks_run_from_the_first_in_which_an_ablation_differs(model: Stranger) -> None:
-    blocks, ran = block_of(model), list[int]()
+@torch.no_grad()
+def test_blocks_take_groups_masks_and_scales(model: Stranger) -> None:
+    """As scaled_dot_product_attention does: shared keys, a mask for each head, a scale."""
+    x = torch.randn(2, 6, WIDTH)
+    allowed = torch.rand(2, HEADS, 6, 6).tril() + torch.eye(6) > 0.4
+    added = torch.randn(HEADS, 6, 6).masked_fill(torch.ones(6, 6).triu(1) > 0, -torch.inf)
+    for mask, scale in ((allowed, 0.3), (added, None), (allowed[0, 0], 2.0)):
 
-    def counted(number: int, x: Tensor, attention: Edit) -> Tensor:
-        ran.append(number)
-        return blocks.block(number, x, attention)
+        def block(
+            _: int, x: Tensor, attend: Attend, mask: Any = mask, scale: Any = scale
+        ) -> Tensor:
+            query = x.unflatten(-1, (HEADS, -1)).transpose(1, 2)
+            mixed = attend(query, query[:, :1] * 2, query[:, 1:2], mask=mask, scale=scale)
+            return x + mixed.transpose(1, 2).flatten(2)
 
-    cut = BlockAdapter(blocks.enter, counted, blocks.leave)
-    ablator = Ablator(
-        CallbackModel.of_blocks(cut, model, SHAPE, causal=model.causal), exam_of(TWO_HOPS, 2)
-    )
-    ablator.losses([Ablation()])  # the module itself is looked through but once
-    ran.clear()
-    ablator.losses([Ablation.of({(2, n): Mechanism(rest=UNIFORM)}) for n in range(HEADS)])
-    assert ran == [2] * HEADS
+        cut = BlockAdapter(nn.Identity(), block, nn.Identity(), model, (1, HEADS))
+
+        def plain(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, scale: float | None) -> Tensor:
+            k, v = k.expand_as(q), v.expand_as(q)
+            return scaled_dot_product_attention(q, k, v, mask, scale=scale)
+
+        assert torch.allclose(forward(cut, x), block(0, x, plain), atol=1e-5)
+        heads = cut.project(0, x)
+        assert torch.allclose(heads.weights(2, [2]), heads.weights()[:, [2], -2:], atol=1e-6)
+        with torch.enable_grad():
+            assert torch.allclose(cut.project(0, x).weights(), heads.weights(), atol=1e-6)
 
 
+def mixing(model: Stranger) -> Any:
+    def block(number: int, x: Tensor, attend: Attend) -> Tensor:
+        x = model.block(number, x, attend)
+        return x + x.mean(1, keepdim=True) if number == 1 else x
+
+    return block
+
+
+def twice(model: Stranger) -> Any:
+    return lambda n, x, attend: model.block(n, model.block(n, x, attend), attend)
+
+
+def random(model: Stranger) -> Any:
+    return lambda n, x, attend: dropout(model.block(n, x, attend), 0.1)
+
+
+@torch.no_grad()
+def test_blocks_that_are_not_what_they_were_said_to_be_are_refused(model: Stranger) -> None:
+    inputs = exam_of(TWO_HOPS, 4).inputs
+
+    def off(inputs: Tensor) -> Tensor:
+        return 1.01 * model(inputs)
+
+    for more, line in (
+        ({"block": lambda n, x, attend: x}, "block 0 did not call `attend`: expected one call in"),
+        ({"block": twice(model)}, "block 0 called `attend` 2 times and returned"),
+        ({"block": mixing(model)}, "layer 1 of Stranger .*may not mix positions"),
+        ({"block": random(model)}, r"different outputs.*call `module\.eval\(\)` first"),
+        ({"shape": (LAYERS, 2)}, r"expected .*d_head\] with \(2, 2, .*is that the model's shape"),
+        ({"shape": (LAYERS, 0)}, r"shape \(layers, heads\) is \(3, 0\); expected at least one"),
+        ({"model": off}, "the adapter for Stranger is off by .* of the largest output"),
+    ):
+        with pytest.raises(CircuitError, match=line):
+            blocks_of(model, **more).embed(inputs)
+    narrow = blocks_of(model, block=lambda n, x, attend: model.block(n, x, attend)[..., 1:])
+    with pytest.raises(CircuitError, match=r"returned \[2, .*, 11\]; expected .*, 12\]"):
+        narrow.embed(inputs)
+
+
+@torch.no_grad()
 def test_an_encoder_of_another_kind_is_refused() -> None:
     """Also one that is wrong by a few per cent, and on longer examples alone."""
 
-    class Off(Encoder):
-        def values(self, number: int, x: Tensor) -> Tensor:
-            return super().values(number, x) * (1.05 if x.shape[1] > 4 else 1)
+    class Off(EncoderAdapter):
+        def added(self, layer: int, brought: Tensor) -> Tensor:
+            return super().added(layer, brought) * (1.05 if self.long else 1)
+
+        long = False
 
     torch.manual_seed(0)
     line = "for nn.TransformerEncoder is off by .*; use CallbackModel"
     model = Stranger(True, True).eval()
-    wrong = EncoderAdapter(
-        model.encoder, enter=model.into, leave=model.out, model=model, causal=False
-    )
     with pytest.raises(CircuitError, match=line):
-        wrong.enter(exam_of(TWO_HOPS, 4).inputs)
+        encoder_of(model, causal=False).embed(exam_of(TWO_HOPS, 4).inputs)
     layer = nn.TransformerEncoderLayer(WIDTH, HEADS)
     with pytest.raises(CircuitError, match="make it with batch_first=True"):
         adapter_of(nn.TransformerEncoder(layer, 1, enable_nested_tensor=False))
     for dtype in (torch.float32, torch.float64):
         off = Off(model.to(dtype).encoder, causal=True)
         x = torch.randn(4, 6, WIDTH, dtype=dtype)
-        off.enter(x[:, :4])
+        off.embed(x[:, :4])
+        off.long = True
+        off.embed(x[:, :4])
         with pytest.raises(CircuitError, match=line):
-            off.enter(x)
+            off.embed(x)
+
+
+@torch.no_grad()
+def test_in_halves_rounding_is_taken_and_noise_is_refused(model: Stranger) -> None:
+    """The noise is up to 9 % of the largest output."""
+    inputs = exam_of(TWO_HOPS, 4).inputs
+    for precision in (torch.bfloat16, torch.float16):
+        half, its = model.to(precision), inputs.to(precision)
+        blocks_of(half).embed(its)
+        noise = 0.5 * torch.randn(half(its).shape).to(precision)
+        with pytest.raises(CircuitError, match="is off by .* of the outputs' distribution"):
+            blocks_of(half, model=lambda x, m=half, n=noise: m(x) + n[: len(x)]).embed(its)
+
+
+@torch.no_grad()
+def test_a_pass_goes_on_from_any_layer_and_ends_before_any(model: Stranger) -> None:
+    adapter, inputs = encoder_of(model), exam_of(TWO_HOPS, 3).inputs
+    streams = record(adapter, inputs).streams
+    for start, stop in ((0, 2), (1, 3), (2, 2)):
+        found = forward(adapter, streams[start], as_model, start, stop)
+        assert torch.equal(found, streams[stop])

@@ -78,10 +78,10 @@ def test_every_mechanism_is_painted_as_a_loop_over_positions_would(
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(3)
-    subject, exam = adapter_of(model), with_relations(exam_of(task, 5))
-    (own,) = patterns(subject, exam.inputs)
+    adapter, exam = adapter_of(model), with_relations(exam_of(task, 5))
+    (own,) = patterns(adapter, exam.inputs)
     ablation = Ablation.of({(0, head): its for head, its in enumerate(MECHANISMS)})
-    found = attended(subject, exam, ablation).patterns[0]  # type: ignore[arg-type]
+    found = attended(adapter, exam, ablation).patterns[0]  # type: ignore[arg-type]
     for head, mechanism in enumerate(MECHANISMS):
         expected = slow_attention(mechanism, exam, own[:, head], causal)
         assert torch.allclose(found[:, head], expected, atol=1e-6), str(mechanism)
@@ -157,9 +157,9 @@ class Counted(OwnAdapter):
 
     most = 0
 
-    def write(self, number: int, x: Tensor, mixed: Tensor) -> Tensor:
+    def finish(self, layer: int, x: Tensor, brought: Tensor) -> Tensor:
         self.most = max(self.most, len(x))
-        return super().write(number, x, mixed)
+        return super().finish(layer, x, brought)
 
 
 def test_how_much_walks_together_or_is_kept_changes_nothing(
@@ -173,11 +173,11 @@ def test_how_much_walks_together_or_is_kept_changes_nothing(
         monkeypatch.setattr(budget, "CALL_BYTES", call)
         monkeypatch.setattr(budget, "STREAM_BYTES", kept)
         monkeypatch.setattr(budget, "DRAWN_BYTES", kept)
-        subject = Counted(random_model)
-        ablator = Ablator(subject, exam)
+        adapter = Counted(random_model)
+        ablator = Ablator(adapter, exam)
         for _ in range(2):  # the second time some of it is kept
             assert torch.allclose(ablator.losses(several), expected, atol=1e-5), (call, kept)
-        most.append(subject.most)
+        most.append(adapter.most)
     assert most[0] == len(exam) < most[1] < most[2]
 
 

@@ -1,9 +1,8 @@
-"""Models under the microscope, and the exams that they sit: hopscope's own, and subjects of one's
+"""Models under the microscope, and the exams that they sit: hopscope's own, and adapters of one's
 own, told apart by their weights.
 """
 
 import inspect
-from collections.abc import Sequence
 from dataclasses import replace
 from inspect import unwrap
 
@@ -15,6 +14,7 @@ from hopscope import load
 from hopscope.circuits import Ablation, Ablator, Exam, adapter_of, attention_maps, exam_of
 from hopscope.circuits.adapters import OwnAdapter
 from hopscope.circuits.adapters.blocks import prove
+from hopscope.circuits.adapters.own import OwnHeads
 from hopscope.circuits.engine import weights_digest
 from hopscope.circuits.kept import checkpoint_digest
 from hopscope.configs import Experiment, KHop, Retrieval
@@ -65,22 +65,23 @@ def test_digests_are_those_that_circuits_were_kept_with() -> None:
 
 
 class Odd(OwnAdapter):
-    """A subject of one's own, whose attention is more than it can be."""
+    """An adapter whose attention sums up to more than 1."""
 
-    def look(self, number: int, x: Tensor, read: int, heads: Sequence[int]) -> Tensor:
-        return 1.15 * super().look(number, x, read, heads)
+    def project(self, layer: int, x: Tensor) -> OwnHeads:
+        heads = super().project(layer, x)
+        plain = heads.weights
+        heads.weights = lambda *asked: 1.15 * plain(*asked)  # type: ignore[method-assign]
+        return heads
 
 
 @torch.no_grad()
-def test_a_walk_of_ones_own_is_looked_through_and_proved(
-    random_model: Transformer, exam: Exam
-) -> None:
-    subject, x = OwnAdapter(random_model), random_model.enter(exam.inputs)
+def test_an_adapter_is_held_against_its_model(random_model: Transformer, exam: Exam) -> None:
+    adapter, x = OwnAdapter(random_model), random_model.enter(exam.inputs)
     expected = random_model(exam.inputs)
-    prove(subject, x, expected, "mine")
+    prove(adapter, x, expected, "mine")
     with pytest.raises(CircuitError, match="the adapter for mine is off by"):
-        prove(subject, x, expected + 0.1 * expected.abs().max(), "mine")
-    line = "layer 0 handed out rows with 0 in them, and sums up to 1.15;"
+        prove(adapter, x, expected + 0.1 * expected.abs().max(), "mine")
+    line = "layer 0 has attention of 0 in a place, and sums up to 1.15;"
     with pytest.raises(CircuitError, match=line):
         Ablator(Odd(random_model), exam).losses([Ablation()])
     with pytest.raises(CircuitError, match=line):
@@ -137,9 +138,9 @@ def test_examples_are_those_of_the_validation_stream() -> None:
 
 def test_what_cannot_be_examined_is_named(two_hops: Planted) -> None:
     # Without the checks of types that only tests have.
-    subject, exam = inspect.unwrap(adapter_of), inspect.unwrap(exam_of)
+    adapter, exam = inspect.unwrap(adapter_of), inspect.unwrap(exam_of)
     for ask, line in (
-        (lambda: subject(3), "there is no adapter for a int"),
+        (lambda: adapter(3), "there is no adapter for a int"),
         (lambda: exam(3, 4), "a model is examined on a task, .*; got int"),
         (lambda: exam(TASK, 2.5), "examples is 2.5; a model is examined with"),
         (lambda: exam(TASK, "64"), "examples is '64'; a model is examined with"),

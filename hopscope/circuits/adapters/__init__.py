@@ -19,6 +19,7 @@ from hopscope.circuits.adapters.blocks import BlockAdapter
 from hopscope.circuits.adapters.callback import CallbackModel, transformer_lens
 from hopscope.circuits.adapters.decoder import DecoderAdapter
 from hopscope.circuits.adapters.encoder import EncoderAdapter
+from hopscope.circuits.adapters.nanogpt import nanogpt
 from hopscope.circuits.adapters.own import OwnAdapter
 from hopscope.circuits.engine import Adapter
 from hopscope.errors import CircuitError
@@ -33,6 +34,7 @@ __all__ = [
     "EncoderAdapter",
     "OwnAdapter",
     "adapter_of",
+    "nanogpt",
 ]
 
 AnyModel = Adapter | CallbackModel | nn.Module

@@ -1,6 +1,6 @@
 """A model from elsewhere as three functions: embed, one block after the other, unembed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import torch
@@ -12,24 +12,25 @@ from hopscope.circuits.engine import (
     Adapter,
     Brought,
     Heads,
+    Keys,
     Projected,
     Queries,
     Stream,
     Weights,
     as_model,
     check_attention,
+    check_same,
     device_of,
-    forward,
+    of_heads,
     weights_digest,
 )
 from hopscope.errors import CircuitError
 
+Shared = Float[Tensor, "row group seq d_head"]
+"""Keys or values, each of one head or of a group of heads."""
 BlockAttend = Callable[..., Brought]
 """`attend(query, key, value, mask=None, scale=None)`, each [row, head, position, d_head], in the
 place of `scaled_dot_product_attention`; returns what each head brings."""
-
-Shared = Float[Tensor, "row group seq d_head"]
-"""Keys or values, which groups of heads may share."""
 
 PARITY = 1e-3
 """How far, of the largest output, an adapter may be from its model in float32."""
@@ -83,10 +84,15 @@ class BlockAdapter:
     def embed(self, inputs: Tensor) -> Stream:
         x = self._embed(inputs)
         if inputs.shape[1] > self._proved:
-            expected = self.model(inputs[:2]) if self.model else None
-            prove(self, x[:2], expected, type(self.module).__name__)
+            self._prove(inputs[:2], x[:2])
             self._proved = inputs.shape[1]
         return x
+
+    @torch.no_grad()
+    def _prove(self, inputs: Tensor, x: Stream) -> None:
+        check_same(x, self._embed(inputs))
+        expected = self.model(inputs) if self.model else None
+        prove(self, x, expected, type(self.module).__name__)
 
     def project(self, layer: int, x: Stream) -> Heads:
         """Run a block up to its attention."""
@@ -106,7 +112,7 @@ class BlockAdapter:
             self._check_heads(layer, done.heads)
             return done.heads
         raise CircuitError(
-            f"block {layer} did not call `attend`; expected one call in the place of "
+            f"block {layer} did not call `attend`: expected one call in the place of "
             "scaled_dot_product_attention"
         )
 
@@ -122,7 +128,19 @@ class BlockAdapter:
             )
 
     def finish(self, layer: int, x: Stream, brought: Brought) -> Stream:
-        return self.block(layer, x, lambda *_, **__: brought)
+        calls: list[None] = []
+
+        def attend(*_: Tensor, **__: object) -> Brought:
+            calls.append(None)
+            return brought
+
+        out = self.block(layer, x, attend)
+        if len(calls) != 1 or out.shape != x.shape:
+            raise CircuitError(
+                f"block {layer} called `attend` {len(calls)} times and returned {list(out.shape)}; "
+                f"expected one call, and the stream after the block, {list(x.shape)}"
+            )
+        return out
 
     def normed(self, x: Stream) -> Stream:
         return layer_norm(x.float(), x.shape[-1:])
@@ -156,7 +174,8 @@ def shared_by(query: Brought, part: Shared) -> Brought:
 
 def softmax(
     query: Queries,
-    key: Brought,
+    key: Keys,
+    heads: Sequence[int],
     *,
     mask: Tensor | None = None,
     scale: float | None = None,
@@ -167,6 +186,7 @@ def softmax(
     """
     read, seq = query.shape[-2], key.shape[-2]
     scale = query.shape[-1] ** -0.5 if scale is None else scale
+    mask = None if mask is None else of_heads(mask, heads)
     hidden = hidden_of(mask, (read, seq), query.device, causal=causal)
     if torch.is_grad_enabled() or hidden.dim() > 2:
         scores = torch.add(hidden, query.float() @ key.float().mT, alpha=scale)
@@ -196,38 +216,42 @@ def hidden_of(
 
 @torch.no_grad()
 def prove(adapter: Adapter, x: Stream, expected: Tensor | None, name: str) -> None:
-    """Refuse an adapter whose layers do not compute the expected outputs of the model from what
-    enters the first one, or compute a position otherwise where others are left out.
+    """Refuse an adapter whose layers do not compute the model's expected outputs from the stream
+    before the first layer, draw at random, or compute a position otherwise without the others.
     """
-
-    def attend(layer: int, heads: Heads) -> Brought:
-        check_attention(layer, heads.weights(), adapter.causal)
-        return as_model(layer, heads)
-
-    last = forward(adapter, x, attend, stop=adapter.layers - 1)
-    brought = as_model(0, adapter.project(adapter.layers - 1, last))
-    end = adapter.finish(adapter.layers - 1, last, brought)
-    found = adapter.unembed(end)
     half = max(1, x.shape[1] // 2)
-    part = adapter.finish(adapter.layers - 1, last[:, -half:], brought[:, :, -half:])
-    if _off(part, end[:, -half:]) > PARITY and end.dtype.itemsize > 2:
-        raise CircuitError(
-            f"the last block of {name} computes the last {half} positions otherwise if it is given "
-            "those alone: apart from `attend`, a block may not mix positions; use CallbackModel"
-        )
+    for layer in range(adapter.layers):
+        heads = adapter.project(layer, x)
+        check_attention(layer, heads.weights(), adapter.causal)
+        brought = as_model(layer, heads)
+        after, again = (adapter.finish(layer, x, brought) for _ in range(2))
+        check_same(after, again)
+        part = adapter.finish(layer, x[:, -half:], brought[:, :, -half:])
+        if part.shape != after[:, -half:].shape or _off(part, after[:, -half:]) > _most(after):
+            raise CircuitError(
+                f"layer {layer} of {name} computes the last {half} positions otherwise if it is "
+                "given those alone: apart from `attend`, a block may not mix positions; use "
+                "CallbackModel"
+            )
+        x = after
     if expected is not None:
-        _check_parity(found, expected, name)
+        _check_parity(adapter.unembed(x), expected, name)
+
+
+def _most(numbers: Tensor) -> float:
+    """How far numbers of this precision may be off."""
+    return PARITY if numbers.dtype.itemsize > 2 else MOVED
 
 
 def _check_parity(found: Tensor, expected: Tensor, name: str) -> None:
     """Refuse outputs that are not the model's."""
+    most, what = _most(expected), "of the largest output"
     read = min(found.shape[1], expected.shape[1])
-    found, halves = found[:, -read:].float(), expected.dtype.itemsize < 4
-    expected = expected[:, -read:].float()
-    off, what, most = _off(found, expected), "of the largest output", PARITY
-    if halves:
+    found, expected = found[:, -read:].float(), expected[:, -read:].float()
+    off = _off(found, expected)
+    if most == MOVED:
         gap = (found.softmax(-1) - expected.softmax(-1)).abs().sum(-1) / 2
-        off, what, most = float(gap.mean()), "of the outputs' distribution", MOVED
+        off, what = float(gap.mean()), "of the outputs' distribution"
     if not off <= most:
         raise CircuitError(
             f"the adapter for {name} is off by {off:.1e} {what}: this configuration computes "

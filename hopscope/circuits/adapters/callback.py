@@ -10,7 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hopscope.circuits.engine import NEAR, Weights, check_attention, device_of, weights_digest
+from hopscope.circuits.engine import (
+    Weights,
+    check_attention,
+    check_same,
+    device_of,
+    weights_digest,
+)
 from hopscope.errors import CircuitError
 from hopscope.models import AttentionEdit
 
@@ -85,7 +91,7 @@ class CallbackModel:
         attention back.
         """
         if not self._taken_back:
-            _check_same(*(self.outputs(inputs[:2], as_it_is) for _ in range(2)))
+            check_same(*(self.outputs(inputs[:2], as_it_is) for _ in range(2)))
             for layer in range(self.layers):
                 self._check_taken_back(inputs[:2], layer)
             self._taken_back = True
@@ -167,16 +173,6 @@ def _check_asked(asked: Sequence[int], layers: int) -> None:
         raise CircuitError(
             f"layer {twice} handed out its attention {asked.count(twice)} times, expected once: "
             "give every layer a number of its own, also where they share weights"
-        )
-
-
-def _check_same(first: Tensor, again: Tensor) -> None:
-    """Refuse a module that answers otherwise when it is asked again."""
-    if not torch.allclose(first, again, rtol=NEAR, atol=NEAR * float(first.abs().mean())):
-        raise CircuitError(
-            "two calls with the same inputs give different outputs, by up to "
-            f"{float((first - again).abs().max()):.3g}: the module draws at random, as dropout "
-            "does in training; call `module.eval()` first"
         )
 
 

@@ -9,7 +9,7 @@ model that was given is never changed.
 
 import copy
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from itertools import chain
 from typing import Any
@@ -21,11 +21,13 @@ from torch.nn.functional import layer_norm
 from hopscope.circuits.adapters.blocks import Projecting, Shared, prove, shared_by
 from hopscope.circuits.engine import (
     Brought,
+    Keys,
     Projected,
     Queries,
     Stream,
     Weights,
     device_of,
+    of_heads,
     weights_digest,
 )
 from hopscope.errors import CircuitError
@@ -35,8 +37,8 @@ NAME = "hopscope"
 KEPT = 64
 """Lengths of sequences for which is kept what the model hands to its layers."""
 
-_ATTEND: ContextVar[Callable[..., Brought]] = ContextVar("attend")
-"""Takes queries, keys, values, and the way from the first two to attention."""
+_Attend = Callable[[Brought, Brought, Brought, "_Weigh"], Brought]
+_ATTEND: ContextVar[_Attend] = ContextVar("attend")
 
 
 def _attention(  # noqa: PLR0913, PLR0917
@@ -66,14 +68,16 @@ class _Weigh:
     ) -> None:
         self.scale, self.mask, self.cap, self.sinks = scale, mask, cap, sinks
 
-    def __call__(self, query: Queries, key: Brought) -> Weights:
+    def __call__(self, query: Queries, key: Keys, heads: Sequence[int]) -> Weights:
         scores = query.float() @ key.float().mT * self.scale
         if self.cap is not None:
             scores = torch.tanh(scores / self.cap) * self.cap
         if self.mask is not None:
-            scores = scores + self.mask[..., -query.shape[2] :, : key.shape[2]].float()
+            mask = of_heads(self.mask, heads)[..., -query.shape[2] :, : key.shape[2]]
+            scores = scores + mask.float()
         if self.sinks is not None:
-            sinks = self.sinks.reshape(1, -1, 1, 1).float().expand(*scores.shape[:-1], 1)
+            sinks = of_heads(self.sinks.reshape(1, -1, 1, 1).float(), heads)
+            sinks = sinks.expand(*scores.shape[:-1], 1)
             return torch.cat([scores, sinks], -1).softmax(-1)[..., :-1].to(query.dtype)
         return scores.softmax(-1).to(query.dtype)
 
@@ -135,7 +139,7 @@ class DecoderAdapter:
     def project(self, layer: int, x: Stream) -> Projected:
         """Run a layer up to its attention."""
 
-        def stop(query: Brought, key: Brought, value: Brought, weigh: "_Weigh") -> Brought:
+        def stop(query: Brought, key: Brought, value: Brought, weigh: _Weigh) -> Brought:
             raise Projecting(Projected(x, query, key, value, weigh))
 
         try:
@@ -159,16 +163,18 @@ class DecoderAdapter:
         return out.reshape(*padded.shape)[:, :seq]
 
     def added(self, layer: int, brought: Brought) -> Stream:
-        module = _attention_of(self.layers_of[layer])
-        found: list[Tensor] = []
-        hook = module.register_forward_hook(lambda _, __, out: found.append(out[0]))
+        """What the layer makes of an empty stream without its feed-forward part and its norms: of a
+        layer that normalises what its heads add, this is what they add before that.
+        """
+        module = self.layers_of[layer]
+        hooks = [each.register_forward_hook(_silent) for each in module.children()]
         try:
-            width = self._embedded(torch.zeros(1, 1, dtype=torch.long, device=self.device))
-            x = brought.new_zeros(len(brought), brought.shape[2], width.shape[-1])
-            self._run(layer, x, lambda *_: brought)
+            x = self._embedded(torch.zeros(1, 1, dtype=torch.long, device=self.device))
+            shape = (len(brought), brought.shape[2], x.shape[-1])
+            return self._run(layer, brought.new_zeros(shape), lambda *_: brought)
         finally:
-            hook.remove()
-        return found[0]
+            for hook in hooks:
+                hook.remove()
 
     def normed(self, x: Stream) -> Stream:
         return layer_norm(x.float(), x.shape[-1:])
@@ -190,7 +196,7 @@ class DecoderAdapter:
     def digest(self) -> str:
         return weights_digest(self.model)
 
-    def _run(self, layer: int, x: Stream, attend: Callable[..., Brought]) -> Stream:
+    def _run(self, layer: int, x: Stream, attend: _Attend) -> Stream:
         """A layer of the model, with what the model hands to it for sequences of this length."""
         arguments, named = self._handed(x.shape[1])[layer]
         token = _ATTEND.set(attend)
@@ -236,10 +242,13 @@ class DecoderAdapter:
                 f"the examples are {inputs.shape[-1]} tokens long; the model has {self.places} "
                 "positions"
             )
-        if self.pad is not None and bool((inputs[:, 0] == self.pad).any()):
+        padded = inputs == self.pad if self.pad is not None else inputs < 0
+        leading = padded.int().cummin(1).values.bool()
+        if bool((padded == leading).all()) and len(leading.sum(1).unique()) > 1:
             raise CircuitError(
-                f"some examples begin with the padding token {self.pad}: examples are read without "
-                "an attention mask; give examples of one length, or pad on the right"
+                f"some examples begin with the padding token {self.pad}: they are read without an "
+                "attention mask; give examples of one length, or pad on the right (if the token is "
+                "a symbol of the task: `model.config.pad_token_id = None`)"
             )
 
     @torch.no_grad()
@@ -286,10 +295,15 @@ def _attends(layer: nn.Module) -> bool:
     return any(hasattr(module, "layer_idx") for module in layer.modules())
 
 
-def _attention_of(layer: nn.Module) -> nn.Module:
-    """The module within a layer that attends."""
-    found = [m for m in layer.modules() if hasattr(m, "layer_idx") and m is not layer]
-    return found[0]
+def _silent(module: nn.Module, inputs: tuple[Any, ...], out: Any) -> Any:
+    """What a module returns in a layer of which only the attention counts: norms their input, what
+    feeds forward zeros.
+    """
+    if _attends(module) or next(module.parameters(), None) is None:
+        return out
+    if "norm" in type(module).__name__.lower():
+        return inputs[0]
+    return (torch.zeros_like(out[0]), *out[1:]) if isinstance(out, tuple) else torch.zeros_like(out)
 
 
 def _with_layers(twin: Any, layers: list[nn.Module], stand_ins: list[_StandIn]) -> Any:
@@ -311,4 +325,4 @@ def _pad_of(config: Any) -> int | None:
     pad = getattr(config, "pad_token_id", None)
     others = [getattr(config, name, None) for name in ("bos_token_id", "eos_token_id")]
     flat = {token for its in others for token in (its if isinstance(its, list) else [its])}
-    return pad if isinstance(pad, int) and pad > 0 and pad not in flat else None
+    return pad if isinstance(pad, int) and pad not in flat else None

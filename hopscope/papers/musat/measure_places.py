@@ -2,7 +2,7 @@
 
 import torch
 
-from hopscope.circuits import Ablation, Ablator, exam_of, subject_of
+from hopscope.circuits import Ablation, Ablator, adapter_of, exam_of
 from hopscope.configs import Task
 from hopscope.models import Transformer
 from hopscope.papers.musat.measure_runs import fields_of, loss_rows, rounded
@@ -40,5 +40,5 @@ def after(steps: list[int], learned: int | None) -> int | None:
 @torch.no_grad()
 def losses(model: Transformer, task: Task) -> tuple[float, ...]:
     """The loss of every hop on fresh examples of the task."""
-    found = Ablator(subject_of(model), exam_of(task, EXAMPLES, seed=2)).losses([Ablation()])
+    found = Ablator(adapter_of(model), exam_of(task, EXAMPLES, seed=2)).losses([Ablation()])
     return rounded(found.mean((0, 1)).double().cpu().numpy())

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from hopscope.circuits import Ablation, Ablator, Circuit, discover, exam_of, subject_of
+from hopscope.circuits import Ablation, Ablator, Circuit, adapter_of, discover, exam_of
 from hopscope.circuits.mechanism import UNIFORM, Mechanism
 from hopscope.circuits.parts import Part
 from hopscope.circuits.tracking import emergence
@@ -124,7 +124,7 @@ def without_heads(study: Study, circuit: Circuit) -> tuple[WholeHead, ...]:
     heads = sorted({part.at for part in circuit.parts if part.paths})
     follow = dict(circuit.ablation().changes)
     variants = [Ablation.of({**follow, head: Mechanism(rest=UNIFORM)}) for head in heads]
-    ablator = Ablator(subject_of(study.model), exam_of(study.task, WHOLE_EXAMPLES, seed=2))
+    ablator = Ablator(adapter_of(study.model), exam_of(study.task, WHOLE_EXAMPLES, seed=2))
     losses = ablator.losses(variants).mean((1, 2)).tolist() if heads else []
     return tuple(
         WholeHead(head=head, loss=round(loss, DIGITS))

@@ -1,0 +1,224 @@
+"""Decoders of transformers: the engine against the models' own passes, attention and hooks."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import torch
+from families import FAMILIES, TOKENS, made
+from slow import CHANGES
+from torch import Tensor, nn
+
+from hopscope.circuits import Ablation, Ablator, adapter_of, exam_of
+from hopscope.circuits.adapters import DecoderAdapter
+from hopscope.circuits.attended import attended
+from hopscope.circuits.engine import Brought, Heads, as_model, forward, record, weights_digest
+from hopscope.configs import KHop
+from hopscope.errors import CircuitError
+
+LENGTH, LAYER, HEAD = 12, 1, 2
+TASK = KHop(hops=1, length=10, alphabet=6)
+
+
+@pytest.fixture
+def tokens() -> Tensor:
+    return torch.randint(1, TOKENS, (3, LENGTH), generator=torch.Generator().manual_seed(0))
+
+
+def close(found: Tensor, expected: Tensor) -> bool:
+    """Equal up to rounding of the largest number."""
+    return torch.allclose(found, expected, rtol=0, atol=2e-5 * float(expected.abs().max()))
+
+
+def output_of(model: Any, layer: int) -> nn.Module:
+    """The projection in which the attention of a layer ends."""
+    attention = next(
+        each for each in model.modules() if getattr(each, "layer_idx", None) == layer
+        and any(type(its).__name__ in {"Linear", "Conv1D"} for its in each.children())
+    )  # fmt: skip
+    names = {"c_proj", "o_proj", "dense", "out_proj"}
+    return next(its for name, its in attention.named_children() if name in names)
+
+
+@contextmanager
+def edited(module: nn.Module, head: int, heads: int) -> Iterator[list[Tensor]]:
+    """A module whose input brings the mean over examples for one head; yields what it was."""
+    seen: list[Tensor] = []
+
+    def edit(_: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        seen.append(inputs[0])
+        parts = inputs[0].unflatten(-1, (heads, -1)).clone()
+        parts[..., head, :] = parts[..., head, :].mean(0)
+        return (parts.flatten(-2), *inputs[1:])
+
+    hook = module.register_forward_pre_hook(edit)
+    try:
+        yield seen
+    finally:
+        hook.remove()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_engine_computes_what_the_model_computes(family: str, tokens: Tensor) -> None:
+    model, adapter = made(family), DecoderAdapter(made(family))
+    expected = model(tokens, output_attentions=True, use_cache=False)
+    its = record(adapter, tokens)
+    assert close(adapter.unembed(its.streams[-1]), expected.logits)
+    for found, wanted in zip(its.weights, expected.attentions, strict=True):
+        assert torch.allclose(found, wanted, atol=1e-5)
+
+    # An ablation by hooks, which no code of ours knows; and the same from the middle.
+    with edited(output_of(model, LAYER), HEAD, adapter.heads) as seen:
+        wanted = model(tokens, use_cache=False).logits
+    assert close(its.brought(LAYER).transpose(1, 2).flatten(2), seen[0])
+    assert not torch.allclose(wanted, expected.logits, atol=1e-2 * float(wanted.abs().max()))
+
+    def attend(layer: int, heads: Heads) -> Brought:
+        brought = as_model(layer, heads).clone()
+        if layer == LAYER:
+            brought[:, HEAD] = brought[:, HEAD].mean(0)
+        return brought
+
+    for start in (0, LAYER):
+        ablated = forward(adapter, its.streams[start], attend, start)
+        assert close(adapter.unembed(ablated), wanted)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("family", FAMILIES)
+def test_heads_and_positions_are_computed_on_their_own(family: str, tokens: Tensor) -> None:
+    model = made(family)
+    adapter = DecoderAdapter(model)
+    its = record(adapter, tokens)
+    x, other, brought = its.streams[LAYER], its.streams[LAYER].flip(1), its.brought(LAYER)
+    whole = adapter.finish(LAYER, x, brought)
+    for part in (slice(-1, None), slice(3, 8)):
+        assert close(adapter.finish(LAYER, x[:, part], brought[:, :, part]), whole[:, part])
+    # Positions of all examples in one row, as of many ablations at once.
+    row = brought.transpose(1, 2).flatten(0, 1).transpose(0, 1)[None]
+    assert close(adapter.finish(LAYER, x.flatten(0, 1)[None], row)[0], whole.flatten(0, 1))
+    heads = adapter.project(LAYER, x)
+    assert close(heads.weights(3, [HEAD]), its.weights[LAYER][:, [HEAD], -3:])
+    crossed = heads.weights(1, keys=adapter.project(LAYER, other))
+    mine = torch.cat((other[:, :-1], x[:, -1:]), 1)  # the last query is x's, and so is its key
+    row_of_mine = adapter.project(LAYER, mine).weights(1, keys=adapter.project(LAYER, other))
+    assert close(crossed, row_of_mine)
+    assert not torch.allclose(crossed, heads.weights(1), atol=1e-3)
+
+    nothing = adapter.added(LAYER, torch.zeros_like(brought))
+    alone = torch.eye(adapter.heads)[:, None, :, None, None] * brought
+    each = sum(adapter.added(LAYER, one) - nothing for one in alone)
+    added = adapter.added(LAYER, brought)
+    assert close(each, added - nothing)  # type: ignore[arg-type]
+    if name := FAMILIES[family][1]:
+        seen: list[Tensor] = []
+        module = next(its for key, its in model.named_modules() if key.endswith(f"{LAYER}.{name}"))
+        module.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+        model(tokens, use_cache=False)
+        assert close(x + added, seen[0].view_as(x))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("family", ["gpt2", "gemma2", "gpt_oss"])
+def test_many_ablations_in_one_walk_are_those_of_single_passes(family: str) -> None:
+    exam, adapter = exam_of(TASK, 5), adapter_of(made(family, vocab_size=7))
+    several = [Ablation(), *(Ablation.of({(0, 1): its, (1, HEAD): its}) for its in CHANGES)]
+    several += [Ablation.of({(1, 0): its}) for its in CHANGES]
+    found = Ablator(adapter, exam).losses(several)
+    for losses, ablation in zip(found, several, strict=True):
+        expected = exam.marks(attended(adapter, exam, ablation).outputs)
+        assert torch.allclose(losses, expected, atol=1e-4), ablation
+    assert len({round(float(each.mean()), 4) for each in found}) > len(CHANGES)
+
+
+@torch.no_grad()
+def test_in_bfloat16_answers_are_distributed_as_the_models(tokens: Tensor) -> None:
+    for family in ("gpt2", "llama", "gemma2"):
+        model = made(family).to(torch.bfloat16)
+        adapter = DecoderAdapter(model)
+        found = adapter.unembed(forward(adapter, adapter.embed(tokens))).float().softmax(-1)
+        expected = model(tokens, use_cache=False).logits.float().softmax(-1)
+        assert float((found - expected).abs().sum(-1).mean()) / 2 < 0.02, family
+
+
+@torch.no_grad()
+def test_the_model_that_was_given_stays_as_it_was(tokens: Tensor) -> None:
+    """Also one in training, whose dropout is none of the adapter's business."""
+    model = made("gpt2", attn_pdrop=0.5, resid_pdrop=0.5, embd_pdrop=0.5)
+    model.set_attn_implementation("sdpa")
+    before, digest = model(tokens).logits, weights_digest(model)
+    model.train()
+    adapter = DecoderAdapter(model)
+    its = record(adapter, tokens)
+    assert close(adapter.unembed(its.streams[-1]), before)
+    adapter.added(0, its.brought(0))
+    assert model.training
+    assert model.config._attn_implementation == "sdpa"
+    assert adapter.digest() == digest == weights_digest(model)
+    assert torch.equal(model.eval()(tokens).logits, before)
+    with torch.no_grad():  # weights are shared, and no copy
+        model.transformer.wte.weight.add_(0.5)
+    assert close(adapter.unembed(forward(adapter, adapter.embed(tokens))), model(tokens).logits)
+
+
+def test_families_that_compute_attention_themselves_are_named() -> None:
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    small = {"vocab_size": 16, "hidden_size": 16, "bos_token_id": 0, "eos_token_id": 0}
+    local = {"num_layers": 1, "num_heads": 2, "attention_types": [[["global"], 1]]}
+    for family, its in {
+        "gptj": {"n_layer": 1, "n_head": 2, "n_embd": 16, "rotary_dim": 4},
+        "gpt_neo": local,
+        "bloom": {"n_layer": 1, "n_head": 2},
+        "falcon": {"num_hidden_layers": 1, "num_attention_heads": 2},
+    }.items():
+        given = small | its
+        if family == "gptj":
+            del given["hidden_size"]
+        model = AutoModelForCausalLM.from_config(AutoConfig.for_model(family, **given))
+        name = type(model).__name__
+        with pytest.raises(CircuitError, match=f"{name} computes .* itself.*use CallbackModel"):
+            adapter_of(model)
+
+
+def test_examples_that_a_decoder_cannot_read_are_refused(tokens: Tensor) -> None:
+    adapter = DecoderAdapter(made("gpt2", pad_token_id=0))
+    left, right = tokens.clone(), tokens.clone()
+    left[0, :2] = right[0, -2:] = 0
+    for inputs, line in (
+        (torch.randn(3, LENGTH, 8), r"are vectors \[12, 8\]; this model takes tokens"),
+        (tokens + 10, r"have tokens 1\d … 7\d; the model knows 0 … 63"),
+        (tokens - 9, "have tokens -.*; the model knows"),
+        (tokens.repeat(1, 3), "are 36 tokens long; the model has 24 positions"),
+        (left, "begin with the padding token 0: .*pad on the right"),
+    ):
+        with pytest.raises(CircuitError, match=line):
+            adapter.embed(inputs)
+    adapter.embed(right)
+    adapter.embed(torch.cat((left, left.flip(1))))  # here 0 is a symbol like others
+
+
+def test_a_model_on_several_devices_is_refused() -> None:
+    model = made("gpt2")
+    model.transformer.h[1].to("meta")
+    with pytest.raises(CircuitError, match=r"on 2 devices \(cpu, meta\); .*without device_map"):
+        adapter_of(model)
+
+
+@torch.no_grad()
+def test_a_decoder_that_computes_something_else_is_refused(tokens: Tensor) -> None:
+    """Also one that does so on longer examples alone."""
+    model = made("gpt2")
+    adapter = DecoderAdapter(model)
+    adapter.embed(tokens[:, :6])
+
+    def scaled(_: Any, __: Any, out: Any) -> Any:
+        out.logits = out.logits * (1.01 if out.logits.shape[1] > 6 else 1)
+        return out
+
+    adapter.plain.register_forward_hook(scaled)
+    adapter.embed(tokens[:, :6])
+    with pytest.raises(CircuitError, match="for GPT2LMHeadModel is off by 9.*; use CallbackModel"):
+        adapter.embed(tokens)
