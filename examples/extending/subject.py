@@ -53,7 +53,7 @@ class MySubject:
     def digest(self) -> str:
         return weights_digest(self.model)
 
-    # With the next three, `explain` and `contents` can tell queries, keys and single heads apart.
+    # With the next three, `explain` and `probe` can tell queries, keys and single heads apart.
 
     def seen(self, number: int, x: Tensor) -> Tensor:
         its = self.model.norm if number == self.layers else self.model.layers[number].norm

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hopscope.circuits.maps import RoleMaps
     from hopscope.circuits.mechanism import Aim, Mechanism, Target, aim, along
     from hopscope.circuits.own import Drawn, OwnTask
+    from hopscope.circuits.probe import Decodability, Probe, ProbeHistory
 
 __all__ = [
     "Ablation",
@@ -39,6 +40,7 @@ __all__ = [
     "Cargo",
     "Carried",
     "Circuit",
+    "Decodability",
     "Drawn",
     "Emergence",
     "EncoderAdapter",
@@ -46,6 +48,8 @@ __all__ = [
     "Mechanism",
     "Move",
     "OwnTask",
+    "Probe",
+    "ProbeHistory",
     "RoleMaps",
     "Site",
     "Target",
@@ -74,6 +78,7 @@ _FILES = {
     "maps": ("RoleMaps",),
     "mechanism": ("Aim", "Mechanism", "Target", "aim", "along"),
     "own": ("Drawn", "OwnTask"),
+    "probe": ("Decodability", "Probe", "ProbeHistory"),
 }
 _HOME = {name: file for file, names in _FILES.items() for name in names}
 

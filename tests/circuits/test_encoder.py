@@ -20,9 +20,9 @@ from hopscope.circuits import (
     exam_of,
 )
 from hopscope.circuits.mechanism import AS_IS, BY_POSITION, ITSELF, PREVIOUS, UNIFORM
+from hopscope.circuits.probing import mean_loss
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
-from hopscope.tracing.streams import Streams
 from tests.conftest import TWO_HOPS
 
 WIDTH, HEADS, LAYERS = 12, 3, 3
@@ -104,7 +104,7 @@ def test_blocks_and_encoders_are_walked_as_the_whole_is_run(model: Stranger) -> 
         expected = Ablator(whole, marked).losses(ABLATIONS)
         with torch.no_grad():
             plain = marked.marks(model(exam.inputs))
-            loss = Streams(walked(model), heads=False).loss(marked)
+            loss = mean_loss(walked(model), marked)
         assert torch.allclose(plain, expected[0], atol=1e-5)
         ablator = Ablator(cut, marked)
         assert torch.allclose(ablator.losses(ABLATIONS), expected, atol=1e-5)

@@ -24,7 +24,6 @@ from hopscope.models.planted import Planted, planted
 from hopscope.tasks import symbols
 from hopscope.theory import flow
 from hopscope.tracing import Contents
-from hopscope.tracing.reading import contents
 
 EXAMPLES = 400
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
