@@ -83,15 +83,16 @@ def probe(
     exam, cells = scored.exam, (len(scored.exam.table), len(names))
     of_stream = np.full((4, adapter.layers + 1, *cells), np.nan)
     of_heads = np.full((4, adapter.layers, adapter.heads, *cells), np.nan)
-    inputs = torch.cat((fitted.exam.inputs, exam.inputs)).split(at_once(adapter, exam))
     fit_rows, score_rows = fitted.rows(names), scored.rows(names)
-    for layer, head, x in _places(adapter, inputs, heads):
-        check_finite(x, f"the residual stream after layer {layer}")
+    places = (_places(adapter, each, heads) for each in (fitted.exam, exam))
+    for (layer, head, x), (_, _, fresh) in zip(*places, strict=True):
+        for stream in (x, fresh):
+            check_finite(stream, f"the residual stream after layer {layer}")
         into = of_stream[:, layer] if head is None else of_heads[:, layer - 1, head]
         for role, rows in fit_rows.items():
             _check_enough(rows, x.shape[-1], exam.table[role], examples)
             if role in score_rows:
-                into[:, role] = _cell(x[:examples], x[examples:], rows, score_rows[role])
+                into[:, role] = _cell(x, fresh, rows, score_rows[role])
     return Probe(
         model=adapter.digest(),
         task=task if isinstance(task, FactTask) else None,
@@ -206,12 +207,12 @@ def at_once(adapter: Adapter | CallbackModel, exam: Exam) -> int:
 
 
 def _places(
-    adapter: Adapter | CallbackModel, inputs: Sequence[Tensor], heads: bool
+    adapter: Adapter | CallbackModel, exam: Exam, heads: bool
 ) -> Iterator[tuple[int, int | None, Float[Tensor, "batch seq width"]]]:
     """Layer (0: the embedding), head and its output in all examples; the stream itself for head
-    None, as the next layer sees it. All parts of the inputs go through the layers side by side.
+    None, as the next layer sees it. All parts of the examples go through the layers side by side.
     """
-    inputs = [part.to(adapter.device) for part in inputs]
+    inputs = [part.to(adapter.device) for part in exam.inputs.split(at_once(adapter, exam))]
     if isinstance(adapter, CallbackModel):
         walks: list[Iterable[Tensor]] = [_handed_out(adapter, part) for part in inputs]
         normed = _layer_norm
