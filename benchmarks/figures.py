@@ -29,7 +29,7 @@ HEADS = ROOT / "results" / "llm" / "heads-qwen2.5-coder-1.5b-equations-d2-opened
 COMMANDS = {
     "maps": "maps gallery/demo --figure FILE",
     "order": "emergence gallery/demo --figure FOLDER/emergence.svg",
-    "contents": "contents gallery/transformer-a --figure FILE",
+    "probe": "probe gallery/transformer-a --figure FILE",
     "explained": "circuit export gallery/demo --format svg --out FILE",
     "shared-information": "depth --hops 5 --figure FILE",
     "ngram-approach": "ngram figures gallery/ngram --out FOLDER",

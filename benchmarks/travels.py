@@ -13,7 +13,7 @@ from markdown import table
 
 import hopscope
 from hopscope.report.account import ACCOUNT_COLUMNS, account_rows
-from hopscope.report.contents import brought_rows, contents_remarks, contents_rows
+from hopscope.report.probe import added_rows, probe_remarks, probe_rows
 from hopscope.study import Study
 from hopscope.tracing.accounting import accounted
 from hopscope.tracing.contradictions import accounted_for, contradictions
@@ -31,7 +31,7 @@ def main() -> None:
     print(
         f"Seed {study.seed}, after {study.step:,} steps. Written by `python benchmarks/travels.py "
         f"{chosen.model}{store}`, not by hand. What is measured, and how: "
-        "[contents](../contents.md)."
+        "[probes](../probe.md)."
     )
     print_arrows(study)
     print_positions(study)
@@ -62,14 +62,14 @@ def print_arrows(study: Study) -> None:
 
 
 def print_positions(study: Study) -> None:
-    """What every role holds after every layer, and which heads brought it."""
-    contents = study.contents()
-    print("\n## What every role holds\n")
-    table(*contents_rows(contents))
+    """Which symbols can be read after every layer, and which heads brought it."""
+    found = study.probe()
+    print("\n## Which symbols can be read\n")
+    table(*probe_rows(found))
     print()
-    table(("head", "brings to", "symbols"), brought_rows(contents))
+    table(("head", "adds to", "symbols"), added_rows(found))
     print()
-    for line in contents_remarks(contents):
+    for line in probe_remarks(found):
         print(f"* {line}")
 
 

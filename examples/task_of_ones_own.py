@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from hopscope import attention_maps, contents, discover
+from hopscope import attention_maps, discover, probe
 from hopscope.circuits import (
     Ablation,
     Ablator,
@@ -131,9 +131,9 @@ def main(steps: int = STEPS) -> None:
     head = divmod(int(follows.argmax()), follows.shape[1])
     print("losses of one hop and two: as it is; a head looks where hop leads; it looks evenly:")
     print(ablated(walked, task, head))
-    held = contents(walked, task, examples=512)
-    print(f"what letters hold of {', '.join(held.symbols[:3])}, before and after each layer:")
-    print(held.stream.own[:, letter, :3].round(2))
+    found = probe(walked, task, examples=512)
+    print(f"how much of {', '.join(found.symbols[:3])} can be read at letters, layer by layer:")
+    print(found.stream.own[:, letter, :3].round(2))
     print(discover(walked, task, examples=128 if learned else 16, force=not learned, watch=print))
 
 

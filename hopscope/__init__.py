@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hopscope.circuits import Circuit, attention_maps, discover
+    from hopscope.circuits.probing import probe
     from hopscope.circuits.tracking import emergence
     from hopscope.configs import (
         MQAR,
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from hopscope.runs import train
     from hopscope.store import Store
     from hopscope.study import compare, load
-    from hopscope.tracing.reading import contents
     from hopscope.training import Run
 
 __version__ = "0.1.0"
@@ -56,10 +56,10 @@ __all__ = [
     "Transformer",
     "attention_maps",
     "compare",
-    "contents",
     "discover",
     "emergence",
     "load",
+    "probe",
     "train",
 ]
 
@@ -71,10 +71,10 @@ _ROOMS = {
     "Transformer": "models",
     "attention_maps": "circuits",
     "compare": "study",
-    "contents": "tracing.reading",
     "discover": "circuits",
     "emergence": "circuits.tracking",
     "load": "study",
+    "probe": "circuits.probing",
     "train": "runs",
 }
 

@@ -27,9 +27,9 @@ ELSEWHERE = {
 SHORTER = {
     r"\bRUN --all": "fleet --all --examples 16",
     r"\bRUN\b": "demo-run",
-    r"^(contents|maps) gallery/transformer-a": r"\1 gallery/demo",
+    r"^(probe|maps) gallery/transformer-a": r"\1 gallery/demo",
     r"^emergence mqar": "emergence demo-run",
-    r"^contents (\S+)": r"contents \1 --examples 64",
+    r"^probe (\S+)": r"probe \1 --examples 64",
     r"^(discover|explain|baselines|ablate) (?!fleet)(\S+)": r"\1 \2 --examples 16",
     r"^discover (fleet|mqar)": r"discover \1 --force",
     r"^tag d2-l3h4": "tag baseline",

@@ -90,7 +90,7 @@ GIVEN: Mapping[str, Mapping[str, Callable[[], Names]]] = {
         "Ablator(model, exam_of(task, 128": walked,
     },
     "docs/questions/nanogpt.md": {'nanogpt("ckpt.pt")': checkpoint},
-    "docs/contents.md": {"hopscope.contents(model, task)": demo},
+    "docs/probe.md": {"hopscope.probe(model, task)": demo},
     "docs/runs.md": {"compare(": runs},
 }
 """What a page has said in words by the block with this text."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from hopscope.circuits.maps import RoleMaps
     from hopscope.circuits.mechanism import Aim, Mechanism, Target, aim, along
     from hopscope.circuits.own import Drawn, OwnTask
+    from hopscope.circuits.probe import Decodability, Probe, ProbeHistory
 
 __all__ = [
     "Ablation",
@@ -40,6 +41,7 @@ __all__ = [
     "Cargo",
     "Carried",
     "Circuit",
+    "Decodability",
     "Drawn",
     "Emergence",
     "EncoderAdapter",
@@ -47,6 +49,8 @@ __all__ = [
     "Mechanism",
     "Move",
     "OwnTask",
+    "Probe",
+    "ProbeHistory",
     "RoleMaps",
     "Site",
     "Target",
@@ -76,6 +80,7 @@ _FILES = {
     "maps": ("RoleMaps",),
     "mechanism": ("Aim", "Mechanism", "Target", "aim", "along"),
     "own": ("Drawn", "OwnTask"),
+    "probe": ("Decodability", "Probe", "ProbeHistory"),
 }
 _HOME = {name: file for file, names in _FILES.items() for name in names}
 

@@ -58,7 +58,7 @@ class Exam:
     """The facts of one chain, if the task has such: the flow check follows them."""
     symbols: Tensor | None = None
     """What the symbols of each chain are [batch, chain, symbol, …]: vectors, or numbers of classes.
-    Contents ask for it; for a task it is drawn when it is asked for."""
+    Probes read them; for a task it is drawn when it is asked for."""
     names: tuple[str, ...] = ()
     """The names of `symbols`, along its third axis; empty where symbols are not given."""
 

@@ -61,7 +61,7 @@ GROUPS = (
         Command("baselines", "What other methods say, beside its circuit.",
                 "baselines:baselines"),
         Command("ablate", "Losses with the attention of heads replaced.", "ablate:ablate"),
-        Command("contents", "What every position holds, layer by layer.", "contents:contents"),
+        Command("probe", "Which symbols can be read at each role, by layer.", "probe:probe"),
         Command("emergence", "When the paths of a circuit appeared.", "circuits:emergence"),
         Command("circuit show", "Show the circuit of a model.", "circuit:show"),
         Command("circuit export", "Write the circuit of a model to a file, for other tools too.",

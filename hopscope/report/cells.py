@@ -4,28 +4,27 @@ from collections.abc import Sequence
 
 from hopscope.circuits import Circuit, RoleMaps
 from hopscope.circuits.emergence import Emergence
+from hopscope.circuits.probe import Probe, ProbeHistory
 from hopscope.llm.heads import HeadScores
 from hopscope.llm.mechanism import LlmFindings
 from hopscope.report.account import ACCOUNT_COLUMNS, account_remarks, account_rows
 from hopscope.report.baselines import baselines_figure, baselines_rows
 from hopscope.report.circuit import circuit_figure
-from hopscope.report.contents import (
-    brought_rows,
-    contents_figure,
-    contents_remarks,
-    contents_rows,
-    story_figure,
-    story_rows,
-)
 from hopscope.report.emergence import EMERGENCE_COLUMNS, emergence_figure, emergence_rows
 from hopscope.report.heads import heads_figure
 from hopscope.report.look import Picture
 from hopscope.report.maps import role_maps_figure
 from hopscope.report.mechanism import mechanism_figure, role_rows
 from hopscope.report.page import figure_html, list_html, more_html, table_html
+from hopscope.report.probe import (
+    added_rows,
+    history_figure,
+    history_rows,
+    probe_figure,
+    probe_remarks,
+    probe_rows,
+)
 from hopscope.report.words import PART_COLUMNS, loss_line, part_rows, remarks
-from hopscope.tracing.contents import Contents
-from hopscope.tracing.contents_story import ContentsStory
 from hopscope.tracing.ranking import Baselines
 
 
@@ -54,23 +53,26 @@ def emergence(story: Emergence) -> Sequence[str]:
     return [figure_html(emergence_figure(story)), more_html("each path and hop", rows)]
 
 
-def contents(found: Contents) -> Sequence[str]:
-    columns, rows = contents_rows(found)
-    brought = brought_rows(found)
+def probe(found: Probe) -> Sequence[str]:
+    columns, rows = probe_rows(found)
+    added = added_rows(found)
     pieces = [
-        figure_html(contents_figure(found)),
-        list_html(contents_remarks(found)),
+        figure_html(probe_figure(found)),
+        list_html(probe_remarks(found)),
         more_html("by layer and role", table_html(columns, rows)),
     ]
-    if brought:
-        table = table_html(("head", "brings to", "symbols"), brought)
-        pieces.append(more_html("what each head brings", table))
+    if added:
+        table = table_html(("head", "adds to", "symbols"), added)
+        pieces.append(more_html("symbols that each head adds", table))
     return pieces
 
 
-def contents_story(story: ContentsStory) -> Sequence[str]:
-    rows = table_html(("role", "comes to hold", "at step"), story_rows(story))
-    return [figure_html(story_figure(story)), more_html("when each role came to hold what", rows)]
+def probe_history(history: ProbeHistory) -> Sequence[str]:
+    rows = table_html(("role", "symbol", "decodable from step"), history_rows(history))
+    return [
+        figure_html(history_figure(history)),
+        more_html("when each symbol became decodable", rows),
+    ]
 
 
 def baselines(found: Baselines) -> Sequence[str]:

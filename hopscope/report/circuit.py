@@ -23,7 +23,6 @@ from hopscope.circuits.parts import Part
 from hopscope.facts import Role, symbol_name
 from hopscope.report.account import list_carried
 from hopscope.report.arrows import Arrows, Stroke
-from hopscope.report.contents import colour_of
 from hopscope.report.look import (
     COLOURS,
     DIM,
@@ -36,6 +35,7 @@ from hopscope.report.look import (
     picture,
     times,
 )
+from hopscope.report.probe import colour_of
 from hopscope.report.symbols import roles_told, short_role
 from hopscope.report.words import many_heads, ordered_roles, pathless
 from hopscope.theory import Path

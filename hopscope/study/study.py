@@ -4,7 +4,7 @@ model = hopscope.load("gallery/demo")
 model.circuit                    # found once, kept with the run
 model.maps().own                 # mean attention [layer, head, reader, source]
 model.emergence().order          # the paths, in the order in which they appeared
-model.contents().held(role, 2)   # the symbols that a role holds after two layers
+model.probe().decodable(role, 2) # the symbols decodable at a role after two layers
 """
 
 from collections.abc import Callable
@@ -17,6 +17,9 @@ import numpy as np
 from hopscope.circuits import Circuit, RoleMaps, adapter_of, attention_maps, discover
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.kept import circuit_file
+from hopscope.circuits.probe import Probe, ProbeHistory
+from hopscope.circuits.probing import EXAMPLES as PROBE_EXAMPLES
+from hopscope.circuits.probing import HISTORY_EXAMPLES, probe, probe_history
 from hopscope.circuits.tracking import EXAMPLES as STORY_EXAMPLES
 from hopscope.circuits.tracking import emergence
 from hopscope.configs import Experiment, Task
@@ -30,14 +33,8 @@ from hopscope.store.checkpoints import check_step
 from hopscope.store.files import check_files, check_folder
 from hopscope.tracing.accounting import accounted
 from hopscope.tracing.baselines import baselines
-from hopscope.tracing.contents import Contents
-from hopscope.tracing.contents_story import ContentsStory
 from hopscope.tracing.patching import EXAMPLES as PAIRS
 from hopscope.tracing.ranking import Baselines
-from hopscope.tracing.reading import EXAMPLES as CONTENTS_EXAMPLES
-from hopscope.tracing.reading import contents
-from hopscope.tracing.story import EXAMPLES as CONTENTS_STORY_EXAMPLES
-from hopscope.tracing.story import contents_story
 from hopscope.training import Run
 from hopscope.training.device import check_examples
 
@@ -190,17 +187,15 @@ class Study(Displayed):
         self.check_fits(examples)
         return emergence(self.run, self.circuit, member=self.member, examples=examples)
 
-    def contents(self, examples: int = CONTENTS_EXAMPLES, seed: int = 0) -> Contents:
-        """What every role holds after every layer, and what each head adds there."""
+    def probe(self, examples: int = PROBE_EXAMPLES, seed: int = 0) -> Probe:
+        """Which symbols can be read at each role after every layer, and in each head's output."""
         self.check_fits(examples)
-        return contents(self.model, self.task, examples, seed)
+        return probe(self.model, self.task, examples, seed)
 
-    def contents_story(
-        self, examples: int = CONTENTS_STORY_EXAMPLES, seed: int = 0
-    ) -> ContentsStory:
-        """What every role holds after every layer, at every checkpoint of the training."""
+    def probe_history(self, examples: int = HISTORY_EXAMPLES, seed: int = 0) -> ProbeHistory:
+        """Which symbols could be read at each role after every layer, at every checkpoint."""
         self.check_fits(examples)
-        return contents_story(self.run, self.task, self.member, examples, seed)
+        return probe_history(self.run, self.task, self.member, examples, seed)
 
     def best_late_checkpoint(self) -> "Study":
         """The same model at the late checkpoint with the lowest validation loss: at a constant

@@ -1,5 +1,5 @@
-"""Tracing: what every position holds (contents), and what every arrow carries (patching),
-and what other methods say of the same model (baselines).
+"""Tracing: what every arrow carries (patching), and what other methods say of the same model
+(baselines).
 
 It begins where discovery ends, and knows no training. Results are data without torch; what measures
 them is fetched with torch when it is first used.
@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from hopscope.circuits.account import Account
     from hopscope.circuits.carrying import Averaged, Cargo, Move, Site
     from hopscope.tracing.accounting import accounted
-    from hopscope.tracing.contents import Contents, Held
-    from hopscope.tracing.contents_story import ContentsStory
     from hopscope.tracing.pairs import Pairs, pairs_of
     from hopscope.tracing.patching import cargo
     from hopscope.tracing.ranking import Arrow, Baselines, Ranking
@@ -24,9 +22,6 @@ __all__ = [
     "Averaged",
     "Baselines",
     "Cargo",
-    "Contents",
-    "ContentsStory",
-    "Held",
     "Move",
     "Pairs",
     "Ranking",
@@ -40,8 +35,6 @@ _FILES = {
     "circuits.account": ("Account",),
     "circuits.carrying": ("Averaged", "Cargo", "Move", "Site"),
     "tracing.accounting": ("accounted",),
-    "tracing.contents": ("Contents", "Held"),
-    "tracing.contents_story": ("ContentsStory",),
     "tracing.pairs": ("Pairs", "pairs_of"),
     "tracing.patching": ("cargo",),
     "tracing.ranking": ("Arrow", "Baselines", "Ranking"),

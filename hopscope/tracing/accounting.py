@@ -18,16 +18,16 @@ from hopscope.circuits.circuit import Circuit, check_circuit
 from hopscope.circuits.exam import Questions
 from hopscope.circuits.maps import RoleMaps
 from hopscope.circuits.parts import Part
+from hopscope.circuits.probe import Probe
+from hopscope.circuits.probing import probe
 from hopscope.configs import Discovery
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.theory import Path
 from hopscope.tracing.averaging import averaged
-from hopscope.tracing.contents import Contents
 from hopscope.tracing.pairs import pairs_of
 from hopscope.tracing.patched import walkable
 from hopscope.tracing.patching import EXAMPLES, cargo
-from hopscope.tracing.reading import contents
 
 
 def accounted(
@@ -55,7 +55,7 @@ def accounted(
         for site in _single(part, circuit.roles)
     ])  # fmt: skip
     account = Account(
-        holdings=holdings_of(contents(adapter, questions, seed=seed, heads=False)),
+        holdings=holdings_of(probe(adapter, questions, seed=seed, heads=False)),
         cargo=(*whole, *single),
         examples=examples,
     )
@@ -67,8 +67,8 @@ def accounted(
     return circuit.model_copy(update={"account": account})
 
 
-def holdings_of(found: Contents) -> Holdings:
-    """Contents as a circuit keeps them."""
+def holdings_of(found: Probe) -> Holdings:
+    """A probe as a circuit keeps it."""
     numbers = found.to_dict()["stream"]["own"]
     return Holdings(roles=found.roles, symbols=found.symbols, shares=numbers)
 

@@ -15,9 +15,9 @@ from hopscope.circuits.carrying import Averaged, Site
 from hopscope.circuits.engine import Adapter, Brought, as_model, forward
 from hopscope.circuits.exam import Exam
 from hopscope.circuits.parts import Estimate
+from hopscope.circuits.probing import at_once
 from hopscope.configs import Discovery
 from hopscope.intervals import mean
-from hopscope.tracing.streams import Streams
 
 
 @torch.no_grad()
@@ -29,8 +29,8 @@ def averaged(
     """
     if not sites:
         return ()
-    chunks = list(Streams(adapter, heads=False).chunks(exam))
-    inputs = [exam.inputs[some].to(adapter.device) for some in chunks]
+    parts = exam.inputs.split(at_once(adapter, exam))
+    inputs = [part.to(adapter.device) for part in parts]
     clean = _losses(exam, [_answers(adapter, exam, 0, adapter.embed(its)) for its in inputs])
     losses = [_with_both(adapter, exam, site, inputs) for site in sites]
     floor, needed = settings.floor * exam.guess, settings.needed

@@ -148,7 +148,7 @@ def commands(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, str]
     return {
         "circuit": f"hopscope circuit show {which}",
         "time": f"hopscope {time} --json",
-        "contents": f"hopscope contents {which}{story} --json",
+        "contents": f"hopscope probe {which}{story} --json",
     }
 
 
@@ -160,7 +160,7 @@ def pythons(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, str]:
     return {
         "circuit": f"{model}print(model.circuit)",
         "time": f"{model}model.{'emergence().order' if followed else 'run.losses()'}",
-        "contents": f"{model}model.contents{'_story()' if followed else '().stream'}.own",
+        "contents": f"{model}model.probe{'_history()' if followed else '().stream'}.own",
     }
 
 

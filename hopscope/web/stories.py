@@ -42,13 +42,13 @@ def maps(folder: RunFolder, seed: int, ask: Ask = lambda: None) -> bytes:
 
 
 def contents(folder: RunFolder, seed: int, ask: Ask = lambda: None) -> bytes:
-    """What roles hold: at every checkpoint, or of a single one in full."""
+    """Which symbols can be read at each role: at every checkpoint, or in full at a single one."""
     model, steps = Study(Watched(folder, ask), seed), checkpoint_steps(folder)
     if len(steps) > 1:
-        story = model.contents_story()
-        own, roles, symbols = story.own, story.roles, story.symbols
+        history = model.probe_history()
+        own, roles, symbols = history.own, history.roles, history.symbols
     else:
-        found = model.contents()
+        found = model.probe()
         own, roles, symbols = found.stream.own[None], found.roles, found.symbols
     about = {"roles": [str(role) for role in roles], "symbols": list(symbols)}
     at: np.ndarray = np.array(steps, np.int32)

@@ -9,7 +9,16 @@ import safetensors.torch
 import torch
 from calling import Captured, Patch, Said
 
-from hopscope.circuits import Ablation, Ablator, Circuit, Mechanism, adapter_of, exam_of
+from hopscope.circuits import (
+    Ablation,
+    Ablator,
+    Circuit,
+    Mechanism,
+    Probe,
+    ProbeHistory,
+    adapter_of,
+    exam_of,
+)
 from hopscope.cli.main import run as command
 from hopscope.configs import Experiment, KHop
 from hopscope.configs.tasks import Order
@@ -19,7 +28,6 @@ from hopscope.models.planted import Planted
 from hopscope.store import Store
 from hopscope.store.checkpoints import checkpoint_name
 from hopscope.study import load
-from hopscope.tracing import Contents, ContentsStory
 from hopscope.training import Run, train
 
 
@@ -156,21 +164,19 @@ def test_a_circuit_in_a_file_takes_the_place_of_the_run_s(here: Path, run: Run, 
         command(("circuit", "export", "kept.json", "--format", "edges"))
 
 
-def test_what_positions_hold_is_shown_drawn_and_written(here: Path, run: Run, said: Said) -> None:
-    told = said("contents", run.name, "--examples", "60", "--out", "held.json")
+def test_a_probe_is_shown_drawn_and_written(here: Path, run: Run, said: Said) -> None:
+    told = said("probe", run.name, "--examples", "60", "--out", "probe.json")
     assert "layer 2  x0 x1 x2  x0" in told
     assert re.search(r"1\.0 +query +x1 1\.00", told)
-    kept = Contents.from_dict(json.loads((here / "held.json").read_text()))
-    assert kept.held(Role("query"), 3) == {"x0", "x1", "x2"}
+    kept = Probe.from_dict(json.loads((here / "probe.json").read_text()))
+    assert kept.decodable(Role("query"), 3) == {"x0", "x1", "x2"}
     with pytest.raises(CircuitError, match="take at least 36 examples"):
-        command(("contents", run.name, "--examples", "2"))
-    told = said("contents", run.name, "--over-training", "--examples", "60")
+        command(("probe", run.name, "--examples", "2"))
+    told = said("probe", run.name, "--over-training", "--examples", "60")
     assert re.search(r"query +x1 ", told)
-    for name in ("contents", "contents-over-training"):
+    for name in ("probe", "probe-over-training"):
         assert (here / "reports" / f"{run.name}-{name}.svg").is_file()
-    story = ContentsStory.from_dict(
-        json.loads(said("contents", run.name, "--over-training", "--json"))
-    )
+    story = ProbeHistory.from_dict(json.loads(said("probe", run.name, "--over-training", "--json")))
     assert story.steps == (0, 2, 4)
     assert 0 < (story.emerged(Role("query"), "x2") or 0) < 2
     assert story.emerged(Role("key", 1), "x2") is None

@@ -39,7 +39,7 @@ OBJECTS = {
     "discover": "RUN --examples 16 --force --out circuit.json",
     "circuit show": "gallery/demo",
     "emergence": "gallery/demo --examples 4 --out story.json",
-    "contents": "RUN --examples 60 --out contents.json",
+    "probe": "RUN --examples 60 --out probe.json",
     "explain": "gallery/demo --examples 8 --out explained.json",
     "baselines": "gallery/demo --examples 4 --steps 1 --out scores.json",
     "compare": "RUN gallery/demo --figure both.svg",

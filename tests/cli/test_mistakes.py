@@ -79,8 +79,8 @@ discover gallery/planted --examples 8 --out file/x.json | cannot write file/x.js
 discover x --repeat 2 --json | leave out --json and --all
 discover gallery/ngram | is a run of kind ngram, expected one of kind facts: `hopscope show
 show gallery/planted --figure loss.svg | was not trained: it has no loss curves
-contents gallery/demo --examples 1 | --examples is 1; maps are fitted on at least 2
-contents gallery/demo --examples 2 | examples
+probe gallery/demo --examples 1 | --examples is 1; maps are fitted on at least 2
+probe gallery/demo --examples 2 | examples
 explain gallery/demo --examples 1 | --examples is 1; expected at least 2
 baselines gallery/demo --examples 1 | --examples is 1 and --steps is 5; expected at least
 compare gallery/demo gallery/ngram | only runs of one kind can be compared
@@ -114,7 +114,7 @@ maps gallery/demo --example 1 | --examples 8 --circuit-file x.json
 discover gallery/demo --all | --seed 0
 discover gallery/demo --all | --dpi 100
 emergence gallery/demo --all | --seed 5
-contents gallery/demo --over-training | --step 100
+probe gallery/demo --over-training | --step 100
 compare gallery/demo gallery/demo | --style dark
 show gallery/demo --config | --figure x.svg
 depth --table 1..3 | --hops 3 --order forward --heads 1

@@ -24,6 +24,8 @@ from hopscope import load
 from hopscope.circuits import Circuit, RoleMaps, adapter_of, attention_maps, exam_of
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.export import circuitsvis
+from hopscope.circuits.probe import Probe
+from hopscope.circuits.probing import probe
 from hopscope.configs import Experiment, Model, Retrieval
 from hopscope.errors import ConfigError
 from hopscope.facts import Role, chain_of_facts, parse_facts
@@ -34,13 +36,6 @@ from hopscope.papers.registry import PAPERS
 from hopscope.papers.results_folder import that_came_with_it
 from hopscope.report.circuit import circuit_figure
 from hopscope.report.comparison import comparison_figure
-from hopscope.report.contents import (
-    brought_rows,
-    colour_of,
-    contents_figure,
-    contents_remarks,
-    contents_rows,
-)
 from hopscope.report.curves import WINDOW, loss_curves, smoothed
 from hopscope.report.depth import grid, shared_information
 from hopscope.report.emergence import emergence_figure, emergence_rows, label, order_figure
@@ -51,14 +46,19 @@ from hopscope.report.maps import example_figure, role_maps_figure
 from hopscope.report.names import model_title
 from hopscope.report.ngram import heads_figure as lags_figure
 from hopscope.report.ngram import stages_figure
+from hopscope.report.probe import (
+    added_rows,
+    colour_of,
+    probe_figure,
+    probe_remarks,
+    probe_rows,
+)
 from hopscope.report.stages import Stages, StageScale, draw_stages
 from hopscope.report.table_figures import figures
 from hopscope.store import Store
 from hopscope.store.gallery import find
 from hopscope.study import compare
 from hopscope.theory import Path, flow
-from hopscope.tracing.contents import Contents
-from hopscope.tracing.reading import contents
 from hopscope.training import train
 
 
@@ -120,35 +120,35 @@ def test_loss_curves_show_every_hop_smoothed(store: Store, tiny: Experiment) -> 
 
 
 @pytest.fixture(scope="module")
-def held(known: Planted) -> Contents:
-    return contents(known.model, known.task, 80)
+def probed(known: Planted) -> Probe:
+    return probe(known.model, known.task, 80)
 
 
-def test_contents_have_a_bar_for_each_symbol_that_is_held(held: Contents) -> None:
-    bars = [p for p in contents_figure(held).axes[0].patches if p.get_width() < 0.5]
-    assert len(bars) == (np.nan_to_num(held.stream.own) > 0.03).sum()
-    columns, rows = contents_rows(held)
+def test_a_probe_has_a_bar_for_each_symbol(probed: Probe) -> None:
+    bars = [p for p in probe_figure(probed).axes[0].patches if p.get_width() < 0.5]
+    assert len(bars) == (np.nan_to_num(probed.stream.own) > 0.03).sum()
+    columns, rows = probe_rows(probed)
     assert columns == ["after", "q", "k0", "v0", "k1", "v1"]
     assert rows[0][:2] == ["layer 3", "x0 x1 x2"]
     assert rows[-1] == ["input", "x0", "x0", "x1", "x1", "x2"]
-    # Twins bring the same; what a role holds already, it is not brought.
-    brought = brought_rows(held)
+    # Twins bring the same; what was decodable already is not added.
+    brought = added_rows(probed)
     assert {("0.0", "value 0", "x0 1.00"), ("0.1", "value 0", "x0 1.00")} <= set(brought)
     assert not any(row[2].startswith("x0") for row in brought if row[1] == "query")
-    named = tuple(Role("letter", r.fact) if r.kind == "value" else r for r in held.roles)
-    own = replace(held, roles=named)  # roles of a task of one's own are shown, too
-    assert contents_rows(own)[0] == ["after", "q", "k0", "l", "k1", "l1"]
-    assert [row[1:] for row in contents_rows(own)[1]] == [row[1:] for row in rows]
-    counts = {len(contents_figure(each).axes[0].patches) for each in (own, held)}
+    named = tuple(Role("letter", r.fact) if r.kind == "value" else r for r in probed.roles)
+    own = replace(probed, roles=named)  # roles of a task of one's own are shown, too
+    assert probe_rows(own)[0] == ["after", "q", "k0", "l", "k1", "l1"]
+    assert [row[1:] for row in probe_rows(own)[1]] == [row[1:] for row in rows]
+    counts = {len(probe_figure(each).axes[0].patches) for each in (own, probed)}
     assert len(counts) == 1
 
 
-def test_of_what_is_not_known_of_contents_nothing_is_said(known: Planted, held: Contents) -> None:
+def test_a_probe_says_when_the_model_is_at_chance(known: Planted, probed: Probe) -> None:
     fresh = Transformer.seeded(known.model.config, known.model.interface, 0)
-    said = "\n".join(contents_remarks(contents(fresh, known.task, 80)))
-    assert "answers at guessing level" in said
-    nowhere = replace(held, stream=replace(held.stream, own=held.stream.own * np.nan))
-    assert "in no chain of these examples: key 0, value 0, key 1" in contents_remarks(nowhere)[-1]
+    said = "\n".join(probe_remarks(probe(fresh, known.task, 80)))
+    assert "answers at chance" in said
+    nowhere = replace(probed, stream=replace(probed.stream, own=probed.stream.own * np.nan))
+    assert "roles that never occur in a chain: key 0, value 0, key 1" in probe_remarks(nowhere)[-1]
 
 
 def test_arcs_join_equal_symbols_above_and_pairs_below() -> None:
@@ -388,7 +388,7 @@ def commands(known: Planted, circuit: Circuit) -> Make:
     """What every command draws."""
     demo, ngram = hopscope.load("gallery/demo"), hopscope.load("gallery/ngram")
     title, story = model_title(demo), demo.emergence(4)
-    maps, contents = demo.maps(8), demo.contents(40)
+    maps, probed = demo.maps(8), demo.probe(40)
     planted = attention_maps(known.model, known.task, examples=4)
     example = circuitsvis(adapter_of(known.model), exam_of(known.task, 1))
     both = compare("gallery/demo", "gallery/planted", Store())
@@ -405,7 +405,7 @@ def commands(known: Planted, circuit: Circuit) -> Make:
         "circuit by time": circuit_figure(demo.circuit, story, f"circuit: {title}"),
         "emergence": emergence_figure(story, f"emergence: {title}"),
         "order": order_figure(story, f"order: {title}"),
-        "contents": contents_figure(contents, f"contents: {title}"),
+        "probe": probe_figure(probed, f"probe: {title}"),
         "show": loss_curves(demo.run),
         "depth": shared_information(Retrieval(hops=5).graph()),
         "compare": comparison_figure(both),

@@ -18,6 +18,7 @@ import hopscope
 from hopscope import display
 from hopscope.circuits import Circuit, attention_maps
 from hopscope.circuits.emergence import Emergence
+from hopscope.circuits.probing import probe
 from hopscope.configs import Experiment, NgramExperiment
 from hopscope.errors import ConfigError
 from hopscope.facts import Role
@@ -31,7 +32,6 @@ from hopscope.runs import Watcher, opened
 from hopscope.store import Store
 from hopscope.study import Study, compare
 from hopscope.study.comparison import Comparison
-from hopscope.tracing.reading import contents
 from tests.report.balance import Balance
 
 
@@ -92,7 +92,7 @@ def test_a_result_shows_a_figure_that_can_be_saved_and_what_is_known(
         (demo.circuit, "what each arrow carries</summary>"),
         (attention_maps(known.model, known.task, examples=4), "role maps"),
         (story, "hop 2 is learned"),
-        (contents(known.model, known.task, 40), "by layer and role</summary>"),
+        (probe(known.model, known.task, 40), "by layer and role</summary>"),
         (HeadScores("tiny", "f1", route, zero, zero, np.ones(1), zero, zero, 8, 3), "tiny"),
         (demo.run, "complete, step 2,500"),
         (both, "<td>gallery/transformer-a</td><td>9.0  value 1, value 2 ← by position</td>"),

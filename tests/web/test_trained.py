@@ -61,7 +61,7 @@ def test_maps_and_contents_of_a_seed_are_those_of_the_command(
         np.testing.assert_array_equal(maps[kind][-1], halves)
         np.testing.assert_array_equal(every[kind][1], halves)
     held, told = unpacked(views.arrays(ID, "contents", 9))
-    wanted = said(root, capsys, "contents", "--over-training")
+    wanted = said(root, capsys, "probe", "--over-training")
     assert (told["roles"], told["symbols"]) == (wanted["roles"], wanted["symbols"])
     # JSON has five digits, and the page halves.
     np.testing.assert_allclose(held["own"], np.array(wanted["own"], float), atol=5e-4)

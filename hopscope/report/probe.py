@@ -1,5 +1,5 @@
-"""What every position holds: as a picture (layers upward, roles across, a colour for each symbol,
-as in the paper's figure 5), and in words.
+"""Which symbols can be read at each role: as a picture (layers upward, roles across, a colour for
+each symbol, as in the paper's figure 5), and in words.
 """
 
 import numpy as np
@@ -7,12 +7,11 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
+from hopscope.circuits.probe import Probe, ProbeHistory
 from hopscope.facts import Role, symbol_name
 from hopscope.milestones import HALF
 from hopscope.report.look import COLOURS, DIM, FAINT, LINES, Picture, drawn, picture
 from hopscope.report.symbols import chain_order, roles_told, short_role
-from hopscope.tracing.contents import Contents
-from hopscope.tracing.contents_story import ContentsStory
 
 ROW = 0.3
 """Inches per layer."""
@@ -23,15 +22,15 @@ CELL = 0.84
 LEAST = 0.03
 """A share below this is not drawn."""
 FULL, LITTLE = 0.95, 0.1
-"""Shares from which a symbol is simply there, and up to which it is not told."""
+"""Shares from which a symbol counts as fully decodable, and up to which it is not printed."""
 
 
 @drawn
-def contents_figure(found: Contents, of: str = "") -> Picture:
-    """A cell for every layer and role, in it a bar for each symbol, as high as it is held."""
+def probe_figure(found: Probe, of: str = "") -> Picture:
+    """A cell for every layer and role, in it a bar for each symbol, as high as its share."""
     roles = _roles(found)
     figure = picture(
-        of or "what each role holds",
+        of or "which symbols can be read at each role",
         "How much of each symbol of its own chain a linear map reads off at each role, after each "
         f"layer ({found.measure}; a bar as high as its cell: all of it). {roles_told(roles)}",
         ROW * (found.layers + 1) + 1.0,
@@ -78,19 +77,19 @@ def _cell(
             axes.add_patch(bar)
 
 
-def _roles(found: Contents | ContentsStory) -> list[Role]:
+def _roles(found: Probe | ProbeHistory) -> list[Role]:
     """The roles that stand somewhere."""
     own = found_own(found)
     return chain_order(r for n, r in enumerate(found.roles) if np.isfinite(own[..., n, :]).any())
 
 
-def found_own(found: Contents | ContentsStory) -> np.ndarray:
-    """How much is held, whatever axes come before roles and symbols."""
-    return found.stream.own if isinstance(found, Contents) else found.own
+def found_own(found: Probe | ProbeHistory) -> np.ndarray:
+    """The shares of the own chain's symbols, whatever axes come before roles and symbols."""
+    return found.stream.own if isinstance(found, Probe) else found.own
 
 
-def contents_rows(found: Contents) -> tuple[list[str], list[list[str]]]:
-    """Columns and rows of a table: for each layer, last first, what each role holds."""
+def probe_rows(found: Probe) -> tuple[list[str], list[list[str]]]:
+    """Columns and rows of a table: for each layer, last first, the symbols at each role."""
     roles = _roles(found)
     names = ["input", *(f"layer {n}" for n in range(found.layers))]
     rows = [
@@ -100,8 +99,8 @@ def contents_rows(found: Contents) -> tuple[list[str], list[list[str]]]:
     return ["after", *map(short_role, roles)], rows
 
 
-def _shares(found: Contents, role: Role, layer: int) -> str:
-    """The symbols that are there: by name where nearly all of it is, with the share elsewhere."""
+def _shares(found: Probe, role: Role, layer: int) -> str:
+    """The symbols that can be read: only the name where the share is nearly 1."""
     told = []
     for symbol in found.symbols:
         share = found.share(role, symbol, layer)
@@ -112,8 +111,10 @@ def _shares(found: Contents, role: Role, layer: int) -> str:
     return " ".join(told) or "·"
 
 
-def brought_rows(found: Contents) -> list[tuple[str, str, str]]:
-    """What each head brings to a role that did not hold it before: head, role, symbols."""
+def added_rows(found: Probe) -> list[tuple[str, str, str]]:
+    """The symbols that each head adds at a role, and that were not decodable there: head, role,
+    symbols.
+    """
     if found.heads is None:
         return []
     rows = []
@@ -122,64 +123,64 @@ def brought_rows(found: Contents) -> list[tuple[str, str, str]]:
             its = found.heads.own[layer, head, found.roles.index(role)]
             told = [
                 f"{symbol} {its[found.symbols.index(symbol)]:.2f}"
-                for symbol in sorted(found.brought((layer, head), role))
+                for symbol in sorted(found.added((layer, head), role))
             ]
             if told:
                 rows.append((f"{layer}.{head}", str(role), ", ".join(told)))
     return rows
 
 
-def contents_remarks(found: Contents) -> list[str]:
-    """What else there is to say, one line each."""
+def probe_remarks(found: Probe) -> list[str]:
+    """Remarks on a probe, one line each."""
     lines = []
-    if found.guesses:
+    if found.at_chance:
         lines.append(
-            f"this model answers at guessing level (loss {found.loss:.3f}, guessing "
-            f"{found.guess:.3f}): what it holds is little more than what it is given"
+            f"this model answers at chance (loss {found.loss:.3f}, chance {found.chance:.3f}): "
+            "little more than its input can be read"
         )
-    others, chance = found.stream.other, found.stream.chance
+    others, noise = found.stream.other_chain, found.stream.other_example
     if np.isfinite(others).any():
-        lines.append(f"of another chain's symbols at most {np.nanmax(others):.2f} is there")
-    low, high = np.nanmin(chance), np.nanmax(chance)
+        lines.append(f"symbols of another chain: at most {np.nanmax(others):.2f} can be read")
+    low, high = np.nanmin(noise), np.nanmax(noise)
     lines.append(
-        f"of another example's, which nothing can know: {low:+.3f} … {high:+.3f}; "
+        f"symbols of another example (noise): {low:+.3f} … {high:+.3f}; "
         f"intervals: ± {np.nanmax(found.stream.half):.3f} at most"
     )
     never = [str(r) for n, r in enumerate(found.roles) if np.isnan(found.stream.own[:, n]).all()]
     if never:
-        lines.append(f"in no chain of these examples: {', '.join(never)}")
+        lines.append(f"roles that never occur in a chain: {', '.join(never)}")
     return lines
 
 
-def story_rows(story: ContentsStory) -> list[tuple[str, str, str]]:
-    """When each role came to hold a symbol that it is not given: role, symbol, step."""
+def history_rows(history: ProbeHistory) -> list[tuple[str, str, str]]:
+    """When each symbol became decodable at each role: role, symbol, step."""
     return [
         (str(role), symbol, "never" if step is None else f"{step:,.0f}")
-        for role, symbol, step in story.learned()
+        for role, symbol, step in history.learned()
     ]
 
 
 @drawn
-def story_figure(story: ContentsStory, of: str = "") -> Picture:
-    """For each role, how much of each symbol it holds in the course of the training."""
-    roles = [r for r in _roles(story) if any(r == role for role, _, _ in story.learned())]
-    roles = roles or _roles(story)
+def history_figure(history: ProbeHistory, of: str = "") -> Picture:
+    """For each role, how much of each symbol can be read in the course of the training."""
+    roles = [r for r in _roles(history) if any(r == role for role, _, _ in history.learned())]
+    roles = roles or _roles(history)
     figure = picture(
-        of or "when each role came to hold what",
-        "How much of each symbol of its own chain each role holds in the layer that holds the most "
-        "of it, in the course of the training; dotted: one half.",
+        of or "when each symbol became decodable",
+        "How much of each symbol of its own chain can be read at each role, in the layer that has "
+        "the most of it, in the course of the training; dotted: one half.",
         0.85 * len(roles) + 0.9,
         columns=2,
     )
     panels = figure.subplots(len(roles), 1, sharex=True, squeeze=False)[:, 0]
     for axes, role in zip(panels, roles, strict=True):
-        most = np.nan_to_num(story.own[:, :, story.roles.index(role)]).max(1)
-        for number, symbol in enumerate(story.symbols):
-            colour = colour_of(story.symbols, symbol)
-            axes.plot(story.steps, most[:, number], color=colour, label=symbol_name(symbol))
+        most = np.nan_to_num(history.own[:, :, history.roles.index(role)]).max(1)
+        for number, symbol in enumerate(history.symbols):
+            colour = colour_of(history.symbols, symbol)
+            axes.plot(history.steps, most[:, number], color=colour, label=symbol_name(symbol))
         axes.axhline(HALF, color=DIM, linestyle=":", linewidth=0.8)
         axes.set(ylabel=str(role), ylim=(-0.04, 1.08), yticks=(0, 0.5, 1))
-    panels[-1].set(xlabel="step", xlim=(0, story.steps[-1]))
+    panels[-1].set(xlabel="step", xlim=(0, history.steps[-1]))
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center")
     return figure

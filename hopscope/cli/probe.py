@@ -1,4 +1,4 @@
-"""`hopscope contents`: what every position holds, by layer, or in the course of a training."""
+"""`hopscope probe`: which symbols can be read at each role, by layer or over a training."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,28 +20,29 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ContentsArguments(ModelArguments, JsonArguments, FigureArguments):
-    """What every role holds of each symbol, layer by layer: read off by linear maps."""
+class ProbeArguments(ModelArguments, JsonArguments, FigureArguments):
+    """Fit linear probes: how much of each symbol can be read at each role after every layer."""
 
     examples: int | None = None
-    """Examples to fit maps on; half as many others mark them. Unset: 1024, over a training 256."""
+    """Examples to fit maps on; half as many others score them (default: 1024, over a training
+    256)."""
     over_training: bool = False
-    """At every checkpoint: when did each role come to hold what?"""
+    """Probe every checkpoint: when did each symbol become decodable?"""
     figure: Path | None = None
-    """Where the figure goes (.svg, .pdf or .png); unset: reports/RUN-contents.svg."""
+    """Where the figure goes (.svg, .pdf or .png; default: reports/RUN-probe.svg)."""
     out: Path | None = None
     """Also write the numbers to this file, as JSON."""
     sample: int = 0
     """Which examples: another number draws others."""
 
 
-def contents(chosen: ContentsArguments) -> int:
+def probe(chosen: ProbeArguments) -> int:
     if chosen.examples is not None and chosen.examples < 2:
         raise ConfigError(f"--examples is {chosen.examples}; maps are fitted on at least 2")
     if chosen.over_training:
         refuse_unused(chosen, ["step"], "with --over-training")
     examined = chosen.study()
-    name = f"{examined.name}-contents{'-over-training' * chosen.over_training}"
+    name = f"{examined.name}-probe{'-over-training' * chosen.over_training}"
     path = figure_path(chosen.figure, name, alone=chosen.json)
     check_figures(chosen, path)
     check_files(chosen.out)
@@ -56,39 +57,39 @@ def contents(chosen: ContentsArguments) -> int:
     return 0
 
 
-def _by_layer(examined: "Study", chosen: ContentsArguments) -> tuple["Make", dict[str, Any]]:
+def _by_layer(examined: "Study", chosen: ProbeArguments) -> tuple["Make", dict[str, Any]]:
     from hopscope.cli.tables import table
-    from hopscope.report.contents import (
-        brought_rows,
-        contents_figure,
-        contents_remarks,
-        contents_rows,
+    from hopscope.report.names import model_title
+    from hopscope.report.probe import (
+        added_rows,
+        probe_figure,
+        probe_remarks,
+        probe_rows,
     )
-    from hopscope.report.names import model_title
 
-    found = examined.contents(**_options(chosen))
+    found = examined.probe(**_options(chosen))
     if not chosen.json:
-        table(*contents_rows(found))
-        if brought := brought_rows(found):
+        table(*probe_rows(found))
+        if added := added_rows(found):
             say("")
-            table(["head", "brings to", "symbols"], brought)
-        say("", *contents_remarks(found))
-    title = f"contents: {model_title(examined)}"
-    return lambda: contents_figure(found, title), found.to_dict()
+            table(["head", "adds to", "symbols"], added)
+        say("", *probe_remarks(found))
+    title = f"probe: {model_title(examined)}"
+    return lambda: probe_figure(found, title), found.to_dict()
 
 
-def _over_training(examined: "Study", chosen: ContentsArguments) -> tuple["Make", dict[str, Any]]:
+def _over_training(examined: "Study", chosen: ProbeArguments) -> tuple["Make", dict[str, Any]]:
     from hopscope.cli.tables import table
-    from hopscope.report.contents import story_figure, story_rows
     from hopscope.report.names import model_title
+    from hopscope.report.probe import history_figure, history_rows
 
-    story = examined.contents_story(**_options(chosen))
+    history = examined.probe_history(**_options(chosen))
     if not chosen.json:
-        table(["role", "comes to hold", "at step"], story_rows(story))
-    title = f"contents: {model_title(examined)}"
-    return lambda: story_figure(story, title), story.to_dict()
+        table(["role", "symbol", "decodable from step"], history_rows(history))
+    title = f"probe: {model_title(examined)}"
+    return lambda: history_figure(history, title), history.to_dict()
 
 
-def _options(chosen: ContentsArguments) -> dict[str, int]:
+def _options(chosen: ProbeArguments) -> dict[str, int]:
     options = {"seed": chosen.sample}
     return options if chosen.examples is None else options | {"examples": chosen.examples}

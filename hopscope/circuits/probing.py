@@ -1,0 +1,424 @@
+"""Linear probes: which symbols can be read off the residual stream, and off each head's output.
+
+1. Draw examples to fit on and others to score on, and run the model over both, layer by layer.
+2. At every place (the stream after a layer, or one head's output) and role, fit linear maps to the
+   symbols of the position's own chain, of another chain and of another example, all at once.
+3. Score the maps on the other examples.
+
+Vectors are read by ridge regression in closed form. All targets of one place and role share a Gram
+matrix, whose eigenvectors are found once. Each target gets the penalty that generalised
+cross-validation prefers (Golub, Heath & Wahba 1979), on the fitted examples alone. Tokens are read
+by Fisher's linear discriminants, in the space of the ridge's outputs; these are the discriminants
+of the inputs themselves (Hastie, Tibshirani & Buja 1994).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from hopscope.circuits import budget
+from hopscope.circuits.adapters import AnyModel, CallbackModel, adapter_of
+from hopscope.circuits.engine import (
+    Adapter,
+    Additive,
+    Brought,
+    Heads,
+    as_model,
+    check_finite,
+    forward,
+    streams,
+)
+from hopscope.circuits.exam import Exam, Questions, exam_of
+from hopscope.circuits.mechanism import Target
+from hopscope.circuits.probe import Decodability, Probe, ProbeHistory
+from hopscope.circuits.tracking import History, model_of, steps_of
+from hopscope.configs import FactTask
+from hopscope.errors import CircuitError
+from hopscope.facts import Role
+from hopscope.intervals import NORMAL_95
+from hopscope.tasks import symbols as drawn_symbols
+
+EXAMPLES = 1024
+"""Examples on which maps are fitted; half as many others score them."""
+HISTORY_EXAMPLES = 256
+"""Examples on which maps are fitted, at each checkpoint."""
+FEWEST = 2
+"""Positions to fit on, for each number of a residual stream."""
+PENALTIES = tuple(10.0**power for power in range(-7, 3))
+"""Ridge penalties that are tried, in mean squares of an input."""
+TINY = 1e-9
+"""A variance below this counts as none."""
+
+Targets = Float[Tensor, "row target size"] | Int[Tensor, "row target"]
+"""Vectors, or the numbers of classes."""
+
+
+@torch.no_grad()
+def probe(
+    model: AnyModel,
+    task: Questions,
+    examples: int = EXAMPLES,
+    seed: int = 0,
+    *,
+    heads: bool = True,
+) -> Probe:
+    """Probe a model: which symbols can be read at each role after every layer, and in the output of
+    each head (unless `heads` is False).
+
+    Maps are fitted on so many examples, and scored on half as many others. A task of your own that
+    names no symbols, and whose inputs are tokens, is probed for the token at each position
+    (`itself`) and for those that its relations lead to (`hop`, `hop ×2`).
+    """
+    if examples < 2:
+        raise CircuitError(f"examples is {examples}; maps are fitted on at least 2")
+    adapter = adapter_of(model)
+    fitted, scored = _sample(task, examples, seed + 1), _sample(task, max(2, examples // 2), seed)
+    names = [name for name in fitted.names if name in scored.names]
+    exam, cells = scored.exam, (len(scored.exam.table), len(names))
+    of_stream = np.full((4, adapter.layers + 1, *cells), np.nan)
+    of_heads = np.full((4, adapter.layers, adapter.heads, *cells), np.nan)
+    fit_rows, score_rows = fitted.rows(names), scored.rows(names)
+    places = (_places(adapter, each, heads) for each in (fitted.exam, exam))
+    for (layer, head, x), (_, _, fresh) in zip(*places, strict=True):
+        for stream in (x, fresh):
+            check_finite(stream, f"the residual stream after layer {layer}")
+        into = of_stream[:, layer] if head is None else of_heads[:, layer - 1, head]
+        for role, rows in fit_rows.items():
+            _check_enough(rows, x.shape[-1], exam.table[role], examples)
+            if role in score_rows:
+                into[:, role] = _cell(x, fresh, rows, score_rows[role])
+    return Probe(
+        model=adapter.digest(),
+        task=task if isinstance(task, FactTask) else None,
+        measure="R²" if scored.symbols.is_floating_point() else "accuracy",
+        roles=exam.table,
+        symbols=tuple(names),
+        stream=Decodability(*of_stream),
+        heads=Decodability(*of_heads) if heads and isinstance(adapter, Additive) else None,
+        fitted=examples,
+        examples=len(exam),
+        seed=seed,
+        loss=mean_loss(adapter, exam),
+        chance=exam.guess,
+    )
+
+
+def probe_history(
+    history: History,
+    task: Questions,
+    member: int | None = None,
+    examples: int = HISTORY_EXAMPLES,
+    seed: int = 0,
+) -> ProbeHistory:
+    """Probe the model (of a fleet: a member) at every checkpoint of a run."""
+    steps, found = steps_of(history), []
+    for step in steps:
+        try:
+            model = model_of(history, step, member)
+            found.append(probe(model, task, examples, seed, heads=False))
+        except CircuitError as error:
+            raise CircuitError(f"at step {step}: {error}") from error
+    own, losses = np.stack([each.stream.own for each in found]), np.array([p.loss for p in found])
+    first = found[0]
+    return ProbeHistory(first.roles, first.symbols, tuple(steps), own, losses, first.chance)
+
+
+class Rows(NamedTuple):
+    """The positions of one role, in all examples, and what maps should give there."""
+
+    example: Int[Tensor, "row"]
+    position: Int[Tensor, "row"]
+    targets: Targets
+    """The symbols of the own chain, then of another example, then of another chain, if any."""
+    symbols: int
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Examples, and the symbols that their positions are probed for."""
+
+    exam: Exam
+    symbols: Tensor
+    """The symbols of every chain [batch, chain, symbol, …]: vectors, or numbers of classes."""
+    names: tuple[str, ...]
+    chain: Int[Tensor, "batch seq"]
+    """The chain whose symbols each position is probed for."""
+    others: bool = False
+    """True if an example has other chains."""
+
+    def rows(self, names: list[str]) -> dict[int, Rows]:
+        """The positions of every role that occurs, by the role's number."""
+        symbols = self.symbols[:, :, [self.names.index(name) for name in names]]
+        role, chains, found = self.exam.roles.role, symbols.shape[1], {}
+        for number in range(len(self.exam.table)):
+            example, position = ((role == number) & (self.chain < chains)).nonzero(as_tuple=True)
+            mine = self.chain[example, position].long()
+            targets = [symbols[example, mine], symbols[example - 1, mine]]
+            if self.others:
+                targets.append(symbols[example, (mine + 1) % chains])
+            if len(example):
+                found[number] = Rows(example, position, torch.cat(targets, 1), len(names))
+        return found
+
+
+def _sample(questions: Questions, examples: int, seed: int) -> Sample:
+    """Draw examples; refuse those that do not say what their symbols are."""
+    exam = exam_of(questions, examples, seed)
+    symbols, names = exam.symbols, exam.names
+    if isinstance(questions, FactTask) and (names := questions.symbol_names()):
+        symbols = drawn_symbols(questions, seed, examples, "validation")
+    if symbols is None or not names:
+        return _along_relations(exam)
+    return Sample(exam, symbols, names, exam.roles.chain, others=symbols.shape[1] > 1)
+
+
+def _along_relations(exam: Exam) -> Sample:
+    """The token at every position, and those that relations lead to from there; class 0 where a
+    relation leads nowhere. Each position is a chain of its own.
+    """
+    inputs = exam.inputs
+    follows = [each for each in exam.follows() if exam.relations[each[0]].dim() == 2]
+    if inputs.dim() != 2 or inputs.is_floating_point() or not follows:
+        raise CircuitError(
+            "these questions do not say what their symbols are: make the exam with symbols "
+            "[batch, chain, symbol, …] and their names; or, if inputs are tokens, with "
+            "relations that lead to positions"
+        )
+    padded = torch.cat((torch.zeros_like(inputs[:, :1]), inputs + 1), 1).long()
+    led = [padded.gather(1, exam.landing(name, times) + 1) for name, times in follows]
+    names = ["itself", *(str(Target("relation", None, name, times)) for name, times in follows)]
+    position = torch.arange(exam.length).expand(inputs.shape)
+    return Sample(exam, torch.stack([padded[:, 1:], *led], -1), tuple(names), position)
+
+
+def at_once(adapter: Adapter | CallbackModel, exam: Exam) -> int:
+    """How many examples a layer may compute at once."""
+    width = 0
+    if not isinstance(adapter, CallbackModel):
+        width = adapter.embed(exam.inputs[:1].to(adapter.device)).shape[-1]
+    one = budget.AT_ONCE * adapter.heads * exam.length**2 + budget.WIDTHS * exam.length * width
+    return max(1, budget.CALL_BYTES // (budget.FLOAT * one))
+
+
+def _places(
+    adapter: Adapter | CallbackModel, exam: Exam, heads: bool
+) -> Iterator[tuple[int, int | None, Float[Tensor, "batch seq width"]]]:
+    """Layer (0: the embedding), head and its output in all examples; the stream itself for head
+    None, as the next layer sees it. All parts of the examples go through the layers side by side.
+    """
+    inputs = [part.to(adapter.device) for part in exam.inputs.split(at_once(adapter, exam))]
+    if isinstance(adapter, CallbackModel):
+        walks: list[Iterable[Tensor]] = [_handed_out(adapter, part) for part in inputs]
+        normed = _layer_norm
+    else:
+        outputs: list[Brought] = [torch.empty(0)] * len(inputs)
+
+        def walk(number: int) -> Iterable[Tensor]:
+            def attend(layer: int, its: Heads) -> Brought:
+                outputs[number] = as_model(layer, its)
+                return outputs[number]
+
+            x = adapter.embed(inputs[number])
+            return chain([x], streams(adapter, x, attend))
+
+        walks, normed = [walk(number) for number in range(len(inputs))], adapter.normed
+    for layer, parts in enumerate(zip(*walks, strict=True)):
+        if layer and heads and isinstance(adapter, Additive):
+            for head, coordinates in enumerate(_coordinates(adapter, layer - 1, outputs[0])):
+                yield layer, head, torch.cat([(z[:, head] @ coordinates).cpu() for z in outputs])
+        yield layer, None, torch.cat([normed(x).cpu() for x in parts])
+
+
+def _coordinates(
+    adapter: Additive, layer: int, output: Brought
+) -> list[Float[Tensor, "d_head d_head"]]:
+    """For each head, a map from its output to coordinates of what that adds to the stream:
+    distances are the same, and there are d_head numbers instead of d_model.
+    """
+    heads, width = output.shape[1], output.shape[-1]
+    nothing = output.new_zeros(1, heads, width, width)
+    base = adapter.added(layer, nothing)[0]
+    found = []
+    for head in range(heads):
+        each = nothing.clone()
+        each[0, head] = torch.eye(width, device=output.device, dtype=output.dtype)
+        added = (adapter.added(layer, each)[0] - base).float()
+        left, sizes, _ = torch.linalg.svd(added, full_matrices=False)
+        found.append((left * sizes).to(output.dtype))
+    return found
+
+
+def _handed_out(adapter: CallbackModel, inputs: Tensor) -> Sequence[Tensor]:
+    """The streams of a callback model."""
+    if adapter.streams is None:
+        raise CircuitError(
+            "this model's residual stream is not handed out: give CallbackModel a function "
+            "`streams` from inputs to the stream before the first layer and after each"
+        )
+    found = list(adapter.streams(inputs))
+    if len(found) != adapter.layers + 1:
+        raise CircuitError(
+            f"streams gave {len(found)} residual streams; expected {adapter.layers + 1}: before "
+            "the first layer, and after each"
+        )
+    return found
+
+
+def _layer_norm(x: Tensor) -> Tensor:
+    return torch.nn.functional.layer_norm(x.float(), x.shape[-1:])
+
+
+def mean_loss(adapter: Adapter | CallbackModel, exam: Exam) -> float:
+    """The mean loss of the model's answers."""
+    answers = []
+    for part in exam.inputs.split(at_once(adapter, exam)):
+        inputs = part.to(adapter.device)
+        if isinstance(adapter, CallbackModel):
+            answers.append(adapter.outputs(inputs, lambda _, weights: weights).cpu())
+        else:
+            x = forward(adapter, adapter.embed(inputs))
+            answers.append(adapter.unembed(x[:, -exam.read_of(adapter.answers_at()) :]).cpu())
+    return float(exam.marks(torch.cat(answers)).mean())
+
+
+def _check_enough(rows: Rows, width: int, role: Role, examples: int) -> None:
+    """Refuse to fit a map on too few positions."""
+    count = len(rows.example)
+    if count < FEWEST * width:
+        raise CircuitError(
+            f"a residual stream of {width} numbers cannot be read off {count} positions: {role} "
+            f"occurs there in {examples} examples; take at least "
+            f"{-(-FEWEST * width * examples // count):,} examples"
+        )
+
+
+def _cell(x: Tensor, fresh: Tensor, fitted: Rows, scored: Rows) -> Float[np.ndarray, "4 symbol"]:
+    """Own share, half its interval, other chain's, other example's: fitted, and scored on fresh
+    examples.
+    """
+    y, tokens = scored.targets, not scored.targets.is_floating_point()
+    solve, score = (discriminants, _hits) if tokens else (ridge, _errors)
+    found = solve(x[fitted.example, fitted.position], fitted.targets)
+    part, whole = score(found, fresh[scored.example, scored.position], y)
+    sums = torch.zeros(2, len(fresh), y.shape[1], dtype=torch.float64)
+    ratio, half = _ratio(*sums.index_add_(1, scored.example, torch.stack((part, whole))).numpy())
+    classes = found.middle.isfinite().sum(-1).numpy()
+    chance = 1 / np.maximum(classes, 2)
+    if tokens:
+        share = np.where(classes > 1, (ratio - chance) / (1 - chance), 0.0)
+        half = half / (1 - chance)
+    else:
+        varies = whole.sum(0).numpy() > TINY
+        share, half = np.where(varies, 1 - ratio, 0.0), np.where(varies, half, 0.0)
+    own, other_example, *rest = np.split(share, len(share) // fitted.symbols)
+    other_chain = rest[0] if rest else np.full_like(own, np.nan)
+    return np.stack([own, half[: len(own)], other_chain, other_example])
+
+
+def _errors(
+    fit: "Fit", x: Float[Tensor, "row width"], y: Float[Tensor, "row target size"]
+) -> tuple[Tensor, Tensor]:
+    """[row, target]: the squared error of the map, and of the mean."""
+    y = y.double()
+    return (fit(x) - y).square().sum(-1), (y - fit.middle).square().sum(-1)
+
+
+def _hits(
+    fit: "Fit", x: Float[Tensor, "row width"], y: Int[Tensor, "row target"]
+) -> tuple[Tensor, Tensor]:
+    """[row, target]: the weight of a row where its class is the most likely, else 0; and the
+    weight, by which every class counts the same.
+    """
+    weight = torch.stack([1 / each.bincount()[each].double() for each in y.T], 1)
+    likely = torch.stack([part.argmax(-1) for part in fit(x).unbind(1)], 1)
+    return weight * (likely == y), weight
+
+
+def _ratio(
+    part: Float[np.ndarray, "example target"], whole: Float[np.ndarray, "example target"]
+) -> tuple[Float[np.ndarray, "target"], Float[np.ndarray, "target"]]:
+    """Sum of the parts over sum of the wholes, and half its 95 % interval (delta method).
+
+    Positions of one example are not independent, so the interval goes by examples.
+    """
+    total = np.maximum(whole.sum(0), TINY)
+    ratio = part.sum(0) / total
+    spread = np.square(part - ratio * whole).sum(0) * len(part) / max(1, len(part) - 1)
+    return ratio, NORMAL_95 * np.sqrt(spread) / total
+
+
+@dataclass(frozen=True)
+class Fit:
+    """For every target a map x ↦ (x - mean) @ weight + middle."""
+
+    mean: Float[Tensor, "width"]
+    weight: Float[Tensor, "width target size"]
+    middle: Float[Tensor, "target size"]
+
+    def __call__(self, x: Float[Tensor, "row width"]) -> Float[Tensor, "row target size"]:
+        flat = (x.double() - self.mean) @ self.weight.flatten(1)
+        return flat.view(-1, *self.middle.shape) + self.middle
+
+
+def ridge(x: Float[Tensor, "row width"], y: Float[Tensor, "row target size"]) -> Fit:
+    """The maps to vectors."""
+    x, y = x.double(), y.double()
+    mean, middle = x.mean(0), y.mean(0)
+    x, y = x - mean, y - middle
+    cross = (x.T @ y.flatten(1)).view(-1, *middle.shape)
+    return Fit(mean, _shrunk(x.T @ x, cross, y.square().sum((0, 2)), len(x)), middle)
+
+
+def _shrunk(
+    gram: Float[Tensor, "width width"],
+    cross: Float[Tensor, "width target size"],
+    square: Float[Tensor, "target"],
+    rows: int,
+) -> Float[Tensor, "width target size"]:
+    """The weights of every target, each with the penalty that generalised cross-validation prefers:
+    the least error of the fit, over the square of the degrees of freedom that are left.
+    """
+    values, vectors = torch.linalg.eigh(gram)
+    values = values.clamp_min(0)
+    turned = torch.einsum("ie,its->ets", vectors, cross)
+    penalties = torch.tensor(PENALTIES, dtype=torch.float64) * values.mean().clamp_min(TINY)
+    e, p = values[:, None], penalties[None]
+    gain = (e + 2 * p) / (e + p).square()
+    error = square - torch.einsum("ep,et->pt", gain, turned.square().sum(-1))
+    free = 1 - (1 + (e / (e + p)).sum(0)) / rows
+    scores = error.clamp_min(0) / free.clamp_min(TINY).square()[:, None]
+    best = penalties[scores.argmin(0)]
+    return torch.einsum("ie,ets->its", vectors, turned / (values[:, None, None] + best[:, None]))
+
+
+def discriminants(x: Float[Tensor, "row width"], y: Int[Tensor, "row target"]) -> Fit:
+    """The scores of every class of tokens: classes equally likely, one spread around all means."""
+    x, rows = x.double(), len(x)
+    mean, classes = x.mean(0), int(y.max()) + 1
+    x = x - mean
+    gram = x.T @ x
+    count = torch.stack([each.bincount(minlength=classes) for each in y.T]).double()
+    sums = x.new_zeros(x.shape[1], *count.shape)
+    for target, each in enumerate(y.T):
+        sums[:, target].index_add_(1, each, x.T)
+    square = rows - count.square().sum(-1) / rows
+    weights = _shrunk(gram, sums, square, rows)
+    means = sums / count.clamp_min(1)
+    found, middles = [], []
+    for target, share in enumerate(count / rows):
+        weight, its = weights[:, target], means[:, target]
+        within = gram / rows - (share * its) @ its.T
+        floor = TINY + 1e-6 * ((gram @ weight) * weight).sum(0).mean() / rows
+        # With W = weight and S = within, (WᵀSW + floor)⁻¹ is a matrix of classes; applied to the
+        # means it needs only one of inputs: W(WᵀSW + floor)⁻¹Wᵀ = WWᵀ(SWWᵀ + floor)⁻¹.
+        outer = weight @ weight.T
+        each = outer @ torch.linalg.solve(within @ outer + floor * torch.eye(len(outer)), its)
+        found.append(each)
+        middles.append(-0.5 * (its * each).sum(0).masked_fill(share == 0, torch.inf))
+    return Fit(mean, torch.stack(found, 1), torch.stack(middles))

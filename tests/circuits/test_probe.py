@@ -1,0 +1,276 @@
+"""Probes against least squares and discriminants written out, and of planted models against what
+theory says.
+"""
+
+import json
+import warnings
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from hopscope.circuits import CallbackModel, Drawn, Exam, OwnTask, Probe, adapter_of, exam_of
+from hopscope.circuits.engine import record
+from hopscope.circuits.export import transformer_lens_config, transformer_lens_weights
+from hopscope.circuits.probing import probe
+from hopscope.configs import MQAR, KHop, Model, Retrieval
+from hopscope.errors import CircuitError
+from hopscope.facts import Role, parse_role
+from hopscope.models import Transformer
+from hopscope.models.planted import Planted, planted
+from hopscope.tasks import symbols
+from hopscope.theory import flow
+
+EXAMPLES = 400
+
+
+def rows_of(model: Transformer, task: Any, drawn: tuple[int, int], place: Any) -> Any:
+    """For each position of a role: the stream after a layer (for a head: its output, which is as
+    far from another as what it adds), the symbols of its chain, and its example.
+    """
+    (count, seed), (layer, head, role) = drawn, place
+    exam, known = exam_of(task, count, seed), symbols(task, seed, count, "validation")
+    adapter: Any = adapter_of(model)
+    with torch.no_grad():
+        seen = record(adapter, exam.inputs)
+        x = adapter.normed(seen.streams[layer])
+        if head is not None:
+            out = model.blocks[layer].attention.out.weight.unflatten(1, (model.config.heads, -1))
+            x = seen.brought(layer)[:, head] @ torch.linalg.qr(out[:, head]).R.T
+    here = (exam.roles.role == exam.number(role)) & (exam.roles.chain < known.shape[1])
+    example, position = here.nonzero(as_tuple=True)
+    y = known[example, exam.roles.chain[example, position].long()]
+    return x[example, position].double().numpy(), y.numpy(), example.numpy()
+
+
+def least_squares(x: np.ndarray, y: np.ndarray) -> Any:
+    """Ridge regression with the penalty that generalised cross-validation prefers."""
+    mean, middle, count = x.mean(0), y.mean(0), len(x)
+    centred = x - mean
+    gram = centred.T @ centred
+    found = []
+    for penalty in np.linalg.eigvalsh(gram).mean() * 10.0 ** np.arange(-7, 3):
+        inverse = np.linalg.inv(gram + penalty * np.eye(len(gram)))
+        left = np.eye(count) - centred @ inverse @ centred.T - 1 / count
+        score = np.square(left @ y).sum() / np.trace(left) ** 2
+        found.append((score, inverse @ centred.T @ (y - middle)))
+    best = min(found, key=lambda each: each[0])[1]
+    return lambda rows: (rows - mean) @ best + middle
+
+
+def test_vectors_are_read_by_least_squares(random_model: Transformer) -> None:
+    """In the stream and in a head's output; the interval is that of a bootstrap over examples."""
+    task = Retrieval(hops=2, chains=2, dim=6, symbols="one-hot")
+    found = probe(random_model, task, 60)
+    for place in ((0, None, "query"), (2, None, "query"), (2, None, "value 1"), (1, 1, "query")):
+        x, y, _ = rows_of(random_model, task, (60, 1), place)
+        rows, wanted, example = rows_of(random_model, task, (30, 0), place)
+        layer, head, role = place
+        part = found.stream if head is None else found.heads
+        cell = (*([layer] if head is None else (layer, head)), found.roles.index(parse_role(role)))
+        for number, symbol in enumerate(found.symbols):
+            fitted = least_squares(x, y[:, number])(rows)
+            error = np.square(fitted - wanted[:, number]).sum(-1)
+            whole = np.square(wanted[:, number] - y[:, number].mean(0)).sum(-1)
+            share = 1 - error.sum() / whole.sum()
+            assert part.own[*cell, number] == pytest.approx(share, abs=2e-3), (place, symbol)
+            each = np.stack([np.bincount(example, its, 30) for its in (error, whole)])
+            drawn = each[:, np.random.default_rng(0).integers(0, 30, (2000, 30))].sum(-1)
+            spread = 1.96 * (drawn[0] / drawn[1]).std()
+            assert part.half[*cell, number] == pytest.approx(spread, rel=0.25, abs=1e-3), place
+
+
+def test_tokens_are_read_by_discriminants() -> None:
+    """Fisher's, written out: one covariance within classes, all of which are equally likely."""
+    task = MQAR(pairs=3, alphabet=12, length=16, queries=2)
+    model = Transformer.seeded(Model(layers=1, heads=2, d_model=24), task.interface(), 0)
+    found = probe(model, task, 200)
+    assert found.measure == "accuracy"
+    assert found.at_chance
+    for layer, (number, symbol) in product((0, 1), enumerate(found.symbols)):
+        x, y, _ = rows_of(model, task, (200, 1), (layer, None, "query"))
+        rows, wanted, _ = rows_of(model, task, (100, 0), (layer, None, "query"))
+        right, there, known = y[:, number], wanted[:, number], np.unique(y[:, number])
+        means = np.stack([x[right == c].mean(0) for c in known])
+        parts = [x[right == c] - means[n] for n, c in enumerate(known)]
+        inverse = np.linalg.pinv(sum(part.T @ part for part in parts) / len(x), rcond=1e-6)
+        half = 0.5 * np.einsum("ci,ij,cj->c", means, inverse, means)
+        hit = known[(rows @ inverse @ means.T - half).argmax(-1)] == there
+        accuracy = np.mean([hit[there == c].mean() for c in np.unique(there)])
+        share = (accuracy - 1 / len(known)) / (1 - 1 / len(known))
+        assert found.share("query", symbol, layer) == pytest.approx(share, abs=0.03), symbol
+    assert found.share("query", "x0", 0) > 0.95
+    assert abs(found.share("query", "x1", 0)) < 0.15
+    assert np.isnan(found.stream.own[:, found.roles.index(Role("other"))]).all()
+    assert Probe.from_dict(found.to_dict()).to_dict() == found.to_dict()
+    khop = KHop(hops=2, length=12, alphabet=4)  # has a single chain
+    single = probe(Transformer.seeded(model.config, khop.interface(), 0), khop, 200)
+    assert single.share("query", "x0", 0) > 0.95
+    assert np.isnan(single.stream.other_chain).all()
+
+
+def callback_model(model: Transformer, *, streams: bool) -> CallbackModel:
+    def forward(inputs: Tensor, attention: Any) -> Tensor:
+        return model(inputs, attention=attention, read=inputs.shape[1])[:, -model.interface.read :]
+
+    def handed_out(inputs: Tensor) -> list[Tensor]:
+        return record(adapter_of(model), inputs).streams  # type: ignore[arg-type]
+
+    shape, read = (model.config.layers, model.config.heads), model.interface.read
+    return CallbackModel(
+        forward, model, shape, answers=read, streams=handed_out if streams else None
+    )
+
+
+def test_a_callback_model_is_probed_by_the_streams_that_it_hands_out(two_hops: Planted) -> None:
+    task, model = two_hops.task, two_hops.model
+    expected, found = (
+        probe(m, task, EXAMPLES) for m in (model, callback_model(model, streams=True))
+    )
+    for layer, role in product(range(found.layers + 1), found.roles):
+        assert found.decodable(role, layer) == expected.decodable(role, layer), (layer, role)
+    assert found.loss == pytest.approx(expected.loss, abs=1e-6)
+    with pytest.raises(CircuitError, match="the outputs of single heads are not known"):
+        found.added((0, 0), "query")
+    with pytest.raises(CircuitError, match="give CallbackModel a function `streams`"):
+        probe(callback_model(model, streams=False), task, EXAMPLES)
+
+
+def test_a_transformer_lens_model_is_probed_as_ours() -> None:
+    task = KHop(hops=1, length=9, alphabet=4)
+    model = Transformer.seeded(Model(layers=2, heads=2, d_model=8), task.interface(), 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pytest.importorskip("transformer_lens")
+        from transformer_lens.config import TransformerBridgeConfig
+        from transformer_lens.model_bridge.sources.native import boot
+
+    config = transformer_lens_config(model)
+    bridge: Any = boot(TransformerBridgeConfig(**config, architecture="TransformerLensNative"))
+    bridge.load_state_dict(transformer_lens_weights(model))
+    ours, theirs = (probe(each, task, 200, heads=False) for each in (model, bridge))
+    assert theirs.loss == pytest.approx(ours.loss, abs=1e-4)
+    assert np.allclose(ours.stream.own, theirs.stream.own, atol=0.02, equal_nan=True)
+
+
+def test_examples_of_your_own_name_their_symbols(two_hops: Planted) -> None:
+    """The last symbol never varies, so it counts as 0."""
+    task = two_hops.task
+
+    def bare(examples: int, seed: int) -> Exam:
+        return exam_of(task, examples, seed)
+
+    def named(examples: int, seed: int) -> Exam:
+        known = symbols(task, seed, examples, "validation").clone()
+        known[:, :, 2] = 0.5
+        return replace(bare(examples, seed), symbols=known, names=("a", "b", "c"))
+
+    found, expected = (probe(two_hops.model, each, EXAMPLES) for each in (named, task))
+    assert (found.symbols, found.task) == (("a", "b", "c"), None)
+    assert np.allclose(found.stream.own[..., :2], expected.stream.own[..., :2])
+    assert not found.stream.own[..., 2].any()
+    assert not found.stream.half[..., 2].any()
+    with pytest.raises(CircuitError, match="do not say what their symbols are: make the exam with"):
+        probe(two_hops.model, bare, EXAMPLES)
+
+
+def test_tokens_that_relations_lead_to_are_probed() -> None:
+    """A module that puts the letter before beside each letter in its only layer."""
+
+    def letters(count: int, seed: int) -> Drawn:
+        tokens = torch.randint(3, (count, 3), generator=torch.Generator().manual_seed(seed))
+        before = torch.tensor([-1, 0, 1]).expand(count, -1)
+        return Drawn(tokens, tokens[:, -1:], roles=["letter"] * 3, relations={"before": before})
+
+    def handed_out(tokens: Tensor) -> list[Tensor]:
+        own = torch.nn.functional.one_hot(tokens, 4).float()
+        before = torch.cat((torch.zeros_like(own[:, :1]), own[:, :-1]), 1)
+        return [torch.cat((own, 0 * own), -1), torch.cat((own, before), -1)]
+
+    def forward(tokens: Tensor, attention: Any) -> Tensor:
+        attention(0, torch.eye(3).expand(len(tokens), 1, 3, 3))
+        return 9.0 * torch.nn.functional.one_hot(tokens, 3).float()
+
+    module = CallbackModel(forward, nn.Linear(1, 1), (1, 1), answers=1, streams=handed_out)
+    found = probe(module, OwnTask(letters, roles=["letter"], guess=1.1), 200)
+    assert found.symbols == ("itself", "before", "before ×2")
+    shares = [[found.share("letter", name, layer) for name in found.symbols] for layer in (0, 1)]
+    assert shares[0][0] == shares[1][0] == shares[1][1] == 1.0
+    assert shares[0][1] < 0.2
+    assert shares[1][2] < 0.5  # only that it leads nowhere can be read
+
+
+def test_what_cannot_be_probed_is_refused_in_a_line(two_hops: Planted) -> None:
+    model, task = two_hops.model, two_hops.task
+    found = probe(model, task, 40)
+    assert not found.at_chance
+    assert (found.first("query", "x2"), found.first("query", "x0")) == (3, 0)
+    alone = Retrieval(hops=1, chains=1)
+    fresh = probe(
+        Transformer.seeded(Model(layers=1, heads=1, d_model=8), alone.interface(), 0), alone, 40
+    )
+    assert fresh.chance == 0 < fresh.loss
+    assert not fresh.at_chance
+    broken = Transformer(model.config, model.interface)
+    for parameter in broken.parameters():
+        nn.init.constant_(parameter, float("nan"))
+    few = r"cannot be read off 4 positions: key 0 occurs.* in 2 examples; take at least 36 examples"
+    for ask, line in (
+        (lambda: probe(model, task, 2), few),
+        (lambda: probe(model, task, 1), "examples is 1; maps are fitted on at least 2"),
+        (lambda: probe(broken, task, 40), "after layer 0 is not a finite number everywhere"),
+        (lambda: found.first("key 1", "x2"), "x2 is never decodable at key 1: 0.* of it at most"),
+        (lambda: found.share("query", "x9", 0), "no symbol 'x9' here; the symbols are x0, x1, x2"),
+        (lambda: found.share("key 7", "x1", 0), "no role 'key 7' here; the roles are key 0"),
+        (lambda: found.share("query", "x1", 9), "layer is 9; expected 0 .* … 3"),
+        (lambda: found.added((3, 0), "query"), "there is no head 3.0"),
+    ):
+        with pytest.raises(CircuitError, match=line):
+            ask()
+
+
+@pytest.mark.slow
+def test_planted_chains_hold_what_theory_says() -> None:
+    for hops in range(1, 8):
+        dim = 2 * (hops + 1)
+        grown = planted(Retrieval(hops=hops, chains=2, symbols="one-hot", dim=max(4, dim)))
+        found = probe(grown.model, grown.task, EXAMPLES, heads=False)
+        theory = flow(grown.task.graph(), heads=1)
+        assert theory.layers == found.layers
+        for layer, role in product(range(found.layers + 1), found.roles):
+            expected = theory.holdings[layer][theory.roles.index(role)] & {*found.symbols}
+            assert found.decodable(role, layer) == expected, (hops, layer, role)
+            for symbol in found.symbols:
+                share = found.share(role, symbol, layer)
+                # A head that finds nothing reads one chain's symbol: in half of the cases its own.
+                right = share > 0.99 if symbol in expected else share < 0.35
+                assert right, (hops, layer, role, symbol)
+        assert np.abs(found.stream.other_example).max() < 0.1, hops
+        assert found.stream.other_chain[0].max() < 0.15, hops
+
+
+def test_a_probe_is_saved_as_json(two_hops: Planted, tmp_path: Path) -> None:
+    found, path = probe(two_hops.model, two_hops.task, 40), tmp_path / "p.json"
+    found.save(path)
+    again = Probe.load(path)
+    assert again.model == adapter_of(two_hops.model).digest()
+    assert np.allclose(again.stream.own, found.stream.own, atol=1e-5, equal_nan=True)
+    assert again.heads is not None
+    assert again.heads.own.shape == (3, 1, 5, 3)
+    saved = json.loads(path.read_text())
+    for text, line in (
+        (json.dumps(saved | {"format": 7}), "a probe of format 7 cannot be read; this version re"),
+        (json.dumps(saved | {"roles": ["query"]}), "this is not a probe: .*own has shape"),
+        (json.dumps(saved | {"stream": {}}), "this is not a probe: KeyError"),
+        (json.dumps(saved | {"symbols": 3}), "this is not a probe: TypeError"),
+        ("[", "p.json is not JSON: expected what Probe.save wrote"),
+    ):
+        path.write_text(text)
+        with pytest.raises(CircuitError, match=line) as caught:
+            Probe.load(path)
+        assert "\n" not in str(caught.value)
