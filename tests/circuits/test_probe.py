@@ -215,6 +215,9 @@ def test_what_cannot_be_probed_is_refused_in_a_line(two_hops: Planted) -> None:
     found = probe(model, task, 40)
     assert not found.at_chance
     assert (found.first("query", "x2"), found.first("query", "x0")) == (3, 0)
+    assert found.added((1, 0), "query") == {"x1"}
+    known = replace(found, stream=replace(found.stream, own=np.ones_like(found.stream.own)))
+    assert not known.added((1, 0), "query")
     alone = Retrieval(hops=1, chains=1)
     fresh = probe(
         Transformer.seeded(Model(layers=1, heads=1, d_model=8), alone.interface(), 0), alone, 40
