@@ -18,9 +18,9 @@ if TYPE_CHECKING:
         adapter_of,
     )
     from hopscope.circuits.attention import attention_maps, patterns, role_maps
-    from hopscope.circuits.carrying import Cargo, Move, Site
     from hopscope.circuits.circuit import Circuit
     from hopscope.circuits.discovery import discover
+    from hopscope.circuits.effects import Effect, Patched, Site
     from hopscope.circuits.emergence import Emergence
     from hopscope.circuits.engine import Adapter
     from hopscope.circuits.exam import Exam, exam_of
@@ -36,16 +36,16 @@ __all__ = [
     "Aim",
     "BlockAdapter",
     "CallbackModel",
-    "Cargo",
     "Carried",
     "Circuit",
     "Drawn",
+    "Effect",
     "Emergence",
     "EncoderAdapter",
     "Exam",
     "Mechanism",
-    "Move",
     "OwnTask",
+    "Patched",
     "RoleMaps",
     "Site",
     "Target",
@@ -65,7 +65,7 @@ _FILES = {
     "ablator": ("Ablator",),
     "adapters": ("BlockAdapter", "CallbackModel", "EncoderAdapter", "adapter_of"),
     "attention": ("attention_maps", "patterns", "role_maps"),
-    "carrying": ("Cargo", "Move", "Site"),
+    "effects": ("Effect", "Patched", "Site"),
     "circuit": ("Circuit",),
     "discovery": ("discover",),
     "emergence": ("Emergence",),

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from hopscope.circuits import Circuit, RoleMaps
 from hopscope.circuits.emergence import Emergence
+from hopscope.circuits.ranking import Baselines
 from hopscope.llm.heads import HeadScores
 from hopscope.llm.mechanism import LlmFindings
 from hopscope.report.account import ACCOUNT_COLUMNS, account_remarks, account_rows
@@ -26,7 +27,6 @@ from hopscope.report.page import figure_html, list_html, more_html, table_html
 from hopscope.report.words import PART_COLUMNS, loss_line, part_rows, remarks
 from hopscope.tracing.contents import Contents
 from hopscope.tracing.contents_story import ContentsStory
-from hopscope.tracing.ranking import Baselines
 
 
 def figure(shown: Picture) -> Sequence[str]:

@@ -1,50 +1,17 @@
-"""Tracing: what every position holds (contents), and what every arrow carries (patching),
-and what other methods say of the same model (baselines).
-
-It begins where discovery ends, and knows no training. Results are data without torch; what measures
-them is fetched with torch when it is first used.
-"""
+"""Probes: what every position holds. Results are data without torch."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hopscope.circuits.account import Account
-    from hopscope.circuits.carrying import Averaged, Cargo, Move, Site
-    from hopscope.tracing.accounting import accounted
     from hopscope.tracing.contents import Contents, Held
     from hopscope.tracing.contents_story import ContentsStory
-    from hopscope.tracing.pairs import Pairs, pairs_of
-    from hopscope.tracing.patching import cargo
-    from hopscope.tracing.ranking import Arrow, Baselines, Ranking
 
-__all__ = [
-    "Account",
-    "Arrow",
-    "Averaged",
-    "Baselines",
-    "Cargo",
-    "Contents",
-    "ContentsStory",
-    "Held",
-    "Move",
-    "Pairs",
-    "Ranking",
-    "Site",
-    "accounted",
-    "cargo",
-    "pairs_of",
-]
+__all__ = ["Contents", "ContentsStory", "Held"]
 
 _FILES = {
-    "circuits.account": ("Account",),
-    "circuits.carrying": ("Averaged", "Cargo", "Move", "Site"),
-    "tracing.accounting": ("accounted",),
     "tracing.contents": ("Contents", "Held"),
     "tracing.contents_story": ("ContentsStory",),
-    "tracing.pairs": ("Pairs", "pairs_of"),
-    "tracing.patching": ("cargo",),
-    "tracing.ranking": ("Arrow", "Baselines", "Ranking"),
 }
 _HOME = {name: file for file, names in _FILES.items() for name in names}
 

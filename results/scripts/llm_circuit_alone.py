@@ -16,11 +16,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+from hopscope.circuits.subject import Dissected
 from torch import Tensor
 
 from hopscope.circuits.adapters import subject_of
 from hopscope.circuits.parts import Estimate
-from hopscope.circuits.subject import Dissected
 from hopscope.llm.assembling import circuit_rows
 from hopscope.llm.exchange import proving
 from hopscope.llm.local import LocalModel

@@ -1,6 +1,6 @@
 """What other methods say of a model, as data: arrows by score, held against those of a circuit.
 
-Numbers are measured in `hopscope.tracing.baselines`.
+Numbers are measured in `hopscope.circuits.baselines`.
 """
 
 from collections.abc import Iterable
@@ -44,8 +44,8 @@ class Scored(Config):
     source: Role | None = None
     chain: Literal["own", "others"] = "own"
     score: float
-    """The most that it moves any answer, 0 to 1 (its own symbol to the donor's), among the hops of
-    which the model has an answer of its own."""
+    """The most that it moves any answer, 0 (own symbol) to 1 (the other chain's), among the hops
+    of which the model has an answer of its own."""
     symbol: str
     """The symbol that was exchanged then."""
     hop: int
@@ -129,7 +129,7 @@ class Baselines(Displayed, Config):
     examples: int
     """Minimal pairs on which scores and shares were measured."""
     steps: int
-    """Interpolations between own and donor inputs over which gradients were averaged."""
+    """Interpolations between own and counterfactual inputs over which gradients were averaged."""
     possible: int
     """Arrows along which anything can come at all."""
     circuit: tuple[Arrow, ...]
