@@ -175,8 +175,8 @@ class Attribution:
         return torch.zeros(sizes, dtype=torch.float64)
 
     def _as_share(self, found: Scores) -> Scores:
-        """Sums of distances as shares of the way from own to counterfactual answer; not a number for
-        a hop of which the model has no answer of its own.
+        """Sums of distances as shares of the way from own to counterfactual answer; not a number
+        for a hop of which the model has no answer of its own.
         """
         whole = torch.where(has_answers(self.answers), 2 * self.sure, torch.nan)
         return found / whole[None, :, None, None, None, None, None]

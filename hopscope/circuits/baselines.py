@@ -90,6 +90,7 @@ def held_against(
         steps=steps,
         possible=int(possible.sum()),
         circuit=tuple(arrow for arrow in circuit if mine[_at(pairs, arrow)]),
+        empty_share=kept.share(torch.zeros_like(mine)),
         circuit_kept=Kept(arrows=int(mine.sum()), share=kept.share(mine)),
         rankings=tuple(
             Ranking(

@@ -20,11 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import hopscope
-from hopscope.circuits import Circuit
+from hopscope.circuits import Account, Circuit
 from hopscope.circuits.contradictions import accounted_for, contradictions
 from hopscope.circuits.patch_circuit import patch_circuit
 from hopscope.study import Study
-from hopscope.tracing import Account
 
 RESULTS = Path(__file__).parents[1] / "accounts.jsonl"
 KINDS = ("symbols", "place", "constant", "none")

@@ -21,9 +21,10 @@ from typing import Any
 import hopscope
 from hopscope.circuits import Whole, discover, subject_of
 from hopscope.circuits.baselines import baselines, held_against
+from hopscope.circuits.pairs import pairs_of
+from hopscope.circuits.ranking import Arrow, Baselines
 from hopscope.configs import Retrieval
 from hopscope.models.planted import planted
-from hopscope.tracing import Arrow, Baselines, pairs_of
 
 RESULTS = Path(__file__).parents[1] / "baselines.jsonl"
 

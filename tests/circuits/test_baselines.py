@@ -4,13 +4,14 @@ kept, and means in place of what heads bring, against walks position by position
 
 from copy import deepcopy
 
+import numpy as np
 import pytest
 import torch
 
 from hopscope.circuits import Adapter, CallbackModel, Circuit, adapter_of, budget, discover, exam_of
 from hopscope.circuits.baselines import baselines
 from hopscope.circuits.effects import Site
-from hopscope.circuits.mean_ablation import KeptArrows
+from hopscope.circuits.mean_ablation import KeptArrows, mean_ablate
 from hopscope.circuits.ranking import Arrow, Baselines, Grade, Ranking, Scored, arrows_of
 from hopscope.configs import Discovery, Model, Retrieval
 from hopscope.errors import CircuitError
@@ -71,6 +72,40 @@ def test_scores_are_ranked_and_graded() -> None:
     assert ranking.model_copy(update={"by": "row"}).grades(circuit, "arrow") == ()
     assert str(scored[1]) == "1.0 query ← value 0 of other chains"
     assert Ranking(method="EAP-IG", by="row", scored=()).best(circuit, "row").f1 == 0
+
+
+def test_measures_of_the_field_agree_with_those_of_numpy(found: Baselines) -> None:
+    """The areas by a fine grid; AUROC by the ranks of all possible arrows."""
+    assert found.empty_share is not None
+    for ranking in found.rankings:
+        measured = found.measures(ranking)
+        assert measured is not None
+        kept = [k for k in ranking.kept if k.arrows < found.possible]
+        at = np.array([0, *(k.arrows for k in kept), found.possible]) / found.possible
+        shares = np.array([found.empty_share, *(k.share for k in kept), 1.0])
+        faithful = (shares - found.empty_share) / (1 - found.empty_share)
+        grid = (np.arange(200_000) + 0.5) / 200_000
+        curve = np.interp(grid, at, faithful)
+        assert measured.cpr == pytest.approx(curve.mean(), abs=1e-4)
+        # MIB takes the trapezoids of |1 - f| at the measured points alone.
+        assert measured.cmd == pytest.approx(
+            np.interp(grid, at, abs(1 - faithful)).mean(), abs=1e-4
+        )
+        if ranking.by == "row":
+            assert measured.auroc is None
+            continue
+        scores = np.zeros(found.possible)
+        labels = np.zeros(found.possible, dtype=bool)
+        scores[: len(ranking.scored)] = [s.score for s in ranking.scored]
+        listed = [str(s) for s in ranking.scored]
+        true = [str(arrow) for arrow in found.circuit]
+        labels[: len(listed)] = [name in true for name in listed]
+        labels[len(listed) : len(listed) + sum(name not in listed for name in true)] = True
+        ranks = np.array([((scores < x).sum() + (scores <= x).sum() + 1) / 2 for x in scores])
+        count = labels.sum()
+        area = (ranks[labels].sum() - count * (count + 1) / 2) / count / (~labels).sum()
+        assert measured.auroc == pytest.approx(area)
+    assert found.model_copy(update={"empty_share": None}).measures(found.rankings[0]) is None
 
 
 def test_it_is_kept_as_json_drawn_and_told(found: Baselines) -> None:

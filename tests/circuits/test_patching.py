@@ -58,13 +58,13 @@ def adapter(request: pytest.FixtureRequest, random_model: Transformer) -> Adapte
     return adapter_of(random_model) if request.param == "ours" else encoder()
 
 
-def onward(adapter: x: Tensor, layer: int) -> Tensor:
+def onward(adapter: Adapter, x: Tensor, layer: int) -> Tensor:
     """The stream behind a layer."""
     pattern = adapter.project(layer, x).weights()
     return adapter.finish(layer, x, pattern @ adapter.project(layer, x).values)
 
 
-def outputs(adapter: x: Tensor, added: tuple[int, Tensor] | None = None) -> Tensor:
+def outputs(adapter: Adapter, x: Tensor, added: tuple[int, Tensor] | None = None) -> Tensor:
     """The model from what enters its first layer on, with more brought in one layer."""
     for layer in range(adapter.layers):
         pattern = adapter.project(layer, x).weights()
@@ -82,7 +82,7 @@ def distance(pairs: Pairs, answers: Tensor) -> Tensor:
 
 
 def brought_more(
-    adapter: pairs: Pairs, symbol: str, at: tuple[int, int], wanted: Wanted
+    adapter: Adapter, pairs: Pairs, symbol: str, at: tuple[int, int], wanted: Wanted
 ) -> Tensor:
     """What the donor brings more to each position in a head [batch, seq, d_head], from where it is
     wanted.
@@ -106,7 +106,7 @@ def brought_more(
     return found
 
 
-def changes(adapter: pairs: Pairs, symbol: str, arrow: Arrow) -> Tensor:
+def changes(adapter: Adapter, pairs: Pairs, symbol: str, arrow: Arrow) -> Tensor:
     """What the donor brings more along an arrow [batch, head, seq, d_head]."""
 
     def wanted(reader: Role, source: Role, same: bool) -> bool:
@@ -133,7 +133,7 @@ def at(pairs: Pairs, arrow: Arrow) -> tuple[int, ...]:
 
 
 @torch.no_grad()
-def test_gradients_are_what_small_patches_do(adapter: pairs: Pairs) -> None:
+def test_gradients_are_what_small_patches_do(adapter: Adapter, pairs: Pairs) -> None:
     """EAP-IG: the answers' slope along what an arrow brings more, at inputs between the two."""
     attribution = Attribution(adapter, pairs)
     found = attribution.by_gradient(steps=2)
@@ -159,7 +159,7 @@ def test_gradients_are_what_small_patches_do(adapter: pairs: Pairs) -> None:
 
 @torch.no_grad()
 def test_what_goes_straight_to_the_output_and_what_is_patched(
-    adapter: pairs: Pairs
+    adapter: Adapter, pairs: Pairs
 ) -> None:
     attribution = Attribution(adapter, pairs)
     arrows = some_arrows(attribution)
