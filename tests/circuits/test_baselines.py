@@ -12,7 +12,7 @@ from hopscope.circuits import Adapter, CallbackModel, Circuit, adapter_of, budge
 from hopscope.circuits.baselines import baselines
 from hopscope.circuits.effects import Site
 from hopscope.circuits.mean_ablation import KeptArrows, mean_ablate
-from hopscope.circuits.ranking import Arrow, Baselines, Grade, Ranking, Scored, arrows_of
+from hopscope.circuits.ranking import Arrow, Baselines, Grade, Kept, Ranking, Scored, arrows_of
 from hopscope.configs import Discovery, Model, Retrieval
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
@@ -106,6 +106,13 @@ def test_measures_of_the_field_agree_with_those_of_numpy(found: Baselines) -> No
         area = (ranks[labels].sum() - count * (count + 1) / 2) / count / (~labels).sum()
         assert measured.auroc == pytest.approx(area)
     assert found.model_copy(update={"empty_share": None}).measures(found.rankings[0]) is None
+
+
+def test_better_than_the_model_is_a_distance_too(found: Baselines) -> None:
+    """Half of four arrows, faithfulness 2: trapezoids of 0, 2, 1 and of 1, 1, 0."""
+    ranking = Ranking(method="EAP-IG", by="row", scored=(), kept=(Kept(arrows=2, share=1.5),))
+    four = found.model_copy(update={"possible": 4, "empty_share": 0.5})
+    assert four.measures(ranking) == (1.25, 0.75, None)
 
 
 def test_it_is_kept_as_json_drawn_and_told(found: Baselines) -> None:
