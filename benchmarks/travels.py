@@ -12,11 +12,11 @@ import argparse
 from markdown import table
 
 import hopscope
+from hopscope.circuits.contradictions import accounted_for, contradictions
+from hopscope.circuits.patch_circuit import patch_circuit
 from hopscope.report.account import ACCOUNT_COLUMNS, account_rows
 from hopscope.report.probe import added_rows, probe_remarks, probe_rows
 from hopscope.study import Study
-from hopscope.tracing.accounting import accounted
-from hopscope.tracing.contradictions import accounted_for, contradictions
 
 
 def main() -> None:
@@ -40,7 +40,7 @@ def main() -> None:
 def print_arrows(study: Study) -> None:
     """What every arrow brings, from content patching."""
     circuit = study.circuit if study.has_circuit else study.discover()
-    circuit = accounted(study.model, circuit, study.task)
+    circuit = patch_circuit(study.model, circuit, study.task)
     print("\n## What every arrow brings\n")
     table(ACCOUNT_COLUMNS, account_rows(circuit))
     assert circuit.account is not None

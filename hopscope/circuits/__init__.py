@@ -19,9 +19,9 @@ if TYPE_CHECKING:
         nanogpt,
     )
     from hopscope.circuits.attention import attention_maps, patterns, role_maps
-    from hopscope.circuits.carrying import Cargo, Move, Site
     from hopscope.circuits.circuit import Circuit
     from hopscope.circuits.discovery import discover
+    from hopscope.circuits.effects import Effect, Patched, Site
     from hopscope.circuits.emergence import Emergence
     from hopscope.circuits.engine import Adapter
     from hopscope.circuits.exam import Exam, exam_of
@@ -38,17 +38,17 @@ __all__ = [
     "Aim",
     "BlockAdapter",
     "CallbackModel",
-    "Cargo",
     "Carried",
     "Circuit",
     "Decodability",
     "Drawn",
+    "Effect",
     "Emergence",
     "EncoderAdapter",
     "Exam",
     "Mechanism",
-    "Move",
     "OwnTask",
+    "Patched",
     "Probe",
     "ProbeHistory",
     "RoleMaps",
@@ -71,7 +71,7 @@ _FILES = {
     "ablator": ("Ablator",),
     "adapters": ("BlockAdapter", "CallbackModel", "EncoderAdapter", "adapter_of", "nanogpt"),
     "attention": ("attention_maps", "patterns", "role_maps"),
-    "carrying": ("Cargo", "Move", "Site"),
+    "effects": ("Effect", "Patched", "Site"),
     "circuit": ("Circuit",),
     "discovery": ("discover",),
     "emergence": ("Emergence",),

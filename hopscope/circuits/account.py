@@ -1,11 +1,11 @@
-"""What moves in a circuit, as data: what its roles hold, and what its arrows carry.
+"""What is moved in a circuit, as data: what its roles hold, and what its arrows bring.
 
-Measured in `hopscope.tracing.accounting`.
+Measured in `hopscope.circuits.patch_circuit`.
 """
 
 from pydantic import Field
 
-from hopscope.circuits.carrying import Averaged, Cargo, Site
+from hopscope.circuits.effects import Averaged, Patched, Site
 from hopscope.circuits.parts import Part
 from hopscope.configs import Config
 from hopscope.facts import FactGraph, Role
@@ -21,29 +21,31 @@ class Holdings(Config):
     shares: tuple[tuple[tuple[float | None, ...], ...], ...]
     """[layer (0: what the model is given), role, symbol], 0 to 1; None: the role never occurs."""
 
-    def share(self, role: Role, symbol: str, layer: int) -> float:
-        """How much of a symbol is there; 0 where the role never occurs."""
-        return self.shares[layer][self.roles.index(role)][self.symbols.index(symbol)] or 0.0
+    def share(self, role: Role, symbol: str, layer: int) -> float | None:
+        """How much of a symbol is there; None where the role never occurs."""
+        return self.shares[layer][self.roles.index(role)][self.symbols.index(symbol)]
 
     def most(self, role: Role, symbol: str) -> tuple[float, int]:
-        """The most of a symbol that the role ever holds, and after how many layers."""
-        layers = range(len(self.shares))  # of equal shares, the first
-        return max(((self.share(role, symbol, n), n) for n in layers), key=lambda its: its[0])
+        """The most of a symbol that a role holds, and after how many layers it first does."""
+        layers = range(len(self.shares))
+        return max(
+            ((self.share(role, symbol, n) or 0.0, n) for n in layers), key=lambda its: its[0]
+        )
 
     def held(self, role: Role, layer: int) -> tuple[str, ...]:
         """The symbols of which more than half is there."""
-        return tuple(s for s in self.symbols if self.share(role, s, layer) > HALF)
+        return tuple(s for s in self.symbols if (self.share(role, s, layer) or 0.0) > HALF)
 
 
 class Account(Config):
-    """What every role of a circuit holds, and what each of its arrows carries."""
+    """What every role of a circuit holds, and what each of its arrows brings."""
 
     holdings: Holdings
-    cargo: tuple[Cargo, ...]
+    cargo: tuple[Patched, ...]
     """What each path brings, what rows without paths bring, and for those that matter, what they
     bring from each role."""
     examples: int
-    """Pairs of examples on which cargo was measured."""
+    """Minimal pairs that were patched."""
     averaged: tuple[Averaged, ...] = ()
     """Of each part that brings no symbol: what is left when it brings its mean."""
     idle: tuple[Path, ...] = ()
@@ -51,7 +53,7 @@ class Account(Config):
     asked: dict[str, int] = Field(default_factory=dict)
     """The hop that asks for each symbol, from 1, in a circuit of no task; else the task says."""
 
-    def of(self, part: Part, path: Path | None = None) -> Cargo | None:
+    def of(self, part: Part, path: Path | None = None) -> Patched | None:
         """What a part brings in all, or along one of its paths: of a step that heads share, or of
         several readers, what that path alone brings.
         """
@@ -67,7 +69,7 @@ class Account(Config):
         """What is left when a part brings its mean; of parts that bring symbols it is not asked."""
         return next((its for its in self.averaged if _is(its.site, part, None)), None)
 
-    def arrows(self, part: Part) -> list[Cargo | None]:
+    def arrows(self, part: Part) -> list[Patched | None]:
         """What a part brings along each of its paths; of rows without paths, in all."""
         return [self.of(part, path) for path in part.paths] or [self.of(part)]
 
@@ -78,7 +80,7 @@ class Account(Config):
         every = [its for its in self.arrows(part) if its is not None]
         return tuple(dict.fromkeys(symbol for its in every for symbol in its.symbols))
 
-    def fetched(self, part: Part) -> list[Cargo]:
+    def fetched(self, part: Part) -> list[Patched]:
         """What the rows of a part that form no path bring from single roles to single roles."""
         return [
             its
@@ -89,7 +91,7 @@ class Account(Config):
             and its.symbols
         ]
 
-    def givers(self, source: Role, symbol: str, before: int) -> list[Cargo]:
+    def givers(self, source: Role, symbol: str, before: int) -> list[Patched]:
         """What put a symbol at a role before a layer; nothing if it was given with the input."""
         if symbol in self.holdings.held(source, 0):
             return []

@@ -11,8 +11,8 @@ import numpy as np
 
 from hopscope import __version__
 from hopscope.circuits.account import Account, Holdings
-from hopscope.circuits.carrying import Cargo
 from hopscope.circuits.circuit import Circuit
+from hopscope.circuits.effects import Patched
 from hopscope.circuits.limits import Limits
 from hopscope.circuits.mechanism import AS_IS, Aim, Mechanism, Target
 from hopscope.circuits.parts import HeadReport, Kind, Losses, Part, Switches
@@ -59,7 +59,7 @@ def _backwards(
     return found
 
 
-def most(cargo: Cargo) -> float:
+def most(cargo: Patched) -> float:
     """How far an answer leaves its own, at most."""
     return max((move.left.mean for move in cargo.moves), default=0.0)
 
@@ -124,11 +124,11 @@ def _part(
     )
 
 
-def _kind(recipe: LlmMechanism, whole: Cargo) -> Kind | None:
+def _kind(recipe: LlmMechanism, whole: Patched) -> Kind | None:
     """Whether the answer needs what a row brings by its values, or by queries or keys."""
-    if whole.carried(_asked(recipe)):
+    if whole.moved(_asked(recipe)):
         return "carries"
-    return "locates" if whole.tells("queries") or whole.tells("keys") else None
+    return "locates" if whole.routes("queries") or whole.routes("keys") else None
 
 
 def _mechanism(

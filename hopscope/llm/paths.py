@@ -1,7 +1,7 @@
 """The paths of rows that count: what a head brings from one role, and what later heads take of it.
 
 Pairs of questions are pairs of examples as circuits know them, so what is patched there is patched
-here: see `hopscope.tracing.patching`.
+here: see `hopscope.circuits.patching`.
 """
 
 from collections import Counter
@@ -10,8 +10,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from hopscope.circuits.carrying import KEPT, Cargo, Move, Site, Way
+from hopscope.circuits.effects import KEPT, Effect, Patched, Site, Way
 from hopscope.circuits.exam import Exam
+from hopscope.circuits.pairs import Pairs
+from hopscope.circuits.patching import Patching, chunks_of
 from hopscope.configs import LlmMechanism
 from hopscope.llm.exchange import ON
 from hopscope.llm.pairs import role_table
@@ -19,8 +21,6 @@ from hopscope.llm.rows import Measured, numbers, of_phase
 from hopscope.llm.walking import Batch
 from hopscope.llm.weighing import counting, estimate, head_rows, surety
 from hopscope.tasks import Roles
-from hopscope.tracing.pairs import Pairs
-from hopscope.tracing.patched import Patching, chunks_of
 
 WAYS: tuple[Way, ...] = ("all", "values", "queries", "keys")
 
@@ -88,7 +88,7 @@ def as_pairs(recipe: LlmMechanism, batch: Batch, name: str) -> Pairs:
         exam=exam,
         other=_Losses([(its.others[name],) for its in answers]),
         third=_Losses([its.thirds(name) for its in answers]),
-        donors={name: batch.donors[name]},
+        counterfactuals={name: batch.donors[name]},
         hops=(hop,),
     )
 
@@ -105,7 +105,7 @@ class _Losses:
         return -torch.stack(rows, -1)[..., None]
 
 
-def cargos(recipe: LlmMechanism, rows: Sequence[Measured]) -> list[Cargo]:
+def cargos(recipe: LlmMechanism, rows: Sequence[Measured]) -> list[Patched]:
     """What every site brings, over questions."""
     measured = of_phase(rows, "paths")
     if not measured:
@@ -122,6 +122,6 @@ def cargos(recipe: LlmMechanism, rows: Sequence[Measured]) -> list[Cargo]:
                 part = moved[:, n, number, w]
                 share, left = estimate(sure, part[:, 0]), estimate(sure, -part[:, 1])
                 if share and left and max(abs(share.mean), abs(left.mean)) >= KEPT:
-                    moves.append(Move(symbol=symbol, way=way, hop=hop, share=share, left=left))
-        found.append(Cargo(site=site, moves=tuple(moves)))
+                    moves.append(Effect(symbol=symbol, way=way, hop=hop, share=share, left=left))
+        found.append(Patched(site=site, moves=tuple(moves)))
     return found

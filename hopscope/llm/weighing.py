@@ -13,6 +13,7 @@ from jaxtyping import Float
 
 from hopscope import intervals
 from hopscope.circuits.parts import Estimate
+from hopscope.circuits.patching import SURE, share_of
 from hopscope.configs import LlmMechanism, Prompts
 from hopscope.errors import NotLearned
 from hopscope.facts import Role
@@ -21,7 +22,6 @@ from hopscope.llm.heads import ANSWER
 from hopscope.llm.pairs import OPENING, OTHER, role_table
 from hopscope.llm.rows import Measured, of_phase
 from hopscope.milestones import HALF
-from hopscope.tracing.patching import SURE, share_of
 
 ASKING = (Role("query"), OPENING, OTHER, ANSWER)
 """The roles from the question on."""

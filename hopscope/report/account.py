@@ -2,16 +2,16 @@
 
 from hopscope.circuits import Circuit
 from hopscope.circuits.account import Account, answers
-from hopscope.circuits.carrying import Averaged, Cargo
+from hopscope.circuits.contradictions import accounted_for, contradictions
+from hopscope.circuits.effects import Averaged, Patched
 from hopscope.circuits.parts import Part
-from hopscope.tracing.contradictions import accounted_for, contradictions
 
 ACCOUNT_COLUMNS = ("head", "arrow", "carries", "tells later heads")
 
 
-def list_carried(circuit: Circuit, its: Cargo | None) -> list[str]:
+def list_carried(circuit: Circuit, its: Patched | None) -> list[str]:
     """The symbols that travel to the answer along an arrow."""
-    return list(its.carried(asked_by(circuit))) if its else []
+    return list(its.moved(asked_by(circuit))) if its else []
 
 
 def asked_by(circuit: Circuit) -> dict[str, int]:
@@ -45,17 +45,15 @@ def _rows_of(circuit: Circuit, account: Account, part: Part) -> list[tuple[str, 
     return rows
 
 
-def _row(circuit: Circuit, its: Cargo | None, arrow: str) -> tuple[str, ...]:
+def _row(circuit: Circuit, its: Patched | None, arrow: str) -> tuple[str, ...]:
     if its is None:
         return ("", arrow, "not measured", "")
-    carried = its.carried(asked_by(circuit))
+    carried = its.moved(asked_by(circuit))
     told = [
         f"{how} {symbol}"
         for way, how in (("queries", "to look for"), ("keys", "found by"))
-        for symbol in its.tells(way)  # type: ignore[arg-type]
+        for symbol in its.routes(way)  # type: ignore[arg-type]
     ]
-    if not its.told:
-        told = ["not known: this model does not show queries and keys apart"]
     brings = ", ".join(f"{s} {e.mean:.2f} ± {e.mean - e.low:.2f}" for s, e in carried.items())
     if not brings and not told and its.symbols:
         brings = f"{', '.join(its.symbols)}: answers leave, and none follows"
@@ -79,7 +77,7 @@ def _told_by_means(mean: Averaged | None) -> str:
     )
 
 
-def _from(account: Account, part: Part, its: Cargo) -> str:
+def _from(account: Account, part: Part, its: Patched) -> str:
     """Who put there what is fetched."""
     source = its.site.source
     if source is None:

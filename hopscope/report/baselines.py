@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
+from hopscope.circuits.ranking import Arrow, Baselines, Ranking
 from hopscope.report.look import COLOURS, DIM, INK, Picture, drawn, picture, width
-from hopscope.tracing.ranking import Arrow, Baselines, Ranking
 
 ONE_COLUMN = 4.0
 """Inches up to which panels stand below each other."""

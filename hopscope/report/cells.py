@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from hopscope.circuits import Circuit, RoleMaps
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.probe import Probe, ProbeHistory
+from hopscope.circuits.ranking import Baselines
 from hopscope.llm.heads import HeadScores
 from hopscope.llm.mechanism import LlmFindings
 from hopscope.report.account import ACCOUNT_COLUMNS, account_remarks, account_rows
@@ -25,7 +26,6 @@ from hopscope.report.probe import (
     probe_rows,
 )
 from hopscope.report.words import PART_COLUMNS, loss_line, part_rows, remarks
-from hopscope.tracing.ranking import Baselines
 
 
 def figure(shown: Picture) -> Sequence[str]:

@@ -37,7 +37,7 @@ VIEWS: Mapping[str, str] = {
     "hopscope.store.store:Store": "hopscope.report.run_cells:store",
     "hopscope.study.comparison:Comparison": "hopscope.report.run_cells:comparison",
     "hopscope.study.study:Study": "hopscope.report.run_cells:study",
-    "hopscope.tracing.ranking:Baselines": "hopscope.report.cells:baselines",
+    "hopscope.circuits.ranking:Baselines": "hopscope.report.cells:baselines",
     "hopscope.training.run:Run": "hopscope.report.run_cells:run",
 }
 """For each class of results, the function that gives what is shown of one, as pieces of HTML."""
@@ -54,7 +54,7 @@ PICTURES: Mapping[str, str] = {
     "hopscope.llm.run:BenchRun": "hopscope.report.kinds:figure_of",
     "hopscope.ngram.run:NgramRun": "hopscope.report.kinds:figure_of",
     "hopscope.study.comparison:Comparison": "hopscope.report.comparison:comparison_figure",
-    "hopscope.tracing.ranking:Baselines": "hopscope.report.baselines:baselines_figure",
+    "hopscope.circuits.ranking:Baselines": "hopscope.report.baselines:baselines_figure",
     "hopscope.training.run:Run": "hopscope.report.kinds:figure_of",
 }
 """For each class of results that has one figure, the function that draws it."""

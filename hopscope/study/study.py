@@ -15,11 +15,15 @@ from typing import Any
 import numpy as np
 
 from hopscope.circuits import Circuit, RoleMaps, adapter_of, attention_maps, discover
+from hopscope.circuits.baselines import baselines
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.kept import circuit_file
 from hopscope.circuits.probe import Probe, ProbeHistory
 from hopscope.circuits.probing import EXAMPLES as PROBE_EXAMPLES
 from hopscope.circuits.probing import HISTORY_EXAMPLES, probe, probe_history
+from hopscope.circuits.patch_circuit import patch_circuit
+from hopscope.circuits.patching import EXAMPLES as PAIRS
+from hopscope.circuits.ranking import Baselines
 from hopscope.circuits.tracking import EXAMPLES as STORY_EXAMPLES
 from hopscope.circuits.tracking import emergence
 from hopscope.configs import Experiment, Task
@@ -31,10 +35,6 @@ from hopscope.runs import opened
 from hopscope.store import Store
 from hopscope.store.checkpoints import check_step
 from hopscope.store.files import check_files, check_folder
-from hopscope.tracing.accounting import accounted
-from hopscope.tracing.baselines import baselines
-from hopscope.tracing.patching import EXAMPLES as PAIRS
-from hopscope.tracing.ranking import Baselines
 from hopscope.training import Run
 from hopscope.training.device import check_examples
 
@@ -166,7 +166,7 @@ class Study(Displayed):
         circuit, keeps = self.circuit, out is not None or not self.run.folder.gallery
         if keeps:
             self.check_keeping(out)
-        found = accounted(self.model, circuit, self.task, examples, seed)
+        found = patch_circuit(self.model, circuit, self.task, examples, seed)
         if keeps:
             self._keep(found, out)
         return found

@@ -20,11 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import hopscope
-from hopscope.circuits import Circuit
+from hopscope.circuits import Account, Circuit
+from hopscope.circuits.contradictions import accounted_for, contradictions
+from hopscope.circuits.patch_circuit import patch_circuit
 from hopscope.study import Study
-from hopscope.tracing import Account
-from hopscope.tracing.accounting import accounted
-from hopscope.tracing.contradictions import accounted_for, contradictions
 
 RESULTS = Path(__file__).parents[1] / "accounts.jsonl"
 KINDS = ("symbols", "place", "constant", "none")
@@ -56,7 +55,7 @@ def row(name: str, study: Study, examples: int) -> dict[str, Any]:
     begun = time.process_time()
     circuit = study.circuit if study.has_circuit else study.discover()
     searched = time.process_time()
-    circuit = accounted(study.model, circuit, study.task, examples)
+    circuit = patch_circuit(study.model, circuit, study.task, examples)
     account, known = circuit.account, accounted_for(circuit)
     assert account is not None
     kinds = dict.fromkeys(KINDS, 0)

@@ -20,10 +20,11 @@ from typing import Any
 
 import hopscope
 from hopscope.circuits import Whole, discover, subject_of
+from hopscope.circuits.baselines import baselines, held_against
+from hopscope.circuits.pairs import pairs_of
+from hopscope.circuits.ranking import Arrow, Baselines
 from hopscope.configs import Retrieval
 from hopscope.models.planted import planted
-from hopscope.tracing import Arrow, Baselines, pairs_of
-from hopscope.tracing.baselines import baselines, held_against
 
 RESULTS = Path(__file__).parents[1] / "baselines.jsonl"
 

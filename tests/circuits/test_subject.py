@@ -15,8 +15,10 @@ from hopscope.circuits import Ablation, Ablator, Exam, adapter_of, attention_map
 from hopscope.circuits.adapters import OwnAdapter
 from hopscope.circuits.adapters.blocks import prove
 from hopscope.circuits.adapters.own import OwnHeads
+from hopscope.circuits.baselines import baselines
 from hopscope.circuits.engine import weights_digest
 from hopscope.circuits.kept import checkpoint_digest
+from hopscope.circuits.patch_circuit import patch_circuit
 from hopscope.configs import Experiment, KHop, Retrieval
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
@@ -25,8 +27,6 @@ from hopscope.models.planted import Planted
 from hopscope.runs import train
 from hopscope.store import Store
 from hopscope.tasks import dataset, question_losses
-from hopscope.tracing.accounting import accounted
-from hopscope.tracing.baselines import baselines
 from hopscope.training import Run
 
 
@@ -36,7 +36,7 @@ def test_what_is_no_single_model_is_refused(random_model: Transformer) -> None:
         adapter_of(fleet)
     with pytest.raises(CircuitError, match=r"a Study is no model, but has one: give its `.model`"):
         unwrap(adapter_of)(load("gallery/demo"))
-    for misled in (baselines, accounted):
+    for misled in (baselines, patch_circuit):
         with pytest.raises(CircuitError, match="expected the model's circuit behind .* got KHop"):
             unwrap(misled)(random_model, KHop(), KHop())
 

@@ -1,10 +1,11 @@
 """What other methods say of a model, as data: arrows by score, held against those of a circuit.
 
-Numbers are measured in `hopscope.tracing.baselines`.
+Numbers are measured in `hopscope.circuits.baselines`.
 """
 
 from collections.abc import Iterable
 from functools import cached_property
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from hopscope.circuits.circuit import Circuit
@@ -44,8 +45,8 @@ class Scored(Config):
     source: Role | None = None
     chain: Literal["own", "others"] = "own"
     score: float
-    """The most that it moves any answer, 0 to 1 (its own symbol to the donor's), among the hops of
-    which the model has an answer of its own."""
+    """The most that it moves any answer, 0 (own symbol) to 1 (the other chain's), among the hops
+    of which the model has an answer of its own."""
     symbol: str
     """The symbol that was exchanged then."""
     hop: int
@@ -82,6 +83,17 @@ class Grade(NamedTuple):
         """The harmonic mean of both."""
         both = self.precision + self.recall
         return 2 * self.precision * self.recall / both if both else 0.0
+
+
+class Measures(NamedTuple):
+    """A ranking of arrows, measured as the benchmark MIB does (Mueller et al. 2025)."""
+
+    cpr: float
+    """Area under the faithfulness curve, over the share of arrows kept: high is good."""
+    cmd: float
+    """Area between that curve and 1: low is good."""
+    auroc: float | None
+    """Chance that an arrow of the circuit scores above another; None if only rows are scored."""
 
 
 class Ranking(Config):
@@ -129,7 +141,7 @@ class Baselines(Displayed, Config):
     examples: int
     """Minimal pairs on which scores and shares were measured."""
     steps: int
-    """Interpolations between own and donor inputs over which gradients were averaged."""
+    """Interpolations between own and counterfactual inputs over which gradients were averaged."""
     possible: int
     """Arrows along which anything can come at all."""
     circuit: tuple[Arrow, ...]
@@ -137,9 +149,41 @@ class Baselines(Displayed, Config):
     circuit_kept: Kept
     """What is left with the circuit's arrows alone, measured as for the methods."""
     rankings: tuple[Ranking, ...]
+    empty_share: float | None = None
+    """The share of the gap that is left when no arrow is kept; None: not measured."""
 
     def __repr__(self) -> str:
         return f"Baselines({', '.join(each.method for each in self.rankings)})"
+
+    def measures(self, ranking: Ranking) -> Measures | None:
+        """CPR, CMD and AUROC of a ranking; None where the empty circuit was not measured, or is as
+        good as the model. Faithfulness is 0 with no arrow, 1 with all, and linear in between.
+        """
+        if self.empty_share is None or self.empty_share >= 1:
+            return None
+        gap = 1 - self.empty_share
+        curve = [(0.0, 0.0)]
+        curve += [(k.arrows / self.possible, (k.share - self.empty_share) / gap)
+                  for k in ranking.kept if 0 < k.arrows < self.possible]  # fmt: skip
+        curve.append((1.0, 1.0))
+        cpr = cmd = 0.0
+        for (start, low), (end, high) in pairwise(curve):
+            cpr += (end - start) * (low + high) / 2
+            cmd += (end - start) * (abs(1 - low) + abs(1 - high)) / 2
+        return Measures(cpr, cmd, self._auroc(ranking))
+
+    def _auroc(self, ranking: Ranking) -> float | None:
+        """All possible arrows are ranked; those without a score are last, and equal."""
+        if ranking.by == "row":
+            return None
+        truth, scores = {*self.circuit}, {_arrow(its): its.score for its in ranking.scored}
+        inside = [scores.get(arrow, 0.0) for arrow in truth]
+        outside = [score for arrow, score in scores.items() if arrow not in truth]
+        outside += [0.0] * (self.possible - len(truth) - len(outside))
+        if not inside or not outside:
+            return None
+        wins = sum((x > y) + (x == y) / 2 for x in inside for y in outside)
+        return wins / (len(inside) * len(outside))
 
     @cached_property
     def by_method(self) -> dict[str, Ranking]:

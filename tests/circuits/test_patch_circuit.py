@@ -7,16 +7,16 @@ import torch
 
 from hopscope.circuits import Circuit, discover
 from hopscope.circuits.account import answers
-from hopscope.circuits.carrying import Averaged, Site
+from hopscope.circuits.contradictions import accounted_for, contradictions
+from hopscope.circuits.effects import Averaged, Site
 from hopscope.circuits.mechanism import Mechanism, aim
 from hopscope.circuits.parts import Estimate
+from hopscope.circuits.patch_circuit import patch_circuit
 from hopscope.configs import Discovery, Retrieval
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.models.planted import Planted, planted
 from hopscope.report.account import account_remarks, account_rows
-from hopscope.tracing.accounting import accounted
-from hopscope.tracing.contradictions import accounted_for, contradictions
 
 QUERY, VALUE = Role("query"), Role("value", 1)
 
@@ -33,7 +33,7 @@ def known() -> Planted:
 @pytest.fixture(scope="module")
 def found(known: Planted) -> Circuit:
     circuit = discover(known.model, known.task, examples=16)
-    return accounted(known.model, circuit, examples=16)
+    return patch_circuit(known.model, circuit, examples=16)
 
 
 def test_every_part_of_a_planted_circuit_has_an_account(found: Circuit) -> None:
@@ -55,7 +55,7 @@ def test_a_step_that_heads_share_has_the_account_of_each_of_its_paths() -> None:
     twins = planted(Retrieval(hops=2, chains=2, dim=8, symbols="one-hot"), twins=True)
     circuit = discover(twins.model, twins.task, examples=16, quick=True)
     assert all(len(part.heads) == len(part.paths) == 2 for part in circuit.parts)
-    again = accounted(twins.model, circuit, examples=16)
+    again = patch_circuit(twins.model, circuit, examples=16)
     assert accounted_for(again) == again.parts
     rows = {row[:3] for row in account_rows(again)}
     for head in ("2.0", "2.1"):
@@ -68,7 +68,7 @@ def test_what_no_path_brings_is_named(found: Circuit) -> None:
     lines = said_of(found)
     why = "but 1.0 value 0 ← value 1, which the answers do not need"
     assert f"value 0 holds 1.00 of x2 after layer 1, and no path brings it there ({why})" in lines
-    assert not any("comes to hold" in line or "carries" in line for line in lines)
+    assert not any("comes to hold" in line or " moves " in line for line in lines)
 
 
 def test_the_layer_of_the_most_is_the_first_after_which_it_is_held(found: Circuit) -> None:
@@ -95,7 +95,7 @@ def test_other_contradictions_are_named(found: Circuit) -> None:
     said = said_of(with_account(found, holdings=holdings.model_copy(update={"shares": nothing})))
     assert "along the paths query comes to hold x3; measured is 0.00 of it at most" in said
     assert any(
-        line.startswith("layer 2 head 0: query ← value 1 carries x3 (1.00), of which")
+        line.startswith("layer 2 head 0: query ← value 1 moves x3 (1.00), of which")
         for line in said
     )
     silent = tuple(its.model_copy(update={"moves": ()}) for its in account.cargo)
@@ -141,7 +141,7 @@ def test_what_an_account_calls_needed_is_what_its_circuit_does(
     settings = Discovery(needed=10)
     switches = found.switches.model_copy(update={"settings": settings})
     circuit = found.model_copy(update={"parts": (idle,), "switches": switches})
-    account = accounted(known.model, circuit, examples=16).account
+    account = patch_circuit(known.model, circuit, examples=16).account
     (mean,) = account.averaged
     assert mean.floor == pytest.approx(0.001 * known.task.chance())
     five = {"clean": Estimate(mean=1, low=1, high=1), "by_role": Estimate(mean=5, low=5, high=5)}
@@ -161,12 +161,12 @@ def test_rows_without_paths_say_what_they_fetch_and_who_put_it_there(
     parts = tuple(
         part.model_copy(update={"paths": ()}) if part == last else part for part in found.parts
     )
-    again = accounted(
+    again = patch_circuit(
         known.model, found.model_copy(update={"heads": heads, "parts": parts}), examples=16
     )
     (part,) = (each for each in again.parts if each.layer == 2)
     row = again.account.of(part)
-    assert {*row.carried(answers(known.task.graph()))} == {"x2", "x3"}
+    assert {*row.moved(answers(known.task.graph()))} == {"x2", "x3"}
     (its,) = again.account.fetched(part)
     assert (its.site.source, its.site.chain) == (VALUE, "own")
     assert [giver.site.layer for giver in again.account.givers(VALUE, "x3", 2)] == [1]
@@ -181,6 +181,6 @@ def test_an_account_is_kept_and_belongs_to_its_model(known: Planted, found: Circ
     with torch.no_grad():
         other.model.head.weight += 1
     with pytest.raises(CircuitError, match="this circuit was found in another model"):
-        accounted(other.model, found)
+        patch_circuit(other.model, found)
     with pytest.raises(CircuitError, match="names no task: say which examples to explain it on"):
-        accounted(known.model, found.model_copy(update={"task": None}))
+        patch_circuit(known.model, found.model_copy(update={"task": None}))

@@ -1,5 +1,5 @@
-"""Minimal pairs: examples, the same with one symbol exchanged between chains, and how far answers
-go from one chain's symbols to the other's.
+"""Minimal pairs: examples, their counterfactuals (one symbol exchanged between two chains), and how
+far answers go from one chain's symbols to the other's.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ Losses = Callable[[Tensor], Float[Tensor, "*variant batch hop"]]
 
 @dataclass(frozen=True)
 class Pairs:
-    """Examples, and for each symbol the same with that symbol exchanged between chains."""
+    """Examples, and for each symbol their counterfactuals."""
 
     exam: Exam
     other: Losses
@@ -29,8 +29,8 @@ class Pairs:
     third: Losses
     """The same of chains that have no part in it: what losses are when an answer is merely lost.
     Both chains of a pair have the same third ones."""
-    donors: dict[str, Tensor]
-    """For each symbol, the inputs of the examples in which it is exchanged."""
+    counterfactuals: dict[str, Tensor]
+    """For each symbol, the inputs of the same examples with that symbol exchanged."""
     hops: tuple[int, ...]
     """The number of each answer's hop."""
 
@@ -53,7 +53,7 @@ def pairs_of(questions: Questions, examples: int, seed: int = 0) -> Pairs:
     task: Task = questions
     if why := task.swap_obstacle():
         raise CircuitError(f"examples of {task.kind} cannot be paired: {why}")
-    donors = {
+    counterfactuals = {
         name: dataset(task, seed, examples, "validation", swapped=(name,)).inputs
         for name in task.symbol_names()
     }
@@ -64,7 +64,8 @@ def pairs_of(questions: Questions, examples: int, seed: int = 0) -> Pairs:
         return torch.stack([losses(outputs) for losses in marked]).mean(0)
 
     exam = exam_of(task, examples, seed)
-    return Pairs(exam, _losses(task, (examples, seed), other), third, donors, task.asked_hops())
+    other_losses = _losses(task, (examples, seed), other)
+    return Pairs(exam, other_losses, third, counterfactuals, task.asked_hops())
 
 
 def _rivals(task: Task, examples: int, seed: int) -> tuple[Tensor, list[Tensor]]:

@@ -2,25 +2,23 @@
 kept, and means in place of what heads bring, against walks position by position.
 """
 
-import re
 from copy import deepcopy
 
+import numpy as np
 import pytest
 import torch
 
 from hopscope.circuits import Adapter, CallbackModel, Circuit, adapter_of, budget, discover, exam_of
-from hopscope.circuits.carrying import Site
-from hopscope.circuits.engine import as_model
+from hopscope.circuits.baselines import baselines
+from hopscope.circuits.effects import Site
+from hopscope.circuits.mean_ablation import KeptArrows, mean_ablate
+from hopscope.circuits.ranking import Arrow, Baselines, Grade, Kept, Ranking, Scored, arrows_of
 from hopscope.configs import Discovery, Model, Retrieval
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted, planted
 from hopscope.report.baselines import baselines_figure, baselines_rows
-from hopscope.tracing.averaging import averaged
-from hopscope.tracing.baselines import baselines
-from hopscope.tracing.kept import KeptArrows
-from hopscope.tracing.ranking import Arrow, Baselines, Grade, Ranking, Scored, arrows_of
 
 QUERY = Role("query")
 
@@ -76,6 +74,47 @@ def test_scores_are_ranked_and_graded() -> None:
     assert Ranking(method="EAP-IG", by="row", scored=()).best(circuit, "row").f1 == 0
 
 
+def test_measures_of_the_field_agree_with_those_of_numpy(found: Baselines) -> None:
+    """The areas by a fine grid; AUROC by the ranks of all possible arrows."""
+    assert found.empty_share is not None
+    for ranking in found.rankings:
+        measured = found.measures(ranking)
+        assert measured is not None
+        kept = [k for k in ranking.kept if k.arrows < found.possible]
+        at = np.array([0, *(k.arrows for k in kept), found.possible]) / found.possible
+        shares = np.array([found.empty_share, *(k.share for k in kept), 1.0])
+        faithful = (shares - found.empty_share) / (1 - found.empty_share)
+        grid = (np.arange(200_000) + 0.5) / 200_000
+        curve = np.interp(grid, at, faithful)
+        assert measured.cpr == pytest.approx(curve.mean(), abs=1e-4)
+        # MIB takes the trapezoids of |1 - f| at the measured points alone.
+        assert measured.cmd == pytest.approx(
+            np.interp(grid, at, abs(1 - faithful)).mean(), abs=1e-4
+        )
+        if ranking.by == "row":
+            assert measured.auroc is None
+            continue
+        scores = np.zeros(found.possible)
+        labels = np.zeros(found.possible, dtype=bool)
+        scores[: len(ranking.scored)] = [s.score for s in ranking.scored]
+        listed = [str(s) for s in ranking.scored]
+        true = [str(arrow) for arrow in found.circuit]
+        labels[: len(listed)] = [name in true for name in listed]
+        labels[len(listed) : len(listed) + sum(name not in listed for name in true)] = True
+        ranks = np.array([((scores < x).sum() + (scores <= x).sum() + 1) / 2 for x in scores])
+        count = labels.sum()
+        area = (ranks[labels].sum() - count * (count + 1) / 2) / count / (~labels).sum()
+        assert measured.auroc == pytest.approx(area)
+    assert found.model_copy(update={"empty_share": None}).measures(found.rankings[0]) is None
+
+
+def test_better_than_the_model_is_a_distance_too(found: Baselines) -> None:
+    """Half of four arrows, faithfulness 2: trapezoids of 0, 2, 1 and of 1, 1, 0."""
+    ranking = Ranking(method="EAP-IG", by="row", scored=(), kept=(Kept(arrows=2, share=1.5),))
+    four = found.model_copy(update={"possible": 4, "empty_share": 0.5})
+    assert four.measures(ranking) == (1.25, 0.75, None)
+
+
 def test_it_is_kept_as_json_drawn_and_told(found: Baselines) -> None:
     assert Baselines.from_json(found.canonical_json()) == found
     assert sum(axes.axison for axes in baselines_figure(found).axes) == 5
@@ -95,16 +134,16 @@ def test_what_cannot_be_measured_is_said_in_a_line(
     with pytest.raises(CircuitError, match="the circuit names no task"):
         baselines(two_hops.model, circuit.model_copy(update={"task": None}))
     whole = CallbackModel(lambda inputs, attention: inputs, two_hops.model, (1, 1))
-    with pytest.raises(CircuitError, match=re.escape("write an adapter that walks")):
+    with pytest.raises(CircuitError, match="expected an Adapter"):
         baselines(whole, circuit)
     assert not isinstance(adapter_of(two_hops.model), CallbackModel)
 
 
 @torch.no_grad()
 def test_the_rest_brings_its_mean(random_model: Transformer, two_hops: Planted) -> None:
-    exam, subject = exam_of(two_hops.task, 4), adapter_of(random_model)
-    assert not isinstance(subject, CallbackModel)
-    kept = KeptArrows(subject, exam)
+    exam, adapter = exam_of(two_hops.task, 4), adapter_of(random_model)
+    assert not isinstance(adapter, CallbackModel)
+    kept = KeptArrows(adapter, exam)
     shape = kept.means.shape[:-1]
     chosen = torch.rand(shape, generator=torch.Generator().manual_seed(0)) < 0.5
     heads, roles = random_model.config.heads, exam.roles
@@ -163,7 +202,7 @@ READERS = (Role("value", 0), Role("query"))
 
 
 @pytest.fixture(scope="module")
-def subject() -> Adapter:
+def adapter() -> Adapter:
     torch.manual_seed(0)
     shape = Model(layers=2, heads=2, d_model=16)
     model = Transformer(shape, TASK.interface())
@@ -173,12 +212,12 @@ def subject() -> Adapter:
     return adapter_of(model)
 
 
-def by_hand(subject: Adapter, site: Site, *, places: bool) -> float:
+def by_hand(adapter: Adapter, site: Site, *, places: bool) -> float:
     """One example and position after the other."""
     exam = exam_of(TASK, 12)
-    x = subject.embed(exam.inputs)
-    for layer in range(subject.layers):
-        mixed = as_model(layer, subject.project(layer, x))
+    x = adapter.embed(exam.inputs)
+    for layer in range(adapter.layers):
+        mixed = adapter.project(layer, x).weights() @ adapter.project(layer, x).values
         new = mixed.clone()
         for example in range(12) if layer == site.layer else ():
             for at in range(exam.length):
@@ -194,23 +233,23 @@ def by_hand(subject: Adapter, site: Site, *, places: bool) -> float:
                     for head in site.heads:
                         its = torch.stack([mixed[e, head, p] for e, p in alike]).mean(0)
                         new[example, head, at] = its
-        x = subject.finish(layer, x, new)
-    return float(exam.marks(subject.unembed(x)).mean())
+        x = adapter.finish(layer, x, new)
+    return float(exam.marks(adapter.unembed(x)).mean())
 
 
 @pytest.mark.parametrize("layer", [0, 1])
 def test_means_by_place_and_by_role_are_those_by_hand(
-    subject: Adapter, layer: int, monkeypatch: pytest.MonkeyPatch
+    adapter: Adapter, layer: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site = Site(layer=layer, heads=(1,), readers=READERS)
     with torch.no_grad():
-        place, role = (by_hand(subject, site, places=places) for places in (True, False))
-    (its,) = averaged(subject, exam_of(TASK, 12), [site], Discovery())
+        place, role = (by_hand(adapter, site, places=places) for places in (True, False))
+    (its,) = mean_ablate(adapter, exam_of(TASK, 12), [site], Discovery())
     assert its.by_place.mean == pytest.approx(place, abs=1e-6)
     assert its.by_role.mean == pytest.approx(role, abs=1e-6)
     assert its.clean.mean != pytest.approx(its.by_role.mean, abs=1e-6)
     monkeypatch.setattr(budget, "CALL_BYTES", 1)  # example by example
-    (again,) = averaged(subject, exam_of(TASK, 12), [site], Discovery())
+    (again,) = mean_ablate(adapter, exam_of(TASK, 12), [site], Discovery())
     assert again.by_place.mean == pytest.approx(place, abs=1e-6)
 
 
@@ -218,6 +257,6 @@ def test_a_head_that_carries_symbols_brings_neither_its_place_nor_a_constant() -
     grown = planted(TASK)
     sites = [Site(layer=p.layer, heads=(p.head,), readers=(p.reader,)) for p in grown.paths]
     whole = adapter_of(grown.model)
-    found = averaged(whole, exam_of(TASK, 32), sites, Discovery())
+    found = mean_ablate(whole, exam_of(TASK, 32), sites, Discovery())
     assert [its.brings for its in found] == ["symbols"] * len(sites)
-    assert averaged(whole, exam_of(TASK, 4), [], Discovery()) == ()
+    assert mean_ablate(whole, exam_of(TASK, 4), [], Discovery()) == ()

@@ -1,15 +1,16 @@
 """How far every arrow moves every answer: by gradients, by the direct way, and by patching.
 
-An arrow is what one head brings to one role from another. Where the donor of a minimal pair has
-something else there, the answers move; 0 is the own chain's answer and 1 the donor's (half way: it
+An arrow is what one head brings to one role from another. Where the counterfactual has something
+else there, the answers move; 0 is the own chain's answer and 1 the counterfactual's (half way: it
 is merely lost). Three approximations of that, and that itself:
 
 * EAP-IG: edge attribution patching with integrated gradients (Hanna et al. 2024), with the heads'
-  arrows between positions as edges. What the donor brings more, times the gradient of the answer,
-  averaged over inputs between own and donor.
-* direct logit attribution: what the donor brings more goes straight to the output, and no later
-  layer sees it.
-* activation patching: whole rows of heads bring what they bring in the donor.
+  arrows between roles as edges. What the counterfactual brings more, times the gradient of the
+  answer, averaged over inputs between own and counterfactual. Switches: scores are absolute, the
+  top arrows are kept (not greedily grown from the output), and all others bring their mean.
+* direct logit attribution: what the counterfactual brings more goes straight to the output, and no
+  later layer sees it.
+* activation patching: whole rows of heads bring what they bring in the counterfactual.
 * every arrow patched: the same for single arrows, one by one.
 """
 
@@ -21,7 +22,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from hopscope.circuits.carrying import Site
+from hopscope.circuits.effects import Site
 from hopscope.circuits.engine import (
     Adapter,
     Additive,
@@ -30,13 +31,11 @@ from hopscope.circuits.engine import (
     Recorded,
     as_model,
     forward,
-    record,
 )
+from hopscope.circuits.pairs import Pairs
+from hopscope.circuits.patching import Answers, Patching, check_answers, chunks_of, has_answers
+from hopscope.circuits.ranking import Arrow
 from hopscope.errors import CircuitError
-from hopscope.tracing.pairs import Pairs
-from hopscope.tracing.patched import Answers, Patching, chunks_of
-from hopscope.tracing.patching import check_answers, has_answers
-from hopscope.tracing.ranking import Arrow
 
 CHAINS: tuple[Literal["own"], Literal["others"]] = ("own", "others")
 Scores = Float[Tensor, "symbol hop layer head reader source chain"]
@@ -48,7 +47,7 @@ class Attribution:
     def __init__(self, adapter: Adapter, pairs: Pairs) -> None:
         self.adapter, self.pairs = adapter, pairs
         self.roles = len(pairs.exam.table)
-        chunks = chunks_of(adapter, pairs.exam, len(pairs.donors))
+        chunks = chunks_of(adapter, pairs.exam, len(pairs.counterfactuals))
         self.answers: Answers = torch.cat([-_distance(self._chunk(some)) for some in chunks])
         check_answers(self.answers)
         self.sure = self.answers.sum(0)
@@ -56,14 +55,14 @@ class Attribution:
     def by_gradient(self, steps: int) -> Scores:
         """EAP-IG, over so many interpolations of what enters the first layer."""
         found = self._nothing()
-        for its, donors in self._walks():
-            for number, donor in enumerate(donors):
+        for its, others in self._walks():
+            for number, other in enumerate(others):
                 for step in range(steps):
                     part = (step + 0.5) / steps
-                    x = its.own.streams[0] + part * (donor.streams[0] - its.own.streams[0])
+                    x = its.own.streams[0] + part * (other.streams[0] - its.own.streams[0])
                     for hop, gradients in enumerate(self._gradients(its, x)):
                         for layer, gradient in enumerate(gradients):
-                            gain = _gain(its.own, donor, layer, gradient) / steps
+                            gain = _gain(its.own, other, layer, gradient) / steps
                             found[number, hop, layer] += self._summed(its, gain)
         return self._as_share(found)
 
@@ -93,14 +92,14 @@ class Attribution:
                 "attributed to them directly: its adapter has no `added`"
             )
         found = self._nothing()
-        for its, donors in self._walks():
+        for its, others in self._walks():
             plain = _distance(its)
             readers = its.role[:, -its.read :].unique().tolist()
-            for (number, donor), layer in product(enumerate(donors), range(adapter.layers)):
+            for (number, other), layer in product(enumerate(others), range(adapter.layers)):
                 nothing = torch.zeros_like(its.own.values[layer][:, :, -its.read :])
                 base = adapter.added(layer, nothing[:1])
                 for at in product(range(adapter.heads), readers, range(self.roles), range(2)):
-                    change = self._change(its, donor, (layer, *at))
+                    change = self._change(its, other, (layer, *at))
                     if change is not None:
                         mixed = nothing.clone()
                         mixed[:, at[0]] = change[:, -its.read :]
@@ -110,13 +109,13 @@ class Attribution:
         return self._as_share(found)
 
     def _change(
-        self, its: Patching, donor: Recorded, at: tuple[int, ...]
+        self, its: Patching, other: Recorded, at: tuple[int, ...]
     ) -> Float[Tensor, "batch seq d_head"] | None:
-        """What the donor brings more along an arrow; None if it brings the same."""
+        """What the counterfactual brings more along an arrow; None if it brings the same."""
         layer, head, reader, source, chain = at
         table = self.pairs.exam.table
         arrow = Arrow(layer, head, table[reader], table[source], CHAINS[chain])
-        change = its.change(_site(arrow), donor)
+        change = its.change(_site(arrow), other)
         return None if change is None else change[:, 0]
 
     def patched(self, arrows: Sequence[Arrow] | None = None) -> Scores:
@@ -127,8 +126,8 @@ class Attribution:
             sites = [Site(layer=n, heads=(h,), readers=(role,)) for n, h, role in every]
         else:
             sites = [_site(arrow) for arrow in arrows]
-        variants = list(product(range(len(sites)), self.pairs.donors))
-        names = list(self.pairs.donors)
+        variants = list(product(range(len(sites)), self.pairs.counterfactuals))
+        names = list(self.pairs.counterfactuals)
         for some in chunks_of(self.adapter, self.pairs.exam, len(variants)):
             its = Patching(self.adapter, self.pairs, sites, some)
             moved = its.moved(variants, ("all",))[1][:, 0]
@@ -156,9 +155,9 @@ class Attribution:
         return Patching(self.adapter, self.pairs, (), some)
 
     def _walks(self) -> Iterator[tuple[Patching, list[Recorded]]]:
-        for some in chunks_of(self.adapter, self.pairs.exam, len(self.pairs.donors)):
+        for some in chunks_of(self.adapter, self.pairs.exam, len(self.pairs.counterfactuals)):
             its = self._chunk(some)
-            yield its, [record(self.adapter, donor[some]) for donor in self.pairs.donors.values()]
+            yield its, list(its.counterfactuals().values())
 
     def _summed(
         self, its: Patching, gain: Float[Tensor, "batch head seq seq"]
@@ -172,11 +171,11 @@ class Attribution:
 
     def _nothing(self) -> Scores:
         shape = (self.adapter.layers, self.adapter.heads, self.roles, self.roles, 2)
-        sizes = (len(self.pairs.donors), len(self.pairs.hops), *shape)
+        sizes = (len(self.pairs.counterfactuals), len(self.pairs.hops), *shape)
         return torch.zeros(sizes, dtype=torch.float64)
 
     def _as_share(self, found: Scores) -> Scores:
-        """Sums of distances as shares of the way from the own answer to the donor's; not a number
+        """Sums of distances as shares of the way from own to counterfactual answer; not a number
         for a hop of which the model has no answer of its own.
         """
         whole = torch.where(has_answers(self.answers), 2 * self.sure, torch.nan)
@@ -201,8 +200,8 @@ def _distance(its: Patching, end: Tensor | None = None) -> Float[Tensor, "batch 
 
 
 def _gain(
-    own: Recorded, donor: Recorded, layer: int, gradient: Float[Tensor, "batch head seq d_head"]
+    own: Recorded, other: Recorded, layer: int, gradient: Float[Tensor, "batch head seq d_head"]
 ) -> Float[Tensor, "batch head seq seq"]:
-    """For each reader and source, what the donor brings more, times the gradient."""
-    there, here = (its.weights[layer] * (gradient @ its.values[layer].mT) for its in (donor, own))
+    """For each reader and source, what the counterfactual brings more, times the gradient."""
+    there, here = (its.weights[layer] * (gradient @ its.values[layer].mT) for its in (other, own))
     return there - here

@@ -11,21 +11,20 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hopscope.circuits import CallbackModel, EncoderAdapter, adapter_of
-from hopscope.circuits.carrying import Cargo, Site
-from hopscope.circuits.engine import Additive, as_model
+from hopscope.circuits import Adapter, CallbackModel, EncoderAdapter, adapter_of
+from hopscope.circuits.attribution import CHAINS, Attribution
+from hopscope.circuits.baselines import held_against
+from hopscope.circuits.effects import Patched, Site
+from hopscope.circuits.pairs import Pairs, pairs_of
 from hopscope.circuits.parts import Estimate
+from hopscope.circuits.patching import patch
+from hopscope.circuits.ranking import Arrow
 from hopscope.configs import MQAR, ConditionalRetrieval, KHop, Model, Retrieval, VectorTask
 from hopscope.errors import CircuitError, NotLearned
 from hopscope.facts import Role
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted, planted
 from hopscope.theory import Path, follow
-from hopscope.tracing.attribution import CHAINS, Attribution
-from hopscope.tracing.baselines import held_against
-from hopscope.tracing.pairs import Pairs, pairs_of
-from hopscope.tracing.patching import cargo
-from hopscope.tracing.ranking import Arrow
 
 Wanted = Callable[[Role, Role, bool], bool]
 """Is it wanted by a reader from a source, of its own chain or of another?"""
@@ -35,8 +34,8 @@ TASK = Retrieval(hops=2, chains=2, dim=6, symbols="one-hot")
 @pytest.fixture
 def pairs(monkeypatch: pytest.MonkeyPatch) -> Pairs:
     # A random model has no answers of its own; arithmetic is held to all the same.
-    monkeypatch.setattr("hopscope.tracing.attribution.check_answers", lambda *_: None)
-    monkeypatch.setattr("hopscope.tracing.attribution.has_answers", lambda _: torch.tensor(True))
+    monkeypatch.setattr("hopscope.circuits.attribution.check_answers", lambda *_: None)
+    monkeypatch.setattr("hopscope.circuits.attribution.has_answers", lambda _: torch.tensor(True))
     return pairs_of(TASK, 5, 0)
 
 
@@ -55,23 +54,25 @@ def encoder() -> EncoderAdapter:
 
 
 @pytest.fixture(params=["ours", "from elsewhere"])
-def subject(request: pytest.FixtureRequest, random_model: Transformer) -> Additive:
+def adapter(request: pytest.FixtureRequest, random_model: Transformer) -> Adapter:
     return adapter_of(random_model) if request.param == "ours" else encoder()
 
 
-def onward(subject: Additive, x: Tensor, layer: int) -> Tensor:
+def onward(adapter: Adapter, x: Tensor, layer: int) -> Tensor:
     """The stream behind a layer."""
-    return subject.finish(layer, x, as_model(layer, subject.project(layer, x)))
+    pattern = adapter.project(layer, x).weights()
+    return adapter.finish(layer, x, pattern @ adapter.project(layer, x).values)
 
 
-def outputs(subject: Additive, x: Tensor, added: tuple[int, Tensor] | None = None) -> Tensor:
+def outputs(adapter: Adapter, x: Tensor, added: tuple[int, Tensor] | None = None) -> Tensor:
     """The model from what enters its first layer on, with more brought in one layer."""
-    for layer in range(subject.layers):
-        mixed = as_model(layer, subject.project(layer, x))
+    for layer in range(adapter.layers):
+        pattern = adapter.project(layer, x).weights()
+        mixed = pattern @ adapter.project(layer, x).values
         if added is not None and layer == added[0]:
             mixed = mixed + added[1]
-        x = subject.finish(layer, x, mixed)
-    return subject.unembed(x[:, -TASK.interface().read :])
+        x = adapter.finish(layer, x, mixed)
+    return adapter.unembed(x[:, -TASK.interface().read :])
 
 
 def distance(pairs: Pairs, answers: Tensor) -> Tensor:
@@ -81,18 +82,18 @@ def distance(pairs: Pairs, answers: Tensor) -> Tensor:
 
 
 def brought_more(
-    subject: Additive, pairs: Pairs, symbol: str, at: tuple[int, int], wanted: Wanted
+    adapter: Adapter, pairs: Pairs, symbol: str, at: tuple[int, int], wanted: Wanted
 ) -> Tensor:
     """What the donor brings more to each position in a head [batch, seq, d_head], from where it is
     wanted.
     """
     (layer, head), exam, both = at, pairs.exam, []
-    for inputs in (pairs.donors[symbol], exam.inputs):
-        x = subject.embed(inputs)
+    for inputs in (pairs.counterfactuals[symbol], exam.inputs):
+        x = adapter.embed(inputs)
         for number in range(layer):
-            x = onward(subject, x, number)
-        heads = subject.project(layer, x)
-        both.append((heads.weights()[:, head], heads.values[:, head]))
+            x = onward(adapter, x, number)
+        pattern = adapter.project(layer, x).weights()
+        both.append((pattern[:, head], adapter.project(layer, x).values[:, head]))
     (there, more), (here, less) = both
     found = torch.zeros_like(less)
     for example in range(len(exam)):
@@ -105,15 +106,15 @@ def brought_more(
     return found
 
 
-def changes(subject: Additive, pairs: Pairs, symbol: str, arrow: Arrow) -> Tensor:
+def changes(adapter: Adapter, pairs: Pairs, symbol: str, arrow: Arrow) -> Tensor:
     """What the donor brings more along an arrow [batch, head, seq, d_head]."""
 
     def wanted(reader: Role, source: Role, same: bool) -> bool:
         its = (arrow.reader, arrow.source, arrow.chain)
         return (reader, source, "own" if same else "others") == its
 
-    more = brought_more(subject, pairs, symbol, (arrow.layer, arrow.head), wanted)
-    found = more.new_zeros(len(more), subject.heads, *more.shape[1:])
+    more = brought_more(adapter, pairs, symbol, (arrow.layer, arrow.head), wanted)
+    found = more.new_zeros(len(more), adapter.heads, *more.shape[1:])
     found[:, arrow.head] = more
     return found
 
@@ -132,19 +133,21 @@ def at(pairs: Pairs, arrow: Arrow) -> tuple[int, ...]:
 
 
 @torch.no_grad()
-def test_gradients_are_what_small_patches_do(subject: Additive, pairs: Pairs) -> None:
+def test_gradients_are_what_small_patches_do(adapter: Adapter, pairs: Pairs) -> None:
     """EAP-IG: the answers' slope along what an arrow brings more, at inputs between the two."""
-    attribution = Attribution(subject, pairs)
+    attribution = Attribution(adapter, pairs)
     found = attribution.by_gradient(steps=2)
     small = 0.02  # losses are float32, and their differences must be told from rounding
     for arrow in some_arrows(attribution):
-        for number, symbol in enumerate(pairs.donors):
-            change, slopes = changes(subject, pairs, symbol, arrow), []
-            own, donor = (subject.embed(x) for x in (pairs.exam.inputs, pairs.donors[symbol]))
+        for number, symbol in enumerate(pairs.counterfactuals):
+            change, slopes = changes(adapter, pairs, symbol, arrow), []
+            own, donor = (
+                adapter.embed(x) for x in (pairs.exam.inputs, pairs.counterfactuals[symbol])
+            )
             for part in (0.25, 0.75):
                 x = own + part * (donor - own)
                 ends = [
-                    distance(pairs, outputs(subject, x, (arrow.layer, sign * small * change)))
+                    distance(pairs, outputs(adapter, x, (arrow.layer, sign * small * change)))
                     for sign in (1, -1)
                 ]
                 slopes.append((ends[0] - ends[1]) / (2 * small))
@@ -156,24 +159,24 @@ def test_gradients_are_what_small_patches_do(subject: Additive, pairs: Pairs) ->
 
 @torch.no_grad()
 def test_what_goes_straight_to_the_output_and_what_is_patched(
-    subject: Additive, pairs: Pairs
+    adapter: Adapter, pairs: Pairs
 ) -> None:
-    attribution = Attribution(subject, pairs)
+    attribution = Attribution(adapter, pairs)
     arrows = some_arrows(attribution)
     direct, patched = attribution.direct(), attribution.patched(arrows)
-    own = subject.embed(pairs.exam.inputs)
-    plain = distance(pairs, outputs(subject, own))
+    own = adapter.embed(pairs.exam.inputs)
+    plain = distance(pairs, outputs(adapter, own))
     end = own
-    for layer in range(subject.layers):
-        end = onward(subject, end, layer)
+    for layer in range(adapter.layers):
+        end = onward(adapter, end, layer)
     for arrow in arrows:
-        for number, symbol in enumerate(pairs.donors):
-            change = changes(subject, pairs, symbol, arrow)
-            moved = distance(pairs, outputs(subject, own, (arrow.layer, change))) - plain
+        for number, symbol in enumerate(pairs.counterfactuals):
+            change = changes(adapter, pairs, symbol, arrow)
+            moved = distance(pairs, outputs(adapter, own, (arrow.layer, change))) - plain
             wanted = moved / (2 * attribution.sure)
             assert torch.allclose(patched[number, :, *at(pairs, arrow)], wanted, atol=1e-5), arrow
-            more = subject.added(arrow.layer, change) - subject.added(arrow.layer, 0 * change)
-            read = subject.unembed((end + more)[:, -TASK.interface().read :])
+            more = adapter.added(arrow.layer, change) - adapter.added(arrow.layer, 0 * change)
+            read = adapter.unembed((end + more)[:, -TASK.interface().read :])
             wanted = (distance(pairs, read) - plain) / (2 * attribution.sure)
             assert torch.allclose(direct[number, :, *at(pairs, arrow)], wanted, atol=1e-5), arrow
     assert direct.abs().max() > 0.01
@@ -185,13 +188,13 @@ def test_a_hop_without_answers_of_its_own_has_no_score(
     random_model: Transformer, pairs: Pairs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first_alone = torch.tensor([True, False])
-    monkeypatch.setattr("hopscope.tracing.attribution.has_answers", lambda _: first_alone)
-    subject = adapter_of(random_model)
-    attribution = Attribution(subject, pairs)
+    monkeypatch.setattr("hopscope.circuits.attribution.has_answers", lambda _: first_alone)
+    adapter = adapter_of(random_model)
+    attribution = Attribution(adapter, pairs)
     for scores in (attribution.direct(), attribution.patched(), attribution.by_gradient(1)):
         assert scores[:, 0].isfinite().all()
         assert scores[:, 1].isnan().all()
-    for ranking in held_against(subject, pairs, (), steps=1).rankings:
+    for ranking in held_against(adapter, pairs, (), steps=1).rankings:
         assert {its.hop for its in ranking.scored} == {1}
 
 
@@ -234,13 +237,13 @@ def test_every_true_path_names_exactly_its_symbols(task: VectorTask, more: dict[
     if more.get("twins"):  # together, what they share is all of it
         sites = [site.model_copy(update={"heads": (site.heads[0], site.heads[0] + 1)})
                  for site in sites]  # fmt: skip
-    for path, its in zip(paths, cargo(grown.model, task, sites, EXAMPLES), strict=True):
+    for path, its in zip(paths, patch(grown.model, task, sites, EXAMPLES), strict=True):
         expected = brought(task, grown.paths, path)
         assert {*its.symbols} == expected, path
         first = path.layer == 0
-        assert {*its.carried(answers(task))} == (set() if first else expected), path
-        assert {*its.tells("keys")} == (expected if first else set()), path
-        for estimate in its.carried(answers(task)).values():
+        assert {*its.moved(answers(task))} == (set() if first else expected), path
+        assert {*its.routes("keys")} == (expected if first else set()), path
+        for estimate in its.moved(answers(task)).values():
             assert estimate.mean == pytest.approx(1, abs=1e-3)
             assert estimate.high - estimate.low < 0.01
 
@@ -248,8 +251,8 @@ def test_every_true_path_names_exactly_its_symbols(task: VectorTask, more: dict[
 def test_what_tells_later_heads_where_to_look_is_told_apart() -> None:
     task = one_hot(5)
     grown = planted(task)
-    found = cargo(grown.model, task, [Site.of(path) for path in grown.paths], EXAMPLES)
-    told = {str(its.site): (its.tells("queries"), its.tells("keys")) for its in found}
+    found = patch(grown.model, task, [Site.of(path) for path in grown.paths], EXAMPLES)
+    told = {str(its.site): (its.routes("queries"), its.routes("keys")) for its in found}
     assert told == {
         "0.0 value 0 ← key 0": ({}, {"x0": (1, 2, 3, 4, 5)}),
         "0.0 value 1 ← key 1": ({}, {"x1": (2, 3, 4, 5)}),
@@ -281,7 +284,7 @@ def test_what_is_idle_names_none() -> None:
         # (the plan takes a part of it off), but it would be for another: then that one's answer is
         # lost.
         misleads = (0, 0, Role("key", len(task.graph().facts) - 1))
-        for its in cargo(grown.model, task, rows, EXAMPLES):
+        for its in patch(grown.model, task, rows, EXAMPLES):
             row = (its.site.layer, its.site.heads[0], its.site.readers[0])
             if row == misleads:
                 assert all(m.way in ("all", "keys") and m.share.mean < 0.1 for m in its.moves)
@@ -293,8 +296,8 @@ def test_each_of_two_twins_carries_a_half_and_one_that_is_cut_nothing() -> None:
     task = one_hot(2)
     grown = planted(task, twins=True)
     sites = [Site.of(path) for path in grown.paths]
-    for path, its in zip(grown.paths, cargo(grown.model, task, sites, EXAMPLES), strict=True):
-        carried = its.carried(answers(task))
+    for path, its in zip(grown.paths, patch(grown.model, task, sites, EXAMPLES), strict=True):
+        carried = its.moved(answers(task))
         assert {*carried} == (brought(task, grown.paths, path) if path.layer else set())
         assert all(each.mean == pytest.approx(0.5, abs=1e-3) for each in carried.values())
     width = grown.model.config.head_width
@@ -303,42 +306,21 @@ def test_each_of_two_twins_carries_a_half_and_one_that_is_cut_nothing() -> None:
         out[:, :width] = 0  # type: ignore[operator, index]
         out[:, width:] *= 2  # type: ignore[operator, index]
     sites = [Site.of(path) for path in grown.paths if path.layer == 1]
-    cut, whole = cargo(grown.model, task, sites, EXAMPLES)
+    cut, whole = patch(grown.model, task, sites, EXAMPLES)
     assert cut.site.heads == (0,)
     assert cut.moves == ()
-    assert {*whole.carried(answers(task))} == brought(task, grown.paths, grown.paths[4])
+    assert {*whole.moved(answers(task))} == brought(task, grown.paths, grown.paths[4])
 
 
 def test_examples_in_lots_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     grown = planted(one_hot(2))
     sites = [Site.of(path) for path in grown.paths]
-    whole = cargo(grown.model, grown.task, sites, 7)
+    whole = patch(grown.model, grown.task, sites, 7)
     monkeypatch.setattr("hopscope.circuits.budget.CALL_BYTES", 1 << 20)
-    for one, other in zip(whole, cargo(grown.model, grown.task, sites, 7), strict=True):
+    for one, other in zip(whole, patch(grown.model, grown.task, sites, 7), strict=True):
         for a, b in zip(one.moves, other.moves, strict=True):
             assert (a.symbol, a.way, a.hop) == (b.symbol, b.way, b.hop)
             assert a.share.mean == pytest.approx(b.share.mean, abs=1e-5)
-
-
-class Closed:
-    """A subject that shows no more than it must."""
-
-    def __init__(self, model: Transformer) -> None:
-        its = adapter_of(model)
-        self.layers, self.heads, self.causal = its.layers, its.heads, True
-        self.device = its.device
-        for name in ("enter", "look", "values", "write", "leave", "answers_at", "digest"):
-            setattr(self, name, getattr(its, name))
-
-
-def test_a_subject_that_shows_less_tells_queries_and_keys_not_apart(two_hops: Planted) -> None:
-    sites = [Site.of(path) for path in two_hops.paths]
-    closed = cargo(Closed(two_hops.model), two_hops.task, sites, 8)  # type: ignore[arg-type]
-    opened = cargo(two_hops.model, two_hops.task, sites, 8)
-    for one, other in zip(closed, opened, strict=True):
-        assert not one.told
-        assert other.told
-        assert one.moves == tuple(m for m in other.moves if m.way in ("all", "values"))
 
 
 def test_tokens_follow_by_their_logits() -> None:
@@ -346,7 +328,7 @@ def test_tokens_follow_by_their_logits() -> None:
     task = MQAR(pairs=2, alphabet=8, length=12, queries=2)
     model = Transformer.seeded(Model(layers=2, heads=1, d_model=16), task.interface(), 0)
     with pytest.raises(NotLearned, match="it answers at guessing level, so that none can follow"):
-        cargo(model, task, [Site(layer=1, heads=(0,), readers=(Role("query"),))], 8)
+        patch(model, task, [Site(layer=1, heads=(0,), readers=(Role("query"),))], 8)
     pairs = pairs_of(task, 8)
     logits = torch.zeros(8, task.interface().read, task.alphabet)
     assert torch.allclose(pairs.exam.losses(logits), pairs.other(logits))
@@ -367,7 +349,7 @@ def test_what_comes_along_a_relation_is_what_comes_from_the_role_there(
     by_role = Site.of(path)
     along = by_role.model_copy(update={"source": None, "relation": "x1"})
     elsewhere = along.model_copy(update={"readers": (Role("key", 0),)})
-    one, other, nothing = cargo(two_hops.model, related, [by_role, along, elsewhere])
+    one, other, nothing = patch(two_hops.model, related, [by_role, along, elsewhere])
     assert other.moves == one.moves
     assert other.moves
     assert not nothing.moves
@@ -377,7 +359,7 @@ def test_what_comes_along_a_relation_is_what_comes_from_the_role_there(
         ({"source": Role("key", 0)}, "comes along a relation; expected no source and no other"),
     ):
         with pytest.raises(CircuitError, match=message):
-            cargo(two_hops.model, related, [along.model_copy(update=wrong)])
+            patch(two_hops.model, related, [along.model_copy(update=wrong)])
 
 
 def test_what_cannot_be_patched_is_said_in_a_line(two_hops: Planted) -> None:
@@ -397,17 +379,17 @@ def test_what_cannot_be_patched_is_said_in_a_line(two_hops: Planted) -> None:
             (model, task, [row.model_copy(update=no_role)], 4),
             "there is no role 'key 9' here; the roles are",
         ),
-        ((whole, task, [row], 4), "cannot be replaced through a whole model's function: write an"),
+        ((whole, task, [row], 4), "cannot be replaced through a CallbackModel; expected an"),
         ((model, task, [row], 1), "examples is 1; minimal pairs are at least 2"),
     ):
         with pytest.raises(CircuitError, match=line) as caught:
-            cargo(*asked)  # type: ignore[arg-type]
+            patch(*asked)  # type: ignore[arg-type]
         assert "\n" not in str(caught.value)
-    (its,) = cargo(model, task, [Site.of(two_hops.paths[0])], 4)
+    (its,) = patch(model, task, [Site.of(two_hops.paths[0])], 4)
     with pytest.raises(CircuitError, match="by queries or by keys; got 'key'"):
-        unwrap(Cargo.tells)(its, "key")
+        unwrap(Patched.routes)(its, "key")
     with pytest.raises(CircuitError, match='expected for each symbol its hop, as {"x1": 1}'):
-        unwrap(Cargo.carried)(its, {1: "x1"})
+        unwrap(Patched.moved)(its, {1: "x1"})
 
 
 def by_hand(model: Transformer, pairs: Pairs, site: Site, symbol: str, way: str) -> Tensor:
@@ -477,10 +459,10 @@ def test_all_sites_together_are_each_by_hand(
     way: str, random_model: Transformer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pairs = pairs_of(TASK, 3)
-    monkeypatch.setattr("hopscope.tracing.patching.check_answers", lambda *_: None)
-    monkeypatch.setattr("hopscope.tracing.patching.KEPT", 0.0)
-    monkeypatch.setattr("hopscope.tracing.patching.share_of", _ratio)
-    found = cargo(random_model, pairs, SITES)
+    monkeypatch.setattr("hopscope.circuits.patching.check_answers", lambda *_: None)
+    monkeypatch.setattr("hopscope.circuits.patching.KEPT", 0.0)
+    monkeypatch.setattr("hopscope.circuits.patching.share_of", _ratio)
+    found = patch(random_model, pairs, SITES)
     with torch.no_grad():
         outputs = random_model(pairs.exam.inputs)
         plain = pairs.marks(outputs[None])[:, 0]

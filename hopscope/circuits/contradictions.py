@@ -1,4 +1,4 @@
-"""Where contents, patching, discovery and theory disagree on a circuit, and why, if it is known."""
+"""Where probes, patching, discovery and theory disagree on a circuit, and why, if it is known."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -39,18 +39,18 @@ class Contradiction:
 
 
 def contradictions(circuit: Circuit) -> tuple[Contradiction, ...]:
-    """Where contents, cargo, discovery and theory say different things."""
+    """Where probes, patching, discovery and theory say different things."""
     account, graph = circuit.account, circuit.task.graph() if circuit.task else None
     if account is None or graph is None:
         return ()
     return (
-        *_theory_and_contents(circuit, account.holdings, graph),
-        *_cargo_and_contents(circuit, account, graph),
-        *_cargo_and_kinds(circuit, account),
+        *_theory_and_probes(circuit, account.holdings, graph),
+        *_patching_and_probes(circuit, account, graph),
+        *_patching_and_kinds(circuit, account),
     )
 
 
-def _theory_and_contents(
+def _theory_and_probes(
     circuit: Circuit, holdings: Holdings, graph: FactGraph
 ) -> Iterator[Contradiction]:
     """Information followed along the paths, against what is measured."""
@@ -91,28 +91,28 @@ def _bringers(circuit: Circuit, role: Role, symbol: str, after: int) -> str:
         for path in account.idle
         if path.reader == role
         and path.layer < after
-        and account.holdings.share(path.source, symbol, path.layer) > HALF
+        and symbol in account.holdings.held(path.source, path.layer)
     ]
     return f"but {', '.join(idle)}, which the answers do not need" if idle else ""
 
 
-def _cargo_and_contents(
+def _patching_and_probes(
     circuit: Circuit, account: Account, graph: FactGraph
 ) -> Iterator[Contradiction]:
-    """What is carried to a role must be there behind the layer."""
+    """What is moved to a role must be there after the layer."""
     for part in circuit.parts:
         for path in part.paths:
             its = account.of(part, path)
-            for symbol, share in (its.carried(answers(graph)) if its else {}).items():
+            for symbol, share in (its.moved(answers(graph)) if its else {}).items():
                 there = account.holdings.share(path.reader, symbol, path.layer + 1)
-                if there <= HALF:
+                if there is not None and there <= HALF:
                     yield Contradiction(
-                        f"{path} carries {symbol} ({share.mean:.2f}), of which {path.reader} then "
+                        f"{path} moves {symbol} ({share.mean:.2f}), of which {path.reader} then "
                         f"holds {there:.2f}"
                     )
 
 
-def _cargo_and_kinds(circuit: Circuit, account: Account) -> Iterator[Contradiction]:
+def _patching_and_kinds(circuit: Circuit, account: Account) -> Iterator[Contradiction]:
     """A part that is needed should bring something, and the rest nothing."""
     for part in circuit.parts:
         symbols, mean = account.symbols(part), account.mean_of(part)

@@ -1,6 +1,7 @@
 """What people use, beside a circuit: every method on the same minimal pairs, in the same units.
 
-1. Scores of all arrows (or rows) by each method, in shares of the way from own to donor's answer.
+1. Scores of all arrows (or rows) by each method, in shares of the way from the own answer to the
+   counterfactual's.
 2. The best of them are kept, ever more, and the share of the gap that is left then is measured.
 3. The circuit's arrows are kept in the same way.
 """
@@ -8,15 +9,13 @@
 import torch
 
 from hopscope.circuits.adapters import AnyModel
+from hopscope.circuits.attribution import CHAINS, Attribution, Scores
 from hopscope.circuits.circuit import Circuit, check_circuit
-from hopscope.circuits.engine import Adapter
-from hopscope.errors import CircuitError
-from hopscope.tracing.attribution import CHAINS, Attribution, Scores
-from hopscope.tracing.kept import Chosen, KeptArrows
-from hopscope.tracing.pairs import Pairs, pairs_of
-from hopscope.tracing.patched import walkable
-from hopscope.tracing.patching import EXAMPLES
-from hopscope.tracing.ranking import (
+from hopscope.circuits.engine import Adapter, Additive
+from hopscope.circuits.mean_ablation import Chosen, KeptArrows
+from hopscope.circuits.pairs import Pairs, pairs_of
+from hopscope.circuits.patching import EXAMPLES, replaceable
+from hopscope.circuits.ranking import (
     Arrow,
     Baselines,
     By,
@@ -26,6 +25,7 @@ from hopscope.tracing.ranking import (
     Scored,
     arrows_of,
 )
+from hopscope.errors import CircuitError
 
 STEPS = 5
 """Interpolations of EAP-IG, unless told otherwise (as in Hanna et al. 2024)."""
@@ -53,7 +53,7 @@ def baselines(
         raise CircuitError("the circuit names no task, so that no minimal pairs can be drawn")
     if steps < 1:
         raise CircuitError(f"steps is {steps}; gradients are averaged over at least 1")
-    adapter = walkable(model)
+    adapter = replaceable(model)
     circuit.check_model(adapter.digest())
     pairs = pairs_of(circuit.task, examples, seed)
     return held_against(adapter, pairs, arrows_of(circuit), steps=steps, exact=exact)
@@ -76,7 +76,7 @@ def held_against(
         "EAP-IG": ("arrow", attribution.by_gradient(steps)),
         "activation patching": ("row", attribution.patched()),
     }
-    if isinstance(adapter, Adapter):
+    if isinstance(adapter, Additive):
         scores["direct logit attribution"] = ("arrow", attribution.direct())
     if exact:
         every = [_arrow(pairs, at) for at in possible.nonzero().tolist()]
@@ -90,6 +90,7 @@ def held_against(
         steps=steps,
         possible=int(possible.sum()),
         circuit=tuple(arrow for arrow in circuit if mine[_at(pairs, arrow)]),
+        empty_share=kept.share(torch.zeros_like(mine)),
         circuit_kept=Kept(arrows=int(mine.sum()), share=kept.share(mine)),
         rankings=tuple(
             Ranking(
@@ -105,7 +106,7 @@ def held_against(
 
 def _ranked(pairs: Pairs, by: By, scores: Scores) -> tuple[Scored, ...]:
     """Every arrow or row that moves an answer, with the pair and answer for which it does most."""
-    symbols, hops = len(pairs.donors), len(pairs.hops)
+    symbols, hops = len(pairs.counterfactuals), len(pairs.hops)
     most, which = scores.abs().flatten(0, 1).max(0)
     found = []
     for at in (most > NOTHING).nonzero().tolist():
@@ -120,7 +121,7 @@ def _ranked(pairs: Pairs, by: By, scores: Scores) -> tuple[Scored, ...]:
                 source=arrow.source if by == "arrow" else None,
                 chain=arrow.chain if by == "arrow" else "own",
                 score=round(float(most[tuple(at)]), 6),
-                symbol=list(pairs.donors)[symbol],
+                symbol=list(pairs.counterfactuals)[symbol],
                 hop=pairs.hops[hop],
             )
         )

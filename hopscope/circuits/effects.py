@@ -1,6 +1,5 @@
-"""What arrows carry, as data: which answers follow when one path brings another chain's symbol.
-
-Numbers are measured in `hopscope.tracing.patching`.
+"""Results of patching, as data: sites, and which answers follow when a site brings another chain's
+symbol. Measured in `hopscope.circuits.patching` and `mean_ablation`.
 """
 
 from typing import Literal
@@ -59,14 +58,14 @@ class Site(Config):
         return f"{readers} ← {source}{others}"
 
 
-class Move(Config):
+class Effect(Config):
     """One answer that moves to another chain's when a site brings that chain's symbol.
 
     | way     | what of the model sees the other symbol                                          |
     | all     | everything behind the site                                                       |
-    | values  | values and the output, while all attention stays as it is: it is carried         |
-    | queries | queries of later heads, until attention changes: it says what to look for        |
-    | keys    | keys of later heads, until attention changes: it says where something is found   |
+    | values  | values and the output, while all attention stays as it is: content is moved       |
+    | queries | queries of later heads, until attention changes: it routes what they look for    |
+    | keys    | keys of later heads, until attention changes: it routes where they find it       |
     """
 
     symbol: str
@@ -80,17 +79,17 @@ class Move(Config):
     """How far it leaves its own chain's. An answer that is lost leaves, and does not move on."""
 
 
-class Cargo(Config):
+class Patched(Config):
     """What one site brings, symbol by symbol."""
 
     site: Site
-    moves: tuple[Move, ...]
+    moves: tuple[Effect, ...]
     """Every answer that moves or leaves by 0.02 of its way or more."""
     told: bool = True
-    """Are queries and keys told apart? The adapter has to show how they meet (`Adapter`)."""
+    """Are queries and keys patched, too? Every adapter can."""
 
-    def carried(self, answers: dict[str, int]) -> dict[str, Estimate]:
-        """The symbols that travel here to the answer: for each, how far its own answer follows.
+    def moved(self, answers: dict[str, int]) -> dict[str, Estimate]:
+        """The symbols that are moved from here to the answer, and how far their answers follow.
 
         `answers` says which hop asks for which symbol, as {"x1": 1, "x2": 2}.
         """
@@ -107,12 +106,12 @@ class Cargo(Config):
             if move.way == "values" and answers.get(move.symbol) == move.hop and _counts(move.share)
         }
 
-    def tells(self, way: Literal["queries", "keys"]) -> dict[str, tuple[int, ...]]:
-        """The symbols by which later heads know what to look for (queries), or by which they find
-        what is here (keys), with the hops whose answers leave when these are another chain's.
+    def routes(self, way: Literal["queries", "keys"]) -> dict[str, tuple[int, ...]]:
+        """The symbols that route later heads by their queries (what to look for) or keys (what is
+        found here), with the hops whose answers leave when these are another chain's.
         """
         if way not in ("queries", "keys"):
-            raise CircuitError(f"later heads are told by queries or by keys; got {way!r}")
+            raise CircuitError(f"heads are routed by queries or by keys; got {way!r}")
         found: dict[str, tuple[int, ...]] = {}
         for move in self.moves:
             if move.way == way and _counts(move.left):

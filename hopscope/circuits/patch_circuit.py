@@ -1,9 +1,9 @@
-"""Give an account of a circuit: what its roles hold, and what each of its parts brings.
+"""Patch every part of a circuit: what it brings, beside what its roles hold.
 
 Rows that form paths are patched path by path. Rows that form none (by position, by place) are
 patched whole; where that moves an answer, reader by reader and source by source, so that it can be
 said what is fetched there, and from where. Where no symbol moves an answer, the part brings its
-mean instead (`hopscope.tracing.averaging`): it may tell a place.
+mean instead (`mean_ablation`): it may tell a place.
 """
 
 from collections.abc import Sequence
@@ -11,44 +11,43 @@ from collections.abc import Sequence
 import numpy as np
 
 from hopscope.circuits.account import Account, Holdings
-from hopscope.circuits.adapters import AnyModel, adapter_of
+from hopscope.circuits.adapters import AnyModel
 from hopscope.circuits.attention import role_maps
-from hopscope.circuits.carrying import Site
 from hopscope.circuits.circuit import Circuit, check_circuit
+from hopscope.circuits.effects import Site
 from hopscope.circuits.exam import Questions
 from hopscope.circuits.maps import RoleMaps
+from hopscope.circuits.mean_ablation import mean_ablate
+from hopscope.circuits.pairs import pairs_of
 from hopscope.circuits.parts import Part
 from hopscope.circuits.probe import Probe
 from hopscope.circuits.probing import probe
+from hopscope.circuits.patching import EXAMPLES, patch, replaceable
 from hopscope.configs import Discovery
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.theory import Path
-from hopscope.tracing.averaging import averaged
-from hopscope.tracing.pairs import pairs_of
-from hopscope.tracing.patched import walkable
-from hopscope.tracing.patching import EXAMPLES, cargo
 
 
-def accounted(
+def patch_circuit(
     model: AnyModel,
     circuit: Circuit,
     task: Questions | None = None,
     examples: int = EXAMPLES,
     seed: int = 0,
 ) -> Circuit:
-    """The circuit with its account, measured on its model; `task` is the circuit's own, unless
-    told. `examples` are the pairs on which parts are patched.
+    """The circuit with its account: every part patched on `examples` minimal pairs of the task
+    (default: the circuit's own).
     """
     check_circuit(circuit)
     questions = task or circuit.task
     if questions is None:
         raise CircuitError("the circuit names no task: say which examples to explain it on")
-    adapter = adapter_of(model)
+    adapter = replaceable(model)
     circuit.check_model(adapter.digest())
     pairs = pairs_of(questions, examples, seed)
-    whole = cargo(adapter, pairs, _sites(circuit))
-    single = cargo(adapter, pairs, [
+    whole = patch(adapter, pairs, _sites(circuit))
+    single = patch(adapter, pairs, [
         site
         for part in circuit.parts if not part.paths
         for its in whole if its.symbols and its.site == _row(part)
@@ -61,7 +60,7 @@ def accounted(
     )
     silent = [_row(part) for part in circuit.parts if not account.symbols(part)]
     settings = circuit.switches.settings or Discovery()  # of patches in a language model: none
-    means = averaged(walkable(adapter), pairs.exam, silent, settings)
+    means = mean_ablate(adapter, pairs.exam, silent, settings)
     idle = _idle(role_maps(adapter, pairs.exam), circuit, settings.path_share)
     account = account.model_copy(update={"averaged": means, "idle": idle})
     return circuit.model_copy(update={"account": account})
