@@ -39,7 +39,7 @@ from hopscope.circuits import (
     Ablator,
     Circuit,
     Drawn,
-    Encoder,
+    EncoderAdapter,
     OwnTask,
     Subject,
     discover,
@@ -125,7 +125,9 @@ def subject_and_task(name: str, model: nn.Module) -> tuple[Any, OwnTask]:
     guess = 1 - 1 / CHAINS
     task = OwnTask(retrieval_drawn, roles=roles, guess=guess, hops=2, loss=hops_apart, facts=facts)
     parts: Any = model
-    walked = Encoder(parts.encoder, enter=parts.into, leave=parts.out, model=model, causal=True)
+    walked = EncoderAdapter(
+        parts.encoder, embed=parts.into, unembed=parts.out, model=model, causal=True
+    )
     return walked, task
 
 

@@ -10,7 +10,7 @@ from calling import Patch
 from solving import solved
 from torch import Tensor
 
-from hopscope.circuits.adapters import Llama
+from hopscope.circuits.adapters import DecoderAdapter
 from hopscope.configs import Prompts
 from hopscope.errors import LlmError
 from hopscope.facts import parse_role
@@ -157,7 +157,7 @@ def local(make_tiny: Callable[..., LocalModel]) -> LocalModel:
 
 @pytest.fixture(scope="module")
 def batch(local: LocalModel) -> Batch:
-    (its,) = batches(Llama(local.model), pairs(local, TWO, 0, 0, 3), len(role_table(TWO)))
+    (its,) = batches(DecoderAdapter(local.model), pairs(local, TWO, 0, 0, 3), len(role_table(TWO)))
     return its
 
 
@@ -269,7 +269,7 @@ def test_questions_meet_variants_of_their_own(batch: Batch) -> None:
 
 
 def test_what_all_questions_begin_with_is_walked_once(local: LocalModel, batch: Batch) -> None:
-    same = Batch(batch.subject, [batch.pairs[0]] * 2, batch.roles)
+    same = Batch(batch.adapter, [batch.pairs[0]] * 2, batch.roles)
     with torch.no_grad():
         whole = same._walked(same.tokens, None, 0, looks=True)
         shared = [torch.equal(its[0], its[1]) for its in same.own.streams]
