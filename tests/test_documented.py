@@ -23,7 +23,7 @@ from hopscope.report.account import account_rows
 DOCS = ROOT / "docs"
 IN_GLOSSARY = (
     "hopscope", "hopscope.circuits", "hopscope.runs", "hopscope.store", "hopscope.study",
-    "hopscope.theory", "hopscope.tracing", "hopscope.workers",
+    "hopscope.theory", "hopscope.workers",
 )  # fmt: skip
 ROOMS = (*IN_GLOSSARY, "hopscope.configs", "hopscope.ngram", "hopscope.models", "hopscope.tasks")
 LINK = re.compile(r"\]\((?![a-z]+:)([^)#\s]+)")

@@ -79,6 +79,6 @@ def test_threads_of_a_torch_that_came_first_wait_briefly_too() -> None:
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
-    for room in ("hopscope", "hopscope.circuits", "hopscope.tracing"):
+    for room in ("hopscope", "hopscope.circuits"):
         with pytest.raises(AttributeError, match="no attribute 'nothing'"):
             import_module(room).nothing  # noqa: B018

@@ -85,7 +85,7 @@ GIVEN: Mapping[str, Mapping[str, Callable[[], Names]]] = {
     "docs/circuits.md": {
         "attention_maps(run.model": demo,
         "EncoderAdapter(": encoder,
-        "CallbackModel(forward": module,
+        "BlockAdapter(embed": module,
         "OwnTask(draw": drawn,
         "Ablator(model, exam_of(task, 128": walked,
     },

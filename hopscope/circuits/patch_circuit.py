@@ -20,9 +20,9 @@ from hopscope.circuits.maps import RoleMaps
 from hopscope.circuits.mean_ablation import mean_ablate
 from hopscope.circuits.pairs import pairs_of
 from hopscope.circuits.parts import Part
+from hopscope.circuits.patching import EXAMPLES, patch, replaceable
 from hopscope.circuits.probe import Probe
 from hopscope.circuits.probing import probe
-from hopscope.circuits.patching import EXAMPLES, patch, replaceable
 from hopscope.configs import Discovery
 from hopscope.errors import CircuitError
 from hopscope.facts import Role

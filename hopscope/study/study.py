@@ -18,11 +18,11 @@ from hopscope.circuits import Circuit, RoleMaps, adapter_of, attention_maps, dis
 from hopscope.circuits.baselines import baselines
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.kept import circuit_file
+from hopscope.circuits.patch_circuit import patch_circuit
+from hopscope.circuits.patching import EXAMPLES as PAIRS
 from hopscope.circuits.probe import Probe, ProbeHistory
 from hopscope.circuits.probing import EXAMPLES as PROBE_EXAMPLES
 from hopscope.circuits.probing import HISTORY_EXAMPLES, probe, probe_history
-from hopscope.circuits.patch_circuit import patch_circuit
-from hopscope.circuits.patching import EXAMPLES as PAIRS
 from hopscope.circuits.ranking import Baselines
 from hopscope.circuits.tracking import EXAMPLES as STORY_EXAMPLES
 from hopscope.circuits.tracking import emergence

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import hopscope
-from hopscope.circuits import Whole, discover, subject_of
+from hopscope.circuits import CallbackModel, adapter_of, discover
 from hopscope.circuits.baselines import baselines, held_against
 from hopscope.circuits.pairs import pairs_of
 from hopscope.circuits.ranking import Arrow, Baselines
@@ -55,8 +55,8 @@ def known(hops: range, chosen: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for count in hops:
         grown = planted(Retrieval(hops=count, chains=4, dim=4 * (count + 1), symbols="one-hot"))
         truth = tuple(Arrow(p.layer, p.head, p.reader, p.source) for p in grown.paths)
-        subject, pairs = subject_of(grown.model), pairs_of(grown.task, chosen.examples)
-        assert not isinstance(subject, Whole)
+        subject, pairs = adapter_of(grown.model), pairs_of(grown.task, chosen.examples)
+        assert not isinstance(subject, CallbackModel)
         name = f"planted, {count} hop{'s' * (count > 1)}"
         for number, steps in enumerate(map(int, chosen.steps.split(","))):
             begun = time.process_time()

@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from hopscope.circuits.subject import Dissected
 from torch import Tensor
 
-from hopscope.circuits.adapters import subject_of
+from hopscope.circuits.adapters import adapter_of
+from hopscope.circuits.engine import Adapter
 from hopscope.circuits.parts import Estimate
 from hopscope.llm.assembling import circuit_rows
 from hopscope.llm.exchange import proving
@@ -47,8 +47,8 @@ def main() -> None:
     model, tokenizer = load(recipe.model, recipe.precision, "sdpa")
     pack(model)
     local = LocalModel(model, tokenizer, recipe.model, recipe.template, max_tokens=1)
-    subject = subject_of(model)
-    assert isinstance(subject, Dissected)
+    subject = adapter_of(model)
+    assert isinstance(subject, Adapter)
     first = of_phase(found.rows, "proof")[0]["index"]
     asked = pairs(local, recipe.prompts, recipe.seeds[0], first, chosen.questions)
     shape = (subject.layers, subject.heads, len(role_table(recipe.prompts)))
@@ -70,7 +70,7 @@ def main() -> None:
 
 @torch.no_grad()
 def followed(
-    subject: Dissected, asked: Sequence[Paired], name: str, variants: Tensor
+    subject: Adapter, asked: Sequence[Paired], name: str, variants: Tensor
 ) -> list[Estimate | None]:
     """How far answers go to the donor's if these rows [variant, layer, head, role] are; None: not
     measured.

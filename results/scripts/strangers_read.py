@@ -39,12 +39,12 @@ from hopscope.circuits import (
     Ablator,
     Circuit,
     Drawn,
-    Encoder,
+    EncoderAdapter,
     OwnTask,
     Subject,
+    adapter_of,
     discover,
     exam_of,
-    subject_of,
 )
 
 DRAWN_FROM = 1_000_000
@@ -119,13 +119,15 @@ def hops_apart(outputs: Tensor, targets: Tensor) -> Tensor:
 
 def subject_and_task(name: str, model: nn.Module) -> tuple[Any, OwnTask]:
     if name == "khop":
-        return subject_of(model), khop_task()
+        return adapter_of(model), khop_task()
     roles = ["key 0", "value 0", "key 1", "value 1", "query"]
     facts = ["x0->x1", "x1->x2"]
     guess = 1 - 1 / CHAINS
     task = OwnTask(retrieval_drawn, roles=roles, guess=guess, hops=2, loss=hops_apart, facts=facts)
     parts: Any = model
-    walked = Encoder(parts.encoder, enter=parts.into, leave=parts.out, model=model, causal=True)
+    walked = EncoderAdapter(
+        parts.encoder, embed=parts.into, unembed=parts.out, model=model, causal=True
+    )
     return walked, task
 
 

@@ -110,7 +110,7 @@ def saved(model: GPT, before: str = "") -> dict[str, object]:
     return {"model": weights, "model_args": SIZES, "iter_num": 7, "config": {"device": "cpu"}}
 
 
-def trained(steps: int = 600) -> GPT:
+def trained(steps: int = 300) -> GPT:
     """A model that has learned its task in a few seconds."""
     model, sampler = made(bias=False, spread=0.0), sampler_of(TASK)
     optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3)

@@ -46,9 +46,8 @@ def _adapter(heads: int, weights: Mapping[str, Tensor]) -> BlockAdapter:
     its = nn.Module()
     for name, tensor in weights.items():
         if not name.endswith(MASK):
-            its.register_parameter(
-                name.replace(".", "/"), nn.Parameter(tensor.detach(), requires_grad=False)
-            )
+            kept = nn.Parameter(tensor.detach(), requires_grad=False)
+            its.register_parameter(name.replace(".", "/"), kept)
     layers = 1 + max(int(name.split(".")[2]) for name in weights if ".h." in name)
 
     def weight(name: str) -> Tensor:
