@@ -12,8 +12,8 @@ import argparse
 from markdown import table
 
 import hopscope
+from hopscope.circuits.circuit_patching import patch_circuit
 from hopscope.circuits.contradictions import accounted_for, contradictions
-from hopscope.circuits.patch_circuit import patch_circuit
 from hopscope.report.account import ACCOUNT_COLUMNS, account_rows
 from hopscope.report.probe import added_rows, probe_remarks, probe_rows
 from hopscope.study import Study

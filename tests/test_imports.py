@@ -35,7 +35,7 @@ print(json.dumps({step: names for step, names in found.items() if names}))
 """
 LIGHT = (
     "configs", "facts", "store", "theory", "circuits", "circuits.circuit", "circuits.emergence",
-    "circuits.maps", "tracing", "circuits.probe", "workers", "papers", "papers.registry",
+    "circuits.maps", "circuits.probe", "circuits.ranking", "workers", "papers", "papers.registry",
     "intervals", "milestones",
 )  # fmt: skip
 TEXT = (

@@ -20,22 +20,31 @@ if TYPE_CHECKING:
     )
     from hopscope.circuits.attention import attention_maps, patterns, role_maps
     from hopscope.circuits.circuit import Circuit
+    from hopscope.circuits.circuit_patching import patch_circuit
     from hopscope.circuits.discovery import discover
-    from hopscope.circuits.effects import Effect, Patched, Site
+    from hopscope.circuits.effects import Averaged, Effect, Patched, Site
     from hopscope.circuits.emergence import Emergence
-    from hopscope.circuits.engine import Adapter
+    from hopscope.circuits.engine import Adapter, Additive
     from hopscope.circuits.exam import Exam, exam_of
     from hopscope.circuits.maps import RoleMaps
     from hopscope.circuits.mechanism import Aim, Mechanism, Target, aim, along
     from hopscope.circuits.own import Drawn, OwnTask
+    from hopscope.circuits.pairs import Pairs, pairs_of
+    from hopscope.circuits.patching import patch
     from hopscope.circuits.probe import Decodability, Probe, ProbeHistory
+    from hopscope.circuits.probing import probe_history
+    from hopscope.circuits.ranking import Arrow, Baselines, Ranking
 
 __all__ = [
     "Ablation",
     "Ablator",
     "Account",
     "Adapter",
+    "Additive",
     "Aim",
+    "Arrow",
+    "Averaged",
+    "Baselines",
     "BlockAdapter",
     "CallbackModel",
     "Carried",
@@ -48,9 +57,11 @@ __all__ = [
     "Exam",
     "Mechanism",
     "OwnTask",
+    "Pairs",
     "Patched",
     "Probe",
     "ProbeHistory",
+    "Ranking",
     "RoleMaps",
     "Site",
     "Target",
@@ -61,21 +72,37 @@ __all__ = [
     "discover",
     "exam_of",
     "nanogpt",
+    "pairs_of",
+    "patch",
+    "patch_circuit",
     "patterns",
+    "probe_history",
     "role_maps",
 ]
 
 _FILES = {
+    "circuit_patching": ("patch_circuit",),
+    "pairs": (
+        "Pairs",
+        "pairs_of",
+    ),
+    "patching": ("patch",),
+    "probing": ("probe_history",),
+    "ranking": (
+        "Arrow",
+        "Baselines",
+        "Ranking",
+    ),
     "ablation": ("Ablation", "Carried"),
     "account": ("Account",),
     "ablator": ("Ablator",),
     "adapters": ("BlockAdapter", "CallbackModel", "EncoderAdapter", "adapter_of", "nanogpt"),
     "attention": ("attention_maps", "patterns", "role_maps"),
-    "effects": ("Effect", "Patched", "Site"),
+    "effects": ("Averaged", "Effect", "Patched", "Site"),
     "circuit": ("Circuit",),
     "discovery": ("discover",),
     "emergence": ("Emergence",),
-    "engine": ("Adapter",),
+    "engine": ("Adapter", "Additive"),
     "exam": ("Exam", "exam_of"),
     "maps": ("RoleMaps",),
     "mechanism": ("Aim", "Mechanism", "Target", "aim", "along"),

@@ -1,6 +1,6 @@
 """What is moved in a circuit, as data: what its roles hold, and what its arrows bring.
 
-Measured in `hopscope.circuits.patch_circuit`.
+Measured in `hopscope.circuits.circuit_patching`.
 """
 
 from pydantic import Field

@@ -16,9 +16,9 @@ import numpy as np
 
 from hopscope.circuits import Circuit, RoleMaps, adapter_of, attention_maps, discover
 from hopscope.circuits.baselines import baselines
+from hopscope.circuits.circuit_patching import patch_circuit
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.kept import circuit_file
-from hopscope.circuits.patch_circuit import patch_circuit
 from hopscope.circuits.patching import EXAMPLES as PAIRS
 from hopscope.circuits.probe import Probe, ProbeHistory
 from hopscope.circuits.probing import EXAMPLES as PROBE_EXAMPLES

@@ -21,8 +21,8 @@ from typing import Any
 
 import hopscope
 from hopscope.circuits import Account, Circuit
+from hopscope.circuits.circuit_patching import patch_circuit
 from hopscope.circuits.contradictions import accounted_for, contradictions
-from hopscope.circuits.patch_circuit import patch_circuit
 from hopscope.study import Study
 
 RESULTS = Path(__file__).parents[1] / "accounts.jsonl"

@@ -7,11 +7,11 @@ import torch
 
 from hopscope.circuits import Circuit, discover
 from hopscope.circuits.account import answers
+from hopscope.circuits.circuit_patching import patch_circuit
 from hopscope.circuits.contradictions import accounted_for, contradictions
 from hopscope.circuits.effects import Averaged, Site
 from hopscope.circuits.mechanism import Mechanism, aim
 from hopscope.circuits.parts import Estimate
-from hopscope.circuits.patch_circuit import patch_circuit
 from hopscope.configs import Discovery, Retrieval
 from hopscope.errors import CircuitError
 from hopscope.facts import Role

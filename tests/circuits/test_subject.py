@@ -16,9 +16,9 @@ from hopscope.circuits.adapters import OwnAdapter
 from hopscope.circuits.adapters.blocks import prove
 from hopscope.circuits.adapters.own import OwnHeads
 from hopscope.circuits.baselines import baselines
+from hopscope.circuits.circuit_patching import patch_circuit
 from hopscope.circuits.engine import weights_digest
 from hopscope.circuits.kept import checkpoint_digest
-from hopscope.circuits.patch_circuit import patch_circuit
 from hopscope.configs import Experiment, KHop, Retrieval
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
