@@ -52,6 +52,9 @@ class Heads(Protocol):
         with the keys of another stream (default: this one).
         """
 
+    def rows(self, some: slice) -> "Heads":
+        """The same of some rows of the batch."""
+
 
 @runtime_checkable
 class Adapter(Protocol):
@@ -170,9 +173,11 @@ class Projected:
     query: Brought
     key: Brought
     values: Brought
-    weigh: Callable[[Queries, Keys, Sequence[int]], Weights]
-    """Queries of the last positions, all keys, of these heads → attention: scale, mask, softmax and
-    what else the model has there."""
+    weigh: Callable[[Queries, Keys, "Chosen"], Weights]
+    """Queries of the last positions, all keys, of these rows and heads → attention: scale, mask,
+    softmax and what else the model has there."""
+    some: slice | None = None
+    """Which rows these are of the batch that the model was run on (unset: all)."""
 
     def weights(
         self,
@@ -187,16 +192,28 @@ class Projected:
         chosen = range(query.shape[1]) if heads is None else list(heads)
         if len(chosen) < query.shape[1]:
             query, key = query[:, chosen], key[:, chosen]
-        return self.weigh(query, key, chosen)
+        return self.weigh(query, key, (self.some or slice(None), chosen))
+
+    def rows(self, some: slice) -> "Projected":
+        """The same of some rows of the batch."""
+        query, key, values = (each[some] for each in (self.query, self.key, self.values))
+        return Projected(self.stream[some], query, key, values, self.weigh, some)
 
 
-def of_heads(numbers: Tensor, heads: Sequence[int]) -> Tensor:
-    """What is added to the scores of some heads, of numbers [row, head, query, key] for every head,
-    or for all alike.
+Chosen = tuple[slice, Sequence[int]]
+"""Some rows of a batch, and some heads."""
+
+
+def of_chosen(numbers: Tensor, chosen: Chosen) -> Tensor:
+    """What is added to the scores of some rows and heads, of numbers [row, head, query, key] for
+    each of them, or for all alike.
     """
-    return (
-        numbers[..., list(heads), :, :] if numbers.dim() > 2 and numbers.shape[-3] > 1 else numbers
-    )
+    rows, heads = chosen
+    if numbers.dim() > 3 and len(numbers) > 1:
+        numbers = numbers[rows]
+    if numbers.dim() > 2 and numbers.shape[-3] > 1:
+        numbers = numbers[..., list(heads), :, :]
+    return numbers
 
 
 NEAR = 0.02
@@ -242,14 +259,18 @@ def check_finite(numbers: Tensor, what: str) -> None:
 
 
 def device_of(module: nn.Module) -> torch.device:
-    """Where a module's parameters are; refuses those on several devices."""
+    """Where a module's parameters are (a module without any computes anywhere)."""
+    return next((parameter.device for parameter in module.parameters()), torch.device("cpu"))
+
+
+def check_one_device(module: nn.Module) -> None:
+    """Refuse a module whose parameters are on several devices."""
     devices = {parameter.device for parameter in module.parameters()}
     if len(devices) > 1:
         raise CircuitError(
             f"this model lies on {len(devices)} devices ({', '.join(sorted(map(str, devices)))}); "
             "expected one: load it without device_map, or move it with `.to(device)`"
         )
-    return next(iter(devices), torch.device("cpu"))
 
 
 def weights_digest(module: nn.Module) -> str:

@@ -109,7 +109,7 @@ def chunks_of(adapter: Adapter, exam: Exam, streams: int) -> list[slice]:
     """Slices of so many examples at a time as memory allows."""
     one = adapter.embed(exam.inputs[:1].to(adapter.device)).nbytes
     each = (streams + budget.WIDTHS * adapter.layers) * one
-    size = max(1, 2 * budget.CALL_BYTES // each)
+    size = max(1, 2 * budget.times(adapter.device) * budget.CALL_BYTES // each)
     return [slice(at, min(at + size, len(exam))) for at in range(0, len(exam), size)]
 
 
@@ -204,19 +204,19 @@ class Patching:
         self, start: int, patched: Float[Tensor, "variant batch seq d_model"], ways: Sequence[Way]
     ) -> Float[Tensor, "way variant batch seq d_model"]:
         """The streams after the last layer, for each way, from those before layer `start`."""
-        count, project = len(patched), self.adapter.project
+        count, size = len(patched), patched.shape[0] * patched.shape[1]
+        rows_of = {way: slice(n * size, (n + 1) * size) for n, way in enumerate(ways)}
 
         def attend(layer: int, heads: Heads) -> Brought:
-            stream = dict(zip(ways, heads.stream.chunk(len(ways)), strict=True))
-
             def weights(way: Way) -> Weights:
                 if way == "values":
                     return self.own.weights[layer].repeat(count, 1, 1, 1)
-                own = project(layer, stream[way])
+                own = heads.rows(rows_of[way])
                 if way == "all":
                     return own.weights()
-                added = stream["values"] - self.own.streams[layer].repeat(count, 1, 1)
-                seeing = project(layer, stream[way] + added)
+                moved = heads.stream[rows_of["values"]]
+                added = moved - self.own.streams[layer].repeat(count, 1, 1)
+                seeing = self.adapter.project(layer, own.stream + added)
                 asking, offering = (seeing, own) if way == "queries" else (own, seeing)
                 return asking.weights(keys=offering)
 

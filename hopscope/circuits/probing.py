@@ -203,7 +203,7 @@ def at_once(adapter: Adapter | CallbackModel, exam: Exam) -> int:
     if not isinstance(adapter, CallbackModel):
         width = adapter.embed(exam.inputs[:1].to(adapter.device)).shape[-1]
     one = budget.AT_ONCE * adapter.heads * exam.length**2 + budget.WIDTHS * exam.length * width
-    return max(1, budget.CALL_BYTES // (budget.FLOAT * one))
+    return max(1, budget.times(adapter.device) * budget.CALL_BYTES // (budget.FLOAT * one))
 
 
 def _places(

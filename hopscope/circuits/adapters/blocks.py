@@ -1,6 +1,6 @@
 """A model from elsewhere as three functions: embed, one block after the other, unembed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import torch
@@ -11,6 +11,7 @@ from torch.nn.functional import layer_norm
 from hopscope.circuits.engine import (
     Adapter,
     Brought,
+    Chosen,
     Heads,
     Keys,
     Projected,
@@ -19,9 +20,10 @@ from hopscope.circuits.engine import (
     Weights,
     as_model,
     check_attention,
+    check_one_device,
     check_same,
     device_of,
-    of_heads,
+    of_chosen,
     weights_digest,
 )
 from hopscope.errors import CircuitError
@@ -71,6 +73,7 @@ class BlockAdapter:
     ) -> None:
         if min(shape) < 1:
             raise CircuitError(f"shape (layers, heads) is {shape}; expected at least one of each")
+        check_one_device(module)
         self._embed, self.block, self.unembed = embed, block, unembed
         self.module, self.model, self.answers = module, model, answers
         self.layers, self.heads = shape
@@ -175,7 +178,7 @@ def shared_by(query: Brought, part: Shared) -> Brought:
 def softmax(
     query: Queries,
     key: Keys,
-    heads: Sequence[int],
+    chosen: Chosen,
     *,
     mask: Tensor | None = None,
     scale: float | None = None,
@@ -186,7 +189,7 @@ def softmax(
     """
     read, seq = query.shape[-2], key.shape[-2]
     scale = query.shape[-1] ** -0.5 if scale is None else scale
-    mask = None if mask is None else of_heads(mask, heads)
+    mask = None if mask is None else of_chosen(mask, chosen)
     hidden = hidden_of(mask, (read, seq), query.device, causal=causal)
     if torch.is_grad_enabled() or hidden.dim() > 2:
         scores = torch.add(hidden, query.float() @ key.float().mT, alpha=scale)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from hopscope.circuits.engine import (
     Weights,
     check_attention,
+    check_one_device,
     check_same,
     device_of,
     weights_digest,
@@ -46,6 +47,7 @@ class CallbackModel:
     ) -> None:
         if min(shape) < 1:
             raise CircuitError(f"shape (layers, heads) is {shape}; expected at least one of each")
+        check_one_device(module)
         self.forward, self.module, self.streams = forward, module, streams
         self.layers, self.heads = shape
         self.answers, self.causal = answers, causal

@@ -9,7 +9,7 @@ model that was given is never changed.
 
 import copy
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextvars import ContextVar
 from itertools import chain
 from typing import Any
@@ -21,13 +21,15 @@ from torch.nn.functional import layer_norm
 from hopscope.circuits.adapters.blocks import Projecting, Shared, prove, shared_by
 from hopscope.circuits.engine import (
     Brought,
+    Chosen,
     Keys,
     Projected,
     Queries,
     Stream,
     Weights,
+    check_one_device,
     device_of,
-    of_heads,
+    of_chosen,
     weights_digest,
 )
 from hopscope.errors import CircuitError
@@ -68,15 +70,15 @@ class _Weigh:
     ) -> None:
         self.scale, self.mask, self.cap, self.sinks = scale, mask, cap, sinks
 
-    def __call__(self, query: Queries, key: Keys, heads: Sequence[int]) -> Weights:
+    def __call__(self, query: Queries, key: Keys, chosen: Chosen) -> Weights:
         scores = query.float() @ key.float().mT * self.scale
         if self.cap is not None:
             scores = torch.tanh(scores / self.cap) * self.cap
         if self.mask is not None:
-            mask = of_heads(self.mask, heads)[..., -query.shape[2] :, : key.shape[2]]
+            mask = of_chosen(self.mask, chosen)[..., -query.shape[2] :, : key.shape[2]]
             scores = scores + mask.float()
         if self.sinks is not None:
-            sinks = of_heads(self.sinks.reshape(1, -1, 1, 1).float(), heads)
+            sinks = of_chosen(self.sinks.reshape(1, -1, 1, 1).float(), chosen)
             sinks = sinks.expand(*scores.shape[:-1], 1)
             return torch.cat([scores, sinks], -1).softmax(-1)[..., :-1].to(query.dtype)
         return scores.softmax(-1).to(query.dtype)
@@ -110,7 +112,7 @@ class DecoderAdapter:
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        device_of(model)
+        check_one_device(model)
         self.plain, twin = _twin(model), _twin(model)
         self.layers_of = _take_layers(twin)
         self.stand_ins = [_StandIn(layer) for layer in self.layers_of]

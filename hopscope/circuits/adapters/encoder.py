@@ -9,7 +9,14 @@ from torch import Tensor, nn
 from torch.nn.functional import layer_norm, linear
 
 from hopscope.circuits.adapters.blocks import prove, softmax
-from hopscope.circuits.engine import Brought, Projected, Stream, device_of, weights_digest
+from hopscope.circuits.engine import (
+    Brought,
+    Projected,
+    Stream,
+    check_one_device,
+    device_of,
+    weights_digest,
+)
 from hopscope.errors import CircuitError
 
 
@@ -29,6 +36,7 @@ class EncoderAdapter:
         model: nn.Module | None = None,
         causal: bool = False,
     ) -> None:
+        check_one_device(encoder)
         self.encoder, self.model, self.causal = encoder.eval(), model, causal
         self._embed, self._unembed = embed, unembed
         self.layers = len(encoder.layers)

@@ -38,6 +38,10 @@ class OwnHeads:
         )
         return found
 
+    def rows(self, some: slice) -> "OwnHeads":
+        """The same of some rows of the batch."""
+        return OwnHeads(self.block, self.stream[some])
+
 
 class OwnAdapter:
     """One of hopscope's own transformers."""
