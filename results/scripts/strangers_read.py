@@ -37,11 +37,11 @@ from torch import Tensor, nn
 from hopscope.circuits import (
     Ablation,
     Ablator,
+    Adapter,
     Circuit,
     Drawn,
     EncoderAdapter,
     OwnTask,
-    Subject,
     adapter_of,
     discover,
     exam_of,
@@ -162,7 +162,7 @@ def row(
     return found | (elsewhere(subject, circuit) if name == "khop" else {}), circuit
 
 
-def elsewhere(subject: Subject, circuit: Circuit) -> dict[str, Any]:
+def elsewhere(subject: Adapter, circuit: Circuit) -> dict[str, Any]:
     """The circuit where it was not searched: shorter sequences, and where there is no answer."""
     found = {}
     half = khop_task()
