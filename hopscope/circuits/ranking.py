@@ -86,7 +86,9 @@ class Grade(NamedTuple):
 
 
 class Measures(NamedTuple):
-    """A ranking of arrows, measured as the benchmark MIB does (Mueller et al. 2025)."""
+    """A ranking of arrows in the measures of MIB (Mueller et al. 2025), as areas over the sizes that
+    were measured here: not to be put beside the numbers of its tables.
+    """
 
     cpr: float
     """Area under the faithfulness curve, over the share of arrows kept: high is good."""
