@@ -86,8 +86,8 @@ class Grade(NamedTuple):
 
 
 class Measures(NamedTuple):
-    """A ranking of arrows in the measures of MIB (Mueller et al. 2025), as areas over the sizes that
-    were measured here: not to be put beside the numbers of its tables.
+    """A ranking of arrows in the measures of MIB (Mueller et al. 2025), as areas over the sizes
+    that were measured here: not to be put beside the numbers of its tables.
     """
 
     cpr: float
