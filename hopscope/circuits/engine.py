@@ -58,7 +58,7 @@ class Heads(Protocol):
 
 @runtime_checkable
 class Adapter(Protocol):
-    """A model that can be run layer by layer, whoever made it."""
+    """A model of any origin that can be run layer by layer."""
 
     layers: int
     heads: int

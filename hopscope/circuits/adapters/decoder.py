@@ -85,7 +85,7 @@ class _Weigh:
 
 
 class _StandIn(nn.Module):
-    """Takes a layer's place: notes what it is handed, and returns what it is told to."""
+    """Takes the place of a layer: keeps its arguments, and returns a given stream."""
 
     def __init__(self, layer: nn.Module) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""torch.nn.TransformerEncoder, alone or inside of a module of one's own."""
+"""torch.nn.TransformerEncoder, alone or inside of another module."""
 
 from collections.abc import Callable
 from functools import partial
@@ -99,7 +99,7 @@ class EncoderAdapter:
 
     @torch.no_grad()
     def _expected(self, inputs: Tensor) -> Tensor:
-        """What the model says, run in its own way."""
+        """The outputs of the model's own forward pass."""
         if self.model is not None:
             out: Tensor = self.model.eval()(inputs)
             return out
