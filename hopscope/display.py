@@ -5,9 +5,12 @@ looked up, and a drawing library loaded, when the first of them is shown.
 """
 
 import sys
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from hopscope.errors import ConfigError
 
 SHOWS = "hopscope.report.notebook"
 WATCHES = "hopscope.report.watching"
@@ -28,6 +31,15 @@ class Displayed:
         the format that the name asks for (.svg, .pdf or .png).
         """
         return import_module(SHOWS).picture(self, path)
+
+
+def data_frame(rows: Iterable[Mapping[str, Any]]) -> Any:
+    """A data frame (pandas) of rows that have the same columns."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ConfigError("a data frame needs pandas: `pip install pandas`") from error
+    return pd.DataFrame.from_records([*rows])
 
 
 def watcher() -> Any:

@@ -1,115 +1,62 @@
 """Circuits: read the heads, prove what they do, watch it emerge. Knows no training.
 
-Results (mechanisms, circuits, role maps, emergence) are data without torch; what computes them is
-fetched with torch when it is first used.
+Results (circuits, role maps, emergence) are data without torch; what computes them is fetched with
+torch when it is first used.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hopscope.circuits.ablation import Ablation, Carried
-    from hopscope.circuits.ablator import Ablator
-    from hopscope.circuits.account import Account
-    from hopscope.circuits.adapters import (
-        BlockAdapter,
-        CallbackModel,
-        EncoderAdapter,
-        adapter_of,
-        nanogpt,
-    )
-    from hopscope.circuits.attention import attention_maps, patterns, role_maps
-    from hopscope.circuits.circuit import Circuit
-    from hopscope.circuits.circuit_patching import patch_circuit
-    from hopscope.circuits.discovery import discover
-    from hopscope.circuits.effects import Averaged, Effect, Patched, Site
-    from hopscope.circuits.emergence import Emergence
-    from hopscope.circuits.engine import Adapter, Additive
-    from hopscope.circuits.exam import Exam, exam_of
-    from hopscope.circuits.maps import RoleMaps
-    from hopscope.circuits.mechanism import Aim, Mechanism, Target, aim, along
-    from hopscope.circuits.own import Drawn, OwnTask
-    from hopscope.circuits.pairs import Pairs, pairs_of
-    from hopscope.circuits.patching import patch
-    from hopscope.circuits.probe import Decodability, Probe, ProbeHistory
-    from hopscope.circuits.probing import probe_history
-    from hopscope.circuits.ranking import Arrow, Baselines, Ranking
-
-__all__ = [
-    "Ablation",
-    "Ablator",
-    "Account",
-    "Adapter",
-    "Additive",
-    "Aim",
-    "Arrow",
-    "Averaged",
-    "Baselines",
-    "BlockAdapter",
-    "CallbackModel",
-    "Carried",
-    "Circuit",
-    "Decodability",
-    "Drawn",
-    "Effect",
-    "Emergence",
-    "EncoderAdapter",
-    "Exam",
-    "Mechanism",
-    "OwnTask",
-    "Pairs",
-    "Patched",
-    "Probe",
-    "ProbeHistory",
-    "Ranking",
-    "RoleMaps",
-    "Site",
-    "Target",
-    "adapter_of",
-    "aim",
-    "along",
-    "attention_maps",
-    "discover",
-    "exam_of",
-    "nanogpt",
-    "pairs_of",
-    "patch",
-    "patch_circuit",
-    "patterns",
-    "probe_history",
-    "role_maps",
-]
+    from hopscope.circuits.ablation import Ablation as Ablation, Carried as Carried
+    from hopscope.circuits.ablator import Ablator as Ablator
+    from hopscope.circuits.account import Account as Account
+    from hopscope.circuits.adapters import BlockAdapter as BlockAdapter, CallbackModel as CallbackModel, EncoderAdapter as EncoderAdapter, adapter_of as adapter_of, nanogpt as nanogpt
+    from hopscope.circuits.attention import attention_maps as attention_maps, patterns as patterns, role_maps as role_maps
+    from hopscope.circuits.circuit import Circuit as Circuit
+    from hopscope.circuits.circuit_patching import patch_circuit as patch_circuit
+    from hopscope.circuits.components import Component as Component, Estimate as Estimate, Losses as Losses, Score as Score, Table as Table
+    from hopscope.circuits.discovery import discover as discover
+    from hopscope.circuits.effects import Averaged as Averaged, Effect as Effect, Patched as Patched, Site as Site
+    from hopscope.circuits.emergence import Emergence as Emergence
+    from hopscope.circuits.engine import Adapter as Adapter, Additive as Additive
+    from hopscope.circuits.exam import Exam as Exam, exam_of as exam_of
+    from hopscope.circuits.maps import RoleMaps as RoleMaps
+    from hopscope.circuits.own import Drawn as Drawn, OwnTask as OwnTask
+    from hopscope.circuits.pairs import Pairs as Pairs, pairs_of as pairs_of
+    from hopscope.circuits.patching import patch as patch
+    from hopscope.circuits.pattern import Pattern as Pattern, Source as Source, Target as Target, along as along, table_of as table_of, target as target
+    from hopscope.circuits.probe import Decodability as Decodability, Probe as Probe, ProbeHistory as ProbeHistory
+    from hopscope.circuits.probing import probe_history as probe_history
+    from hopscope.circuits.ranking import Arrow as Arrow, Baselines as Baselines, Ranking as Ranking
+    from hopscope.circuits.tables import estimate_tables as estimate_tables
 
 _FILES = {
-    "circuit_patching": ("patch_circuit",),
-    "pairs": (
-        "Pairs",
-        "pairs_of",
-    ),
-    "patching": ("patch",),
-    "probing": ("probe_history",),
-    "ranking": (
-        "Arrow",
-        "Baselines",
-        "Ranking",
-    ),
-    "ablation": ("Ablation", "Carried"),
-    "account": ("Account",),
+    "ablation": ("Ablation", "Carried",),
     "ablator": ("Ablator",),
-    "adapters": ("BlockAdapter", "CallbackModel", "EncoderAdapter", "adapter_of", "nanogpt"),
-    "attention": ("attention_maps", "patterns", "role_maps"),
-    "effects": ("Averaged", "Effect", "Patched", "Site"),
+    "account": ("Account",),
+    "adapters": ("BlockAdapter", "CallbackModel", "EncoderAdapter", "adapter_of", "nanogpt",),
+    "attention": ("attention_maps", "patterns", "role_maps",),
     "circuit": ("Circuit",),
+    "circuit_patching": ("patch_circuit",),
+    "components": ("Component", "Estimate", "Losses", "Score", "Table",),
     "discovery": ("discover",),
+    "effects": ("Averaged", "Effect", "Patched", "Site",),
     "emergence": ("Emergence",),
-    "engine": ("Adapter", "Additive"),
-    "exam": ("Exam", "exam_of"),
+    "engine": ("Adapter", "Additive",),
+    "exam": ("Exam", "exam_of",),
     "maps": ("RoleMaps",),
-    "mechanism": ("Aim", "Mechanism", "Target", "aim", "along"),
-    "own": ("Drawn", "OwnTask"),
-    "probe": ("Decodability", "Probe", "ProbeHistory"),
+    "own": ("Drawn", "OwnTask",),
+    "pairs": ("Pairs", "pairs_of",),
+    "patching": ("patch",),
+    "pattern": ("Pattern", "Source", "Target", "along", "table_of", "target",),
+    "probe": ("Decodability", "Probe", "ProbeHistory",),
+    "probing": ("probe_history",),
+    "ranking": ("Arrow", "Baselines", "Ranking",),
+    "tables": ("estimate_tables",),
 }
 _HOME = {name: file for file, names in _FILES.items() for name in names}
+__all__ = [*_HOME]  # noqa: PLE0604  (mypy reads the imports above)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,6 +1,6 @@
 """Ablations as data: for some heads, what they do instead.
 
-They follow a mechanism (their attention is patched), or carry the mean of what they usually carry
+They follow a pattern (their attention is prescribed), or carry the mean of what they usually carry
 (mean ablation), or what they carry in another example (resample ablation). An ablator measures
 many ablations at once.
 """
@@ -10,11 +10,8 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Literal, get_args
 
-from hopscope.circuits.mechanism import Mechanism
+from hopscope.circuits.pattern import Head, Pattern
 from hopscope.errors import CircuitError
-
-Head = tuple[int, int]
-"""Layer and head, counted from 0."""
 
 Instead = Literal["mean", "resample"]
 
@@ -33,7 +30,7 @@ class Carried:
             )
 
 
-Change = Mechanism | Carried
+Change = Pattern | Carried
 
 Changes = tuple[tuple[int, Change], ...]
 """The changes in one layer: for each changed head its number, and what it does instead."""
@@ -49,10 +46,10 @@ class Ablation:
     def of(cls, changes: Mapping[Head, Change]) -> "Ablation":
         """The ablation that makes these changes; equal changes give equal ablations."""
         for head, change in changes.items():
-            if not _is_head(head) or not isinstance(change, Mechanism | Carried):
+            if not _is_head(head) or not isinstance(change, Pattern | Carried):
                 raise CircuitError(
-                    f"{head!r} is to do {change!r}; expected (layer, head) with a Mechanism or "
-                    "Carried, as in {(1, 0): Mechanism()}"
+                    f"{head!r} is to do {change!r}; expected (layer, head) with a Pattern or "
+                    "Carried, as in {(1, 0): Pattern()}"
                 )
         return cls(tuple(sorted(changes.items(), key=lambda item: item[0])))
 

@@ -6,12 +6,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from hopscope.circuits.ablation import Ablation, Carried, Change, Head
+from hopscope.circuits.ablation import Ablation, Carried, Change
+from hopscope.circuits.pattern import Head
 from hopscope.circuits.adapters import AnyModel, CallbackModel, OwnAdapter, adapter_of
 from hopscope.circuits.attention import patterns
 from hopscope.circuits.engine import Adapter, check_attention, check_finite
 from hopscope.circuits.exam import Exam
-from hopscope.circuits.mechanism import Mechanism
+from hopscope.circuits.pattern import Pattern
 from hopscope.circuits.painter import Painter
 from hopscope.circuits.progress import Progress
 from hopscope.circuits.walk import Walk
@@ -118,13 +119,13 @@ class Ablator:
         would stay where they are, which is another ablation.
         """
         for (layer, head), change in changes.items():
-            for role, aim in change.aims if isinstance(change, Mechanism) else ():
-                if aim.when or any(target.where != "own" for target in aim.every):
+            for role, target in change.targets if isinstance(change, Pattern) else ():
+                if target.when or any(source.where != "own" for source in target.every):
                     continue
                 spots = self.painter.spots(role, self.exam.length)
-                if len(spots) and not bool(self.painter.drawn(aim, spots)[1].any()):
+                if len(spots) and not bool(self.painter.drawn(target, spots)[1].any()):
                     raise CircuitError(
-                        f"{layer}.{head}: {role} cannot read {aim}, which comes after it in every "
+                        f"{layer}.{head}: {role} cannot read {target}, which comes after it in every "
                         "example, and attention is causal"
                     )
 

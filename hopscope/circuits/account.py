@@ -6,7 +6,7 @@ Measured in `hopscope.circuits.circuit_patching`.
 from pydantic import Field
 
 from hopscope.circuits.effects import Averaged, Patched, Site
-from hopscope.circuits.parts import Part
+from hopscope.circuits.components import Component
 from hopscope.configs import Config
 from hopscope.facts import FactGraph, Role
 from hopscope.milestones import HALF
@@ -53,7 +53,7 @@ class Account(Config):
     asked: dict[str, int] = Field(default_factory=dict)
     """The hop that asks for each symbol, from 1, in a circuit of no task; else the task says."""
 
-    def of(self, part: Part, path: Path | None = None) -> Patched | None:
+    def of(self, component: Component, path: Path | None = None) -> Patched | None:
         """What a part brings in all, or along one of its paths: of a step that heads share, or of
         several readers, what that path alone brings.
         """
@@ -63,31 +63,31 @@ class Account(Config):
             if found is not None:
                 return found
         source = None if path is None else path.source
-        return next((its for its in self.cargo if _is(its.site, part, source)), None)
+        return next((its for its in self.cargo if _is(its.site, component, source)), None)
 
-    def mean_of(self, part: Part) -> Averaged | None:
+    def mean_of(self, component: Component) -> Averaged | None:
         """What is left when a part brings its mean; of parts that bring symbols it is not asked."""
-        return next((its for its in self.averaged if _is(its.site, part, None)), None)
+        return next((its for its in self.averaged if _is(its.site, component, None)), None)
 
-    def arrows(self, part: Part) -> list[Patched | None]:
+    def arrows(self, component: Component) -> list[Patched | None]:
         """What a part brings along each of its paths; of rows without paths, in all."""
-        return [self.of(part, path) for path in part.paths] or [self.of(part)]
+        return [self.of(component, path) for path in component.paths] or [self.of(component)]
 
-    def symbols(self, part: Part) -> tuple[str, ...]:
+    def symbols(self, component: Component) -> tuple[str, ...]:
         """Every symbol that a part brings, along all of its arrows: answers leave when it is
         another chain's.
         """
-        every = [its for its in self.arrows(part) if its is not None]
+        every = [its for its in self.arrows(component) if its is not None]
         return tuple(dict.fromkeys(symbol for its in every for symbol in its.symbols))
 
-    def fetched(self, part: Part) -> list[Patched]:
+    def fetched(self, component: Component) -> list[Patched]:
         """What the rows of a part that form no path bring from single roles to single roles."""
         return [
             its
             for its in self.cargo
-            if (its.site.layer, its.site.heads) == (part.layer, (part.head, *part.also))
+            if (its.site.layer, its.site.heads) == (component.layer, component.heads)
             and its.site.source is not None
-            and {*its.site.readers} <= {*part.readers}
+            and {*its.site.readers} <= {*component.destinations}
             and its.symbols
         ]
 
@@ -105,9 +105,9 @@ class Account(Config):
         ]
 
 
-def _is(site: Site, part: Part, source: Role | None) -> bool:
+def _is(site: Site, component: Component, source: Role | None) -> bool:
     """Is it what this part brings, in all or from this source?"""
-    mine = (part.layer, (part.head, *part.also), {*part.readers}, source)
+    mine = (component.layer, component.heads, {*component.destinations}, source)
     return (site.layer, site.heads, {*site.readers}, site.source) == mine
 
 

@@ -17,7 +17,7 @@ from hopscope.circuits.budget import AT_ONCE, FLOAT
 from hopscope.circuits.engine import Adapter, Brought, Heads, check_finite, streams
 from hopscope.circuits.exam import Exam, Questions, exam_of
 from hopscope.circuits.maps import RoleMaps
-from hopscope.circuits.mechanism import Target
+from hopscope.circuits.pattern import Source
 
 EXAMPLES = 256
 """Examples over which a role map is averaged."""
@@ -67,7 +67,7 @@ def role_maps(adapter: Adapter | CallbackModel, exam: Exam) -> RoleMaps:
 
 
 def _relations(exam: Exam) -> list[str]:
-    return [str(Target("relation", None, name, times)) for name, times in exam.follows()]
+    return [str(Source("relation", None, name, times)) for name, times in exam.follows()]
 
 
 def _sums(adapter: Adapter | CallbackModel, exam: Exam, some: slice) -> list[Tensor]:

@@ -2,31 +2,34 @@
 
 3.0=uniform             head 0 of layer 3 attends everywhere alike
 3.0=mean                it carries its mean over the examples
-3.0=query<value 0       the query reads value 0 of its chain; all other rows are uniform
+3.0=value 0>query       the query looks at value 0 of its chain; all other rows are uniform
 3.0:query=uniform       the row of the query alone; all other rows are as in the model
-3.0:query=value 0       the same, and the query reads value 0
+3.0:query=value 0       the same, and the query looks at value 0
 """
 
 import re
 from collections.abc import Iterable, Mapping
 
-from hopscope.circuits.ablation import Carried, Change, Head
-from hopscope.circuits.mechanism import (
-    AS_IS,
-    BY_POSITION,
+from hopscope.circuits.ablation import Carried, Change
+from hopscope.circuits.pattern import (
+    AS_IN_MODEL,
     ITSELF,
     PREVIOUS,
     UNIFORM,
-    Aim,
-    Mechanism,
-    aim,
+    Head,
+    Pattern,
+    Target,
+    table_of,
+    target,
 )
 from hopscope.errors import ConfigError
 from hopscope.facts import Role, parse_role
 
 CHANGE = re.compile(r"(\d{1,9})\.(\d{1,9})(?::([^=]+))?=(.+)", re.ASCII)
-WORDS = {"uniform": UNIFORM, "itself": ITSELF, "previous": PREVIOUS, "position": BY_POSITION}
-KNOWN = {**WORDS, "identity": ITSELF}  # an earlier word
+WORDS = {"uniform": UNIFORM, "itself": ITSELF, "previous": PREVIOUS}
+POSITION = "position"
+"""The row takes the head's mean attention, by position (estimated on other examples)."""
+KNOWN = (*WORDS, POSITION)
 CARRIED = ("mean", "resample")
 
 
@@ -43,9 +46,9 @@ def changes_of(
             raise ConfigError(f"head {name} is given twice ({text!r}); say what it does once")
         said.append((head, reader))
         if reader is None:
-            changes[head] = _of_head(text, what)
+            changes[head] = _of_head(text, head, what)
         else:
-            changes[head] = _with_row(text, changes.get(head), reader, what)
+            changes[head] = _with_row(text, head, changes.get(head), (reader, what))
     return changes
 
 
@@ -61,56 +64,61 @@ def _parts(text: str) -> tuple[Head, Role | None, str]:
     return (int(match[1]), int(match[2])), reader, match[4]
 
 
-def _of_head(text: str, what: str) -> Change:
+def _of_head(text: str, head: Head, what: str) -> Change:
     """What a whole head does instead."""
     if what in CARRIED:
         return Carried(what)  # type: ignore[arg-type]
     if what in KNOWN:
-        return Mechanism(rest=KNOWN[what])
-    paths, _, rest = _arrows(what).partition("/")
-    if "<" not in paths or rest not in ("", "uniform", "itself", "identity"):
+        return Pattern(rest=_word(head, what))
+    paths, _, rest = what.partition("/")
+    if ">" not in paths or rest not in ("", "uniform", "itself"):
         raise ConfigError(
-            f"the change {text[:100]!r} is not understood; WHAT is {', '.join(WORDS)}, mean, "
-            'resample, or paths like "query<value 0" with "/itself" for the other rows if not '
+            f"the change {text[:100]!r} is not understood; WHAT is {', '.join(KNOWN)}, mean, "
+            'resample, or paths like "value 0>query" with "/itself" for the other rows if not '
             "uniform"
         )
-    aims = tuple((reader, aim("own", source)) for reader, source in map(_path, paths.split(",")))
-    return Mechanism(aims, KNOWN[rest or "uniform"])
+    ends = map(_path, paths.split(","))
+    targets = tuple((destination, target("own", source)) for source, destination in ends)
+    return Pattern(targets, WORDS[rest or "uniform"])
 
 
-def _with_row(text: str, before: Change | None, reader: Role, what: str) -> Mechanism:
-    """What a head did before, with another aim for the rows of one role."""
+def _word(head: Head, what: str) -> Target:
+    return table_of("position", head) if what == POSITION else WORDS[what]
+
+
+def _with_row(text: str, head: Head, before: Change | None, row: tuple[Role, str]) -> Pattern:
+    """What a head did before, with another target for the rows of one role."""
     if before is None:
-        before = Mechanism(rest=AS_IS)
+        before = Pattern(rest=AS_IN_MODEL)
     if isinstance(before, Carried):
         raise ConfigError(
             f"the change {text[:100]!r} is of one row; what the head carries is replaced already"
         )
-    return before.with_aim(reader, _of_row(text, reader, what))
+    destination, what = row
+    known = what in KNOWN
+    return before.with_target(
+        destination, _word(head, what) if known else _named(text, destination, what)
+    )
 
 
-def _of_row(text: str, reader: Role, what: str) -> Aim:
-    """Where the rows of one role look instead."""
-    if what in KNOWN:
-        return KNOWN[what]
+def _named(text: str, destination: Role, what: str) -> Target:
+    """The target that is a role: `value 0`, or `value 0>query`."""
     try:
-        named, source = _path(_arrows(what)) if "<" in _arrows(what) else (reader, parse_role(what))
+        source, named = _path(what) if ">" in what else (parse_role(what), destination)
     except ConfigError as error:
         raise ConfigError(
             f"the change {text[:100]!r} is not understood; WHAT of one row is "
-            f"{', '.join(WORDS)}, or a role that it reads; {' and '.join(CARRIED)} replace what a "
-            "whole head carries"
+            f"{', '.join(KNOWN)}, or a role that it looks at; {' and '.join(CARRIED)} replace what "
+            "a whole head carries"
         ) from error
-    if named != reader:
-        raise ConfigError(f"the change {text[:100]!r} is of the row {reader}, and names {named}")
-    return aim("own", source)
+    if named != destination:
+        raise ConfigError(
+            f"the change {text[:100]!r} is of the row {destination}, and names {named}"
+        )
+    return target("own", source)
 
 
 def _path(text: str) -> tuple[Role, Role]:
-    """Reader and source of one path."""
-    reader, _, source = text.partition("<")
-    return parse_role(reader.strip()), parse_role(source.strip())
-
-
-def _arrows(what: str) -> str:
-    return what.replace(">", "<")  # an earlier sign for the same
+    """Source and destination of one path."""
+    source, _, destination = text.partition(">")
+    return parse_role(source.strip()), parse_role(destination.strip())

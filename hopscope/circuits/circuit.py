@@ -1,4 +1,4 @@
-"""A circuit as data: what every head does, what each part is worth, and what was left out.
+"""A circuit as data: its components, what each is worth, and how faithful the whole is.
 
 It prints itself, and is written to and read from JSON; the format is described in
 docs/circuits.md. No torch is needed to read or show one.
@@ -12,106 +12,166 @@ from typing import Any, Literal
 from hopscope import __version__
 from hopscope.circuits.ablation import Ablation
 from hopscope.circuits.account import Account
-from hopscope.circuits.mechanism import FROM_MODEL, Mechanism
-from hopscope.circuits.parts import (
-    Alternative,
-    FlowCheck,
-    HeadReport,
+from hopscope.circuits.components import (
+    AttentionKind,
+    Component,
+    Found,
     Losses,
-    Part,
-    Restored,
-    Shared,
-    Switches,
+    Rest,
+    Score,
+    Table,
 )
+from hopscope.circuits.pattern import AS_IN_MODEL, ITSELF, UNIFORM, Head, Pattern
 from hopscope.configs import Config, Discovery, Task
-from hopscope.display import Displayed
+from hopscope.display import Displayed, data_frame
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.store.files import read_bytes, write_bytes
 from hopscope.theory import Path
 
-FORMAT: Literal[4] = 4
+FORMAT: Literal[5] = 5
 """The version of the format of circuit files."""
+MOST_NAMED = 0.5
+"""A circuit is explained if a rule describes more than this share of its rows."""
 
 
 class Circuit(Displayed, Config):
-    """The mechanisms of all heads of a model, with what each is worth, measured."""
+    """What the attention heads of a model do to solve a task, measured."""
 
-    format: Literal[4] = FORMAT
+    format: Literal[5] = FORMAT
     model: str
     """SHA-256 of the model's weights."""
     task: Task | None
     roles: tuple[Role, ...]
-    heads: tuple[HeadReport, ...]
-    parts: tuple[Part, ...]
+    layers: int
+    heads: int
+    """The number of heads in each layer."""
+    components: tuple[Component, ...]
+    itself: tuple[Head, ...] = ()
+    """Heads that attend to themselves where they are ablated; all others attend evenly."""
+    tables: tuple[Table, ...] = ()
     losses: Losses
-    alternatives: tuple[Alternative, ...]
-    shared: tuple[Shared, ...]
-    restored: tuple[Restored, ...]
-    flow: FlowCheck | None
-    switches: Switches
+    scores: tuple[Score, ...] = ()
+    """The circuit run in six ways: recovered, and agreement with the model."""
+    found: Found | None = None
+    """None: patching found it, in a language model."""
     account: Account | None = None
     """What moves in it; unset until it is asked for (`hopscope explain`)."""
 
     @property
     def paths(self) -> tuple[Path, ...]:
         """Every path of the circuit, layer by layer."""
-        return tuple(sorted(path for part in self.parts for path in part.paths))
+        return tuple(sorted({path for each in self.components for path in each.paths}))
 
-    @property
-    def solved(self) -> bool:
-        """True if the model knows more than guessing, and its loss is still low when every head
-        follows its mechanism.
+    def recovered(self, attention: AttentionKind = "prescribed") -> float:
+        """The share of the gap, between everything ablated and the model, that is recovered; not a
+        number where there is no gap, or it was not measured.
         """
-        return self.knows_more and self.losses.low("ideal")
+        losses = self.losses
+        if losses.gap <= 0:
+            return float("nan")
+        return (losses.mean("ablated") - losses.mean(attention)) / losses.gap
 
     @property
-    def knows_more(self) -> bool:
-        """True if the model as it is has a lower loss than guessing."""
-        return self.losses.mean("clean") < self.losses.guess
+    def sufficient(self) -> bool:
+        """Does the circuit recover enough with prescribed attention?"""
+        return self.recovered() >= self._enough
 
     @property
-    def finds_its_way(self) -> bool | None:
-        """True if the loss is still low when the circuit's rows compute their attention from what
-        the circuit alone provides: nothing else tells them where to look. None: not measured.
+    def self_contained(self) -> bool:
+        """Does it recover enough with the attention that its heads compute from what the circuit
+        alone provides?
         """
-        return None if self.losses.own is None else self.losses.low("own")
+        return self.recovered("computed") >= self._enough
 
     @property
-    def explained(self) -> float:
-        """The share of the gap between guessing and the model that the circuit closes: 1 if with
-        its attention alone the loss is the model's, 0 if there is no gap.
+    def _enough(self) -> float:
+        return self.found.settings.enough if self.found else Discovery().enough
+
+    @property
+    def named(self) -> tuple[int, int]:
+        """How many of its attention rows a rule describes (not a table, nor the model), of how
+        many.
         """
-        clean, guess = self.losses.mean("clean"), self.losses.guess
-        return (guess - self.losses.mean("ideal")) / (guess - clean) if self.knows_more else 0.0
+        rows = [(each.written, len(each.rows)) for each in self.components]
+        return sum(n for written, n in rows if written == "rule"), sum(n for _, n in rows)
 
     @property
-    def left_in(self) -> tuple[str, str]:
-        """What was left in the model for the losses `ideal` and `ablated`, in words: a search
-        writes all attention down, patches of a language model bring a donor's rows.
-        """
-        if self.switches.settings is None:
-            return "with every other row a donor's", "with every row a donor's"
-        return "with this attention alone", "with no attention"
+    def unnamed(self) -> tuple[Component, ...]:
+        """Components whose rows are tables, or left as the model has them."""
+        return tuple(each for each in self.components if each.written != "rule")
+
+    def score(self, attention: AttentionKind = "prescribed", rest: Rest = "even") -> Score | None:
+        """The score of the circuit run in one way; None: not measured."""
+        for score in self.scores:
+            if (score.attention, score.rest) == (attention, rest):
+                return score
+        return None
 
     @property
-    def unexplained(self) -> tuple[Part, ...]:
-        """Parts that no hypothesis explains: their rows keep the model's attention."""
-        return tuple(part for part in self.parts if "model" in self._wheres(part))
+    def verdict(self) -> str:
+        """One line: is the model explained, how much is recovered, and how much is named."""
+        rows, every = self.named
+        if self.losses.mean("model") >= self.losses.chance:
+            return f"Nothing to explain: the model's loss is not below chance; {self._loss_words}"
+        if self.losses.gap <= 0:
+            return f"Nothing to recover: even attention does as well; {self._loss_words}"
+        shares = f"{self.recovered():.1%} recovered"
+        if self.losses.computed is not None:
+            shares += f" ({self.recovered('computed'):.1%} with computed attention)"
+        return f"{self._judged}: {shares}, {rows} of {every} attention rows named"
 
-    def mechanism(self, layer: int, head: int) -> Mechanism:
-        """The mechanism that replaces a head in the circuit; layers and heads count from 0."""
-        for report in self.heads:
-            if report.at == (layer, head):
-                return report.mechanism
-        last = self.heads[-1].at
-        raise CircuitError(
-            f"there is no head {layer}.{head} in this circuit: its last is {last[0]}.{last[1]}"
-        )
+    @property
+    def _judged(self) -> str:
+        rows, every = self.named
+        if not self.components:
+            return "Nothing found"
+        if self.warnings:
+            return "Not faithful"
+        if not self.sufficient:
+            return "Not explained"
+        if rows <= MOST_NAMED * every:
+            return "Found, not explained"
+        return "Explained" if self.losses.computed is None or self.self_contained else "Partly explained"
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Reasons to doubt the circuit, one line each."""
+        found = [
+            f"{score.attention} attention, rest {score.rest}: the circuit is better than its model "
+            f"({score.recovered.mean:.1%} recovered, at least {score.recovered.low:.1%})"
+            for score in self.scores
+            if score.rest == "even" and score.recovered.low > 1 + SLACK
+        ]
+        found += [
+            f"{each.name} looks at {source}, which no model can find by layer {each.layer}: the "
+            "relation hands over the place"
+            for each in self.components
+            for source in each.sources
+            if source.times > 2 ** max(0, each.layer - 1)
+        ]
+        return tuple(found)
+
+    def pattern(self, layer: int, head: int) -> Pattern:
+        """The prescribed attention of a head; layers and heads count from 0."""
+        if not (0 <= layer < self.layers and 0 <= head < self.heads):
+            raise CircuitError(
+                f"there is no head {layer}.{head} in this circuit: its last is "
+                f"{self.layers - 1}.{self.heads - 1}"
+            )
+        rest = ITSELF if (layer, head) in self.itself else UNIFORM
+        targets = [
+            (role, each.target)
+            for each in self.components
+            for at, role in each.rows
+            if at == (layer, head)
+        ]
+        return Pattern(tuple(targets), rest if self.found else AS_IN_MODEL)
 
     def ablation(self) -> Ablation:
         """The circuit as an ablation: put onto its model, it replaces all attention."""
-        return Ablation.of({report.at: report.mechanism for report in self.heads})
+        every = [(layer, head) for layer in range(self.layers) for head in range(self.heads)]
+        return Ablation.of({at: self.pattern(*at) for at in every})
 
     def check_model(self, digest: str) -> None:
         """Refuse other weights than those with this digest."""
@@ -122,23 +182,23 @@ class Circuit(Displayed, Config):
             )
 
     def differs_from(self, settings: Discovery) -> str | None:
-        """How the search that found this circuit differs from one with these settings and
-        this version of hopscope, in one line; None if it does not.
+        """How the search that found this circuit differs from one with these settings and this
+        version of hopscope, in one line; None if it does not.
         """
-        kept, version = self.switches.settings, self.switches.version
-        if kept is None:  # no search found it, but a language model's patches
+        if self.found is None:
             return None
-        told = [] if version == __version__ else [f"hopscope {version} (this is {__version__})"]
-        if changed := kept.differences(settings):
-            told.append(f"other settings: {changed}")
-        return f"this circuit was found with {' and '.join(told)}" if told else None
+        version = self.found.version
+        said = [] if version == __version__ else [f"hopscope {version} (this is {__version__})"]
+        if changed := self.found.settings.differences(settings):
+            said.append(f"other settings: {changed}")
+        return f"this circuit was found with {' and '.join(said)}" if said else None
 
     def save(self, path: FilePath | str) -> None:
         """Write the circuit as a JSON file, which `Circuit.load` reads."""
         if FilePath(path).suffix in (".svg", ".pdf", ".png"):
             raise CircuitError(
                 f"{path} is to be a figure, and a circuit is saved as JSON: `hopscope circuit "
-                "export` draws it, in Python hopscope.report.circuit.circuit_figure"
+                "export` draws it, in Python circuit.picture(path)"
             )
         write_bytes(FilePath(path), self.to_bytes())
 
@@ -160,54 +220,66 @@ class Circuit(Displayed, Config):
         """Read what `save` wrote."""
         return cls.from_json(read_bytes(FilePath(path)))
 
-    def __repr__(self) -> str:
-        losses = self.losses
-        return (
-            f"Circuit({len(self.parts)} parts, {len(self.paths)} paths, loss "
-            f"{losses.mean('clean'):.4f} as it is, {losses.mean('ideal'):.4f} with these alone)"
+    def frame(self) -> Any:
+        """A data frame (pandas) with a row for each component."""
+        return data_frame(
+            {
+                "component": each.name,
+                "what": self.described(each),
+                "kind": each.kind,
+                "written": each.written,
+                **_columns("lost", each.lost),
+                **_columns("lost_computed", each.lost_computed),
+                "stability": each.stability,
+            }
+            for each in self.components
         )
+
+    def __repr__(self) -> str:
+        return f"Circuit({len(self.components)} components, {len(self.paths)} paths: {self.verdict})"
 
     def __str__(self) -> str:
-        losses = self.losses
-        alone, none = self.left_in
-        head = (
-            f"loss {losses.mean('clean'):.4f} as it is, {losses.mean('ideal'):.4f} {alone}, "
-            f"{losses.mean('ablated'):.3f} {none}"
-        )
-        lines = [head]
-        for part in self.parts:
-            cost = part.cost or part.alone_cost
-            worth = (part.kind, f"{cost.mean:.3f} without it" if cost else None)
-            told = ", ".join(filter(None, worth))
-            lines.append(f"  {part.name}  {self.described(part)}" + f"  ({told})" * bool(told))
+        lines = [self.verdict, self._loss_words]
+        lines += [f"warning: {line}" for line in self.warnings]
+        for each in self.components:
+            lost = each.lost if each.kind != "routes" else each.lost_computed
+            worth = (each.kind, f"{lost.mean:.1%} lost without it" if lost else None)
+            said = ", ".join(filter(None, worth))
+            lines.append(f"  {each.name}  {self.described(each)}" + f"  ({said})" * bool(said))
         return "\n".join(lines)
 
-    def described(self, part: Part) -> str:
-        """What the part does, in words: its readers, an arrow from what they look at."""
-        mechanism = self.mechanism(*part.at)
-        aims: dict[str, list[str]] = {}
-        for role in part.readers:
-            aims.setdefault(str(mechanism.of(role)), []).append(str(role))
-        every = len(self.roles) if part.layer < self.heads[-1].layer else None
-        return "; ".join(
-            f"{'every role' if len(readers) == every else ', '.join(readers)} ← {aim}"
-            for aim, readers in aims.items()
+    @property
+    def _loss_words(self) -> str:
+        losses = self.losses
+        computed = losses.computed
+        own = "" if computed is None else f" ({losses.mean('computed'):.4f} computed)"
+        return (
+            f"loss {losses.mean('model'):.4f} of the model, {losses.mean('prescribed'):.4f} of the "
+            f"circuit{own}, {losses.mean('ablated'):.3f} ablated, {losses.chance:.3f} by chance"
         )
 
-    def _wheres(self, part: Part) -> set[str]:
-        mechanism = self.mechanism(*part.at)
-        return {
-            target.where
-            for role in part.readers
-            for target in mechanism.of(role).targets
-            if target.where in FROM_MODEL
-        }
+    def described(self, component: Component) -> str:
+        """What a component does, in words: what it looks at, an arrow, and from which roles."""
+        every = len(self.roles) if component.layer < self.layers - 1 else None
+        roles = component.destinations
+        where = "every role" if len(roles) == every else ", ".join(map(str, roles))
+        return f"{component.target} → {where}"
+
+
+SLACK = 0.005
+"""A circuit may recover this much more than its model's gap before it counts as better."""
+
+
+def _columns(name: str, estimate: Any) -> dict[str, float | None]:
+    ends = ("mean", "low", "high")
+    values = [getattr(estimate, end) if estimate else None for end in ends]
+    return dict(zip((name, f"{name}_low", f"{name}_high"), values, strict=True))
 
 
 def check_circuit(given: object) -> None:
     """Refuse what is no circuit in the place of one: a model is followed by its circuit."""
     if not isinstance(given, Circuit):
         raise CircuitError(
-            f"expected the model's circuit behind the model, as `discover` finds it; got "
+            f"expected the model's circuit after the model, as `discover` finds it; got "
             f"{type(given).__name__}"
         )

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from hopscope.circuits.account import Account, Holdings, answers
 from hopscope.circuits.circuit import Circuit
-from hopscope.circuits.parts import Part
+from hopscope.circuits.components import Component
 from hopscope.facts import FactGraph, Role
 from hopscope.milestones import HALF
 from hopscope.theory import follow
 
 
-def accounted_for(circuit: Circuit) -> tuple[Part, ...]:
+def accounted_for(circuit: Circuit) -> tuple[Component, ...]:
     """The parts with a causal account: answers leave when they bring another chain's symbol, or
     stay when they bring their mean, so that they tell a place, or nothing but a constant.
     """
@@ -20,9 +20,9 @@ def accounted_for(circuit: Circuit) -> tuple[Part, ...]:
         return ()
     return tuple(
         part
-        for part in circuit.parts
-        if account.symbols(part)
-        or ((mean := account.mean_of(part)) is not None and mean.brings != "symbols")
+        for component in circuit.components
+        if account.symbols(component)
+        or ((mean := account.mean_of(component)) is not None and mean.brings != "symbols")
     )
 
 
@@ -87,7 +87,7 @@ def _bringers(circuit: Circuit, role: Role, symbol: str, after: int) -> str:
     if sites:
         return f"but {', '.join(sites)}"
     idle = [
-        f"{path.layer}.{path.head} {path.reader} ← {path.source}"
+        str(path)
         for path in account.idle
         if path.reader == role
         and path.layer < after
@@ -100,9 +100,9 @@ def _patching_and_probes(
     circuit: Circuit, account: Account, graph: FactGraph
 ) -> Iterator[Contradiction]:
     """What is moved to a role must be there after the layer."""
-    for part in circuit.parts:
-        for path in part.paths:
-            its = account.of(part, path)
+    for component in circuit.components:
+        for path in component.paths:
+            its = account.of(component, path)
             for symbol, share in (its.moved(answers(graph)) if its else {}).items():
                 there = account.holdings.share(path.reader, symbol, path.layer + 1)
                 if there is not None and there <= HALF:
@@ -113,20 +113,20 @@ def _patching_and_probes(
 
 
 def _patching_and_kinds(circuit: Circuit, account: Account) -> Iterator[Contradiction]:
-    """A part that is needed should bring something, and the rest nothing."""
-    for part in circuit.parts:
-        symbols, mean = account.symbols(part), account.mean_of(part)
+    """A component that is needed should bring something, and the rest nothing."""
+    for component in circuit.components:
+        symbols, mean = account.symbols(component), account.mean_of(component)
         tells_place = mean is not None and mean.brings == "place"
-        if part.kind in ("carries", "locates") and not symbols and not tells_place:
+        if component.kind in ("moves", "routes") and not symbols and not tells_place:
             yield Contradiction(
-                f"{part.name} {circuit.described(part)} is needed ({part.kind}), yet brings no "
+                f"{component.name} {circuit.described(component)} is needed ({component.kind}), yet brings no "
                 "symbol: no answer leaves when it brings what another chain has",
                 "its mean will do: it brings a constant"
                 if mean and mean.brings == "constant"
                 else "",
             )
-        if part.kind == "background" and symbols:
+        if component.kind == "weak" and symbols:
             yield Contradiction(
-                f"{part.name} {circuit.described(part)} counts as background, yet answers leave "
+                f"{component.name} {circuit.described(component)} counts as weak, yet answers leave "
                 f"when it brings another chain's {', '.join(symbols)}"
             )

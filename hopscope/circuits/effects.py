@@ -6,9 +6,9 @@ from typing import Literal
 
 import numpy as np
 
-from hopscope.circuits.mechanism import Target
-from hopscope.circuits.parts import Estimate
-from hopscope.configs import Config
+from hopscope.circuits.pattern import Source
+from hopscope.circuits.components import Estimate
+from hopscope.configs import Config, Discovery
 from hopscope.configs.config import Positive
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
@@ -51,11 +51,11 @@ class Site(Config):
     def arrow(self) -> str:
         """From where to where, without the head."""
         readers = ", ".join(map(str, self.readers))
-        source = "whatever it reads" if self.source is None else str(self.source)
+        source = "everything" if self.source is None else str(self.source)
         if self.relation:
-            source = str(Target("relation", None, self.relation, self.times))
+            source = str(Source("relation", None, self.relation, self.times))
         others = " of other chains" if self.chain == "others" else ""
-        return f"{readers} ← {source}{others}"
+        return f"{source}{others} → {readers}"
 
 
 class Effect(Config):
@@ -130,24 +130,21 @@ class Averaged(Config):
     """
 
     site: Site
-    clean: Estimate
-    """Loss of the model as it is."""
+    model: Estimate
+    """Loss of the model."""
     by_place: Estimate
     """Loss when the site brings its mean over examples, position by position."""
     by_role: Estimate
     """Loss when it brings its mean over examples and over all positions of a role."""
-    floor: float
-    """The lowest loss that others are compared with."""
-    needed: float
-    """The answers need what is gone if the loss is at least this many times the model's: as the
-    search of the circuit had it."""
+    gap: float
+    """The loss with everything ablated minus the loss of the model."""
 
     @property
     def brings(self) -> Literal["place", "constant", "symbols"]:
         """What the answers need of it: where the reader stands, or only that it brings what it
         usually does; else something that depends on symbols.
         """
-        most = self.needed * max(self.clean.mean, self.floor)
+        most = self.model.mean + Discovery().needed * self.gap
         if self.by_role.mean < most:
             return "constant"
         return "place" if self.by_place.mean < most else "symbols"

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from hopscope.circuits.budget import check_examples
-from hopscope.circuits.mechanism import TIMES
+from hopscope.circuits.pattern import TIMES, Source
 from hopscope.configs import FactTask, Task
 from hopscope.errors import CircuitError
 from hopscope.facts import FactGraph, Role, number_of
@@ -59,6 +59,12 @@ class Exam:
     symbols: Tensor | None = None
     """What the symbols of each chain are [batch, chain, symbol, …]: vectors, or numbers of classes.
     Probes read them; for a task it is drawn when it is asked for."""
+    classes: bool = False
+    """Are outputs logits of classes (of tokens), and not vectors?"""
+    answered: Int[Tensor, "batch answer"] | None = None
+    """The positions of the answers, counted from the last (-1); unset: all that are read."""
+    tables: Mapping[Source, Float[Tensor, "destination source"]] = field(default_factory=dict)
+    """Mean attention of heads on other examples, by position or by token."""
     names: tuple[str, ...] = ()
     """The names of `symbols`, along its third axis; empty where symbols are not given."""
 
@@ -85,20 +91,30 @@ class Exam:
             roles=roles,
             relations=relations,
             conditions=conditions,
+            tables={source: each.to(device) for source, each in self.tables.items()},
         )
 
-    def first(self, examples: int) -> "Exam":
-        """The first examples, to be looked at; their answers are not marked."""
-        roles = Roles(self.roles.role[:examples], self.roles.chain[:examples])
+    def part(self, some: slice) -> "Exam":
+        """Some of the examples, to be looked at; their answers are not marked."""
         named = (self.relations, self.conditions)
-        relations, conditions = ({n: each[:examples] for n, each in its.items()} for its in named)
+        relations, conditions = ({n: each[some] for n, each in its.items()} for its in named)
         return replace(
             self,
-            inputs=self.inputs[:examples],
-            roles=roles,
+            inputs=self.inputs[some],
+            roles=Roles(self.roles.role[some], self.roles.chain[some]),
             relations=relations,
             conditions=conditions,
+            answered=None if self.answered is None else self.answered[some],
         )
+
+    def answers_of(self, outputs: Tensor) -> Tensor:
+        """The outputs [batch, answer, …] where answers are read, of outputs at the last positions."""
+        if self.answered is None:
+            return outputs[:, -(self.read or self.length) :]
+        rows = torch.arange(len(self), device=outputs.device)[:, None]
+        at = self.answered.to(outputs.device)
+        # Counted from the last, a position is the same whether or not the first ones are read.
+        return outputs[rows, at + outputs.shape[1]]
 
     def number(self, role: Role | str) -> int:
         """Where a role stands in the table."""
@@ -107,6 +123,16 @@ class Exam:
     def positions(self, role: Role | str) -> Int[Tensor, "batch seq"]:
         """1 where a position has the role, 0 elsewhere."""
         return (self.roles.role == self.number(role)).long()
+
+    def table_of(self, source: Source) -> Float[Tensor, "destination source"]:
+        """The table of a head's mean attention; refuses one that was not estimated."""
+        if source not in self.tables:
+            layer, head = source.head or (0, 0)
+            raise CircuitError(
+                f"head {layer}.{head} is to attend {source}, and no table was estimated for it: "
+                "estimate_tables(model, other_examples) makes them"
+            )
+        return self.tables[source]
 
     def sources(
         self,
@@ -237,7 +263,9 @@ def exam_of(questions: Questions, examples: int, seed: int = 0) -> Exam:
 
     inputs, roles, table = batch.inputs, batch.roles, task.roles()
     read = task.labelled_positions() or task.interface().read
-    return Exam(inputs, roles, table, losses, task.chance(), read, graph=task.graph())
+    classes = not batch.targets.is_floating_point()
+    chance, graph = task.chance(), task.graph()
+    return Exam(inputs, roles, table, losses, chance, read, graph=graph, classes=classes)
 
 
 def check_exam(exam: object, examples: int) -> None:

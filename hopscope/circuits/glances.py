@@ -1,10 +1,10 @@
-"""What each row of attention looks at, read off in one pass: aims along relations and at roles.
+"""What each row of attention looks at, read off in one pass: targets along relations and at roles.
 
-For every row (one head's attention from the positions of one role) the target that gets most of
+For every row (one head's attention from the positions of one role) the source that gets most of
 its attention is looked for, among where the task's relations lead, the positions of other roles,
-the position before, and the reader itself. A target counts by what it gets beyond an even share,
+the position before, and the reader itself. A source counts by what it gets beyond an even share,
 at the positions from which it can be seen. Where the best leads nowhere the next best is asked
-for; and if different targets are best under different conditions, the aim says so.
+for; and if different sources are best under different conditions, the target says so.
 """
 
 import warnings
@@ -19,13 +19,13 @@ from hopscope.circuits.adapters import CallbackModel
 from hopscope.circuits.attention import patterns
 from hopscope.circuits.engine import Adapter
 from hopscope.circuits.exam import AND, LEADS, SELDOM, Exam
-from hopscope.circuits.mechanism import Aim, Target
+from hopscope.circuits.pattern import Target, Source
 from hopscope.circuits.painter import Painter, Spots
 from hopscope.circuits.state import Row
 from hopscope.facts import Role
 
 LONGEST = 3
-"""How many aims may stand one behind the other, or targets beside each other."""
+"""How many targets may stand one behind the other, or sources beside each other."""
 MIXED = 0.1
 """Targets that get less are left out of mixtures, whose shares are told in tenths."""
 ENOUGH = 2_000
@@ -34,28 +34,28 @@ ENOUGH = 2_000
 
 @dataclass(frozen=True)
 class Seen:
-    """What the rows of one role look at in all heads of a layer, target by target."""
+    """What the rows of one role look at in all heads of a layer, source by source."""
 
-    targets: Sequence[Target]
+    sources: Sequence[Source]
     rows: Float[Tensor, "spot head seq"]
-    masks: Bool[Tensor, "target spot seq"]
-    """What each target is, seen from there."""
+    masks: Bool[Tensor, "source spot seq"]
+    """What each source is, seen from there."""
     even: Float[Tensor, "spot"]
     """What one position gets of attention that is even."""
-    gets: Float[Tensor, "target spot head"]
-    """The attention that each head gives to each target."""
-    there: Bool[Tensor, "target spot"]
+    gets: Float[Tensor, "source spot head"]
+    """The attention that each head gives to each source."""
+    there: Bool[Tensor, "source spot"]
     """From where it can be seen."""
 
-    def gains(self, head: int, here: Bool[Tensor, "spot"]) -> Float[Tensor, "target"]:
-        """What each target gets beyond an even share, where it can be seen."""
+    def gains(self, head: int, here: Bool[Tensor, "spot"]) -> Float[Tensor, "source"]:
+        """What each source gets beyond an even share, where it can be seen."""
         beyond = self.gets[..., head] - self.masks.sum(-1) * self.even
         return _mean(beyond, self.there & here)
 
     def left(
         self, head: int, number: int, here: Bool[Tensor, "spot"], free: Bool[Tensor, "spot seq"]
     ) -> tuple[float, float]:
-        """What one target gets of the positions that are free: beyond an even share, and in all."""
+        """What one source gets of the positions that are free: beyond an even share, and in all."""
         mask = self.masks[number] & free
         gets = (self.rows[:, head] * mask).sum(-1)
         both = torch.stack((gets - mask.sum(-1) * self.even, gets))
@@ -70,27 +70,39 @@ def _mean(
     return means
 
 
-def read_off(exam: Exam, adapter: Adapter | CallbackModel, least: float) -> dict[Row, list[Aim]]:
-    """For every row that looks at something, aims that say what; the most exact first.
+def read_off(exam: Exam, adapter: Adapter | CallbackModel, least: float) -> dict[Row, list[Target]]:
+    """For every row that looks at something, targets that say what; the most exact first.
 
     Targets that get less than `least` beyond an even share are not taken, nor are relations that
     lead to the same place in every example.
     """
     conditions, exam = [*exam.conditions], _with_lookups(exam)
-    exam = exam.first(max(8, ENOUGH // exam.length))
+    exam = exam.part(slice(max(8, ENOUGH // exam.length)))
     painter = Painter(exam, adapter.causal)
-    found: dict[Row, list[Aim]] = {}
+    found: dict[Row, list[Target]] = {}
     for layer, pattern in enumerate(patterns(adapter, exam.inputs)):
         for role in exam.table:
             spots = painter.spots(role, exam.length)
             if not len(spots):
                 continue
             seen = _seen(pattern, painter, spots, role)
-            inside = {name: exam.condition(name)[spots.example, spots.row] for name in conditions}
+            inside = _conditions(exam, conditions, spots)
             for head in range(adapter.heads):
-                if aims := _aims(seen, head, inside, least):
-                    found[(layer, head), role] = aims
+                if targets := _targets_of(seen, head, inside, least):
+                    found[(layer, head), role] = targets
     return found
+
+
+def _conditions(
+    exam: Exam, names: Sequence[str], spots: Spots
+) -> dict[str, Bool[Tensor, "spot"]]:
+    """Where each condition holds; under the empty name, where none does, unless that is seldom."""
+    inside = {name: exam.condition(name)[spots.example, spots.row] for name in names}
+    if inside:
+        none = ~torch.stack([*inside.values()]).any(0)
+        if int(none.sum()) > SELDOM * len(none):
+            inside[""] = none
+    return inside
 
 
 def _with_lookups(exam: Exam) -> Exam:
@@ -105,49 +117,66 @@ def _with_lookups(exam: Exam) -> Exam:
     return replace(exam, relations={n: t for n, t in exam.relations.items() if n not in fixed})
 
 
-def _aims(seen: Seen, head: int, inside: dict[str, Tensor], least: float) -> list[Aim]:
-    """The simplest first: single targets, with one aim for each condition if these differ, then
+def _targets_of(seen: Seen, head: int, inside: dict[str, Tensor], least: float) -> list[Target]:
+    """The simplest first: single sources, with one target for each condition if these differ, then
     mixtures.
     """
     everywhere = torch.ones_like(seen.there[0])
     overall = _chain(seen, head, everywhere, least)
     each = {name: _chain(seen, head, here, least) for name, here in inside.items()}
-    aims: list[Aim] = []
-    if len({tuple(aim.targets for aim in chain[:1]) for chain in each.values()}) > 1:
-        aims.append(_joined([aim.if_(name) for name, chain in each.items() for aim in chain]))
+    targets: list[Target] = []
+    if len({tuple(target.sources for target in chain[:1]) for chain in each.values()}) > 1:
+        targets.append(_by_condition(each))
     if overall:
-        aims += [_joined(overall), *overall[:1]]
-    if aims:
-        mixed = {name: _mixtures(seen, head, here, name) for name, here in inside.items()}
+        targets += [_joined(overall), *overall[:1]]
+    if targets:
+        mixed = {name: _mixtures(seen, head, here) for name, here in inside.items()}
         overall = _mixtures(seen, head, everywhere)
-        aims.append(_joined(overall))
+        targets.append(_joined(overall))
         if any(_all_apart(its, overall) for its in mixed.values()):
-            aims.append(_joined([aim for its in mixed.values() for aim in its]))
-    return list(dict.fromkeys(aims))
+            targets.append(_by_condition(mixed))
+    return list(dict.fromkeys(targets))
 
 
-def _apart(one: Aim, other: Aim) -> bool:
+def _by_condition(chains: dict[str, list[Target]]) -> Target:
+    """One target of all: conditions with the same targets are merged, and what holds under most of
+    them (or where no condition does) comes last, without a condition.
+    """
+    same: dict[tuple[Target, ...], list[str]] = {}
+    for name, chain in chains.items():
+        same.setdefault(tuple(chain), []).append(name)
+    last = max(same, key=lambda chain: ("" in same[chain], bool(chain), len(same[chain])))
+    named = [(name, chain) for chain, names in same.items() if chain != last for name in names]
+    return _joined([*(its.if_(_both(name, its)) for name, chain in named for its in chain), *last])
+
+
+def _both(name: str, target: Target) -> str:
+    """The condition of a target, where another condition holds as well."""
+    return AND.join(filter(None, (name, target.when)))
+
+
+def _apart(one: Target, other: Target) -> bool:
     """Do two mixtures differ by more than what they leave out?"""
     here, there = dict(one.parts), dict(other.parts)
     return any(abs(here.get(t, 0.0) - there.get(t, 0.0)) > 1.5 * MIXED for t in {*here, *there})
 
 
-def _all_apart(several: list[Aim], others: list[Aim]) -> bool:
+def _all_apart(several: list[Target], others: list[Target]) -> bool:
     if len(several) != len(others):
         return True
     return any(_apart(one, other) for one, other in zip(several, others, strict=True))
 
 
-def _joined(aims: Sequence[Aim]) -> Aim:
-    return aims[0].or_else(*aims[1:])
+def _joined(targets: Sequence[Target]) -> Target:
+    return targets[0].or_else(*targets[1:])
 
 
-def _chain(seen: Seen, head: int, left: Bool[Tensor, "spot"], least: float) -> list[Aim]:
-    """The best target at these positions, then the best where that leads nowhere, and so on.
+def _chain(seen: Seen, head: int, left: Bool[Tensor, "spot"], least: float) -> list[Target]:
+    """The best source at these positions, then the best where that leads nowhere, and so on.
 
     Each must lead somewhere from more than a share `SELDOM` of them.
     """
-    chain: list[Aim] = []
+    chain: list[Target] = []
     few = SELDOM * int(left.sum())
     while len(chain) < LONGEST and int(left.sum()) > few:
         gains = seen.gains(head, left)
@@ -155,30 +184,30 @@ def _chain(seen: Seen, head: int, left: Bool[Tensor, "spot"], least: float) -> l
         best = int(gains.argmax())
         if gains[best] < least:
             break
-        chain.append(Aim(((seen.targets[best], 1.0),)))
+        chain.append(Target(((seen.sources[best], 1.0),)))
         left = left & ~seen.there[best]
     return chain
 
 
-def _mixtures(seen: Seen, head: int, here: Bool[Tensor, "spot"], when: str = "") -> list[Aim]:
+def _mixtures(seen: Seen, head: int, here: Bool[Tensor, "spot"]) -> list[Target]:
     """A mixture for these positions; another for those from which its relation leads nowhere, if
     that is another.
     """
     whole = _mixture(seen, head, here)
-    told = [n for n, target in enumerate(seen.targets) if target in whole.targets]
-    led = next((n for n in told if seen.targets[n].relation), None)
+    told = [n for n, source in enumerate(seen.sources) if source in whole.sources]
+    led = next((n for n in told if seen.sources[n].relation), None)
     if led is not None:
         there = seen.there[led]
         if int((here & ~there).sum()) > SELDOM * int(here.sum()):
             first, rest = (_mixture(seen, head, here & side) for side in (there, ~there))
             if _apart(first, rest):
-                leads = f"{seen.targets[led]}{LEADS}"
-                return [first.if_(AND.join(filter(None, (when, leads)))), rest.if_(when)]
-    return [whole.if_(when)]
+                leads = f"{seen.sources[led]}{LEADS}"
+                return [first.if_(leads), rest]
+    return [whole]
 
 
-def _mixture(seen: Seen, head: int, here: Bool[Tensor, "spot"]) -> Aim:
-    """The targets that get most, each without what those before it have, and the rest evenly."""
+def _mixture(seen: Seen, head: int, here: Bool[Tensor, "spot"]) -> Target:
+    """The sources that get most, each without what those before it have, and the rest evenly."""
     free, parts, rest = torch.ones_like(seen.masks[0]), [], 1.0
     worth = [n for n, gain in enumerate(seen.gains(head, here).tolist()) if gain >= MIXED]
     for _ in range(LONGEST):
@@ -187,28 +216,28 @@ def _mixture(seen: Seen, head: int, here: Bool[Tensor, "spot"]) -> Aim:
         if best is None or found[best][0] < MIXED:
             break
         share = min(round(found[best][1], 1), rest)
-        parts.append((seen.targets[best], share))
+        parts.append((seen.sources[best], share))
         rest = round(rest - share, 1)
         free = free & ~seen.masks[best]
         worth.remove(best)
-    return Aim((*parts, *([(Target("uniform"), rest)] if rest else [])))
+    return Target((*parts, *([(Source("uniform"), rest)] if rest else [])))
 
 
 def _seen(
     pattern: Float[Tensor, "batch head seq seq"], painter: Painter, spots: Spots, role: Role
 ) -> Seen:
-    targets = list(_targets(painter, role))
-    masks = torch.stack([painter.leads(target, spots) for target in targets])
+    sources = list(_targets(painter, role))
+    masks = torch.stack([painter.leads(source, spots) for source in sources])
     rows = pattern[spots.example, :, spots.row].float()
     gets = torch.stack([torch.einsum("shk,sk->sh", rows, mask.float()) for mask in masks])
     even = 1 / painter.seen[spots.row].sum(-1)
-    return Seen(targets, rows, masks, even, gets, masks.any(-1))
+    return Seen(sources, rows, masks, even, gets, masks.any(-1))
 
 
-def _targets(painter: Painter, reader: Role) -> Iterator[Target]:
+def _targets(painter: Painter, reader: Role) -> Iterator[Source]:
     """What a row may look at."""
     exam = painter.exam
-    yield from (Target("relation", None, name, times) for name, times in exam.follows())
-    yield from (Target("own", role) for role in exam.table if role != reader)
-    yield Target("previous")
-    yield Target("itself")
+    yield from (Source("relation", None, name, times) for name, times in exam.follows())
+    yield from (Source("own", role) for role in exam.table if role != reader)
+    yield Source("previous")
+    yield Source("itself")

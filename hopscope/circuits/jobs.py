@@ -9,11 +9,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from hopscope.circuits.ablation import Change
-from hopscope.circuits.mechanism import AS_IS, FROM_MODEL, Mechanism
+from hopscope.circuits.pattern import AS_IN_MODEL, Pattern
 
 Changes = tuple[Change, ...]
 """For every head of a layer, what it does: its mechanism, or what it carries instead."""
-UNTOUCHED = Mechanism(rest=AS_IS)
+UNTOUCHED = Pattern(rest=AS_IN_MODEL)
 """The mechanism of a head that no ablation changes: all its rows stay as they are."""
 Item = TypeVar("Item")
 
@@ -78,10 +78,9 @@ def most_common(changes: Sequence[Change]) -> Change:
 
 def from_model(change: Change) -> bool:
     """True if the model's own attention must be known to carry out the change."""
-    if not isinstance(change, Mechanism):
+    if not isinstance(change, Pattern):
         return False
-    aims = (change.rest, *(aim for _, aim in change.aims))
-    return any(aim.targets[0].where in FROM_MODEL for aim in aims)
+    return AS_IN_MODEL in (change.rest, *(target for _, target in change.targets))
 
 
 def parted(number: int, groups: list[Group], changes: list[list[Changes]]) -> list[Job]:

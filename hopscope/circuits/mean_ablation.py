@@ -14,39 +14,30 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from hopscope.circuits.components import Estimate
 from hopscope.circuits.effects import Averaged, Site
 from hopscope.circuits.engine import Adapter, Attend, Brought, Heads, as_model, forward
 from hopscope.circuits.exam import Exam
-from hopscope.circuits.parts import Estimate
 from hopscope.circuits.patching import chunks_of
-from hopscope.configs import Discovery
-from hopscope.intervals import mean
 
 Chosen = Bool[Tensor, "layer head reader source chain"]
 
 
 @torch.no_grad()
 def mean_ablate(
-    adapter: Adapter, exam: Exam, sites: Sequence[Site], settings: Discovery
+    adapter: Adapter, exam: Exam, sites: Sequence[Site], gap: float
 ) -> tuple[Averaged, ...]:
-    """The losses when each site, rows of one layer, brings its mean; `settings` are those of the
-    circuit that the sites are of.
+    """The losses when each site, rows of one layer, brings its mean; `gap` is the loss with
+    everything ablated minus the loss of the model.
     """
     if not sites:
         return ()
-    clean = _loss(adapter, exam, [as_model for _ in chunks_of(adapter, exam, 1)])
+    model = _loss(adapter, exam, [as_model for _ in chunks_of(adapter, exam, 1)])
     found = []
     for site in sites:
         by_place, by_role = _with_both(adapter, exam, site)
         found.append(
-            Averaged(
-                site=site,
-                clean=clean,
-                by_place=by_place,
-                by_role=by_role,
-                floor=settings.floor * exam.guess,
-                needed=settings.needed,
-            )
+            Averaged(site=site, model=model, by_place=by_place, by_role=by_role, gap=gap)
         )
     return tuple(found)
 
@@ -91,9 +82,7 @@ def _loss(adapter: Adapter, exam: Exam, attends: Sequence[Attend]) -> Estimate:
     for some, attend in zip(chunks_of(adapter, exam, 1), attends, strict=True):
         x = forward(adapter, _embedded(adapter, exam, some), attend)
         answers.append(adapter.unembed(x[:, -read:]).cpu())
-    losses = exam.marks(torch.cat(answers)).mean(-1).double().numpy()
-    low, high = mean(losses)
-    return Estimate(mean=float(losses.mean()), low=low, high=high)
+    return Estimate.of(exam.marks(torch.cat(answers)).mean(-1).double().numpy())
 
 
 def _embedded(adapter: Adapter, exam: Exam, some: slice) -> Tensor:

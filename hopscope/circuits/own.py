@@ -142,6 +142,8 @@ class OwnTask:
             relations=dict(drawn.relations),
             conditions=holds,
             graph=self.graph,
+            classes=not drawn.targets.is_floating_point(),
+            answered=answers.at,
         )
 
     def _drawn(self, examples: int, seed: int) -> Drawn:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from jaxtyping import Float
 
-from hopscope.circuits.ablation import Head
+from hopscope.circuits.pattern import Head
 from hopscope.configs import FactTask
 from hopscope.configs.tasks import KINDS
 from hopscope.display import Displayed

@@ -33,7 +33,7 @@ class Arrow(NamedTuple):
 
     def __str__(self) -> str:
         others = " of other chains" if self.chain == "others" else ""
-        return f"{self.layer}.{self.head} {self.reader} ← {self.source}{others}"
+        return f"{self.layer}.{self.head} {self.source}{others} → {self.reader}"
 
 
 class Scored(Config):
@@ -59,7 +59,7 @@ class Scored(Config):
 
     def __str__(self) -> str:
         if self.source is None:
-            return f"{self.layer}.{self.head} {self.reader} ← whatever it reads"
+            return f"{self.layer}.{self.head} everything → {self.reader}"
         return str(Arrow(*self.row, self.source, self.chain))
 
 
@@ -196,13 +196,12 @@ class Baselines(Displayed, Config):
 def arrows_of(circuit: Circuit) -> tuple[Arrow, ...]:
     """The arrows of a circuit; of rows that form no path, all that can come to them."""
     found: set[Arrow] = set()
-    for part in circuit.parts:
-        found |= {Arrow(p.layer, p.head, p.reader, p.source) for p in part.paths}
-        if not part.paths:
+    for component in circuit.components:
+        found |= {Arrow(p.layer, p.head, p.reader, p.source) for p in component.paths}
+        if not component.paths:
             found |= {
                 Arrow(*head, reader, source, chain)
-                for head in part.heads
-                for reader in part.readers
+                for head, reader in component.rows
                 for source in circuit.roles
                 for chain in ("own", "others")
             }

@@ -1,86 +1,84 @@
-"""What every step of discovery needs: a model on its examples, and the losses of states of it."""
+"""The search for a circuit among the attention rows of a model.
 
-from collections.abc import Sequence
+A *row* is one head's attention from the positions of one role. The search reads the model's own
+attention, and tries states of the model in which rows look at a target, or are ablated:
+
+1. `drafted`: every row whose target can be named looks at it; all others are ablated.
+2. `improved`: row by row, another target is taken if it recovers more.
+3. `completed`: rows are added until enough is recovered, both with prescribed attention and with
+   attention that the rows compute from what the circuit provides: first rows that can be named,
+   then tables, then rows as in the model.
+4. `lightened`: steps (a target from one role, by whichever heads of a layer) are removed, cheapest
+   first, while enough is recovered both ways.
+
+What counts is the share of the gap, between everything ablated and the model, that is recovered of
+the hop of which least is recovered.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float
 
-from hopscope.circuits.ablation import Ablation
 from hopscope.circuits.ablator import Ablator
-from hopscope.circuits.attention import role_maps
+from hopscope.circuits.adapters import CallbackModel
+from hopscope.circuits.engine import Adapter
+from hopscope.circuits.exam import Exam
 from hopscope.circuits.glances import read_off
-from hopscope.circuits.hypotheses import strongest
-from hopscope.circuits.limits import Limits
-from hopscope.circuits.mechanism import AS_IS, ITSELF, UNIFORM, Aim, Mechanism
+from hopscope.circuits.pattern import (
+    AS_IN_MODEL,
+    ITSELF,
+    UNIFORM,
+    Head,
+    Pattern,
+    Target,
+    table_of,
+)
 from hopscope.circuits.progress import Progress
-from hopscope.circuits.state import Row, Sources, State
+from hopscope.circuits.state import Row, State
+from hopscope.circuits.tables import estimate_tables
 from hopscope.configs import Discovery
 from hopscope.facts import Role
 
-DEFAULT = Discovery()
-HopLosses = Float[np.ndarray, "hop"]
+ROUNDS = 3
+"""How often all rows are gone through for better targets."""
+KNOWN_HOP = 0.05
+"""Hops with a smaller gap, as a share of the largest, are not known by the model: they do not
+count."""
+
+Shares = Float[np.ndarray, "state 2"]
+"""What is recovered with prescribed and with computed attention."""
 
 
 class Search:
-    """A model on its examples (and on a few of them, the *sketch*), and what is known of it."""
+    """A model on the examples of the search, and all that is known of it."""
 
     def __init__(
         self,
-        ablator: Ablator,
-        sketch: Ablator | None = None,
-        settings: Discovery = DEFAULT,
-        progress: Progress | None = None,
+        adapter: Adapter | CallbackModel,
+        exam: Exam,
+        sketch: Exam,
+        settings: Discovery,
+        progress: Progress,
     ) -> None:
-        self.ablator, self.sketch, self.settings = ablator, sketch or ablator, settings
-        self.progress = progress or Progress(lambda _: None)
-        self._known: dict[tuple[Ablator, Ablation], HopLosses] = {}
-        adapter = ablator.adapter
-        self.maps = role_maps(adapter, ablator.exam)
+        self.tables = estimate_tables(adapter, exam)
+        self.ablator = Ablator(adapter, exam)
+        self.sketch = Ablator(adapter, self.with_tables(sketch))
+        self.settings, self.progress = settings, progress
         self.heads = [(at, head) for at in range(adapter.layers) for head in range(adapter.heads)]
+        self._known: dict[tuple[Ablator, object], np.ndarray] = {}
 
-    @property
-    def guess(self) -> float:
-        """The loss of an answer that ignores how the facts connect."""
-        return self.ablator.exam.guess
-
-    @property
-    def floor(self) -> float:
-        """The lowest loss that others are compared with."""
-        return self.settings.floor * self.guess
-
-    @cached_property
-    def clean(self) -> HopLosses:
-        """The losses of the model as it is."""
-        found: np.ndarray = self.losses([State()])[0]
-        return found
-
-    @cached_property
-    def limits(self) -> Limits:
-        """The losses up to which the task counts as solved by a state of this model."""
-        return Limits.of(self.clean, self.guess, self.settings)
-
-    @cached_property
-    def sources(self) -> Sources:
-        """For each row that looks mostly at one role of its own chain, that role."""
-        found = {
-            (head, role): strongest(self.maps, (head, role), self.settings.strong)
-            for head in self.heads
-            for role in self.maps.roles
-        }
-        return {row: source for row, source in found.items() if source is not None}
-
-    @cached_property
-    def glances(self) -> dict[Row, list[Aim]]:
-        """What every row looks at, in the words of the task's relations and roles."""
-        its = self.sketch
-        return read_off(its.exam, its.adapter, self.settings.noticed)
+    def with_tables(self, exam: Exam) -> Exam:
+        """An exam that knows the tables of this search."""
+        return replace(exam, tables=self.tables)
 
     def losses(
-        self, states: Sequence[State], roughly: bool = False
+        self, states: Sequence[State], ablator: Ablator | None = None
     ) -> Float[np.ndarray, "state hop"]:
-        """Mean losses over the examples (roughly: over a few of them)."""
-        ablator = self.sketch if roughly else self.ablator
+        """Mean losses over the sketch, or over another ablator's examples."""
+        ablator = ablator or self.sketch
         keys = [(ablator, state.ablation) for state in states]
         new = [key for key in dict.fromkeys(keys) if key not in self._known]
         if new:
@@ -88,31 +86,200 @@ class Search:
             self._known |= zip(new, found.mean(1).double().cpu().numpy(), strict=True)
         return np.stack([self._known[key] for key in keys])
 
-    def readers_of(self, layer: int) -> tuple[Role, ...]:
-        """The roles whose rows can matter: in the last layer, those at which answers are read."""
-        exam, adapter = self.ablator.exam, self.ablator.adapter
-        if layer < adapter.layers - 1:
-            return exam.table
-        read = exam.roles.role[:, -self.ablator.read :].unique().tolist()
-        return tuple(exam.table[number] for number in read)
+    @cached_property
+    def model(self) -> Float[np.ndarray, "hop"]:
+        """The model's losses on all examples of the search."""
+        found: np.ndarray = self.losses([State()], self.ablator)[0]
+        return found
 
-    def rows(self) -> list[list[Row]]:
-        """Every row that can matter, head by head."""
-        return [[(head, role) for role in self.readers_of(head[0])] for head in self.heads]
+    def shares(self, states: Sequence[State]) -> Float[np.ndarray, "state"]:
+        """The share of the gap that each state recovers, of the hop of which least is recovered."""
+        model, nothing = self.losses([State(), self.nothing])
+        gap = nothing - model
+        known = gap > KNOWN_HOP * gap.max()
+        if not known.any():
+            return np.zeros(len(states))
+        found: np.ndarray = ((nothing - self.losses(states)) / gap)[:, known].min(-1)
+        return found
 
-    def untouched(self) -> State:
-        """Every row as the model has it; beside it, what each head does without work.
+    def recovered(self, states: Sequence[State]) -> Shares:
+        """What these states recover, with prescribed and with computed attention."""
+        both = [each for state in states for each in (state, state.computed)]
+        return self.shares(both).reshape(len(states), 2)
 
-        That is to look everywhere, or to stay where it is, whichever costs less.
-        """
+    def named(self, states: Sequence[State]) -> Float[np.ndarray, "state"]:
+        """What these states recover on average over hops, with prescribed attention."""
+        model, nothing = self.losses([State(), self.nothing]).mean(-1)
+        found: np.ndarray = self.losses(states).mean(-1)
+        return (nothing - found) / max(nothing - model, 1e-9)
+
+    @cached_property
+    def proposals(self) -> Mapping[Row, list[Target]]:
+        """What every row looks at, in the words of the task, the most exact first."""
+        its = self.sketch
+        found = read_off(its.exam, its.adapter, self.settings.noticed)
+        return {row: found[row] for row in self.rows if row in found}
+
+    def tables_of(self, row: Row) -> list[Target]:
+        """The tables that a row can follow."""
+        head, _ = row
+        targets = (table_of("position", head), table_of("token", head))
+        return [target for target in targets if target.sources[0] in self.tables]
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """Every row that can matter, head by head: in the last layer, where answers are read."""
+        return [(head, role) for head in self.heads for role in self._roles(head[0])]
+
+    def _roles(self, layer: int) -> tuple[Role, ...]:
+        ablator = self.sketch
+        if layer < ablator.adapter.layers - 1:
+            return ablator.exam.table
+        read = ablator.exam.roles.role[:, -ablator.read :].unique().tolist()
+        return tuple(ablator.exam.table[number] for number in read)
+
+    @cached_property
+    def nothing(self) -> State:
+        """Everything ablated: each head attends evenly, or to itself, whichever costs less."""
         variants = [
-            State({head: Mechanism(rest=rest)}) for head in self.heads for rest in (UNIFORM, ITSELF)
+            State({head: Pattern(rest=rest)}) for head in self.heads for rest in (UNIFORM, ITSELF)
         ]
-        uniform, itself = self.losses(variants, roughly=True).mean(-1).reshape(-1, 2).T
+        uniform, itself = self.losses(variants).mean(-1).reshape(-1, 2).T
         even = uniform <= self.settings.tie * itself
-        return State(
-            {
-                head: Mechanism(tuple((role, AS_IS) for _, role in rows), UNIFORM if u else ITSELF)
-                for head, rows, u in zip(self.heads, self.rows(), even, strict=True)
-            }
-        )
+        rests = (UNIFORM if its else ITSELF for its in even)
+        return State({h: Pattern(rest=rest) for h, rest in zip(self.heads, rests, strict=True)})
+
+
+    @property
+    def itself(self) -> tuple[Head, ...]:
+        """The heads that attend to themselves where they are ablated."""
+        return tuple(head for head in self.heads if self.nothing[head].rest == ITSELF)
+
+
+def searched(search: Search) -> State:
+    """The circuit: what its rows look at; all others are ablated."""
+    state = drafted(search)
+    state = improved(search, state)
+    state = completed(search, state)
+    return lightened(search, state)
+
+
+def drafted(search: Search) -> State:
+    """Every row that looks at something with a name looks there; all others are ablated."""
+    state = search.nothing
+    for row, targets in search.proposals.items():
+        state = state.looking_at([row], targets[0])
+    search.progress.step(f"{len(search.proposals)} of {len(search.rows)} attention rows have names")
+    return state
+
+
+def improved(search: Search, state: State) -> State:
+    """Go through the rows that can be named, and take for each what recovers most."""
+    best = float(search.named([state])[0])
+    rows = [*search.proposals]
+    for number in range(ROUNDS):
+        before = best
+        for done, row in enumerate(rows):
+            search.progress.at(number * len(rows) + done, ROUNDS * len(rows))
+            trials, least = _others(search, state, row)
+            found = search.named(trials)
+            gain = found - best - least
+            most = int(gain.argmax())
+            if gain[most] > 0:
+                state, best = trials[most], float(found[most])
+        if best < before + search.settings.spent:
+            break
+    return state
+
+
+def _others(
+    search: Search, state: State, row: Row
+) -> tuple[list[State], Float[np.ndarray, "trial"]]:
+    """What else a row could look at, and how much more that must recover."""
+    settings, now = search.settings, state[row[0]].of(row[1])
+    worth = dict.fromkeys(search.proposals[row], settings.better)
+    worth |= dict.fromkeys(search.tables_of(row), settings.better_table)
+    worth.pop(now, None)
+    return [state.looking_at([row], target) for target in worth], np.array([*worth.values()])
+
+
+def completed(search: Search, state: State) -> State:
+    """Add rows until enough is recovered both ways: named ones, then tables, then rows as in the
+    model.
+    """
+    search.progress.step("which attention rows are missing")
+    live = {*state.live}
+    missing = [row for row in search.rows if row not in live]
+    named = [(row, search.proposals[row][0]) for row in missing if row in search.proposals]
+    tables = [(row, target) for row in missing for target in search.tables_of(row)]
+    as_in_model = [(row, AS_IN_MODEL) for row in search.rows]
+    for choices in (named, tables, as_in_model):
+        while (search.recovered([state]) < search.settings.aimed).any():
+            more = _with_more(search, state, choices)
+            if more is None:
+                break
+            state = more
+    return state
+
+
+def _with_more(
+    search: Search, state: State, choices: Sequence[tuple[Row, Target]]
+) -> State | None:
+    """The state with as many of the choices, those first that gain most alone, as gain most
+    together; the fewest with which enough is recovered. None if none gains.
+    """
+    live = {row: state[row[0]].of(row[1]) for row in state.live}
+    choices = [
+        (row, target)
+        for row, target in choices
+        if row not in live or (target == AS_IN_MODEL and live[row] != target)
+    ]
+    if not choices:
+        return None
+    now = _short(search, search.recovered([state]))[0]
+    alone = now - _short(search, search.recovered([state.looking_at([r], t) for r, t in choices]))
+    order = [number for number in np.argsort(-alone, kind="stable") if alone[number] > 0]
+    if not order:
+        return None
+    several = [state]
+    for number in order:
+        row, target = choices[number]
+        several.append(several[-1].looking_at([row], target))
+    counts = sorted({min(2**n, len(order)) for n in range(len(order).bit_length() + 1)})
+    trials = [several[count] for count in counts]
+    short = _short(search, search.recovered(trials))
+    best = int(short.argmin())  # the first, and so the fewest, of those that recover enough
+    return trials[best] if short[best] < now - search.settings.better_table else None
+
+
+def _short(search: Search, found: Shares) -> Float[np.ndarray, "state"]:
+    """By how much less than enough is recovered, both ways together."""
+    short: np.ndarray = np.maximum(search.settings.aimed - found, 0).sum(-1)
+    return short
+
+
+def lightened(search: Search, state: State) -> State:
+    """Remove steps, cheapest first, while enough is recovered (or hardly less than at first)."""
+    search.progress.step("which steps are needed")
+    settings, start = search.settings, search.recovered([state])
+    least = np.minimum(settings.aimed, start - settings.spent)
+    while steps := steps_of(state):
+        trials = [state.without(rows) for rows in steps]
+        slack = (search.recovered(trials) - least).min(-1)
+        most = int(slack.argmax())
+        if slack[most] < 0:
+            break
+        state = trials[most]
+    return state
+
+
+def steps_of(state: State) -> list[list[Row]]:
+    """Rows of one layer that look from one role at one target are a step, whichever heads they
+    belong to; so are all rows of one layer at a target that names no role.
+    """
+    groups: dict[tuple[int, Target, Role | None], list[Row]] = {}
+    for head, role in state.live:
+        target = state[head].of(role)
+        of_a_role = any(source.role is not None for source in target.every)
+        groups.setdefault((head[0], target, role if of_a_role else None), []).append((head, role))
+    return [*groups.values()]

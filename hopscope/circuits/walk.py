@@ -30,7 +30,7 @@ from hopscope.circuits.jobs import (
     most_common,
     parted,
 )
-from hopscope.circuits.mechanism import Mechanism
+from hopscope.circuits.pattern import Pattern
 from hopscope.circuits.painter import Painter, Spots
 from hopscope.facts import Role
 
@@ -154,7 +154,7 @@ class Walk:
         values = layer.values[group]
         mixed = values.new_empty(*values.shape[:2], layer.read, values.shape[-1])
         for head, change in enumerate(changes):
-            if isinstance(change, Mechanism):
+            if isinstance(change, Pattern):
                 own = layer.own(group, head)
                 pattern = self.painter.painted(change, own, layer.read)
                 mixed[:, head] = pattern.to(values.dtype) @ values[:, head]
@@ -196,10 +196,10 @@ class Walk:
         for mine, its in zip(changes, usual, strict=True):
             if mine == its:
                 continue
-            if not (isinstance(mine, Mechanism) and isinstance(its, Mechanism)):
+            if not (isinstance(mine, Pattern) and isinstance(its, Pattern)):
                 return None
-            known = dict.fromkeys((*self.exam.table, *mine.readers, *its.readers))
-            here, there = dict(mine.aims), dict(its.aims)
+            known = self.exam.table
+            here, there = dict(mine.targets), dict(its.targets)
             roles |= {
                 role: None
                 for role in known
@@ -243,7 +243,7 @@ class Walk:
         for head, (mine, its) in enumerate(zip(job.changes, base.changes, strict=True)):
             if mine == its:
                 continue
-            assert isinstance(mine, Mechanism)
+            assert isinstance(mine, Pattern)
             own = layer.own(job.group, head)
             pattern = self.painter.painted_rows(mine, roles, own, layer.read)
             # A matrix of the rows of each example: slots that nobody has stay empty.

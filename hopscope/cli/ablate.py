@@ -16,7 +16,8 @@ from hopscope.store.files import check_files
 
 if TYPE_CHECKING:
     from hopscope.circuits import Ablator
-    from hopscope.circuits.ablation import Change, Head
+    from hopscope.circuits.ablation import Change
+from hopscope.circuits.pattern import Head
     from hopscope.configs import Task
     from hopscope.study import Study
 

@@ -13,7 +13,7 @@ from hopscope.cli.output import say, say_json, teller
 from hopscope.store import Store
 
 if TYPE_CHECKING:
-    from hopscope.circuits.ablation import Head
+    from hopscope.circuits.pattern import Head
     from hopscope.study.circuits import Circuits
     from hopscope.study.comparison import Comparison, Ended
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hopscope.circuits import Circuit
-from hopscope.circuits.ablation import Head
+from hopscope.circuits.pattern import Head
 from hopscope.circuits.parts import Part
 from hopscope.facts import Role
 

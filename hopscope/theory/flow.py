@@ -59,7 +59,7 @@ class Path:
     source: Role
 
     def __str__(self) -> str:
-        return f"layer {self.layer} head {self.head}: {self.reader} ← {self.source}"
+        return f"layer {self.layer} head {self.head}: {self.source} → {self.reader}"
 
     @property
     def reading(self) -> Reading:

@@ -8,7 +8,7 @@ from typing import Any
 
 from hopscope.circuits.ablation import Carried, Change
 from hopscope.circuits.circuit import Circuit
-from hopscope.circuits.mechanism import Aim
+from hopscope.circuits.pattern import Target
 from hopscope.configs import Experiment, Task
 from hopscope.errors import ConfigError
 
@@ -68,17 +68,17 @@ def circuit_changes(circuit: Circuit) -> list[dict[str, Any]]:
 def _change(change: Change) -> dict[str, Any]:
     if isinstance(change, Carried):
         return {"carried": change.instead}
-    aims = {str(role): _aim(aim) for role, aim in change.aims}
-    return {"aims": aims, "rest": _aim(change.rest)}
+    targets = {str(role): _target(target) for role, target in change.targets}
+    return {"targets": targets, "rest": _target(change.rest)}
 
 
-def _aim(aim: Aim) -> list[dict[str, Any]]:
-    unknown = [target for target in aim.every if target.where not in PAINTED]
-    if unknown or aim.when or aim.otherwise:
+def _target(target: Target) -> list[dict[str, Any]]:
+    unknown = [source for source in target.every if source.where not in PAINTED]
+    if unknown or target.when or target.otherwise:
         raise ConfigError(
-            f"the circuit looks at {aim}, which the static page cannot draw; leave the circuit out"
+            f"the circuit looks at {target}, which the static page cannot draw; leave the circuit out"
         )
     return [
         {"where": t.where, "role": None if t.role is None else str(t.role), "weight": weight}
-        for t, weight in aim.parts
+        for t, weight in target.parts
     ]

@@ -25,7 +25,8 @@ from hopscope.circuits import (
     exam_of,
     patterns,
 )
-from hopscope.circuits.ablation import Change, Head
+from hopscope.circuits.ablation import Change
+from hopscope.circuits.pattern import Head
 from hopscope.circuits.adapters import OwnAdapter
 from hopscope.circuits.attended import attended
 from hopscope.circuits.mechanism import AS_IS, BY_POSITION, ITSELF, PREVIOUS, UNIFORM, Aim, Target

@@ -1,0 +1,192 @@
+"""What a circuit is made of, and what is measured of it, as data."""
+
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from hopscope import intervals
+from hopscope.circuits.pattern import Head, Source, Target
+from hopscope.configs import Config, Discovery
+from hopscope.facts import Role
+from hopscope.theory import Path
+
+AttentionKind = Literal["prescribed", "computed"]
+Rest = Literal["even", "mean", "resample"]
+Kind = Literal["moves", "routes", "weak"]
+PerExample = Float[np.ndarray, "example"]
+
+
+class Estimate(Config):
+    """A mean over examples, and its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: PerExample) -> "Estimate":
+        """The mean of a value of each example."""
+        low, high = intervals.mean(values)
+        return cls(mean=float(values.mean()), low=low, high=high)
+
+    @classmethod
+    def ratio(cls, part: PerExample, whole: PerExample) -> "Estimate":
+        """The ratio of two means over the same examples (its interval by the delta method)."""
+        total = float(whole.sum())
+        if abs(total) < 1e-9 * len(whole):
+            return cls(mean=0.0, low=0.0, high=0.0)
+        mean = float(part.sum()) / total
+        spread = np.square(part - mean * whole).sum() * len(part) / max(1, len(part) - 1)
+        half = intervals.NORMAL_95 * float(np.sqrt(spread)) / abs(total)
+        return cls(mean=mean, low=mean - half, high=mean + half)
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3f} ({self.low:.3f} … {self.high:.3f})"
+
+
+class Component(Config):
+    """Attention rows that do one thing: heads of one layer that look from some roles at a target.
+
+    | kind   | what is lost without the component (more than the threshold, beyond its interval)     |
+    | moves  | recovered share with prescribed attention: its values move content                   |
+    | routes | recovered share with computed attention alone: it tells later heads where to look    |
+    | weak   | neither; the search could not do without it all the same                             |
+
+    In a language model a component *moves* if the answer follows its values when they are patched,
+    and *routes* if the answer follows the queries or keys of later heads.
+    """
+
+    layer: int
+    heads: tuple[int, ...]
+    destinations: tuple[Role, ...]
+    target: Target
+    kind: Kind | None = None
+    lost: Estimate | None = None
+    """The share of the gap that is lost without it, with prescribed attention."""
+    lost_computed: Estimate | None = None
+    """The same with computed attention."""
+    stability: float | None = None
+    """The share of independent searches, on other examples, that find it."""
+
+    @property
+    def at(self) -> tuple[Head, ...]:
+        """All its heads as (layer, head)."""
+        return tuple((self.layer, head) for head in self.heads)
+
+    @property
+    def name(self) -> str:
+        """Its layer and heads, as `1.2` or `1.2+3`."""
+        return f"{self.layer}.{'+'.join(map(str, self.heads))}"
+
+    @property
+    def rows(self) -> tuple[tuple[Head, Role], ...]:
+        """Its attention rows: (layer, head) and the role of the destination."""
+        return tuple((head, role) for head in self.at for role in self.destinations)
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """What it looks at, under whatever condition."""
+        return tuple(dict.fromkeys(self.target.every))
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """A path for each row and each other role of its own chain that it looks at."""
+        return tuple(
+            Path(*head, role, source.role)
+            for head, role in self.rows
+            for source in self.sources
+            if source.where == "own" and source.role not in (None, role) and _names(source.role)
+        )
+
+    @property
+    def written(self) -> Literal["rule", "table", "model"]:
+        """What describes it: a rule in the words of the task, a table, or the model itself."""
+        return self.target.written
+
+    @property
+    def is_previous(self) -> bool:
+        """Does it do what the field calls a previous-token head? Every value looks at the key of
+        its own fact, or every destination at the position before.
+        """
+        if all(source.where == "previous" for source in self.sources):
+            return True
+        return bool(self.paths) and all(
+            path.reader.kind == "value"
+            and path.source.kind == "key"
+            and path.source.fact == path.reader.fact
+            for path in self.paths
+        )
+
+
+def _names(role: Role | None) -> bool:
+    """The role `other` stands for nothing in particular."""
+    return role is not None and role.kind != "other"
+
+
+class Losses(Config):
+    """Mean losses of every hop, over the same fresh examples."""
+
+    model: tuple[float, ...]
+    prescribed: tuple[float, ...]
+    """Of the circuit with prescribed attention (in a language model: every other row is another
+    question's)."""
+    computed: tuple[float, ...] | None = None
+    """Of the circuit with the attention that its heads compute from what it provides; None: not
+    measured."""
+    ablated: tuple[float, ...]
+    """With everything ablated (in a language model: every row is another question's)."""
+    chance: float
+    """The loss of an answer that ignores how the facts connect."""
+
+    def mean(self, which: Literal["model", "prescribed", "computed", "ablated"]) -> float:
+        """The mean over hops; not a number where it was not measured."""
+        hops = {
+            "model": self.model,
+            "prescribed": self.prescribed,
+            "computed": self.computed or (float("nan"),),
+            "ablated": self.ablated,
+        }[which]
+        return sum(hops) / len(hops)
+
+    @property
+    def gap(self) -> float:
+        """The loss with everything ablated minus the loss of the model."""
+        return self.mean("ablated") - self.mean("model")
+
+
+class Score(Config):
+    """How faithful the circuit is, run in one of six ways."""
+
+    attention: AttentionKind
+    rest: Rest
+    """How everything else is ablated: its attention is even, or what it brings is its mean over
+    examples, or what it brings in another example."""
+    recovered: Estimate
+    """(loss with everything ablated - loss of the circuit) / (the same - loss of the model)."""
+    agreement: Estimate
+    """With the model's own outputs: R² of vectors, KL divergence in nats of classes."""
+    same_answer: Estimate | None = None
+    """The share of answers whose most likely class is the model's; None for vectors."""
+
+
+class Table(Config):
+    """Mean attention of a head over the examples of the search."""
+
+    head: Head
+    by: Literal["position", "token"]
+    rows: tuple[tuple[float, ...], ...]
+    """A row for each destination, a column for each source (positions, or tokens)."""
+
+
+class Found(Config):
+    """How the circuit was found, so that every number can be measured again."""
+
+    seed: int
+    """The seed by which examples were drawn."""
+    forced: bool
+    """Was a model searched that had not learned its task?"""
+    settings: Discovery
+    """All numbers by which the search decided."""
+    version: str
+    """The version of hopscope that searched."""

@@ -1,0 +1,170 @@
+"""How faithful a circuit is: what it recovers of the task, and how far it agrees with its model.
+
+A circuit is run with prescribed attention (its rows look where they are said to) and with computed
+attention (its rows compute theirs from what the circuit provides). Everything else is ablated in
+one of three ways: its attention is even (as in the search), or what it brings is its mean over
+examples, or what it brings in the next example. All are measured on the same fresh examples.
+
+Nothing here shares its code with the walk of the search: the scores also check its losses.
+"""
+
+from collections.abc import Iterator
+from functools import cached_property
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from hopscope.circuits import budget
+from hopscope.circuits.adapters import CallbackModel
+from hopscope.circuits.components import AttentionKind, Estimate, PerExample, Rest, Score
+from hopscope.circuits.engine import Adapter, Attend, Brought, Heads, as_model, forward
+from hopscope.circuits.exam import Exam
+from hopscope.circuits.painter import Painter
+from hopscope.circuits.state import State
+from hopscope.facts import Role
+
+RESTS: tuple[Rest, ...] = ("even", "mean", "resample")
+
+
+@torch.no_grad()
+def scores_of(
+    adapter: Adapter | CallbackModel, exam: Exam, circuit: State, nothing: State
+) -> tuple[Score, ...]:
+    """The scores of a circuit, run in both ways, with everything else ablated in three (through a
+    CallbackModel, which replaces attention alone, in one).
+    """
+    runs = Runs(adapter, exam)
+    model = runs.outputs(State())
+    states: dict[AttentionKind, State] = {"prescribed": circuit, "computed": circuit.computed}
+    found = []
+    for rest in RESTS if not isinstance(adapter, CallbackModel) else RESTS[:1]:
+        ablated = runs.losses(runs.outputs(nothing, rest))
+        gap = ablated - runs.losses(model)
+        for attention, state in states.items():
+            outputs = runs.outputs(state, rest)
+            recovered = Estimate.ratio(ablated - runs.losses(outputs), gap)
+            agreement, same = runs.agreement(model, outputs)
+            found.append(
+                Score(
+                    attention=attention,
+                    rest=rest,
+                    recovered=recovered,
+                    agreement=agreement,
+                    same_answer=same,
+                )
+            )
+    return tuple(found)
+
+
+class Runs:
+    """A model on its examples, run in states of the search, a few examples at a time."""
+
+    def __init__(self, adapter: Adapter | CallbackModel, exam: Exam) -> None:
+        self.adapter, self.exam = adapter, exam.on(adapter.device)
+        self.read = self.exam.read_of(adapter.answers_at())
+
+    def outputs(self, state: State, rest: Rest = "even") -> Tensor:
+        """The outputs at the read positions, with all rows without a target ablated in this way."""
+        found = []
+        for some in self._chunks:
+            part = self.exam.part(some)
+            painter = Painter(part, self.adapter.causal)
+            if isinstance(self.adapter, CallbackModel):
+                outputs = self.adapter.outputs(part.inputs, self._edit(painter, state))
+                found.append(outputs[:, -self.read :].float().cpu())
+                continue
+            attend = self._attend(painter, state, rest, some)
+            end = forward(self.adapter, self.adapter.embed(part.inputs), attend)
+            found.append(self.adapter.unembed(end[:, -self.read :]).float().cpu())
+        return torch.cat(found)
+
+    @cached_property
+    def _chunks(self) -> list[slice]:
+        adapter, exam = self.adapter, self.exam
+        each = budget.FLOAT * budget.AT_ONCE * adapter.heads * exam.length**2
+        size = max(1, budget.times(adapter.device) * budget.CALL_BYTES // each)
+        return [slice(start, start + size) for start in range(0, len(exam), size)]
+
+    def _edit(self, painter: Painter, state: State):  # type: ignore[no-untyped-def]
+        def edit(layer: int, weights: Tensor) -> Tensor:
+            return self._painted(painter, state, layer, weights)
+
+        return edit
+
+    def _painted(self, painter: Painter, state: State, layer: int, own: Tensor) -> Tensor:
+        """The attention of a layer in a state."""
+        weights = own.clone()
+        for (at, head), pattern in state.patterns.items():
+            if at == layer:
+                weights[:, head] = painter.attention(pattern, own[:, head])
+        return weights
+
+    def _attend(self, painter: Painter, state: State, rest: Rest, some: slice) -> Attend:
+        live: dict[tuple[int, int], list[Role]] = {}
+        for at, role in state.live:
+            live.setdefault(at, []).append(role)
+
+        def attend(layer: int, heads: Heads) -> Brought:
+            brought = self._painted(painter, state, layer, heads.weights()) @ heads.values
+            if rest == "even":
+                return brought
+            instead = self._instead[rest][layer]
+            for at, head in state.patterns:
+                if at == layer:
+                    rows = _rows(painter.exam, live.get((at, head), []))[..., None]
+                    usual = instead[some if rest == "resample" else slice(None), head]
+                    brought[:, head] = torch.where(rows, brought[:, head], usual)
+            return brought
+
+        return attend
+
+    @cached_property
+    def _instead(self) -> dict[str, list[Brought]]:
+        """What the heads of each layer bring in the model: their mean over all examples, and in the
+        next example.
+        """
+        assert not isinstance(self.adapter, CallbackModel)
+        parts = [list(self._brought(some)) for some in self._chunks]
+        whole = [torch.cat(layer) for layer in zip(*parts, strict=True)]
+        return {
+            "mean": [layer.mean(0, keepdim=True) for layer in whole],
+            "resample": [layer.roll(1, 0) for layer in whole],
+        }
+
+    def _brought(self, some: slice) -> Iterator[Brought]:
+        found: list[Brought] = []
+
+        def attend(layer: int, heads: Heads) -> Brought:
+            found.append(as_model(layer, heads))
+            return found[-1]
+
+        assert not isinstance(self.adapter, CallbackModel)
+        forward(self.adapter, self.adapter.embed(self.exam.inputs[some]), attend)
+        yield from found
+
+    def losses(self, outputs: Tensor) -> PerExample:
+        """The loss of each example, mean over hops."""
+        found: PerExample = self.exam.marks(outputs).mean(-1).double().cpu().numpy()
+        return found
+
+    def agreement(self, model: Tensor, circuit: Tensor) -> tuple[Estimate, Estimate | None]:
+        """How far the circuit's outputs at the answers are the model's."""
+        model, circuit = (self.exam.answers_of(each).double() for each in (model, circuit))
+        if not self.exam.classes:
+            spread = (model - model.mean(0)).square().flatten(1).sum(1).numpy()
+            off = (model - circuit).square().flatten(1).sum(1).numpy()
+            lost = Estimate.ratio(off, spread)
+            return Estimate(mean=1 - lost.mean, low=1 - lost.high, high=1 - lost.low), None
+        logs, others = model.log_softmax(-1), circuit.log_softmax(-1)
+        divergence = (logs.exp() * (logs - others)).sum(-1).flatten(1).mean(1).numpy()
+        same = (model.argmax(-1) == circuit.argmax(-1)).double().flatten(1).mean(1).numpy()
+        return Estimate.of(divergence), Estimate.of(same)
+
+
+def _rows(exam: Exam, roles: list[Role]) -> Bool[Tensor, "batch seq"]:
+    """Where positions have one of these roles."""
+    found = torch.zeros_like(exam.roles.role, dtype=torch.bool)
+    for role in roles:
+        found |= exam.positions(role).bool()
+    return found

@@ -1,0 +1,81 @@
+"""Tables: mean attention of every head, by position and by token, over examples of their own.
+
+A circuit keeps the tables that its rows follow. They are estimated once, on the examples of the
+search, and never see the examples on which the circuit is measured.
+"""
+
+from collections.abc import Mapping
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from hopscope.circuits.adapters import CallbackModel
+from hopscope.circuits.attention import patterns
+from hopscope.circuits.circuit import Circuit
+from hopscope.circuits.components import Table
+from hopscope.circuits.engine import Adapter
+from hopscope.circuits.exam import Exam
+from hopscope.circuits.pattern import TABLES, Source
+from hopscope.circuits.state import State
+
+MOST_TOKENS = 1024
+"""Tables by token are estimated up to this many different tokens."""
+DIGITS = 4
+"""Decimals of a share in a file."""
+
+Tables = Mapping[Source, Float[Tensor, "destination source"]]
+
+
+def estimate_tables(adapter: Adapter | CallbackModel, exam: Exam) -> Tables:
+    """The mean attention of every head over the examples, by position and (of tokens) by token."""
+    exam = exam.on(adapter.device)
+    tokens = _tokens(exam)
+    tables: dict[Source, Tensor] = {}
+    for layer, attention in enumerate(patterns(adapter, exam.inputs)):
+        for head in range(adapter.heads):
+            at, own = (layer, head), attention[:, head].float()
+            tables[Source("position", head=at)] = own.mean(0)
+            if tokens is not None:
+                tables[Source("token", head=at)] = _by_token(own, tokens, adapter.causal)
+    return tables
+
+
+def _tokens(exam: Exam) -> Tensor | None:
+    """The token at every position, if inputs are tokens and not too many."""
+    inputs = exam.inputs
+    whole = inputs.dim() == 2 and not inputs.is_floating_point()
+    return inputs.long() if whole and int(inputs.max()) < MOST_TOKENS else None
+
+
+def _by_token(
+    own: Float[Tensor, "batch seq seq"], tokens: Tensor, causal: bool
+) -> Float[Tensor, "token token"]:
+    """For each token at the destination, the mean attention to one position with each token."""
+    size = int(tokens.max()) + 1
+    pairs = tokens[:, :, None] * size + tokens[:, None, :]
+    seen = torch.ones_like(own[0]).tril() if causal else torch.ones_like(own[0])
+    sums = own.new_zeros(size * size).index_add_(0, pairs.flatten(), own.flatten())
+    count = own.new_zeros(size * size).index_add_(
+        0, pairs.flatten(), seen.expand_as(own).flatten()
+    )
+    return (sums / count.clamp_min(1)).view(size, size)
+
+
+def tables_in(tables: Tables, state: State) -> tuple[Table, ...]:
+    """The tables that rows of a state follow, as data."""
+    used = [source for at, role in state.live for source in state[at].of(role).every]
+    return tuple(
+        Table(
+            head=source.head,
+            by=source.where,
+            rows=tuple(tuple(round(x, DIGITS) for x in row) for row in tables[source].tolist()),
+        )
+        for source in dict.fromkeys(used)
+        if source.where in TABLES
+    )
+
+
+def tables_of(circuit: Circuit) -> Tables:
+    """The tables of a circuit, as an exam takes them."""
+    return {Source(its.by, head=its.head): torch.tensor(its.rows) for its in circuit.tables}
