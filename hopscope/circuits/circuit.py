@@ -89,7 +89,7 @@ class Circuit(Displayed, Config):
         return self.found.settings.enough if self.found else Discovery().enough
 
     @property
-    def named(self) -> tuple[int, int]:
+    def named_rows(self) -> tuple[int, int]:
         """How many of its attention rows a rule describes (not a table, nor the model), of how
         many.
         """
@@ -111,7 +111,7 @@ class Circuit(Displayed, Config):
     @property
     def verdict(self) -> str:
         """One line: is the model explained, how much is recovered, and how much is named."""
-        rows, every = self.named
+        rows, every = self.named_rows
         if self.losses.mean("model") >= self.losses.chance:
             return f"Nothing to explain: the model's loss is not below chance; {self._loss_words}"
         if self.losses.gap <= 0:
@@ -123,7 +123,7 @@ class Circuit(Displayed, Config):
 
     @property
     def _judged(self) -> str:
-        rows, every = self.named
+        rows, every = self.named_rows
         if not self.components:
             return "Nothing found"
         if self.warnings:

@@ -19,7 +19,7 @@ def accounted_for(circuit: Circuit) -> tuple[Component, ...]:
     if account is None:
         return ()
     return tuple(
-        part
+        component
         for component in circuit.components
         if account.symbols(component)
         or ((mean := account.mean_of(component)) is not None and mean.brings != "symbols")

@@ -90,8 +90,8 @@ def _search(
     progress: Progress,
 ) -> Search:
     """A search on its own examples."""
-    exams = (exam_of(task, size, seed) for size in (settings.examples, settings.sketch))
-    return Search(adapter, *exams, settings, progress)
+    exam, sketch = (exam_of(task, size, seed) for size in (settings.examples, settings.sketch))
+    return Search(adapter, exam, sketch, settings, progress)
 
 
 def _with_stability(

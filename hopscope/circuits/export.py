@@ -20,8 +20,8 @@ from hopscope.circuits.attention import patterns
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.engine import Adapter, weights_digest
 from hopscope.circuits.exam import Exam, exam_of
-from hopscope.circuits.mechanism import Target
-from hopscope.circuits.parts import Part
+from hopscope.circuits.pattern import Source
+from hopscope.circuits.components import Component
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.models import Transformer
@@ -31,11 +31,11 @@ PARTS_OF_A_HEAD = ("q", "k", "v")
 
 
 def edges(circuit: Circuit, model: Transformer) -> dict[str, Any]:
-    """The circuit as edges between components, scored by what removing their ends costs.
+    """The circuit as edges between components, scored by what is lost without their ends.
 
     An edge is in the graph where a head of the circuit writes at a role at which a later row of
     the circuit makes its queries (the row's reader), or its keys or values (what it looks at).
-    A part that only tells later heads where to look has no edge to values or to the output. MLPs
+    A component that only routes later heads has no edge to values or to the output. MLPs
     and the input, which discovery leaves alone, are at every position. Where the circuit does not
     say which role a row reads, or by what it looks there (as by position), an edge that it may
     take is left out: neither in the graph nor outside of it.
@@ -101,32 +101,30 @@ def _flow(circuit: Circuit, mlps: Sequence[str]) -> _Flow:
     carries = dict(writes)
     reads: dict[tuple[str, str], Roles] = dict.fromkeys(((name, "") for name in mlps), every)
     reads[LOGITS, ""] = _answers(circuit)
-    for part in circuit.parts:
-        for at in part.heads:
-            name = f"a{at[0]}.h{at[1]}"
-            rows = frozenset(part.readers)
-            writes[name] = writes.get(name, frozenset()) | rows
-            if part.kind != "locates":
-                carries[name] = carries.get(name, frozenset()) | rows
-            mechanism = circuit.mechanism(*at)
-            for role in part.readers:
-                for target in mechanism.of(role).every:
-                    for end, its in zip(PARTS_OF_A_HEAD, _ends(role, target, every), strict=True):
-                        reads[name, end] = reads.get((name, end), frozenset()) | its
+    for component in circuit.components:
+        for (layer, head), role in component.rows:
+            name = f"a{layer}.h{head}"
+            writes[name] = writes.get(name, frozenset()) | {role}
+            if component.kind != "routes":
+                carries[name] = carries.get(name, frozenset()) | {role}
+            for source in component.sources:
+                for end, its in zip(PARTS_OF_A_HEAD, _ends(role, source, every), strict=True):
+                    reads[name, end] = reads.get((name, end), frozenset()) | its
     return _Flow(every, writes, carries, reads)
 
 
-def _ends(reader: Role, target: Target, every: Roles) -> tuple[Roles, Roles, Roles]:
+def _ends(destination: Role, source: Source, every: Roles) -> tuple[Roles, Roles, Roles]:
     """Where a row makes its queries and its keys, and where its values come from."""
     unknown: Roles = frozenset([None])
-    if target.where in ("own", "all", "others"):
-        source: Roles = frozenset([target.role])
-        return frozenset([reader]), source, source
-    if target.where == "uniform":  # it depends on no query and no key
+    here: Roles = frozenset([destination])
+    if source.where in ("own", "all", "others"):
+        there: Roles = frozenset([source.role])
+        return here, there, there
+    if source.where == "uniform":  # it depends on no query and no key
         return frozenset(), frozenset(), every
-    if target.where == "itself":
-        return unknown, unknown, frozenset([reader])
-    return (frozenset([reader]) if target.relation else unknown), unknown, unknown
+    if source.where == "itself":
+        return unknown, unknown, here
+    return (here if source.relation else unknown), unknown, unknown
 
 
 def _answers(circuit: Circuit) -> Roles:
@@ -139,18 +137,18 @@ def _answers(circuit: Circuit) -> Roles:
 
 
 def _head_scores(circuit: Circuit) -> dict[str, float]:
-    base = circuit.losses.mean("ideal")
     scores: dict[str, float] = {}
-    for part in circuit.parts:
-        for layer, head in part.heads:
+    for component in circuit.components:
+        for layer, head in component.at:
             name = f"a{layer}.h{head}"
-            scores[name] = max(scores.get(name, 0.0), _worth(part, base))
+            scores[name] = max(scores.get(name, 0.0), _worth(component))
     return scores
 
 
-def _worth(part: Part, base: float) -> float:
-    costs = [cost.mean for cost in (part.cost, part.alone_cost) if cost]
-    return max(0.0, max(costs, default=0.0) - base)
+def _worth(component: Component) -> float:
+    """The share of the gap that is lost without it, in whichever way more is lost."""
+    lost = [each.mean for each in (component.lost, component.lost_computed) if each]
+    return max(0.0, *lost, 0.0)
 
 
 def _place(node: str) -> float:

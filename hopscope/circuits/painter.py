@@ -225,8 +225,6 @@ class Painter:
         of_role = self._readers(role)[spots.example]
         if source.where == "own":
             return of_role & same
-        if source.where == "elsewhere":
-            return ~(of_role & same)
         return of_role if source.where == "all" else of_role & ~same
 
     def spots(self, role: Role | None, read: int) -> Spots:

@@ -29,7 +29,7 @@ from hopscope.circuits.effects import KEPT, Effect, Patched, Site, Way
 from hopscope.circuits.engine import Adapter, Brought, Heads, Recorded, Weights, forward, record
 from hopscope.circuits.exam import Exam, Questions
 from hopscope.circuits.pairs import Pairs, pairs_of
-from hopscope.circuits.parts import Estimate
+from hopscope.circuits.components import Estimate
 from hopscope.errors import CircuitError, NotLearned
 from hopscope.facts import Role
 from hopscope.intervals import NORMAL_95

@@ -35,7 +35,7 @@ from hopscope.circuits.engine import (
     streams,
 )
 from hopscope.circuits.exam import Exam, Questions, exam_of
-from hopscope.circuits.mechanism import Target
+from hopscope.circuits.pattern import Target
 from hopscope.circuits.probe import Decodability, Probe, ProbeHistory
 from hopscope.circuits.tracking import History, model_of, steps_of
 from hopscope.configs import FactTask

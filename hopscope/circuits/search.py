@@ -110,8 +110,8 @@ class Search:
     def named(self, states: Sequence[State]) -> Float[np.ndarray, "state"]:
         """What these states recover on average over hops, with prescribed attention."""
         model, nothing = self.losses([State(), self.nothing]).mean(-1)
-        found: np.ndarray = self.losses(states).mean(-1)
-        return (nothing - found) / max(nothing - model, 1e-9)
+        found: np.ndarray = (nothing - self.losses(states).mean(-1)) / max(nothing - model, 1e-9)
+        return found
 
     @cached_property
     def proposals(self) -> Mapping[Row, list[Target]]:

@@ -16,7 +16,7 @@ from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.components import Table
 from hopscope.circuits.engine import Adapter
 from hopscope.circuits.exam import Exam
-from hopscope.circuits.pattern import TABLES, Source
+from hopscope.circuits.pattern import Source
 from hopscope.circuits.state import State
 
 MOST_TOKENS = 1024
@@ -65,15 +65,12 @@ def _by_token(
 def tables_in(tables: Tables, state: State) -> tuple[Table, ...]:
     """The tables that rows of a state follow, as data."""
     used = [source for at, role in state.live for source in state[at].of(role).every]
-    return tuple(
-        Table(
-            head=source.head,
-            by=source.where,
-            rows=tuple(tuple(round(x, DIGITS) for x in row) for row in tables[source].tolist()),
-        )
-        for source in dict.fromkeys(used)
-        if source.where in TABLES
-    )
+    found = []
+    for source in dict.fromkeys(used):
+        if source.head is not None and (source.where == "position" or source.where == "token"):
+            shares = [[round(share, DIGITS) for share in row] for row in tables[source].tolist()]
+            found.append(Table(head=source.head, by=source.where, rows=tuple(map(tuple, shares))))
+    return tuple(found)
 
 
 def tables_of(circuit: Circuit) -> Tables:

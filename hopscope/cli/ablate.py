@@ -17,7 +17,7 @@ from hopscope.store.files import check_files
 if TYPE_CHECKING:
     from hopscope.circuits import Ablator
     from hopscope.circuits.ablation import Change
-from hopscope.circuits.pattern import Head
+    from hopscope.circuits.pattern import Head
     from hopscope.configs import Task
     from hopscope.study import Study
 
