@@ -19,8 +19,8 @@ from hopscope.circuits.adapters import CallbackModel
 from hopscope.circuits.attention import patterns
 from hopscope.circuits.engine import Adapter
 from hopscope.circuits.exam import AND, LEADS, SELDOM, Exam
-from hopscope.circuits.pattern import Target, Source
 from hopscope.circuits.painter import Painter, Spots
+from hopscope.circuits.pattern import Source, Target
 from hopscope.circuits.state import Row
 from hopscope.facts import Role
 
@@ -93,9 +93,7 @@ def read_off(exam: Exam, adapter: Adapter | CallbackModel, least: float) -> dict
     return found
 
 
-def _conditions(
-    exam: Exam, names: Sequence[str], spots: Spots
-) -> dict[str, Bool[Tensor, "spot"]]:
+def _conditions(exam: Exam, names: Sequence[str], spots: Spots) -> dict[str, Bool[Tensor, "spot"]]:
     """Where each condition holds; under the empty name, where none does, unless that is seldom."""
     inside = {name: exam.condition(name)[spots.example, spots.row] for name in names}
     if inside:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool
 from torch import Tensor
 
 from hopscope.circuits import budget

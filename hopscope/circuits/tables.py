@@ -56,9 +56,7 @@ def _by_token(
     pairs = tokens[:, :, None] * size + tokens[:, None, :]
     seen = torch.ones_like(own[0]).tril() if causal else torch.ones_like(own[0])
     sums = own.new_zeros(size * size).index_add_(0, pairs.flatten(), own.flatten())
-    count = own.new_zeros(size * size).index_add_(
-        0, pairs.flatten(), seen.expand_as(own).flatten()
-    )
+    count = own.new_zeros(size * size).index_add_(0, pairs.flatten(), seen.expand_as(own).flatten())
     return (sums / count.clamp_min(1)).view(size, size)
 
 
