@@ -102,8 +102,8 @@ def _print_circuits(circuits: "Circuits", names: tuple[str, str]) -> None:
     say(
         "",
         f"{sum(step.common for step in circuits.steps)} of {len(circuits.steps)} steps are in both "
-        f"circuits; components: {len(common)} in both, {len(first)} in {names[0]} alone, {len(second)} "
-        f"in {names[1]} alone",
+        f"circuits; components: {len(common)} in both, {len(first)} in {names[0]} alone, "
+        f"{len(second)} in {names[1]} alone",
     )
 
 
