@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from hopscope.circuits.components import (
         Table as Table,
     )
+    from hopscope.circuits.diagnostics import Diagnostics as Diagnostics
+    from hopscope.circuits.diagnostics import diagnose as diagnose
     from hopscope.circuits.discovery import discover as discover
     from hopscope.circuits.effects import (
         Averaged as Averaged,
@@ -138,6 +140,7 @@ _FILES = {
         "Score",
         "Table",
     ),
+    "diagnostics": ("Diagnostics", "diagnose"),
     "discovery": ("discover",),
     "effects": (
         "Averaged",
