@@ -38,13 +38,13 @@ loss = by_reading(
 )
 circuit_loss = by_reading(
     CircuitRow,
-    lambda row: row.ideal <= 2 * CIRCUIT_LOSS,
+    lambda row: row.prescribed <= 2 * CIRCUIT_LOSS,
     lambda row: (
-        f"{row.ideal:.3f} (from {row.clean:.3f}"
-        + (f", rows as in the model: {row.unexplained})" if row.unexplained else ")")
+        f"{row.prescribed:.3f} (from {row.model:.3f}"
+        + (f", components without a rule: {row.unnamed})" if row.unnamed else ")")
     ),
-    "every head's attention replaced by the mechanism found, but for rows that no mechanism "
-    "explains; at most twice the paper's value",
+    "circuit with prescribed attention; components without a rule follow a table, or are left as "
+    "in the model; at most twice the paper's value",
 )
 
 
@@ -210,7 +210,7 @@ last_late = by_reading(
 
 
 def _removals(row: CircuitRow) -> list[float]:
-    return [removal.ideal for removal in row.removals if removal.head not in row.useful[:1]]
+    return [removal.prescribed for removal in row.removals if removal.head not in row.useful[:1]]
 
 
 def _within(row: CircuitRow) -> list[float]:
@@ -220,16 +220,18 @@ def _within(row: CircuitRow) -> list[float]:
 def _removed(row: CircuitRow) -> str:
     steps = without_steps(row)
     shared = f", without shared steps {span(steps, 2)}" if steps else ""
-    return f"{len(_within(row))} of {len(_removals(row))} paths (circuit {row.ideal:.3f}{shared})"
+    return (
+        f"{len(_within(row))} of {len(_removals(row))} paths (circuit {row.prescribed:.3f}{shared})"
+    )
 
 
 removals = by_reading(
     CircuitRow,
-    lambda row: row.ideal < REMOVALS[0] and [] != _removals(row) == _within(row),
+    lambda row: row.prescribed < REMOVALS[0] and [] != _removals(row) == _within(row),
     _removed,
-    "each path removed alone from the circuit, all others ideal, but for those of the first head "
-    "with a path: how many lead to 0.17 … 0.89; the circuit itself is below; a step that several "
-    "heads share is removed with all of them",
+    "each path removed alone from the circuit, all others prescribed, but for those of the first "
+    "head with a path: how many lead to 0.17 … 0.89; the circuit itself is below; a step that "
+    "several heads share is removed with all of them",
 )
 
 
@@ -245,7 +247,7 @@ CLAIMS = (
     ),
     Claim(
         "musat/d-circuit-loss", "The circuit of D alone keeps the loss at 0.045.", "§9.2",
-        "0.045", "all heads replaced by their mechanisms; at most twice the paper's value",
+        "0.045", "circuit with prescribed attention; at most twice the paper's value",
         ("musat/fig7",), circuit_loss,
     ),
     Claim(
