@@ -236,12 +236,16 @@ def searched(folder: RunFolder) -> dict[str, object]:
     folder.commit(found)
     return row | {
         "same paths": before.paths == after.paths,
-        "same parts": [part.kind for part in before.parts] == [part.kind for part in after.parts],
-        "ideal before": before.losses.mean("ideal"),
-        "ideal": after.losses.mean("ideal"),
-        "paths": len(after.paths),
+        "same components": _targets(before) == _targets(after),
+        "prescribed before": before.losses.mean("prescribed"),
+        "prescribed": after.losses.mean("prescribed"),
+        "verdict": after.verdict,
         "seconds": round(time.perf_counter() - started, 1),
     }
+
+
+def _targets(circuit: Circuit) -> set[tuple[object, ...]]:
+    return {(each.rows, each.target) for each in circuit.components}
 
 
 def explored(folder: RunFolder) -> dict[str, object]:

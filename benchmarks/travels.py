@@ -4,7 +4,7 @@
     python benchmarks/travels.py RUN --store STORE --called "transformer B" > PAGE.md
 
 A page for one model, from its circuit (searched for where none is kept with the run), content
-patching of every part, and linear read-outs of every position after every layer.
+patching of every component, and linear read-outs of every position after every layer.
 """
 
 import argparse
@@ -53,9 +53,9 @@ def print_arrows(study: Study) -> None:
         "positions."
     )
     print(
-        f"\n{len(accounted_for(circuit))} of {len(circuit.parts)} parts have a causal account; "
-        f"the model's loss is {circuit.losses.mean('clean'):.4f}, with its circuit's attention "
-        f"alone {circuit.losses.mean('ideal'):.4f}.\n"
+        f"\n{len(accounted_for(circuit))} of {len(circuit.components)} components have a causal "
+        f"account. The model's loss is {circuit.losses.mean('model'):.4f}; its circuit's with "
+        f"prescribed attention is {circuit.losses.mean('prescribed'):.4f}.\n"
     )
     for each in contradictions(circuit):
         print(f"* {each}")
