@@ -56,9 +56,7 @@ def _by_token(
     pairs = tokens[:, :, None] * size + tokens[:, None, :]
     seen = torch.ones_like(own[0]).tril() if causal else torch.ones_like(own[0])
     sums = own.new_zeros(size * size).index_add_(0, pairs.flatten(), own.flatten())
-    count = own.new_zeros(size * size).index_add_(
-        0, pairs.flatten(), seen.expand_as(own).flatten()
-    )
+    count = own.new_zeros(size * size).index_add_(0, pairs.flatten(), seen.expand_as(own).flatten())
     return (sums / count.clamp_min(1)).view(size, size)
 
 
@@ -67,7 +65,7 @@ def tables_in(tables: Tables, state: State) -> tuple[Table, ...]:
     used = [source for at, role in state.live for source in state[at].of(role).every]
     found = []
     for source in dict.fromkeys(used):
-        if source.head is not None and (source.where == "position" or source.where == "token"):
+        if source.head is not None and source.where in ("position", "token"):
             shares = [[round(share, DIGITS) for share in row] for row in tables[source].tolist()]
             found.append(Table(head=source.head, by=source.where, rows=tuple(map(tuple, shares))))
     return tuple(found)
