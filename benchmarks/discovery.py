@@ -23,7 +23,7 @@ from hopscope.circuits import Component, discover
 from hopscope.configs import Task
 from hopscope.models import Transformer
 from hopscope.papers import preset
-from hopscope.papers.musat.measure_runs import without_steps
+from hopscope.papers.musat.measure_runs import on_fresh_examples, without_steps
 from hopscope.study import Study
 from hopscope.training import train
 
@@ -81,7 +81,7 @@ def row(name: str, model: Transformer, task: Task) -> dict[str, object]:
         "weakest": round(min((lost(each) for each in paths if not each.is_previous), default=0), 3),
         "shared steps": [
             f"{step.what} {(step.loss - losses.mean('prescribed')) / losses.gap:.2f}"
-            for step in without_steps(Study(model, task), circuit)
+            for step in without_steps(on_fresh_examples(model, task, circuit), circuit)
         ],
         "previous token": [round(lost(each), 3) for each in paths if each.is_previous],
         "without paths": [

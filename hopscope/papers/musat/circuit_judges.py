@@ -1,6 +1,5 @@
 """Judges of what Musat (ICLR 2025) says of the circuits of transformers A, B and C."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -157,7 +156,7 @@ def different(tables: Sequence[Table]) -> Finding:
     """Judge whether no two circuits agree in what the heads beside the first one do."""
     rows = tables[0].of(CircuitRow)
     circuits = {
-        tuple(sorted(told(each.what) for each in row.removals if each.head != row.useful[0]))
+        tuple(sorted(each.what for each in row.removals if each.head != row.useful[0]))
         for row in rows
         if row.useful
     }
@@ -169,15 +168,6 @@ def different(tables: Sequence[Table]) -> Finding:
         "compared by the paths of every head but the first, whatever its layer: two that differ "
         "in one path differ; every circuit alone keeps the loss low",
     )
-
-
-def told(what: str) -> str:
-    """What a head does, without the weights of a mixture, which differ from model to model.
-
-    >>> told("0.52 value 1 + 0.48 key 1 → query")
-    'value 1 + key 1 → query'
-    """
-    return re.sub(r"\b\d\.\d+ ", "", what)
 
 
 def circuit_losses(tables: Sequence[Table]) -> Finding:

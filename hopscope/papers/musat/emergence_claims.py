@@ -5,7 +5,6 @@ hold under some readings only; then its finding names the first.
 """
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import NamedTuple
@@ -13,7 +12,7 @@ from typing import NamedTuple
 from hopscope.facts import parse_role, symbol_name
 from hopscope.papers.claim import Claim, span
 from hopscope.papers.musat.by_reading import by_reading
-from hopscope.papers.musat.circuit_judges import REMOVALS, told, without_steps
+from hopscope.papers.musat.circuit_judges import REMOVALS, without_steps
 from hopscope.papers.musat.rows import CircuitRow, LossRow
 
 LOSS = 0.031
@@ -164,16 +163,10 @@ heads_in_order = by_reading(
 )
 
 
-def _same_ends(row: CircuitRow) -> int:
-    """How many pairs of roles are connected by paths of several heads."""
-    counts = Counter(told(each.what) for each in row.removals)
-    return sum(count > 1 for count in counts.values())
-
-
 several_paths = by_reading(
     CircuitRow,
-    lambda row: _same_ends(row) > 0,
-    lambda row: f"{_same_ends(row)}",
+    lambda row: bool(row.shared),
+    lambda row: f"{len(row.shared or ())}",
     "pairs of roles that paths of two or more heads connect",
 )
 

@@ -12,8 +12,10 @@ from hopscope.circuits.pattern import AS_IN_MODEL, UNIFORM
 from hopscope.circuits.state import Row, State
 from hopscope.circuits.tables import tables_of
 from hopscope.circuits.tracking import emergence
+from hopscope.configs import Task
 from hopscope.facts import Role
 from hopscope.milestones import WINDOW
+from hopscope.models import Transformer
 from hopscope.papers.cost import training_flop
 from hopscope.papers.musat.readings import PaperReading
 from hopscope.papers.musat.rows import (
@@ -105,6 +107,7 @@ def circuit_row(run: Run) -> CircuitRow:
     best = Study(run).best_late_checkpoint()
     circuit = discover(best.model, best.task, force=True)
     losses, paths = circuit.losses, rows_with_paths(circuit)
+    ablator = on_fresh_examples(best.model, best.task, circuit)
     return CircuitRow(
         **fields_of(loss_rows(run)[0]),
         step=best.step,
@@ -115,9 +118,9 @@ def circuit_row(run: Run) -> CircuitRow:
         sufficient=circuit.sufficient,
         useful=tuple(sorted({head for row in paths for head in row.at})),
         needed=tuple(sorted({head for each in circuit.components for head in each.at})),
-        removals=removals(best, circuit),
-        whole=without_heads(best, circuit),
-        shared=without_steps(best, circuit),
+        removals=removals(ablator, circuit),
+        whole=without_heads(ablator, circuit),
+        shared=without_steps(ablator, circuit),
         unnamed=len(circuit.unnamed),
         circuit=circuit.to_dict(),
         maps=Maps.model_validate(best.maps().to_dict(digits=3)),
@@ -137,16 +140,16 @@ def rows_with_paths(circuit: Circuit) -> list[Component]:
     )
 
 
-def removals(study: Study, circuit: Circuit) -> tuple[Removal, ...]:
+def removals(ablator: Ablator, circuit: Circuit) -> tuple[Removal, ...]:
     """The loss of the circuit, and of the model, without each attention row that forms a path."""
     whole, rows = state_of(circuit), rows_with_paths(circuit)
     without = [whole.without(row.rows) for row in rows]
     ablated = [_ablated(circuit, row) for row in rows]
-    losses = losses_in(study, circuit, [*without, *ablated])
+    losses = losses_in(ablator, [*without, *ablated])
     return tuple(
         Removal(
             head=row.at[0],
-            what=circuit.described(row),
+            what=_paths_of(row),
             joins_pair=row.is_previous,
             kind=str(row.kind),
             prescribed=prescribed,
@@ -158,24 +161,30 @@ def removals(study: Study, circuit: Circuit) -> tuple[Removal, ...]:
     )
 
 
+def _paths_of(row: Component) -> str:
+    """The paths of an attention row, as `key 1 + value 1 → query`."""
+    sources = " + ".join(str(path.source) for path in sorted(row.paths))
+    return f"{sources} → {row.destinations[0]}"
+
+
 def _ablated(circuit: Circuit, row: Component) -> State:
     """The model with a single row ablated."""
     ((head, role),) = row.rows
     return State({head: Pattern(((role, circuit.pattern(*head).rest),), AS_IN_MODEL)})
 
 
-def without_heads(study: Study, circuit: Circuit) -> tuple[WholeHead, ...]:
+def without_heads(ablator: Ablator, circuit: Circuit) -> tuple[WholeHead, ...]:
     """The loss of the circuit without each head that has a path, all of whose attention is uniform
     instead.
     """
     whole = state_of(circuit).patterns
     heads = sorted({row.at[0] for row in rows_with_paths(circuit)})
     states = [State({**whole, head: Pattern(rest=UNIFORM)}) for head in heads]
-    losses = losses_in(study, circuit, states)
+    losses = losses_in(ablator, states)
     return tuple(WholeHead(head=head, loss=loss) for head, loss in zip(heads, losses, strict=True))
 
 
-def without_steps(study: Study, circuit: Circuit) -> tuple[SharedStep, ...]:
+def without_steps(ablator: Ablator, circuit: Circuit) -> tuple[SharedStep, ...]:
     """The loss of the circuit without each step that several heads take: all of their rows by
     which one role attends to another are ablated.
     """
@@ -185,7 +194,7 @@ def without_steps(study: Study, circuit: Circuit) -> tuple[SharedStep, ...]:
         rows.append(((path.layer, path.head), path.reader))
     shared = {step: rows for step, rows in steps.items() if len(rows) > 1}
     whole = state_of(circuit)
-    losses = losses_in(study, circuit, [whole.without(rows) for rows in shared.values()])
+    losses = losses_in(ablator, [whole.without(rows) for rows in shared.values()])
     return tuple(
         SharedStep(
             what=f"{source} → {destination}", heads=tuple(head for head, _ in rows), loss=loss
@@ -200,12 +209,16 @@ def state_of(circuit: Circuit) -> State:
     return State({head: circuit.pattern(*head) for head in every})
 
 
-def losses_in(study: Study, circuit: Circuit, states: Sequence[State]) -> list[float]:
-    """The mean loss of the model in each state, on fresh examples."""
+def on_fresh_examples(model: Transformer, task: Task, circuit: Circuit) -> Ablator:
+    """The circuit's model on examples that its search did not see."""
+    exam = exam_of(task, FRESH_EXAMPLES, seed=2)
+    return Ablator(model, replace(exam, tables=tables_of(circuit)))
+
+
+def losses_in(ablator: Ablator, states: Sequence[State]) -> list[float]:
+    """The mean loss of the model in each state."""
     if not states:
         return []
-    exam = exam_of(study.task, FRESH_EXAMPLES, seed=2)
-    ablator = Ablator(study.model, replace(exam, tables=tables_of(circuit)))
     losses = ablator.losses([state.ablation for state in states]).mean((1, 2))
     return [round(loss, DIGITS) for loss in losses.tolist()]
 

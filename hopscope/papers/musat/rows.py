@@ -212,9 +212,9 @@ class Removal(Record):
 
     head: Head
     what: str
-    """What the row looks at, an arrow, and from which role."""
+    """The roles of its own chain that it looks at, an arrow, and from which role."""
     joins_pair: StrictBool
-    """Does it let a value look at the key of its own pair, and at nothing else?"""
+    """Does it let a value look at the key of its own pair, and at no other role?"""
     kind: str
     """What its component is needed for: moves, routes, or weak."""
     prescribed: StrictFloat
