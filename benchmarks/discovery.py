@@ -24,7 +24,7 @@ from hopscope.configs import Task
 from hopscope.models import Transformer
 from hopscope.papers import preset
 from hopscope.papers.musat.measure_runs import on_fresh_examples, without_steps
-from hopscope.study import Study
+from hopscope.study import RunStudy
 from hopscope.training import train
 
 
@@ -52,7 +52,7 @@ def models(chosen: argparse.Namespace) -> Iterator[tuple[str, Transformer, Task]
     training = paper.training.model_copy(update=changes)
     for seed in range(chosen.a_seeds):
         run = train(paper.model_copy(update={"seeds": (seed,), "training": training}), chosen.store)
-        best = Study(run).best_late_checkpoint()
+        best = RunStudy(run).best_late_checkpoint()
         yield f"transformer A, seed {seed}, step {best.step}", best.model, paper.task
 
 

@@ -16,7 +16,7 @@ from hopscope.circuits.circuit_patching import patch_circuit
 from hopscope.circuits.contradictions import accounted_for, contradictions
 from hopscope.report.account import ACCOUNT_COLUMNS, account_rows
 from hopscope.report.probe import added_rows, probe_remarks, probe_rows
-from hopscope.study import Study
+from hopscope.study import RunStudy
 
 
 def main() -> None:
@@ -37,7 +37,7 @@ def main() -> None:
     print_positions(study)
 
 
-def print_arrows(study: Study) -> None:
+def print_arrows(study: RunStudy) -> None:
     """What every arrow brings, from content patching."""
     circuit = study.circuit if study.has_circuit else study.discover()
     circuit = patch_circuit(study.model, circuit, study.task)
@@ -61,7 +61,7 @@ def print_arrows(study: Study) -> None:
         print(f"* {each}")
 
 
-def print_positions(study: Study) -> None:
+def print_positions(study: RunStudy) -> None:
     """Which symbols can be read after every layer, and which heads brought it."""
     found = study.probe()
     print("\n## Which symbols can be read\n")

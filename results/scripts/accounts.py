@@ -23,7 +23,7 @@ import hopscope
 from hopscope.circuits import Account, Circuit
 from hopscope.circuits.circuit_patching import patch_circuit
 from hopscope.circuits.contradictions import accounted_for, contradictions
-from hopscope.study import Study
+from hopscope.study import RunStudy
 
 RESULTS = Path(__file__).parents[1] / "accounts.jsonl"
 KINDS = ("symbols", "place", "constant", "none")
@@ -44,13 +44,13 @@ def main() -> None:
             print(json.dumps(row(name, study, chosen.examples), ensure_ascii=False), flush=True)
 
 
-def members(name: str, chosen: argparse.Namespace) -> Iterator[Study]:
+def members(name: str, chosen: argparse.Namespace) -> Iterator[RunStudy]:
     study = hopscope.load(name, store=chosen.store)
     for seed in chosen.seeds or study.recipe.seeds:
         yield hopscope.load(name, seed=seed, store=chosen.store)
 
 
-def row(name: str, study: Study, examples: int) -> dict[str, Any]:
+def row(name: str, study: RunStudy, examples: int) -> dict[str, Any]:
     """One model: what is known of the components of its circuit."""
     begun = time.process_time()
     circuit = study.circuit if study.has_circuit else study.discover()

@@ -29,7 +29,7 @@ from hopscope.papers.musat.rows import (
     Story,
     WholeHead,
 )
-from hopscope.study import Study
+from hopscope.study import RunStudy
 from hopscope.training import Run
 
 POINTS = 64
@@ -104,7 +104,7 @@ def described(run: Run, seed: int) -> dict[str, Any]:
 
 def circuit_row(run: Run) -> CircuitRow:
     """A run's losses, and the circuit in its best late checkpoint with what each path is worth."""
-    best = Study(run).best_late_checkpoint()
+    best = RunStudy(run).best_late_checkpoint()
     circuit = discover(best.model, best.task, force=True)
     losses, paths = circuit.losses, rows_with_paths(circuit)
     ablator = on_fresh_examples(best.model, best.task, circuit)

@@ -54,7 +54,7 @@ from hopscope.papers.musat.targets import TARGETS
 from hopscope.papers.row import Row, read_row
 from hopscope.store import Store
 from hopscope.store.gallery import find
-from hopscope.study import Study, load
+from hopscope.study import RunStudy, load
 from hopscope.tasks import dataset, hop_losses
 from hopscope.training import Run, train
 from hopscope.training.trainer import Trainer
@@ -128,7 +128,7 @@ def test_of_a_fleet_the_first_is_examined_and_followed(store: Store, emerged: Ci
     fleet = train(changed((3, 1), steps=20, checkpoint_every=10), store)
     assert [row.seed for row in loss_rows(fleet)] == [3, 1]
     row = circuit_row(fleet)
-    assert (row.seed, row.step) == (3, Study(fleet).best_late_checkpoint().step)
+    assert (row.seed, row.step) == (3, RunStudy(fleet).best_late_checkpoint().step)
     digest = adapter_of(fleet.model.member(0)).digest()
     circuit = Circuit.model_validate({**emerged.circuit, "model": digest})
     found = emergence(fleet, circuit, member=0, steps_per_epoch=128.0)
@@ -138,7 +138,7 @@ def test_of_a_fleet_the_first_is_examined_and_followed(store: Store, emerged: Ci
 
 def test_a_circuit_is_found_and_every_path_removed(run: Run, emerged: CircuitRow) -> None:
     assert again(emerged) == emerged
-    best = Study(run).best_late_checkpoint()
+    best = RunStudy(run).best_late_checkpoint()
     circuit = discover(best.model, EXPERIMENT.task, force=True)
     assert Circuit.model_validate(emerged.circuit) == circuit
     assert emerged.step == best.step
@@ -209,8 +209,8 @@ def test_a_row_is_of_the_checkpoint_after_the_first_hop(tmp_path: Path) -> None:
         (when,) = row.crossed
         assert row.step - 25 < when <= row.step
         assert (row.position, row.base, row.order) == ("pair", 10, "backward")
-        assert row.own == losses(Study(run, row.seed, row.step).model, EXPERIMENT.task)
-        assert row.own != losses(Study(run, row.seed, 200).model, EXPERIMENT.task)
+        assert row.own == losses(RunStudy(run, row.seed, row.step).model, EXPERIMENT.task)
+        assert row.own != losses(RunStudy(run, row.seed, 200).model, EXPERIMENT.task)
         assert row.shuffled == row.own  # with one hop there is nothing to be shuffled
 
 
@@ -283,7 +283,7 @@ def trainer(seeds: tuple[int, ...]) -> Trainer:
 
 
 def weights(run: Run, seed: int, step: int) -> dict[str, Tensor]:
-    return Study(run, seed, step).model.state_dict()
+    return RunStudy(run, seed, step).model.state_dict()
 
 
 def test_a_fleet_learns_on_as_each_of_its_models_alone(young: Run) -> None:
