@@ -43,7 +43,7 @@ KINDS = [("equations-d1", 1), ("equations-d2", 2), ("functions", 2)]
 @pytest.fixture(scope="module")
 def circuit_row() -> CircuitRow:
     """Weights written by hand, as if they had been trained."""
-    maps = Maps.model_validate(load("gallery/planted").maps(8).to_dict())
+    maps = Maps.model_validate(load("gallery/planted").attention(8).to_dict())
     return with_(
         musat_rows.circuit_row("key 0"),
         **loss_row(len(maps.own)).model_dump(exclude_unset=True),

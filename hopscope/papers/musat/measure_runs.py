@@ -123,7 +123,7 @@ def circuit_row(run: Run) -> CircuitRow:
         shared=without_steps(ablator, circuit),
         unnamed=len(circuit.unnamed),
         circuit=circuit.to_dict(),
-        maps=Maps.model_validate(best.maps().to_dict(digits=3)),
+        maps=Maps.model_validate(best.attention().to_dict(digits=3)),
     )
 
 
