@@ -149,13 +149,14 @@ def trained(recipe: Recipe, store: Store, how: str) -> RunFolder:
 
 
 def by_hand(_: argparse.Namespace) -> Entry:
-    made = planted(Retrieval(hops=3, chains=4, dim=64, symbols="sphere"))
+    task = Retrieval(hops=3, chains=4, dim=64, symbols="sphere")
+    made = planted(task)
     # A run cannot go without a training; this is the shortest, and it never took place.
     never = Training(steps=1, batch=1, examples=1, validation_examples=1, precision="float32")
-    recipe = Experiment(task=made.task, model=made.model.config, training=never)
-    weights = checkpoint(made.model.state_dict(), recipe, 0, "float32")
+    recipe = Experiment(task=task, model=made.model.config, training=never)
+    weights = checkpoint(made.model.state_dict(), 0)
     what = "three hops in three layers, the fewest there can be: a circuit that is known exactly"
-    return Entry(what, recipe, weights, 0, loss(made.model, made.task))
+    return Entry(what, recipe, weights, 0, loss(made.model, task))
 
 
 def ngram(chosen: argparse.Namespace) -> Entry:

@@ -85,7 +85,7 @@ def without_paths(circuit: Circuit, account: Account) -> dict[str, list[str]]:
                 f"{its.site.arrow}: {', '.join(its.symbols)}" for its in account.fetched(each)
             ]
             mean = account.mean_of(each)
-            told = [] if mean is None else [mean.brings]
+            told: list[str] = [] if mean is None else [mean.brings]
             found[f"{each.name} {circuit.described(each)}"] = fetched or told
     return found
 

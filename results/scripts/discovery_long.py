@@ -78,7 +78,7 @@ def row(kind: str, store: pathlib.Path, examples: int) -> dict[str, Any]:
         "begin_mb": round(begin.ru_maxrss / 2**10),
         "peak_mb": round(end.ru_maxrss / 2**10),
         "losses": {
-            name: round(circuit.losses.mean(name), 5)  # type: ignore[arg-type]
+            name: round(circuit.losses.mean(name), 5)
             for name in ("model", "prescribed", "computed", "ablated")
         },
         "components": len(circuit.components),
