@@ -81,7 +81,7 @@ def khop_task() -> OwnTask:
     return OwnTask(khop_drawn, roles=["count", "letter"], guess=math.log(LETTERS), hops=MOST)
 
 
-def only(where: bool) -> OwnTask:
+def only(where: str) -> OwnTask:
     """The same, marked at the positions from which the hops lead somewhere, or nowhere, alone."""
 
     def drawn(count: int, seed: int) -> Drawn:
