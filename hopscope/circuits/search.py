@@ -11,16 +11,16 @@ attention, and tries states of the model in which rows look at a target, or are 
 4. `lightened`: steps (what one role looks at in one layer, by whichever heads) are removed,
    cheapest first, while enough is recovered both ways.
 
-What counts is the share of the gap, between everything ablated and the model, that is recovered of
-the hop of which least is recovered.
+What counts is the share of the gap, between everything ablated and the model, that is recovered: on
+average where states are compared, of the hop of which least is recovered where it is enough.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from hopscope.circuits.ablator import Ablator
 from hopscope.circuits.adapters import CallbackModel
@@ -50,8 +50,14 @@ KNOWN_HOP = 0.05
 """Hops with a smaller gap, as a share of the largest, are not known by the model: they do not
 count."""
 
-Shares = Float[np.ndarray, "state 2"]
-"""What is recovered with prescribed and with computed attention."""
+
+@dataclass(frozen=True)
+class Recovered:
+    """The shares of the gap that states recover, with prescribed and with computed attention."""
+
+    mean: Float[np.ndarray, "state 2"]
+    worst: Float[np.ndarray, "state 2"]
+    """Of the hop of which least is recovered."""
 
 
 class Search:
@@ -94,22 +100,18 @@ class Search:
         found: np.ndarray = self.losses([State()], self.ablator)[0]
         return found
 
-    def shares(self, states: Sequence[State]) -> Float[np.ndarray, "state"]:
-        """The share of the gap that each state recovers, of the hop of which least is recovered."""
-        model, nothing = self.losses([State(), self.nothing])
-        gap = nothing - model
-        known = gap > KNOWN_HOP * gap.max()
-        if not known.any():
-            return np.zeros(len(states))
-        found: np.ndarray = ((nothing - self.losses(states)) / gap)[:, known].min(-1)
-        return found
-
-    def recovered(self, states: Sequence[State]) -> Shares:
+    def recovered(self, states: Sequence[State]) -> Recovered:
         """What these states recover, with prescribed and with computed attention."""
         both = [each for state in states for each in (state, state.computed)]
-        return self.shares(both).reshape(len(states), 2)
+        model, nothing = self.losses([State(), self.nothing])
+        gap, found = nothing - model, self.losses(both).reshape(len(states), 2, -1)
+        known = gap > KNOWN_HOP * gap.max()
+        if not known.any():
+            return Recovered(np.zeros((len(states), 2)), np.zeros((len(states), 2)))
+        mean = (nothing.mean() - found.mean(-1)) / gap.mean()
+        return Recovered(mean, ((nothing - found) / gap)[..., known].min(-1))
 
-    def named(self, states: Sequence[State]) -> Float[np.ndarray, "state"]:
+    def prescribed(self, states: Sequence[State]) -> Float[np.ndarray, "state"]:
         """What these states recover on average over hops, with prescribed attention."""
         model, nothing = self.losses([State(), self.nothing]).mean(-1)
         found: np.ndarray = (nothing - self.losses(states).mean(-1)) / max(nothing - model, 1e-9)
@@ -176,14 +178,14 @@ def drafted(search: Search) -> State:
 
 def improved(search: Search, state: State) -> State:
     """Go through the rows that can be named, and take for each what recovers most."""
-    best = float(search.named([state])[0])
+    best = float(search.prescribed([state])[0])
     rows = [*search.proposals]
     for number in range(ROUNDS):
         before = best
         for done, row in enumerate(rows):
             search.progress.at(number * len(rows) + done, ROUNDS * len(rows))
             trials, least = _others(search, state, row)
-            found = search.named(trials)
+            found = search.prescribed(trials)
             gain = found - best - least
             most = int(gain.argmax())
             if gain[most] > 0:
@@ -215,7 +217,7 @@ def completed(search: Search, state: State) -> State:
     tables = [(row, target) for row in missing for target in search.tables_of(row)]
     as_in_model = [(row, AS_IN_MODEL) for row in search.rows]
     for choices in (named, tables, as_in_model):
-        while (search.recovered([state]) < search.settings.aimed).any():
+        while not _enough(search, search.recovered([state]))[0]:
             more = _with_more(search, state, choices)
             if more is None:
                 break
@@ -246,26 +248,36 @@ def _with_more(search: Search, state: State, choices: Sequence[tuple[Row, Target
         several.append(several[-1].looking_at([row], target))
     counts = sorted({min(2**n, len(order)) for n in range(len(order).bit_length() + 1)})
     trials = [several[count] for count in counts]
-    short = _short(search, search.recovered(trials))
-    best = int(short.argmin())  # the first, and so the fewest, of those that recover enough
+    found = search.recovered(trials)
+    short, enough = _short(search, found), _enough(search, found)
+    best = int(enough.argmax()) if enough.any() else int(short.argmin())
     return trials[best] if short[best] < now - search.settings.better_table else None
 
 
-def _short(search: Search, found: Shares) -> Float[np.ndarray, "state"]:
-    """By how much less than enough is recovered, both ways together."""
-    short: np.ndarray = np.maximum(search.settings.aimed - found, 0).sum(-1)
+def _short(search: Search, found: Recovered) -> Float[np.ndarray, "state"]:
+    """By how much less than aimed for is recovered, both ways together."""
+    short: np.ndarray = np.maximum(search.settings.aimed - found.mean, 0).sum(-1)
     return short
+
+
+def _enough(search: Search, found: Recovered) -> Bool[np.ndarray, "state"]:
+    """Is as much recovered as is aimed for, of every hop and both ways?"""
+    enough: np.ndarray = (found.worst >= search.settings.aimed).all(-1)
+    return enough
 
 
 def lightened(search: Search, state: State) -> State:
     """Remove steps, cheapest first, while enough is recovered (or hardly less than at first)."""
     search.progress.step("which steps are needed")
     settings, start = search.settings, search.recovered([state])
-    least = np.minimum(settings.aimed, start - settings.spent)
+    mean, worst = (
+        np.minimum(settings.aimed, its - settings.spent) for its in (start.mean, start.worst)
+    )
 
     def slack(states: Sequence[State]) -> Float[np.ndarray, "state"]:
-        found: np.ndarray = (search.recovered(states) - least).min(-1)
-        return found
+        found = search.recovered(states)
+        left: np.ndarray = np.minimum(found.mean - mean, found.worst - worst).min(-1)
+        return left
 
     while steps := steps_of(state):
         alone = slack([state.without(rows) for rows in steps])
