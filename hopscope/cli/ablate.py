@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,8 +37,8 @@ class AblateArguments(FoundArguments, JsonArguments):
     head: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = field(default=())
     """LAYER.HEAD=WHAT, e.g. 3.0=uniform; may be given several times. WHAT is where the head
     looks: uniform (everywhere), itself, previous, position (the model's average there); or mean or
-    resample (mean and resample ablation of what it carries); or paths, reader<source, such as
-    "query<value 0,value 1<key 1", with the rest of the rows uniform (or "…/itself"). Or
+    resample (mean and resample ablation of what it carries); or paths, source>destination, such as
+    "value 0>query,key 1>value 1", with the rest of the rows uniform (or "…/itself"). Or
     LAYER.HEAD:READER=WHAT, e.g. 3.0:query=uniform: the rows of one role alone."""
     examples: int = 256
     """Examples to measure on."""
@@ -65,11 +66,15 @@ def ablate(chosen: AblateArguments) -> int:
     task = examined.task
     if chosen.order is not None:
         task = task.ordered(chosen.order)
-    ablator = _ablator(examined, task, chosen)
-    asked = _asked(chosen, ablator, base)
-    losses = _losses(ablator, {_named(whole, chosen.order): base, **asked})
+    asked = _asked(examined, chosen, base)
+    measured = {_named(whole, chosen.order): base, **asked}
+    ablator = _ablator(examined, task, chosen, measured)
+    for changes in asked.values():
+        ablator.check_paths(changes)
+    losses = _losses(ablator, measured)
     if chosen.order is not None:
-        losses = _losses(_ablator(examined, examined.task, chosen), {whole: base}) | losses
+        usual = {whole: base}
+        losses = _losses(_ablator(examined, examined.task, chosen, usual), usual) | losses
     asked_hops = task.asked_hops()
     rows = [
         {"changed": name, "loss": sum(hops) / len(hops)}
@@ -96,28 +101,38 @@ def _named(whole: str, order: Order | None) -> str:
     return whole if order is None else f"{whole}, facts {FACTS[order]}"
 
 
-def _ablator(examined: "Study", task: "Task", chosen: AblateArguments) -> "Ablator":
+def _ablator(
+    examined: "Study",
+    task: "Task",
+    chosen: AblateArguments,
+    changed: "dict[str, dict[Head, Change]]",
+) -> "Ablator":
+    """The model on these examples, with the tables that the changes follow."""
     from hopscope.circuits import Ablator, adapter_of, exam_of
+    from hopscope.circuits.tables import with_tables
 
-    exam = exam_of(task, chosen.examples, chosen.sample)
-    return Ablator(adapter_of(examined.model), exam)
+    adapter = adapter_of(examined.model)
+    exam, others = (
+        partial(exam_of, task, chosen.examples, chosen.sample + later) for later in (0, 1)
+    )
+    of_circuit = chosen.circuit or chosen.circuit_file is not None
+    circuit = examined.circuit if of_circuit else None
+    every = [change for changes in changed.values() for change in changes.values()]
+    return Ablator(adapter, with_tables(adapter, exam(), every, others, circuit))
 
 
 def _asked(
-    chosen: AblateArguments, ablator: "Ablator", base: "dict[Head, Change]"
+    examined: "Study", chosen: AblateArguments, base: "dict[Head, Change]"
 ) -> "dict[str, dict[Head, Change]]":
     """What is changed, by its name."""
     from hopscope.circuits.changes import changes_of
 
     if chosen.head:
-        asked = {" ".join(chosen.head): changes_of(chosen.head, base)}
-    elif chosen.order is None:
-        asked = _every_head(ablator.adapter.layers, ablator.adapter.heads, base)
-    else:
-        asked = {}
-    for changes in asked.values():
-        ablator.check_paths(changes)
-    return asked
+        return {" ".join(chosen.head): changes_of(chosen.head, base)}
+    if chosen.order is not None:
+        return {}
+    shape = examined.run.recipe.model
+    return _every_head(shape.layers, shape.heads, base)
 
 
 def _losses(ablator: "Ablator", changed: "dict[str, dict[Head, Change]]") -> dict[str, list[float]]:

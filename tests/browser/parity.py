@@ -23,12 +23,12 @@ from hopscope.models import Transformer
 from hopscope.study import Study
 from hopscope.web.tables import circuit_changes, engine_tables
 
-OPEN = """async ([tables, hops, circuit, weights]) => {
+OPEN = """async ([tables, hops, circuit, attended, weights]) => {
   const { Engine } = await import("/engine.js");
   const { readSafetensors } = await import("/safetensors.js");
   const bytes = Uint8Array.from(atob(weights), (one) => one.charCodeAt(0)).buffer;
   const read = () => readSafetensors(bytes).tensors;
-  globalThis.engine = new Engine({ tables, hops, circuit, weights: read });
+  globalThis.engine = new Engine({ tables, hops, circuit, attended, weights: read });
 }"""
 
 
@@ -112,9 +112,11 @@ def opened(page: Any, site: str, name: str) -> Case:
     """The case, open in the page as `engine`."""
     its = case(name)
     page.goto(f"{site}/blank")
-    circuit = None if its.circuit is None else circuit_changes(its.circuit)
+    found = its.circuit
+    circuit = None if found is None else circuit_changes(found)
+    attended = [] if found is None else found.to_dict()["tables"]
     weights = base64.b64encode(save(dict(its.trained.state_dict()))).decode()
-    page.evaluate(OPEN, [engine_tables(its.recipe), its.hops, circuit, weights])
+    page.evaluate(OPEN, [engine_tables(its.recipe), its.hops, circuit, attended, weights])
     return its
 
 

@@ -18,7 +18,7 @@ def test_what_is_pointed_at_is_told_and_switched_off_while_it_is_there(
     assert pressed(page, "a")["off"] == "0.1"
     page.hover(".heads h2")
     assert pressed(page, "a")["off"] == "0.1"
-    page.hover('.tag[data-path="1.3 value 0 ← value 1"]')
+    page.hover('.tag[data-path="1.3 value 1 → value 0"]')
     before = page.inner_text(".tip")
     pressed(page, "Home")
     assert "attention here" in page.inner_text(".tip")

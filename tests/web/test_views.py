@@ -131,7 +131,7 @@ def test_what_is_not_there_is_told_in_one_line(views: Views, tmp_path: Path) -> 
 
 
 def test_rows_that_cannot_be_read_are_refused_as_by_the_command(views: Views) -> None:
-    change = "1.3=value 1<query"
+    change = "1.3=query>value 1"
     asked = AblateQuestion(changes=(change,), examples=4)
     costs = CostsQuestion(changes=(change,), examples=4)
     for answer in (
