@@ -157,8 +157,9 @@ def test_what_comes_later_may_be_read_where_it_comes_before_or_is_seen(
 IN_TURN = """async (asked) => {
   const { finished } = await import("/bench.js"), { changesOf } = await import("/changes.js");
   const bench = await engine.bench(undefined, 0, 40); // more than are computed at once
+  const tables = finished(bench.tables());
   const of = (its, text) =>
-    its.losses(changesOf([text], new Map(), its.model, its.exam.table));
+    its.losses(changesOf([text], new Map(), its.model, its.exam.table), tables);
   const running = asked.map((text) => of(bench, text)), together = running.map(() => null);
   while (together.includes(null))
     running.forEach((steps, n) => {
