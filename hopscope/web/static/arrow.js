@@ -60,7 +60,7 @@ function told(path, state) {
   if (now !== null) lines.push(["attention here", number(now)]);
   if (path.component) {
     const { kind, lost, lost_computed: computed, paths } = path.component;
-    if (kind) lines.push([KINDS[kind]]);
+    if (kind) lines.push(["kind", KINDS[kind]]);
     const what = paths.length > 1 ? `all ${paths.length} arrows of this component` : "it";
     for (const [attention, its] of [
       ["prescribed", lost],
