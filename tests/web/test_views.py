@@ -69,20 +69,20 @@ def test_a_head_by_position_attends_as_on_other_examples(
     assert isinstance(run, Study)
     adapter = adapter_of(run.model)
     exam, others = (exam_of(run.task, 32, sample) for sample in (3, 4))
-    usual = attended(adapter, others).patterns[0, :, 2].mean(0)
-    source, circuit = Source("position", head=(0, 2)), run.circuit
-    for flags, base, table in (
-        ((), {}, usual),
-        (("--circuit",), dict(circuit.ablation().changes), tables_of(circuit)[source]),
+    changed = ("0.2=position", "1.0=position")
+    heads, circuit = [Source("position", head=at) for at in ((0, 2), (1, 0))], run.circuit
+    usual = attended(adapter, others).patterns.mean(1)
+    tables = dict(zip(heads, (usual[0, 2], usual[1, 0]), strict=True))
+    for flags, base, followed in (
+        ((), {}, tables),
+        (("--circuit",), dict(circuit.ablation().changes), {**tables, **tables_of(circuit)}),
     ):
-        asked = AblateQuestion(
-            changes=("0.2=position",), examples=32, sample=3, circuit=bool(flags)
-        )
+        asked = AblateQuestion(changes=changed, examples=32, sample=3, circuit=bool(flags))
         found = views.ablate(DEMO, asked, never)["changed"]["mean"]
-        rows = said(capsys, "ablate", "gallery/demo", "--head", "0.2=position", "--examples", "32",
-                    "--sample", "3", *flags)  # fmt: skip
-        its = replace(exam, tables={**tables_of(circuit), source: table})
-        changes = changes_of(["0.2=position"], base)
+        rows = said(capsys, "ablate", "gallery/demo", "--head", changed[0], "--head", changed[1],
+                    "--examples", "32", "--sample", "3", *flags)  # fmt: skip
+        its = replace(exam, tables=followed)
+        changes = changes_of(changed, base)
         wanted = Ablator(adapter, its).losses([Ablation.of(changes)])[0].mean(0)
         np.testing.assert_allclose(found, wanted, atol=1e-6)
         np.testing.assert_allclose(losses(rows)[1], wanted, atol=1e-6)
