@@ -61,16 +61,16 @@ export function paint(change, pattern, { exam, example, read, causal, tables }) 
     const line = pattern.subarray(row * length, (row + 1) * length);
     const place = { exam, start: example * length, at, last: causal ? at : length - 1 };
     line.fill(0);
-    if (isTable(target)) fromTable(tables.get(tableName(target[0].where, target[0].head)), target[0], line, place);
+    if (isTable(target)) fromTable(tables, target[0], line, place);
     else drawn(target, line, place);
     whole(line, place);
   }
 }
 
 /** One row of a table, at the positions that can be seen. */
-function fromTable(table, { where }, line, { exam, start, at, last }) {
+function fromTable(tables, { where, head }, line, { exam, start, at, last }) {
   const kind = where === "token" ? (p) => exam.inputs[start + p] : (p) => p;
-  const row = table[kind(at)];
+  const row = tables.get(tableName(where, head))[kind(at)];
   for (let to = 0; to <= last; to++) line[to] = row[kind(to)];
 }
 
