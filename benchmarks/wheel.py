@@ -50,7 +50,7 @@ def main() -> None:
         (torch,) = (line for line in pins.read_text().splitlines() if line.startswith("torch=="))
         call(*pip, "install", torch, wheel, "-c", pins, where=room)
         shown = call(programs / "hopscope", "circuit", "show", "gallery/demo", where=room)
-        assert "value 0 ← value 1" in shown, shown
+        assert "value 1 → value 0" in shown, shown
         times = [float(call(programs / "python", "-c", IMPORT, where=room)) for _ in range(5)]
         with zipfile.ZipFile(wheel) as opened:
             parts = Counter[str]()

@@ -1,7 +1,7 @@
 """What losses become when heads change, as data: `hopscope ablate`, `Study.ablate`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.components import Estimate
 from hopscope.circuits.exam import Questions, exam_of
 from hopscope.circuits.pattern import ITSELF, PREVIOUS, UNIFORM, Head, Pattern
-from hopscope.circuits.tables import tables_for, tables_of
+from hopscope.circuits.tables import with_tables
 from hopscope.configs import Config
 from hopscope.display import data_frame
 
@@ -87,12 +87,11 @@ def ablate(
     exam = exam_of(task, examples, seed)
     first = circuit.ablation() if circuit else Ablation()
     every = [first, *(Ablation.of(changes) for changes in asked.values())]
-    tables = tables_for(adapter, task, every, examples, seed)
-    if circuit is not None:
-        tables = {**tables, **tables_of(circuit)}
-    ablator = Ablator(adapter, replace(exam, tables=tables))
-    for changes in asked.values():
-        ablator.check_paths(changes)
+    changes = [change for each in every for _, change in each.changes]
+    others = partial(exam_of, task, examples, seed + 1)
+    ablator = Ablator(adapter, with_tables(adapter, exam, changes, others, circuit))
+    for its in asked.values():
+        ablator.check_paths(its)
     usual, *others = ablator.losses(every).double().cpu().numpy()
     return Ablations(
         examples=examples,

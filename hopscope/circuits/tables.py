@@ -4,20 +4,21 @@ A circuit keeps the tables that its rows follow. They are estimated once, on the
 search, and never see the examples on which the circuit is measured.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from hopscope.circuits.ablation import Ablation
+from hopscope.circuits.ablation import Carried, Change
 from hopscope.circuits.adapters import CallbackModel
 from hopscope.circuits.attention import patterns
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.components import Table
 from hopscope.circuits.engine import Adapter
-from hopscope.circuits.exam import Exam, Questions, exam_of
-from hopscope.circuits.pattern import Pattern, Source
+from hopscope.circuits.exam import Exam
+from hopscope.circuits.pattern import TABLES, Source
 from hopscope.circuits.state import State
 
 MOST_TOKENS = 1024
@@ -77,16 +78,28 @@ def tables_of(circuit: Circuit) -> Tables:
     return {Source(its.by, head=its.head): torch.tensor(its.rows) for its in circuit.tables}
 
 
-def tables_for(
+def with_tables(
     adapter: Adapter | CallbackModel,
-    task: Questions,
-    ablations: Sequence[Ablation],
-    examples: int,
-    seed: int,
-) -> Tables:
-    """The tables that some ablations follow, estimated on other examples than those of the seed."""
-    changed = [its for each in ablations for _, its in each.changes if isinstance(its, Pattern)]
-    targets = [t for its in changed for t in (its.rest, *(each for _, each in its.targets))]
-    if not any(target.written == "table" for target in targets):
-        return {}
-    return estimate_tables(adapter, exam_of(task, examples, seed + 1))
+    exam: Exam,
+    changes: Iterable[Change],
+    others: Callable[[], Exam],
+    circuit: Circuit | None = None,
+) -> Exam:
+    """The exam with the tables that these changes follow: those of the circuit, and of other heads
+    the mean attention on `others`, which are drawn only if such a head is changed.
+    """
+    tables = {} if circuit is None else dict(tables_of(circuit))
+    asked = {source for change in changes for source in _followed(change)}
+    if not asked:
+        return exam
+    if not asked <= tables.keys():
+        tables = {**estimate_tables(adapter, others()), **tables}
+    return replace(exam, tables=tables)
+
+
+def _followed(change: Change) -> set[Source]:
+    """The tables that rows of a head follow."""
+    if isinstance(change, Carried):
+        return set()
+    targets = [change.rest, *(target for _, target in change.targets)]
+    return {source for its in targets for source in its.every if source.where in TABLES}

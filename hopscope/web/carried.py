@@ -108,7 +108,7 @@ def telling(steps: list[int], described: dict[str, Any]) -> list[int]:
     """Checkpoints in the order of what they tell: the last, those by which each hop was learned,
     those by which each path emerged, the first.
 
-    >>> telling([0, 100, 200, 300], {"learned": [120], "emerged": {"1.0:query<value 0": 90.5}})
+    >>> telling([0, 100, 200, 300], {"learned": [120], "emerged": {"1.0:value 0>query": 90.5}})
     [300, 200, 100, 0]
     """
     moments = [*(described["learned"] or []), *(described["emerged"] or {}).values()]

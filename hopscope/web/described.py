@@ -64,12 +64,13 @@ def task_of(task: Task) -> dict[str, Any]:
 
 
 def circuit_of(circuit: Circuit) -> dict[str, Any]:
-    """The circuit's JSON, and beside it each part and path in words."""
+    """The circuit's JSON, its verdict, and each component and path in words."""
     found = circuit.to_dict()
     for component, kept in zip(circuit.components, found["components"], strict=True):
         kept |= {"name": component.name, "told": circuit.described(component)}
         kept |= {"paths": [path_of(path) for path in component.paths]}
-    return found | {"paths": [path_of(path) for path in circuit.paths], "told": str(circuit)}
+    paths = [path_of(path) for path in circuit.paths]
+    return found | {"paths": paths, "verdict": circuit.verdict}
 
 
 def path_of(path: Path) -> dict[str, Any]:
@@ -85,8 +86,8 @@ def path_of(path: Path) -> dict[str, Any]:
 
 
 def name_of(path: Path) -> str:
-    """What a path is called in keys and addresses: `1.0:query<value 0`."""
-    return f"{path.layer}.{path.head}:{path.reader}<{path.source}"
+    """What a path is called in keys and addresses: `1.0:value 0>query`."""
+    return f"{path.layer}.{path.head}:{path.source}>{path.reader}"
 
 
 def emerged_of(story: Emergence) -> dict[str, float | None]:

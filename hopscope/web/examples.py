@@ -12,7 +12,7 @@ from hopscope.circuits.attended import Attended, attended
 from hopscope.circuits.exam import Exam
 from hopscope.configs import Task
 from hopscope.tasks import RenderedExample, Roles, rendered
-from hopscope.web.measuring import Opened, changed_by
+from hopscope.web.measuring import Opened, changed_by, tabled
 from hopscope.web.questions import ExampleQuestion
 from hopscope.web.tensors import packed
 
@@ -28,7 +28,9 @@ def example(run: Opened, step: int, asked: ExampleQuestion) -> bytes:
     for head in changes:
         check_head(adapter, head)
     exam = _exam(run.task, shown, asked.sample, OTHERS if base or changes else 1)
-    Ablator(adapter, exam).check_paths(changes)
+    ablator = Ablator(adapter, exam)
+    ablator.check_paths(changes)
+    exam = tabled(run, ablator, asked, [*base.values(), *changes.values()]).exam
     clean = attended(adapter, exam, Ablation.of(base))
     about = {
         "tokens": tokens(run.task, shown),

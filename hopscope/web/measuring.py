@@ -4,7 +4,7 @@ The examples are those of `hopscope ablate` (the same number and sample), so are
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any, Protocol, runtime_checkable
 
@@ -15,6 +15,7 @@ from hopscope.circuits import Ablation, Ablator, Carried, Circuit, adapter_of, e
 from hopscope.circuits.ablation import Change
 from hopscope.circuits.changes import CARRIED, changes_of
 from hopscope.circuits.pattern import Head
+from hopscope.circuits.tables import with_tables
 from hopscope.configs import Task
 from hopscope.errors import CircuitError, HopscopeError
 from hopscope.models import Transformer
@@ -25,8 +26,8 @@ CHUNK, MOMENT = 8, 0.2
 """Changes that are measured together, at most, and seconds that this may take: others wait to hear
 of them, and whoever clicks meanwhile for their turn."""
 Spread = dict[str, list[float]]
-Key = tuple[int, int, int, Ablation]
-"""A step, a number of examples, a sample, and what heads do."""
+Key = tuple[int, int, int, bool, Ablation]
+"""A step, a number of examples, a sample, whether tables are the circuit's, and what heads do."""
 
 
 @runtime_checkable
@@ -57,7 +58,7 @@ def asked_to_stop(stop: Stop) -> Callable[[], None]:
 
 
 def changed_by(run: Opened, asked: Question) -> tuple[dict[Head, Change], dict[Head, Change]]:
-    """What heads do before the changes (the circuit's mechanisms, if asked), and with them."""
+    """What heads do before the changes (the circuit's patterns, if asked), and with them."""
     base: dict[Head, Change] = {}
     if asked.circuit:
         if run.circuit is None:
@@ -70,6 +71,20 @@ def ablated(run: Opened, step: int, asked: AblateQuestion, stop: Stop) -> dict[s
     """Losses as the model is, and with the changes."""
     ablator = cache(lambda: run.ablator(step, asked.examples, asked.sample))
     return _told(run, step, asked, ablator, asked_to_stop(stop))
+
+
+def tabled(run: Opened, ablator: Ablator, asked: Question, changes: Iterable[Change]) -> Ablator:
+    """The ablator with the tables that these changes follow; where the circuit has none, they are
+    estimated on as many examples of the next sample.
+    """
+    exam = with_tables(
+        ablator.adapter,
+        ablator.exam,
+        changes,
+        lambda: exam_of(run.task, len(ablator.exam), asked.sample + 1),
+        run.circuit if asked.circuit else None,
+    )
+    return ablator if exam is ablator.exam else Ablator(ablator.adapter, exam)
 
 
 def over_time(
@@ -87,14 +102,18 @@ def over_time(
 def costs(run: Opened, step: int, asked: CostsQuestion, stop: Stop) -> Iterator[dict[str, Any]]:
     """Every head in turn, then every path of the circuit (without one, the row of each role)."""
     ask = asked_to_stop(stop)
-    ablator = run.ablator(step, asked.examples, asked.sample)
+    plain = run.ablator(step, asked.examples, asked.sample)
     _, before = changed_by(run, asked)
-    texts = [*_heads(ablator, asked), *_rows(run, ablator, asked, before)]
-    ablator.check_paths(before)
+    plain.check_paths(before)
+    texts = [*_heads(plain, asked), *_rows(run, plain, asked, before)]
+    tried = [changes_of([text], before) for text in texts]
+    every = [change for changes in (before, *tried) for change in changes.values()]
+    ablator = tabled(run, plain, asked, every)
     clean, done, size = _losses(ablator, [Ablation.of(before)], ask)[0], 0, 1
     while done < len(texts):
         some, begun = texts[done : done + size], time.monotonic()
-        found = _losses(ablator, [Ablation.of(changes_of([text], before)) for text in some], ask)
+        some_changes = tried[done : done + size]
+        found = _losses(ablator, [Ablation.of(changes) for changes in some_changes], ask)
         for text, changed in zip(some, found, strict=True):
             yield {"change": text, "clean": clean, "changed": changed}
         done += size
@@ -122,11 +141,13 @@ def _told(
     base, changes = changed_by(run, asked)
 
     def measured(missing: list[Key]) -> list[Spread]:
-        ablator().check_paths(changes)
-        return _losses(ablator(), [key[-1] for key in missing], ask)
+        plain = ablator()
+        plain.check_paths(changes)
+        with_its = tabled(run, plain, asked, [*base.values(), *changes.values()])
+        return _losses(with_its, [key[-1] for key in missing], ask)
 
     both = [Ablation.of(base), Ablation.of(changes)]
-    keys = [(step, asked.examples, asked.sample, ablation) for ablation in both]
+    keys = [(step, asked.examples, asked.sample, asked.circuit, its) for its in both]
     clean, changed = run.spreads(keys, measured)
     return {
         "names": run.hops,

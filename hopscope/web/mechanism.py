@@ -2,7 +2,7 @@
 heads that bring it, and how they were proved.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from shlex import quote
 from typing import Any
@@ -61,12 +61,14 @@ class Traced:
         return packed({"layers": np.array(found["layers"], np.int32)}, found)
 
     def findings(self) -> dict[str, Any]:
-        """What the rows of a complete run come to, with each part of the circuit in words."""
+        """What the rows of a complete run come to, with each component of the circuit in words."""
         from hopscope.llm.mechanism import MechanismRun
-        from hopscope.web.described import circuit_of
 
         found = MechanismRun(self.folder).findings
         told = found.to_dict()
-        parts: list[Mapping[str, Any]] = circuit_of(found.circuit)["parts"]
-        told["circuit"] = [{"name": part["name"], "told": part["told"]} for part in parts]
+        circuit = found.circuit
+        told["circuit"] = [
+            {"name": component.name, "told": circuit.described(component)}
+            for component in circuit.components
+        ]
         return told

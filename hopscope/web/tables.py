@@ -13,10 +13,9 @@ from hopscope.configs import Experiment, Task
 from hopscope.errors import ConfigError
 
 PAINTED = (
-    "own", "all", "others", "elsewhere",
-    "previous", "itself", "uniform", "position", "place", "model",
+    "own", "all", "others", "previous", "itself", "uniform", "position", "token", "model",
 )  # fmt: skip
-"""Targets that the engine can draw."""
+"""Sources that the engine can draw."""
 
 
 def engine_tables(recipe: Experiment) -> dict[str, Any]:
@@ -58,7 +57,9 @@ def task_tables(task: Task) -> dict[str, Any]:
 
 
 def circuit_changes(circuit: Circuit) -> list[dict[str, Any]]:
-    """What every head of a circuit does, for the engine; a ConfigError if it cannot draw that."""
+    """What every head of a circuit does, for the engine; a ConfigError if it cannot draw that. Its
+    tables are those of the circuit's JSON.
+    """
     return [
         {"layer": layer, "head": head, "change": _change(change)}
         for (layer, head), change in circuit.ablation().changes
@@ -79,6 +80,11 @@ def _target(target: Target) -> list[dict[str, Any]]:
             f"the circuit looks at {target}, which the saved page cannot draw: leave it out"
         )
     return [
-        {"where": t.where, "role": None if t.role is None else str(t.role), "weight": weight}
-        for t, weight in target.parts
+        {
+            "where": source.where,
+            "role": None if source.role is None else str(source.role),
+            "head": source.head,
+            "weight": weight,
+        }
+        for source, weight in target.parts
     ]

@@ -178,7 +178,8 @@ class Trained:
         self, keys: "list[Key]", measure: "Callable[[list[Key]], list[Spread]]"
     ) -> "list[Spread]":
         """Losses that are remembered, and those that are measured because they are not."""
-        names = {key: ("spread", self.sha(key[0]), self.seed, *key[1:]) for key in keys}
+        of = (self.seed, self.circuit_sha)
+        names = {key: ("spread", self.sha(key[0]), *of, *key[1:]) for key in keys}
         found = {key: self.memory.known(name) for key, name in names.items()}
         missing = [key for key, spread in found.items() if spread is None]
         for key, spread in zip(missing, measure(missing) if missing else (), strict=True):

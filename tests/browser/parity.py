@@ -1,7 +1,7 @@
 """Models that the page's engine computes and torch computes, and how the engine is opened."""
 
 import base64
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -9,6 +9,9 @@ import torch
 from safetensors.torch import save
 
 from hopscope.circuits import Ablator, Circuit, adapter_of, exam_of
+from hopscope.circuits.components import Component, Losses, Table
+from hopscope.circuits.pattern import TABLES, Source, table_of
+from hopscope.circuits.tables import estimate_tables
 from hopscope.configs import (
     MQAR,
     ConditionalRetrieval,
@@ -23,12 +26,12 @@ from hopscope.models import Transformer
 from hopscope.study import Study
 from hopscope.web.tables import circuit_changes, engine_tables
 
-OPEN = """async ([tables, hops, circuit, weights]) => {
+OPEN = """async ([tables, hops, circuit, attended, weights]) => {
   const { Engine } = await import("/engine.js");
   const { readSafetensors } = await import("/safetensors.js");
   const bytes = Uint8Array.from(atob(weights), (one) => one.charCodeAt(0)).buffer;
   const read = () => readSafetensors(bytes).tensors;
-  globalThis.engine = new Engine({ tables, hops, circuit, weights: read });
+  globalThis.engine = new Engine({ tables, hops, circuit, attended, weights: read });
 }"""
 
 
@@ -71,6 +74,30 @@ def random(task: Task, model: Model) -> Case:
     return Case(recipe, made)
 
 
+def by_tables(its: Case) -> Case:
+    """The same with a circuit of rows that follow tables, by position and by token."""
+    adapter = adapter_of(its.trained)
+    tables = estimate_tables(adapter, exam_of(its.task, 16, 5))
+    roles, heads = its.task.roles(), dict(zip(TABLES, ((0, 1), (1, 0)), strict=True))
+    circuit = Circuit(
+        model=adapter.digest(),
+        task=None,
+        roles=roles,
+        layers=adapter.layers,
+        heads=adapter.heads,
+        components=tuple(
+            Component(layer=at[0], heads=(at[1],), destinations=roles, target=table_of(by, at))
+            for by, at in heads.items()
+        ),
+        tables=tuple(
+            Table(head=at, by=by, rows=tables[Source(by, head=at)].tolist())
+            for by, at in heads.items()
+        ),
+        losses=Losses(model=(0,), prescribed=(0,), ablated=(0,), chance=1),
+    )
+    return replace(its, circuit=circuit)
+
+
 def gallery(name: str) -> Case:
     from hopscope import load
 
@@ -80,8 +107,10 @@ def gallery(name: str) -> Case:
 
 
 SMALL = {
-    "k hops": lambda: random(
-        KHop(hops=3, alphabet=4, length=24), Model(layers=3, heads=2, d_model=32, init="fan-in")
+    "k hops": lambda: by_tables(
+        random(
+            KHop(hops=3, alphabet=4, length=24), Model(layers=3, heads=2, d_model=32, init="fan-in")
+        )
     ),
     "recall": lambda: random(
         MQAR(pairs=3, queries=2, alphabet=12, length=16, filler="blank"),
@@ -112,9 +141,11 @@ def opened(page: Any, site: str, name: str) -> Case:
     """The case, open in the page as `engine`."""
     its = case(name)
     page.goto(f"{site}/blank")
-    circuit = None if its.circuit is None else circuit_changes(its.circuit)
+    found = its.circuit
+    circuit = None if found is None else circuit_changes(found)
+    attended = [] if found is None else found.to_dict()["tables"]
     weights = base64.b64encode(save(dict(its.trained.state_dict()))).decode()
-    page.evaluate(OPEN, [engine_tables(its.recipe), its.hops, circuit, weights])
+    page.evaluate(OPEN, [engine_tables(its.recipe), its.hops, circuit, attended, weights])
     return its
 
 

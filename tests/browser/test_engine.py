@@ -38,8 +38,8 @@ OF_ALL = (
     ("1.0=mean", "0.0=position"),
     ("1.0:query=uniform",),
     ("1.0:query=key 0", "1.0:value 0=position", "0.0=resample"),
-    ("1.0=query<value 0,value 0>key 0",),
-    ("1.0=query<value 0/itself", "0.0:key 0=previous", "0.0:value 0=value 0<key 0"),
+    ("1.0=value 0>query,key 0>value 0",),
+    ("1.0=value 0>query/itself", "0.0:key 0=previous", "0.0:value 0=key 0>value 0"),
 )
 """Every kind of change."""
 
@@ -109,8 +109,8 @@ REFUSED = (
     ("1.0:nobody=uniform", 'there is no role "nobody" here; the roles are'),
     ("1.0:key=uniform", 'there is no role "key": roles are key 0'),
     ("1.0=uniform;1.0:query=itself", "head 1.0 is given twice"),
-    ("1.0:query=key 0<value 0", "is of the row query, and names key 0"),
-    ("1.0=query<key 0,query<value 0", "one role two aims"),
+    ("1.0:query=value 0>key 0", "is of the row query, and names key 0"),
+    ("1.0=key 0>query,value 0>query", "one role two targets"),
     ("1.0:value 0=query", "1.0: value 0 cannot read query, which comes after it"),
 )
 
@@ -122,7 +122,7 @@ def test_what_cannot_be_done_is_one_line(page: Any, site: str) -> None:
         assert said in found, changes
         assert "\n" not in found
     # What reads what comes after it, is refused in the words of the server.
-    later = ("1.0=value 0<query,query<key 0",)
+    later = ("1.0=query>value 0,key 0>query",)
     asked = CostsQuestion(changes=later, examples=4)
     with pytest.raises(CircuitError) as refused:
         list(measuring.costs(run, 0, asked, never))
@@ -157,8 +157,9 @@ def test_what_comes_later_may_be_read_where_it_comes_before_or_is_seen(
 IN_TURN = """async (asked) => {
   const { finished } = await import("/bench.js"), { changesOf } = await import("/changes.js");
   const bench = await engine.bench(undefined, 0, 40); // more than are computed at once
+  const tables = finished(bench.tables());
   const of = (its, text) =>
-    its.losses(changesOf([text], new Map(), its.model, its.exam.table));
+    its.losses(changesOf([text], new Map(), its.model, its.exam.table), tables);
   const running = asked.map((text) => of(bench, text)), together = running.map(() => null);
   while (together.includes(null))
     running.forEach((steps, n) => {

@@ -20,14 +20,14 @@ def test_it_is_asked_again_when_the_run_has_learned(
 ) -> None:
     opened(page, fleet[0], f"/run/{ID}")
     page.wait_for_selector(MAPS)
-    assert (page.locator(MAPS).count(), page.input_value(PATH)) == (2, "query ← key 0")
-    page.select_option(PATH, "value 0 ← key 0")
+    assert (page.locator(MAPS).count(), page.input_value(PATH)) == (2, "key 0 → query")
+    page.select_option(PATH, "key 0 → value 0")
     learned(page, ID)  # nothing new
     assert of(requests) == 1
     page.select_option('[aria-label="Seed"]', "9")
     assert asked(page) == {"seed": "9"}
     page.wait_for_selector(MAPS)
-    assert page.input_value(PATH) == "value 0 ← key 0"
+    assert page.input_value(PATH) == "key 0 → value 0"
     before = of(requests)
     fewer = {"checkpoints": [0, 5, 10]}
     page.route(f"**/api/runs/{ID}*", lambda its: its.fulfill(json=its.fetch().json() | fewer))

@@ -45,10 +45,10 @@ def test_what_is_pressed_keeps_the_keyboard(page: Any, explorer: str) -> None:
 
 def test_an_arrow_keeps_the_keyboard_when_the_run_changes(page: Any, explorer: str) -> None:
     opened(page, explorer, "/run/gallery-demo")
-    page.focus('.tag[data-path="1.3 value 0 ← value 1"]')
+    page.focus('.tag[data-path="1.3 value 1 → value 0"]')
     learned(page)
     path = page.evaluate("() => document.activeElement.dataset.path")
-    assert path == "1.3 value 0 ← value 1"
+    assert path == "1.3 value 1 → value 0"
     assert pressed(page, "Enter")["off"] == "1.3:value 0"
 
 

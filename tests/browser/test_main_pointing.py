@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from hopscope.circuits.kept import kept_circuit
+from hopscope.store import gallery
 from tests.browser.lookers import asked, opened, pressed, ready
 
 UNDER = "() => Boolean(document.querySelector('.tag:hover, .arrow:hover'))"
@@ -12,14 +14,29 @@ UNDER = "() => Boolean(document.querySelector('.tag:hover, .arrow:hover'))"
 def test_what_is_pointed_at_is_told_and_switched_off_while_it_is_there(
     page: Any, explorer: str
 ) -> None:
-    """The tip goes with another size, another step, another run."""
+    """The tip goes with another size, another step, another run. What it says of a component is
+    what the circuit says.
+    """
     opened(page, explorer, "/run/gallery-demo")
+    circuit = kept_circuit(gallery.find("demo"), 0)
+    assert circuit is not None
+    assert page.inner_text("#pane-circuit .body > :first-child") == circuit.verdict
+    by_position = next(each for each in circuit.components if each.heads == (2,))
+    assert by_position.lost is not None
+    page.hover('.chip[data-item="0.2"]')
+    its = page.inner_text(".tip")
+    assert circuit.described(by_position) in its
+    assert f"weak, {100 * by_position.lost.mean:.1f} % lost without it" in its
     page.hover('.map[data-head="0.1"]')
     assert pressed(page, "a")["off"] == "0.1"
     page.hover(".heads h2")
     assert pressed(page, "a")["off"] == "0.1"
-    page.hover('.tag[data-path="1.3 value 0 ← value 1"]')
+    page.hover('.tag[data-path="1.3 value 1 → value 0"]')
     before = page.inner_text(".tip")
+    moves = next(each for each in circuit.components if each.at == ((1, 3),))
+    assert moves.lost is not None
+    for told in ("1.3 value 1 → value 0", "moves content", f"{100 * moves.lost.mean:.1f} % ±"):
+        assert told in before
     pressed(page, "Home")
     assert "attention here" in page.inner_text(".tip")
     assert page.inner_text(".tip") != before

@@ -37,7 +37,7 @@ FOUND = {
     "answered": {"right": 3, "of": 4, "interval": [0.2, 0.9], "guessing": 0.25},
     "roles": ["query", "answer"], "layers": list(range(29)), "verdict": ["look-ups: stacked"],
     "follows": {"x1": [[HALF] * 29] * 2},
-    "circuit": [{"name": "1.0", "told": "answer ← value 0"}],
+    "circuit": [{"name": "1.0", "told": "value 0 → answer"}],
     "proof": [{"exchange": "x1…", **PROOF}], "elsewhere": [],
 }  # fmt: skip
 STATES = {

@@ -9,7 +9,7 @@ from hopscope.circuits.changes import changes_of
 from hopscope.study import load
 from tests.browser.lookers import asked, measured, opened, pressed, ready
 
-ARROW = '.tag[data-path="1.3 value 0 ← value 1"]'
+ARROW = '.tag[data-path="1.3 value 1 → value 0"]'
 
 
 def by_command(*changes: str, examples: int = 1024) -> Any:
@@ -61,7 +61,7 @@ def test_by_keyboard_alone(page: Any, explorer: str) -> None:
         assert pressed(page, key) == {"step": str(step)}  # at 400 the first path emerges
     here = ""
     for _ in range(200):
-        if here == "1.3 value 0 ← value 1":
+        if here == "1.3 value 1 → value 0":
             break
         page.keyboard.press("Tab")
         here = page.evaluate("() => document.activeElement.dataset?.path ?? ''")

@@ -63,7 +63,7 @@ def test_a_head_then_its_arrow_then_the_head(page: Any, explorer: str) -> None:
     assert {"mean", "resample"} < {*head}
     assert row == ["uniform", "itself", "previous", "position"]
     opened(page, explorer, "/run/gallery-demo?as=mean")
-    chip, arrow = '.chip[data-item="1.3"]', '.tag[data-path="1.3 value 0 ← value 1"]'
+    chip, arrow = '.chip[data-item="1.3"]', '.tag[data-path="1.3 value 1 → value 0"]'
     page.click(chip)
     whole = measured(page)
     page.click(arrow)

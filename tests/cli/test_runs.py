@@ -153,7 +153,7 @@ def test_two_models_side_by_side(root: Path, said: Said, monkeypatch: Patch) -> 
     lines = [" ".join(line.split()) for line in out.splitlines()]
     for line in ("model.heads 4 1", "model.d_head - 192", "hop 1 learned at 404"):
         assert line in lines
-    assert "value 1 ← value 2 - 1.0" in lines
+    assert "value 2 → value 1 - 1.0" in lines
     assert any(line.endswith("in gallery/planted alone") for line in lines)
     assert lines[-1].startswith("Loss of each hop during training")
     assert (root / "both.svg").stat().st_size > 1_000

@@ -1,5 +1,6 @@
 """One example under the microscope, drawn or typed, with heads changed or not."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import torch
 
 from hopscope.circuits import Ablation, Ablator, adapter_of, exam_of
 from hopscope.circuits.changes import changes_of
+from hopscope.circuits.tables import estimate_tables
 from hopscope.configs import Experiment, KHop, Model, Training
 from hopscope.errors import ConfigError
 from hopscope.runs import train
@@ -29,7 +31,11 @@ def test_losses_of_an_example_are_those_among_others(views: Views) -> None:
     changes = ("0.1=mean", "2.0=position", "1.0:query=uniform")
     _, told = unpacked(views.example(DEMO, ExampleQuestion(changes=changes)))
     run = Run(gallery.find("demo"))
-    ablator = Ablator(adapter_of(run.model), exam_of(run.recipe.task, 64))
+    adapter, (exam, others) = (
+        adapter_of(run.model),
+        (exam_of(run.recipe.task, 64, n) for n in (0, 1)),
+    )
+    ablator = Ablator(adapter, replace(exam, tables=estimate_tables(adapter, others)))
     both = [Ablation(), Ablation.of(changes_of(changes))]
     clean, changed = ablator.losses(both)[:, 0]
     np.testing.assert_allclose(np.mean(hops(told, "loss"), 0), clean, atol=1e-6)

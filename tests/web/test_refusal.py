@@ -13,7 +13,7 @@ TOLD = {
     "/home/me/runs/a-1/config.json is damaged": "config.json is damaged",
     "cannot read '/srv/x/y': no": "cannot read 'y': no",
     "[/a/b/c] and (/d/e)": "[c] and (e)",
-    "paths like query<value 0/itself": "paths like query<value 0/itself",
+    "paths like value 0>query/itself": "paths like value 0>query/itself",
     "gallery/demo has 1/2 of http://x/y": "gallery/demo has 1/2 of http://x/y",
 }
 

@@ -5,17 +5,25 @@ import os
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from hopscope import load
+from hopscope.circuits import Ablation, Ablator, adapter_of, exam_of
+from hopscope.circuits.attended import attended
+from hopscope.circuits.changes import changes_of
+from hopscope.circuits.pattern import Source
+from hopscope.circuits.tables import tables_of
 from hopscope.cli.main import run as command
 from hopscope.configs import Experiment, LlmMechanism, Prompts
 from hopscope.errors import CircuitError, ConfigError, RunMissing, RunReadOnly
 from hopscope.runs import train
 from hopscope.store import RunFolder, Store
+from hopscope.study import Study
 from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestion
 from hopscope.web.tensors import unpacked
 from hopscope.web.views import Views
@@ -51,6 +59,33 @@ def test_losses_of_the_circuit_are_those_of_the_command(
     np.testing.assert_allclose(told, losses(rows), atol=1e-6)
     fewer = views.ablate(DEMO, asked.model_copy(update={"examples": 4}), never)
     assert np.all(np.array(found["clean"]["half"]) < 0.7 * np.array(fewer["clean"]["half"]))
+
+
+def test_a_head_by_position_attends_as_on_other_examples(
+    views: Views, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those of the next sample; on a circuit, as its own tables say, where it has them."""
+    run = load("gallery/demo")
+    assert isinstance(run, Study)
+    adapter = adapter_of(run.model)
+    exam, others = (exam_of(run.task, 32, sample) for sample in (3, 4))
+    changed = ("0.2=position", "1.0=position")
+    heads, circuit = [Source("position", head=at) for at in ((0, 2), (1, 0))], run.circuit
+    usual = attended(adapter, others).patterns.mean(1)
+    tables = dict(zip(heads, (usual[0, 2], usual[1, 0]), strict=True))
+    for flags, base, followed in (
+        ((), {}, tables),
+        (("--circuit",), dict(circuit.ablation().changes), {**tables, **tables_of(circuit)}),
+    ):
+        asked = AblateQuestion(changes=changed, examples=32, sample=3, circuit=bool(flags))
+        found = views.ablate(DEMO, asked, never)["changed"]["mean"]
+        rows = said(capsys, "ablate", "gallery/demo", "--head", changed[0], "--head", changed[1],
+                    "--examples", "32", "--sample", "3", *flags)  # fmt: skip
+        its = replace(exam, tables=followed)
+        changes = changes_of(changed, base)
+        wanted = Ablator(adapter, its).losses([Ablation.of(changes)])[0].mean(0)
+        np.testing.assert_allclose(found, wanted, atol=1e-6)
+        np.testing.assert_allclose(losses(rows)[1], wanted, atol=1e-6)
 
 
 FIRST = """
@@ -131,7 +166,7 @@ def test_what_is_not_there_is_told_in_one_line(views: Views, tmp_path: Path) -> 
 
 
 def test_rows_that_cannot_be_read_are_refused_as_by_the_command(views: Views) -> None:
-    change = "1.3=value 1<query"
+    change = "1.3=query>value 1"
     asked = AblateQuestion(changes=(change,), examples=4)
     costs = CostsQuestion(changes=(change,), examples=4)
     for answer in (

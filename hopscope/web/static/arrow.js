@@ -2,7 +2,8 @@
 
 import { s, switchable } from "./dom.js";
 import { bent, ribbons, strokesOf } from "./strokes.js";
-import { number, symbolName, whole } from "./words.js";
+import { lostOf } from "./paths.js";
+import { KINDS, number, percent, symbolName, whole } from "./words.js";
 
 const THIN = 1.6;
 const THICK = 11;
@@ -13,10 +14,8 @@ export function arrow(path, all, { scene, state, tip }) {
     (its) => its.layer === path.layer && its.reader === path.reader && its.source === path.source,
   );
   const near = alike.indexOf(path) - (alike.length - 1) / 2;
-  const measured = (path.kind === "carries" && path.cost) || path.alone;
-  const cost = path.part ? (measured?.mean ?? 0) : 0.3;
-  const guess = state.about.circuit?.losses.guess ?? 1;
-  const size = THIN + (THICK - THIN) * Math.min(1, cost / guess);
+  const lost = path.component ? (lostOf(path.component)?.mean ?? 0) : 0.3;
+  const size = THIN + (THICK - THIN) * Math.min(1, Math.max(0, lost));
   const curve = bent(scene, path, near * Math.max(20, size + 9));
   const middle = curve.at(0.5 - 0.17 * near);
   const group = s("g", { class: "arrow" }, ribbons(curve, size, strokesOf(path, state)));
@@ -57,21 +56,24 @@ export function arrow(path, all, { scene, state, tip }) {
 /** What there is to say about a path, line by line. */
 function told(path, state) {
   const now = state.maps ? state.maps.of(state.at, path) : null;
-  const lines = [[`${path.layer}.${path.head}  ${path.reader} ← ${path.source}`]];
+  const lines = [[`${path.layer}.${path.head}  ${path.source} → ${path.reader}`]];
   if (now !== null) lines.push(["attention here", number(now)]);
-  if (path.part) {
-    for (const [where, its] of [
-      ["circuit", path.cost],
-      ["model", path.alone],
+  if (path.component) {
+    const { kind, lost, lost_computed: computed, paths } = path.component;
+    if (kind) lines.push(["kind", KINDS[kind]]);
+    const what = paths.length > 1 ? `all ${paths.length} arrows of this component` : "it";
+    for (const [attention, its] of [
+      ["prescribed", lost],
+      ["computed", computed],
     ])
       if (its)
         lines.push([
-          `loss without it, in the ${where}`,
-          `${number(its.mean)} ± ${number(its.mean - its.low)}`,
+          `lost without ${what}, ${attention} attention`,
+          `${percent(its.mean)} ± ${percent(its.mean - its.low)}`,
         ]);
     if (path.emerged !== null) lines.push(["attention passed one half", `step ${whole(path.emerged)}`]);
-    if (path.carried.length) lines.push(["carries to the answer", path.carried.map(symbolName).join(", ")]);
-    if (path.told.length) lines.push(["tells later heads", path.told.map(symbolName).join(", ")]);
+    if (path.carried.length) lines.push(["moves to the answer", path.carried.map(symbolName).join(", ")]);
+    if (path.told.length) lines.push(["routes later heads by", path.told.map(symbolName).join(", ")]);
   }
   lines.push([
     state.isOff(path.layer, path.head, path.reader)

@@ -4,7 +4,7 @@
 // The residual streams of the model as it is are kept: a change in layer 2 begins there.
 
 import { hopLosses } from "./marks.js";
-import { Averages, needsAverages } from "./paint.js";
+import { tableName } from "./paint.js";
 
 const ROWS_AT_ONCE = 256;
 const KEPT_BYTES = 256 * 2 ** 20;
@@ -40,14 +40,30 @@ export class Bench {
     this.streams = []; // before layer 0, 1, …, as far as there is room
   }
 
-  /** The loss of every example and hop, [example, hop], with these changes (by "layer.head"). */
-  *losses(changes) {
-    return this.marked(yield* this.walked(changes));
+  /** The loss of every example and hop, [example, hop], with these changes (by "layer.head") and the
+   *  tables that their rows follow. */
+  *losses(changes, tables) {
+    return this.marked(yield* this.walked(changes, tables));
+  }
+
+  /** The mean attention of every head by position, as hopscope/circuits/tables.py estimates it. */
+  *tables() {
+    const { model, exam } = this;
+    const { count, length } = exam;
+    const found = new Map();
+    const seen = (layer) => (example, head, pattern) => {
+      const name = tableName("position", [layer, head]);
+      if (!found.has(name)) found.set(name, Array.from({ length }, () => new Float64Array(length)));
+      const rows = found.get(name);
+      pattern.forEach((share, n) => (rows[Math.floor(n / length)][n % length] += share / count));
+    };
+    yield* new Bench(model, { ...exam, read: length }).walked(new Map(), null, seen);
+    return found;
   }
 
   /** The residual stream after the last layer, with these changes. Who wants to see attention is
    *  asked for a function of each layer, which makes it be walked from the first. */
-  *walked(changes, seen = null) {
+  *walked(changes, tables, seen = null) {
     const { model } = this;
     const byLayer = Array.from({ length: model.layers }, () => new Map());
     for (const [key, change] of changes) {
@@ -57,7 +73,8 @@ export class Bench {
     const first = byLayer.findIndex((each) => each.size);
     let layer = seen ? 0 : first < 0 ? model.layers - 1 : first;
     let x = yield* this.before(layer);
-    for (; layer < model.layers; layer++) x = yield* this.through(layer, x, byLayer[layer], seen?.(layer));
+    for (; layer < model.layers; layer++)
+      x = yield* this.through(layer, x, byLayer[layer], { tables, seen: seen?.(layer) });
     return x;
   }
 
@@ -103,33 +120,18 @@ export class Bench {
   }
 
   /** All examples through a layer with changes of its heads, by their numbers. */
-  *through(layer, x, changes, seen = undefined) {
+  *through(layer, x, changes, { tables, seen } = {}) {
     const { model, exam } = this;
     const read = layer === model.layers - 1 ? exam.read : exam.length;
-    const averages = yield* this.averages(layer, x, read, changes);
     const carried = yield* this.instead(layer, read, changes);
     const after = new Float32Array(exam.count * read * model.d_model);
     for (const [from, to] of this.parts()) {
       const some = this.some(x, from, to);
-      const its = model.layer(layer, some, exam, { from, to, read, changes, averages, carried, seen });
+      const its = model.layer(layer, some, exam, { from, to, read, changes, tables, carried, seen });
       after.set(its, from * read * model.d_model);
       yield;
     }
     return after;
-  }
-
-  /** The average attention of the heads that are to look where they look on average. */
-  *averages(layer, x, read, changes) {
-    const { model, exam } = this;
-    const asked = [...changes].filter(([, change]) => needsAverages(change));
-    const found = new Map(asked.map(([head, change]) => [head, new Averages(exam, read, change)]));
-    if (!found.size) return found;
-    const seen = (example, head, pattern) => found.get(head)?.add(example, pattern);
-    for (const [from, to] of this.parts()) {
-      model.layer(layer, this.some(x, from, to), exam, { from, to, read, seen });
-      yield;
-    }
-    return found;
   }
 
   /** What the changed heads carry instead: the mean of what heads carry in the model as it is, or

@@ -19,6 +19,7 @@ export class Bundle {
       tables: carried.engine,
       hops: carried.description.task.hops,
       circuit: carried.circuit,
+      attended: carried.description.circuit?.tables,
       weights: async (step) => readSafetensors(await bytes(carried.weights[step])).tensors,
     });
   }

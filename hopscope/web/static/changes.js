@@ -1,22 +1,21 @@
-// Changes of heads as text, in the grammar of hopscope/circuits/changes.py. An aim is a
-// list of targets with weights, {where, role, weight}; a change gives each role an aim and the rest
-// of the rows another, {aims: {role: aim}, rest: aim}, or replaces what the head carries,
-// {carried: "mean"}. paint.js makes attention of them.
+// Changes of heads as text, in the grammar of hopscope/circuits/changes.py. A target is a
+// list of sources with weights, {where, role, head, weight}; a change gives each role a target and
+// the rest of the rows another, {targets: {role: target}, rest: target}, or replaces what the head
+// carries, {carried: "mean"}. paint.js makes attention of them.
 
 const CHANGE = /^(\d{1,9})\.(\d{1,9})(?::([^=]+))?=(.+)$/;
 const ROLE = /^([^\W\d_](?:[\w '-]*[^\W\d_])?)(?: (\d+)(?:\.(\d+))?)?$/;
 const NUMBERED = ["key", "value", "decoy key", "decoy value"];
 
-const only = (where, role = null) => [{ where, role, weight: 1 }];
+const only = (where, role = null, head = null) => [{ where, role, head, weight: 1 }];
 const WORDS = {
   uniform: only("uniform"),
   itself: only("itself"),
   previous: only("previous"),
-  position: only("position"),
-  identity: only("itself"),
 };
-const AS_IS = only("model");
-const TOLD = "uniform, itself, previous, position";
+const POSITION = "position"; // the head's mean attention on other examples, by position
+const AS_IN_MODEL = only("model");
+const TOLD = [...Object.keys(WORDS), POSITION].join(", ");
 
 /** The head that a change is of, as its key in a table of changes. */
 export const headKey = (layer, head) => `${layer}.${head}`;
@@ -38,10 +37,9 @@ export function changesOf(texts, base, model, roles) {
       throw new Error(`head ${key} is given twice ("${text}"); say what it does once`);
     }
     said.push([key, reader]);
-    changes.set(
-      key,
-      reader === null ? ofHead(text, what, roles) : withRow(text, changes.get(key), reader, what, roles),
-    );
+    const word = what === POSITION ? only(POSITION, null, [layer, head]) : own(WORDS, what);
+    const asked = { text, what, word, roles };
+    changes.set(key, reader === null ? ofHead(asked) : withRow(asked, changes.get(key), reader));
   }
   return changes;
 }
@@ -73,52 +71,53 @@ function roleOf(text, roles) {
   return name;
 }
 
-function ofHead(text, what, roles) {
+const own = (its, name) => (Object.hasOwn(its, name) ? its[name] : null);
+
+function ofHead({ text, what, word, roles }) {
   if (what === "mean" || what === "resample") return { carried: what };
-  if (Object.hasOwn(WORDS, what)) return { aims: {}, rest: WORDS[what] };
-  const [paths, rest = "", more] = what.replaceAll(">", "<").split("/");
-  if (!paths.includes("<") || more !== undefined || !["", "uniform", "itself", "identity"].includes(rest)) {
+  if (word) return { targets: {}, rest: word };
+  const [paths, rest = "", more] = what.split("/");
+  if (!paths.includes(">") || more !== undefined || !["", "uniform", "itself"].includes(rest)) {
     throw new Error(
       `the change "${text.slice(0, 100)}" is not understood; WHAT is ${TOLD}, mean, ` +
-        'resample, or paths like "query<value 0" with "/itself" for the other rows if not uniform',
+        'resample, or paths like "value 0>query" with "/itself" for the other rows if not uniform',
     );
   }
-  const aims = {};
+  const targets = {};
   for (const path of paths.split(",")) {
-    const [reader, source] = pathOf(path, roles);
-    if (Object.hasOwn(aims, reader)) throw new Error(`a mechanism gives one role two aims: ${what}`);
-    aims[reader] = only("own", source);
+    const [source, reader] = pathOf(path, roles);
+    if (Object.hasOwn(targets, reader)) throw new Error(`a pattern gives one role two targets: ${what}`);
+    targets[reader] = only("own", source);
   }
-  return { aims, rest: WORDS[rest || "uniform"] };
+  return { targets, rest: WORDS[rest || "uniform"] };
 }
 
-function withRow(text, before, reader, what, roles) {
+function withRow(asked, before, reader) {
   if (before?.carried) {
     throw new Error(
-      `the change "${text.slice(0, 100)}" is of one row; what the head carries is ` + "replaced already",
+      `the change "${asked.text.slice(0, 100)}" is of one row; what the head carries is replaced already`,
     );
   }
-  const { aims, rest } = before ?? { aims: {}, rest: AS_IS };
-  return { aims: { ...aims, [reader]: ofRow(text, reader, what, roles) }, rest };
+  const { targets, rest } = before ?? { targets: {}, rest: AS_IN_MODEL };
+  return { targets: { ...targets, [reader]: asked.word ?? ofRow(asked, reader) }, rest };
 }
 
-function ofRow(text, reader, what, roles) {
-  if (Object.hasOwn(WORDS, what)) return WORDS[what];
-  const arrows = what.replaceAll(">", "<");
-  if (!arrows.includes("<") && !ROLE.test(what.trim())) {
+function ofRow({ text, what, roles }, reader) {
+  if (!what.includes(">") && !ROLE.test(what.trim())) {
     throw new Error(
       `the change "${text.slice(0, 100)}" is not understood; WHAT of one row is ` +
-        `${TOLD}, or a role that it reads`,
+        `${TOLD}, or a role that it looks at`,
     );
   }
-  const [named, source] = arrows.includes("<") ? pathOf(arrows, roles) : [reader, roleOf(what, roles)];
+  const [source, named] = what.includes(">") ? pathOf(what, roles) : [roleOf(what, roles), reader];
   if (named !== reader) {
     throw new Error(`the change "${text.slice(0, 100)}" is of the row ${reader}, and names ${named}`);
   }
   return only("own", source);
 }
 
+/** Source and destination of one path. */
 function pathOf(text, roles) {
-  const at = text.indexOf("<");
+  const at = text.indexOf(">");
   return [text.slice(0, at), text.slice(at + 1)].map((each) => roleOf(each, roles));
 }

@@ -1,14 +1,13 @@
 // All heads, layer by layer, beside the circuit.
 
 import { s, switchable } from "./dom.js";
-import { headsOf, loose } from "./paths.js";
-import { number } from "./words.js";
+import { headsOf, loose, lostOf } from "./paths.js";
+import { KINDS, percent } from "./words.js";
 
 const SMALLEST = 6; // a disc and the room around it: smaller ones cannot be hit
 
 /** A disc for each head, which switches the whole head off; in rows, where there are many. */
 export function chips({ y, layers, heads, width, side }, state, tip) {
-  const { roles } = state.about.task;
   const used = headsOf(state.about);
   const quiet = loose(state.about);
   const made = [];
@@ -26,7 +25,7 @@ export function chips({ y, layers, heads, width, side }, state, tip) {
   for (let layer = 0; layer < layers; layer++)
     for (let head = 0; head < heads; head++) {
       const name = `${layer}.${head}`;
-      const does = quiet.filter((its) => its.layer === layer && its.head === head);
+      const does = quiet.filter((its) => its.layer === layer && its.heads.includes(head));
       const chip = s(
         "g",
         {
@@ -46,8 +45,8 @@ export function chips({ y, layers, heads, width, side }, state, tip) {
         [
           [`head ${name}`],
           ...does.map((its) => [
-            `${its.readers.length >= roles.length ? "every role" : its.readers.join(", ")} ← ${its.what}`,
-            [its.part.kind, its.part.alone_cost && `${number(its.part.alone_cost.mean)} without it`]
+            its.told,
+            [KINDS[its.kind], lostOf(its) && `${percent(lostOf(its).mean)} lost without it`]
               .filter(Boolean)
               .join(", "),
           ]),

@@ -1,5 +1,5 @@
 // The circuit: layers upward, roles across. An arrow leads from what is read to what reads it.
-// Width: what removing the path costs. How strongly it is drawn: its attention at this step.
+// Width: what is lost without it. How strongly it is drawn: its attention at this step.
 
 import { choice, fill, h, mark, s, select, write } from "./dom.js";
 import { arrow } from "./arrow.js";
@@ -21,9 +21,10 @@ export function circuitPane(state, tip) {
     rows: () => numbers(state, pane),
   });
   pane.words = () => state.about?.task && tell(pane, state);
+  pane.verdict = h("p", { class: "verdict" });
   const place = h("div", { class: "drawing" });
   const below = h("div", { class: "below" });
-  pane.body.append(place, below);
+  pane.body.append(pane.verdict, place, below);
   const rebuild = () => {
     if (state.about?.task) {
       build(pane, state, place, below, tip);
@@ -93,6 +94,7 @@ function build(pane, state, place, below, tip) {
   pane.whose = h("p", { class: "whose" });
   pane.chips = chips(scene, state, tip);
   pane.svg.append(pane.chips.group);
+  write(pane.verdict, about.circuit?.verdict ?? "");
   fill(place, pane.svg);
   fill(below, pane.whose, key(state, symbols), tools(pane, state));
 }
@@ -183,7 +185,7 @@ function tell(pane, state) {
   for (const { path, label } of pane.arrows) {
     const off = state.isOff(path.layer, path.head, path.reader);
     const share = number(maps ? maps.of(at, path) : 1);
-    const told = `${path.layer}.${path.head} ${path.reader} reads ${path.source}, attention ${share}`;
+    const told = `${path.layer}.${path.head} ${path.source} to ${path.reader}, attention ${share}`;
     mark(label, { "aria-label": off ? `${told}, switched off` : told });
   }
   pane.nodes.tell();
@@ -203,12 +205,7 @@ function whose({ about, steps, at }) {
 function key(state, symbols) {
   const losses = state.about.circuit?.losses;
   const by = colourBy(state);
-  const name =
-    by === "carries"
-      ? " · dashed: tells later heads where to look"
-      : by === "emerged"
-        ? " · colour: when it emerged"
-        : " · dashed: tells later heads where to look";
+  const name = by === "emerged" ? " · colour: when it emerged" : " · dashed: routes later heads, or weak";
   const mean = (its) => number(its.reduce((a, b) => a + b, 0) / its.length);
   return h(
     "div",
@@ -225,14 +222,14 @@ function key(state, symbols) {
       "span",
       {},
       state.about.circuit
-        ? `width: what removing it costs · strength: attention now${name}`
+        ? `width: what is lost without it · strength: attention now${name}`
         : `no circuit yet: \`hopscope discover ${state.about.name}\` finds it; arrows are rows above 0.3`,
     ),
     state.about.theory
       ? h("span", {}, `layers needed: ${state.about.theory.layers}, here: ${state.about.model.layers}`)
       : null,
     losses
-      ? h("span", {}, `loss ${mean(losses.clean)} as it is, ${mean(losses.ideal)} with this attention alone`)
+      ? h("span", {}, `loss ${mean(losses.model)} of the model, ${mean(losses.prescribed)} of the circuit`)
       : null,
   );
 }
@@ -252,7 +249,7 @@ function tools(pane, state) {
       ? choice(
           "Colour of arrows",
           [
-            ["carries", "carries"],
+            ["moves", "moves"],
             ["emerged", "emerged"],
           ],
           colourBy(state),
@@ -267,23 +264,23 @@ function numbers(state, pane) {
   return {
     columns: [
       "head",
-      "reads",
-      "is read",
+      "source",
+      "destination",
       "kind",
       "attention",
-      "loss without it",
-      "in the model",
+      "lost without it",
+      "lost, computed attention",
       "emerged at step",
       "off",
     ],
     rows: (pane.arrows ?? []).map(({ path }) => [
       `${path.layer}.${path.head}`,
-      path.reader,
       path.source,
+      path.reader,
       path.kind,
       state.maps ? state.maps.of(state.at, path) : "",
-      path.cost?.mean ?? "",
-      path.alone?.mean ?? "",
+      path.component?.lost?.mean ?? "",
+      path.component?.lost_computed?.mean ?? "",
       path.emerged ?? "",
       state.isOff(path.layer, path.head, path.reader) ? "off" : "",
     ]),

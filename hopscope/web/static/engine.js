@@ -5,7 +5,7 @@ import { Bench, drive, finished } from "./bench.js";
 import { changesOf, headKey } from "./changes.js";
 import { drawing } from "./draw.js";
 import { logSum, summary } from "./marks.js";
-import { checkPaths } from "./paint.js";
+import { checkPaths, tableName, tablesOf } from "./paint.js";
 import { spelled } from "./spelled.js";
 import { Transformer } from "./transformer.js";
 
@@ -13,12 +13,15 @@ const OPEN = 3;
 const OTHERS = 64; // examples over which changes are averaged that need others
 
 export class Engine {
-  /** `tables` are of hopscope/web/tables.py; `weights` gives the tensors after a step. */
-  constructor({ tables, hops, circuit, weights }) {
+  /** `tables` are of hopscope/web/tables.py, `attended` those of the circuit's JSON, which its rows
+   *  follow; `weights` gives the tensors after a step. */
+  constructor({ tables, hops, circuit, attended = [], weights }) {
     Object.assign(this, { tables, hops, weights });
+    this.attended = new Map(attended.map(({ by, head, rows }) => [tableName(by, head), rows]));
     this.circuit = circuit && new Map(circuit.map((its) => [headKey(its.layer, its.head), its.change]));
     this.models = new Map();
     this.benches = new Map();
+    this.means = new Map();
   }
 
   /** Losses as the model is (or its circuit), and with the changes. */
@@ -27,7 +30,8 @@ export class Engine {
     const bench = await this.bench(step, sample, examples);
     const [base, changes] = this.changes(asked, bench);
     checkPaths(changes, bench.exam, bench.model.causal);
-    const losses = (which) => this.losses(bench, which, signal);
+    const followed = await this.followed(asked, bench, [base, changes], signal);
+    const losses = (which) => this.losses(bench, which, followed, signal);
     const count = this.tables.task.asked;
     return {
       names: this.hops,
@@ -44,11 +48,12 @@ export class Engine {
     const bench = await this.bench(step, sample, examples);
     const [, before] = this.changes(asked, bench);
     checkPaths(before, bench.exam, bench.model.causal);
-    const clean = await this.losses(bench, before, signal);
-    for (const change of this.inTurn(instead, paths, before)) {
-      const changes = changesOf([change], before, bench.model, bench.exam.table);
-      yield { change, clean, changed: await this.losses(bench, changes, signal) };
-    }
+    const texts = [...this.inTurn(instead, paths, before)];
+    const tried = texts.map((text) => changesOf([text], before, bench.model, bench.exam.table));
+    const followed = await this.followed(asked, bench, [before, ...tried], signal);
+    const clean = await this.losses(bench, before, followed, signal);
+    for (const [n, change] of texts.entries())
+      yield { change, clean, changed: await this.losses(bench, tried[n], followed, signal) };
   }
 
   *inTurn(instead, paths, before) {
@@ -64,9 +69,9 @@ export class Engine {
     }
   }
 
-  async losses(bench, changes, signal) {
-    const key = JSON.stringify([...changes]);
-    if (!bench.known.has(key)) bench.known.set(key, await drive(bench.losses(changes), signal));
+  async losses(bench, changes, { circuit, tables }, signal) {
+    const key = JSON.stringify([circuit, ...changes]);
+    if (!bench.known.has(key)) bench.known.set(key, await drive(bench.losses(changes, tables), signal));
     return summary(bench.known.get(key), bench.exam.count, this.tables.task.asked);
   }
 
@@ -75,6 +80,31 @@ export class Engine {
     if (circuit && !this.circuit) throw new Error("this page carries no circuit of this model");
     const base = circuit ? this.circuit : new Map();
     return [base, changesOf(changes, base, model, exam.table)];
+  }
+
+  /** The tables that rows of these changes follow: the circuit's, if it is what is changed, and of
+   *  other heads the mean attention on as many examples of the next sample. */
+  async followed({ step, sample = 0, circuit = false }, { exam: { count } }, all, signal) {
+    const tables = new Map(circuit ? this.attended : []);
+    const names = all.flatMap((changes) => [...tablesOf(changes)]);
+    if (names.some((name) => !tables.has(name)))
+      for (const [name, rows] of await this.mean(step, sample + 1, count, signal))
+        if (!tables.has(name)) tables.set(name, rows);
+    return { circuit, tables };
+  }
+
+  /** The mean attention of every head on the first examples of a sample. */
+  async mean(step, sample, examples, signal) {
+    const key = `${step} ${sample} ${examples}`;
+    if (!this.means.has(key)) {
+      const bench = new Bench(
+        await this.model(step),
+        await drive(drawing(this.tables.task, sample, examples), signal),
+      );
+      if (this.means.size >= OPEN) this.means.clear();
+      this.means.set(key, await drive(bench.tables(), signal));
+    }
+    return this.means.get(key);
   }
 
   async model(step) {
@@ -115,7 +145,8 @@ export class Engine {
     const draw = () => drive(drawing(this.tables.task, sample, others), signal);
     const exam = others === 1 ? one : joined(one, await draw());
     checkPaths(changes, exam, model.causal);
-    const clean = attended(model, exam, base);
+    const { tables } = await this.followed(asked, { exam }, [base, changes], signal);
+    const clean = attended(model, exam, base, tables);
     const about = {
       tokens: this.tokens(exam),
       answers: this.answers(one, clean.outputs),
@@ -123,7 +154,7 @@ export class Engine {
     };
     const tensors = new Map([["attention", clean.attention]]);
     if (asked.changes?.length) {
-      const changed = attended(model, exam, changes);
+      const changed = attended(model, exam, changes, tables);
       tensors.set("changes.attention", changed.attention);
       about.changes = { answers: this.answers(one, changed.outputs) };
     }
@@ -187,7 +218,7 @@ function joined(one, others) {
 }
 
 /** All attention of the first example, and its outputs, with heads changed. */
-function attended(model, exam, changes) {
+function attended(model, exam, changes, tables) {
   const { length } = exam;
   const shape = [model.layers, model.heads, length, length];
   const data = new Float32Array(shape.reduce((product, size) => product * size, 1));
@@ -195,7 +226,7 @@ function attended(model, exam, changes) {
   const seen = (layer) => (example, head, pattern) => {
     if (example === 0) data.set(pattern, (layer * model.heads + head) * length * length);
   };
-  const x = finished(bench.walked(changes, seen));
+  const x = finished(bench.walked(changes, tables, seen));
   const last = x.subarray((length - exam.read) * model.d_model, length * model.d_model);
   return { attention: { shape, data }, outputs: model.leave(last, exam.read) };
 }

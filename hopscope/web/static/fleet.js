@@ -77,8 +77,8 @@ function mapsOf({ tensors, about: words }, { seeds, task }) {
 function reading(state) {
   const { roles } = state.fleet.maps;
   const first = arrows(state.about).at(-1) ?? { reader: roles.at(-1), source: roles[0] };
-  const usual = { text: `${first.reader} ← ${first.source}`, reader: first.reader, source: first.source };
-  const [reader, source] = (state.reading ?? usual.text).split(" ← ");
+  const usual = { text: `${first.source} → ${first.reader}`, reader: first.reader, source: first.source };
+  const [source, reader] = (state.reading ?? usual.text).split(" → ");
   const known = roles.includes(reader) && roles.includes(source);
   return known ? { text: state.reading ?? usual.text, reader, source } : usual;
 }
@@ -98,7 +98,7 @@ function show(pane, state, place) {
   const roles = chainOrder(maps.roles);
   const its = reading(state);
   const all = roles.flatMap((reader) =>
-    roles.filter((source) => source !== reader).map((source) => `${reader} ← ${source}`),
+    roles.filter((source) => source !== reader).map((source) => `${source} → ${reader}`),
   );
   pane.hint(
     `attention along one path, layers upward, heads across; the same recipe from ${seeds.length} seeds`,

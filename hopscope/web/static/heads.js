@@ -77,8 +77,8 @@ export function chosen(state) {
   const found = /^(\d+)\.(\d+)$/.exec(state.head);
   if (found && Number(found[1]) < state.about.model.layers && Number(found[2]) < state.about.model.heads)
     return [Number(found[1]), Number(found[2])];
-  const first = (state.about.circuit?.parts ?? []).filter((part) => part.paths.length).at(-1);
-  return first ? [first.layer, first.head] : [state.about.model.layers - 1, 0];
+  const last = (state.about.circuit?.components ?? []).filter((its) => its.paths.length).at(-1);
+  return last ? [last.layer, last.heads[0]] : [state.about.model.layers - 1, 0];
 }
 
 function cell(state, layer, head, used) {

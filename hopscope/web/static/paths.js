@@ -1,4 +1,5 @@
-// The paths of a circuit as arrows: who reads whom, what that costs, when it came, what it carries.
+// The paths of a circuit as arrows: from where to where, what is lost without them, when they emerged,
+// what they move.
 
 const NUMBERED = ["key", "value", "decoy key", "decoy value"];
 const NAMED = 0.1;
@@ -11,9 +12,9 @@ export function roleText(role) {
   return `${kind} ${fact}${slot ? `.${slot}` : ""}`;
 }
 
-const PATH = /(?:layer )?(\d+)(?:\.| head )(\d+):? ?(.+?) ?(?:←|<) ?(.+)/;
+const PATH = /(\d+)\.(\d+):? ?(.+?) ?[→>] ?(.+)/;
 
-/** "2.0 query ← value 0" (or the longer text), an object, or null if it is neither. */
+/** "2.0:value 0>query" (or a key), an object, or null if it is neither. */
 export function readPath(its) {
   if (typeof its === "object" && its)
     return {
@@ -24,12 +25,12 @@ export function readPath(its) {
     };
   const found = PATH.exec(its);
   return found
-    ? { layer: Number(found[1]), head: Number(found[2]), reader: found[3], source: found[4] }
+    ? { layer: Number(found[1]), head: Number(found[2]), source: found[3], reader: found[4] }
     : null;
 }
 
 export function pathKey(path) {
-  return `${path.layer}.${path.head} ${path.reader} ← ${path.source}`;
+  return `${path.layer}.${path.head} ${path.source} → ${path.reader}`;
 }
 
 /** Every path of the circuit. */
@@ -41,18 +42,15 @@ export function arrows(about) {
     const path = readPath(text);
     if (path) when[pathKey(path)] = step;
   }
-  return circuit.parts.flatMap((part) =>
-    part.paths.map((kept) => {
+  return circuit.components.flatMap((component) =>
+    component.paths.map((kept) => {
       const path = readPath(kept);
-      const cargo = cargoOf(circuit.account, part, path.source);
+      const cargo = cargoOf(circuit.account, component, path.source);
       return {
         ...path,
         key: pathKey(path),
-        part,
-        kind: part.kind,
-        cost: part.cost,
-        alone: part.alone_cost,
-        votes: part.votes,
+        component,
+        kind: component.kind,
         emerged: when[pathKey(path)] ?? null,
         ...symbols(cargo, about.task.graph ?? []),
       };
@@ -60,51 +58,25 @@ export function arrows(about) {
   );
 }
 
-/** Rows that do something and form no path: by position, itself, uniform to something. */
-export function loose(about) {
-  return (about.circuit?.parts ?? [])
-    .filter((part) => !part.paths.length)
-    .map((part) => ({
-      layer: part.layer,
-      head: part.head,
-      readers: part.readers.map(roleText),
-      part,
-      what: aims(about, part),
-    }));
-}
+/** Components whose rows form no path: tables, itself, even to something. */
+export const loose = (about) => (about.circuit?.components ?? []).filter((its) => !its.paths.length);
 
-/** What rows of a part look at, in words. */
-function aims(about, part) {
-  const mechanism = (about.circuit.heads ?? []).find(
-    (its) => its.layer === part.layer && its.head === part.head,
-  )?.mechanism;
-  const found = new Set();
-  for (const reader of part.readers.map(roleText)) {
-    const aim = mechanism?.aims.find(([role]) => roleText(role) === reader)?.[1] ?? mechanism?.rest;
-    for (const [target] of aim?.parts ?? [])
-      found.add(
-        target.role ? roleText(target.role) : target.where === "position" ? "by position" : target.where,
-      );
-  }
-  return [...found].join(", ");
-}
+/** What is lost without a component, in the way in which it is needed: a share, with its interval. */
+export const lostOf = ({ kind, lost, lost_computed: computed }) => (kind === "routes" ? computed : lost);
 
 /** Heads that do something in the circuit, as "2.0". */
 export function headsOf(about) {
   return new Set(
-    (about.circuit?.parts ?? []).flatMap((part) =>
-      [part.head, ...(part.also ?? [])].map((head) => `${part.layer}.${head}`),
-    ),
+    (about.circuit?.components ?? []).flatMap(({ layer, heads }) => heads.map((head) => `${layer}.${head}`)),
   );
 }
 
-function cargoOf(account, part, source) {
-  const heads = [part.head, ...(part.also ?? [])].join();
-  const readers = part.readers.map(roleText).sort().join();
+function cargoOf(account, { layer, heads, destinations }, source) {
+  const readers = destinations.map(roleText).sort().join();
   return (account?.cargo ?? []).find(
     ({ site }) =>
-      site.layer === part.layer &&
-      site.heads.join() === heads &&
+      site.layer === layer &&
+      site.heads.join() === heads.join() &&
       site.source !== null &&
       roleText(site.source) === source &&
       site.readers.map(roleText).sort().join() === readers,

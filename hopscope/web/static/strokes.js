@@ -123,18 +123,18 @@ function block(left, floor, wide, high) {
   );
 }
 
-/** Which colours an arrow has: what it carries, when it emerged, or what kind of part it is. */
+/** Which colours an arrow has: what it moves, when it emerged, or its component's kind. */
 export function strokesOf(path, state) {
   const by = colourBy(state);
   const symbols = state.about.task.symbols ?? [];
-  if (by === "carries" && path.carried.length + path.told.length)
+  if (by === "moves" && path.carried.length + path.told.length)
     return [
       ...path.carried.map((its) => ({ colour: ofSymbol(symbols, its) })),
       ...path.told.map((its) => ({ colour: ofSymbol(symbols, its), dashed: true })),
     ];
-  const dashed = path.kind !== "carries" && path.kind !== "seen";
+  const dashed = path.kind !== "moves" && path.kind !== "seen";
   if (by === "emerged") return [{ colour: momentColour(path, state.about), dashed }];
-  return [{ colour: path.kind === "carries" ? "var(--accent)" : "var(--known)", dashed }];
+  return [{ colour: path.kind === "moves" ? "var(--accent)" : "var(--known)", dashed }];
 }
 
 /** The one colour of a path where there is room for one alone. */
@@ -153,6 +153,6 @@ function momentColour({ emerged }, about) {
 /** What colours of arrows stand for: what somebody chose, or the best that is known. */
 export function colourBy({ colour, about }) {
   if (colour) return colour;
-  if (about.circuit?.account) return "carries";
+  if (about.circuit?.account) return "moves";
   return Object.keys(about.emerged ?? {}).length ? "emerged" : "kind";
 }

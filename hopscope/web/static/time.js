@@ -130,9 +130,9 @@ function build(pane, state, place, rail) {
     (two
       ? pane.paths.map((path) => ({
           path,
-          name: `${path.layer}.${path.head} ${shortRole(path.reader)} ← ${shortRole(path.source)}`,
+          name: `${path.layer}.${path.head} ${shortRole(path.source)} → ${shortRole(path.reader)}`,
           colour: pathColour(path, state),
-          dash: path.kind === "carries" ? null : "4 3",
+          dash: path.kind === "moves" ? null : "4 3",
           xs: maps.steps,
           ys: maps.steps.map((_, at) => maps.of(at, path)),
         }))

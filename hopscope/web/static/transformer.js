@@ -86,11 +86,11 @@ export class Transformer {
 
   /** The residual stream of examples [from, to) after a layer, at the last `read` positions.
    *
-   *  `changes` holds what heads of this layer do instead, by their numbers; `averages` of
-   *  attention for those that ask for it; `carried` what heads carry instead, [example, read, inner];
+   *  `changes` holds what heads of this layer do instead, by their numbers; `tables` what their rows
+   *  may follow, by name; `carried` what heads carry instead, [example, read, inner];
    *  `seen(example, head, pattern)` is shown all attention, `brought(example, mixed)` what is carried.
    */
-  layer(number, x, exam, { from, to, read, changes, averages, carried, seen, brought }) {
+  layer(number, x, exam, { from, to, read, changes, tables, carried, seen, brought }) {
     const { d_model: width, inner, heads } = this;
     const { length } = exam;
     const block = this.blocks[number];
@@ -107,8 +107,7 @@ export class Transformer {
         const change = changes?.get(head);
         this.attend(query, key, n, head, read, length, pattern);
         if (change && !change.carried) {
-          const place = { exam, example: from + n, read, causal: this.causal };
-          paint(change, pattern, { ...place, averages: averages?.get(head) });
+          paint(change, pattern, { exam, example: from + n, read, causal: this.causal, tables });
         }
         seen?.(from + n, head, pattern);
         this.mix(pattern, value, n, head, read, length, mixed);

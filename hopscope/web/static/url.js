@@ -20,7 +20,7 @@ const PLAIN = {
   head: /^\d+\.\d+$/,
   kind: /^(own|others|example)$/,
   ghost: /^[\w.-]{1,40}$/,
-  colour: /^(carries|emerged|kind)$/,
+  colour: /^(moves|emerged|kind)$/,
   pane: /^[a-z]{1,12}$/,
   scale: /^(linear|log)$/,
   as: /^(uniform|itself|previous|position|mean|resample)$/,

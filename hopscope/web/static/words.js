@@ -12,6 +12,14 @@ export function number(value) {
   return size < 10 ? value.toFixed(3) : value.toFixed(size < 100 ? 1 : 0);
 }
 
+/** A share in percent. */
+export function percent(share) {
+  return `${(100 * share).toFixed(1)} %`;
+}
+
+/** What a component is needed for. */
+export const KINDS = { moves: "moves content", routes: "routes later heads", weak: "weak" };
+
 /** A whole number with thin spaces: 57 000. */
 export function whole(value) {
   return value === null || value === undefined ? "–" : WHOLE.format(Math.round(value));
