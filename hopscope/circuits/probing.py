@@ -35,7 +35,7 @@ from hopscope.circuits.engine import (
     streams,
 )
 from hopscope.circuits.exam import Exam, Questions, exam_of
-from hopscope.circuits.pattern import Target
+from hopscope.circuits.pattern import Source
 from hopscope.circuits.probe import Decodability, Probe, ProbeHistory
 from hopscope.circuits.tracking import History, model_of, steps_of
 from hopscope.configs import FactTask
@@ -192,7 +192,7 @@ def _along_relations(exam: Exam) -> Sample:
         )
     padded = torch.cat((torch.zeros_like(inputs[:, :1]), inputs + 1), 1).long()
     led = [padded.gather(1, exam.landing(name, times) + 1) for name, times in follows]
-    names = ["itself", *(str(Target("relation", None, name, times)) for name, times in follows)]
+    names = ["itself", *(str(Source("relation", None, name, times)) for name, times in follows)]
     position = torch.arange(exam.length).expand(inputs.shape)
     return Sample(exam, torch.stack([padded[:, 1:], *led], -1), tuple(names), position)
 

@@ -1,17 +1,17 @@
-"""Two circuits side by side: which steps both take, and which parts they have in common."""
+"""Two circuits side by side: which steps both take, and which components they have in common."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from hopscope.circuits import Circuit
+from hopscope.circuits.components import Component
 from hopscope.circuits.pattern import Head
-from hopscope.circuits.parts import Part
 from hopscope.facts import Role
 
 
 @dataclass(frozen=True)
 class Step:
-    """One role reads another: the heads that do so in the first circuit, and in the second."""
+    """One role looks at another: the heads that do so in the first circuit, and in the second."""
 
     reader: Role
     source: Role
@@ -24,45 +24,45 @@ class Step:
         return bool(self.first and self.second)
 
     def __str__(self) -> str:
-        return f"{self.reader} ← {self.source}"
+        return f"{self.source} → {self.reader}"
 
 
 @dataclass(frozen=True)
 class Circuits:
     """What two circuits have in common, and what only one of them has.
 
-    A step is who reads whom, by whatever head. A part is the same in both only if the same head
-    does the same.
+    A step is a source and its destination, by whatever head. A component is the same in both only
+    if the same heads do the same.
     """
 
     steps: tuple[Step, ...]
     common: tuple[str, ...]
-    """Parts of both: their head, and what it does."""
+    """Components of both: their heads, and what they do."""
     first: tuple[str, ...]
-    """Parts of the first circuit alone."""
+    """Components of the first circuit alone."""
     second: tuple[str, ...]
-    """Parts of the second circuit alone."""
+    """Components of the second circuit alone."""
 
     @classmethod
     def of(cls, first: Circuit, second: Circuit) -> "Circuits":
-        """Compare two circuits: their steps, and the parts that both have or one alone."""
+        """Compare two circuits: their steps, and the components of both or of one alone."""
         one, other = _steps(first), _steps(second)
         steps = (
             Step(*ends, tuple(one.get(ends, ())), tuple(other.get(ends, ())))
             for ends in dict.fromkeys((*one, *other))
         )
-        parts, others = _parts(first), _parts(second)
+        components, others = _components(first), _components(second)
         return cls(
             tuple(steps),
-            tuple(part for part in parts if part in others),
-            tuple(part for part in parts if part not in others),
-            tuple(part for part in others if part not in parts),
+            tuple(each for each in components if each in others),
+            tuple(each for each in components if each not in others),
+            tuple(each for each in others if each not in components),
         )
 
-    def parts(self, names: tuple[str, str]) -> list[tuple[str, str]]:
-        """Every part behind the name of its circuit, or behind `both`."""
+    def components(self, names: tuple[str, str]) -> list[tuple[str, str]]:
+        """Every component after the name of its circuit, or after `both`."""
         whose = zip(("both", *names), (self.common, self.first, self.second), strict=True)
-        return [(name, part) for name, parts in whose for part in parts]
+        return [(name, each) for name, components in whose for each in components]
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as dictionaries and lists, ready for JSON."""
@@ -76,7 +76,7 @@ class Circuits:
                 }
                 for step in self.steps
             ],
-            "parts": {
+            "components": {
                 "common": list(self.common),
                 "first": list(self.first),
                 "second": list(self.second),
@@ -92,16 +92,13 @@ def _steps(circuit: Circuit) -> dict[tuple[Role, Role], list[Head]]:
     return found
 
 
-def _parts(circuit: Circuit) -> list[str]:
-    """Every part in words: its head, and what it does."""
-    return [f"{part.layer}.{part.head}  {_told(circuit, part)}" for part in circuit.parts]
+def _components(circuit: Circuit) -> list[str]:
+    """Every component in words: its heads, and what it does, without the weights of a mixture
+    (these differ from model to model).
+    """
+    return [f"{each.name}  {_words(each)}" for each in circuit.components]
 
 
-def _told(circuit: Circuit, part: Part) -> str:
-    """Who reads what, without the weights of a mixture: these differ from model to model."""
-    mechanism = circuit.mechanism(*part.at)
-    readers: dict[str, list[str]] = {}
-    for role in part.readers:
-        targets = " + ".join(sorted(map(str, mechanism.of(role).targets)))
-        readers.setdefault(targets, []).append(str(role))
-    return "; ".join(f"{', '.join(of)} ← {targets}" for targets, of in readers.items())
+def _words(component: Component) -> str:
+    sources = " + ".join(sorted(map(str, component.sources)))
+    return f"{sources} → {', '.join(map(str, component.destinations))}"

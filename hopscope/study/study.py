@@ -139,8 +139,8 @@ class Study(Displayed):
 
     def heads_of_circuit(self) -> set[tuple[int, int]]:
         """The heads that do something in its circuit; none if it was not found yet."""
-        parts = self.circuit.parts if self.has_circuit else ()
-        return {head for part in parts for head in part.heads}
+        components = self.circuit.components if self.has_circuit else ()
+        return {head for component in components for head in component.at}
 
     def discover(
         self,

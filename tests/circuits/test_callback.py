@@ -54,7 +54,7 @@ def handing(wrong: Callable[[Tensor], Tensor]) -> Edited:
 
 
 def test_a_whole_model_gives_what_a_walk_gives(random_model: Transformer, exam: Exam) -> None:
-    several = [Ablation.of({(1, 0): change, (2, 1): change}) for change in CHANGES[:5]]
+    several = [Ablation.of({(1, 0): change, (2, 1): change}) for change in CHANGES[:4]]
     walked = Ablator(random_model, exam).losses([Ablation(), *several])
     for everywhere in (False, True):
         found = Ablator(whole(random_model, everywhere=everywhere), exam)

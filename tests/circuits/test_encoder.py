@@ -17,7 +17,7 @@ from hopscope.circuits import (
     BlockAdapter,
     CallbackModel,
     EncoderAdapter,
-    Mechanism,
+    Pattern,
     adapter_of,
     exam_of,
 )
@@ -113,7 +113,7 @@ def test_every_adapter_of_a_module_gives_the_same_losses(model: Stranger) -> Non
     exam = exam_of(TWO_HOPS, 5)
     ablations = [Ablation(), *(Ablation.of({(0, 1): its, (2, 2): its}) for its in CHANGES)]
     some = [
-        each for each, its in zip(ablations[1:], CHANGES, strict=True) if isinstance(its, Mechanism)
+        each for each, its in zip(ablations[1:], CHANGES, strict=True) if isinstance(its, Pattern)
     ]
     some = [Ablation(), *some]
 

@@ -16,7 +16,7 @@ from hopscope.circuits.attribution import CHAINS, Attribution
 from hopscope.circuits.baselines import held_against
 from hopscope.circuits.effects import Patched, Site
 from hopscope.circuits.pairs import Pairs, pairs_of
-from hopscope.circuits.parts import Estimate
+from hopscope.circuits.components import Estimate
 from hopscope.circuits.patching import patch
 from hopscope.circuits.ranking import Arrow
 from hopscope.configs import MQAR, ConditionalRetrieval, KHop, Model, Retrieval, VectorTask
@@ -254,16 +254,16 @@ def test_what_tells_later_heads_where_to_look_is_told_apart() -> None:
     found = patch(grown.model, task, [Site.of(path) for path in grown.paths], EXAMPLES)
     told = {str(its.site): (its.routes("queries"), its.routes("keys")) for its in found}
     assert told == {
-        "0.0 value 0 ← key 0": ({}, {"x0": (1, 2, 3, 4, 5)}),
-        "0.0 value 1 ← key 1": ({}, {"x1": (2, 3, 4, 5)}),
-        "0.0 value 2 ← key 2": ({}, {"x2": (3, 4, 5)}),
-        "0.0 value 3 ← key 3": ({}, {"x3": (4, 5)}),
-        "0.0 value 4 ← key 4": ({}, {"x4": (5,)}),
-        "1.0 query ← value 0": ({"x1": (2, 3, 4, 5)}, {}),
-        "1.0 value 1 ← value 2": ({"x3": (4, 5)}, {}),
-        "1.0 value 3 ← value 4": ({}, {}),
-        "2.0 query ← value 1": ({"x3": (4, 5)}, {}),
-        "3.0 query ← value 3": ({}, {}),
+        "0.0 key 0 → value 0": ({}, {"x0": (1, 2, 3, 4, 5)}),
+        "0.0 key 1 → value 1": ({}, {"x1": (2, 3, 4, 5)}),
+        "0.0 key 2 → value 2": ({}, {"x2": (3, 4, 5)}),
+        "0.0 key 3 → value 3": ({}, {"x3": (4, 5)}),
+        "0.0 key 4 → value 4": ({}, {"x4": (5,)}),
+        "1.0 value 0 → query": ({"x1": (2, 3, 4, 5)}, {}),
+        "1.0 value 2 → value 1": ({"x3": (4, 5)}, {}),
+        "1.0 value 4 → value 3": ({}, {}),
+        "2.0 value 1 → query": ({"x3": (4, 5)}, {}),
+        "3.0 value 3 → query": ({}, {}),
     }
 
 
@@ -353,7 +353,7 @@ def test_what_comes_along_a_relation_is_what_comes_from_the_role_there(
     assert other.moves == one.moves
     assert other.moves
     assert not nothing.moves
-    assert str(along) == f"{path.layer}.{path.head} query ← x1"
+    assert str(along) == f"{path.layer}.{path.head} x1 → query"
     for wrong, message in (
         ({"relation": "x9"}, "there is no relation 'x9' here; the relations are x1"),
         ({"source": Role("key", 0)}, "comes along a relation; expected no source and no other"),
