@@ -28,7 +28,9 @@ Tables = Mapping[Source, Float[Tensor, "destination source"]]
 
 
 def estimate_tables(adapter: Adapter | CallbackModel, exam: Exam) -> Tables:
-    """The mean attention of every head over the examples, by position and (of tokens) by token."""
+    """The mean attention of every head over the examples, by position and (of tokens) by token,
+    rounded as in a file: a circuit that is read again is the one that was measured.
+    """
     exam = exam.on(adapter.device)
     tokens = _tokens(exam)
     tables: dict[Source, Tensor] = {}
@@ -38,7 +40,7 @@ def estimate_tables(adapter: Adapter | CallbackModel, exam: Exam) -> Tables:
             tables[Source("position", head=at)] = own.mean(0)
             if tokens is not None:
                 tables[Source("token", head=at)] = _by_token(own, tokens, adapter.causal)
-    return tables
+    return {source: table.round(decimals=DIGITS) for source, table in tables.items()}
 
 
 def _tokens(exam: Exam) -> Tensor | None:
@@ -56,9 +58,7 @@ def _by_token(
     pairs = tokens[:, :, None] * size + tokens[:, None, :]
     seen = torch.ones_like(own[0]).tril() if causal else torch.ones_like(own[0])
     sums = own.new_zeros(size * size).index_add_(0, pairs.flatten(), own.flatten())
-    count = own.new_zeros(size * size).index_add_(
-        0, pairs.flatten(), seen.expand_as(own).flatten()
-    )
+    count = own.new_zeros(size * size).index_add_(0, pairs.flatten(), seen.expand_as(own).flatten())
     return (sums / count.clamp_min(1)).view(size, size)
 
 
