@@ -61,6 +61,8 @@ FRESH = 2_048
 CIRCUIT = "circuit.json"
 NEAREST = "fan-in warm-up-cosine base-10"
 """The reading, with seed 0, that `results/musat/readings-nearest.svg` shows."""
+SEARCHES = 3
+"""Independent searches, by which stability is known."""
 SAMPLE = 1
 """Which: discovery looks at sample 0."""
 ROUNDED = "rounded to float16, so that the package stays small, and computed with in float32"
@@ -236,12 +238,17 @@ def searched(folder: RunFolder) -> dict[str, object]:
     folder.commit(found)
     return row | {
         "same paths": before.paths == after.paths,
-        "same parts": [part.kind for part in before.parts] == [part.kind for part in after.parts],
-        "ideal before": before.losses.mean("ideal"),
-        "ideal": after.losses.mean("ideal"),
+        "same rows": _rows(before) == _rows(after),
+        "recovered before": round(before.recovered(), 3),
+        "recovered": round(after.recovered(), 3),
         "paths": len(after.paths),
         "seconds": round(time.perf_counter() - started, 1),
     }
+
+
+def _rows(found: Circuit) -> set[object]:
+    """Its attention rows and what each looks at."""
+    return {(row, each.target) for each in found.components for row in each.rows}
 
 
 def explored(folder: RunFolder) -> dict[str, object]:
@@ -270,7 +277,7 @@ def circuit(folder: RunFolder) -> dict[str, bytes]:
     if isinstance(folder.recipe, NgramExperiment):
         return {}
     run = Run(folder)
-    return {CIRCUIT: discover(run.model, run.recipe.task).to_bytes()}
+    return {CIRCUIT: discover(run.model, run.recipe.task, searches=SEARCHES).to_bytes()}
 
 
 @torch.no_grad()

@@ -7,13 +7,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from hopscope.circuits.ablation import Ablation, Carried, Change
-from hopscope.circuits.pattern import Head
 from hopscope.circuits.adapters import AnyModel, CallbackModel, OwnAdapter, adapter_of
 from hopscope.circuits.attention import patterns
 from hopscope.circuits.engine import Adapter, check_attention, check_finite
 from hopscope.circuits.exam import Exam
-from hopscope.circuits.pattern import Pattern
 from hopscope.circuits.painter import Painter
+from hopscope.circuits.pattern import Head, Pattern
 from hopscope.circuits.progress import Progress
 from hopscope.circuits.walk import Walk
 from hopscope.errors import CircuitError

@@ -5,8 +5,8 @@ Measured in `hopscope.circuits.circuit_patching`.
 
 from pydantic import Field
 
-from hopscope.circuits.effects import Averaged, Patched, Site
 from hopscope.circuits.components import Component
+from hopscope.circuits.effects import Averaged, Patched, Site
 from hopscope.configs import Config
 from hopscope.facts import FactGraph, Role
 from hopscope.milestones import HALF

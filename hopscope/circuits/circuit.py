@@ -75,17 +75,18 @@ class Circuit(Displayed, Config):
     @property
     def sufficient(self) -> bool:
         """Does the circuit recover enough with prescribed attention?"""
-        return self.recovered() >= self._enough
+        return self.recovered() >= self.enough
 
     @property
     def self_contained(self) -> bool:
         """Does it recover enough with the attention that its heads compute from what the circuit
         alone provides?
         """
-        return self.recovered("computed") >= self._enough
+        return self.recovered("computed") >= self.enough
 
     @property
-    def _enough(self) -> float:
+    def enough(self) -> float:
+        """The share of the gap that a sufficient circuit recovers."""
         return self.found.settings.enough if self.found else Discovery().enough
 
     @property
@@ -132,7 +133,11 @@ class Circuit(Displayed, Config):
             return "Not explained"
         if rows <= MOST_NAMED * every:
             return "Found, not explained"
-        return "Explained" if self.losses.computed is None or self.self_contained else "Partly explained"
+        return (
+            "Explained"
+            if self.losses.computed is None or self.self_contained
+            else "Partly explained"
+        )
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -236,7 +241,9 @@ class Circuit(Displayed, Config):
         )
 
     def __repr__(self) -> str:
-        return f"Circuit({len(self.components)} components, {len(self.paths)} paths: {self.verdict})"
+        return (
+            f"Circuit({len(self.components)} components, {len(self.paths)} paths: {self.verdict})"
+        )
 
     def __str__(self) -> str:
         lines = [self.verdict, self._loss_words]

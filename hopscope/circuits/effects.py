@@ -6,8 +6,8 @@ from typing import Literal
 
 import numpy as np
 
-from hopscope.circuits.pattern import Source
 from hopscope.circuits.components import Estimate
+from hopscope.circuits.pattern import Source
 from hopscope.configs import Config, Discovery
 from hopscope.configs.config import Positive
 from hopscope.errors import CircuitError

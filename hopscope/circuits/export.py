@@ -18,10 +18,10 @@ from torch import Tensor
 from hopscope.circuits.adapters import CallbackModel
 from hopscope.circuits.attention import patterns
 from hopscope.circuits.circuit import Circuit
+from hopscope.circuits.components import Component
 from hopscope.circuits.engine import Adapter, weights_digest
 from hopscope.circuits.exam import Exam, exam_of
 from hopscope.circuits.pattern import Source
-from hopscope.circuits.components import Component
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.models import Transformer

@@ -19,8 +19,8 @@ from hopscope.circuits.adapters import CallbackModel
 from hopscope.circuits.attention import patterns
 from hopscope.circuits.engine import Adapter
 from hopscope.circuits.exam import AND, LEADS, SELDOM, Exam
-from hopscope.circuits.pattern import Target, Source
 from hopscope.circuits.painter import Painter, Spots
+from hopscope.circuits.pattern import Source, Target
 from hopscope.circuits.state import Row
 from hopscope.facts import Role
 
@@ -93,9 +93,7 @@ def read_off(exam: Exam, adapter: Adapter | CallbackModel, least: float) -> dict
     return found
 
 
-def _conditions(
-    exam: Exam, names: Sequence[str], spots: Spots
-) -> dict[str, Bool[Tensor, "spot"]]:
+def _conditions(exam: Exam, names: Sequence[str], spots: Spots) -> dict[str, Bool[Tensor, "spot"]]:
     """Where each condition holds; under the empty name, where none does, unless that is seldom."""
     inside = {name: exam.condition(name)[spots.example, spots.row] for name in names}
     if inside:
@@ -239,5 +237,8 @@ def _targets(painter: Painter, reader: Role) -> Iterator[Source]:
     exam = painter.exam
     yield from (Source("relation", None, name, times) for name, times in exam.follows())
     yield from (Source("own", role) for role in exam.table if role != reader)
+    if int(exam.roles.chain.max()) > 0:
+        yield from (Source("all", role) for role in exam.table)
+        yield from (Source("others", role) for role in exam.table)
     yield Source("previous")
     yield Source("itself")

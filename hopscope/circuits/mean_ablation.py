@@ -36,9 +36,7 @@ def mean_ablate(
     found = []
     for site in sites:
         by_place, by_role = _with_both(adapter, exam, site)
-        found.append(
-            Averaged(site=site, model=model, by_place=by_place, by_role=by_role, gap=gap)
-        )
+        found.append(Averaged(site=site, model=model, by_place=by_place, by_role=by_role, gap=gap))
     return tuple(found)
 
 

@@ -59,7 +59,9 @@ class Spots:
 
 def _same_for_all(target: Target) -> bool:
     """True if a row looks the same in every example."""
-    return not any(its.when for its in target.each) and all(t.where in SAME_FOR_ALL for t in target.every)
+    return not any(its.when for its in target.each) and all(
+        t.where in SAME_FOR_ALL for t in target.every
+    )
 
 
 class Painter:
@@ -159,7 +161,9 @@ class Painter:
             self._drawn.put((target, role, read), found)
         return found
 
-    def rows(self, target: Target) -> tuple[Float[Tensor, "batch seq seq"], Bool[Tensor, "batch seq"]]:
+    def rows(
+        self, target: Target
+    ) -> tuple[Float[Tensor, "batch seq seq"], Bool[Tensor, "batch seq"]]:
         """What every row looks like under the target, and whether it sees any source at all."""
         shape = (len(self.exam), self.exam.length)
         rows, possible = self.drawn(target, self.spots(None, self.exam.length))

@@ -25,11 +25,11 @@ from torch import Tensor
 from hopscope.circuits import budget
 from hopscope.circuits.ablator import check_head
 from hopscope.circuits.adapters import AnyModel, CallbackModel, adapter_of
+from hopscope.circuits.components import Estimate
 from hopscope.circuits.effects import KEPT, Effect, Patched, Site, Way
 from hopscope.circuits.engine import Adapter, Brought, Heads, Recorded, Weights, forward, record
 from hopscope.circuits.exam import Exam, Questions
 from hopscope.circuits.pairs import Pairs, pairs_of
-from hopscope.circuits.components import Estimate
 from hopscope.errors import CircuitError, NotLearned
 from hopscope.facts import Role
 from hopscope.intervals import NORMAL_95

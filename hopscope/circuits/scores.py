@@ -8,7 +8,7 @@ examples, or what it brings in the next example. All are measured on the same fr
 Nothing here shares its code with the walk of the search: the scores also check its losses.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from functools import cached_property
 
 import torch
@@ -18,8 +18,9 @@ from torch import Tensor
 from hopscope.circuits import budget
 from hopscope.circuits.adapters import CallbackModel
 from hopscope.circuits.components import AttentionKind, Estimate, PerExample, Rest, Score
-from hopscope.circuits.engine import Adapter, Attend, Brought, Heads, as_model, forward
+from hopscope.circuits.engine import Adapter, Attend, Brought, Heads, forward, record
 from hopscope.circuits.exam import Exam
+from hopscope.circuits.jobs import from_model
 from hopscope.circuits.painter import Painter
 from hopscope.circuits.state import State
 from hopscope.facts import Role
@@ -67,38 +68,53 @@ class Runs:
     def outputs(self, state: State, rest: Rest = "even") -> Tensor:
         """The outputs at the read positions, with all rows without a target ablated in this way."""
         found = []
-        for some in self._chunks:
-            part = self.exam.part(some)
-            painter = Painter(part, self.adapter.causal)
+        for some, painter in self._painters:
+            inputs = self.exam.inputs[some]
             if isinstance(self.adapter, CallbackModel):
-                outputs = self.adapter.outputs(part.inputs, self._edit(painter, state))
+                outputs = self.adapter.outputs(inputs, self._edit(painter, state))
                 found.append(outputs[:, -self.read :].float().cpu())
                 continue
             attend = self._attend(painter, state, rest, some)
-            end = forward(self.adapter, self.adapter.embed(part.inputs), attend)
+            end = forward(self.adapter, self.adapter.embed(inputs), attend)
             found.append(self.adapter.unembed(end[:, -self.read :]).float().cpu())
         return torch.cat(found)
 
     @cached_property
-    def _chunks(self) -> list[slice]:
+    def _painters(self) -> list[tuple[slice, Painter]]:
+        """A few examples at a time, each with what draws their attention."""
         adapter, exam = self.adapter, self.exam
         each = budget.FLOAT * budget.AT_ONCE * adapter.heads * exam.length**2
         size = max(1, budget.times(adapter.device) * budget.CALL_BYTES // each)
-        return [slice(start, start + size) for start in range(0, len(exam), size)]
+        chunks = [slice(start, start + size) for start in range(0, len(exam), size)]
+        return [(some, Painter(exam.part(some), adapter.causal)) for some in chunks]
 
-    def _edit(self, painter: Painter, state: State):  # type: ignore[no-untyped-def]
-        def edit(layer: int, weights: Tensor) -> Tensor:
-            return self._painted(painter, state, layer, weights)
+    def _edit(self, painter: Painter, state: State) -> Callable[[int, Tensor], Tensor]:
+        """A state, as a CallbackModel takes it."""
+
+        def edit(layer: int, own: Tensor) -> Tensor:
+            weights = own.clone()
+            for (at, head), pattern in state.patterns.items():
+                if at == layer:
+                    weights[:, head] = painter.attention(pattern, own[:, head])
+            return weights
 
         return edit
 
-    def _painted(self, painter: Painter, state: State, layer: int, own: Tensor) -> Tensor:
-        """The attention of a layer in a state."""
-        weights = own.clone()
-        for (at, head), pattern in state.patterns.items():
-            if at == layer:
-                weights[:, head] = painter.attention(pattern, own[:, head])
-        return weights
+    def _weights(self, painter: Painter, state: State, layer: int, heads: Heads) -> Tensor:
+        """The attention of a layer in a state; the model's own only where a head needs it."""
+        patterns = [state.patterns.get((layer, head)) for head in range(self.adapter.heads)]
+        needed = [n for n, its in enumerate(patterns) if its is None or from_model(its)]
+        own = (
+            dict(zip(needed, heads.weights(heads=needed).unbind(1), strict=True)) if needed else {}
+        )
+        length = self.exam.length
+        return torch.stack(
+            [
+                own[n] if its is None else painter.painted(its, own.get(n), length)
+                for n, its in enumerate(patterns)
+            ],
+            1,
+        )
 
     def _attend(self, painter: Painter, state: State, rest: Rest, some: slice) -> Attend:
         live: dict[tuple[int, int], list[Role]] = {}
@@ -106,7 +122,8 @@ class Runs:
             live.setdefault(at, []).append(role)
 
         def attend(layer: int, heads: Heads) -> Brought:
-            brought = self._painted(painter, state, layer, heads.weights()) @ heads.values
+            weights = self._weights(painter, state, layer, heads)
+            brought = weights.to(heads.values.dtype) @ heads.values
             if rest == "even":
                 return brought
             instead = self._instead[rest][layer]
@@ -125,23 +142,18 @@ class Runs:
         next example.
         """
         assert not isinstance(self.adapter, CallbackModel)
-        parts = [list(self._brought(some)) for some in self._chunks]
+        parts = [self._brought(some) for some, _ in self._painters]
         whole = [torch.cat(layer) for layer in zip(*parts, strict=True)]
         return {
             "mean": [layer.mean(0, keepdim=True) for layer in whole],
             "resample": [layer.roll(1, 0) for layer in whole],
         }
 
-    def _brought(self, some: slice) -> Iterator[Brought]:
-        found: list[Brought] = []
-
-        def attend(layer: int, heads: Heads) -> Brought:
-            found.append(as_model(layer, heads))
-            return found[-1]
-
+    def _brought(self, some: slice) -> list[Brought]:
+        """What the heads of each layer bring in the model, of some examples."""
         assert not isinstance(self.adapter, CallbackModel)
-        forward(self.adapter, self.adapter.embed(self.exam.inputs[some]), attend)
-        yield from found
+        whole = record(self.adapter, self.exam.inputs[some])
+        return [whole.brought(layer) for layer in range(self.adapter.layers)]
 
     def losses(self, outputs: Tensor) -> PerExample:
         """The loss of each example, mean over hops."""

@@ -149,7 +149,6 @@ class Search:
         rests = (UNIFORM if its else ITSELF for its in even)
         return State({h: Pattern(rest=rest) for h, rest in zip(self.heads, rests, strict=True)})
 
-
     @property
     def itself(self) -> tuple[Head, ...]:
         """The heads that attend to themselves where they are ablated."""
@@ -222,9 +221,7 @@ def completed(search: Search, state: State) -> State:
     return state
 
 
-def _with_more(
-    search: Search, state: State, choices: Sequence[tuple[Row, Target]]
-) -> State | None:
+def _with_more(search: Search, state: State, choices: Sequence[tuple[Row, Target]]) -> State | None:
     """The state with as many of the choices, those first that gain most alone, as gain most
     together; the fewest with which enough is recovered. None if none gains.
     """

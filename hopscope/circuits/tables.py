@@ -67,7 +67,7 @@ def tables_in(tables: Tables, state: State) -> tuple[Table, ...]:
     used = [source for at, role in state.live for source in state[at].of(role).every]
     found = []
     for source in dict.fromkeys(used):
-        if source.head is not None and (source.where == "position" or source.where == "token"):
+        if source.head is not None and source.where in ("position", "token"):
             shares = [[round(share, DIGITS) for share in row] for row in tables[source].tolist()]
             found.append(Table(head=source.head, by=source.where, rows=tuple(map(tuple, shares))))
     return tuple(found)

@@ -30,8 +30,8 @@ from hopscope.circuits.jobs import (
     most_common,
     parted,
 )
-from hopscope.circuits.pattern import Pattern
 from hopscope.circuits.painter import Painter, Spots
+from hopscope.circuits.pattern import Pattern
 from hopscope.facts import Role
 
 FEW = 0.25

@@ -132,11 +132,11 @@ def _every_head(
     layers: int, heads: int, base: "dict[Head, Change]"
 ) -> "dict[str, dict[Head, Change]]":
     """Every head in turn, doing nothing in three ways."""
-    from hopscope.circuits.mechanism import ITSELF, PREVIOUS, UNIFORM, Mechanism
+    from hopscope.circuits.pattern import ITSELF, PREVIOUS, UNIFORM, Pattern
 
     ways = {"uniform": UNIFORM, "itself": ITSELF, "previous": PREVIOUS}
     return {
-        f"{layer}.{head}={name}": {**base, (layer, head): Mechanism(rest=rest)}
+        f"{layer}.{head}={name}": {**base, (layer, head): Pattern(rest=rest)}
         for layer in range(layers)
         for head in range(heads)
         for name, rest in ways.items()

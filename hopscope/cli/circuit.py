@@ -44,7 +44,7 @@ class CircuitExportArguments(FoundArguments, FigureArguments):
 
 def show(chosen: CircuitShowArguments) -> int:
     found = _of_file(chosen) or chosen.study().circuit
-    from hopscope.circuits.search import DEFAULT
+    from hopscope.circuits.discovery import DEFAULT
     from hopscope.cli.circuit_text import print_or_say
 
     print_or_say(found, json=chosen.json)

@@ -6,7 +6,15 @@ from hopscope.cli.output import say, say_json
 from hopscope.cli.tables import table
 from hopscope.report.account import ACCOUNT_COLUMNS, account_remarks, account_rows
 from hopscope.report.emergence import EMERGENCE_COLUMNS, emergence_rows
-from hopscope.report.words import PART_COLUMNS, circuit_grid, loss_line, part_rows, remarks
+from hopscope.report.words import (
+    COMPONENT_COLUMNS,
+    SCORE_COLUMNS,
+    circuit_grid,
+    component_rows,
+    loss_line,
+    remarks,
+    score_rows,
+)
 
 
 def print_or_say(found: Circuit, *, json: bool) -> None:
@@ -19,10 +27,14 @@ def print_or_say(found: Circuit, *, json: bool) -> None:
 
 
 def print_circuit(found: Circuit) -> None:
-    """The circuit as a table, and what is known beside it."""
+    """The verdict, the circuit as a table, and what is known beside it."""
+    say("", found.verdict, loss_line(found))
     say("", *circuit_grid(found).splitlines(), "")
-    table(PART_COLUMNS, part_rows(found))
-    say("", f"{loss_line(found)}")
+    table(COMPONENT_COLUMNS, component_rows(found))
+    if found.scores:
+        say()
+        table(SCORE_COLUMNS, score_rows(found))
+    say()
     for line in remarks(found):
         say(line)
     if found.account is not None:

@@ -98,12 +98,12 @@ def _print_circuits(circuits: "Circuits", names: tuple[str, str]) -> None:
     table(("step of the circuit", *names), rows)
     say()
     common, first, second = circuits.common, circuits.first, circuits.second
-    table(("part of", "head and what it does"), circuits.parts(names))
+    table(("component of", "heads and what they do"), circuits.components(names))
     say(
         "",
         f"{sum(step.common for step in circuits.steps)} of {len(circuits.steps)} steps are in both "
-        f"circuits; parts: {len(common)} in both, {len(first)} in {names[0]} alone, {len(second)} "
-        f"in {names[1]} alone",
+        f"circuits; components: {len(common)} in both, {len(first)} in {names[0]} alone, "
+        f"{len(second)} in {names[1]} alone",
     )
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hopscope.circuits.emergence import Emergence
     from hopscope.study import Study
 
-COLUMNS = ("seed", "loss", "with_the_circuit_alone", "solved", "paths", "unexplained")
+COLUMNS = ("seed", "loss", "circuit", "recovered", "computed", "paths", "not_named")
 
 
 def discover_all(
@@ -32,11 +32,14 @@ def discover_all(
             continue
         losses = found.losses
         paths = ", ".join(_short(path.layer, path.head, *_ends(path)) for path in found.paths)
-        means = float(losses.mean("clean")), float(losses.mean("ideal"))
-        left = ", ".join(f"{part.layer}.{part.head}" for part in found.unexplained)
-        row = (seed, *means, "yes" if found.solved else "no", paths, left)
+        means = losses.mean("model"), losses.mean("prescribed")
+        shares = found.recovered(), found.recovered("computed")
+        left = ", ".join(each.name for each in found.unnamed)
+        row = (seed, *means, *shares, paths, left)
         rows.append(dict(zip(COLUMNS, row, strict=True)))
-    print_rows(rows, {"loss": ".4f", "with_the_circuit_alone": ".4f"}, json=json)
+    print_rows(
+        rows, {"loss": ".4f", "circuit": ".4f", "recovered": ".1%", "computed": ".1%"}, json=json
+    )
 
 
 def emergence_all(
@@ -56,7 +59,7 @@ def emergence_all(
         stories.append((examined, story))
         for path, step in reversed(story.order):
             reader, source = _ends(path)
-            when.setdefault(f"{reader} ← {source}", {})[seed] = step
+            when.setdefault(f"{source} → {reader}", {})[seed] = step
         for hop, learned in zip(story.asked, story.learned_at or (), strict=False):
             hops.setdefault(f"hop {hop} is learned", {})[seed] = learned
     ordered = [*sorted(when.items()), *hops.items()]
@@ -80,7 +83,7 @@ def _ends(path: Path) -> tuple[str, str]:
 
 
 def _short(layer: int, head: int, reader: str, source: str) -> str:
-    return f"{layer}.{head} {reader}←{source}"
+    return f"{layer}.{head} {source}→{reader}"
 
 
 def _moment(found: dict[int, float | None], seed: int) -> str:

@@ -9,14 +9,12 @@ from math import log
 
 import numpy as np
 
-from hopscope import __version__
 from hopscope.circuits.account import Account, Holdings
 from hopscope.circuits.circuit import Circuit
+from hopscope.circuits.components import Component, Estimate, Kind, Losses
 from hopscope.circuits.effects import Patched
-from hopscope.circuits.limits import Limits
-from hopscope.circuits.mechanism import AS_IS, Aim, Mechanism, Target
-from hopscope.circuits.parts import HeadReport, Kind, Losses, Part, Switches
-from hopscope.configs import Discovery, LlmMechanism
+from hopscope.circuits.pattern import AS_IN_MODEL, Source, Target
+from hopscope.configs import LlmMechanism
 from hopscope.facts import Role
 from hopscope.llm.heads import ANSWER
 from hopscope.llm.pairs import role_table
@@ -24,7 +22,6 @@ from hopscope.llm.patches import Row
 from hopscope.llm.paths import cargos
 from hopscope.llm.rows import Measured, of_phase
 from hopscope.llm.weighing import HeadRow, answered, counting, head_rows, role_shares
-from hopscope.theory import Path
 
 ALONE, ALL = 1, 2
 """Which variants of a proof are the circuit alone, and no circuit at all (`patches.proofs`)."""
@@ -68,7 +65,8 @@ def circuit_of(recipe: LlmMechanism, rows: Sequence[Measured]) -> Circuit:
     """The circuit, with its account."""
     chosen, told = _backwards(recipe, rows), of_phase(rows, "answers")
     layers, heads = told[0]["shape"]
-    parts = sorted((_part(recipe, row, its, rows) for row, its in chosen), key=lambda p: p.at)
+    losses = _losses(rows)
+    components = [_component(recipe, row, its, rows, losses.gap) for row, its in chosen]
     account = Account(
         holdings=_holdings(recipe, rows, layers),
         cargo=tuple(cargos(recipe, rows)),
@@ -79,23 +77,12 @@ def circuit_of(recipe: LlmMechanism, rows: Sequence[Measured]) -> Circuit:
         model=told[0]["model"],
         task=None,
         roles=role_table(recipe.prompts),
-        heads=tuple(
-            HeadReport(layer=layer, head=head, mechanism=_mechanism(recipe, chosen, layer, head))
-            for layer in range(layers)
-            for head in range(heads)
-        ),
-        parts=tuple(parts),
-        losses=_losses(rows),
-        alternatives=(),
-        shared=(),
-        restored=(),
-        flow=None,
-        switches=Switches(
-            examples=recipe.tracing.searched, batches=1, seed=recipe.seeds[0], forced=False,
-            version=__version__,
-        ),
+        layers=layers,
+        heads=heads,
+        components=tuple(sorted(components, key=lambda each: each.at)),
+        losses=losses,
         account=account,
-    )  # fmt: skip
+    )
 
 
 def _asked(recipe: LlmMechanism) -> dict[str, int]:
@@ -104,51 +91,47 @@ def _asked(recipe: LlmMechanism) -> dict[str, int]:
     return {facts[-1].value: len(facts)}
 
 
-def _part(
-    recipe: LlmMechanism, row: HeadRow, sources: Sequence[Role], rows: Sequence[Measured]
-) -> Part:
-    role = role_table(recipe.prompts)[row.role]
+def _component(
+    recipe: LlmMechanism,
+    row: HeadRow,
+    sources: Sequence[Role],
+    rows: Sequence[Measured],
+    gap: float,
+) -> Component:
+    """One row with what it looks at, and the share of the gap that is lost if it is a donor's."""
+    table = role_table(recipe.prompts)
+    role = table[row.role]
     whole = next(
         c
         for c in cargos(recipe, rows)
         if c.site.source is None
         and (c.site.layer, c.site.heads, c.site.readers) == (row.layer, (row.head,), (role,))
     )
-    return Part(
+    rise = row.rise
+    lost = Estimate(mean=rise.mean / gap, low=rise.low / gap, high=rise.high / gap)
+    return Component(
         layer=row.layer,
-        head=row.head,
-        readers=(role,),
-        paths=tuple(Path(row.layer, row.head, role, its) for its in sources if its != role),
+        heads=(row.head,),
+        destinations=(role,),
+        target=_target(table, row, sources),
         kind=_kind(recipe, whole),
-        alone_cost=row.loss,
+        lost=lost if gap > 0 else None,
     )
+
+
+def _target(table: Sequence[Role], row: HeadRow, sources: Sequence[Role]) -> Target:
+    """The sources of what a row brings, by the attention that each gets."""
+    looks = {its: row.sources[table.index(its)] for its in sources}
+    total = sum(looks.values())
+    parts = tuple((Source("own", its), look / total) for its, look in looks.items())
+    return Target(parts) if parts else AS_IN_MODEL
 
 
 def _kind(recipe: LlmMechanism, whole: Patched) -> Kind | None:
     """Whether the answer needs what a row brings by its values, or by queries or keys."""
     if whole.moved(_asked(recipe)):
-        return "carries"
-    return "locates" if whole.routes("queries") or whole.routes("keys") else None
-
-
-def _mechanism(
-    recipe: LlmMechanism,
-    chosen: Sequence[tuple[HeadRow, tuple[Role, ...]]],
-    layer: int,
-    head: int,
-) -> Mechanism:
-    """Where the circuit's rows of a head look: the sources of what they bring, by the attention
-    that each gets. All else stays as the model has it.
-    """
-    table = role_table(recipe.prompts)
-    aims = []
-    for row, sources in chosen:
-        if (row.layer, row.head) == (layer, head):
-            looks = {its: row.sources[table.index(its)] for its in sources}
-            total = sum(looks.values())
-            parts = tuple((Target("own", its), look / total) for its, look in looks.items())
-            aims.append((table[row.role], Aim(parts) if parts else AS_IS))
-    return Mechanism(tuple(aims), AS_IS)
+        return "moves"
+    return "routes" if whole.routes("queries") or whole.routes("keys") else None
 
 
 def _losses(rows: Sequence[Measured]) -> Losses:
@@ -159,15 +142,11 @@ def _losses(rows: Sequence[Measured]) -> Losses:
     clean = np.array([[next(iter(row["clean"].values()))[2]] for row in proof])  # [q, 1]
     moved = np.array([row["moved"] for row in proof], dtype=float)[..., 2]  # [q, name, variant]
     alone, none = (float((clean + moved[:, :, n]).mean()) for n in (ALONE, ALL))
-    guess = log(1 / its.guessing)
-    limits = Limits.of(np.array([clean.mean()]), guess, Discovery())
     return Losses(
-        clean=(float(clean.mean()),),
-        ideal=(alone,),
+        model=(float(clean.mean()),),
+        prescribed=(alone,),
         ablated=(none,),
-        guess=guess,
-        limit=limits.mean,
-        hop_limits=tuple(limits.hop.tolist()),
+        chance=log(1 / its.guessing),
     )
 
 

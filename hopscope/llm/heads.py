@@ -37,7 +37,7 @@ class Route:
     purpose: str
 
     def __str__(self) -> str:
-        return f"{self.reader} ← {self.source}"
+        return f"{self.source} → {self.reader}"
 
 
 def routes(graph: FactGraph, backwards: Collection[int] = ()) -> list[Route]:

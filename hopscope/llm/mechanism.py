@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hopscope.circuits.circuit import Circuit
-from hopscope.circuits.parts import Estimate
+from hopscope.circuits.components import Estimate
 from hopscope.configs import LlmMechanism
 from hopscope.display import Displayed
 from hopscope.facts import Role

@@ -13,7 +13,7 @@ has is the word x_1, and not, say, where its next fact stands, which that exchan
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hopscope.circuits.parts import Estimate
+from hopscope.circuits.components import Estimate
 from hopscope.facts import FactGraph, Role
 from hopscope.llm.exchange import ON
 from hopscope.llm.weighing import ASKING

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 
 from hopscope import intervals
-from hopscope.circuits.parts import Estimate
+from hopscope.circuits.components import Estimate
 from hopscope.circuits.patching import SURE, share_of
 from hopscope.configs import LlmMechanism, Prompts
 from hopscope.errors import NotLearned
@@ -180,8 +180,8 @@ class HeadRow:
     role: int
     shares: dict[str, Estimate]
     """For each exchange that it was patched with, where answers can follow."""
-    loss: Estimate
-    """The loss if the row is the donor's, of that exchange which costs most."""
+    rise: Estimate
+    """By how much the loss rises if the row is the donor's, of that exchange which costs most."""
     sources: dict[int, float]
     """The roles of the own chain that get a good share of the row's attention, with that share."""
 
@@ -200,7 +200,6 @@ def head_rows(recipe: LlmMechanism, rows: Sequence[Measured]) -> list[HeadRow]:
     looks = np.array([row["looks"] for row in its], dtype=float).mean(0)  # [cell, head, role]
     all_names = followed(recipe)
     sure = {name: surety(its, name) for name in all_names}
-    clean = np.array([row["clean"][all_names[0]][2] for row in its])
     for cell, (layer, role, exchanged) in enumerate(its[0]["cells"]):
         its_names = [all_names[n] for n in exchanged]
         moved = np.array([row["moved"][cell] for row in its], dtype=float)  # [q, name, head, mark]
@@ -210,11 +209,11 @@ def head_rows(recipe: LlmMechanism, rows: Sequence[Measured]) -> list[HeadRow]:
                 for number, name in enumerate(its_names)
                 if (share := estimate(sure[name], moved[:, number, head, 0]))
             }
-            losses = clean[:, None] + moved[:, :, head, 2]
-            worst = losses[:, losses.mean(0).argmax()]
+            rises = moved[:, :, head, 2]
+            worst = rises[:, rises.mean(0).argmax()]
             sources = {n: float(look) for n, look in enumerate(looks[cell, head]) if look >= LOOKS}
             if shares:
-                found.append(HeadRow(layer, head, role, shares, plain(worst), sources))
+                found.append(HeadRow(layer, head, role, shares, Estimate.of(worst), sources))
     return sorted(found, key=lambda row: -row.most.mean)
 
 
@@ -222,9 +221,3 @@ def counting(recipe: LlmMechanism, rows: Iterable[HeadRow]) -> list[HeadRow]:
     """The strongest rows of those that count."""
     its = [r for r in rows if r.most.mean >= recipe.tracing.counts and r.most.low > 0]
     return its[: recipe.tracing.most]
-
-
-def plain(values: Float[np.ndarray, "question"]) -> Estimate:
-    """A mean with its interval."""
-    low, high = intervals.mean(values)
-    return Estimate(mean=float(values.mean()), low=low, high=high)

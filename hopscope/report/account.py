@@ -2,9 +2,9 @@
 
 from hopscope.circuits import Circuit
 from hopscope.circuits.account import Account, answers
+from hopscope.circuits.components import Component
 from hopscope.circuits.contradictions import accounted_for, contradictions
 from hopscope.circuits.effects import Averaged, Patched
-from hopscope.circuits.parts import Part
 
 ACCOUNT_COLUMNS = ("head", "arrow", "carries", "tells later heads")
 
@@ -26,21 +26,23 @@ def account_rows(circuit: Circuit) -> list[tuple[str, ...]]:
     account = circuit.account
     if account is None:
         return []
-    return [row for part in circuit.parts for row in _rows_of(circuit, account, part)]
-
-
-def _rows_of(circuit: Circuit, account: Account, part: Part) -> list[tuple[str, ...]]:
-    rows = [
-        _row(circuit, account.of(part, path), f"{path.reader} ← {path.source}")
-        for path in part.paths
+    return [
+        row for component in circuit.components for row in _rows_of(circuit, account, component)
     ]
-    if not part.paths:
-        rows = [_row(circuit, account.of(part), circuit.described(part))]
+
+
+def _rows_of(circuit: Circuit, account: Account, component: Component) -> list[tuple[str, ...]]:
+    rows = [
+        _row(circuit, account.of(component, path), f"{path.source} → {path.reader}")
+        for path in component.paths
+    ]
+    if not component.paths:
+        rows = [_row(circuit, account.of(component), circuit.described(component))]
         rows += [
-            _row(circuit, its, f"… {its.site.arrow}{_from(account, part, its)}")
-            for its in account.fetched(part)
+            _row(circuit, its, f"… {its.site.arrow}{_from(account, component, its)}")
+            for its in account.fetched(component)
         ]
-    if told := _told_by_means(account.mean_of(part)):
+    if told := _told_by_means(account.mean_of(component)):
         rows[-1] = (*rows[-1][:-1], told)
     return rows
 
@@ -66,10 +68,10 @@ def _row(circuit: Circuit, its: Patched | None, arrow: str) -> tuple[str, ...]:
 
 
 def _told_by_means(mean: Averaged | None) -> str:
-    """What a part tells that brings no symbol: loss with its mean at each place, and without."""
+    """What a component brings that moves no symbol: loss with its mean by place, and without."""
     if mean is None or mean.brings == "symbols":
         return ""
-    with_it, without, clean = mean.by_place.mean, mean.by_role.mean, mean.clean.mean
+    with_it, without, clean = mean.by_place.mean, mean.by_role.mean, mean.model.mean
     if mean.brings == "constant":
         return f"nothing but a constant (loss {clean:.3f}; {without:.3f} with its mean)"
     return (
@@ -77,7 +79,7 @@ def _told_by_means(mean: Averaged | None) -> str:
     )
 
 
-def _from(account: Account, part: Part, its: Patched) -> str:
+def _from(account: Account, component: Component, its: Patched) -> str:
     """Who put there what is fetched."""
     source = its.site.source
     if source is None:
@@ -85,7 +87,7 @@ def _from(account: Account, part: Part, its: Patched) -> str:
     givers = dict.fromkeys(
         "+".join(f"{giver.site.layer}.{head}" for head in giver.site.heads)
         for symbol in its.symbols
-        for giver in account.givers(source, symbol, part.layer)
+        for giver in account.givers(source, symbol, component.layer)
     )
     return f" (put there by {', '.join(givers)})" if givers else ""
 
@@ -95,5 +97,5 @@ def account_remarks(circuit: Circuit) -> list[str]:
     if circuit.account is None:
         return []
     known = len(accounted_for(circuit))
-    lines = [f"{known} of {len(circuit.parts)} parts have a causal account"]
+    lines = [f"{known} of {len(circuit.components)} components have a causal account"]
     return lines + [f"contradiction: {line}" for line in contradictions(circuit)]

@@ -9,7 +9,6 @@ from matplotlib.patches import FancyArrowPatch
 from hopscope.circuits import Circuit
 from hopscope.facts import Role
 from hopscope.report.look import PAPER, SMALL
-from hopscope.report.words import many_heads
 from hopscope.theory import Path
 
 Stroke = tuple[str, bool]
@@ -60,7 +59,7 @@ class Arrows:
                     zorder=2 if dashed else 3,
                 )
             )
-        if len(same) > 1 or many_heads(circuit):
+        if len(same) > 1 or circuit.heads > 1:
             self._number(path.head, start, end, bend)
 
     def _number(

@@ -1,6 +1,7 @@
 """What a notebook shows of circuits, of what they move, and of when they appeared."""
 
 from collections.abc import Sequence
+from html import escape
 
 from hopscope.circuits import Circuit, RoleMaps
 from hopscope.circuits.emergence import Emergence
@@ -25,7 +26,14 @@ from hopscope.report.probe import (
     probe_remarks,
     probe_rows,
 )
-from hopscope.report.words import PART_COLUMNS, loss_line, part_rows, remarks
+from hopscope.report.words import (
+    COMPONENT_COLUMNS,
+    SCORE_COLUMNS,
+    component_rows,
+    loss_line,
+    remarks,
+    score_rows,
+)
 
 
 def figure(shown: Picture) -> Sequence[str]:
@@ -39,9 +47,13 @@ def role_maps(maps: RoleMaps) -> Sequence[str]:
 def circuit(found: Circuit) -> Sequence[str]:
     pieces = [
         figure_html(circuit_figure(found)),
+        f"<p>{escape(found.verdict)}</p>",
         f"<p>{loss_line(found)}</p>",
-        more_html("each part", table_html(PART_COLUMNS, part_rows(found))),
+        more_html("each component", table_html(COMPONENT_COLUMNS, component_rows(found))),
     ]
+    if found.scores:
+        scores = table_html(SCORE_COLUMNS, score_rows(found))
+        pieces.append(more_html("recovered and agreement", scores))
     if found.account is not None:
         carried = table_html(ACCOUNT_COLUMNS, account_rows(found))
         pieces.append(more_html("what each arrow carries", carried))

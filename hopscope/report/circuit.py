@@ -1,9 +1,9 @@
 """A circuit as a picture (the paper's figures 5 and 7): layers upward, roles across.
 
-An arrow leads from the role that is read to the role that reads, one layer up. Its width says
-what removing the path costs; its colour when it emerged, or in a circuit that has an account the
-symbol that it brings. Squares then show what each role holds. Rows that do something and form no
-path, as those that attend by position, are diamonds at the role that reads.
+An arrow leads from the source to the destination, one layer up. Its width says how much is lost
+without its component; its colour when it emerged, or in a circuit that has an account the symbol
+that it brings. Squares then show what each role holds. Components that form no path are labels at
+their destinations: *previous*, the name of a relation, *by position*.
 """
 
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ from matplotlib.patches import Patch, Rectangle
 
 from hopscope.circuits import Circuit
 from hopscope.circuits.account import Account
+from hopscope.circuits.components import Component
 from hopscope.circuits.emergence import Emergence
-from hopscope.circuits.parts import Part
 from hopscope.facts import Role, symbol_name
 from hopscope.report.account import list_carried
 from hopscope.report.arrows import Arrows, Stroke
@@ -37,30 +37,28 @@ from hopscope.report.look import (
 )
 from hopscope.report.probe import colour_of
 from hopscope.report.symbols import roles_told, short_role
-from hopscope.report.words import many_heads, ordered_roles, pathless
+from hopscope.report.words import drawn as drawn_components
+from hopscope.report.words import ordered_roles, pathless
 from hopscope.theory import Path
 
-PLAIN, LOCATES, NEVER = COLOURS[0], DIM, DIM
+PLAIN, ROUTES, NEVER = COLOURS[0], DIM, DIM
 ROW = 0.5
 """Inches per layer."""
 THIN, THICK, ASIDE = 0.8, 4.0, 1.4
-"""Points of an arrow that costs nothing and of one that costs all; of one that locates, at most."""
+"""Points of an arrow without which nothing is lost, or all; of one that routes, at most."""
 ONE_COLUMN = 8
 """Roles for which one column of a paper has room."""
 SQUARE = 0.11
 """Width of a square that stands for a symbol, in columns."""
-DIAMOND = 4.5
-"""Points across a diamond, without its line."""
-BESIDE = 0.22
-"""Columns between diamonds that stand at one role."""
+BETWEEN = 0.13
+"""Layers between labels that stand at one role."""
 
 
 @drawn
 def circuit_figure(circuit: Circuit, story: Emergence | None = None, of: str = "") -> Picture:
-    """The circuit's paths; other parts are told in the caption. `of` says whose circuit it is."""
-    roles = ordered_roles(circuit)
-    drawn_parts = [part for part in circuit.parts if part.paths] + pathless(circuit)
-    layers = sorted({part.layer for part in drawn_parts})
+    """The circuit's components; those of every role are in the caption. `of` says whose it is."""
+    roles, shown = ordered_roles(circuit), drawn_components(circuit)
+    layers = sorted({component.layer for component in shown})
     figure = picture(
         of or _name(circuit),
         _caption(circuit, story),
@@ -73,10 +71,10 @@ def circuit_figure(circuit: Circuit, story: Emergence | None = None, of: str = "
     _grid(axes, roles, layers)
     arrows = Arrows(axes, roles, layers, figure.get_size_inches()[0] / (len(roles) + 1.6) / ROW)
     strokes = _strokes(circuit, story)
-    for part in sorted(circuit.parts, key=lambda part: part.kind == "carries"):  # these on top
-        for path in part.paths:
-            arrows.draw(circuit, path, strokes[path], _width(circuit, part))
-    _diamonds(axes, circuit, roles, layers, story)
+    for component in sorted(shown, key=lambda each: each.kind == "moves"):  # these on top
+        for path in component.paths:
+            arrows.draw(circuit, path, strokes[path], _width(component))
+    _labels(axes, circuit, roles, layers, story)
     if circuit.account is not None:
         _squares(axes, circuit.account, roles, layers)
     _legend(figure, axes, circuit, story)
@@ -88,23 +86,17 @@ def _name(circuit: Circuit) -> str:
 
 
 def _caption(circuit: Circuit, story: Emergence | None) -> str:
-    losses, (alone, none), diamonds = circuit.losses, circuit.left_in, pathless(circuit)
-    others = [part for part in circuit.parts if not part.paths and part not in diamonds]
-    beside, aside = _listed(circuit, diamonds), _listed(circuit, others)
+    shown = drawn_components(circuit)
+    others = [component for component in circuit.components if component not in shown]
+    aside = "; ".join(f"{each.name} {circuit.described(each)}" for each in others)
     squares = " Squares: what a position holds." if circuit.account is not None else ""
     when = " Grey arrows never passed one half." if story is not None else ""
     return (
-        "An arrow leads from the role that is read to the role that reads, one layer up; its width "
-        f"says what removing it costs.{squares}{when} {roles_told(ordered_roles(circuit))} "
-        f"Loss {losses.mean('clean'):.3f} as it is, {losses.mean('ideal'):.3f} {alone}, "
-        f"{losses.mean('ablated'):.2f} {none}, {losses.guess:.2f} by guessing."
-        + (f" Diamonds, rows without a path: {beside}." if beside else "")
-        + (f" Not drawn: {aside}." if aside else "")
+        "An arrow leads from the source to the destination, one layer up; its width says how much "
+        f"of the gap between everything ablated and the model is lost without it.{squares}{when} "
+        f"{roles_told(ordered_roles(circuit))} {circuit.verdict}."
+        + (f" At every role: {aside}." if aside else "")
     )
-
-
-def _listed(circuit: Circuit, parts: Sequence[Part]) -> str:
-    return "; ".join(f"{part.name} {circuit.described(part)}" for part in parts)
 
 
 def _grid(axes: Axes, roles: Sequence[Role], layers: Sequence[int]) -> None:
@@ -119,62 +111,62 @@ def _grid(axes: Axes, roles: Sequence[Role], layers: Sequence[int]) -> None:
             axes.plot([-1.5, -0.5], [level, level], ":", color=DIM, linewidth=1)
 
 
-def _width(circuit: Circuit, part: Part) -> float:
-    """By the cost of removal: as the circuit stands, or for what only locates, in the model."""
-    carries = part.kind == "carries"
-    cost = (part.cost if carries else None) or part.alone_cost
-    share = min(1.0, (cost.mean if cost else 0.0) / max(circuit.losses.guess, 1e-12))
-    return THIN + ((THICK if carries else ASIDE) - THIN) * share
+def _width(component: Component) -> float:
+    """By what is lost without it: with prescribed attention, or of what routes with computed."""
+    moves = component.kind == "moves"
+    lost = (component.lost if moves else None) or component.lost_computed
+    share = min(1.0, max(0.0, lost.mean if lost else 0.0))
+    return THIN + ((THICK if moves else ASIDE) - THIN) * share
 
 
 def _strokes(circuit: Circuit, story: Emergence | None) -> dict[Path, list[Stroke]]:
     """How each path is drawn: a stroke for every symbol, if the circuit has an account."""
-    kinds = {path: part.kind for part in circuit.parts for path in part.paths}
+    kinds = {path: each.kind for each in circuit.components for path in each.paths}
     if story is not None or circuit.account is None:
         colours = _colours(circuit, story)
-        return {path: [(colours[path], kind != "carries")] for path, kind in kinds.items()}
+        return {path: [(colours[path], kind != "moves")] for path, kind in kinds.items()}
     account = circuit.account
     found = {}
-    for part in circuit.parts:
-        for path in part.paths:
-            its = account.of(part, path)
+    for component in circuit.components:
+        for path in component.paths:
+            its = account.of(component, path)
             carried = list_carried(circuit, its)
             told = [s for s in (its.symbols if its else ()) if s not in carried]
             names = account.holdings.symbols
             found[path] = [(colour_of(names, s), s in told) for s in (*carried, *told)] or [
-                (NEVER, kinds[path] != "carries")
+                (NEVER, kinds[path] != "moves")
             ]
     return found
 
 
-def _diamonds(
+def _labels(
     axes: Axes,
     circuit: Circuit,
     roles: Sequence[Role],
     layers: Sequence[int],
     story: Emergence | None,
 ) -> None:
-    """Rows without a path, at the roles that read: a diamond for each symbol that they bring."""
+    """Components that form no path, named at their destinations."""
     account = circuit.account
-    beside: dict[tuple[int, Role], list[tuple[str, Part]]] = {}
-    for part in pathless(circuit):
-        colours = [PLAIN if part.kind == "carries" and account is None and story is None else DIM]
-        its = account.of(part) if account is not None and story is None else None
+    beside: dict[tuple[int, Role], list[tuple[str, str]]] = {}
+    for component in pathless(circuit):
+        colour = PLAIN if component.kind == "moves" and account is None and story is None else DIM
+        its = account.of(component) if account is not None and story is None else None
         if account is not None and its is not None and its.symbols:
-            colours = [colour_of(account.holdings.symbols, symbol) for symbol in its.symbols]
-        for role in part.readers:
-            beside.setdefault((part.layer, role), []).extend((one, part) for one in colours)
+            colour = colour_of(account.holdings.symbols, its.symbols[0])
+        heads = f"{'+'.join(map(str, component.heads))}: " if circuit.heads > 1 else ""
+        for role in component.destinations:
+            where = (component.layer, role)
+            beside.setdefault(where, []).append((f"{heads}{component.target}", colour))
+    box = {"boxstyle": "round,pad=0.15", "facecolor": PAPER, "linewidth": THIN}
     for (layer, role), found in beside.items():
         height = layers.index(layer) + 0.5
-        for number, (colour, part) in enumerate(found):
-            x = roles.index(role) + BESIDE * (number - (len(found) - 1) / 2)
-            axes.plot(
-                x, height, "D", markersize=DIAMOND, markerfacecolor=PAPER, markeredgecolor=colour,
-                markeredgewidth=max(THIN, _width(circuit, part) / 2), zorder=4,
+        for number, (text, colour) in enumerate(found):
+            axes.text(
+                roles.index(role), height + BETWEEN * (number - (len(found) - 1) / 2) * 2, text,
+                fontsize=SMALL, ha="center", va="center", color=colour, zorder=5,
+                bbox={**box, "edgecolor": colour},
             )  # fmt: skip
-            if many_heads(circuit):
-                heads = part.name.partition(".")[2]
-                axes.text(x + 0.09, height, heads, fontsize=SMALL, va="center", zorder=5)
 
 
 def _squares(axes: Axes, account: Account, roles: Sequence[Role], layers: Sequence[int]) -> None:
@@ -192,8 +184,8 @@ def _squares(axes: Axes, account: Account, roles: Sequence[Role], layers: Sequen
 
 def _colours(circuit: Circuit, story: Emergence | None) -> dict[Path, str]:
     if story is None:
-        kinds = {path: part.kind for part in circuit.parts for path in part.paths}
-        return {path: PLAIN if kind == "carries" else LOCATES for path, kind in kinds.items()}
+        kinds = {path: each.kind for each in circuit.components for path in each.paths}
+        return {path: PLAIN if kind == "moves" else ROUTES for path, kind in kinds.items()}
     scale = _time_scale(story)
     when = {path: story.emerged(path) for path in circuit.paths}
     return {
@@ -212,23 +204,19 @@ def _legend(figure: Picture, axes: Axes, circuit: Circuit, story: Emergence | No
     """What colours, dashes and widths say."""
     by_symbol = circuit.account is not None and story is None
     line = DIM if by_symbol or story is not None else PLAIN
-    kinds = {part.kind for part in circuit.parts if part.paths}
+    kinds = {each.kind for each in circuit.components if each.paths}
     handles: list[Line2D | Patch] = []
-    if "carries" in kinds:
+    if "moves" in kinds:
         shades: dict[str, Any] = {"color": line, "solid_capstyle": "butt"}
-        guess = f"loss without it: {circuit.losses.guess:.2g}, as by guessing"
         handles += [
-            Line2D([], [], **shades, linewidth=THICK / 2, label="carries the answer"),
-            Line2D([], [], **shades, linewidth=THIN, label="costs nothing"),
-            Line2D([], [], **shades, linewidth=THICK, label=guess),
+            Line2D([], [], **shades, linewidth=THICK / 2, label="moves content"),
+            Line2D([], [], **shades, linewidth=THIN, label="nothing is lost without it"),
+            Line2D([], [], **shades, linewidth=THICK, label="the whole gap is lost without it"),
         ]
-    if kinds - {"carries", None} or by_symbol:
-        said = "tells later heads where to look"
-        color = LOCATES if story is None else line
+    if kinds - {"moves", None} or by_symbol:
+        said = "routes later heads"
+        color = ROUTES if story is None else line
         handles.append(Line2D([], [], color=color, linewidth=ASIDE, ls=(0, (3, 2)), label=said))
-    if pathless(circuit):
-        diamond: dict[str, Any] = {"marker": "D", "markersize": DIAMOND, "markerfacecolor": PAPER}
-        handles.append(Line2D([], [], ls="", color=line, **diamond, label="row without a path"))
     if by_symbol:
         assert circuit.account is not None
         names = circuit.account.holdings.symbols

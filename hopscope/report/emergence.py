@@ -40,9 +40,9 @@ def emergence_figure(story: Emergence, of: str = "") -> Picture:
     rows = len(story.paths)
     figure = picture(
         of or "when each path appeared",
-        f"Above: mean attention along each path of the circuit (layer.head: reader ← source), in "
-        f"the order in which they emerged; a mark where attention passes {HALF:g}. Below: the loss "
-        f"of each hop at the same steps; dotted: guessing. {_roles(story)}",
+        "Above: mean attention along each path of the circuit (layer.head: source → destination), "
+        f"in the order in which they emerged; a mark where attention passes {HALF:g}. Below: the "
+        f"loss of each hop at the same steps; dotted: guessing. {_roles(story)}",
         ROW * rows + 2.0,
         columns=2,
     )
@@ -90,7 +90,7 @@ def order_figure(story: Emergence, of: str = "") -> Picture:
     rows = _events(story)
     figure = picture(
         of or "in which order",
-        f"The step at which attention along each path (layer.head: reader ← source) passed "
+        f"The step at which attention along each path (layer.head: source → destination) passed "
         f"{HALF:g} (dots), and at which each hop was learned (diamonds). {_roles(story)}",
         ROW * len(rows) + 0.75,
     )
@@ -137,7 +137,7 @@ def emergence_rows(story: Emergence) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [
         (
             f"{path.layer}.{path.head}",
-            f"{path.reader} ← {path.source}",
+            f"{path.source} → {path.reader}",
             *_moment(story, step),
             f"{story.attention[story.paths.index(path), -1]:.2f}",
         )
@@ -164,7 +164,7 @@ def _moment(story: Emergence, step: int | float | None) -> tuple[str, str]:
 
 def label(path: Path) -> str:
     """A path in a few characters, read from source to reader."""
-    return f"{path.layer}.{path.head}: {short_role(path.reader)} ← {short_role(path.source)}"
+    return f"{path.layer}.{path.head}: {short_role(path.source)} → {short_role(path.reader)}"
 
 
 def _roles(story: Emergence) -> str:

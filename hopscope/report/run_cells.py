@@ -90,7 +90,7 @@ def comparison(shown: Comparison) -> Sequence[str]:
             for step in shown.circuits.steps
         ]
         pieces.append(table_html(("step of the circuit", *shown.names), steps))
-        parts = shown.circuits.parts(shown.names)
+        parts = shown.circuits.components(shown.names)
         pieces.append(more_html("each part", table_html(("part of", "what a head does"), parts)))
     return [*pieces, list_html(shown.without)]
 

@@ -1,6 +1,7 @@
 """The story of one model as a page: what it learned, how it works, and when that appeared."""
 
 from collections.abc import Collection
+from html import escape
 
 from hopscope.circuits import Circuit, RoleMaps
 from hopscope.circuits.emergence import Emergence
@@ -10,7 +11,7 @@ from hopscope.report.emergence import emergence_figure, order_figure
 from hopscope.report.maps import role_maps_figure
 from hopscope.report.names import run_title
 from hopscope.report.page import Section, figure_html, list_html, page, table_html
-from hopscope.report.words import PART_COLUMNS, loss_line, part_rows, remarks
+from hopscope.report.words import COMPONENT_COLUMNS, component_rows, loss_line, remarks
 from hopscope.training import Run
 
 
@@ -26,7 +27,7 @@ def story_page(run: Run, circuit: Circuit, story: Emergence, maps: RoleMaps) -> 
             _losses(run),
             _circuit(circuit, story),
             _emergence(story),
-            _attention(maps, {head for part in circuit.parts for head in part.heads}),
+            _attention(maps, {head for component in circuit.components for head in component.at}),
         ],
     )
 
@@ -51,13 +52,14 @@ def _circuit(circuit: Circuit, story: Emergence) -> Section:
         "How it works",
         "Every head's attention was replaced by what is drawn here, and nothing else; the loss "
         "says how much of the model that explains. q is the query, k0 and v0 key and value of "
-        "the first hop. A path carries if the loss is threefold without it; it locates if "
-        "removing it costs little here, but leaves the model's own heads not knowing where to "
-        "look.",
+        "the first hop. A component moves content if more than 5 % of the gap between everything "
+        "ablated and the model is lost without it; it routes if that is lost only where the heads "
+        "compute their attention themselves.",
         [
             figure_html(circuit_figure(circuit, story)),
+            f"<p>{escape(circuit.verdict)}</p>",
             f"<p>{loss_line(circuit)}</p>",
-            table_html(PART_COLUMNS, part_rows(circuit)),
+            table_html(COMPONENT_COLUMNS, component_rows(circuit)),
             list_html(remarks(circuit)),
         ],
     )
@@ -67,7 +69,7 @@ def _emergence(story: Emergence) -> Section:
     rows = [
         (
             f"{path.layer}.{path.head}",
-            f"{path.reader} ← {path.source}",
+            f"{path.source} → {path.reader}",
             "never" if step is None else f"{step:,.0f}",
         )
         for path, step in story.order

@@ -50,7 +50,7 @@ class Path:
     Information flows from the source to the reader, as the arrow points.
 
     >>> print(Path(1, 0, Role("query"), Role("value", 0)))
-    layer 1 head 0: query ← value 0
+    layer 1 head 0: value 0 → query
     """
 
     layer: int

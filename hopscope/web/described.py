@@ -66,8 +66,9 @@ def task_of(task: Task) -> dict[str, Any]:
 def circuit_of(circuit: Circuit) -> dict[str, Any]:
     """The circuit's JSON, and beside it each part and path in words."""
     found = circuit.to_dict()
-    for part, kept in zip(circuit.parts, found["parts"], strict=True):
-        kept |= {"name": part.name, "told": circuit.described(part)}
+    for component, kept in zip(circuit.components, found["components"], strict=True):
+        kept |= {"name": component.name, "told": circuit.described(component)}
+        kept |= {"paths": [path_of(path) for path in component.paths]}
     return found | {"paths": [path_of(path) for path in circuit.paths], "told": str(circuit)}
 
 

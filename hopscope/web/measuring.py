@@ -13,8 +13,8 @@ import numpy as np
 from hopscope import intervals
 from hopscope.circuits import Ablation, Ablator, Carried, Circuit, adapter_of, exam_of
 from hopscope.circuits.ablation import Change
-from hopscope.circuits.pattern import Head
 from hopscope.circuits.changes import CARRIED, changes_of
+from hopscope.circuits.pattern import Head
 from hopscope.configs import Task
 from hopscope.errors import CircuitError, HopscopeError
 from hopscope.models import Transformer

@@ -76,7 +76,7 @@ def _target(target: Target) -> list[dict[str, Any]]:
     unknown = [source for source in target.every if source.where not in PAINTED]
     if unknown or target.when or target.otherwise:
         raise ConfigError(
-            f"the circuit looks at {target}, which the static page cannot draw; leave the circuit out"
+            f"the circuit looks at {target}, which the saved page cannot draw: leave it out"
         )
     return [
         {"where": t.where, "role": None if t.role is None else str(t.role), "weight": weight}

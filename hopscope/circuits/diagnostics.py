@@ -1,0 +1,195 @@
+"""Optional questions about a circuit: does information flow to the query along its paths, which
+heads could stand in for a component, and what do the heads that it leaves out add?
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from hopscope.circuits.ablator import Ablator
+from hopscope.circuits.adapters import AnyModel, adapter_of
+from hopscope.circuits.circuit import Circuit, check_circuit
+from hopscope.circuits.components import Component, Estimate
+from hopscope.circuits.exam import Exam, Questions, exam_of
+from hopscope.circuits.glances import read_off
+from hopscope.circuits.pattern import AS_IN_MODEL, Head, Pattern, Target
+from hopscope.circuits.state import Row, State
+from hopscope.circuits.tables import tables_of
+from hopscope.configs import Config, Discovery
+from hopscope.errors import CircuitError
+from hopscope.facts import FactGraph, Role
+from hopscope.theory import Path, follow
+
+EXAMPLES = 128
+SEED = 2
+"""Other examples than those of the search (0) and of its measurement (1)."""
+
+
+class Flow(Config):
+    """What the depth theory says of the paths: information followed along them alone."""
+
+    reached: tuple[str, ...]
+    """Symbols that the query comes to hold."""
+    missed: tuple[str, ...]
+    """Symbols that the query asks for and does not come to hold."""
+    jumps: tuple[Path, ...]
+    """Paths whose source and destination share nothing by which to find one another."""
+
+    def __str__(self) -> str:
+        missed = f", but not {', '.join(self.missed)}" if self.missed else ""
+        if not self.reached:
+            return f"along these paths the query learns nothing of {', '.join(self.missed)}"
+        return f"along these paths the query learns {', '.join(self.reached)}{missed}"
+
+
+class Backup(Config):
+    """A row outside of the circuit that can replace a component: a backup head, as the field says."""
+
+    head: Head
+    instead_of: Component
+    recovered: Estimate
+    """What the circuit recovers with the row in the component's place, with computed attention."""
+
+
+class Restored(Config):
+    """A head that the circuit leaves out, with its own attention restored."""
+
+    head: Head
+    gained: Estimate
+    """By how much more is recovered then, with prescribed attention elsewhere."""
+
+
+class Diagnostics(Config):
+    """What is known of a circuit beside its components."""
+
+    flow: Flow | None
+    """None: the facts of the task are not known."""
+    backups: tuple[Backup, ...]
+    restored: tuple[Restored, ...]
+
+    def __str__(self) -> str:
+        lines = [] if self.flow is None else [str(self.flow)]
+        lines += [f"found by no key that is known: {path}" for path in (self.flow or EMPTY).jumps]
+        lines += [
+            f"could stand in: {each.head[0]}.{each.head[1]} for {each.instead_of.name} "
+            f"{each.instead_of.target} ({each.recovered.mean:.1%} recovered)"
+            for each in self.backups
+        ]
+        lines += [
+            f"restoring {each.head[0]}.{each.head[1]} recovers {each.gained} more"
+            for each in self.restored
+            if each.gained.low > 0
+        ]
+        return "\n".join(lines)
+
+
+EMPTY = Flow(reached=(), missed=(), jumps=())
+
+
+def diagnose(
+    model: AnyModel,
+    circuit: Circuit,
+    task: Questions | None = None,
+    examples: int = EXAMPLES,
+    seed: int = SEED,
+) -> Diagnostics:
+    """Flow, backup heads and restored heads of a circuit (default: on its own task)."""
+    check_circuit(circuit)
+    questions = task or circuit.task
+    if questions is None:
+        raise CircuitError("the circuit names no task: say which examples to diagnose it on")
+    adapter = adapter_of(model)
+    circuit.check_model(adapter.digest())
+    exam = replace(exam_of(questions, examples, seed), tables=tables_of(circuit))
+    state = State(dict(circuit.ablation().changes))  # type: ignore[arg-type]
+    measure = _Measure(Ablator(adapter, exam), state)
+    return Diagnostics(
+        flow=flow_of(exam.graph, circuit.paths),
+        backups=_backups(measure, circuit, exam),
+        restored=_restored(measure),
+    )
+
+
+class _Measure:
+    """What states of a model recover, beside a circuit."""
+
+    def __init__(self, ablator: Ablator, state: State) -> None:
+        self.ablator, self.state = ablator, state
+        nothing = State({head: Pattern(rest=its.rest) for head, its in state.patterns.items()})
+        self.losses = self._losses([State(), nothing, state])
+
+    def _losses(self, states: list[State]) -> np.ndarray:
+        found = self.ablator.losses([state.ablation for state in states]).mean(-1)
+        losses: np.ndarray = found.double().cpu().numpy()
+        return losses
+
+    def recovered(self, states: list[State]) -> list[Estimate]:
+        """The share of the gap that each recovers."""
+        model, nothing, _ = self.losses
+        return [Estimate.ratio(nothing - its, nothing - model) for its in self._losses(states)]
+
+    def gained(self, states: list[State]) -> list[Estimate]:
+        """By how much more than the circuit each recovers."""
+        model, nothing, circuit = self.losses
+        return [Estimate.ratio(circuit - its, nothing - model) for its in self._losses(states)]
+
+
+def flow_of(graph: FactGraph | None, paths: Iterable[Path]) -> Flow | None:
+    """Do the paths alone bring every symbol to the query?"""
+    if graph is None:
+        return None
+    readings = {path.reading: path for path in paths}
+    known = set(graph.roles)
+    readings = {r: p for r, p in readings.items() if {r.reader, r.source} <= known}
+    found = follow(graph, readings)
+    held = found.holdings[Role("query", len(graph.known) - 1)]
+    asked = [fact.value for fact in graph.facts]
+    return Flow(
+        reached=tuple(symbol for symbol in asked if symbol in held),
+        missed=tuple(symbol for symbol in asked if symbol not in held),
+        jumps=tuple(sorted(readings[reading] for reading in found.jumps)),
+    )
+
+
+def _backups(measure: _Measure, circuit: Circuit, exam: Exam) -> tuple[Backup, ...]:
+    """Rows left out that look where a component looks, and recover enough in its place."""
+    looks = read_off(exam, measure.ablator.adapter, Discovery().noticed)
+    found = []
+    for component in circuit.components:
+        if component.written != "rule":
+            continue
+        heads = _same_target(looks, measure.state, component)
+        less = measure.state.without(component.rows)
+        states = [
+            less.looking_at([(head, role) for role in component.destinations], component.target)
+            for head in heads
+        ]
+        shares = measure.recovered([state.computed for state in states]) if states else []
+        found += [
+            Backup(head=head, instead_of=component, recovered=share)
+            for head, share in zip(heads, shares, strict=True)
+            if share.mean >= circuit.enough
+        ]
+    return tuple(found)
+
+
+def _same_target(
+    looks: Mapping[Row, Sequence[Target]], state: State, component: Component
+) -> list[Head]:
+    """Heads whose rows from the same roles are left out, though they look at the same target."""
+    live = {*state.live}
+    rows = {head: [(head, role) for role in component.destinations] for head in state.patterns}
+    return [
+        head
+        for head, its in rows.items()
+        if not live & {*its} and all(component.target in looks.get(row, []) for row in its)
+    ]
+
+
+def _restored(measure: _Measure) -> tuple[Restored, ...]:
+    patterns = measure.state.patterns
+    idle = [head for head, pattern in patterns.items() if not pattern.targets]
+    states = [State({**patterns, head: Pattern(rest=AS_IN_MODEL)}) for head in idle]
+    gains = measure.gained(states) if states else []
+    return tuple(Restored(head=h, gained=g) for h, g in zip(idle, gains, strict=True))
