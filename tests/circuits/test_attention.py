@@ -99,7 +99,7 @@ def test_attention_that_is_no_number_is_refused(two_hops: Planted) -> None:
         with torch.no_grad():
             model.blocks[1].attention.query.weight[0, 0] = bad  # type: ignore[union-attr, index]
         for ask in (attention_maps, discover):
-            with pytest.raises(CircuitError, match=r"attention of layer 1 is not a finite number"):
+            with pytest.raises(CircuitError, match="is not a finite number"):
                 ask(model, two_hops.task, examples=2)
 
 

@@ -70,9 +70,7 @@ CHAINS: list[tuple[VectorTask, dict[str, Any]]] = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("task", "options"), CHAINS, ids=str)
-def test_planted_circuits_are_recovered_exactly(
-    task: VectorTask, options: dict[str, Any]
-) -> None:
+def test_planted_circuits_are_recovered_exactly(task: VectorTask, options: dict[str, Any]) -> None:
     known = planted(task, **options)
     check_planted(known, discover(known.model, task, examples=32))
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from hopscope.circuits import Circuit, adapter_of, attention_maps, discover
+from hopscope.circuits import Circuit, adapter_of, attention_maps, discover, target
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.tracking import emergence
 from hopscope.configs import Experiment, Model, Retrieval, Training
@@ -102,11 +102,9 @@ def test_the_hop_that_is_asked_alone_is_named(circuit: Circuit) -> None:
     task = Retrieval(hops=2, chains=2, dim=4, curriculum=False)
     model = Transformer.seeded(Model(layers=1, heads=1, d_model=8), task.interface(), 0)
     found = discover(model, task, examples=16, force=True)
-    read, path = (Role("query"),), Path(0, 0, Role("query"), Role("value"))
-    part = circuit.parts[0].model_copy(
-        update={"layer": 0, "head": 0, "readers": read, "paths": (path,)}
-    )
-    circuit = found.model_copy(update={"parts": (part,)})
+    looks = {"layer": 0, "destinations": (Role("query"),), "target": target("own", Role("value"))}
+    component = circuit.components[0].model_copy(update=looks)
+    circuit = found.model_copy(update={"components": (component,)})
     assert emergence(Growing(model), circuit, examples=16).asked == (2,)
 
 
@@ -147,7 +145,7 @@ def test_what_cannot_be_followed_is_refused(two_hops: Planted, circuit: Circuit)
         return model
 
     planted, follow = two_hops.model, inspect.unwrap(emergence)
-    no_task, no_paths = ({"task": None}, {"parts": ()})
+    no_task, no_paths = ({"task": None}, {"components": ()})
     earlier = discover(Growing(planted).model_at(25), two_hops.task, examples=8)
     for history, its, line in (
         (Growing(planted, (30,)), circuit, "emergence needs at least 2 checkpoints, got 1"),

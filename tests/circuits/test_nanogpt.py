@@ -31,8 +31,8 @@ def test_a_checkpoint_computes_what_its_model_does(bias: bool, tmp_path: Path) -
 
 def test_a_trained_nanogpt_has_a_circuit() -> None:
     circuit = discover(nanogpt(trained()), TASK, examples=64)
-    assert circuit.parts
-    assert circuit.explained > 0.9
+    assert circuit.components
+    assert circuit.recovered() > 0.9
 
 
 def test_what_is_not_a_nanogpt_is_refused(tmp_path: Path) -> None:

@@ -81,9 +81,7 @@ def test_every_pattern_is_painted_as_a_loop_over_positions_would(
 ) -> None:
     """Each head of a layer follows another one; tables are those of other examples."""
     every = [*PATTERNS, *(BY_TOKEN if isinstance(task, KHop) else ())]
-    config = Model(
-        layers=1, heads=len(every), d_model=2 * len(every), init="fan-in", causal=causal
-    )
+    config = Model(layers=1, heads=len(every), d_model=2 * len(every), init="fan-in", causal=causal)
     model = Transformer.seeded(config, task.interface(), 0)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -152,9 +150,7 @@ def exam(two_hops: Planted, random_model: Transformer) -> Exam:
 
 
 @given(
-    st.lists(
-        st.dictionaries(st.sampled_from(HEADS), st.sampled_from(ALL)), min_size=1, max_size=5
-    )
+    st.lists(st.dictionaries(st.sampled_from(HEADS), st.sampled_from(ALL)), min_size=1, max_size=5)
 )
 @settings(
     max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -136,7 +136,9 @@ class ByHand:
         else:
             there = (self.role == self.table.index(Role(**source["role"])))[:, None]
             same = self.chain[:, None] == self.chain[:, :, None]
-            at = {"own": there & same, "all": there & (same | ~same), "others": there & ~same}[where]
+            at = {"own": there & same, "all": there & (same | ~same), "others": there & ~same}[
+                where
+            ]
         at = at & self.seen
         return at / at.sum(-1, keepdim=True).clamp_min(1)
 

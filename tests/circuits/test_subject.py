@@ -37,7 +37,7 @@ def test_what_is_no_single_model_is_refused(random_model: Transformer) -> None:
     with pytest.raises(CircuitError, match=r"a Study is no model, but has one: give its `.model`"):
         unwrap(adapter_of)(load("gallery/demo"))
     for misled in (baselines, patch_circuit):
-        with pytest.raises(CircuitError, match="expected the model's circuit behind .* got KHop"):
+        with pytest.raises(CircuitError, match="expected the model.s circuit after .* got KHop"):
             unwrap(misled)(random_model, KHop(), KHop())
 
 
