@@ -93,7 +93,7 @@ def test_a_circuit_is_found_kept_and_read_again(fleet: Store, tmp_path: Path) ->
     assert kept == beside
     again = load("retrieval", seed=5, store=fleet)
     assert again.circuit == kept
-    assert again.heads_of_circuit() == {part.at for part in kept.parts}
+    assert again.heads_of_circuit() == {head for each in kept.components for head in each.at}
     assert not load("retrieval", seed=3, store=fleet).has_circuit
 
 
@@ -138,7 +138,7 @@ def test_what_is_not_there_or_was_not_asked_for_rightly_is_one_line(
         (lambda: load("gallery/demo", step=100).circuit, CircuitError, "demo --step 100` finds it"),
         (lambda: study.circuit.save(tmp_path / "c.svg"), CircuitError, "circuit is saved as JSON"),
         (
-            lambda: study.circuit.mechanism(7, 3),
+            lambda: study.circuit.pattern(7, 3),
             CircuitError,
             r"no head 7\.3 in this circuit: its last is 2\.3",
         ),
@@ -150,5 +150,5 @@ def test_what_is_not_there_or_was_not_asked_for_rightly_is_one_line(
 
 def test_a_circuit_is_kept_in_a_file_named_by_text(tmp_path: Path) -> None:
     out = str(tmp_path / "circuit.json")
-    found = load("gallery/demo").discover(out=out, examples=32, quick=True)
+    found = load("gallery/demo").discover(out=out, examples=16)
     assert Circuit.load(out) == found
