@@ -258,7 +258,7 @@ def explored(folder: RunFolder) -> dict[str, object]:
         return row  # its parameters are all there is
     run = Run(folder)
     model = Study(run)
-    model.explain()
+    model.patch()
     seed = run.recipe.seeds[0]
     files = {MAPS: stories.maps(folder, seed), CONTENTS: stories.contents(folder, seed)}
     if len(run.checkpoints) > 1:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from hopscope.models import Transformer
     from hopscope.runs import train
     from hopscope.store import Store
-    from hopscope.study import compare, load
+    from hopscope.study import Study, compare, load, open_run
     from hopscope.training import Run
 
 __version__ = "0.1.0"
@@ -52,6 +52,7 @@ __all__ = [
     "Retrieval",
     "Run",
     "Store",
+    "Study",
     "Training",
     "Transformer",
     "attention_maps",
@@ -59,6 +60,7 @@ __all__ = [
     "discover",
     "emergence",
     "load",
+    "open_run",
     "probe",
     "train",
 ]
@@ -68,12 +70,14 @@ _ROOMS = {
     "HopscopeError": "errors",
     "Run": "training",
     "Store": "store",
+    "Study": "study",
     "Transformer": "models",
     "attention_maps": "circuits",
     "compare": "study",
     "discover": "circuits",
     "emergence": "circuits.tracking",
     "load": "study",
+    "open_run": "study",
     "probe": "circuits.probing",
     "train": "runs",
 }

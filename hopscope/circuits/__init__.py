@@ -110,6 +110,7 @@ if TYPE_CHECKING:
     from hopscope.circuits.ranking import Arrow as Arrow
     from hopscope.circuits.ranking import Baselines as Baselines
     from hopscope.circuits.ranking import Ranking as Ranking
+    from hopscope.circuits.repeated import repeated_tokens as repeated_tokens
     from hopscope.circuits.tables import estimate_tables as estimate_tables
 
 _FILES = {
@@ -186,6 +187,7 @@ _FILES = {
         "Baselines",
         "Ranking",
     ),
+    "repeated": ("repeated_tokens",),
     "tables": ("estimate_tables",),
 }
 _HOME = {name: file for file, names in _FILES.items() for name in names}

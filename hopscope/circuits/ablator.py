@@ -124,8 +124,8 @@ class Ablator:
                 spots = self.painter.spots(role, self.exam.length)
                 if len(spots) and not bool(self.painter.drawn(target, spots)[1].any()):
                     raise CircuitError(
-                        f"{layer}.{head}: {role} cannot read {target}, which comes after it in every "
-                        "example, and attention is causal"
+                        f"{layer}.{head}: {role} cannot look at {target}, which comes after it in "
+                        "every example, and attention is causal"
                     )
 
     def _check_attention(self) -> None:

@@ -63,6 +63,20 @@ class Circuit(Displayed, Config):
         """Every path of the circuit, layer by layer."""
         return tuple(sorted({path for each in self.components for path in each.paths}))
 
+    @property
+    def tracked(self) -> tuple[Path, ...]:
+        """The paths whose attention can be followed through training: those of the circuit, and for
+        rows that follow a relation or look at the position before, paths from a role of that name.
+        """
+        named = {
+            Path(*head, role, Role(str(source)))
+            for each in self.components
+            for source in each.sources
+            if source.where in ("relation", "previous")
+            for head, role in each.rows
+        }
+        return tuple(sorted({*self.paths, *named}))
+
     def recovered(self, attention: AttentionKind = "prescribed") -> float:
         """The share of the gap, between everything ablated and the model, that is recovered; not a
         number where there is no gap, or it was not measured.
@@ -194,7 +208,8 @@ class Circuit(Displayed, Config):
             return None
         version = self.found.version
         said = [] if version == __version__ else [f"hopscope {version} (this is {__version__})"]
-        if changed := self.found.settings.differences(settings):
+        searches = self.found.settings.searches  # more of them find no other circuit
+        if changed := self.found.settings.differences(settings.changed(searches=searches)):
             said.append(f"other settings: {changed}")
         return f"this circuit was found with {' and '.join(said)}" if said else None
 

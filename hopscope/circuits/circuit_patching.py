@@ -1,9 +1,9 @@
 """Patch every component of a circuit: what it brings, beside what its roles hold.
 
-Rows that form paths are patched path by path. Rows that form none (by position, by place) are
+Rows that form paths are patched path by path. Rows that form none (by position) are
 patched whole; where that moves an answer, reader by reader and source by source, so that it can be
-said what is fetched there, and from where. Where no symbol moves an answer, the component brings its
-mean instead (`mean_ablation`): it may tell a place.
+said what is fetched there, and from where. Where no symbol moves an answer, the component brings
+its mean instead (`mean_ablation`): it may tell a place.
 """
 
 from collections.abc import Sequence

@@ -48,10 +48,10 @@ class Estimate(Config):
 class Component(Config):
     """Attention rows that do one thing: heads of one layer that look from some roles at a target.
 
-    | kind   | what is lost without the component (more than the threshold, beyond its interval)     |
-    | moves  | recovered share with prescribed attention: its values move content                   |
-    | routes | recovered share with computed attention alone: it tells later heads where to look    |
-    | weak   | neither; the search could not do without it all the same                             |
+    | kind   | what is lost without the component: more than a threshold, beyond its interval  |
+    | moves  | with prescribed attention: its values move content                              |
+    | routes | with computed attention alone: it tells later heads where to look               |
+    | weak   | neither; the search could not do without it all the same                        |
 
     In a language model a component *moves* if the answer follows its values when they are patched,
     and *routes* if the answer follows the queries or keys of later heads.

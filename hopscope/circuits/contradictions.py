@@ -119,14 +119,14 @@ def _patching_and_kinds(circuit: Circuit, account: Account) -> Iterator[Contradi
         tells_place = mean is not None and mean.brings == "place"
         if component.kind in ("moves", "routes") and not symbols and not tells_place:
             yield Contradiction(
-                f"{component.name} {circuit.described(component)} is needed ({component.kind}), yet brings no "
-                "symbol: no answer leaves when it brings what another chain has",
+                f"{component.name} {circuit.described(component)} is needed ({component.kind}), "
+                "yet brings no symbol: no answer leaves when it brings what another chain has",
                 "its mean will do: it brings a constant"
                 if mean and mean.brings == "constant"
                 else "",
             )
         if component.kind == "weak" and symbols:
             yield Contradiction(
-                f"{component.name} {circuit.described(component)} counts as weak, yet answers leave "
-                f"when it brings another chain's {', '.join(symbols)}"
+                f"{component.name} {circuit.described(component)} counts as weak, yet answers "
+                f"leave when it brings another chain's {', '.join(symbols)}"
             )

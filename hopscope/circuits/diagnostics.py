@@ -44,7 +44,7 @@ class Flow(Config):
 
 
 class Backup(Config):
-    """A row outside of the circuit that can replace a component: a backup head, as the field says."""
+    """A head outside of the circuit that can replace a component (the field's backup head)."""
 
     head: Head
     instead_of: Component

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from hopscope.display import Displayed
+from hopscope.display import Displayed, data_frame
 from hopscope.errors import CircuitError
 from hopscope.facts import parse_role
 from hopscope.milestones import HALF, crossing
@@ -28,6 +28,8 @@ class Emergence(Displayed):
     """Attention along every path, and the loss of every hop, at every checkpoint."""
 
     paths: tuple[Path, ...]
+    """The circuit's paths; of rows that follow a relation or look at the position before, the
+    source is a role with that name."""
     steps: tuple[int, ...]
     """The training steps of the checkpoints."""
     attention: Float[np.ndarray, "path step"]
@@ -85,6 +87,20 @@ class Emergence(Displayed):
         """The paths as they emerged; last those that never did."""
         when = [(path, self.emerged(path)) for path in self.paths]
         return sorted(when, key=lambda item: (item[1] is None, item[1] or 0.0, item[0]))
+
+    def frame(self) -> Any:
+        """A data frame (pandas) with a row for each path and checkpoint."""
+        return data_frame(
+            {
+                "path": str(path),
+                "layer": path.layer,
+                "head": path.head,
+                "step": step,
+                "attention": a,
+            }
+            for path, row in zip(self.paths, self.attention, strict=True)
+            for step, a in zip(self.steps, row.tolist(), strict=True)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; beside the measured numbers, when each path emerged."""

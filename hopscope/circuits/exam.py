@@ -110,7 +110,7 @@ class Exam:
         )
 
     def answers_of(self, outputs: Tensor) -> Tensor:
-        """The outputs [batch, answer, …] where answers are read, of outputs at the last positions."""
+        """The outputs [batch, answer, …] at the answers, of outputs at the last positions."""
         if self.answered is None:
             return outputs[:, -(self.read or self.length) :]
         rows = torch.arange(len(self), device=outputs.device)[:, None]

@@ -49,5 +49,5 @@ def kept_emergence(folder: RunFolder, circuit: Circuit | None) -> Emergence | No
     if circuit is None or EMERGENCE not in folder.manifest.files:
         return None
     found = Emergence.from_dict(json.loads(folder.read(EMERGENCE)))
-    same = found.paths == circuit.paths and list(found.steps) == checkpoint_steps(folder)
+    same = found.paths == circuit.tracked and list(found.steps) == checkpoint_steps(folder)
     return found if same else None

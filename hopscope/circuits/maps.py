@@ -4,14 +4,14 @@ Chains are shuffled in every example, so attention is averaged over what positio
 averages are computed in `hopscope.circuits.attention`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float
 
-from hopscope.display import Displayed
+from hopscope.display import Displayed, data_frame
 from hopscope.errors import CircuitError
 from hopscope.facts import Role, number_of, parse_role
 
@@ -52,6 +52,35 @@ class RoleMaps(Displayed):
             raise CircuitError(f"kind is {kind!r}; expected own (chain) or others")
         found: np.ndarray = getattr(self, kind)[:, :, self._number(reader), self._number(source)]
         return found
+
+    def score(self, relation: str) -> Float[np.ndarray, "layer head"]:
+        """How much of its attention every head gives to where a relation leads, from the role that
+        follows it most (the field's induction score, for a relation of that name); `previous` is
+        the attention to the position before.
+        """
+        known = {"previous": self.previous, **self.along}
+        if relation not in known:
+            raise CircuitError(
+                f"there is no relation {relation!r} here; the relations are {', '.join(known)}"
+            )
+        found: np.ndarray = np.nanmax(known[relation], -1)
+        return found
+
+    def frame(self) -> Any:
+        """A data frame (pandas) with a row for each head, destination and source."""
+        return data_frame(
+            {"layer": layer, "head": head, "destination": str(role), "source": name, "share": share}
+            for name, shares in self._sources()
+            for (layer, head, number), share in np.ndenumerate(shares)
+            for role in (self.roles[number],)
+            if not np.isnan(share)
+        )
+
+    def _sources(self) -> Iterator[tuple[str, Float[np.ndarray, "layer head reader"]]]:
+        for number, role in enumerate(self.roles):
+            yield str(role), self.own[..., number]
+            yield f"{role} of other chains", self.others[..., number]
+        yield from {"itself": self.itself, "previous": self.previous, **self.along}.items()
 
     def _number(self, role: Role | str) -> int:
         return number_of(role, self.roles)

@@ -4,19 +4,20 @@ A circuit keeps the tables that its rows follow. They are estimated once, on the
 search, and never see the examples on which the circuit is measured.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from hopscope.circuits.ablation import Ablation
 from hopscope.circuits.adapters import CallbackModel
 from hopscope.circuits.attention import patterns
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.components import Table
 from hopscope.circuits.engine import Adapter
-from hopscope.circuits.exam import Exam
-from hopscope.circuits.pattern import Source
+from hopscope.circuits.exam import Exam, Questions, exam_of
+from hopscope.circuits.pattern import Pattern, Source
 from hopscope.circuits.state import State
 
 MOST_TOKENS = 1024
@@ -76,3 +77,18 @@ def tables_in(tables: Tables, state: State) -> tuple[Table, ...]:
 def tables_of(circuit: Circuit) -> Tables:
     """The tables of a circuit, as an exam takes them."""
     return {Source(its.by, head=its.head): torch.tensor(its.rows) for its in circuit.tables}
+
+
+def tables_for(
+    adapter: Adapter | CallbackModel,
+    task: Questions,
+    ablations: Sequence[Ablation],
+    examples: int,
+    seed: int,
+) -> Tables:
+    """The tables that some ablations follow, estimated on other examples than those of the seed."""
+    changed = [its for each in ablations for _, its in each.changes if isinstance(its, Pattern)]
+    targets = [t for its in changed for t in (its.rest, *(each for _, each in its.targets))]
+    if not any(target.written == "table" for target in targets):
+        return {}
+    return estimate_tables(adapter, exam_of(task, examples, seed + 1))

@@ -14,9 +14,11 @@ from hopscope.circuits.attention import role_maps
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.exam import Exam, Questions, exam_of
+from hopscope.circuits.maps import RoleMaps
 from hopscope.configs import FactTask
 from hopscope.errors import CircuitError
 from hopscope.models import Transformer
+from hopscope.theory import Path
 
 EXAMPLES = 32
 """Sequences over which attention is averaged (§9.1: 32)."""
@@ -56,7 +58,7 @@ def emergence(
     questions = task or circuit.task
     if questions is None:
         raise CircuitError("the circuit names no task: say which examples to watch it on")
-    if not circuit.paths:
+    if not circuit.tracked:
         raise CircuitError("the circuit has no paths whose emergence could be watched")
     exam = exam_of(questions, examples)
     _check_found_in(history, steps, member, circuit)
@@ -64,7 +66,7 @@ def emergence(
     attention, losses = (np.stack(part) for part in zip(*each, strict=True))
     epoch = steps_per_epoch or _steps_per_epoch(history)
     when = tuple(history.learned()[member or 0]) if isinstance(history, Recorded) else None
-    found = Emergence(circuit.paths, tuple(steps), attention.T, losses, exam.guess, epoch, when)
+    found = Emergence(circuit.tracked, tuple(steps), attention.T, losses, exam.guess, epoch, when)
     asked = questions.asked_hops() if isinstance(questions, FactTask) else found.asked
     return found if asked == found.asked else replace(found, hops=asked)
 
@@ -126,8 +128,14 @@ def _at(
         losses = Ablator(adapter, exam).losses([Ablation()])[0].mean(0)
     except CircuitError as error:
         raise CircuitError(f"at step {step}: {error}") from error
-    number = {role: n for n, role in enumerate(maps.roles)}
-    attention = [
-        float(maps.own[p.layer, p.head, number[p.reader], number[p.source]]) for p in circuit.paths
-    ]
+    attention = [_along(maps, path) for path in circuit.tracked]
     return np.array(attention), losses.double().cpu().numpy()
+
+
+def _along(maps: RoleMaps, path: Path) -> float:
+    """Mean attention along a path, or along the relation that its source is named for."""
+    reader = maps.roles.index(path.reader)
+    if path.source in maps.roles:
+        return float(maps.own[path.layer, path.head, reader, maps.roles.index(path.source)])
+    known = {"previous": maps.previous, **maps.along}
+    return float(known[str(path.source)][path.layer, path.head, reader])

@@ -15,11 +15,12 @@ from hopscope.configs.tasks import Order
 from hopscope.store.files import check_files
 
 if TYPE_CHECKING:
-    from hopscope.circuits import Ablator
+    from hopscope.circuits.ablating import Ablations
     from hopscope.circuits.ablation import Change
+    from hopscope.circuits.components import Estimate
     from hopscope.circuits.pattern import Head
     from hopscope.configs import Task
-    from hopscope.study import Study
+    from hopscope.study import RunStudy
 
 FACTS: Mapping[Order, str] = {
     "backward": "last hop first",
@@ -35,10 +36,10 @@ class AblateArguments(FoundArguments, JsonArguments):
 
     head: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = field(default=())
     """LAYER.HEAD=WHAT, e.g. 3.0=uniform; may be given several times. WHAT is where the head
-    looks: uniform (everywhere), itself, previous, position (the model's average there); or mean or
-    resample (mean and resample ablation of what it carries); or paths, reader<source, such as
-    "query<value 0,value 1<key 1", with the rest of the rows uniform (or "…/itself"). Or
-    LAYER.HEAD:READER=WHAT, e.g. 3.0:query=uniform: the rows of one role alone."""
+    looks: uniform (everywhere; so does LAYER.HEAD alone), itself, previous, position (its mean
+    attention on other examples); or mean or resample (ablation of what it brings); or paths,
+    source>destination, such as "value 0>query,key 1>value 1", with all other rows uniform (or
+    "…/itself"). Or LAYER.HEAD:ROLE=WHAT, e.g. 3.0:query=uniform: the rows of one role alone."""
     examples: int = 256
     """Examples to measure on."""
     circuit: bool = False
@@ -55,28 +56,40 @@ class AblateArguments(FoundArguments, JsonArguments):
 
 def ablate(chosen: AblateArguments) -> int:
     examined = chosen.study()
+    from hopscope.circuits import ablating
     from hopscope.cli.tables import print_rows
 
     check_files(chosen.out)
     examined.check_fits(chosen.examples)
     of_circuit = chosen.circuit or chosen.circuit_file is not None
-    base = dict(examined.circuit.ablation().changes) if of_circuit else {}
+    circuit = examined.circuit if of_circuit else None
     whole = "the circuit" if of_circuit else "the model"
-    task = examined.task
+    task = examined.task if chosen.order is None else examined.task.ordered(chosen.order)
+    asked = _asked(chosen, examined, dict(circuit.ablation().changes) if circuit else {})
+
+    def losses(task: "Task", changed: "Mapping[str, Mapping[Head, Change]]") -> "Ablations":
+        return ablating.ablate(
+            examined.model,
+            task,
+            changed,
+            circuit,
+            examples=chosen.examples,
+            seed=chosen.sample,
+        )
+
+    found = losses(task, asked)
+    named: dict[str, tuple[tuple[float, ...], Estimate | None]]
+    named = {_named(whole, chosen.order): (found.model, None)}
     if chosen.order is not None:
-        task = task.ordered(chosen.order)
-    ablator = _ablator(examined, task, chosen)
-    asked = _asked(chosen, ablator, base)
-    losses = _losses(ablator, {_named(whole, chosen.order): base, **asked})
-    if chosen.order is not None:
-        losses = _losses(_ablator(examined, examined.task, chosen), {whole: base}) | losses
-    asked_hops = task.asked_hops()
+        named = {whole: (losses(examined.task, {}).model, None)} | named
+    named |= {row.changed: (row.losses, row.rise) for row in found.rows}
     rows = [
         {"changed": name, "loss": sum(hops) / len(hops)}
-        | {f"hop_{hop}": loss for hop, loss in zip(asked_hops, hops, strict=True)}
-        for name, hops in losses.items()
+        | {f"hop_{hop}": loss for hop, loss in zip(task.asked_hops(), hops, strict=True)}
+        | {"rise": None if rise is None else f"{rise.mean:.4f} ± {rise.mean - rise.low:.4f}"}
+        for name, (hops, rise) in named.items()
     ]
-    formats = dict.fromkeys(rows[0], ".4f") | {"changed": ""}
+    formats = dict.fromkeys(rows[0], ".4f") | {"changed": "", "rise": ""}
     print_rows(rows, formats, f"{examined.name}, {chosen.examples} examples", json=chosen.json)
     settings = {
         "run": examined.run.name,
@@ -86,9 +99,11 @@ def ablate(chosen: AblateArguments) -> int:
         "sample": chosen.sample,
         "order": chosen.order,
         "of_the_circuit": of_circuit,
-        "guess": ablator.exam.guess,
+        "chance": found.chance,
     }
-    write_numbers({**settings, "losses": losses}, chosen.out, teller(json_alone=chosen.json))
+    losses_by_name = {name: list(hops) for name, (hops, _) in named.items()}
+    told = {**settings, "losses": losses_by_name}
+    write_numbers(told, chosen.out, teller(json_alone=chosen.json))
     return 0
 
 
@@ -96,48 +111,15 @@ def _named(whole: str, order: Order | None) -> str:
     return whole if order is None else f"{whole}, facts {FACTS[order]}"
 
 
-def _ablator(examined: "Study", task: "Task", chosen: AblateArguments) -> "Ablator":
-    from hopscope.circuits import Ablator, adapter_of, exam_of
-
-    exam = exam_of(task, chosen.examples, chosen.sample)
-    return Ablator(adapter_of(examined.model), exam)
-
-
 def _asked(
-    chosen: AblateArguments, ablator: "Ablator", base: "dict[Head, Change]"
+    chosen: AblateArguments, examined: "RunStudy", base: "dict[Head, Change]"
 ) -> "dict[str, dict[Head, Change]]":
     """What is changed, by its name."""
-    from hopscope.circuits.changes import changes_of
+    from hopscope.circuits import ablating
 
     if chosen.head:
-        asked = {" ".join(chosen.head): changes_of(chosen.head, base)}
-    elif chosen.order is None:
-        asked = _every_head(ablator.adapter.layers, ablator.adapter.heads, base)
-    else:
-        asked = {}
-    for changes in asked.values():
-        ablator.check_paths(changes)
-    return asked
-
-
-def _losses(ablator: "Ablator", changed: "dict[str, dict[Head, Change]]") -> dict[str, list[float]]:
-    """The loss of every hop with each of these changes."""
-    from hopscope.circuits import Ablation
-
-    found = ablator.losses([Ablation.of(changes) for changes in changed.values()]).mean(1)
-    return dict(zip(changed, found.tolist(), strict=True))
-
-
-def _every_head(
-    layers: int, heads: int, base: "dict[Head, Change]"
-) -> "dict[str, dict[Head, Change]]":
-    """Every head in turn, doing nothing in three ways."""
-    from hopscope.circuits.pattern import ITSELF, PREVIOUS, UNIFORM, Pattern
-
-    ways = {"uniform": UNIFORM, "itself": ITSELF, "previous": PREVIOUS}
-    return {
-        f"{layer}.{head}={name}": {**base, (layer, head): Pattern(rest=rest)}
-        for layer in range(layers)
-        for head in range(heads)
-        for name, rest in ways.items()
-    }
+        return ablating.asked_for(chosen.head, base)
+    if chosen.order is not None:
+        return {}
+    config = examined.recipe.model
+    return ablating.every_head(config.layers, config.heads, base)

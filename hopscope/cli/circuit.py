@@ -14,7 +14,7 @@ from hopscope.store.files import check_files, write_bytes
 
 if TYPE_CHECKING:
     from hopscope.circuits import Circuit
-    from hopscope.study import Study
+    from hopscope.study import RunStudy
 
 FIGURES = ("svg", "pdf", "png")
 
@@ -93,7 +93,7 @@ def _export_alone(found: "Circuit", chosen: CircuitExportArguments) -> int:
 
 
 def _write(
-    found: "Circuit", chosen: CircuitExportArguments, path: Path, examined: "Study | None" = None
+    found: "Circuit", chosen: CircuitExportArguments, path: Path, examined: "RunStudy | None" = None
 ) -> None:
     """In a format; all but JSON and figures need the model."""
     kind = chosen.format

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hopscope.circuits import Circuit
     from hopscope.circuits.emergence import Emergence
     from hopscope.report.look import Picture
-    from hopscope.study import Study
+    from hopscope.study import RunStudy
 
 EXAMPLES = 10_000
 """Examples one of which can be drawn; all before it are made as well."""
@@ -97,7 +97,7 @@ def maps(chosen: MapsArguments) -> int:
         def make() -> "Picture":
             return example_figure(shown["attention"], shown["tokens"], title)
     else:
-        found = examined.maps(chosen.examples)
+        found = examined.attention(chosen.examples)
         shown, used = found.to_dict(), examined.heads_of_circuit()
 
         def make() -> "Picture":
@@ -203,7 +203,7 @@ def _emergence_of_all(chosen: EmergenceArguments) -> int:
 
 
 def _draw_story(
-    chosen: EmergenceArguments, path: Path, examined: "Study", story: "Emergence"
+    chosen: EmergenceArguments, path: Path, examined: "RunStudy", story: "Emergence"
 ) -> None:
     """The figures of a model's emergence, beside each other."""
     from hopscope.report.circuit import circuit_figure
@@ -230,7 +230,7 @@ def _beside(path: Path, name: str) -> Path:
     return path.with_name(f"{path.stem.removesuffix('-emergence')}-{name}{path.suffix}")
 
 
-def _print_stability(examined: "Study", first: "Circuit", chosen: DiscoverArguments) -> None:
+def _print_stability(examined: "RunStudy", first: "Circuit", chosen: DiscoverArguments) -> None:
     """How often each path is found on other samples."""
     from collections import Counter
 
@@ -249,7 +249,7 @@ def _print_stability(examined: "Study", first: "Circuit", chosen: DiscoverArgume
     table(["path", "found"], rows, title=f"in {chosen.repeat} searches, each on its own sample")
 
 
-def _tell_if_unlucky(examined: "Study", tell: Callable[[str], None]) -> None:
+def _tell_if_unlucky(examined: "RunStudy", tell: Callable[[str], None]) -> None:
     """At a constant learning rate the last step may sit on a spike."""
     calm = examined.best_late_checkpoint()
     now, then = examined.validation_loss(), calm.validation_loss()

@@ -31,7 +31,7 @@ def explain(chosen: ExplainArguments) -> int:
     path = figure_path(chosen.figure, f"{examined.name}-circuit", alone=chosen.json)
     check_figures(chosen, path)
     examined.check_fits(chosen.examples)
-    found = examined.explain(chosen.out, examples=chosen.examples, seed=chosen.sample)
+    found = examined.patch(chosen.examples, chosen.sample, chosen.out)
     if chosen.json:
         say_json(found.to_dict())
     else:

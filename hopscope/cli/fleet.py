@@ -12,7 +12,7 @@ from hopscope.theory import Path
 
 if TYPE_CHECKING:
     from hopscope.circuits.emergence import Emergence
-    from hopscope.study import Study
+    from hopscope.study import RunStudy
 
 COLUMNS = ("seed", "loss", "circuit", "recovered", "computed", "paths", "not_named")
 
@@ -43,8 +43,8 @@ def discover_all(
 
 
 def emergence_all(
-    members: "Sequence[Study]", examples: int, *, json: bool
-) -> "list[tuple[Study, Emergence]]":
+    members: "Sequence[RunStudy]", examples: int, *, json: bool
+) -> "list[tuple[RunStudy, Emergence]]":
     """When every step (who reads whom) appeared in each member, and when hops were learned; the
     members that have a circuit with paths, each with its story.
     """

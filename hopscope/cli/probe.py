@@ -14,7 +14,7 @@ from hopscope.store.files import check_files
 
 if TYPE_CHECKING:
     from hopscope.report.look import Picture
-    from hopscope.study import Study
+    from hopscope.study import RunStudy
 
     Make = Callable[[], Picture]
 
@@ -57,7 +57,7 @@ def probe(chosen: ProbeArguments) -> int:
     return 0
 
 
-def _by_layer(examined: "Study", chosen: ProbeArguments) -> tuple["Make", dict[str, Any]]:
+def _by_layer(examined: "RunStudy", chosen: ProbeArguments) -> tuple["Make", dict[str, Any]]:
     from hopscope.cli.tables import table
     from hopscope.report.names import model_title
     from hopscope.report.probe import (
@@ -78,7 +78,7 @@ def _by_layer(examined: "Study", chosen: ProbeArguments) -> tuple["Make", dict[s
     return lambda: probe_figure(found, title), found.to_dict()
 
 
-def _over_training(examined: "Study", chosen: ProbeArguments) -> tuple["Make", dict[str, Any]]:
+def _over_training(examined: "RunStudy", chosen: ProbeArguments) -> tuple["Make", dict[str, Any]]:
     from hopscope.cli.tables import table
     from hopscope.report.names import model_title
     from hopscope.report.probe import history_figure, history_rows

@@ -8,7 +8,7 @@ from hopscope.cli.arguments import RunArguments
 from hopscope.store import Store
 
 if TYPE_CHECKING:
-    from hopscope.study import Study
+    from hopscope.study import RunStudy
 
 
 @dataclass(frozen=True)
@@ -20,13 +20,13 @@ class ModelArguments(RunArguments):
     step: int | None = None
     """The checkpoint after this step; unset: the last."""
 
-    def study(self) -> "Study":
+    def study(self) -> "RunStudy":
         """The model that they name."""
         folder = Store(self.store).find(self.run)  # a name that is not there needs no torch
-        from hopscope.study import Study
+        from hopscope.study import RunStudy
         from hopscope.training import Run
 
-        return Study(Run(folder), self.seed, self.step)
+        return RunStudy(Run(folder), self.seed, self.step)
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class FoundArguments(ModelArguments):
     """Take the circuit from this file (of `discover --out`, or `circuit.save`), and not the one
     that is kept with the run."""
 
-    def study(self) -> "Study":
+    def study(self) -> "RunStudy":
         """The model with that circuit."""
         examined = super().study()
         examined.circuit_from = self.circuit_file

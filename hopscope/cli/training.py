@@ -150,16 +150,16 @@ def demo(chosen: DemoArguments) -> int:
     from hopscope.cli.circuit_text import print_circuit, print_emergence
     from hopscope.report.page import save_page
     from hopscope.report.story import story_page
-    from hopscope.study import Study
+    from hopscope.study import RunStudy
 
     say("", "Taking it apart …")
-    examined = Study(run)
+    examined = RunStudy(run)
     circuit = examined.discover()
     print_circuit(circuit)
     say("", "Watching it emerge …")
     story = examined.emergence()
     print_emergence(story)
-    text = story_page(run, circuit, story, examined.maps())
+    text = story_page(run, circuit, story, examined.attention())
     say("", f"The whole story, with figures: {save_page(text, path)}")
     return 0
 

@@ -38,7 +38,7 @@ from hopscope.report.look import (
 from hopscope.report.probe import colour_of
 from hopscope.report.symbols import roles_told, short_role
 from hopscope.report.words import drawn as drawn_components
-from hopscope.report.words import ordered_roles, pathless
+from hopscope.report.words import ordered_roles, pathless, short_target
 from hopscope.theory import Path
 
 PLAIN, ROUTES, NEVER = COLOURS[0], DIM, DIM
@@ -50,7 +50,7 @@ ONE_COLUMN = 8
 """Roles for which one column of a paper has room."""
 SQUARE = 0.11
 """Width of a square that stands for a symbol, in columns."""
-BETWEEN = 0.13
+BETWEEN = 0.2
 """Layers between labels that stand at one role."""
 
 
@@ -89,12 +89,14 @@ def _caption(circuit: Circuit, story: Emergence | None) -> str:
     shown = drawn_components(circuit)
     others = [component for component in circuit.components if component not in shown]
     aside = "; ".join(f"{each.name} {circuit.described(each)}" for each in others)
+    labels = " Labels: what rows look at beside roles (self, pos: by position), and which heads do."
+    labels = labels if pathless(circuit) else ""
     squares = " Squares: what a position holds." if circuit.account is not None else ""
     when = " Grey arrows never passed one half." if story is not None else ""
     return (
         "An arrow leads from the source to the destination, one layer up; its width says how much "
         f"of the gap between everything ablated and the model is lost without it.{squares}{when} "
-        f"{roles_told(ordered_roles(circuit))} {circuit.verdict}."
+        f"{roles_told(ordered_roles(circuit))}{labels} {circuit.verdict}."
         + (f" At every role: {aside}." if aside else "")
     )
 
@@ -148,22 +150,24 @@ def _labels(
 ) -> None:
     """Components that form no path, named at their destinations."""
     account = circuit.account
-    beside: dict[tuple[int, Role], list[tuple[str, str]]] = {}
+    beside: dict[tuple[int, Role], dict[tuple[str, str], list[int]]] = {}
     for component in pathless(circuit):
         colour = PLAIN if component.kind == "moves" and account is None and story is None else DIM
         its = account.of(component) if account is not None and story is None else None
         if account is not None and its is not None and its.symbols:
             colour = colour_of(account.holdings.symbols, its.symbols[0])
-        heads = f"{'+'.join(map(str, component.heads))}: " if circuit.heads > 1 else ""
+        text = short_target(component)
         for role in component.destinations:
-            where = (component.layer, role)
-            beside.setdefault(where, []).append((f"{heads}{component.target}", colour))
+            named = beside.setdefault((component.layer, role), {})
+            named.setdefault((text, colour), []).extend(component.heads)
     box = {"boxstyle": "round,pad=0.15", "facecolor": PAPER, "linewidth": THIN}
     for (layer, role), found in beside.items():
         height = layers.index(layer) + 0.5
-        for number, (text, colour) in enumerate(found):
+        for number, ((text, colour), heads) in enumerate(found.items()):
+            which = f"\n{'+'.join(map(str, heads))}" if circuit.heads > 1 else ""
             axes.text(
-                roles.index(role), height + BETWEEN * (number - (len(found) - 1) / 2) * 2, text,
+                roles.index(role), height + BETWEEN * (number - (len(found) - 1) / 2) * 2,
+                text + which,
                 fontsize=SMALL, ha="center", va="center", color=colour, zorder=5,
                 bbox={**box, "edgecolor": colour},
             )  # fmt: skip

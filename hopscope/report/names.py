@@ -7,7 +7,7 @@ from hopscope.configs import Experiment, Recipe
 from hopscope.papers import presets
 from hopscope.report.symbols import counted, seeds_told
 from hopscope.store import RunFolder, Store
-from hopscope.study.study import Study
+from hopscope.study.run import RunStudy
 
 
 def run_title(folder: RunFolder) -> str:
@@ -18,7 +18,7 @@ def run_title(folder: RunFolder) -> str:
     return ": ".join(filter(None, (called, described(folder.recipe))))
 
 
-def model_title(study: Study) -> str:
+def model_title(study: RunStudy) -> str:
     """One model of a run: the run, of a fleet the seed, and the step if it is not the last."""
     seed = "" if study.member is None else f", seed {study.seed}"
     return f"{run_title(study.run.folder)}{seed}{'' if study.last else f', step {study.step:,}'}"

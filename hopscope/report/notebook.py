@@ -36,7 +36,7 @@ VIEWS: Mapping[str, str] = {
     "hopscope.store.query:Question": "hopscope.report.run_cells:question",
     "hopscope.store.store:Store": "hopscope.report.run_cells:store",
     "hopscope.study.comparison:Comparison": "hopscope.report.run_cells:comparison",
-    "hopscope.study.study:Study": "hopscope.report.run_cells:study",
+    "hopscope.study.run:RunStudy": "hopscope.report.run_cells:study",
     "hopscope.circuits.ranking:Baselines": "hopscope.report.cells:baselines",
     "hopscope.training.run:Run": "hopscope.report.run_cells:run",
 }

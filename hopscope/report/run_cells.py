@@ -14,7 +14,7 @@ from hopscope.store import Question, RunFolder, Store
 from hopscope.store.listing import state_of
 from hopscope.store.query import Answer
 from hopscope.study.comparison import Comparison
-from hopscope.study.study import Study
+from hopscope.study.run import RunStudy
 
 MOST = 20
 """Rows of a table that are shown; the rest is counted."""
@@ -43,7 +43,7 @@ def folder(shown: RunFolder) -> Sequence[str]:
     return run(opened(shown))
 
 
-def study(shown: Study) -> Sequence[str]:
+def study(shown: RunStudy) -> Sequence[str]:
     """The run of a model, and what is kept with it."""
     kept = "its circuit is known" if shown.has_circuit else "its circuit is not known yet"
     told = f"<p>the model of seed {shown.seed} after step {shown.step:,}; {kept}</p>"

@@ -4,18 +4,16 @@ from collections.abc import Iterable, Sequence
 
 from hopscope.facts import NUMBERED, Role
 
-IN_FULL = ("answer", "opening", "other")
-"""Kinds of role that are not shortened."""
+LETTERS = 9
+"""Names of roles of a task of one's own are shortened if they have more letters."""
 
 
 def short_role(role: Role) -> str:
-    """k3 for key 3, v0 for value 0, q for the query; what language models have beside, in full."""
-    if role.kind in IN_FULL:
-        return role.kind
+    """k3 for key 3, v0 for value 0, q for the query; short names of other roles in full."""
     if role.kind == "query":
         return "q" if role.fact == 0 else f"q{role.fact}"
     if _of_no_fact(role):
-        return _initials(role.kind)
+        return _initials(role.kind) if len(role.kind) > LETTERS else role.kind
     slot = f".{role.slot}" if role.slot else ""
     return f"{_initials(role.kind)}{role.fact}{slot}"
 
@@ -25,7 +23,7 @@ def chain_order(roles: Iterable[Role]) -> list[Role]:
     of one number, names of a task of one's own come after ours, by alphabet.
 
     >>> [short_role(r) for r in chain_order([Role("letter"), Role("value"), Role("key")])]
-    ['k0', 'v0', 'l']
+    ['k0', 'v0', 'letter']
     """
     ours = ("query", *NUMBERED)
 
@@ -43,9 +41,9 @@ def roles_told(roles: Sequence[Role]) -> str:
     >>> roles_told([Role("query"), Role("key", 1), Role("value", 1)])
     'Roles: q query; k, v key, value of the fact with this number.'
     >>> roles_told([Role("command"), Role("first letter")])
-    'Roles: c command; fl first letter.'
+    'Roles: fl first letter.'
     """
-    shortened = [role for role in roles if role.kind not in IN_FULL]
+    shortened = [role for role in roles if short_role(role) != role.kind]
     alone = [role for role in shortened if role.kind == "query" or _of_no_fact(role)]
     told = [f"{_initials(role.kind)} {role.kind}" for role in alone]
     numbered = dict.fromkeys(role.kind for role in shortened if role not in alone)

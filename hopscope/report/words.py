@@ -17,7 +17,7 @@ def circuit_grid(circuit: Circuit) -> str:
     for component in drawn(circuit):
         for (layer, head), role in component.rows:
             number = f"·{head}" if circuit.heads > 1 else ""
-            place, said = (layer, role), f"{_short(component)}{number}"
+            place, said = (layer, role), f"{short_target(component)}{number}"
             cells[place] = "+".join(filter(None, (cells.get(place), said)))
     roles = ordered_roles(circuit)
     names = [short_role(role) for role in roles]
@@ -29,7 +29,7 @@ def circuit_grid(circuit: Circuit) -> str:
     return "\n".join(rows)
 
 
-def _short(component: Component) -> str:
+def short_target(component: Component) -> str:
     """What a component looks at, in a few letters."""
     source = component.sources[0]
     if source.role is not None:
@@ -84,7 +84,7 @@ def score_rows(circuit: Circuit) -> list[tuple[str, ...]]:
             score.rest,
             _share(score.recovered),
             _agreement(score),
-            "" if score.same_answer is None else _share(score.same_answer),
+            "–" if score.same_answer is None else _share(score.same_answer),
         )
         for score in circuit.scores
     ]
@@ -114,9 +114,8 @@ def loss_line(circuit: Circuit) -> str:
 def remarks(circuit: Circuit) -> list[str]:
     """What else there is to say about a circuit, one line each."""
     lines = [f"warning: {line}" for line in circuit.warnings]
-    lines += [
-        f"{each.name} is a previous-token head" for each in circuit.components if each.is_previous
-    ]
+    previous = dict.fromkeys(each.name for each in circuit.components if each.is_previous)
+    lines += [f"{name} is a previous-token head" for name in previous]
     if circuit.unnamed:
         names = ", ".join(dict.fromkeys(f"{each.name} {each.target}" for each in circuit.unnamed))
         lines.append(f"no rule describes {names}")

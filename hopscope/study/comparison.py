@@ -22,7 +22,7 @@ from hopscope.runs import opened
 from hopscope.store import RunFolder, Store
 from hopscope.store.metrics import final_losses, losses
 from hopscope.study.circuits import Circuits
-from hopscope.study.study import Study
+from hopscope.study.run import RunStudy
 from hopscope.training import Run
 
 
@@ -138,8 +138,8 @@ class Comparison(Displayed):
 
 
 def compare(
-    first: "str | RunFolder | Run | Study",
-    second: "str | RunFolder | Run | Study",
+    first: "str | RunFolder | Run | RunStudy",
+    second: "str | RunFolder | Run | RunStudy",
     store: Store | Path | str | None = None,
 ) -> Comparison:
     """Hold two runs of one kind against one another: by name, by tag, or the folders themselves."""
@@ -161,8 +161,8 @@ def compare(
     )
 
 
-def _folder(one: "str | RunFolder | Run | Study", store: Store) -> RunFolder:
-    if isinstance(one, Study):
+def _folder(one: "str | RunFolder | Run | RunStudy", store: Store) -> RunFolder:
+    if isinstance(one, RunStudy):
         return one.run.folder
     if isinstance(one, Run):
         return one.folder
@@ -185,4 +185,4 @@ def _circuit(folder: RunFolder) -> Circuit:
     run = opened(folder)
     if not isinstance(run, Run):
         raise CircuitError(f"{folder.name} is a run of kind {folder.recipe.kind}: no circuit")
-    return Study(run).circuit
+    return RunStudy(run).circuit

@@ -10,7 +10,7 @@ from hopscope.configs import Experiment
 from hopscope.models import Transformer
 from hopscope.store import RunFolder
 from hopscope.store.checkpoints import checkpoint_steps
-from hopscope.study import Study
+from hopscope.study import RunStudy
 from hopscope.tasks import dataset
 from hopscope.training import Run
 from hopscope.web.described import name_of
@@ -37,13 +37,13 @@ class Watched(Run):
 def maps(folder: RunFolder, seed: int, ask: Ask = lambda: None) -> bytes:
     """Role maps of every checkpoint, as `hopscope maps` measures them, in half precision."""
     steps = checkpoint_steps(folder)
-    found = [Study(Watched(folder, ask), seed, step).maps() for step in steps]
+    found = [RunStudy(Watched(folder, ask), seed, step).attention() for step in steps]
     return _of_maps(found, "steps", steps)
 
 
 def contents(folder: RunFolder, seed: int, ask: Ask = lambda: None) -> bytes:
     """Which symbols can be read at each role: at every checkpoint, or in full at a single one."""
-    model, steps = Study(Watched(folder, ask), seed), checkpoint_steps(folder)
+    model, steps = RunStudy(Watched(folder, ask), seed), checkpoint_steps(folder)
     if len(steps) > 1:
         history = model.probe_history()
         own, roles, symbols = history.own, history.roles, history.symbols
@@ -57,7 +57,7 @@ def contents(folder: RunFolder, seed: int, ask: Ask = lambda: None) -> bytes:
 
 def emergence(folder: RunFolder, seed: int, ask: Ask = lambda: None) -> bytes:
     """Attention along every path of the circuit, at every checkpoint."""
-    story = Study(Watched(folder, ask), seed).emergence()
+    story = RunStudy(Watched(folder, ask), seed).emergence()
     about = {
         "paths": [name_of(path) for path in story.paths],
         "emerged": [story.emerged(path) for path in story.paths],
@@ -75,7 +75,7 @@ def fleet(folder: RunFolder, _: int, ask: Ask = lambda: None) -> bytes:
     """Role maps of every model of a fleet, in their last state."""
     seeds = folder.recipe.seeds
     return _of_maps(
-        [Study(Watched(folder, ask), seed).maps() for seed in seeds], "seeds", list(seeds)
+        [RunStudy(Watched(folder, ask), seed).attention() for seed in seeds], "seeds", list(seeds)
     )
 
 

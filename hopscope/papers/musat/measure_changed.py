@@ -12,7 +12,7 @@ from hopscope.milestones import learned, learned_below
 from hopscope.papers.musat.measure_places import after
 from hopscope.papers.musat.measure_runs import rounded
 from hopscope.papers.musat.rows import ChangedRow
-from hopscope.study import Study
+from hopscope.study import RunStudy
 from hopscope.training import Run
 from hopscope.training.device import precision_of
 from hopscope.training.trainer import Trainer
@@ -42,7 +42,7 @@ def _learning_on(run: Run, starts: Mapping[int, int], order: Order, steps: int) 
     """A row for each of these seeds, from its step on."""
     if not starts:
         return []
-    models = [Study(run, seed, step).model.state_dict() for seed, step in starts.items()]
+    models = [RunStudy(run, seed, step).model.state_dict() for seed, step in starts.items()]
     trainer = _trainer_of(run.recipe, tuple(starts), order)
     start_again(trainer, models)
     before = trainer.validate().double().cpu().numpy()

@@ -7,7 +7,7 @@ from hopscope.configs import Task
 from hopscope.models import Transformer
 from hopscope.papers.musat.measure_runs import fields_of, loss_rows, rounded
 from hopscope.papers.musat.rows import LossRow, PlaceRow
-from hopscope.study import Study
+from hopscope.study import RunStudy
 from hopscope.training import Run
 
 EXAMPLES = 512
@@ -26,7 +26,7 @@ def _place_row(run: Run, row: LossRow) -> PlaceRow:
     own: tuple[float, ...] = ()
     shuffled = own
     if step is not None:
-        model = Study(run, row.seed, step).model
+        model = RunStudy(run, row.seed, step).model
         own = losses(model, task)
         shuffled = losses(model, task.ordered("shuffled"))
     return PlaceRow(**fields_of(row), **code, step=step, own=own, shuffled=shuffled)

@@ -22,7 +22,7 @@ from hopscope.papers.musat.rows import (
     Story,
     WholeHead,
 )
-from hopscope.study import Study
+from hopscope.study import RunStudy
 from hopscope.training import Run
 
 POINTS = 64
@@ -97,7 +97,7 @@ def described(run: Run, seed: int) -> dict[str, Any]:
 
 def circuit_row(run: Run) -> CircuitRow:
     """A run's losses, and the circuit in its best late checkpoint with what each path is worth."""
-    calm = Study(run).best_late_checkpoint()
+    calm = RunStudy(run).best_late_checkpoint()
     circuit = discover(calm.model, calm.task, force=True)
     losses = circuit.losses
     return CircuitRow(
@@ -113,11 +113,11 @@ def circuit_row(run: Run) -> CircuitRow:
         whole=without_heads(calm, circuit),
         unexplained=len(circuit.unexplained),
         circuit=circuit.to_dict(),
-        maps=Maps.model_validate(calm.maps().to_dict(digits=3)),
+        maps=Maps.model_validate(calm.attention().to_dict(digits=3)),
     )
 
 
-def without_heads(study: Study, circuit: Circuit) -> tuple[WholeHead, ...]:
+def without_heads(study: RunStudy, circuit: Circuit) -> tuple[WholeHead, ...]:
     """The loss of the circuit without each head that has a path, all of whose attention is uniform
     instead.
     """

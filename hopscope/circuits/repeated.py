@@ -1,0 +1,86 @@
+"""The field's standard test of induction: random tokens that are said twice.
+
+    task = repeated_tokens(vocabulary=50_257, length=20)
+    study = hopscope.Study(model, task)
+    study.attention().score("induction")     # every head's induction score [layer, head]
+    study.circuit                            # which of them the answers need
+
+    … x x A B C x x A B C          from the second A a head looks at B, which it predicts
+
+A sequence is random filler, the tokens, filler again, and the tokens a second time. How much filler
+stands where is random, so that no head can go by position. *Induction* leads from a token's second
+occurrence to the position after its first, *same* to its first.
+"""
+
+from math import log
+
+import torch
+from torch import Tensor
+
+from hopscope.circuits.own import Drawn, OwnTask
+from hopscope.errors import CircuitError
+
+ROLES = ("filler", "first", "second", "start")
+
+
+def repeated_tokens(
+    vocabulary: int,
+    length: int = 20,
+    filler: int = 8,
+    start: int | None = None,
+) -> OwnTask:
+    """A task of `length` random tokens that are repeated, among `filler` others; `start` is a token
+    that begins every sequence (as a tokenizer's BOS), and occurs nowhere else.
+    """
+    if length < 2 or filler < 2:
+        raise CircuitError(f"length is {length} and filler {filler}; expected at least 2 of each")
+    if vocabulary < length + filler + (start is not None):
+        raise CircuitError(
+            f"vocabulary is {vocabulary}; expected at least {length + filler + 1}, as no token is "
+            "drawn twice"
+        )
+
+    def draw(examples: int, seed: int) -> Drawn:
+        generator = torch.Generator().manual_seed(seed)
+        begins = int(start is not None)
+        tokens = _distinct(examples, length + filler, (vocabulary, start), generator)
+        said, rest = tokens[:, :length], tokens[:, length:]
+        before = torch.randint(0, filler + 1, (examples, 1), generator=generator)
+        # Where each of filler, tokens, filler, tokens begins.
+        at = torch.arange(2 * length + filler)[None]
+        first = (at >= before) & (at < before + length)
+        second = at >= length + filler
+        nth = torch.where(second, at - length - filler, at - before).clamp(0, length - 1)
+        spare = torch.where(at < before, at, at - length).clamp(0, filler - 1)
+        copy = first | second
+        inputs = torch.where(copy, said.gather(1, nth), rest.gather(1, spare))
+        role = torch.where(second, 2, torch.where(first, 1, 0))
+        same = torch.where(second, before + nth, -1)
+        if start is not None:
+            same = torch.where(same < 0, -1, same + 1)
+            inputs, role, same = (
+                torch.cat([torch.full((examples, 1), begin), rest], 1)
+                for begin, rest in ((start, inputs), (ROLES.index("start"), role), (-1, same))
+            )
+        answers = torch.arange(begins + length + filler, inputs.shape[1] - 1)
+        return Drawn(
+            inputs=inputs,
+            targets=inputs[:, answers + 1],
+            roles=role,
+            answers_at=answers,
+            relations={"induction": torch.where(same < 0, -1, same + 1), "same": same},
+        )
+
+    roles = ROLES if start is not None else ROLES[:-1]
+    return OwnTask(draw, roles=roles, guess=log(vocabulary))
+
+
+def _distinct(
+    examples: int, count: int, drawn: tuple[int, int | None], generator: torch.Generator
+) -> Tensor:
+    """So many different tokens for each example, without the one that begins sequences."""
+    vocabulary, start = drawn
+    scores = torch.rand(examples, vocabulary, generator=generator)
+    if start is not None:
+        scores[:, start] = -1
+    return scores.topk(count).indices

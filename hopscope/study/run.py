@@ -1,0 +1,256 @@
+"""One model of a run, at one of its checkpoints, and what is kept with it."""
+
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hopscope.circuits import Circuit, RoleMaps, adapter_of, discover
+from hopscope.circuits.circuit_patching import patch_circuit
+from hopscope.circuits.emergence import Emergence
+from hopscope.circuits.kept import circuit_file
+from hopscope.circuits.patching import EXAMPLES as PAIRS
+from hopscope.circuits.probe import Probe, ProbeHistory
+from hopscope.circuits.probing import EXAMPLES as PROBE_EXAMPLES
+from hopscope.circuits.probing import HISTORY_EXAMPLES, probe_history
+from hopscope.circuits.tracking import EXAMPLES as STORY_EXAMPLES
+from hopscope.circuits.tracking import emergence
+from hopscope.configs import Experiment, Task
+from hopscope.errors import CircuitError, ConfigError, RunReadOnly, StoreUnwritable
+from hopscope.milestones import best_late_checkpoint
+from hopscope.models import Transformer
+from hopscope.runs import opened
+from hopscope.store import Store
+from hopscope.store.checkpoints import check_step
+from hopscope.store.files import check_files, check_folder
+from hopscope.study.study import MAP_EXAMPLES, Study
+from hopscope.training import Run
+from hopscope.training.device import check_examples
+
+
+def load(
+    name: str,
+    seed: int | None = None,
+    step: int | None = None,
+    store: Store | Path | str | None = None,
+) -> "RunStudy":
+    """A model of a run: by the run's name, or enough of it to be unique; `gallery/NAME` comes with
+    hopscope. `seed` chooses the fleet's member (default: the first), `step` the checkpoint
+    (default: the last). `hopscope.open_run` opens runs of other kinds.
+    """
+    run = open_run(name, store)
+    if not isinstance(run, Run):
+        raise ConfigError(
+            f"{run.name} is a run of kind {run.recipe.kind}, which has no model to study: "
+            f"hopscope.open_run({name!r}) opens it"
+        )
+    return RunStudy(run, seed, step)
+
+
+def open_run(name: str, store: Store | Path | str | None = None) -> Any:
+    """A run of any kind, by its name (enough of it to be unique): a `Run`, an `NgramRun`, …"""
+    store = store if isinstance(store, Store) else Store(store)
+    return opened(store.find(name))
+
+
+class RunStudy(Study):
+    """One model of a run, at one of its checkpoints, and what is kept with it."""
+
+    def __init__(self, run: Run, seed: int | None = None, step: int | None = None) -> None:
+        # A run has what a Study is given: its model is loaded when it is first asked for.
+        self.run = self.history = run
+        self.member = self._member(seed)
+        self.step = self._step(step)
+        self.last = step is None
+        self.circuit_from: Path | None = None
+        """A file of a circuit that takes the place of the one kept with the run."""
+
+    def __repr__(self) -> str:
+        return f"Study({self.run.name!r}, seed={self.seed}, step={self.step})"
+
+    @property
+    def recipe(self) -> Experiment:
+        """The recipe that the run is made from."""
+        return self.run.recipe
+
+    @property
+    def task(self) -> Task:
+        """The task that the model was trained on."""
+        return self.recipe.task
+
+    @property
+    def seed(self) -> int:
+        """The seed that it was trained from."""
+        return self.recipe.seeds[self.member or 0]
+
+    @property
+    def name(self) -> str:
+        """What files about the model are called: the run, and if needed the seed and the step."""
+        seed = "" if self.member is None else f"-seed-{self.seed}"
+        return f"{self.run.name}{seed}{'' if self.last else f'-step-{self.step}'}"
+
+    @cached_property
+    def model(self) -> Transformer:
+        """The model with the weights of this step, one model even if the run trained a fleet."""
+        model = self.run.model_at(self.step)
+        return model if self.member is None else model.member(self.member)
+
+    def attention(self, examples: int = MAP_EXAMPLES, seed: int = 0) -> RoleMaps:
+        """Mean attention between roles, over fresh examples."""
+        self.check_fits(examples)
+        return super().attention(examples, seed)
+
+    @property
+    def circuit_file(self) -> str:
+        """Where in the run's folder its circuit is kept."""
+        return circuit_file(self.run.folder, self.seed, None if self.last else self.step)
+
+    @property
+    def has_circuit(self) -> bool:
+        """Was its circuit found already, and kept with the run?"""
+        kept = self.circuit_file in self.run.folder.manifest.files
+        return kept or self.circuit_from is not None
+
+    @property
+    def circuit(self) -> Circuit:
+        """The circuit that was found in it and kept; `discover` finds it."""
+        if not self.has_circuit:
+            of = "" if self.member is None else f" --seed {self.seed}"
+            at = "" if self.last else f" --step {self.step}"
+            command = f"hopscope discover {self.run.name}{of}{at}"
+            raise CircuitError(f"{self.name} has no circuit yet: `{command}` finds it")
+        if self.circuit_from is not None:
+            found = Circuit.load(self.circuit_from)
+        else:
+            found = Circuit.from_json(self.run.folder.read(self.circuit_file))
+        found.check_model(adapter_of(self.model).digest())
+        return found
+
+    def heads_of_circuit(self) -> set[tuple[int, int]]:
+        """The heads that do something in its circuit; none if it was not found yet."""
+        components = self.circuit.components if self.has_circuit else ()
+        return {head for component in components for head in component.at}
+
+    def discover(
+        self,
+        watch: Callable[[str], None] = lambda _: None,
+        out: Path | str | None = None,
+        **options: Any,
+    ) -> Circuit:
+        """Find its circuit, and keep it with the run, or in another file.
+
+        The options are those of `hopscope.discover`.
+        """
+        self.check_keeping(out)
+        found = discover(self.model, self.task, watch=watch, **options)
+        self._keep(found, out)
+        return found
+
+    def patch(self, examples: int = PAIRS, seed: int = 0, out: Path | str | None = None) -> Circuit:
+        """The circuit with its account: what its roles hold, and which symbol each path moves. It
+        is kept with the circuit, or in another file; of a model of the gallery, in a file alone.
+        """
+        circuit, keeps = self.circuit, out is not None or not self.run.folder.gallery
+        if keeps:
+            self.check_keeping(out)
+        found = patch_circuit(self.model, circuit, self.task, examples, seed)
+        if keeps:
+            self._keep(found, out)
+        return found
+
+    def _keep(self, found: Circuit, out: Path | str | None) -> None:
+        if out is not None:
+            found.save(out)
+            return
+        with self.run.folder.locked():
+            self.run.folder.commit({self.circuit_file: found.to_bytes()})
+
+    def emergence(self, examples: int = STORY_EXAMPLES) -> Emergence:
+        """When each path of its circuit appeared, checkpoint by checkpoint."""
+        self.check_fits(examples)
+        return emergence(self.run, self.circuit, member=self.member, examples=examples)
+
+    def probe(self, examples: int = PROBE_EXAMPLES, seed: int = 0) -> Probe:
+        """Which symbols can be read at each role after every layer, and in each head's output."""
+        self.check_fits(examples)
+        return super().probe(examples, seed)
+
+    def probe_history(self, examples: int = HISTORY_EXAMPLES, seed: int = 0) -> ProbeHistory:
+        """Which symbols could be read at each role after every layer, at every checkpoint."""
+        self.check_fits(examples)
+        return probe_history(self.run, self.task, self.member, examples, seed)
+
+    def best_late_checkpoint(self) -> "RunStudy":
+        """The same model at the late checkpoint with the lowest validation loss: at a constant
+        learning rate the last step may sit on a spike.
+        """
+        steps, losses = self.run.losses("validation")
+        if not len(steps):  # written by hand, and not trained
+            return self
+        mine = losses[:, self.member or 0].mean(axis=-1)
+        return RunStudy(
+            self.run, self.seed, best_late_checkpoint(steps, mine, self.run.checkpoints)
+        )
+
+    def validation_loss(self) -> float | None:
+        """The validation loss after this very step; None if it was not measured there."""
+        steps, losses = self.run.losses("validation")
+        here = losses[steps == self.step, self.member or 0]
+        return float(here.mean()) if len(here) else None
+
+    def members(self) -> "list[RunStudy]":
+        """Every model of the run, each at the same step; of a run with one model, also those of the
+        runs beside it whose recipes differ in the seed alone.
+        """
+        step = None if self.last else self.step
+        runs = [self.run]
+        if len(self.recipe.seeds) == 1 and not self.run.folder.gallery:
+            others, _ = Store(self.run.folder.path.parent).readable()
+            alike = [
+                each
+                for each in others
+                if each.recipe.hash_without_seeds() == self.recipe.hash_without_seeds()
+            ]
+            runs = [Run(each) for each in alike if each.name != self.run.name]
+            runs = sorted([self.run, *runs], key=lambda run: run.recipe.seeds)
+        return [RunStudy(run, seed, step) for run in runs for seed in run.recipe.seeds]
+
+    def check_keeping(self, out: Path | str | None = None) -> None:
+        """Can a circuit be kept where it is to be kept? Better asked before the search."""
+        if out is not None:
+            check_files(Path(out))
+            return
+        try:
+            with self.run.folder.locked():
+                check_folder(self.run.folder.path)
+        except (RunReadOnly, StoreUnwritable) as error:
+            raise type(error)(
+                f"{error}; --out FILE keeps the circuit in a file instead (in Python: out=FILE)"
+            ) from error
+
+    def check_fits(self, examples: int) -> None:
+        """Refuse more examples than this machine can hold."""
+        check_examples(self.recipe, examples)
+
+    def _member(self, seed: int | None) -> int | None:
+        seeds = self.recipe.seeds
+        if seed is not None and seed not in seeds:
+            known = ", ".join(map(str, seeds))
+            raise ConfigError(f"seed is {seed!r}; {self.run.name} has the seeds {known}")
+        if len(seeds) == 1:
+            return None
+        return 0 if seed is None else seeds.index(seed)
+
+    def _step(self, step: int | None) -> int:
+        steps = self.run.checkpoints
+        if not steps:
+            raise CircuitError(
+                f"{self.run.name} has no checkpoint: `hopscope resume {self.run.name}`"
+            )
+        if step is not None and not isinstance(step, int | np.integer):
+            raise ConfigError(f"step is {step!r}; expected a whole number")
+        if step is not None:
+            check_step(step, steps, self.run.name)
+        return steps[-1] if step is None else step
