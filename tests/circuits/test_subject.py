@@ -34,7 +34,7 @@ def test_what_is_no_single_model_is_refused(random_model: Transformer) -> None:
     fleet = Transformer(random_model.config, random_model.interface, models=(0, 1))
     with pytest.raises(CircuitError, match=r"a fleet of 2; examine one member: model.member\(i\)"):
         adapter_of(fleet)
-    with pytest.raises(CircuitError, match=r"a Study is no model, but has one: give its `.model`"):
+    with pytest.raises(CircuitError, match=r"Study is no model, but has one: give its `.model`"):
         unwrap(adapter_of)(load("gallery/demo"))
     for misled in (baselines, patch_circuit):
         with pytest.raises(CircuitError, match="expected the model.s circuit after .* got KHop"):

@@ -14,7 +14,7 @@ from hopscope.runs import train
 from hopscope.store import RunFolder, Store
 from hopscope.store.metrics import loss_rows, losses_file
 from hopscope.store.tables import METRICS
-from hopscope.study import Study, compare
+from hopscope.study import RunStudy, compare
 from hopscope.training import Run
 
 TINY = Experiment(
@@ -100,7 +100,7 @@ def test_circuits_have_steps_and_components_in_common() -> None:
     assert steps["key 0 → value 0"].common
     assert not steps["value 2 → value 1"].common
     assert steps["value 2 → value 1"].second == ((1, 0),)
-    demo, planted = (Study(_run(name)).circuit for name in ("demo", "planted"))
+    demo, planted = (RunStudy(_run(name)).circuit for name in ("demo", "planted"))
     by_steps = {(s.reader, s.source) for s in found.circuits.steps if s.first}
     assert by_steps == {(path.reader, path.source) for path in demo.paths}
     assert len(found.circuits.common) + len(found.circuits.first) == len(demo.components)
