@@ -202,7 +202,7 @@ class Painter:
             tokens = self.exam.inputs
             rows = table[tokens[spots.example, spots.row, None], tokens[spots.example]]
         rows = rows * self.seen[spots.row]
-        return rows / rows.sum(-1, keepdim=True).clamp_min(torch.finfo(rows.dtype).tiny)
+        return rows / rows.sum(-1, keepdim=True).clamp_min(1e-9)
 
     def leads(self, source: Source, spots: Spots) -> Bool[Tensor, "spot seq"]:
         """True at the positions of a source that each of these rows can see."""

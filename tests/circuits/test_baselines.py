@@ -114,23 +114,20 @@ def test_better_than_the_model_is_a_distance_too(found: Baselines) -> None:
     assert four.measures(ranking) == (1.25, 0.75, None)
 
 
-def test_it_is_kept_as_json(found: Baselines) -> None:
-    assert Baselines.from_json(found.canonical_json()) == found
-
-
 def test_what_cannot_be_measured_is_said_in_a_line(
-    two_hops: Planted, circuit: Circuit, random_model: Transformer
+    two_hops: Planted, circuit: Circuit, found: Baselines, random_model: Transformer
 ) -> None:
-    with pytest.raises(CircuitError, match="steps is 0; gradients are averaged over at least 1"):
-        baselines(two_hops.model, circuit, steps=0)
-    with pytest.raises(CircuitError, match="this circuit was found in another model"):
-        baselines(random_model, circuit)
-    with pytest.raises(CircuitError, match="the circuit names no task"):
-        baselines(two_hops.model, circuit.model_copy(update={"task": None}))
+    assert Baselines.from_json(found.canonical_json()) == found
     whole = CallbackModel(lambda inputs, attention: inputs, two_hops.model, (1, 1))
-    with pytest.raises(CircuitError, match="expected an Adapter"):
-        baselines(whole, circuit)
-    assert not isinstance(adapter_of(two_hops.model), CallbackModel)
+    unnamed = circuit.model_copy(update={"task": None})
+    for ask, line in (
+        (lambda: baselines(two_hops.model, circuit, steps=0), "steps is 0"),
+        (lambda: baselines(random_model, circuit), "found in another model"),
+        (lambda: baselines(two_hops.model, unnamed), "the circuit names no task"),
+        (lambda: baselines(whole, circuit), "expected an Adapter"),
+    ):
+        with pytest.raises(CircuitError, match=line):
+            ask()
 
 
 @torch.no_grad()

@@ -10,6 +10,8 @@ from pathlib import Path as FilePath
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hopscope import __version__
 from hopscope.circuits import Ablation, Carried, Circuit, Component, Pattern, along, target
@@ -24,6 +26,7 @@ from hopscope.circuits.pattern import (
     Target,
     table_of,
 )
+from hopscope.circuits.state import State
 from hopscope.configs import Discovery
 from hopscope.errors import CircuitError, ConfigError
 from hopscope.facts import Role
@@ -56,23 +59,42 @@ def test_what_makes_no_sense_is_refused() -> None:
             make()
 
 
-def test_every_role_has_its_target_or_that_of_the_rest() -> None:
-    assert READS.of(QUERY) == target("own", VALUE)
-    assert READS.of(VALUE) == ITSELF
-    assert Pattern(((KEY, AS_IN_MODEL), (QUERY, target("own", VALUE))), ITSELF) == READS
-    assert READS.with_target(QUERY, UNIFORM).of(QUERY) == UNIFORM
-    assert READS.with_target(VALUE, PREVIOUS).without(VALUE) == READS
-    assert READS.without(QUERY) == Pattern(((KEY, AS_IN_MODEL),), ITSELF)
+ROLES = st.sampled_from([KEY, VALUE, QUERY])
+TARGETS = st.sampled_from([UNIFORM, ITSELF, PREVIOUS, AS_IN_MODEL, ELSE, target("own", VALUE)])
+LOOKS = st.dictionaries(ROLES, TARGETS)
+
+
+@given(LOOKS, TARGETS, ROLES, ROLES, TARGETS)
+def test_every_role_has_its_target_or_that_of_the_rest(
+    looks: dict[Role, Target], rest: Target, role: Role, other: Role, new: Target
+) -> None:
+    """Whatever the order in which targets are given, and in another process."""
+    its = Pattern(tuple(looks.items()), rest)
+    assert its == Pattern(tuple(reversed(looks.items())), rest)
+    assert its.of(role) == looks.get(role, rest)
+    assert its.with_target(role, new).of(role) == new
+    assert its.without(role).of(role) == rest
+    assert its.with_target(role, new).without(role) == its.without(role)
+    assert its.with_target(role, its.of(role)).of(other) == its.of(other)
+    state = State({(0, 1): its, (1, 0): Pattern()})
+    row, far = ((0, 1), role), ((1, 0), other)
+    assert state.looking_at([row], new).without([row]) == state.without([row])
+    assert state.looking_at([far], new).looking_at([row], new) == state.looking_at([row, far], new)
+    assert {*state.looking_at([row], new).live} == {*state.live, row}
+    assert [*state.computed.live] == state.live
+    # Strings hash otherwise in every process, so a copy may not bring its hash along.
+    hash(its)
+    again = pickle.loads(pickle.dumps(its))
+    assert (again, hash(again)) == (its, hash(its))
+    assert b"_hash" not in pickle.dumps(its)
+
+
+def test_patterns_and_targets_are_written_out() -> None:
     assert str(READS) == "as in the model → key 1; value 0 → query; else itself"
     assert str(ELSE) == "hop ×2 if 2 hops, else hop, else itself"
     assert [ELSE.written, AS_IN_MODEL.written, table_of("token", (0, 1)).written] == [
         "rule", "model", "table",
     ]  # fmt: skip
-    # Strings hash otherwise in every process, so a copy may not bring its hash along.
-    hash(READS)
-    again = pickle.loads(pickle.dumps(READS))
-    assert (again, hash(again)) == (READS, hash(READS))
-    assert b"_hash" not in pickle.dumps(READS)
 
 
 def test_the_same_changes_in_any_order_are_the_same_ablation() -> None:

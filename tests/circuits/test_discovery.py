@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -16,15 +17,19 @@ from hopscope.circuits import (
     Drawn,
     Exam,
     OwnTask,
+    adapter_of,
     along,
     attention_maps,
     discover,
     exam_of,
+    target,
 )
 from hopscope.circuits.exam import Questions
 from hopscope.circuits.glances import read_off
 from hopscope.circuits.pattern import AS_IN_MODEL, ITSELF, PREVIOUS, Pattern, Target
 from hopscope.circuits.progress import SECONDS, Progress
+from hopscope.circuits.search import Search, completed, drafted, improved, lightened
+from hopscope.circuits.state import State
 from hopscope.configs import ConditionalRetrieval, Discovery, Model, Retrieval, VectorTask
 from hopscope.errors import CircuitError, ConfigError, NotLearned
 from hopscope.facts import Role, parse_role
@@ -90,6 +95,29 @@ def test_a_small_planted_circuit_is_recovered_exactly(circuit: Circuit, two_hops
     assert [each.is_previous for each in circuit.components] == [True, True, False, False]
 
 
+def test_each_pass_of_the_search_mends_what_it_is_for(two_hops: Planted) -> None:
+    """A wrong first target is improved, a missing row completed, an idle row removed. With
+    prescribed attention, rows of the first layer make no difference: they only route.
+    """
+    adapter, settings = adapter_of(two_hops.model), Discovery(examples=32)
+    exams = (exam_of(two_hops.task, size) for size in (32, 8))
+    search = Search(adapter, *exams, settings, Progress(lambda _: None))
+    truth = {
+        ((path.layer, path.head), path.reader): target("own", path.source)
+        for path in two_hops.paths
+    }
+    wrong = {row: [ITSELF] if row[0][0] else [] for row in truth}
+    search.proposals = {row: [*wrong[row], looks] for row, looks in truth.items()}
+    state = drafted(search)
+    assert [state[head].of(role) for head, role in truth].count(ITSELF) == 2
+    state = improved(search, state)
+    assert {row: state[row[0]].of(row[1]) for row in state.live} == truth
+    for row in truth:
+        assert {*completed(search, state.without([row])).live} == {*truth}, row
+    idle = state.looking_at([((2, 0), Role("key", 1)), ((0, 0), Role("query"))], PREVIOUS)
+    assert lightened(search, idle) == state
+
+
 def test_losses_and_what_is_lost_are_those_of_ablations_made_by_hand(two_hops: Planted) -> None:
     """Of heads that share their work, removed together: half of them would do."""
     known = planted(two_hops.task, twins=True)
@@ -145,12 +173,13 @@ def test_searches_on_other_examples_find_the_same(circuit: Circuit, two_hops: Pl
 def test_stability_is_the_share_of_searches_that_find_a_component(
     two_hops: Planted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second of four searches does without the last layer."""
+    """The second of four searches, each on other examples, does without the last layer."""
     from hopscope.circuits import discovery
 
-    found, searched = [], discovery.searched
+    found, drawn, searched = [], [], discovery.searched
 
-    def other(search: Any) -> Any:
+    def other(search: Search) -> State:
+        drawn.append(search.ablator.exam.inputs)
         found.append(searched(search))
         last = [row for row in found[-1].live if row[0][0] == 2]
         return found[-1].without(last) if len(found) == 2 else found[-1]
@@ -158,6 +187,7 @@ def test_stability_is_the_share_of_searches_that_find_a_component(
     monkeypatch.setattr(discovery, "searched", other)
     circuit = discover(two_hops.model, two_hops.task, examples=16, searches=4)
     assert [each.stability for each in circuit.components] == [1, 1, 1, 0.75]
+    assert not any(torch.equal(one, two) for one, two in combinations(drawn, 2))
 
 
 def with_roles(task: Retrieval, name: Callable[[Role], str], fixed: bool = False) -> Questions:

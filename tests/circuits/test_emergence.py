@@ -76,9 +76,6 @@ def test_a_story_is_read_as_it_was_written() -> None:
         again = Emergence.from_dict(json.loads(json.dumps(story.to_dict())))
         assert again.to_dict() == story.to_dict()
         assert (again.order, again.learned_at) == (story.order, story.learned_at)
-    kept = STORY.to_dict()
-    del kept["learned_at"]
-    assert Emergence.from_dict(kept).learned_at is None
 
 
 def test_every_path_is_followed_through_every_checkpoint(
