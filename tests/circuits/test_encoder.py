@@ -22,7 +22,7 @@ from hopscope.circuits import (
     exam_of,
 )
 from hopscope.circuits.attended import attended
-from hopscope.circuits.engine import as_model, forward, record
+from hopscope.circuits.engine import forward
 from hopscope.errors import CircuitError
 from tests.conftest import TWO_HOPS
 
@@ -227,12 +227,3 @@ def test_in_halves_rounding_is_taken_and_noise_is_refused(model: Stranger) -> No
         noise = 0.5 * torch.randn(half(its).shape).to(precision)
         with pytest.raises(CircuitError, match="is off by .* of the outputs' distribution"):
             blocks_of(half, model=lambda x, m=half, n=noise: m(x) + n[: len(x)]).embed(its)
-
-
-@torch.no_grad()
-def test_a_pass_goes_on_from_any_layer_and_ends_before_any(model: Stranger) -> None:
-    adapter, inputs = encoder_of(model), exam_of(TWO_HOPS, 3).inputs
-    streams = record(adapter, inputs).streams
-    for start, stop in ((0, 2), (1, 3), (2, 2)):
-        found = forward(adapter, streams[start], as_model, start, stop)
-        assert torch.equal(found, streams[stop])

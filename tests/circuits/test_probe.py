@@ -3,7 +3,6 @@ theory says.
 """
 
 import json
-import warnings
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -16,7 +15,6 @@ from torch import Tensor, nn
 
 from hopscope.circuits import CallbackModel, Drawn, Exam, OwnTask, Probe, adapter_of, exam_of
 from hopscope.circuits.engine import record
-from hopscope.circuits.export import transformer_lens_config, transformer_lens_weights
 from hopscope.circuits.probing import probe
 from hopscope.configs import MQAR, KHop, Model, Retrieval
 from hopscope.errors import CircuitError
@@ -139,23 +137,6 @@ def test_a_callback_model_is_probed_by_the_streams_that_it_hands_out(two_hops: P
         found.added((0, 0), "query")
     with pytest.raises(CircuitError, match="give CallbackModel a function `streams`"):
         probe(callback_model(model, streams=False), task, EXAMPLES)
-
-
-def test_a_transformer_lens_model_is_probed_as_ours() -> None:
-    task = KHop(hops=1, length=9, alphabet=4)
-    model = Transformer.seeded(Model(layers=2, heads=2, d_model=8), task.interface(), 1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        pytest.importorskip("transformer_lens")
-        from transformer_lens.config import TransformerBridgeConfig
-        from transformer_lens.model_bridge.sources.native import boot
-
-    config = transformer_lens_config(model)
-    bridge: Any = boot(TransformerBridgeConfig(**config, architecture="TransformerLensNative"))
-    bridge.load_state_dict(transformer_lens_weights(model))
-    ours, theirs = (probe(each, task, 200, heads=False) for each in (model, bridge))
-    assert theirs.loss == pytest.approx(ours.loss, abs=1e-4)
-    assert np.allclose(ours.stream.own, theirs.stream.own, atol=0.02, equal_nan=True)
 
 
 def test_examples_of_your_own_name_their_symbols(two_hops: Planted) -> None:
