@@ -242,8 +242,5 @@ def _targets(painter: Painter, reader: Role) -> Iterator[Source]:
     exam = painter.exam
     yield from (Source("relation", None, name, times) for name, times in exam.follows())
     yield from (Source("own", role) for role in exam.table if role != reader)
-    if int(exam.roles.chain.max()) > 0:
-        yield from (Source("all", role) for role in exam.table)
-        yield from (Source("others", role) for role in exam.table)
     yield Source("previous")
     yield Source("itself")

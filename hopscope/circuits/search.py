@@ -8,8 +8,8 @@ attention, and tries states of the model in which rows look at a target, or are 
 3. `completed`: rows are added until enough is recovered, both with prescribed attention and with
    attention that the rows compute from what the circuit provides: first rows that can be named,
    then tables, then rows as in the model.
-4. `lightened`: steps (a target from one role, by whichever heads of a layer) are removed, cheapest
-   first, while enough is recovered both ways.
+4. `lightened`: steps (what one role looks at in one layer, by whichever heads) are removed,
+   cheapest first, while enough is recovered both ways.
 
 What counts is the share of the gap, between everything ablated and the model, that is recovered of
 the hop of which least is recovered.
@@ -44,6 +44,8 @@ from hopscope.facts import Role
 
 ROUNDS = 3
 """How often all rows are gone through for better targets."""
+AT_A_TIME = 4
+"""Up to one in so many steps is removed before all others are compared again."""
 KNOWN_HOP = 0.05
 """Hops with a smaller gap, as a share of the largest, are not known by the model: they do not
 count."""
@@ -260,23 +262,27 @@ def lightened(search: Search, state: State) -> State:
     search.progress.step("which steps are needed")
     settings, start = search.settings, search.recovered([state])
     least = np.minimum(settings.aimed, start - settings.spent)
+
+    def slack(states: Sequence[State]) -> Float[np.ndarray, "state"]:
+        found: np.ndarray = (search.recovered(states) - least).min(-1)
+        return found
+
     while steps := steps_of(state):
-        trials = [state.without(rows) for rows in steps]
-        slack = (search.recovered(trials) - least).min(-1)
-        most = int(slack.argmax())
-        if slack[most] < 0:
+        alone = slack([state.without(rows) for rows in steps])
+        order = [number for number in np.argsort(-alone, kind="stable") if alone[number] >= 0]
+        if not order:
             break
-        state = trials[most]
+        several = [state]
+        for number in order[: max(1, len(steps) // AT_A_TIME)]:
+            several.append(several[-1].without(steps[number]))
+        together = np.flatnonzero(slack(several[1:]) >= 0)
+        state = several[1 + int(together[-1])]
     return state
 
 
 def steps_of(state: State) -> list[list[Row]]:
-    """Rows of one layer that look from one role at one target are a step, whichever heads they
-    belong to; so are all rows of one layer at a target that names no role.
-    """
-    groups: dict[tuple[int, Target, Role | None], list[Row]] = {}
+    """A step is what one role looks at in one layer, by whichever heads."""
+    groups: dict[tuple[int, Target, Role], list[Row]] = {}
     for head, role in state.live:
-        target = state[head].of(role)
-        of_a_role = any(source.role is not None for source in target.every)
-        groups.setdefault((head[0], target, role if of_a_role else None), []).append((head, role))
+        groups.setdefault((head[0], state[head].of(role), role), []).append((head, role))
     return [*groups.values()]

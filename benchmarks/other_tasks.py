@@ -1,0 +1,297 @@
+"""Small GPT-2s on tasks that are in no other table: what is found, and how that depends on each
+threshold of the search.
+
+    python benchmarks/other_tasks.py train --to models [--only sorting] [--seeds 0 1 2 3 4]
+    python benchmarks/other_tasks.py read --models models >> results/other_tasks.jsonl
+    python benchmarks/other_tasks.py thresholds --models models >> results/thresholds.jsonl
+
+Tasks: repeated tokens and two hops (letters, 2 layers of 4 heads; two hops in two layers are beyond
+the law of depth), palindrome (2 × 2), cumulative sum (1 × 1), sorting (1 × 2). The models are
+trained by a plain loop, with AdamW at a constant rate. `read` prints for each model a JSON row with
+its verdict, the 2 × 3 table and every component. `thresholds` halves and doubles each number by
+which the search decides, on repeated tokens and on sorting (five seeds each), and prints which
+components come and go.
+"""
+
+import argparse
+import json
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from hopscope.circuits import Circuit, Drawn, OwnTask, discover, repeated_tokens
+from hopscope.configs import Discovery
+from hopscope.errors import HopscopeError
+
+BATCH, RATE = 128, 1e-3
+TRAINED_FROM = 1_000_000
+"""Training draws by seeds from here on; circuits are found and measured on others."""
+LETTERS, LONG = 4, 40
+SIDE, SYMBOLS = 8, 12
+"""Tokens on either side of a palindrome, and how many there are."""
+SUMMED, BASE = 12, 5
+SORTED, NUMBERS = 8, 24
+
+
+def two_hops(examples: int, seed: int) -> Drawn:
+    """k-hop induction as in Sanford et al., k = 2: from a letter to the one after its last
+    occurrence before, and on from there.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    inputs = torch.randint(0, LETTERS, (examples, LONG), generator=generator)
+    hop = _after_last(inputs)
+    twice = torch.where(hop >= 0, hop.gather(1, hop.clamp_min(0)), hop)
+    targets = torch.where(twice >= 0, inputs.gather(1, twice.clamp_min(0)), LETTERS)
+    return Drawn(inputs, targets, roles=["letter"] * LONG, relations={"hop": hop})
+
+
+def _after_last(letters: Tensor) -> Tensor:
+    """The position after the last occurrence of the same letter before; -1 for none."""
+    found = torch.full_like(letters, -1)
+    for at in range(1, letters.shape[1]):
+        same = letters[:, :at] == letters[:, at, None]
+        last = (same * torch.arange(1, at + 1)).amax(1)  # 1 more than its position, so the next
+        found[:, at] = torch.where(last > 0, last, -1)
+    return found
+
+
+def palindrome(examples: int, seed: int) -> Drawn:
+    """Is the second half the mirror of the first? One place at most differs."""
+    generator = torch.Generator().manual_seed(seed)
+    half = torch.randint(0, SYMBOLS, (examples, SIDE), generator=generator)
+    other = half.flip(1)
+    broken = torch.rand(examples, generator=generator) < 0.5
+    at = torch.randint(0, SIDE, (examples, 1), generator=generator)
+    step = torch.randint(1, SYMBOLS, (examples, 1), generator=generator)
+    wrong = other.scatter(1, at, (other.gather(1, at) + step) % SYMBOLS)
+    second = torch.where(broken[:, None], wrong, other)
+    end = torch.full((examples, 1), SYMBOLS)
+    inputs = torch.cat([half, second, end], 1)
+    mirror = torch.arange(2 * SIDE - 1, -2, -1).expand(examples, -1).clone()
+    mirror[:, :SIDE] = -1
+    mirror[:, -1] = -1
+    differs = torch.zeros_like(inputs, dtype=torch.bool)
+    differs[:, SIDE:-1] = second != other
+    wrong_place = torch.where(broken, SIDE + at[:, 0], -1)
+    found = torch.full_like(inputs, -1)
+    found[:, -1] = wrong_place
+    roles = ["first half"] * SIDE + ["second half"] * SIDE + ["end"]
+    return Drawn(
+        inputs,
+        (~broken).long()[:, None],
+        roles=roles,
+        relations={"mirror": mirror, "mismatch": found},
+        conditions={"differs": differs},
+    )
+
+
+def cumulative_sum(examples: int, seed: int) -> Drawn:
+    """The sum of all digits so far, modulo the base."""
+    generator = torch.Generator().manual_seed(seed)
+    inputs = torch.randint(0, BASE, (examples, SUMMED), generator=generator)
+    return Drawn(inputs, inputs.cumsum(1) % BASE, roles=["digit"] * SUMMED)
+
+
+def sorting(examples: int, seed: int) -> Drawn:
+    """Numbers, a separator, and the same numbers in order: which is next?"""
+    generator = torch.Generator().manual_seed(seed)
+    numbers = torch.rand(examples, NUMBERS, generator=generator).topk(SORTED).indices
+    ordered = numbers.sort(1).values
+    separator = torch.full((examples, 1), NUMBERS)
+    inputs = torch.cat([numbers, separator, ordered], 1)[:, :-1]
+    # Where the next number stands among the unsorted ones.
+    place = (numbers[:, None] == ordered[..., None]).int().argmax(-1)
+    next_larger = torch.full_like(inputs, -1)
+    next_larger[:, SORTED:] = place
+    roles = ["number"] * SORTED + ["separator"] + ["sorted"] * (SORTED - 1)
+    answers = range(SORTED, 2 * SORTED)
+    return Drawn(
+        inputs, ordered, roles=roles, answers_at=answers, relations={"next larger": next_larger}
+    )
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A task and the shape and training of the models for it."""
+
+    task: OwnTask
+    vocabulary: int
+    layers: int
+    heads: int
+    steps: int
+
+
+TASKS = {
+    "repeated": Trained(repeated_tokens(64, length=12, filler=6), 64, 2, 4, 1500),
+    "two-hops": Trained(
+        OwnTask(two_hops, roles=("letter",), guess=math.log(LETTERS)), LETTERS + 1, 2, 4, 6000
+    ),
+    "palindrome": Trained(
+        OwnTask(palindrome, roles=("first half", "second half", "end"), guess=math.log(2)),
+        SYMBOLS + 1, 2, 2, 3000,
+    ),
+    "sum": Trained(
+        OwnTask(cumulative_sum, roles=("digit",), guess=math.log(BASE)), BASE, 1, 1, 4000
+    ),
+    "sorting": Trained(
+        OwnTask(sorting, roles=("number", "separator", "sorted"), guess=math.log(NUMBERS)),
+        NUMBERS + 1, 1, 2, 3000,
+    ),
+}  # fmt: skip
+FIVE = ("repeated", "sorting")
+"""Tasks of which five seeds are trained, for `thresholds`."""
+FIXED = ("examples", "fresh", "searches", "unlearned")
+"""Numbers that decide nothing about components."""
+
+
+def blank(trained: Trained) -> GPT2LMHeadModel:
+    """A GPT-2 of this shape with fresh weights."""
+    config = GPT2Config(
+        vocab_size=trained.vocabulary, n_positions=64, n_embd=64, n_layer=trained.layers,
+        n_head=trained.heads, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, bos_token_id=0,
+        eos_token_id=0,
+    )  # fmt: skip
+    return GPT2LMHeadModel(config)
+
+
+def train(chosen: argparse.Namespace) -> None:
+    """Train each task's models that are not there yet."""
+    for name, trained in TASKS.items():
+        for seed in chosen.seeds if name in FIVE else chosen.seeds[:1]:
+            path = chosen.to / f"{name}-{seed}.safetensors"
+            if path.exists() or (chosen.only and name not in chosen.only):
+                continue
+            started = time.perf_counter()
+            model, loss = _trained(trained, seed)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            save_file({k: v.clone() for k, v in model.state_dict().items()}, path)
+            seconds = round(time.perf_counter() - started)
+            print(json.dumps({"model": path.stem, "loss": loss, "seconds": seconds}), flush=True)
+
+
+def _trained(trained: Trained, seed: int) -> tuple[GPT2LMHeadModel, float]:
+    torch.manual_seed(seed)
+    model = blank(trained)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=RATE)
+    for step in range(trained.steps):
+        exam = trained.task(BATCH, TRAINED_FROM + seed * trained.steps + step)
+        loss = exam.losses(model(exam.inputs).logits).mean()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    return model.eval(), round(loss.item(), 4)
+
+
+def models(folder: Path) -> Iterator[tuple[str, int, GPT2LMHeadModel]]:
+    """Every model that was trained, with its task and seed."""
+    for name, trained in TASKS.items():
+        for path in sorted(folder.glob(f"{name}-*.safetensors")):
+            model = blank(trained)
+            model.load_state_dict(load_file(path), strict=False)  # tied weights are kept once
+            yield name, int(path.stem.rpartition("-")[2]), model.eval()
+
+
+def read(chosen: argparse.Namespace) -> None:
+    """A row for each model."""
+    for name, seed, model in models(chosen.models):
+        exam = TASKS[name].task(1024, 5)
+        with torch.no_grad():
+            outputs = exam.answers_of(model(exam.inputs).logits[:, -exam.read_of(None) :])
+        right = outputs.argmax(-1) == TASKS[name].task.draw(1024, 5).targets
+        started = time.process_time()
+        row: dict[str, Any] = {"task": name, "seed": seed, "error": 1 - right.float().mean().item()}
+        try:
+            found = discover(model, TASKS[name].task)
+        except HopscopeError as error:
+            print(json.dumps(row | {"refused": str(error)}), flush=True)
+            continue
+        print(json.dumps(row | described(found, time.process_time() - started)), flush=True)
+
+
+def described(found: Circuit, seconds: float) -> dict[str, Any]:
+    """A circuit as a row."""
+    return {
+        "cpu_seconds": round(seconds, 1),
+        "verdict": found.verdict,
+        "warnings": list(found.warnings),
+        "losses": {
+            which: round(found.losses.mean(which), 4)
+            for which in ("model", "prescribed", "computed", "ablated")
+        },
+        "scores": [
+            [s.attention, s.rest, round(s.recovered.mean, 3), round(s.agreement.mean, 3)]
+            for s in found.scores
+        ],
+        "components": [
+            f"{each.name} {found.described(each)} ({each.kind})" for each in found.components
+        ],
+    }
+
+
+def thresholds(chosen: argparse.Namespace) -> None:
+    """Each threshold halved and doubled: a row for each model and change."""
+    for name, seed, model in models(chosen.models):
+        if name not in FIVE:
+            continue
+        usual = _names(discover(model, TASKS[name].task))
+        for field, value in Discovery().model_dump().items():
+            if field in FIXED:
+                continue
+            for factor in (0.5, 2.0):
+                settings = {field: _changed(field, value, factor)}
+                found = discover(model, TASKS[name].task, **settings)
+                names = _names(found)
+                row = {"task": name, "seed": seed, **settings, "usual": value}
+                changes = {"gone": sorted(usual - names), "new": sorted(names - usual)}
+                shares = {"recovered": round(found.recovered(), 3), "components": len(names)}
+                print(json.dumps(row | shares | changes), flush=True)
+
+
+def _changed(field: str, value: float, factor: float) -> float:
+    """Twice or half of a threshold; of shares near 1, of what is missing to 1; of a factor, of what
+    is above 1.
+    """
+    if field in ("enough", "aimed"):
+        return 1 - (1 - value) * factor
+    return 1 + (value - 1) * factor if field == "tie" else value * factor
+
+
+def _names(found: Circuit) -> set[str]:
+    """Rows of the circuit, with what they look at and what they are needed for."""
+    return {
+        f"{layer}.{head} {each.target} → {role} ({each.kind})"
+        for each in found.components
+        for (layer, head), role in each.rows
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    ways: dict[str, Callable[[argparse.Namespace], None]] = {
+        "train": train, "read": read, "thresholds": thresholds,
+    }  # fmt: skip
+    for name, way in ways.items():
+        command = commands.add_parser(name)
+        command.set_defaults(way=way)
+        if name == "train":
+            command.add_argument("--to", type=Path, required=True)
+            command.add_argument("--only", nargs="*", choices=TASKS)
+            command.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2, 3, 4])
+        else:
+            command.add_argument("--models", type=Path, required=True)
+    torch.set_num_threads(1)
+    chosen = parser.parse_args()
+    chosen.way(chosen)
+
+
+if __name__ == "__main__":
+    main()
