@@ -282,7 +282,8 @@ def exam_of(questions: Questions, examples: int, seed: int = 0) -> Exam:
 
 def _answered(task: FactTask, batch: Batch, read: int) -> Int[Tensor, "batch answer"] | None:
     """The positions of a task's answers, from the last; None: all that are read."""
-    known = len(task.graph().known)
+    graph = task.graph()
+    known = len(graph.known) if graph else 1
     if known > 1:  # a query of several symbols is answered at its last
         return torch.arange(known - 1 - read, 0, known).expand(len(batch.inputs), -1)
     if isinstance(task, MQAR):
