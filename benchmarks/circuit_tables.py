@@ -32,12 +32,12 @@ def main() -> None:
     )  # fmt: skip
     print()
     table(
-        ("model", "loss", "circuit", "paths", "weakest", "below threefold", "that step", "seconds"),
+        ("model", "loss", "circuit", "recovered", "paths", "weakest", "shared steps", "seconds"),
         [
             (
-                row["model"], f"{row['clean']:.3f}", f"{row['circuit']:.3f}", row["paths"],
-                row["weakest"], listed(row["below threefold"]), listed(row["their steps"]),
-                round(row["seconds"]),
+                row["model"], f"{row['losses']['model']:.3f}", f"{row['losses']['prescribed']:.3f}",
+                f"{row['recovered']['prescribed']:.1%}", row["paths"], f"{row['weakest']:.1%}",
+                listed(row["shared steps"]), round(row["seconds"]),
             )
             for row in models
         ],

@@ -1,13 +1,14 @@
-"""Discovery on trained models: how much is explained, what each path is worth, how long it takes.
+"""Discovery on trained models: how much is recovered, what is lost without each component, and how
+long it takes.
 
 Trains the demo with ten seeds (as one fleet) and the paper's transformer A, unless they are in the
 store already, and prints a JSON row per model:
 
     python benchmarks/discovery.py --store runs [--demo-seeds 10] [--a-seeds 3] [--a-steps 8000]
 
-A path holds if the loss without it is at least threefold what it is with it. Paths from a value to
-a key of its own fact (previous position) are counted apart, as in the paper. A step that several
-heads share holds if it does without all of them.
+What is lost is a share of the gap: the loss with everything ablated minus the loss of the model.
+`weakest` is the least share lost without a component that forms paths. Previous-token heads are
+listed apart, as in the paper, and so are steps that several heads share, without all of them.
 """
 
 import argparse
@@ -18,17 +19,13 @@ from collections.abc import Iterator
 
 import torch
 
-from hopscope.circuits import Circuit, discover
-from hopscope.circuits.parts import Part
+from hopscope.circuits import Component, discover
 from hopscope.configs import Task
 from hopscope.models import Transformer
 from hopscope.papers import preset
-from hopscope.papers.musat.measure_runs import joins_pair
-from hopscope.study import Study
-from hopscope.theory import Path
+from hopscope.papers.musat.measure_runs import on_fresh_examples, without_steps
+from hopscope.study import RunStudy
 from hopscope.training import train
-
-THREEFOLD = 3.0
 
 
 def main() -> None:
@@ -55,62 +52,52 @@ def models(chosen: argparse.Namespace) -> Iterator[tuple[str, Transformer, Task]
     training = paper.training.model_copy(update=changes)
     for seed in range(chosen.a_seeds):
         run = train(paper.model_copy(update={"seeds": (seed,), "training": training}), chosen.store)
-        calm = Study(run).best_late_checkpoint()
-        yield f"transformer A, seed {seed}, step {calm.step}", calm.model, paper.task
+        best = RunStudy(run).best_late_checkpoint()
+        yield f"transformer A, seed {seed}, step {best.step}", best.model, paper.task
 
 
 def row(name: str, model: Transformer, task: Task) -> dict[str, object]:
     start = time.perf_counter()
     circuit = discover(model, task, force=True)
     seconds = time.perf_counter() - start
-    paths = [part for part in circuit.parts if part.paths]
-    previous = [part for part in paths if joins_pair(part)]
-    others = [part for part in paths if part not in previous]
+    losses = circuit.losses
+    paths = [each for each in circuit.components if each.paths]
     return {
         "model": name,
         "shape": f"{model.config.layers} x {model.config.heads}",
         "seconds": round(seconds, 1),
-        "clean": round(circuit.losses.mean("clean"), 4),
-        "circuit": round(circuit.losses.mean("ideal"), 4),
-        "ablated": round(circuit.losses.mean("ablated"), 3),
-        "limit": round(circuit.losses.limit, 4),
-        "solved": circuit.solved,
+        "losses": {
+            "model": round(losses.mean("model"), 4),
+            "prescribed": round(losses.mean("prescribed"), 4),
+            "computed": round(losses.mean("computed"), 4),
+            "ablated": round(losses.mean("ablated"), 4),
+        },
+        "recovered": {
+            "prescribed": round(circuit.recovered("prescribed"), 3),
+            "computed": round(circuit.recovered("computed"), 3),
+        },
+        "sufficient": circuit.sufficient,
         "paths": len(circuit.paths),
-        "weakest": round(min((fold(circuit, part) for part in others), default=0.0), 1),
-        "below threefold": [
-            f"{part.layer}.{part.head} {circuit.described(part)} x{fold(circuit, part):.2f}"
-            for part in others
-            if fold(circuit, part) < THREEFOLD
+        "weakest": round(min((lost(each) for each in paths if not each.is_previous), default=0), 3),
+        "shared steps": [
+            f"{step.what} {(step.loss - losses.mean('prescribed')) / losses.gap:.2f}"
+            for step in without_steps(on_fresh_examples(model, task, circuit), circuit)
         ],
-        "their steps": [
-            f"{path.reader} ← {path.source} x{value:.1f}"
-            for part in others
-            if fold(circuit, part) < THREEFOLD
-            for path, value in step_folds(circuit, part)
+        "previous token": [round(lost(each), 3) for each in paths if each.is_previous],
+        "without paths": [
+            f"{each.name} {circuit.described(each)} {lost(each):.2f}"
+            for each in circuit.components
+            if not each.paths
         ],
-        "previous position": [round(part.cost.mean, 3) for part in previous],
-        "not paths": [
-            f"{part.layer}.{part.head} {circuit.described(part)} {part.cost.mean:.3f}"
-            for part in circuit.parts
-            if not part.paths
-        ],
-        "unexplained": [f"{part.layer}.{part.head}" for part in circuit.unexplained],
-        "query learns": [] if circuit.flow is None else list(circuit.flow.reached),
-        "agreed": round(min(part.votes for part in circuit.parts), 2) if circuit.parts else None,
+        "unnamed": [each.name for each in circuit.unnamed],
         "threads": torch.get_num_threads(),
     }
 
 
-def fold(circuit: Circuit, part: Part) -> float:
-    """How many times higher the circuit's loss is without the part."""
-    return part.cost.mean / circuit.losses.mean("ideal")
-
-
-def step_folds(circuit: Circuit, part: Part) -> list[tuple[Path, float]]:
-    """The same, for each path of a part, without every head that does the same step."""
-    losses = {(each.reader, each.source): each.cost.mean for each in circuit.shared}
-    steps = [(path, losses.get((path.reader, path.source), part.cost.mean)) for path in part.paths]
-    return [(path, loss / circuit.losses.mean("ideal")) for path, loss in steps]
+def lost(component: Component) -> float:
+    """The share of the gap that is lost without a component, with prescribed attention."""
+    assert component.lost is not None
+    return component.lost.mean
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ from hopscope.store.checkpoints import checkpoint_name
 from hopscope.store.gallery import ABOUT, About
 from hopscope.store.gallery import about as gallery_about
 from hopscope.store.lock import LOCK
-from hopscope.study import Study
+from hopscope.study import RunStudy
 from hopscope.training import Run, train
 from hopscope.web import stories
 from hopscope.web.described import path_of
@@ -111,7 +111,7 @@ def transformer(letter: str, chosen: argparse.Namespace) -> Entry:
     run = Run(trained(preset(name).recipe, Store(chosen.store), f"hopscope train {name}"))
     name = f"transformer {letter.upper()} of Musat (ICLR 2025)"
     what = f"{name}: three hops, at its best late checkpoint"
-    return of_run(run, what, {Study(run).best_late_checkpoint().step})
+    return of_run(run, what, {RunStudy(run).best_late_checkpoint().step})
 
 
 def larger_weights(chosen: argparse.Namespace) -> Entry:
@@ -120,7 +120,7 @@ def larger_weights(chosen: argparse.Namespace) -> Entry:
     run = Run(trained(recipe, Store(chosen.store), "hopscope reproduce musat/fig7-seeds"))
     name = "transformer D of Musat (ICLR 2025), with initial weights of 1/√inputs"
     what = f"{name}: four hops, at its best late checkpoint"
-    return of_run(run, what, {Study(run).best_late_checkpoint().step})
+    return of_run(run, what, {RunStudy(run).best_late_checkpoint().step})
 
 
 def nearest(chosen: argparse.Namespace) -> Entry:
@@ -149,13 +149,14 @@ def trained(recipe: Recipe, store: Store, how: str) -> RunFolder:
 
 
 def by_hand(_: argparse.Namespace) -> Entry:
-    made = planted(Retrieval(hops=3, chains=4, dim=64, symbols="sphere"))
+    task = Retrieval(hops=3, chains=4, dim=64, symbols="sphere")
+    made = planted(task)
     # A run cannot go without a training; this is the shortest, and it never took place.
     never = Training(steps=1, batch=1, examples=1, validation_examples=1, precision="float32")
-    recipe = Experiment(task=made.task, model=made.model.config, training=never)
-    weights = checkpoint(made.model.state_dict(), recipe, 0, "float32")
+    recipe = Experiment(task=task, model=made.model.config, training=never)
+    weights = checkpoint(made.model.state_dict(), 0)
     what = "three hops in three layers, the fewest there can be: a circuit that is known exactly"
-    return Entry(what, recipe, weights, 0, loss(made.model, made.task))
+    return Entry(what, recipe, weights, 0, loss(made.model, task))
 
 
 def ngram(chosen: argparse.Namespace) -> Entry:
@@ -257,7 +258,7 @@ def explored(folder: RunFolder) -> dict[str, object]:
     if isinstance(folder.recipe, NgramExperiment):
         return row  # its parameters are all there is
     run = Run(folder)
-    model = Study(run)
+    model = RunStudy(run)
     model.patch()
     seed = run.recipe.seeds[0]
     files = {MAPS: stories.maps(folder, seed), CONTENTS: stories.contents(folder, seed)}

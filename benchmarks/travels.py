@@ -4,7 +4,7 @@
     python benchmarks/travels.py RUN --store STORE --called "transformer B" > PAGE.md
 
 A page for one model, from its circuit (searched for where none is kept with the run), content
-patching of every part, and linear read-outs of every position after every layer.
+patching of every component, and linear read-outs of every position after every layer.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from hopscope.circuits.circuit_patching import patch_circuit
 from hopscope.circuits.contradictions import accounted_for, contradictions
 from hopscope.report.account import ACCOUNT_COLUMNS, account_rows
 from hopscope.report.probe import added_rows, probe_remarks, probe_rows
-from hopscope.study import Study
+from hopscope.study import RunStudy
 
 
 def main() -> None:
@@ -37,7 +37,7 @@ def main() -> None:
     print_positions(study)
 
 
-def print_arrows(study: Study) -> None:
+def print_arrows(study: RunStudy) -> None:
     """What every arrow brings, from content patching."""
     circuit = study.circuit if study.has_circuit else study.discover()
     circuit = patch_circuit(study.model, circuit, study.task)
@@ -53,15 +53,15 @@ def print_arrows(study: Study) -> None:
         "positions."
     )
     print(
-        f"\n{len(accounted_for(circuit))} of {len(circuit.parts)} parts have a causal account; "
-        f"the model's loss is {circuit.losses.mean('clean'):.4f}, with its circuit's attention "
-        f"alone {circuit.losses.mean('ideal'):.4f}.\n"
+        f"\n{len(accounted_for(circuit))} of {len(circuit.components)} components have a causal "
+        f"account. The model's loss is {circuit.losses.mean('model'):.4f}; its circuit's with "
+        f"prescribed attention is {circuit.losses.mean('prescribed'):.4f}.\n"
     )
     for each in contradictions(circuit):
         print(f"* {each}")
 
 
-def print_positions(study: Study) -> None:
+def print_positions(study: RunStudy) -> None:
     """Which symbols can be read after every layer, and which heads brought it."""
     found = study.probe()
     print("\n## Which symbols can be read\n")

@@ -20,12 +20,12 @@ from hopscope.circuits import (
     Ablator,
     Drawn,
     EncoderAdapter,
-    Mechanism,
     OwnTask,
+    Pattern,
     along,
     exam_of,
 )
-from hopscope.circuits.mechanism import ITSELF
+from hopscope.circuits.pattern import ITSELF
 from hopscope.facts import Role
 
 LETTERS, MOST, LENGTH = 4, 2, 25
@@ -110,8 +110,8 @@ def trained(steps: int) -> Model:
 def ablated(model: EncoderAdapter, task: OwnTask, head: tuple[int, int]) -> Tensor:
     """Losses of each number of hops, with the rows of letters in one head changed."""
     where = along("hop").or_else(ITSELF)  # where one hop leads; nowhere: the letter itself
-    looks = Mechanism(((Role("letter"), where),))
-    changes = [Ablation(), Ablation.of({head: looks}), Ablation.of({head: Mechanism()})]
+    looks = Pattern(((Role("letter"), where),))
+    changes = [Ablation(), Ablation.of({head: looks}), Ablation.of({head: Pattern()})]
     losses = Ablator(model, exam_of(task, 128)).losses(changes)  # [change, example, hop]
     return losses.mean(1)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import adapter
+import induction
 import nano
 import pytest
 import task_of_ones_own
@@ -55,10 +56,9 @@ def module() -> Names:
     }
 
 
-def walked() -> Names:
-    model = task_of_ones_own.Model()
-    whole = {"embed": model.embed, "unembed": model.out, "model": model}
-    return {"model": EncoderAdapter(model.encoder, causal=True, **whole)}
+def repeated() -> Names:
+    """Loaders of a model that cannot repeat tokens yet, and of one that can."""
+    return {"load_first": lambda: induction.adapter(0), "load_last": lambda: induction.adapter(30)}
 
 
 def checkpoint() -> Names:
@@ -83,12 +83,11 @@ def runs() -> Names:
 
 GIVEN: Mapping[str, Mapping[str, Callable[[], Names]]] = {
     "docs/circuits.md": {
-        "attention_maps(run.model": demo,
         "EncoderAdapter(": encoder,
         "BlockAdapter(embed": module,
         "OwnTask(draw": drawn,
-        "Ablator(model, exam_of(task, 128": walked,
     },
+    "docs/questions/induction.md": {"Study.series(": repeated},
     "docs/questions/nanogpt.md": {'nanogpt("ckpt.pt")': checkpoint},
     "docs/probe.md": {"hopscope.probe(model, task)": demo},
     "docs/runs.md": {"compare(": runs},
@@ -98,9 +97,8 @@ SHORTER = {
     "range(8)": "range(1)",
     "steps=1_000": "steps=2",
     "step=500": "step=1",
-    "discover(run.model, task)": "discover(run.model, task, examples=16)",
     "examples=256": "examples=16",
-    "study.explain()": "study.explain(examples=16)",
+    "study.patch()": "study.patch(examples=16)",
 }
 """So that it is a matter of seconds."""
 

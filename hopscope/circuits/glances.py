@@ -229,7 +229,7 @@ def _mixture(seen: Seen, head: int, here: Bool[Tensor, "spot"]) -> Target:
 def _seen(
     pattern: Float[Tensor, "batch head seq seq"], painter: Painter, spots: Spots, role: Role
 ) -> Seen:
-    sources = list(_targets(painter, role))
+    sources = list(_sources(painter, role))
     masks = torch.stack([painter.leads(source, spots) for source in sources])
     rows = pattern[spots.example, :, spots.row].float()
     gets = torch.stack([torch.einsum("shk,sk->sh", rows, mask.float()) for mask in masks])
@@ -237,7 +237,7 @@ def _seen(
     return Seen(sources, rows, masks, even, gets, masks.any(-1))
 
 
-def _targets(painter: Painter, reader: Role) -> Iterator[Source]:
+def _sources(painter: Painter, reader: Role) -> Iterator[Source]:
     """What a row may look at."""
     exam = painter.exam
     yield from (Source("relation", None, name, times) for name, times in exam.follows())

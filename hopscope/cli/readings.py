@@ -106,7 +106,7 @@ def _print(rows: list[dict[str, Any]], whole: bool) -> None:
             _print_steps(row["learned"])
     say(
         "",
-        "heads: those with a path, and those by position or place that the circuit needs",
+        "heads: those of the circuit with a path, and those without",
         "claims: how many of them hold for all models",
         "`hopscope reproduce musat/readings` trains what is missing",
     )

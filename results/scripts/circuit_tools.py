@@ -60,7 +60,7 @@ def by_hopscope(case: Case, examples: int) -> Found:
     begun = time.perf_counter()
     circuit = discover(grown.model, grown.task, examples=examples)
     seconds = time.perf_counter() - begun
-    found = set(circuit.paths) | {other.path for other in circuit.alternatives}
+    found = set(circuit.paths)
     true = set(grown.paths)
     return Found(
         seconds,
@@ -90,7 +90,7 @@ def row(case: Case, tool: str, examples: int, found: Found) -> dict[str, Any]:
 def compared(case: Case, chosen: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """A row for every tool, if the model (still) solves its task."""
     count = chosen.examples
-    if loss_over_guess(case, count) > Discovery.unlearned:
+    if loss_over_guess(case, count) > Discovery().unlearned:
         yield {"benchmark": "circuit_tools", "model": case.name, "left_out": "too much noise"}
         return
     yield row(case, OURS, count, by_hopscope(case, count))

@@ -9,7 +9,8 @@ extra), which an adapter walks. Each search runs in a process of its own. A JSON
 
 - `seconds` and `cpu_seconds` (of which `kernel_seconds` are the system's) of `discover` alone;
 - `begin_mb`: the most memory that the process had before the search, `peak_mb`: at any time;
-- what was found: losses (as it is, with the circuit's attention alone, with none) and all paths.
+- what was found: losses (of the model, of the circuit with prescribed and with computed attention,
+  and with everything ablated) and all paths.
 """
 
 import argparse
@@ -77,12 +78,11 @@ def row(kind: str, store: pathlib.Path, examples: int) -> dict[str, Any]:
         "begin_mb": round(begin.ru_maxrss / 2**10),
         "peak_mb": round(end.ru_maxrss / 2**10),
         "losses": {
-            name: round(circuit.losses.mean(name), 5)  # type: ignore[arg-type]
-            for name in ("clean", "ideal", "own", "ablated")
+            name: round(circuit.losses.mean(name), 5)
+            for name in ("model", "prescribed", "computed", "ablated")
         },
-        "parts": len(circuit.parts),
+        "components": len(circuit.components),
         "paths": [str(path) for path in circuit.paths],
-        "alternatives": len(circuit.alternatives),
         "threads": torch.get_num_threads(),
     }
 

@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 
 from hopscope.circuits.adapters import adapter_of
+from hopscope.circuits.components import Estimate
 from hopscope.circuits.engine import Adapter
-from hopscope.circuits.parts import Estimate
 from hopscope.llm.assembling import circuit_rows
 from hopscope.llm.exchange import proving
 from hopscope.llm.local import LocalModel

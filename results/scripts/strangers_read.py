@@ -1,14 +1,13 @@
 """What hopscope reads in the two models of strangers.py: seconds, memory, losses, steps.
 
     python results/scripts/strangers_read.py khop --folder models [--save circuit.json]
-    python results/scripts/strangers_read.py retrieval --folder models [--quick]
+    python results/scripts/strangers_read.py retrieval --folder models
 
-A JSON row says when the first answer was there (`first`: seconds and CPU seconds), how long all of
-it took, the losses hop by hop (`clean`: as it is, `ideal`: with the circuit's attention alone,
-`own`: with the rows that matter attending on their own and all others gone, `ablated`: with none),
-which share of the gap between guessing and the model is closed, and every step of the circuit. For
-`khop` also what the same circuit does on sequences of half the length, at the positions from which
-the hops lead somewhere, and at those from which they lead nowhere.
+A JSON row has the seconds of the search, the losses hop by hop (of the model, of the circuit with
+prescribed and with computed attention, and with everything ablated), the shares of the gap that are
+recovered, and every component of the circuit. For `khop` also what the same circuit does on
+sequences of half the length, at the positions from which the hops lead somewhere, and at those from
+which they lead nowhere.
 """
 
 import argparse
@@ -46,6 +45,7 @@ from hopscope.circuits import (
     discover,
     exam_of,
 )
+from hopscope.circuits.tables import tables_of
 
 DRAWN_FROM = 1_000_000
 """Seeds of examples that no training step had."""
@@ -81,7 +81,7 @@ def khop_task() -> OwnTask:
     return OwnTask(khop_drawn, roles=["count", "letter"], guess=math.log(LETTERS), hops=MOST)
 
 
-def only(where: bool) -> OwnTask:
+def only(where: str) -> OwnTask:
     """The same, marked at the positions from which the hops lead somewhere, or nowhere, alone."""
 
     def drawn(count: int, seed: int) -> Drawn:
@@ -131,33 +131,30 @@ def subject_and_task(name: str, model: nn.Module) -> tuple[Any, OwnTask]:
     return walked, task
 
 
-def row(
-    name: str, folder: pathlib.Path, examples: int, quick: bool
-) -> tuple[dict[str, Any], Circuit]:
+def row(name: str, folder: pathlib.Path, examples: int) -> tuple[dict[str, Any], Circuit]:
     """One model, read."""
     subject, task = subject_and_task(name, strangers.trained(name, folder))
-    begun, cpu, told = time.perf_counter(), time.process_time(), {}
+    begun, cpu = time.perf_counter(), time.process_time()
 
     def watch(what: str) -> None:
         now = round(time.perf_counter() - begun, 1), round(time.process_time() - cpu, 1)
-        told.setdefault("first", now) if "by these alone" in what else None
         print(f"[{now[0]:6.1f} s, {now[1]:6.1f} CPU s] {what}", flush=True)
 
-    circuit = discover(subject, task, examples=examples, quick=quick, watch=watch)
+    circuit = discover(subject, task, examples=examples, watch=watch)
     losses = circuit.losses
     found: dict[str, Any] = {
         "benchmark": "strangers", "model": name, "weights": circuit.model[:12],
-        "examples": examples, "quick": quick, **told,
+        "examples": examples,
         "seconds": round(time.perf_counter() - begun, 1),
         "cpu_seconds": round(time.process_time() - cpu, 1),
         "peak_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10),
         "losses": {each: [round(x, 4) for x in getattr(losses, each)]
-                   for each in ("clean", "ideal", "own", "ablated")},
-        "guess": round(losses.guess, 4), "solved": circuit.solved,
-        "finds_its_way": circuit.finds_its_way, "explained": round(circuit.explained, 3),
-        "parts": [f"{part.name} {circuit.described(part)}: {part.kind}, {part.cost.mean:.3f}"
-                  for part in circuit.parts],
-        "flow": None if circuit.flow is None else list(circuit.flow.reached),
+                   for each in ("model", "prescribed", "computed", "ablated")},
+        "chance": round(losses.chance, 4), "verdict": circuit.verdict,
+        "recovered": {"prescribed": round(circuit.recovered("prescribed"), 3),
+                      "computed": round(circuit.recovered("computed"), 3)},
+        "components": [f"{each.name} {circuit.described(each)}: {each.kind}, {each.lost}"
+                       for each in circuit.components],
     }  # fmt: skip
     return found | (elsewhere(subject, circuit) if name == "khop" else {}), circuit
 
@@ -169,9 +166,10 @@ def elsewhere(subject: Adapter, circuit: Circuit) -> dict[str, Any]:
     tasks = {name: (only(name), LENGTH) for name in ("somewhere", "nowhere")}
     for name, (task, length) in {**tasks, "half the length": (half, LENGTH // 2)}.items():
         strangers.LENGTH = length
-        ablator = Ablator(subject, exam_of(task, 192, seed=7))
+        exam = replace(exam_of(task, 192, seed=7), tables=tables_of(circuit))
+        ablator = Ablator(subject, exam)
         losses = ablator.losses([Ablation(), circuit.ablation()]).mean((1, 2)).tolist()
-        found[name] = dict(zip(("clean", "ideal"), (round(x, 4) for x in losses), strict=True))
+        found[name] = dict(zip(("model", "prescribed"), (round(x, 4) for x in losses), strict=True))
     strangers.LENGTH = LENGTH
     return found
 
@@ -181,10 +179,9 @@ def main() -> None:
     parser.add_argument("name", choices=strangers.STRANGERS)
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("models"))
     parser.add_argument("--examples", type=int, default=128)
-    parser.add_argument("--quick", action="store_true", help="end with the first answer")
     parser.add_argument("--save", type=pathlib.Path, help="keep the circuit here")
     chosen = parser.parse_args()
-    found, circuit = row(chosen.name, chosen.folder, chosen.examples, chosen.quick)
+    found, circuit = row(chosen.name, chosen.folder, chosen.examples)
     print(json.dumps(found, ensure_ascii=False), flush=True)
     if chosen.save:
         circuit.save(chosen.save)

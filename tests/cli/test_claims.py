@@ -193,7 +193,7 @@ def test_every_reading_has_a_line_within_80_columns(readings: Said) -> None:
 
 def test_claims_say_whether_readings_matter(readings: Said) -> None:
     other = musat_rows.reading_rows(reading_of("torch").name)
-    bent = [musat_rows.with_(row, final=[0.02] * 3, clean=0.02) for row in other]
+    bent = [musat_rows.with_(row, final=[0.02] * 3, model=0.02) for row in other]
     measured([*musat_rows.reading_rows(NAME), *bent])
     lines = [line.split() for line in readings().splitlines()]
     told = {line[0]: line[1:] for line in lines if line and line[0].startswith("musat/abc-")}

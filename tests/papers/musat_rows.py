@@ -21,6 +21,7 @@ from hopscope.papers.musat.rows import (
     PlantedRow,
     ReadingRow,
     Removal,
+    SharedStep,
     Story,
     WholeHead,
 )
@@ -28,13 +29,12 @@ from hopscope.papers.registry import PAPERS
 from hopscope.papers.results_folder import Results
 from hopscope.papers.row import Row
 from hopscope.papers.table import Protocol, Table
-from hopscope.store.gallery import ROOT
+from hopscope.store.gallery import find
 
 DEPTH, ASKED, IC, NONIC = "musat/depth", "musat/fig2", "musat/fig4-ic", "musat/fig4-nonic"
 ORDER, SMALL = "musat/order", "musat/depth-small"
 ABC, D = "musat/fig5", "musat/fig7"
-PLANTED = Circuit.load(ROOT / "planted" / "circuit.json")
-"""A circuit in which no heads share a step."""
+PLANTED = Circuit.from_json(find("planted").read("circuit.json"))
 KNOWN = {claim.id: claim for claim in CLAIMS}
 Tables = dict[str, list[Any]]
 """Rows by target; Any, since each target has its own kind."""
@@ -111,9 +111,9 @@ def changed_row(order: str, changed: str, second: int | None, seed: int = 0) -> 
     )  # fmt: skip
 
 
-def removal(layer: int, what: str, ideal: float, *, joins: bool = False) -> Removal:
+def removal(layer: int, what: str, loss: float, *, joins: bool = False) -> Removal:
     return Removal(
-        head=(layer, 0), what=what, joins_pair=joins, kind="answer", ideal=ideal, alone=ideal
+        head=(layer, 0), what=what, joins_pair=joins, kind="moves", prescribed=loss, alone=loss
     )  # fmt: skip
 
 
@@ -136,20 +136,22 @@ def circuit_row(name: str) -> CircuitRow:
     return CircuitRow(
         **known.model_dump(exclude_unset=True),
         step=6_400,
-        clean=0.003,
-        ideal=0.02,
+        model=0.003,
+        prescribed=0.02,
+        computed=0.02,
         ablated=0.9,
-        solved=True,
+        sufficient=True,
         useful=((2, 0), (4, 0), (6, 0), (8, 0)),
         needed=((2, 0), (4, 0), (6, 0), (8, 0), (9, 0)),
         removals=(
-            removal(2, "value 0 → key 0", 0.07, joins=True),
-            removal(4, f"query → {name}", 0.3),
-            removal(6, "query → value 1", 0.5),
-            removal(8, "query → value 2", 0.8),
+            removal(2, "key 0 → value 0", 0.07, joins=True),
+            removal(4, f"{name} → query", 0.3),
+            removal(6, "value 1 → query", 0.5),
+            removal(8, "value 2 → query", 0.8),
         ),
         whole=(WholeHead(head=(2, 0), loss=0.07), WholeHead(head=(4, 0), loss=0.9)),
-        unexplained=0,
+        shared=(),
+        unnamed=0,
         circuit=PLANTED.to_dict(),
         maps=maps_of([0.9, 0.8, 0.6]),
     )
@@ -170,13 +172,14 @@ def emerging_row(examples: int) -> CircuitRow:
         circuit_row("key 0"),
         **known.model_dump(exclude_unset=True, exclude={"examples"}),
         examples=examples,
-        clean=0.031,
-        ideal=0.05,
+        model=0.031,
+        prescribed=0.05,
         removals=(
-            removal(2, "value 0 → key 0", 0.01, joins=True),
-            removal(4, "query → value 0", 0.3),
-            removal(6, "query → value 0", 0.4),
+            removal(2, "key 0 → value 0", 0.01, joins=True),
+            removal(4, "value 0 → query", 0.3),
+            removal(6, "value 0 → query", 0.4),
         ),
+        shared=(SharedStep(what="value 0 → query", heads=((4, 0), (6, 0)), loss=0.8),),
         emergence=story([3_500.0, 3_900.0, 4_400.0, 4_900.0]),
     )
 

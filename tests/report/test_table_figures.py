@@ -43,11 +43,11 @@ KINDS = [("equations-d1", 1), ("equations-d2", 2), ("functions", 2)]
 @pytest.fixture(scope="module")
 def circuit_row() -> CircuitRow:
     """Weights written by hand, as if they had been trained."""
-    maps = Maps.model_validate(load("gallery/planted").maps(8).to_dict())
+    maps = Maps.model_validate(load("gallery/planted").attention(8).to_dict())
     return with_(
         musat_rows.circuit_row("key 0"),
         **loss_row(len(maps.own)).model_dump(exclude_unset=True),
-        useful=sorted({part.at for part in musat_rows.PLANTED.parts if part.paths}),
+        useful=sorted({(path.layer, path.head) for path in musat_rows.PLANTED.paths}),
         maps=maps,
     )
 
@@ -64,7 +64,7 @@ def story(row: CircuitRow) -> Story:
 
 def idle(row: CircuitRow) -> CircuitRow:
     """The same without any path found."""
-    circuit = Circuit.from_dict(row.circuit).model_copy(update={"parts": ()})
+    circuit = Circuit.from_dict(row.circuit).model_copy(update={"components": ()})
     return with_(row, useful=[], circuit=circuit.model_dump(mode="json"))
 
 
@@ -202,8 +202,8 @@ def test_more_seeds_are_drawn_with_those_that_figure_4_has() -> None:
 
 def test_each_reading_has_its_losses_and_for_how_many_models_a_claim_holds() -> None:
     rows = [*musat_rows.reading_rows("torch")[:2], *musat_rows.reading_rows("fan-in")]
-    rows[:2] = [with_(row, final=[0.4] * 3, clean=0.4) for row in rows[:2]]
-    rows[3] = with_(rows[3], final=[0.02] * 3, clean=0.02)
+    rows[:2] = [with_(row, final=[0.4] * 3, model=0.4) for row in rows[:2]]
+    rows[3] = with_(rows[3], final=[0.02] * 3, model=0.02)
     figure = map_figure(tried([Table("musat/readings", "reduced", tuple(rows))]))
     ends, claims = figure.axes
     assert [label.get_text() for label in ends.get_yticklabels()] == ["fan-in", "torch"]

@@ -5,8 +5,8 @@ from dataclasses import replace
 from hopscope.papers.claim import Claim
 from hopscope.papers.musat.circuit_judges import (
     accurate,
+    circuit_losses,
     different,
-    explained,
     first_joins,
     first_layers,
     four,
@@ -23,7 +23,7 @@ AS_WE_TAKE_IT = (
     ),
     Claim(
         "musat/abc-mostly-idle", "Most heads do nothing useful.", "§8.2",
-        "8 of 12 idle", "heads that neither the circuit nor the model needs", ("musat/fig5",),
+        "8 of 12 idle", "heads without a row in the circuit", ("musat/fig5",),
         mostly_idle,
     ),
     Claim(
@@ -32,7 +32,7 @@ AS_WE_TAKE_IT = (
     ),
     Claim(
         "musat/abc-not-the-fewest", "None of A, B and C uses the fewest heads possible.", "§8.2",
-        "4 heads each where 3 are enough", "heads that the circuit needs", ("musat/fig5",),
+        "4 heads each where 3 are enough", "heads of the circuit", ("musat/fig5",),
         not_the_fewest,
     ),
     Claim(
@@ -46,8 +46,8 @@ AS_WE_TAKE_IT = (
     ),
     Claim(
         "musat/abc-circuit-loss", "The circuits alone keep the loss below 0.05.", "appendix E",
-        "< 0.05", "all heads replaced by their mechanisms", ("musat/fig5",),
-        explained,
+        "< 0.05", "circuit with prescribed attention", ("musat/fig5",),
+        circuit_losses,
     ),
     Claim(
         "musat/abc-single-removals", "Removing any one path costs much.", "appendix E",

@@ -1,10 +1,8 @@
 """Judges of what Musat (ICLR 2025) says of the circuits of transformers A, B and C."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hopscope.circuits.circuit import Circuit
 from hopscope.milestones import HALF
 from hopscope.papers.claim import Finding, share, share_drawn, span, verdict
 from hopscope.papers.musat.rows import CircuitRow
@@ -18,7 +16,7 @@ FIRST_LAYERS = (0.05, 0.1)
 """The loss after removing the first useful layer (appendix E)."""
 FEWEST = 3
 """Heads with which three hops can be solved (§8.2)."""
-EXPLAINED = 0.05
+CIRCUIT_LOSS = 0.05
 """The loss that a circuit alone stays below (appendix E, step 3); if it does not, what is found of
 the heads says nothing about the model."""
 
@@ -29,7 +27,7 @@ def accurate(tables: Sequence[Table]) -> Finding:
     """
     rows = tables[0].of(CircuitRow)
     ends = [row.loss for row in rows]
-    calm = [row.clean for row in rows]
+    calm = [row.model for row in rows]
     values = (
         f"{_listed(ends)} at the end: {_drawn([end < SOLVED for end in ends])}; "
         f"{_listed(calm)} at the best late checkpoint: {_drawn([x < SOLVED for x in calm])}"
@@ -49,33 +47,34 @@ def accurate(tables: Sequence[Table]) -> Finding:
 
 
 def four(tables: Sequence[Table]) -> Finding:
-    """Judge whether every circuit has exactly four heads with a path, and explains its model."""
+    """Judge whether every circuit has exactly four heads with a path, and alone keeps the loss
+    low.
+    """
     rows = tables[0].of(CircuitRow)
     counts = [len(row.useful) for row in rows]
-    right = [len(row.useful) == 4 and _explains(row) for row in rows]
+    right = [len(row.useful) == 4 and _low(row) for row in rows]
     more = [len(row.needed) - len(row.useful) for row in rows]
     return Finding(
         f"{_listed(counts)}; {_drawn(right)}", verdict(all(right)),
-        "heads with at least one path whose removal costs threefold; the circuit needs "
-        f"{_listed(more)} more, which attend by position or place",
+        f"heads with a path in the circuit; the circuit has {_listed(more)} more, without a path",
     )  # fmt: skip
 
 
 def not_the_fewest(tables: Sequence[Table]) -> Finding:
-    """Judge whether every circuit needs more than FEWEST heads."""
+    """Judge whether every circuit has more than FEWEST heads."""
     rows = tables[0].of(CircuitRow)
     counts = [len(row.needed) for row in rows]
-    holds = [len(row.needed) > FEWEST and _explains(row) for row in rows]
+    holds = [len(row.needed) > FEWEST and _low(row) for row in rows]
     return Finding(
         f"{_listed(counts)}; {_drawn(holds)}", verdict(all(holds)),
-        "heads that the circuit needs, with a path or without; three heads planted by hand solve "
+        "heads of the circuit, with a path or without; three heads planted by hand solve "
         "three hops (`musat/depth`), and three that one training found (`gallery/three-heads`)",
     )  # fmt: skip
 
 
 def mostly_idle(tables: Sequence[Table]) -> Finding:
     """Judge whether more than half of the heads, and not all, are left out of every circuit, and
-    every circuit explains its model.
+    every circuit alone keeps the loss low.
     """
     rows = tables[0].of(CircuitRow)
     heads = [row.layers * row.heads for row in rows]
@@ -83,22 +82,21 @@ def mostly_idle(tables: Sequence[Table]) -> Finding:
     without = [count - len(row.useful) for count, row in zip(heads, rows, strict=True)]
     unseen = [count - len(seen_by_eye(row)) for count, row in zip(heads, rows, strict=True)]
     holds = [
-        count / 2 < some < count and _explains(row)
+        count / 2 < some < count and _low(row)
         for some, count, row in zip(idle, heads, rows, strict=True)
     ]
     return Finding(
         f"{', '.join(map(share, idle, heads))}; {_drawn(holds)}",
         verdict(all(holds)),
-        "heads without a row that costs threefold, with ideal attention, its own, or in the whole "
-        f"model: more than half, and not all; {_listed(without)} are without a path; an eye, which "
-        "sees heads that give more than half of a role's attention to another role of its chain, "
-        f"would call {_listed(unseen)} idle",
+        "heads without a row in the circuit: more than half, and not all; "
+        f"{_listed(without)} are without a path; an eye, which sees heads that give more than half "
+        f"of a role's attention to another role of its chain, would call {_listed(unseen)} idle",
     )
 
 
-def _explains(row: CircuitRow) -> bool:
+def _low(row: CircuitRow) -> bool:
     """Does the circuit alone keep the loss low?"""
-    return row.ideal < EXPLAINED
+    return row.prescribed < CIRCUIT_LOSS
 
 
 def _drawn(holds: Sequence[bool]) -> str:
@@ -125,14 +123,13 @@ def seen_by_eye(row: CircuitRow) -> list[tuple[int, int]]:
 
 def first_joins(tables: Sequence[Table]) -> Finding:
     """Judge whether the first head with a path attends from every value to the key of its own pair,
-    by more than half, in circuits that explain their models.
+    by more than half, in circuits that alone keep the loss low.
     """
     rows = tables[0].of(CircuitRow)
     joined = [sum(attention > HALF for attention in _to_own_key(row)) for row in rows]
     chains = [row.hops or 0 for row in rows]
     holds = [
-        count == hops and _explains(row)
-        for count, hops, row in zip(joined, chains, rows, strict=True)
+        count == hops and _low(row) for count, hops, row in zip(joined, chains, rows, strict=True)
     ]
     counts = ", ".join(map(share, joined, chains))
     return Finding(
@@ -159,7 +156,7 @@ def different(tables: Sequence[Table]) -> Finding:
     """Judge whether no two circuits agree in what the heads beside the first one do."""
     rows = tables[0].of(CircuitRow)
     circuits = {
-        tuple(sorted(told(each.what) for each in row.removals if each.head != row.useful[0]))
+        tuple(sorted(each.what for each in row.removals if each.head != row.useful[0]))
         for row in rows
         if row.useful
     }
@@ -167,30 +164,20 @@ def different(tables: Sequence[Table]) -> Finding:
     return Finding(
         f"{len(circuits)} different circuits in {len(rows)} transformers; in all of them: "
         f"{', '.join(sorted(shared)) or 'no path'}",
-        verdict(len(circuits) == len(rows) > 1 and all(map(_explains, rows))),
+        verdict(len(circuits) == len(rows) > 1 and all(map(_low, rows))),
         "compared by the paths of every head but the first, whatever its layer: two that differ "
-        "in one path differ; every circuit explains its model",
+        "in one path differ; every circuit alone keeps the loss low",
     )
 
 
-def told(what: str) -> str:
-    """What a head does, without the weights of a mixture, which differ from model to model; rows
-    that were kept by earlier versions turn the arrow round.
-
-    >>> told("query → 0.52 value 1 + 0.48 key 1")
-    'query ← value 1 + key 1'
-    """
-    return re.sub(r"\b\d\.\d+ ", "", what.replace("→", "←"))
-
-
-def explained(tables: Sequence[Table]) -> Finding:
-    """Judge whether every circuit alone keeps the loss below EXPLAINED."""
+def circuit_losses(tables: Sequence[Table]) -> Finding:
+    """Judge whether every circuit alone keeps the loss below CIRCUIT_LOSS."""
     rows = tables[0].of(CircuitRow)
-    holds = list(map(_explains, rows))
+    holds = list(map(_low, rows))
     return Finding(
-        f"{_listed([row.ideal for row in rows])} (from {_listed([row.clean for row in rows])}); "
-        f"{_drawn(holds)}", verdict(all(holds)),
-        f"every head's attention replaced by the mechanism found; below {EXPLAINED}",
+        f"{_listed([row.prescribed for row in rows])} (from "
+        f"{_listed([row.model for row in rows])}); {_drawn(holds)}", verdict(all(holds)),
+        f"circuit with prescribed attention; below {CIRCUIT_LOSS}",
     )  # fmt: skip
 
 
@@ -200,23 +187,24 @@ def removed(tables: Sequence[Table]) -> Finding:
     """
     rows = tables[0].of(CircuitRow)
     losses = [
-        [each.ideal for each in row.removals if each.head not in row.useful[:1]] for row in rows
+        [each.prescribed for each in row.removals if each.head not in row.useful[:1]]
+        for row in rows
     ]
     steps = [loss for row in rows for loss in without_steps(row)]
     found = _within(
         losses, REMOVALS,
-        "each path removed alone from the circuit, all others ideal, but for those of the first "
-        "head with a path"
+        "each path removed alone from the circuit, all others prescribed, but for those of the "
+        "first head with a path"
         + (f"; steps that heads share, without all of them: {span(steps, 2)}" if steps else ""),
     )  # fmt: skip
-    return found if all(map(_explains, rows)) else replace(found, verdict="not reproduced")
+    return found if all(map(_low, rows)) else replace(found, verdict="not reproduced")
 
 
 def without_steps(row: CircuitRow) -> list[float]:
     """The loss of the circuit without each step that several heads take, and so without all those
     heads' rows that take it.
     """
-    return [step.cost.mean for step in Circuit.from_dict(row.circuit).shared]
+    return [step.loss for step in row.shared or ()]
 
 
 def first_layers(tables: Sequence[Table]) -> Finding:
@@ -227,9 +215,9 @@ def first_layers(tables: Sequence[Table]) -> Finding:
     firsts = [(row.whole or ())[:1] for row in rows]
     found = _within(
         [[each.loss for each in own] for own in firsts], FIRST_LAYERS,
-        "the attention of the first head with a path made uniform, all others ideal",
+        "the attention of the first head with a path made uniform, all others prescribed",
     )  # fmt: skip
-    return found if all(map(_explains, rows)) else replace(found, verdict="not reproduced")
+    return found if all(map(_low, rows)) else replace(found, verdict="not reproduced")
 
 
 def _within(

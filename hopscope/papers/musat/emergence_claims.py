@@ -5,7 +5,6 @@ hold under some readings only; then its finding names the first.
 """
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import NamedTuple
@@ -13,7 +12,7 @@ from typing import NamedTuple
 from hopscope.facts import parse_role, symbol_name
 from hopscope.papers.claim import Claim, span
 from hopscope.papers.musat.by_reading import by_reading
-from hopscope.papers.musat.circuit_judges import REMOVALS, told, without_steps
+from hopscope.papers.musat.circuit_judges import REMOVALS, without_steps
 from hopscope.papers.musat.rows import CircuitRow, LossRow
 
 LOSS = 0.031
@@ -38,13 +37,13 @@ loss = by_reading(
 )
 circuit_loss = by_reading(
     CircuitRow,
-    lambda row: row.ideal <= 2 * CIRCUIT_LOSS,
+    lambda row: row.prescribed <= 2 * CIRCUIT_LOSS,
     lambda row: (
-        f"{row.ideal:.3f} (from {row.clean:.3f}"
-        + (f", rows as in the model: {row.unexplained})" if row.unexplained else ")")
+        f"{row.prescribed:.3f} (from {row.model:.3f}"
+        + (f", components without a rule: {row.unnamed})" if row.unnamed else ")")
     ),
-    "every head's attention replaced by the mechanism found, but for rows that no mechanism "
-    "explains; at most twice the paper's value",
+    "circuit with prescribed attention; components without a rule follow a table, or are left as "
+    "in the model; at most twice the paper's value",
 )
 
 
@@ -164,16 +163,10 @@ heads_in_order = by_reading(
 )
 
 
-def _same_ends(row: CircuitRow) -> int:
-    """How many pairs of roles are connected by paths of several heads."""
-    counts = Counter(told(each.what) for each in row.removals)
-    return sum(count > 1 for count in counts.values())
-
-
 several_paths = by_reading(
     CircuitRow,
-    lambda row: _same_ends(row) > 0,
-    lambda row: f"{_same_ends(row)}",
+    lambda row: bool(row.shared),
+    lambda row: f"{len(row.shared or ())}",
     "pairs of roles that paths of two or more heads connect",
 )
 
@@ -210,7 +203,7 @@ last_late = by_reading(
 
 
 def _removals(row: CircuitRow) -> list[float]:
-    return [removal.ideal for removal in row.removals if removal.head not in row.useful[:1]]
+    return [removal.prescribed for removal in row.removals if removal.head not in row.useful[:1]]
 
 
 def _within(row: CircuitRow) -> list[float]:
@@ -220,16 +213,18 @@ def _within(row: CircuitRow) -> list[float]:
 def _removed(row: CircuitRow) -> str:
     steps = without_steps(row)
     shared = f", without shared steps {span(steps, 2)}" if steps else ""
-    return f"{len(_within(row))} of {len(_removals(row))} paths (circuit {row.ideal:.3f}{shared})"
+    return (
+        f"{len(_within(row))} of {len(_removals(row))} paths (circuit {row.prescribed:.3f}{shared})"
+    )
 
 
 removals = by_reading(
     CircuitRow,
-    lambda row: row.ideal < REMOVALS[0] and [] != _removals(row) == _within(row),
+    lambda row: row.prescribed < REMOVALS[0] and [] != _removals(row) == _within(row),
     _removed,
-    "each path removed alone from the circuit, all others ideal, but for those of the first head "
-    "with a path: how many lead to 0.17 … 0.89; the circuit itself is below; a step that several "
-    "heads share is removed with all of them",
+    "each path removed alone from the circuit, all others prescribed, but for those of the first "
+    "head with a path: how many lead to 0.17 … 0.89; the circuit itself is below; a step that "
+    "several heads share is removed with all of them",
 )
 
 
@@ -245,7 +240,7 @@ CLAIMS = (
     ),
     Claim(
         "musat/d-circuit-loss", "The circuit of D alone keeps the loss at 0.045.", "§9.2",
-        "0.045", "all heads replaced by their mechanisms; at most twice the paper's value",
+        "0.045", "circuit with prescribed attention; at most twice the paper's value",
         ("musat/fig7",), circuit_loss,
     ),
     Claim(

@@ -1,15 +1,21 @@
 """Measures trained transformers: their losses, their circuits, and how those emerged."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from hopscope.circuits import Ablation, Ablator, Circuit, adapter_of, discover, exam_of
-from hopscope.circuits.mechanism import UNIFORM, Mechanism
-from hopscope.circuits.parts import Part
+from hopscope.circuits import Ablator, Circuit, Component, Pattern, discover, exam_of
+from hopscope.circuits.pattern import AS_IN_MODEL, UNIFORM
+from hopscope.circuits.state import Row, State
+from hopscope.circuits.tables import tables_of
 from hopscope.circuits.tracking import emergence
+from hopscope.configs import Task
+from hopscope.facts import Role
 from hopscope.milestones import WINDOW
+from hopscope.models import Transformer
 from hopscope.papers.cost import training_flop
 from hopscope.papers.musat.readings import PaperReading
 from hopscope.papers.musat.rows import (
@@ -19,6 +25,7 @@ from hopscope.papers.musat.rows import (
     Maps,
     ReadingRow,
     Removal,
+    SharedStep,
     Story,
     WholeHead,
 )
@@ -27,8 +34,8 @@ from hopscope.training import Run
 
 POINTS = 64
 """Points of a course that is kept for a figure."""
-WHOLE_EXAMPLES = 512
-"""Fresh examples on which the circuit is measured without whole heads."""
+FRESH_EXAMPLES = 512
+"""Fresh examples on which the circuit is measured without its paths, heads and shared steps."""
 DIGITS = 5
 """Digits that are kept of a loss; more would be noise."""
 
@@ -97,65 +104,128 @@ def described(run: Run, seed: int) -> dict[str, Any]:
 
 def circuit_row(run: Run) -> CircuitRow:
     """A run's losses, and the circuit in its best late checkpoint with what each path is worth."""
-    calm = RunStudy(run).best_late_checkpoint()
-    circuit = discover(calm.model, calm.task, force=True)
-    losses = circuit.losses
+    best = RunStudy(run).best_late_checkpoint()
+    circuit = discover(best.model, best.task, force=True)
+    losses, paths = circuit.losses, rows_with_paths(circuit)
+    ablator = on_fresh_examples(best.model, best.task, circuit)
     return CircuitRow(
         **fields_of(loss_rows(run)[0]),
-        step=calm.step,
-        clean=round(losses.mean("clean"), DIGITS),
-        ideal=round(losses.mean("ideal"), DIGITS),
+        step=best.step,
+        model=round(losses.mean("model"), DIGITS),
+        prescribed=round(losses.mean("prescribed"), DIGITS),
+        computed=round(losses.mean("computed"), DIGITS),
         ablated=round(losses.mean("ablated"), DIGITS),
-        solved=circuit.solved,
-        useful=tuple(sorted({part.at for part in circuit.parts if part.paths})),
-        needed=tuple(sorted({part.at for part in circuit.parts})),
-        removals=tuple(_removal(circuit, part) for part in circuit.parts if part.paths),
-        whole=without_heads(calm, circuit),
-        unexplained=len(circuit.unexplained),
+        sufficient=circuit.sufficient,
+        useful=tuple(sorted({head for row in paths for head in row.at})),
+        needed=tuple(sorted({head for each in circuit.components for head in each.at})),
+        removals=removals(ablator, circuit),
+        whole=without_heads(ablator, circuit),
+        shared=without_steps(ablator, circuit),
+        unnamed=len(circuit.unnamed),
         circuit=circuit.to_dict(),
-        maps=Maps.model_validate(calm.attention().to_dict(digits=3)),
+        maps=Maps.model_validate(best.attention().to_dict(digits=3)),
     )
 
 
-def without_heads(study: RunStudy, circuit: Circuit) -> tuple[WholeHead, ...]:
+def rows_with_paths(circuit: Circuit) -> list[Component]:
+    """The attention rows of a circuit that form paths, each as a component of its own."""
+    rows = [
+        each.model_copy(update={"heads": (head,), "destinations": (role,)})
+        for each in circuit.components
+        for (_, head), role in each.rows
+    ]
+    return sorted(
+        (row for row in rows if row.paths),
+        key=lambda row: (row.layer, row.heads, row.destinations),
+    )
+
+
+def removals(ablator: Ablator, circuit: Circuit) -> tuple[Removal, ...]:
+    """The loss of the circuit, and of the model, without each attention row that forms a path."""
+    whole, rows = state_of(circuit), rows_with_paths(circuit)
+    without = [whole.without(row.rows) for row in rows]
+    ablated = [_ablated(circuit, row) for row in rows]
+    losses = losses_in(ablator, [*without, *ablated])
+    return tuple(
+        Removal(
+            head=row.at[0],
+            what=_paths_of(row),
+            joins_pair=row.is_previous,
+            kind=str(row.kind),
+            prescribed=prescribed,
+            alone=alone,
+        )
+        for row, prescribed, alone in zip(
+            rows, losses[: len(rows)], losses[len(rows) :], strict=True
+        )
+    )
+
+
+def _paths_of(row: Component) -> str:
+    """The paths of an attention row, as `key 1 + value 1 → query`."""
+    sources = " + ".join(str(path.source) for path in sorted(row.paths))
+    return f"{sources} → {row.destinations[0]}"
+
+
+def _ablated(circuit: Circuit, row: Component) -> State:
+    """The model with a single row ablated."""
+    ((head, role),) = row.rows
+    return State({head: Pattern(((role, circuit.pattern(*head).rest),), AS_IN_MODEL)})
+
+
+def without_heads(ablator: Ablator, circuit: Circuit) -> tuple[WholeHead, ...]:
     """The loss of the circuit without each head that has a path, all of whose attention is uniform
     instead.
     """
-    heads = sorted({part.at for part in circuit.parts if part.paths})
-    follow = dict(circuit.ablation().changes)
-    variants = [Ablation.of({**follow, head: Mechanism(rest=UNIFORM)}) for head in heads]
-    ablator = Ablator(adapter_of(study.model), exam_of(study.task, WHOLE_EXAMPLES, seed=2))
-    losses = ablator.losses(variants).mean((1, 2)).tolist() if heads else []
+    whole = state_of(circuit).patterns
+    heads = sorted({row.at[0] for row in rows_with_paths(circuit)})
+    states = [State({**whole, head: Pattern(rest=UNIFORM)}) for head in heads]
+    losses = losses_in(ablator, states)
+    return tuple(WholeHead(head=head, loss=loss) for head, loss in zip(heads, losses, strict=True))
+
+
+def without_steps(ablator: Ablator, circuit: Circuit) -> tuple[SharedStep, ...]:
+    """The loss of the circuit without each step that several heads take: all of their rows by
+    which one role attends to another are ablated.
+    """
+    steps: dict[tuple[Role, Role], list[Row]] = {}
+    for path in circuit.paths:
+        rows = steps.setdefault((path.source, path.reader), [])
+        rows.append(((path.layer, path.head), path.reader))
+    shared = {step: rows for step, rows in steps.items() if len(rows) > 1}
+    whole = state_of(circuit)
+    losses = losses_in(ablator, [whole.without(rows) for rows in shared.values()])
     return tuple(
-        WholeHead(head=head, loss=round(loss, DIGITS))
-        for head, loss in zip(heads, losses, strict=True)
+        SharedStep(
+            what=f"{source} → {destination}", heads=tuple(head for head, _ in rows), loss=loss
+        )
+        for ((source, destination), rows), loss in zip(shared.items(), losses, strict=True)
     )
+
+
+def state_of(circuit: Circuit) -> State:
+    """The circuit with prescribed attention; everything else is ablated."""
+    every = [(layer, head) for layer in range(circuit.layers) for head in range(circuit.heads)]
+    return State({head: circuit.pattern(*head) for head in every})
+
+
+def on_fresh_examples(model: Transformer, task: Task, circuit: Circuit) -> Ablator:
+    """The circuit's model on examples that its search did not see."""
+    exam = exam_of(task, FRESH_EXAMPLES, seed=2)
+    return Ablator(model, replace(exam, tables=tables_of(circuit)))
+
+
+def losses_in(ablator: Ablator, states: Sequence[State]) -> list[float]:
+    """The mean loss of the model in each state."""
+    if not states:
+        return []
+    losses = ablator.losses([state.ablation for state in states]).mean((1, 2))
+    return [round(loss, DIGITS) for loss in losses.tolist()]
 
 
 def fields_of(row: LossRow) -> dict[str, Any]:
     """The fields of a row that are set, as they are."""
     return {name: getattr(row, name) for name in row.model_fields_set}
-
-
-def joins_pair(part: Part) -> bool:
-    """Does it let values read the keys of their own pairs, and nothing else?"""
-    ends = [(path.reader, path.source) for path in part.paths]
-    return all(
-        (reader.kind, source.kind) == ("value", "key") and reader.fact == source.fact
-        for reader, source in ends
-    )
-
-
-def _removal(circuit: Circuit, part: Part) -> Removal:
-    ideal, alone = (round(cost.mean, 4) for cost in (part.cost, part.alone_cost) if cost)
-    return Removal(
-        head=part.at,
-        what=circuit.described(part),
-        joins_pair=joins_pair(part),
-        kind=str(part.kind),
-        ideal=ideal,
-        alone=alone,
-    )
 
 
 def emergence_row(run: Run) -> CircuitRow:

@@ -64,9 +64,7 @@ class Tried:
 
     @property
     def heads(self) -> list[tuple[int, int]]:
-        """Of each model, how many heads of its circuit have a path, and how many have none: those
-        attend by position or place.
-        """
+        """Of each model, how many heads of its circuit have a path, and how many have none."""
         return [(len(row.useful), len(row.needed) - len(row.useful)) for row in self.rows]
 
     def _says(self, judge: Judge, rows: tuple[CircuitRow, ...]) -> bool:

@@ -206,18 +206,21 @@ class ChangedRow(Row):
 
 
 class Removal(Record):
-    """What the loss becomes without one part of a circuit."""
+    """What the loss becomes without one path of a circuit: one attention row of a head. (A row
+    that looks at two roles is removed whole.)
+    """
 
     head: Head
     what: str
-    """What the part does, in words."""
+    """The roles of its own chain that it looks at, an arrow, and from which role."""
     joins_pair: StrictBool
-    """Does it let values read the keys of their own pairs, and nothing else?"""
+    """Does it let a value look at the key of its own pair, and at no other role?"""
     kind: str
-    ideal: StrictFloat
-    """The loss if all other heads are replaced by their mechanisms."""
+    """What its component is needed for: moves, routes, or weak."""
+    prescribed: StrictFloat
+    """The loss of the circuit without this row, with the attention of all others prescribed."""
     alone: StrictFloat
-    """The loss of the model as it is, without this part alone."""
+    """The loss of the model with this row alone ablated."""
 
 
 class WholeHead(Record):
@@ -226,6 +229,16 @@ class WholeHead(Record):
     """
 
     head: Head
+    loss: StrictFloat
+
+
+class SharedStep(Record):
+    """What the circuit's loss becomes without a step that several heads take: all of their rows by
+    which one role attends to another are ablated.
+    """
+
+    what: str
+    heads: tuple[Head, ...]
     loss: StrictFloat
 
 
@@ -268,13 +281,16 @@ class CircuitRow(LossRow):
 
     step: StrictInt
     """The checkpoint that was examined."""
-    clean: StrictFloat
-    """The loss of the model as it is."""
-    ideal: StrictFloat
-    """The loss if every head's attention is replaced by its mechanism."""
+    model: StrictFloat
+    """The loss of the model."""
+    prescribed: StrictFloat
+    """The loss of the circuit with prescribed attention."""
+    computed: StrictFloat | None = None
+    """The loss of the circuit with computed attention."""
     ablated: StrictFloat
-    """The loss if no head does anything."""
-    solved: StrictBool
+    """The loss with everything ablated."""
+    sufficient: StrictBool
+    """Does the circuit recover enough with prescribed attention?"""
     useful: tuple[Head, ...]
     """The heads with a path in the circuit."""
     needed: tuple[Head, ...]
@@ -282,7 +298,10 @@ class CircuitRow(LossRow):
     removals: tuple[Removal, ...]
     whole: tuple[WholeHead, ...] | None = None
     """The same of whole heads, of every head with a path."""
-    unexplained: StrictInt
+    shared: tuple[SharedStep, ...] | None = None
+    """The same of every step that several heads take."""
+    unnamed: StrictInt
+    """The number of components that follow a table, or are left as the model has them."""
     circuit: JsonObject
     """The circuit as `Circuit.to_dict` gives it."""
     maps: Maps

@@ -164,7 +164,7 @@ TARGETS = (
             "smoke": lambda: (tiny(1, 2, 400),),
         },
         method="Trained as in section 8.1. Of the checkpoints of the last tenth the best is "
-        "taken; each head's mechanism is found and proved by ablation without anybody's help, then "
+        "taken; its circuit is searched for and measured without anybody's help, then "
         "every path is removed alone.",
         remarks={"smoke": "one tiny model of one hop"},
     ),

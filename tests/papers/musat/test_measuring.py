@@ -10,13 +10,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from hopscope.circuits import Circuit, adapter_of, discover
+from hopscope.circuits import Ablation, Ablator, Circuit, adapter_of, discover, exam_of
+from hopscope.circuits.changes import changes_of
 from hopscope.circuits.tracking import emergence
 from hopscope.configs import Asking, Experiment, LlmBench, Model, Prompts, Retrieval, Training
 from hopscope.errors import ResultsError
 from hopscope.llm.results import results
 from hopscope.llm.stepper import ask
 from hopscope.milestones import WINDOW, first_below, learned, learned_below
+from hopscope.models.planted import planted
 from hopscope.papers.musat import measuring
 from hopscope.papers.musat.measure_answers import answer_rows
 from hopscope.papers.musat.measure_changed import (
@@ -28,7 +30,16 @@ from hopscope.papers.musat.measure_changed import (
 )
 from hopscope.papers.musat.measure_depth import PLANTED, depth_rows
 from hopscope.papers.musat.measure_places import EXAMPLES, after, losses, place_rows
-from hopscope.papers.musat.measure_runs import circuit_row, emergence_row, loss_rows, story
+from hopscope.papers.musat.measure_runs import (
+    FRESH_EXAMPLES,
+    circuit_row,
+    emergence_row,
+    loss_rows,
+    on_fresh_examples,
+    removals,
+    story,
+    without_steps,
+)
 from hopscope.papers.musat.rows import (
     AnswerRow,
     CircuitRow,
@@ -43,7 +54,7 @@ from hopscope.papers.musat.targets import TARGETS
 from hopscope.papers.row import Row, read_row
 from hopscope.store import Store
 from hopscope.store.gallery import find
-from hopscope.study import Study, load
+from hopscope.study import RunStudy, load
 from hopscope.tasks import dataset, hop_losses
 from hopscope.training import Run, train
 from hopscope.training.trainer import Trainer
@@ -117,7 +128,7 @@ def test_of_a_fleet_the_first_is_examined_and_followed(store: Store, emerged: Ci
     fleet = train(changed((3, 1), steps=20, checkpoint_every=10), store)
     assert [row.seed for row in loss_rows(fleet)] == [3, 1]
     row = circuit_row(fleet)
-    assert (row.seed, row.step) == (3, Study(fleet).best_late_checkpoint().step)
+    assert (row.seed, row.step) == (3, RunStudy(fleet).best_late_checkpoint().step)
     digest = adapter_of(fleet.model.member(0)).digest()
     circuit = Circuit.model_validate({**emerged.circuit, "model": digest})
     found = emergence(fleet, circuit, member=0, steps_per_epoch=128.0)
@@ -127,29 +138,50 @@ def test_of_a_fleet_the_first_is_examined_and_followed(store: Store, emerged: Ci
 
 def test_a_circuit_is_found_and_every_path_removed(run: Run, emerged: CircuitRow) -> None:
     assert again(emerged) == emerged
-    calm = Study(run).best_late_checkpoint()
-    circuit = discover(calm.model, EXPERIMENT.task, force=True)
+    best = RunStudy(run).best_late_checkpoint()
+    circuit = discover(best.model, EXPERIMENT.task, force=True)
     assert Circuit.model_validate(emerged.circuit) == circuit
-    assert emerged.step == calm.step
-    for name in ("clean", "ideal", "ablated"):
+    assert emerged.step == best.step
+    for name in ("model", "prescribed", "computed", "ablated"):
         assert getattr(emerged, name) == pytest.approx(circuit.losses.mean(name), abs=1e-5)
-    assert emerged.solved
+    assert emerged.sufficient
     assert emerged.useful == ((0, 0), (1, 0))  # an induction circuit
-    assert emerged.needed == tuple(sorted({part.at for part in circuit.parts}))
-    parts = [part for part in circuit.parts if part.paths]
-    assert [removal.head for removal in emerged.removals] == [p.at for p in parts]
+    assert emerged.needed == tuple(sorted({at for each in circuit.components for at in each.at}))
+    rows = [row for each in circuit.components if each.paths for row in each.rows]
+    assert [removal.head for removal in emerged.removals] == sorted(head for head, _ in rows)
     first, *_, last = emerged.removals
-    assert (first.what, first.joins_pair) == ("value 0 ← key 0", True)
-    assert (last.what, last.joins_pair) == ("query ← value 0", False)
-    assert last.ideal > 2 * emerged.ideal
+    assert (first.what, first.joins_pair) == ("key 0 → value 0", True)
+    assert (last.what, last.joins_pair) == ("value 0 → query", False)
     uniform = {each.head: each.loss for each in emerged.whole or ()}
     assert tuple(uniform) == emerged.useful
-    assert uniform[1, 0] == pytest.approx(last.ideal, rel=0.2)  # its only path is all it does
+    assert uniform[1, 0] == pytest.approx(last.prescribed, rel=0.2)  # its only path is all it does
+    assert emerged.shared == ()
+    lost = {each.at: each.lost.mean for each in circuit.components if each.paths and each.lost}
+    for removal in emerged.removals:  # measured on other examples
+        expected = emerged.prescribed + lost[(removal.head,)] * circuit.losses.gap
+        assert removal.prescribed == pytest.approx(expected, rel=0.2)
+    ablator = Ablator(best.model, exam_of(EXPERIMENT.task, FRESH_EXAMPLES, seed=2))
+    query = ablator.losses([Ablation.of(changes_of(["1.0:query=uniform"]))])
+    assert last.alone == pytest.approx(float(query.mean()), abs=1e-5)
     maps = emerged.maps
     count = len(maps.roles)
     assert np.shape(maps.own) == np.shape(maps.others) == (2, 1, count, count)
     value, key = maps.roles.index("value 0"), maps.roles.index("key 0")
     assert maps.own[0][0][value][key] > 0.5
+
+
+def test_a_step_that_twins_take_is_removed_with_both() -> None:
+    grown = planted(Retrieval(hops=2, chains=2, dim=8, symbols="one-hot"), twins=True)
+    circuit = discover(grown.model, grown.task)
+    ablator = on_fresh_examples(grown.model, grown.task, circuit)
+    alone = {each.what: each.prescribed for each in removals(ablator, circuit)}
+    steps = without_steps(ablator, circuit)
+    assert {step.what for step in steps} == set(alone) != set()
+    for step in steps:
+        layer, _ = step.heads[0]
+        assert step.heads == ((layer, 0), (layer, 1))
+        if step.what.endswith("query"):  # the others only route
+            assert step.loss > 3 * alone[step.what] > 0
 
 
 def test_paths_are_followed_through_the_checkpoints(run: Run, emerged: CircuitRow) -> None:
@@ -167,7 +199,7 @@ def test_who_learned_nothing_has_a_row_without_a_story(tmp_path: Path) -> None:
     row = emergence_row(run)
     assert again(row) == row
     assert row.crossed == (None,)
-    assert (row.useful, row.removals, row.needed, row.whole) == ((), (), (), ())
+    assert (row.useful, row.removals, row.shared, row.whole) == ((), (), (), ())
     assert row.emergence is None
 
 
@@ -177,8 +209,8 @@ def test_a_row_is_of_the_checkpoint_after_the_first_hop(tmp_path: Path) -> None:
         (when,) = row.crossed
         assert row.step - 25 < when <= row.step
         assert (row.position, row.base, row.order) == ("pair", 10, "backward")
-        assert row.own == losses(Study(run, row.seed, row.step).model, EXPERIMENT.task)
-        assert row.own != losses(Study(run, row.seed, 200).model, EXPERIMENT.task)
+        assert row.own == losses(RunStudy(run, row.seed, row.step).model, EXPERIMENT.task)
+        assert row.own != losses(RunStudy(run, row.seed, 200).model, EXPERIMENT.task)
         assert row.shuffled == row.own  # with one hop there is nothing to be shuffled
 
 
@@ -251,7 +283,7 @@ def trainer(seeds: tuple[int, ...]) -> Trainer:
 
 
 def weights(run: Run, seed: int, step: int) -> dict[str, Tensor]:
-    return Study(run, seed, step).model.state_dict()
+    return RunStudy(run, seed, step).model.state_dict()
 
 
 def test_a_fleet_learns_on_as_each_of_its_models_alone(young: Run) -> None:

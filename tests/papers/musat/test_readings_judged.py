@@ -137,7 +137,7 @@ def test_more_seeds_and_a_code_per_pair_are_judged_by_their_readings() -> None:
 
 JUDGES = {claim.id.removeprefix("musat/"): claim.judge for claim in AS_WE_TAKE_IT}
 BELOW = KNOWN["musat/abc-below-0.01"]
-BAD = {"final": [0.02] * 3, "clean": 0.02}
+BAD = {"final": [0.02] * 3, "model": 0.02}
 
 
 def of(reading: str, **values: object) -> list[ReadingRow]:
@@ -212,17 +212,17 @@ def test_a_claim_may_hold_under_some_of_the_readings() -> None:
 def test_of_what_holds_as_we_take_the_paper_the_other_readings_are_told() -> None:
     claim = KNOWN["musat/abc-circuit-loss"]
     alone = claim.judge([ours()])
-    both = claim.judge([ours(), readings(*of("torch", ideal=0.5), *of("fan-in"))])
+    both = claim.judge([ours(), readings(*of("torch", prescribed=0.5), *of("fan-in"))])
     assert (both.verdict, both.ours) == ("reproduced", alone.ours)
     assert both.evidence.startswith(f"{alone.evidence}; it holds as we take the paper (gpt2 ")
     assert both.evidence.endswith(holding(1, 2))
-    calm = BELOW.judge([ours(final=[0.02] * 3, clean=0.005), readings(*of("torch"))])
+    calm = BELOW.judge([ours(final=[0.02] * 3, model=0.005), readings(*of("torch"))])
     assert calm.verdict == "under a reading"  # of the checkpoint, and of nothing else
     assert "as we take the paper" not in calm.evidence
 
 
 def test_the_model_for_which_most_claims_hold_is_the_nearest() -> None:
-    better, worse = of("fan-in")[0], of("torch", final=[0.4] * 3, clean=0.4)[0]
+    better, worse = of("fan-in")[0], of("torch", final=[0.4] * 3, model=0.4)[0]
     lower = of("cosine", final=[0.001] * 3)[0]
     shuffled = of("shuffled", final=[0.0001] * 3)[0]
     for rows, expected in (
