@@ -17,10 +17,10 @@ from torch import Tensor
 
 from hopscope.circuits.budget import check_examples
 from hopscope.circuits.pattern import TIMES, Source
-from hopscope.configs import FactTask, Task
+from hopscope.configs import MQAR, FactTask, Task
 from hopscope.errors import CircuitError
 from hopscope.facts import FactGraph, Role, number_of
-from hopscope.tasks import Roles, dataset, question_losses
+from hopscope.tasks import Batch, Roles, dataset, question_losses
 
 MOST_TIMES = 8
 """The largest number of times that a relation is followed from one position."""
@@ -63,6 +63,8 @@ class Exam:
     """Are outputs logits of classes (of tokens), and not vectors?"""
     answered: Int[Tensor, "batch answer"] | None = None
     """The positions of the answers, counted from the last (-1); unset: all that are read."""
+    abreast: int = 1
+    """How many answers the outputs of one position hold, one after the other."""
     tables: Mapping[Source, Float[Tensor, "destination source"]] = field(default_factory=dict)
     """Mean attention of heads on other examples, by position or by token."""
     names: tuple[str, ...] = ()
@@ -264,8 +266,30 @@ def exam_of(questions: Questions, examples: int, seed: int = 0) -> Exam:
     inputs, roles, table = batch.inputs, batch.roles, task.roles()
     read = task.labelled_positions() or task.interface().read
     classes = not batch.targets.is_floating_point()
-    chance, graph = task.chance(), task.graph()
-    return Exam(inputs, roles, table, losses, chance, read, graph=graph, classes=classes)
+    return Exam(
+        inputs,
+        roles,
+        table,
+        losses,
+        task.chance(),
+        read,
+        graph=task.graph(),
+        classes=classes,
+        answered=_answered(task, batch, read),
+        abreast=batch.targets.shape[-1] if classes else 1,
+    )
+
+
+def _answered(task: FactTask, batch: Batch, read: int) -> Int[Tensor, "batch answer"] | None:
+    """The positions of a task's answers, from the last; None: all that are read."""
+    graph = task.graph()
+    known = len(graph.known) if graph else 1
+    if known > 1:  # a query of several symbols is answered at its last
+        return torch.arange(known - 1 - read, 0, known).expand(len(batch.inputs), -1)
+    if isinstance(task, MQAR):
+        asked = batch.roles.role[:, -read:] == task.roles().index(Role("query"))
+        return asked.nonzero()[:, 1].view(len(asked), -1) - read
+    return None
 
 
 def check_exam(exam: object, examples: int) -> None:

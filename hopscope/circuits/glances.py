@@ -145,7 +145,12 @@ def _by_condition(chains: dict[str, list[Target]]) -> Target:
         same.setdefault(tuple(chain), []).append(name)
     last = max(same, key=lambda chain: ("" in same[chain], bool(chain), len(same[chain])))
     named = [(name, chain) for chain, names in same.items() if chain != last for name in names]
-    return _joined([*(its.if_(_both(name, its)) for name, chain in named for its in chain), *last])
+    every = [*(its.if_(_both(name, its)) for name, chain in named for its in chain), *last]
+    plain: list[Target] = []
+    for its in reversed(every):  # what holds under a condition and else as well needs none
+        if not plain or replace(its, when="") != plain[0]:
+            plain.insert(0, its)
+    return _joined(plain)
 
 
 def _both(name: str, target: Target) -> str:

@@ -168,6 +168,8 @@ class Runs:
             off = (model - circuit).square().flatten(1).sum(1).numpy()
             lost = Estimate.ratio(off, spread)
             return Estimate(mean=1 - lost.mean, low=1 - lost.high, high=1 - lost.low), None
+        # A model may answer several hops at one position, each with classes of its own.
+        model, circuit = (each.unflatten(-1, (self.exam.abreast, -1)) for each in (model, circuit))
         logs, others = model.log_softmax(-1), circuit.log_softmax(-1)
         divergence = (logs.exp() * (logs - others)).sum(-1).flatten(1).mean(1).numpy()
         same = (model.argmax(-1) == circuit.argmax(-1)).double().flatten(1).mean(1).numpy()

@@ -30,7 +30,9 @@ Tables = Mapping[Source, Float[Tensor, "destination source"]]
 
 
 def estimate_tables(adapter: Adapter | CallbackModel, exam: Exam) -> Tables:
-    """The mean attention of every head over the examples, by position and (of tokens) by token."""
+    """The mean attention of every head over the examples, by position and (of tokens) by token,
+    rounded as in a file: a circuit that is read again is the one that was measured.
+    """
     exam = exam.on(adapter.device)
     tokens = _tokens(exam)
     tables: dict[Source, Tensor] = {}
@@ -40,7 +42,7 @@ def estimate_tables(adapter: Adapter | CallbackModel, exam: Exam) -> Tables:
             tables[Source("position", head=at)] = own.mean(0)
             if tokens is not None:
                 tables[Source("token", head=at)] = _by_token(own, tokens, adapter.causal)
-    return tables
+    return {source: table.round(decimals=DIGITS) for source, table in tables.items()}
 
 
 def _tokens(exam: Exam) -> Tensor | None:

@@ -1,19 +1,18 @@
-"""Attention as a mechanism prescribes it, one position at a time: slow, and obvious."""
+"""Attention as a pattern prescribes it, one position at a time: slow, and obvious."""
 
 import torch
 from torch import Tensor
 
-from hopscope.circuits import Aim, Carried, Exam, Mechanism, Target, aim
+from hopscope.circuits import Carried, Exam, Pattern, Source, Target, target
 from hopscope.circuits.ablation import Change
-from hopscope.circuits.mechanism import BY_POSITION, ITSELF, PREVIOUS, UNIFORM
+from hopscope.circuits.pattern import ITSELF, PREVIOUS, UNIFORM
 from hopscope.facts import Role
 
 CHANGES: list[Change] = [
-    Mechanism(rest=UNIFORM),
-    Mechanism(rest=ITSELF),
-    Mechanism(rest=PREVIOUS),
-    Mechanism(rest=BY_POSITION),
-    Mechanism(((Role("query"), aim("own", Role("value"))),)),
+    Pattern(rest=UNIFORM),
+    Pattern(rest=ITSELF),
+    Pattern(rest=PREVIOUS),
+    Pattern(((Role("query"), target("own", Role("value"))),)),
     Carried("mean"),
     Carried("resample"),
 ]
@@ -27,59 +26,55 @@ class Slow:
         self.roles = [[exam.table[n] for n in each] for each in exam.roles.role.tolist()]
         self.chains = exam.roles.chain.tolist()
 
-    def row(self, wanted: Aim, example: int, row: int) -> Tensor:
-        """One row: the first of the aims that leads anywhere, or the position itself."""
-        target, own = wanted.targets[0], self.own
-        if target.where == "model":
-            return own[example, row]
-        if target.where == "position":
-            return own[:, row].mean(0)
-        if target.where == "place":
-            places = [self.place(target, other, row) for other in range(len(own))]
-            alike = [other for other, its in enumerate(places) if its == places[example]]
-            return own[alike, row].mean(0)
+    def row(self, wanted: Target, example: int, row: int) -> Tensor:
+        """One row: the first of the targets that leads anywhere, or the position itself."""
+        if wanted.written == "model":
+            return self.own[example, row]
         for each in wanted.each:
             if each.when and not self.exam.conditions[each.when][example, row]:
                 continue
-            weights = [0.0] * self.length
-            for target, share in each.parts:
-                last = row if self.causal else self.length - 1
-                seen = [k for k in range(last + 1) if self.hits(target, example, row, k)]
-                for key in seen:
-                    weights[key] += share / len(seen)
+            weights = self.weights(each, example, row)
             if sum(weights):
                 return torch.tensor(weights) / sum(weights)
         return torch.eye(self.length)[row]
 
-    def place(self, target: Target, example: int, row: int) -> int | None:
-        """Where the target's role first stands in the chain of a row."""
-        roles, chains = self.roles[example], self.chains[example]
-        places = range(self.length)
-        own = (k for k in places if roles[k] == target.role and chains[k] == chains[row])
-        return next(own, None)
+    def weights(self, wanted: Target, example: int, row: int) -> list[float]:
+        """What each position gets under one target alone."""
+        seen = range(row + 1 if self.causal else self.length)
+        weights = [0.0] * self.length
+        for source, share in wanted.parts:
+            if wanted.written == "table":
+                places = self.exam.inputs[example].tolist()
+                at = places if source.where == "token" else range(self.length)
+                for key in seen:
+                    weights[key] = float(self.exam.tables[source][at[row], at[key]])
+                continue
+            hits = [key for key in seen if self.hits(source, example, row, key)]
+            for key in hits:
+                weights[key] += share / len(hits)
+        return weights
 
-    def hits(self, target: Target, example: int, row: int, key: int) -> bool:
-        if target.where == "relation":
-            leads = self.exam.relations[target.relation][example]
-            return key in followed(leads, row, target.times)
+    def hits(self, source: Source, example: int, row: int, key: int) -> bool:
+        if source.where == "relation":
+            leads = self.exam.relations[source.relation][example]
+            return key in followed(leads, row, source.times)
         own = self.chains[example][row] == self.chains[example][key]
-        named = self.roles[example][key] == target.role
+        named = self.roles[example][key] == source.role
         return {
             "own": named and own,
             "all": named,
             "others": named and not own,
-            "elsewhere": not (named and own),
             "previous": key == row - 1,
             "itself": key == row,
             "uniform": True,
-        }[target.where]
+        }[source.where]
 
 
-def slow_attention(mechanism: Mechanism, exam: Exam, own: Tensor, causal: bool = True) -> Tensor:
+def slow_attention(pattern: Pattern, exam: Exam, own: Tensor, causal: bool = True) -> Tensor:
     """What one head attends to [batch, seq, seq]; `own` is what it attends to in the model."""
     slow = Slow(exam, own, causal)
     return torch.stack([
-        torch.stack([slow.row(mechanism.of(role), n, row) for row, role in enumerate(roles)])
+        torch.stack([slow.row(pattern.of(role), n, row) for row, role in enumerate(roles)])
         for n, roles in enumerate(slow.roles)
     ])  # fmt: skip
 

@@ -54,7 +54,7 @@ def handing(wrong: Callable[[Tensor], Tensor]) -> Edited:
 
 
 def test_a_whole_model_gives_what_a_walk_gives(random_model: Transformer, exam: Exam) -> None:
-    several = [Ablation.of({(1, 0): change, (2, 1): change}) for change in CHANGES[:5]]
+    several = [Ablation.of({(1, 0): change, (2, 1): change}) for change in CHANGES[:4]]
     walked = Ablator(random_model, exam).losses([Ablation(), *several])
     for everywhere in (False, True):
         found = Ablator(whole(random_model, everywhere=everywhere), exam)
@@ -74,66 +74,41 @@ def test_a_layer_head_or_row_that_goes_on_with_its_own_attention_is_named(
     for layer in range(3):
         for parts, line in (
             ((), "does not go on with what `attention`"),
-            ((every, 1), "all that `attention` .*: head 1 can"),
-            ((every, every, slice(3)), "all that `attention` .*: its row 1 can"),
-            ((every, every, -1), "all that `attention` .*: its last row can"),
+            ((every, 1), "head 1 can"),
+            ((every, every, slice(3)), "its row 1 can"),
+            ((every, every, -1), "its last row can"),
         ):
             deaf = whole(random_model, keeping(layer, *parts), everywhere=bool(parts))
             with pytest.raises(CircuitError, match=f"layer {layer} .*{line}"):
                 Ablator(deaf, exam).losses([Ablation()])
-
-
-def test_a_module_with_dropout_is_refused_in_training_and_taken_behind_it(
-    random_model: Transformer, exam: Exam
-) -> None:
-    """Dropout comes after attention was handed out and taken back: its patterns look right."""
-    drop = torch.nn.Dropout(0.1)
-    model = whole(random_model, lambda attention: lambda n, p: drop(attention(n, p)))
-    with pytest.raises(CircuitError, match=r"different outputs.*call `module\.eval\(\)` first"):
-        Ablator(model, exam).losses([Ablation()])
-    drop.eval()
-    assert bool(Ablator(model, exam).losses([Ablation()]).isfinite().all())
-
-
-def test_heads_that_carry_nothing_are_no_mistake(random_model: Transformer, exam: Exam) -> None:
-    with torch.no_grad():
+    with torch.no_grad():  # heads that bring nothing are no mistake; to ignore them is
         for name, weight in random_model.named_parameters():
             if "blocks.1." in name and ".attention." in name:
                 weight.zero_()
     losses = Ablator(whole(random_model), exam).losses([Ablation()])
-    walked = Ablator(random_model, exam).losses([Ablation()])
-    assert torch.allclose(losses, walked, atol=1e-5)
-    silent = whole(random_model, keeping(1))
+    assert torch.allclose(losses, Ablator(random_model, exam).losses([Ablation()]), atol=1e-5)
     with pytest.raises(CircuitError, match="layer 1 does not go on"):
-        Ablator(silent, exam).losses([Ablation()])
+        Ablator(whole(random_model, keeping(1)), exam).losses([Ablation()])
 
 
 def test_what_is_no_attention_or_has_another_shape_is_refused(
     random_model: Transformer, exam: Exam
 ) -> None:
-    def twice(attention: Edit) -> Edit:
-        return lambda number, pattern: attention(min(number, 1), pattern)
-
+    drop = torch.nn.Dropout(0.1)
     later = handing(lambda p: p.transpose(-1, -2) / p.shape[-1])
     for edited, shape, line in (
-        (lambda edit: lambda n, p: p, SHAPE, r"by layers \[\], expected 0 … 2: fused kernels"),
-        (handing(lambda p: None), SHAPE, r"layer 0 handed out None as attention, expected \(2, 2,"),
-        (
-            handing(lambda p: p.log().clamp(-9)),
-            SHAPE,
-            "attention of -9 in a place, .*after its softmax",
-        ),
-        (handing(lambda p: 2 * p), SHAPE, "attention of 0 in a place, and sums up to 2; "),
-        (later, SHAPE, "attends to later positions .*causal=False"),
-        (
-            handing(lambda p: (100 * p).long()),
-            SHAPE,
-            "has attention of torch.int64; expected shares",
-        ),
-        (twice, SHAPE, r"layers \[0, 1\], expected 0 … 2; is that the"),
-        (twice, (2, 2), "layer 1 handed out its attention 2 times, expected"),
-        (handing(lambda p: p), (3, 4), r"expected \(.*query, key\): is that the module's"),
-        (handing(lambda p: p), (2, 2), r"by layers \[0, 1, 2\], expected 0 … 1; is that the"),
+        (lambda edit: lambda n, p: p, SHAPE, r"by layers \[\], expected 0 … 2"),
+        (handing(lambda p: None), SHAPE, r"layer 0 handed out None"),
+        (handing(lambda p: p.log().clamp(-9)), SHAPE, "attention of -9"),
+        (handing(lambda p: 2 * p), SHAPE, "sums up to 2"),
+        (handing(lambda p: (100 * p).long()), SHAPE, "attention of torch.int64"),
+        (later, SHAPE, "attends to later positions"),
+        (lambda edit: lambda n, p: edit(min(n, 1), p), SHAPE, r"layers \[0, 1\], expected 0 … 2"),
+        (lambda edit: lambda n, p: edit(min(n, 1), p), (2, 2), "its attention 2 times"),
+        (handing(lambda p: p), (3, 4), "is that the module's"),
+        (handing(lambda p: p), (2, 2), r"by layers \[0, 1, 2\], expected 0 … 1"),
+        # Dropout comes after attention was handed out and taken back: its patterns look right.
+        (lambda edit: lambda n, p: drop(edit(n, p)), SHAPE, "different outputs"),
     ):
         with pytest.raises(CircuitError, match=line):
             Ablator(whole(random_model, edited, shape), exam).losses([Ablation()])

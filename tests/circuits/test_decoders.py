@@ -166,18 +166,15 @@ def test_the_model_that_was_given_stays_as_it_was(tokens: Tensor) -> None:
 def test_families_that_compute_attention_themselves_are_named() -> None:
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    small = {"vocab_size": 16, "hidden_size": 16, "bos_token_id": 0, "eos_token_id": 0}
+    small = {"vocab_size": 16, "bos_token_id": 0, "eos_token_id": 0}
     local = {"num_layers": 1, "num_heads": 2, "attention_types": [[["global"], 1]]}
     for family, its in {
         "gptj": {"n_layer": 1, "n_head": 2, "n_embd": 16, "rotary_dim": 4},
-        "gpt_neo": local,
-        "bloom": {"n_layer": 1, "n_head": 2},
-        "falcon": {"num_hidden_layers": 1, "num_attention_heads": 2},
+        "gpt_neo": {**local, "hidden_size": 16},
+        "bloom": {"n_layer": 1, "n_head": 2, "hidden_size": 16},
+        "falcon": {"num_hidden_layers": 1, "num_attention_heads": 2, "hidden_size": 16},
     }.items():
-        given = small | its
-        if family == "gptj":
-            del given["hidden_size"]
-        model = AutoModelForCausalLM.from_config(AutoConfig.for_model(family, **given))
+        model = AutoModelForCausalLM.from_config(AutoConfig.for_model(family, **small, **its))
         name = type(model).__name__
         with pytest.raises(CircuitError, match=f"{name} computes .* itself.*use CallbackModel"):
             adapter_of(model)
@@ -188,23 +185,20 @@ def test_examples_that_a_decoder_cannot_read_are_refused(tokens: Tensor) -> None
     left, right = tokens.clone(), tokens.clone()
     left[0, :2] = right[0, -2:] = 0
     for inputs, line in (
-        (torch.randn(3, LENGTH, 8), r"are vectors \[12, 8\]; this model takes tokens"),
-        (tokens + 10, r"have tokens 1\d … 7\d; the model knows 0 … 63"),
-        (tokens - 9, "have tokens -.*; the model knows"),
-        (tokens.repeat(1, 3), "are 36 tokens long; the model has 24 positions"),
-        (left, "begin with the padding token 0: .*pad on the right"),
+        (torch.randn(3, LENGTH, 8), "this model takes tokens"),
+        (tokens + 10, "the model knows 0 … 63"),
+        (tokens - 9, "have tokens -"),
+        (tokens.repeat(1, 3), "the model has 24 positions"),
+        (left, "begin with the padding token 0"),
     ):
         with pytest.raises(CircuitError, match=line):
             adapter.embed(inputs)
     adapter.embed(right)
     adapter.embed(torch.cat((left, left.flip(1))))  # here 0 is a symbol like others
-
-
-def test_a_model_on_several_devices_is_refused() -> None:
-    model = made("gpt2")
-    model.transformer.h[1].to("meta")
-    with pytest.raises(CircuitError, match=r"on 2 devices \(cpu, meta\); .*without device_map"):
-        adapter_of(model)
+    split = made("gpt2")
+    split.transformer.h[1].to("meta")
+    with pytest.raises(CircuitError, match="on 2 devices"):
+        adapter_of(split)
 
 
 @torch.no_grad()

@@ -17,12 +17,12 @@ from hopscope.circuits import (
     BlockAdapter,
     CallbackModel,
     EncoderAdapter,
-    Mechanism,
+    Pattern,
     adapter_of,
     exam_of,
 )
 from hopscope.circuits.attended import attended
-from hopscope.circuits.engine import as_model, forward, record
+from hopscope.circuits.engine import forward
 from hopscope.errors import CircuitError
 from tests.conftest import TWO_HOPS
 
@@ -113,7 +113,7 @@ def test_every_adapter_of_a_module_gives_the_same_losses(model: Stranger) -> Non
     exam = exam_of(TWO_HOPS, 5)
     ablations = [Ablation(), *(Ablation.of({(0, 1): its, (2, 2): its}) for its in CHANGES)]
     some = [
-        each for each, its in zip(ablations[1:], CHANGES, strict=True) if isinstance(its, Mechanism)
+        each for each, its in zip(ablations[1:], CHANGES, strict=True) if isinstance(its, Pattern)
     ]
     some = [Ablation(), *some]
 
@@ -161,43 +161,32 @@ def test_blocks_take_groups_masks_and_scales(model: Stranger) -> None:
             assert torch.allclose(cut.project(0, x).weights(), heads.weights(), atol=1e-6)
 
 
-def mixing(model: Stranger) -> Any:
-    def block(number: int, x: Tensor, attend: Attend) -> Tensor:
-        x = model.block(number, x, attend)
-        return x + x.mean(1, keepdim=True) if number == 1 else x
-
-    return block
-
-
-def twice(model: Stranger) -> Any:
-    return lambda n, x, attend: model.block(n, model.block(n, x, attend), attend)
-
-
-def random(model: Stranger) -> Any:
-    return lambda n, x, attend: dropout(model.block(n, x, attend), 0.1)
-
-
 @torch.no_grad()
 def test_blocks_that_are_not_what_they_were_said_to_be_are_refused(model: Stranger) -> None:
     inputs = exam_of(TWO_HOPS, 4).inputs
 
-    def off(inputs: Tensor) -> Tensor:
-        return 1.01 * model(inputs)
+    def mixing(number: int, x: Tensor, attend: Attend) -> Tensor:
+        x = model.block(number, x, attend)
+        return x + x.mean(1, keepdim=True) if number == 1 else x
 
     for more, line in (
-        ({"block": lambda n, x, attend: x}, "block 0 did not call `attend`: expected one call in"),
-        ({"block": twice(model)}, "block 0 called `attend` 2 times and returned"),
-        ({"block": mixing(model)}, "layer 1 of Stranger .*may not mix positions"),
-        ({"block": random(model)}, r"different outputs.*call `module\.eval\(\)` first"),
-        ({"shape": (LAYERS, 2)}, r"expected .*d_head\] with \(2, 2, .*is that the model's shape"),
-        ({"shape": (LAYERS, 0)}, r"shape \(layers, heads\) is \(3, 0\); expected at least one"),
-        ({"model": off}, "the adapter for Stranger is off by .* of the largest output"),
+        ({"block": lambda n, x, attend: x}, "block 0 did not call `attend`"),
+        (
+            {"block": lambda n, x, attend: model.block(n, model.block(n, x, attend), attend)},
+            "block 0 called `attend` 2 times",
+        ),
+        ({"block": mixing}, "layer 1 of Stranger .*may not mix positions"),
+        (
+            {"block": lambda n, x, attend: dropout(model.block(n, x, attend), 0.1)},
+            "different outputs",
+        ),
+        ({"block": lambda n, x, attend: model.block(n, x, attend)[..., 1:]}, "returned .*, 11"),
+        ({"shape": (LAYERS, 2)}, "is that the model's shape"),
+        ({"shape": (LAYERS, 0)}, "expected at least one"),
+        ({"model": lambda inputs: 1.01 * model(inputs)}, "the adapter for Stranger is off by"),
     ):
         with pytest.raises(CircuitError, match=line):
             blocks_of(model, **more).embed(inputs)
-    narrow = blocks_of(model, block=lambda n, x, attend: model.block(n, x, attend)[..., 1:])
-    with pytest.raises(CircuitError, match=r"returned \[2, .*, 11\]; expected .*, 12\]"):
-        narrow.embed(inputs)
 
 
 @torch.no_grad()
@@ -238,12 +227,3 @@ def test_in_halves_rounding_is_taken_and_noise_is_refused(model: Stranger) -> No
         noise = 0.5 * torch.randn(half(its).shape).to(precision)
         with pytest.raises(CircuitError, match="is off by .* of the outputs' distribution"):
             blocks_of(half, model=lambda x, m=half, n=noise: m(x) + n[: len(x)]).embed(its)
-
-
-@torch.no_grad()
-def test_a_pass_goes_on_from_any_layer_and_ends_before_any(model: Stranger) -> None:
-    adapter, inputs = encoder_of(model), exam_of(TWO_HOPS, 3).inputs
-    streams = record(adapter, inputs).streams
-    for start, stop in ((0, 2), (1, 3), (2, 2)):
-        found = forward(adapter, streams[start], as_model, start, stop)
-        assert torch.equal(found, streams[stop])

@@ -6,17 +6,25 @@ from typing import Any
 import pytest
 import torch
 
-from hopscope.circuits import Ablation, Ablator, Circuit, Mechanism, adapter_of, discover, exam_of
+from hopscope.circuits import (
+    Ablation,
+    Ablator,
+    Circuit,
+    Pattern,
+    adapter_of,
+    discover,
+    exam_of,
+    table_of,
+)
 from hopscope.circuits.export import (
     circuitsvis,
     edges,
     transformer_lens_config,
     transformer_lens_weights,
 )
-from hopscope.circuits.mechanism import BY_POSITION, UNIFORM
+from hopscope.circuits.pattern import UNIFORM
 from hopscope.configs import KHop, Model
 from hopscope.errors import CircuitError
-from hopscope.facts import Role
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted, planted
 
@@ -51,7 +59,7 @@ def lens(model: Transformer) -> Any:
 
 
 def test_transformer_lens_computes_the_same(tokens: Transformer) -> None:
-    """By either names of its weights, and as a subject, too."""
+    """By either names of its weights, and through an adapter, too."""
     exam, legacy, native = exam_of(TASK, 4), lens(tokens), lens(tokens)
     from transformer_lens.utilities.tl_checkpoint_conversion import convert_tl_checkpoint
 
@@ -62,7 +70,7 @@ def test_transformer_lens_computes_the_same(tokens: Transformer) -> None:
         for bridge in (legacy, native):
             assert torch.allclose(bridge(exam.inputs), tokens(exam.inputs), atol=1e-4)
     assert adapter_of(native).causal == tokens.config.causal
-    several = [Ablation(), Ablation.of({(0, 1): Mechanism(rest=UNIFORM)})]
+    several = [Ablation(), Ablation.of({(0, 1): Pattern(rest=UNIFORM)})]
     ours, theirs = (Ablator(adapter_of(its), exam).losses(several) for its in (tokens, native))
     assert torch.allclose(ours, theirs, atol=1e-4)
 
@@ -91,11 +99,11 @@ def circuit(wide: Planted) -> Circuit:
 
 
 IN_GRAPH = {
-    # 0.0 value 0 ← key 0, value 1 ← key 1: it tells others where to look, and brings no answer
+    # 0.0 key 0 → value 0, key 1 → value 1: it routes, and brings no answer
     "input->a0.h0<q>", "input->a0.h0<k>", "input->a0.h0<v>",
-    # 1.0 query ← value 0: 0.0 writes there, by which the query finds it
+    # 1.0 value 0 → query: 0.0 writes there, by which the query finds it
     "input->a1.h0<q>", "input->a1.h0<k>", "input->a1.h0<v>", "a0.h0->a1.h0<k>",
-    # 2.0 query ← value 1: the query, at which 1.0 writes, looks for what 0.0 writes there
+    # 2.0 value 1 → query: the query, at which 1.0 writes, looks for what 0.0 writes there
     "input->a2.h0<q>", "input->a2.h0<k>", "input->a2.h0<v>", "a1.h0->a2.h0<q>", "a0.h0->a2.h0<k>",
     "input->logits", "a1.h0->logits", "a2.h0->logits",
 }  # fmt: skip
@@ -116,16 +124,12 @@ def test_an_edge_of_which_the_circuit_says_nothing_is_left_out(
     wide: Planted, circuit: Circuit
 ) -> None:
     """1.0 goes by position: whether it finds its sources by what 0.0 writes is not known."""
-    mechanism = Mechanism(((Role("query"), BY_POSITION),))
-    heads = tuple(
-        its.model_copy(update={"mechanism": mechanism}) if its.at == (1, 0) else its
-        for its in circuit.heads
+    table = table_of("position", (1, 0))
+    components = tuple(
+        its.model_copy(update={"target": table}) if its.layer == 1 else its
+        for its in circuit.components
     )
-    parts = tuple(
-        its.model_copy(update={"paths": (), "alone_cost": None}) if its.at == (1, 0) else its
-        for its in circuit.parts
-    )
-    found = edges(circuit.model_copy(update={"heads": heads, "parts": parts}), wide.model)["edges"]
+    found = edges(circuit.model_copy(update={"components": components}), wide.model)["edges"]
     assert not {"a0.h0->a1.h0<q>", "a0.h0->a1.h0<k>"} & found.keys()
     joined = {name for name, edge in found.items() if edge["in_graph"]}
     assert joined == IN_GRAPH - {"a0.h0->a1.h0<k>"}

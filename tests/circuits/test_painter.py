@@ -1,10 +1,9 @@
-"""Attention that a mechanism prescribes, against loops over positions; many ablations in one walk,
+"""Attention that a pattern prescribes, against loops over positions; many ablations in one walk,
 against one edited forward pass each; and what an ablation is asked for.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
-from inspect import unwrap
 
 import pytest
 import torch
@@ -18,19 +17,22 @@ from hopscope.circuits import (
     Ablator,
     Carried,
     Exam,
-    Mechanism,
+    Pattern,
+    Source,
+    Target,
     adapter_of,
     along,
     budget,
+    estimate_tables,
     exam_of,
     patterns,
+    table_of,
 )
+from hopscope.circuits import target as at
 from hopscope.circuits.ablation import Change
-from hopscope.circuits.pattern import Head
 from hopscope.circuits.adapters import OwnAdapter
 from hopscope.circuits.attended import attended
-from hopscope.circuits.mechanism import AS_IS, BY_POSITION, ITSELF, PREVIOUS, UNIFORM, Aim, Target
-from hopscope.circuits.mechanism import aim as at
+from hopscope.circuits.pattern import AS_IN_MODEL, ITSELF, PREVIOUS, UNIFORM, Head
 from hopscope.configs import KHop, Model, Retrieval
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
@@ -40,16 +42,21 @@ from hopscope.models.transformer import Block
 
 TASKS = [Retrieval(hops=2, chains=3, dim=4), KHop(hops=2, length=12, alphabet=4)]
 KEY, VALUE, QUERY = Role("key", 1), Role("value", 0), Role("query")
-MIXED = Aim(((Target("own", KEY), 0.75), (Target("itself"), 0.25)))
-MECHANISMS = [
-    *(Mechanism(rest=rest) for rest in (UNIFORM, ITSELF, PREVIOUS, BY_POSITION, AS_IS, MIXED)),
-    *(Mechanism(rest=at(where, KEY)) for where in ("own", "all", "others", "elsewhere", "place")),
-    *(Mechanism(rest=along("back", times)) for times in (1, 2, 3)),
-    *(Mechanism(rest=along("alike", times)) for times in (1, 2)),
-    Mechanism(rest=along("back", 2).if_("odd").or_else(along("back"), PREVIOUS)),
-    Mechanism(((QUERY, at("own", VALUE)), (VALUE, AS_IS)), ITSELF),
-    Mechanism(((KEY, at("own", VALUE)), (QUERY, at("place", VALUE))), UNIFORM),
-    Mechanism(((QUERY, UNIFORM),), AS_IS),
+MIXED = Target(((Source("own", KEY), 0.75), (Source("itself"), 0.25)))
+PATTERNS = [
+    *(Pattern(rest=rest) for rest in (UNIFORM, ITSELF, PREVIOUS, AS_IN_MODEL, MIXED)),
+    *(Pattern(rest=at(where, KEY)) for where in ("own", "all", "others")),
+    *(Pattern(rest=along("back", times)) for times in (1, 2, 3)),
+    *(Pattern(rest=along("alike", times)) for times in (1, 2)),
+    Pattern(rest=along("back", 2).if_("odd").or_else(along("back"), PREVIOUS)),
+    Pattern(((QUERY, at("own", VALUE)), (VALUE, AS_IN_MODEL)), ITSELF),
+    Pattern(((KEY, at("own", VALUE)), (QUERY, table_of("position", (0, 3)))), UNIFORM),
+    Pattern(((QUERY, UNIFORM),), AS_IN_MODEL),
+    Pattern(rest=table_of("position", (0, 2))),
+]
+BY_TOKEN = [
+    Pattern(rest=table_of("token", (0, 1))),
+    Pattern(((VALUE, table_of("token", (0, 5))), (KEY, AS_IN_MODEL)), PREVIOUS),
 ]
 
 
@@ -69,28 +76,30 @@ def with_relations(exam: Exam) -> Exam:
 
 @pytest.mark.parametrize("task", TASKS, ids=["vectors", "tokens"])
 @pytest.mark.parametrize("causal", [True, False])
-def test_every_mechanism_is_painted_as_a_loop_over_positions_would(
+def test_every_pattern_is_painted_as_a_loop_over_positions_would(
     task: Retrieval | KHop, causal: bool
 ) -> None:
-    """Each head of a layer follows another one."""
-    count = len(MECHANISMS)
-    config = Model(layers=1, heads=count, d_model=2 * count, init="fan-in", causal=causal)
+    """Each head of a layer follows another one; tables are those of other examples."""
+    every = [*PATTERNS, *(BY_TOKEN if isinstance(task, KHop) else ())]
+    config = Model(layers=1, heads=len(every), d_model=2 * len(every), init="fan-in", causal=causal)
     model = Transformer.seeded(config, task.interface(), 0)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(3)
     adapter, exam = adapter_of(model), with_relations(exam_of(task, 5))
+    exam = replace(exam, tables=estimate_tables(adapter, exam_of(task, 4, seed=1)))
     (own,) = patterns(adapter, exam.inputs)
-    ablation = Ablation.of({(0, head): its for head, its in enumerate(MECHANISMS)})
+    ablation = Ablation.of({(0, head): its for head, its in enumerate(every)})
     found = attended(adapter, exam, ablation).patterns[0]  # type: ignore[arg-type]
-    for head, mechanism in enumerate(MECHANISMS):
-        expected = slow_attention(mechanism, exam, own[:, head], causal)
-        assert torch.allclose(found[:, head], expected, atol=1e-6), str(mechanism)
+    for head, pattern in enumerate(every):
+        expected = slow_attention(pattern, exam, own[:, head], causal)
+        assert torch.allclose(found[:, head], expected, atol=1e-6), str(pattern)
     assert torch.allclose(found.sum(-1), torch.ones(found.shape[:-1]), atol=1e-5)
 
 
 Edit = Callable[[int, Tensor], Tensor]
 HEADS = [(layer, head) for layer in range(3) for head in range(2)]
+ALL = [*CHANGES, *(Pattern(((VALUE, table_of("position", head)),)) for head in HEADS[1:5:3])]
 
 
 def walked(model: Transformer, exam: Exam, attention: Edit, heads: Edit) -> Tensor:
@@ -103,6 +112,7 @@ def walked(model: Transformer, exam: Exam, attention: Edit, heads: Edit) -> Tens
     return model.leave(x)
 
 
+@torch.no_grad()
 def slow_losses(model: Transformer, exam: Exam, ablation: Ablation) -> Tensor:
     """One whole forward pass; what heads usually carry comes from another one."""
     usual: list[Tensor] = []
@@ -116,7 +126,7 @@ def slow_losses(model: Transformer, exam: Exam, ablation: Ablation) -> Tensor:
     def attention(layer: int, pattern: Tensor) -> Tensor:
         pattern = pattern.clone()
         for head, change in ablation.at(layer):
-            if isinstance(change, Mechanism):
+            if isinstance(change, Pattern):
                 pattern[:, head] = slow_attention(change, exam, pattern[:, head])
         return pattern
 
@@ -133,24 +143,28 @@ def slow_losses(model: Transformer, exam: Exam, ablation: Ablation) -> Tensor:
     return exam.losses(every[:, -model.interface.read :])
 
 
+@pytest.fixture
+def exam(two_hops: Planted, random_model: Transformer) -> Exam:
+    tables = estimate_tables(adapter_of(random_model), exam_of(two_hops.task, 5, seed=1))
+    return replace(exam_of(two_hops.task, 6), tables=tables)
+
+
 @given(
-    st.lists(
-        st.dictionaries(st.sampled_from(HEADS), st.sampled_from(CHANGES)), min_size=1, max_size=5
-    )
+    st.lists(st.dictionaries(st.sampled_from(HEADS), st.sampled_from(ALL)), min_size=1, max_size=5)
 )
 @settings(
     max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_a_walk_of_many_equals_one_pass_each(
-    random_model: Transformer, ablator: Ablator, several: list[dict[Head, Change]]
+    random_model: Transformer, exam: Exam, several: list[dict[Head, Change]]
 ) -> None:
     ablations = [Ablation.of(each) for each in several]
-    with torch.no_grad():
-        expected = torch.stack([slow_losses(random_model, ablator.exam, a) for a in ablations])
+    expected = torch.stack([slow_losses(random_model, exam, a) for a in ablations])
+    ablator = Ablator(random_model, exam)
     assert torch.allclose(ablator.losses(ablations), expected, atol=1e-5)
-    shown = attended(adapter_of(random_model), ablator.exam, ablations[0])
+    shown = attended(adapter_of(random_model), exam, ablations[0])
     read = shown.outputs[:, -random_model.interface.read :]
-    assert torch.allclose(ablator.exam.marks(read), expected[0], atol=1e-5)
+    assert torch.allclose(exam.marks(read), expected[0], atol=1e-5)
 
 
 class Counted(OwnAdapter):
@@ -166,9 +180,8 @@ class Counted(OwnAdapter):
 def test_how_much_walks_together_or_is_kept_changes_nothing(
     random_model: Transformer, exam: Exam, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    several = [Ablation.of({head: change}) for head in HEADS for change in CHANGES]
-    with torch.no_grad():
-        expected = torch.stack([slow_losses(random_model, exam, a) for a in several])
+    several = [Ablation.of({head: change}) for head in HEADS for change in ALL]
+    expected = torch.stack([slow_losses(random_model, exam, a) for a in several])
     most = []
     for call, kept in ((1, 0), (200_000, 30_000), (2**30, 2**30)):
         monkeypatch.setattr(budget, "CALL_BYTES", call)
@@ -182,39 +195,24 @@ def test_how_much_walks_together_or_is_kept_changes_nothing(
     assert most[0] == len(exam) < most[1] < most[2]
 
 
-def test_a_head_out_of_range_is_named(ablator: Ablator) -> None:
-    for head in ((3, 0), (0, 2), (-1, 0)):
-        line = rf"no head {head[0]}\.{head[1]}; this model has layers 0 … 2 with heads 0 … 1"
-        with pytest.raises(CircuitError, match=line):
-            ablator.losses([Ablation.of({head: Mechanism()})])
-
-
-def test_a_loss_that_is_no_number_is_refused(random_model: Transformer, exam: Exam) -> None:
-    with torch.no_grad():
-        random_model.head.bias[0] = torch.nan
-    with pytest.raises(CircuitError, match="the model's loss is not a finite number everywhere"):
-        Ablator(adapter_of(random_model), exam).losses([Ablation()])
-
-
-def test_a_loss_that_an_ablation_makes_no_number_is_not_blamed_on_the_weights(
-    two_hops: Planted, exam: Exam
-) -> None:
+def test_what_cannot_be_measured_is_named(two_hops: Planted, random_model: Transformer) -> None:
+    exam, even = exam_of(two_hops.task, 4), Ablation.of({(2, 0): Pattern(), (1, 0): Pattern()})
     far = replace(exam, losses=lambda outputs: exam.losses(outputs) * 3e38 * 10)
-    ablator = Ablator(two_hops.model, far)
-    assert float(ablator.losses([Ablation()]).max()) < 1
-    even = Ablation.of({(2, 0): Mechanism(), (1, 0): Mechanism()})
-    with pytest.raises(
-        CircuitError, match=r"with 1.0 uniform \(and 1 more\) the loss is not a fin"
+    beyond = Ablator(two_hops.model, far)
+    assert float(beyond.losses([Ablation()]).max()) < 1
+    broken = Transformer(random_model.config, random_model.interface)
+    torch.nn.init.constant_(broken.head.bias, torch.nan)
+    for ablator, ablation, line in (
+        (Ablator(two_hops.model, exam), Ablation.of({(3, 0): Pattern()}), "no head 3.0"),
+        (Ablator(two_hops.model, exam), Ablation.of({(0, -1): Pattern()}), "no head 0.-1"),
+        (Ablator(broken, exam), Ablation(), "the model's loss is not a finite number"),
+        (beyond, even, r"with 1.0 uniform \(and 1 more\) the loss is not a finite number"),
+        (
+            Ablator(two_hops.model, exam),
+            Ablation.of({(0, 0): Pattern(rest=table_of("position", (0, 0)))}),
+            "head 0.0 is to attend by position, and no table was estimated for it",
+        ),
     ):
-        ablator.losses([even])
-
-
-def test_an_ablator_takes_a_model_and_asks_for_ablations_and_an_exam(two_hops: Planted) -> None:
-    exam = exam_of(two_hops.task, 8)
-    losses = Ablator(two_hops.model, exam).losses([Ablation()])
-    assert torch.equal(losses, Ablator(adapter_of(two_hops.model), exam).losses([Ablation()]))
-    for wrong in ([], Ablation()):
-        with pytest.raises(CircuitError, match="a list of ablations, of at least one"):
-            unwrap(Ablator.losses)(Ablator(two_hops.model, exam), wrong)
-    with pytest.raises(CircuitError, match="takes an Exam, as .* makes; got Retrieval"):
-        unwrap(Ablator.__init__)(object.__new__(Ablator), two_hops.model, two_hops.task)
+        with pytest.raises(CircuitError, match=line) as caught:
+            ablator.losses([ablation])
+        assert "\n" not in str(caught.value)

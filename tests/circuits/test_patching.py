@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from hopscope.circuits import Adapter, CallbackModel, EncoderAdapter, adapter_of
 from hopscope.circuits.attribution import CHAINS, Attribution
 from hopscope.circuits.baselines import held_against
+from hopscope.circuits.components import Estimate
 from hopscope.circuits.effects import Patched, Site
 from hopscope.circuits.pairs import Pairs, pairs_of
-from hopscope.circuits.parts import Estimate
 from hopscope.circuits.patching import patch
 from hopscope.circuits.ranking import Arrow
 from hopscope.configs import MQAR, ConditionalRetrieval, KHop, Model, Retrieval, VectorTask
@@ -254,16 +254,16 @@ def test_what_tells_later_heads_where_to_look_is_told_apart() -> None:
     found = patch(grown.model, task, [Site.of(path) for path in grown.paths], EXAMPLES)
     told = {str(its.site): (its.routes("queries"), its.routes("keys")) for its in found}
     assert told == {
-        "0.0 value 0 ← key 0": ({}, {"x0": (1, 2, 3, 4, 5)}),
-        "0.0 value 1 ← key 1": ({}, {"x1": (2, 3, 4, 5)}),
-        "0.0 value 2 ← key 2": ({}, {"x2": (3, 4, 5)}),
-        "0.0 value 3 ← key 3": ({}, {"x3": (4, 5)}),
-        "0.0 value 4 ← key 4": ({}, {"x4": (5,)}),
-        "1.0 query ← value 0": ({"x1": (2, 3, 4, 5)}, {}),
-        "1.0 value 1 ← value 2": ({"x3": (4, 5)}, {}),
-        "1.0 value 3 ← value 4": ({}, {}),
-        "2.0 query ← value 1": ({"x3": (4, 5)}, {}),
-        "3.0 query ← value 3": ({}, {}),
+        "0.0 key 0 → value 0": ({}, {"x0": (1, 2, 3, 4, 5)}),
+        "0.0 key 1 → value 1": ({}, {"x1": (2, 3, 4, 5)}),
+        "0.0 key 2 → value 2": ({}, {"x2": (3, 4, 5)}),
+        "0.0 key 3 → value 3": ({}, {"x3": (4, 5)}),
+        "0.0 key 4 → value 4": ({}, {"x4": (5,)}),
+        "1.0 value 0 → query": ({"x1": (2, 3, 4, 5)}, {}),
+        "1.0 value 2 → value 1": ({"x3": (4, 5)}, {}),
+        "1.0 value 4 → value 3": ({}, {}),
+        "2.0 value 1 → query": ({"x3": (4, 5)}, {}),
+        "3.0 value 3 → query": ({}, {}),
     }
 
 
@@ -353,7 +353,7 @@ def test_what_comes_along_a_relation_is_what_comes_from_the_role_there(
     assert other.moves == one.moves
     assert other.moves
     assert not nothing.moves
-    assert str(along) == f"{path.layer}.{path.head} query ← x1"
+    assert str(along) == f"{path.layer}.{path.head} x1 → query"
     for wrong, message in (
         ({"relation": "x9"}, "there is no relation 'x9' here; the relations are x1"),
         ({"source": Role("key", 0)}, "comes along a relation; expected no source and no other"),
@@ -366,30 +366,22 @@ def test_what_cannot_be_patched_is_said_in_a_line(two_hops: Planted) -> None:
     model, task = two_hops.model, two_hops.task
     row = Site(layer=0, heads=(0,), readers=(Role("query"),))
     whole = CallbackModel(model.forward, model, (3, 1))
-    no_layer, no_role = {"layer": 7}, {"source": Role("key", 9)}
-    for asked, line in (
-        ((model, KHop(), [row], 4), "examples of khop cannot be paired: a token stands in the fac"),
-        ((model, Retrieval(chains=1), [row], 4), "of retrieval cannot be paired: it has 1 chain"),
-        ((model, lambda *_: None, [row], 4), "draw no minimal pairs: give a task, or Pairs of yo"),
-        (
-            (model, task, [row.model_copy(update=no_layer)], 4),
-            "there is no head 7.0; this model has layers 0 … 2 with heads 0 … 0",
-        ),
-        (
-            (model, task, [row.model_copy(update=no_role)], 4),
-            "there is no role 'key 9' here; the roles are",
-        ),
-        ((whole, task, [row], 4), "cannot be replaced through a CallbackModel; expected an"),
-        ((model, task, [row], 1), "examples is 1; minimal pairs are at least 2"),
+    (its,) = patch(model, task, [Site.of(two_hops.paths[0])], 4)
+    deep, far = (row.model_copy(update=its) for its in ({"layer": 7}, {"source": Role("key", 9)}))
+    for ask, line in (
+        (lambda: patch(model, KHop(), [row], 4), "examples of khop cannot be paired"),
+        (lambda: patch(model, Retrieval(chains=1), [row], 4), "it has 1 chain"),
+        (lambda: patch(model, lambda *_: None, [row], 4), "draw no minimal pairs"),  # type: ignore[arg-type, return-value]
+        (lambda: patch(model, task, [deep], 4), "there is no head 7.0"),
+        (lambda: patch(model, task, [far], 4), "there is no role 'key 9' here"),
+        (lambda: patch(whole, task, [row], 4), "cannot be replaced through a CallbackModel"),
+        (lambda: patch(model, task, [row], 1), "examples is 1"),
+        (lambda: unwrap(Patched.routes)(its, "key"), "by queries or by keys"),
+        (lambda: unwrap(Patched.moved)(its, {1: "x1"}), "expected for each symbol its hop"),
     ):
         with pytest.raises(CircuitError, match=line) as caught:
-            patch(*asked)  # type: ignore[arg-type]
+            ask()
         assert "\n" not in str(caught.value)
-    (its,) = patch(model, task, [Site.of(two_hops.paths[0])], 4)
-    with pytest.raises(CircuitError, match="by queries or by keys; got 'key'"):
-        unwrap(Patched.routes)(its, "key")
-    with pytest.raises(CircuitError, match='expected for each symbol its hop, as {"x1": 1}'):
-        unwrap(Patched.moved)(its, {1: "x1"})
 
 
 def by_hand(model: Transformer, pairs: Pairs, site: Site, symbol: str, way: str) -> Tensor:

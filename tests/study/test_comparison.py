@@ -14,7 +14,7 @@ from hopscope.runs import train
 from hopscope.store import RunFolder, Store
 from hopscope.store.metrics import loss_rows, losses_file
 from hopscope.store.tables import METRICS
-from hopscope.study import Study, compare
+from hopscope.study import RunStudy, compare
 from hopscope.training import Run
 
 TINY = Experiment(
@@ -92,19 +92,19 @@ def test_when_hops_were_learned_is_the_one_rule(store: Store) -> None:
     assert "has no checkpoint" in found.without[0]
 
 
-def test_circuits_have_steps_and_parts_in_common() -> None:
+def test_circuits_have_steps_and_components_in_common() -> None:
     found = compare("gallery/demo", "gallery/planted")
     assert found.circuits is not None
     steps = {str(step): step for step in found.circuits.steps}
-    assert steps["query ← value 0"].common
-    assert steps["value 0 ← key 0"].common
-    assert not steps["value 1 ← value 2"].common
-    assert steps["value 1 ← value 2"].second == ((1, 0),)
-    demo, planted = (Study(_run(name)).circuit for name in ("demo", "planted"))
+    assert steps["value 0 → query"].common
+    assert steps["key 0 → value 0"].common
+    assert not steps["value 2 → value 1"].common
+    assert steps["value 2 → value 1"].second == ((1, 0),)
+    demo, planted = (RunStudy(_run(name)).circuit for name in ("demo", "planted"))
     by_steps = {(s.reader, s.source) for s in found.circuits.steps if s.first}
     assert by_steps == {(path.reader, path.source) for path in demo.paths}
-    assert len(found.circuits.common) + len(found.circuits.first) == len(demo.parts)
-    assert len(found.circuits.common) + len(found.circuits.second) == len(planted.parts)
+    assert len(found.circuits.common) + len(found.circuits.first) == len(demo.components)
+    assert len(found.circuits.common) + len(found.circuits.second) == len(planted.components)
 
 
 def _run(name: str) -> Run:

@@ -1,0 +1,287 @@
+"""Circuits run by hooks on the plain model, without the code that searched and scored them."""
+
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+import hopscope
+from hopscope.circuits import (
+    Estimate,
+    Source,
+    Target,
+    adapter_of,
+    discover,
+    exam_of,
+    table_of,
+    target,
+)
+from hopscope.circuits.pattern import AS_IN_MODEL, PREVIOUS
+from hopscope.circuits.scores import Runs
+from hopscope.circuits.search import Search
+from hopscope.circuits.state import State
+from hopscope.configs import MQAR, KHop, Model, Retrieval, Task
+from hopscope.facts import Role
+from hopscope.models import Transformer
+from hopscope.tasks import dataset
+
+GALLERY = sorted(
+    entry.name for entry in (files("hopscope") / "gallery").iterdir() if entry.name != "ngram"
+)
+
+
+class ByHand:
+    """A model, and a circuit as its file has it, on the examples on which that was measured."""
+
+    def __init__(self, model: Transformer, task: Task, circuit: dict[str, Any]) -> None:
+        self.model, self.task, self.circuit = model.eval(), task, circuit
+        found = circuit["found"]
+        self.batch = dataset(task, found["seed"] + 1, found["settings"]["fresh"], "validation")
+        self.role, self.chain = self.batch.roles.role, self.batch.roles.chain
+        self.table, length = task.roles(), self.role.shape[1]
+        self.itself = torch.eye(length).expand(len(self.role), -1, -1)
+        seen = torch.ones(length, length).bool()
+        self.seen = seen.tril() if model.config.causal else seen
+        self.tables = {(*t["head"], t["by"]): torch.tensor(t["rows"]) for t in circuit["tables"]}
+        self.brought: dict[int, Tensor] = {}
+        self.outputs = cache(self._outputs)
+        self.model_outputs = self.outputs("model", "even")
+
+    @torch.no_grad()
+    def _outputs(self, how: str, rest: str) -> Tensor:
+        """The outputs of the `model`, or of its circuit with `prescribed` or `computed` attention,
+        or with everything `ablated`; and what the rest does in these.
+        """
+        hooks = [
+            block.attention.register_forward_hook(self._hook(layer, how, rest))  # type: ignore[operator, union-attr]
+            for layer, block in enumerate(self.model.blocks)
+        ]
+        out: Tensor = self.model(self.batch.inputs)
+        for hook in hooks:
+            hook.remove()
+        return out
+
+    def _hook(self, layer: int, how: str, rest: str) -> Any:
+        def replaced(attention: Any, given: tuple[Tensor, int], _: Tensor) -> Tensor:
+            x, read = given
+            query, key, value = (
+                part(x).unflatten(-1, (attention.heads, -1)).transpose(1, 2)
+                for part in (attention.query, attention.key, attention.value)
+            )
+            scores = (query @ key.mT * attention.scale).masked_fill(~self.seen, -torch.inf)
+            own = scores.softmax(-1)
+            if how == "model":
+                self.brought[layer] = mixed = own @ value
+            else:
+                mixed = torch.stack([
+                    self._brought((layer, head), how, rest, own[:, head], value[:, head])
+                    for head in range(attention.heads)
+                ], 1)  # fmt: skip
+            return attention.out(mixed.transpose(1, 2).flatten(2))[:, -read:]  # type: ignore[no-any-return]
+
+        return replaced
+
+    def _brought(
+        self, at: tuple[int, int], how: str, rest: str, own: Tensor, value: Tensor
+    ) -> Tensor:
+        alone = list(at) in self.circuit["itself"]
+        pattern = self.itself if alone else self.seen / self.seen.sum(-1, keepdim=True)
+        found = pattern @ value
+        usual = self.brought[at[0]][:, at[1]]
+        if rest == "mean":
+            found = usual.mean(0).expand_as(found)
+        elif rest == "resample":
+            found = torch.cat((usual[-1:], usual[:-1]))
+        for each in self.circuit["components"] if how != "ablated" else ():
+            if (each["layer"], at[1]) == at and at[1] in each["heads"]:
+                for role in each["destinations"]:
+                    mine = self.role == self.table.index(Role(**role))
+                    rows = own if how == "computed" else self._rows(each["target"], own)
+                    found = torch.where(mine[..., None], rows @ value, found)
+        return found
+
+    def _rows(self, target: dict[str, Any], own: Tensor) -> Tensor:
+        """Every row under a target, or the first other of it that leads somewhere."""
+        found = torch.zeros_like(own)
+        for each in (target, *target["otherwise"]):
+            assert not each["when"]  # no task here has conditions
+            total = torch.zeros_like(own)
+            for source, weight in each["parts"]:
+                if source["where"] == "model":
+                    return own
+                total = total + weight * self._source(source, own)
+            total = total / total.sum(-1, keepdim=True).clamp_min(1e-30)
+            found = torch.where(found.sum(-1, keepdim=True) > 0, found, total)
+        return torch.where(found.sum(-1, keepdim=True) > 0, found, self.itself)
+
+    def _source(self, source: dict[str, Any], own: Tensor) -> Tensor:
+        """The attention of every row to one source, evenly over what can be seen of it."""
+        where = source["where"]
+        if where in ("position", "token"):
+            table = self.tables[(*source["head"], where)]
+            tokens = self.batch.inputs
+            rows = table if where == "position" else table[tokens[:, :, None], tokens[:, None]]
+            return rows * self.seen
+        if where == "uniform":
+            at = torch.ones_like(own).bool()
+        elif where == "itself":
+            at = self.itself.bool()
+        elif where == "previous":
+            at = self.itself.roll(1, 1).bool().tril()
+        else:
+            there = (self.role == self.table.index(Role(**source["role"])))[:, None]
+            same = self.chain[:, None] == self.chain[:, :, None]
+            at = {"own": there & same, "all": there & (same | ~same), "others": there & ~same}[
+                where
+            ]
+        at = at & self.seen
+        return at / at.sum(-1, keepdim=True).clamp_min(1)
+
+    def losses(self, outputs: Tensor) -> Tensor:
+        """The loss of each example and hop."""
+        targets = self.batch.targets
+        if targets.is_floating_point():
+            wrong = (outputs.view_as(targets) - targets).square()
+            return wrong.mean((1, 3))
+        logits = self._logits(outputs)[:, -1]
+        each = cross_entropy(logits.flatten(0, 1), targets[:, -1].flatten(), reduction="none")
+        return each.view(len(logits), -1)
+
+    def _logits(self, outputs: Tensor) -> Tensor:
+        return outputs.unflatten(-1, (self.batch.targets.shape[-1], -1))
+
+    def recovered(self, outputs: Tensor, rest: str) -> float:
+        ablated, model = (
+            self.losses(out).mean() for out in (self.outputs("ablated", rest), self.model_outputs)
+        )
+        return float((ablated - self.losses(outputs).mean()) / (ablated - model))
+
+    def agreement(self, outputs: Tensor) -> tuple[float, float | None]:
+        """R² for vectors; for classes KL divergence, and how often the answer is the same."""
+        its = self.model_outputs
+        if self.batch.targets.is_floating_point():
+            spread = (its - its.mean(0)).square().sum()
+            return float(1 - (its - outputs).square().sum() / spread), None
+        one, other = (self._logits(each)[:, -1].double() for each in (its, outputs))
+        kl = nn.functional.kl_div(
+            other.log_softmax(-1), one.log_softmax(-1), log_target=True, reduction="none"
+        )
+        return float(kl.sum(-1).mean()), float((one.argmax(-1) == other.argmax(-1)).double().mean())
+
+
+def check(by_hand: ByHand) -> None:
+    """All that the file says of the whole circuit is measured once more."""
+    said = by_hand.circuit["losses"]
+    for how in ("model", "prescribed", "computed", "ablated"):
+        found = by_hand.losses(by_hand.outputs(how, "even")).mean(0).tolist()
+        assert found == pytest.approx(said[how], abs=1e-4), how
+    assert len(by_hand.circuit["scores"]) == 6
+    for score in by_hand.circuit["scores"]:
+        outputs = by_hand.outputs(score["attention"], score["rest"])
+        recovered = by_hand.recovered(outputs, score["rest"])
+        agreement, same = by_hand.agreement(outputs)
+        cell = (score["attention"], score["rest"])
+        assert score["recovered"]["mean"] == pytest.approx(recovered, abs=1e-4), cell
+        assert score["agreement"]["mean"] == pytest.approx(agreement, abs=1e-4), cell
+        assert (score["same_answer"] is None) == (same is None)
+        if same is not None:
+            assert score["same_answer"]["mean"] == pytest.approx(same, abs=1e-4), cell
+
+
+@pytest.mark.parametrize(
+    "name", [n if n == "demo" else pytest.param(n, marks=pytest.mark.slow) for n in GALLERY]
+)
+def test_a_circuit_of_the_gallery_is_what_its_file_says(name: str) -> None:
+    run = hopscope.load(f"gallery/{name}")
+    check(ByHand(run.model, run.task, run.circuit.to_dict()))
+
+
+KEY, VALUE, QUERY = Role("key", 1), Role("value", 0), Role("query")
+MIXED = Target(((Source("own", VALUE), 0.75), (Source("uniform"), 0.25)))
+LOOKS: list[tuple[tuple[int, int], Role, Target]] = [
+    ((0, 0), VALUE, target("own", Role("key")).or_else(PREVIOUS)),
+    ((0, 1), KEY, table_of("position", (0, 1))),
+    ((0, 1), VALUE, target("others", KEY)),
+    ((1, 0), QUERY, MIXED),
+    ((1, 1), QUERY, AS_IN_MODEL),
+    ((1, 1), VALUE, table_of("position", (1, 0))),  # another head's
+]
+"""What the rows of a circuit written by hand look at."""
+
+
+def random_model(task: Task, **more: Any) -> Transformer:
+    """Large random weights: nothing in it is nearly zero."""
+    config = Model(layers=2, heads=2, d_model=12, init="fan-in", **more)
+    model = Transformer.seeded(config, task.interface(), 1)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(2)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("task", "causal", "table"),
+    [
+        (Retrieval(hops=2, chains=2, dim=6, symbols="one-hot"), True, "position"),
+        (KHop(hops=2, length=8, alphabet=3), False, "token"),
+    ],
+    ids=["vectors", "classes"],
+)
+def test_a_circuit_is_scored_as_by_hand(
+    task: Task, causal: bool, table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All examples at once, and a few at a time. Of classes, two hops stand at one position."""
+    model = random_model(task, causal=causal)
+
+    def written(search: Search) -> State:
+        state = search.nothing
+        for head, role, wanted in LOOKS:
+            state = state.looking_at([(head, role)], wanted)
+        return state.looking_at([((0, 0), QUERY)], table_of(table, (0, 0)))
+
+    monkeypatch.setattr("hopscope.circuits.discovery.searched", written)
+    found = []
+    for most in (200_000, 2**30):
+        monkeypatch.setattr("hopscope.circuits.budget.CALL_BYTES", most)
+        found.append(discover(model, task, examples=32, fresh=48, tie=1, force=True))
+        check(ByHand(model, task, found[-1].to_dict()))
+    for some, every in zip(*(each.scores for each in found), strict=True):
+        assert some.recovered.mean == pytest.approx(every.recovered.mean, abs=1e-4)
+    every = found[-1]
+    assert {each.written for each in every.components} == {"rule", "table", "model"}
+    assert len({round(score.agreement.mean, 3) for score in every.scores}) == 6
+    assert every.itself  # some heads attend to themselves where they are ablated, others evenly
+
+
+def test_answers_are_compared_where_they_are_asked() -> None:
+    """Only some of the positions that are read ask: what is said at others does not count."""
+    task = MQAR(pairs=2, alphabet=8, length=12, queries=2)
+    exam = exam_of(task, 6)
+    asked = exam.roles.role == exam.number("query")
+    model = random_model(task)
+    out = model(exam.inputs).detach()
+    elsewhere = torch.where(asked[:, -out.shape[1] :, None], out, torch.randn_like(out))
+    runs = Runs(adapter_of(model), exam)
+    kl, same = runs.agreement(out, elsewhere)
+    assert (kl.mean, same.mean) == (pytest.approx(0, abs=1e-9), 1)
+    assert runs.agreement(out, torch.randn_like(out))[0].mean > 0.1
+
+
+def test_intervals_are_those_of_a_bootstrap() -> None:
+    """Of a ratio of two means over the same examples, which move together."""
+    random = np.random.default_rng(0)
+    whole = random.gamma(2, 1, 300)
+    part = 0.4 * whole + random.normal(0, 0.5, 300)
+    drawn = random.integers(0, 300, (4000, 300))
+    for part_, whole_ in ((part, whole), (whole - part, whole), (part, np.ones(300))):
+        its = Estimate.ratio(part_, whole_)
+        again = part_[drawn].mean(1) / whole_[drawn].mean(1)
+        assert its.mean == pytest.approx(part_.mean() / whole_.mean())
+        assert its.high - its.mean == pytest.approx(1.96 * again.std(), rel=0.05)
+        assert its.mean - its.low == pytest.approx(its.high - its.mean)
+    assert Estimate.ratio(np.ones(3), np.array([1.0, -1.0, 0.0])).mean == 0

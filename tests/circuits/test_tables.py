@@ -1,0 +1,107 @@
+"""Tables of mean attention: against loops, and on which examples they are estimated."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from hopscope.circuits import (
+    Ablation,
+    Ablator,
+    Exam,
+    Pattern,
+    Source,
+    adapter_of,
+    discover,
+    estimate_tables,
+    exam_of,
+    patterns,
+    table_of,
+)
+from hopscope.circuits.attended import attended
+from hopscope.circuits.search import Search
+from hopscope.circuits.state import State
+from hopscope.circuits.tables import DIGITS, tables_of
+from hopscope.configs import KHop, Model
+from hopscope.facts import Role
+from hopscope.models import Transformer
+
+TASK = KHop(hops=1, length=7, alphabet=3)
+
+
+def model_of(causal: bool) -> Transformer:
+    config = Model(layers=2, heads=2, d_model=8, init="fan-in", causal=causal)
+    model = Transformer.seeded(config, TASK.interface(), 0)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(3)
+    return model
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_tables_are_means_over_examples_positions_and_pairs_of_tokens(causal: bool) -> None:
+    adapter, exam = adapter_of(model_of(causal)), exam_of(TASK, 4)
+    tables, tokens = estimate_tables(adapter, exam), exam.inputs.tolist()
+    for layer, attention in enumerate(patterns(adapter, exam.inputs)):
+        for head in range(2):
+            own = attention[:, head]
+            by_position = tables[Source("position", head=(layer, head))]
+            assert torch.allclose(by_position, own.mean(0), atol=0.51 * 10**-DIGITS)
+            pairs: dict[tuple[int, int], list[float]] = {}
+            for example in range(4):
+                for row in range(exam.length):
+                    for key in range(row + 1 if causal else exam.length):
+                        both = tokens[example][row], tokens[example][key]
+                        pairs.setdefault(both, []).append(float(own[example, row, key]))
+            by_token = tables[Source("token", head=(layer, head))]
+            for both, shares in pairs.items():
+                wanted = sum(shares) / len(shares)
+                assert float(by_token[both]) == pytest.approx(wanted, abs=0.51 * 10**-DIGITS)
+
+
+def test_a_table_knows_nothing_of_the_examples_that_it_is_measured_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A circuit's tables are those of the search's examples, however many others follow; another
+    evaluation example changes no other row; and read from its file, a circuit has the same losses.
+    """
+    model, role = model_of(causal=True), Role("query")
+    adapter = adapter_of(model)
+
+    def written(search: Search) -> State:
+        state = search.nothing
+        for head, by in (((0, 1), "position"), ((1, 0), "token"), ((1, 1), "position")):
+            rows = [(head, its) for its in (TASK.roles() if head[0] == 0 else [role])]
+            state = state.looking_at(rows, table_of(by, head))  # type: ignore[arg-type]
+        return state
+
+    monkeypatch.setattr("hopscope.circuits.discovery.searched", written)
+    one, other = (
+        discover(model, TASK, examples=24, fresh=fresh, seed=3, force=True) for fresh in (8, 16)
+    )
+    assert one.tables == other.tables
+    assert len(one.tables) == 3
+    expected = estimate_tables(adapter, exam_of(TASK, 24, seed=3))
+    kept = tables_of(one)
+    assert all(torch.equal(table, expected[source]) for source, table in kept.items())
+
+    fresh = replace(exam_of(TASK, 8, seed=4), tables=kept)
+    losses = Ablator(model, fresh).losses([one.ablation()]).mean((0, 1)).tolist()
+    assert losses == pytest.approx(one.losses.prescribed, abs=1e-6)
+    changed = fresh.inputs.clone()
+    changed[0] = (changed[0] + 1) % TASK.alphabet
+    rows = [_rows(model, exam) for exam in (fresh, replace(fresh, inputs=changed))]
+    for layer in range(2):
+        assert torch.equal(rows[0][layer, 1:], rows[1][layer, 1:])
+    assert torch.equal(rows[0][0, 0], rows[1][0, 0])  # by position; by token, its own tokens count
+    assert not torch.equal(rows[0][1, 0], rows[1][1, 0])
+
+
+def _rows(model: Transformer, exam: Exam) -> torch.Tensor:
+    """The attention of a head by position and of one by token."""
+    changes = {
+        (0, 1): Pattern(rest=table_of("position", (0, 1))),
+        (1, 0): Pattern(rest=table_of("token", (1, 0))),
+    }
+    found = attended(adapter_of(model), exam, Ablation.of({**changes})).patterns
+    return torch.stack((found[0, :, 1], found[1, :, 0]))
