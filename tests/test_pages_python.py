@@ -18,7 +18,6 @@ from pages import PAGES, ROOT, blocks
 
 import hopscope
 from hopscope import Experiment, Model, Run, Store, Training
-from hopscope.circuits import EncoderAdapter
 from hopscope.papers import preset
 from hopscope.store.gallery import about
 

@@ -88,8 +88,8 @@ def ablate(
     first = circuit.ablation() if circuit else Ablation()
     every = [first, *(Ablation.of(changes) for changes in asked.values())]
     changes = [change for each in every for _, change in each.changes]
-    others = partial(exam_of, task, examples, seed + 1)
-    ablator = Ablator(adapter, with_tables(adapter, exam, changes, others, circuit))
+    spare = partial(exam_of, task, examples, seed + 1)
+    ablator = Ablator(adapter, with_tables(adapter, exam, changes, spare, circuit))
     for its in asked.values():
         ablator.check_paths(its)
     usual, *others = ablator.losses(every).double().cpu().numpy()

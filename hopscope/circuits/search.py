@@ -262,8 +262,7 @@ def _short(search: Search, found: Recovered) -> Float[np.ndarray, "state"]:
 
 def _enough(search: Search, found: Recovered) -> Bool[np.ndarray, "state"]:
     """Is as much recovered as is aimed for, of every hop and both ways?"""
-    enough: np.ndarray = (found.worst >= search.settings.aimed).all(-1)
-    return enough
+    return np.asarray((found.worst >= search.settings.aimed).all(-1))
 
 
 def lightened(search: Search, state: State) -> State:
