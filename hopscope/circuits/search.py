@@ -8,7 +8,8 @@ attention, and tries states of the model in which rows look at a target, or are 
 3. `completed`: rows are added until enough is recovered, both with prescribed attention and with
    attention that the rows compute from what the circuit provides: first rows that can be named,
    then tables, then rows as in the model.
-4. `lightened`: steps (what one role looks at in one layer, by whichever heads) are removed,
+4. `simplified`: rows as in the model get a name or a table where that recovers enough, too.
+5. `lightened`: steps (what one role looks at in one layer, by whichever heads) are removed,
    cheapest first, while enough is recovered both ways.
 
 What counts is the share of the gap, between everything ablated and the model, that is recovered: on
@@ -164,7 +165,9 @@ def searched(search: Search) -> State:
     state = drafted(search)
     state = improved(search, state)
     state = completed(search, state)
-    return lightened(search, state)
+    limits = Limits.of(search, state)
+    state = simplified(search, state, limits)
+    return lightened(search, state, limits)
 
 
 def drafted(search: Search) -> State:
@@ -265,28 +268,58 @@ def _enough(search: Search, found: Recovered) -> Bool[np.ndarray, "state"]:
     return np.asarray((found.worst >= search.settings.aimed).all(-1))
 
 
-def lightened(search: Search, state: State) -> State:
-    """Remove steps, cheapest first, while enough is recovered (or hardly less than at first)."""
-    search.progress.step("which steps are needed")
-    settings, start = search.settings, search.recovered([state])
-    mean, worst = (
-        np.minimum(settings.aimed, its - settings.spent) for its in (start.mean, start.worst)
-    )
+@dataclass(frozen=True)
+class Limits:
+    """How much a state must recover, with prescribed and with computed attention: as much as is
+    aimed for, or hardly less than the state that was completed.
+    """
 
-    def slack(states: Sequence[State]) -> Float[np.ndarray, "state"]:
+    mean: Float[np.ndarray, "2"]
+    worst: Float[np.ndarray, "2"]
+
+    @classmethod
+    def of(cls, search: Search, completed: State) -> "Limits":
+        """The limits for all states that are made of the completed one."""
+        settings, found = search.settings, search.recovered([completed])
+        least = (
+            np.minimum(settings.aimed, its - settings.spent) for its in (found.mean, found.worst)
+        )
+        return cls(*(its[0] for its in least))
+
+    def slack(self, search: Search, states: Sequence[State]) -> Float[np.ndarray, "state"]:
+        """How much more than that each state recovers; below 0: less."""
         found = search.recovered(states)
-        left: np.ndarray = np.minimum(found.mean - mean, found.worst - worst).min(-1)
+        left: np.ndarray = np.minimum(found.mean - self.mean, found.worst - self.worst).min(-1)
         return left
 
+
+def simplified(search: Search, state: State, limits: Limits) -> State:
+    """Give rows that are as in the model a name, or else a table, while enough is recovered."""
+    search.progress.step("which rows can be named after all")
+    for row in [row for row in state.live if state[row[0]].of(row[1]) == AS_IN_MODEL]:
+        for targets in (search.proposals.get(row, []), search.tables_of(row)):
+            trials = [state.looking_at([row], target) for target in targets]
+            if not trials:
+                continue
+            slack = limits.slack(search, trials)
+            if slack.max() >= 0:
+                state = trials[int(slack.argmax())]
+                break
+    return state
+
+
+def lightened(search: Search, state: State, limits: Limits) -> State:
+    """Remove steps, cheapest first, while enough is recovered."""
+    search.progress.step("which steps are needed")
     while steps := steps_of(state):
-        alone = slack([state.without(rows) for rows in steps])
+        alone = limits.slack(search, [state.without(rows) for rows in steps])
         order = [number for number in np.argsort(-alone, kind="stable") if alone[number] >= 0]
         if not order:
             break
         several = [state]
         for number in order[: max(1, len(steps) // AT_A_TIME)]:
             several.append(several[-1].without(steps[number]))
-        together = np.flatnonzero(slack(several[1:]) >= 0)
+        together = np.flatnonzero(limits.slack(search, several[1:]) >= 0)
         state = several[1 + int(together[-1])]
     return state
 
