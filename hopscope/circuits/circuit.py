@@ -56,7 +56,7 @@ class Circuit(Displayed, Config):
     found: Found | None = None
     """None: patching found it, in a language model."""
     account: Account | None = None
-    """What moves in it; unset until it is asked for (`hopscope explain`)."""
+    """What moves in it; unset until it is asked for (`hopscope patch`)."""
 
     @property
     def paths(self) -> tuple[Path, ...]:

@@ -57,7 +57,7 @@ GROUPS = (
     Group("Look into a model", "circuits.md", (
         Command("maps", "Draw every head's attention between roles.", "circuits:maps"),
         Command("discover", "Find a model's circuit, proved by ablation.", "circuits:discover"),
-        Command("explain", "What each arrow of its circuit carries.", "explain:explain"),
+        Command("patch", "Which symbol each path of its circuit moves.", "patch:patch"),
         Command("baselines", "What other methods say, beside its circuit.",
                 "baselines:baselines"),
         Command("ablate", "Losses with the attention of heads replaced.", "ablate:ablate"),

@@ -6,7 +6,7 @@ from hopscope.circuits.components import Component
 from hopscope.circuits.contradictions import accounted_for, contradictions
 from hopscope.circuits.effects import Averaged, Patched
 
-ACCOUNT_COLUMNS = ("head", "arrow", "carries", "tells later heads")
+ACCOUNT_COLUMNS = ("head", "arrow", "moves", "routes later heads")
 
 
 def list_carried(circuit: Circuit, its: Patched | None) -> list[str]:
@@ -22,7 +22,7 @@ def asked_by(circuit: Circuit) -> dict[str, int]:
 
 
 def account_rows(circuit: Circuit) -> list[tuple[str, ...]]:
-    """A row per arrow: head, from where to where, what it carries, what it tells later heads."""
+    """A row per arrow: head, from where to where, what it moves, how it routes later heads."""
     account = circuit.account
     if account is None:
         return []

@@ -56,7 +56,7 @@ def circuit(found: Circuit) -> Sequence[str]:
         pieces.append(more_html("recovered and agreement", scores))
     if found.account is not None:
         carried = table_html(ACCOUNT_COLUMNS, account_rows(found))
-        pieces.append(more_html("what each arrow carries", carried))
+        pieces.append(more_html("what each path moves", carried))
     return [*pieces, more_html("remarks", list_html([*remarks(found), *account_remarks(found)]))]
 
 

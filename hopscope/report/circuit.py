@@ -116,6 +116,8 @@ def _grid(axes: Axes, roles: Sequence[Role], layers: Sequence[int]) -> None:
 def _width(component: Component) -> float:
     """By what is lost without it: with prescribed attention, or of what routes with computed."""
     moves = component.kind == "moves"
+    if component.kind == "weak":
+        return THIN
     lost = (component.lost if moves else None) or component.lost_computed
     share = min(1.0, max(0.0, lost.mean if lost else 0.0))
     return THIN + ((THICK if moves else ASIDE) - THIN) * share
@@ -126,7 +128,7 @@ def _strokes(circuit: Circuit, story: Emergence | None) -> dict[Path, list[Strok
     kinds = {path: each.kind for each in circuit.components for path in each.paths}
     if story is not None or circuit.account is None:
         colours = _colours(circuit, story)
-        return {path: [(colours[path], kind != "moves")] for path, kind in kinds.items()}
+        return {path: [(colours[path], kind == "routes")] for path, kind in kinds.items()}
     account = circuit.account
     found = {}
     for component in circuit.components:
@@ -136,7 +138,7 @@ def _strokes(circuit: Circuit, story: Emergence | None) -> dict[Path, list[Strok
             told = [s for s in (its.symbols if its else ()) if s not in carried]
             names = account.holdings.symbols
             found[path] = [(colour_of(names, s), s in told) for s in (*carried, *told)] or [
-                (NEVER, kinds[path] != "moves")
+                (NEVER, kinds[path] == "routes")
             ]
     return found
 
@@ -217,7 +219,9 @@ def _legend(figure: Picture, axes: Axes, circuit: Circuit, story: Emergence | No
             Line2D([], [], **shades, linewidth=THIN, label="nothing is lost without it"),
             Line2D([], [], **shades, linewidth=THICK, label="the whole gap is lost without it"),
         ]
-    if kinds - {"moves", None} or by_symbol:
+    if "weak" in kinds and not by_symbol:
+        handles.append(Line2D([], [], color=ROUTES, linewidth=THIN, label="weak"))
+    if "routes" in kinds or by_symbol:
         said = "routes later heads"
         color = ROUTES if story is None else line
         handles.append(Line2D([], [], color=color, linewidth=ASIDE, ls=(0, (3, 2)), label=said))

@@ -91,7 +91,9 @@ def comparison(shown: Comparison) -> Sequence[str]:
         ]
         pieces.append(table_html(("step of the circuit", *shown.names), steps))
         parts = shown.circuits.components(shown.names)
-        pieces.append(more_html("each part", table_html(("part of", "what a head does"), parts)))
+        pieces.append(
+            more_html("each component", table_html(("component of", "what heads do"), parts))
+        )
     return [*pieces, list_html(shown.without)]
 
 

@@ -185,14 +185,14 @@ def test_a_probe_is_shown_drawn_and_written(here: Path, run: Run, said: Said) ->
 def test_a_circuit_is_explained_beside_other_methods(here: Path, run: Run, said: Said) -> None:
     said("discover", run.name, "--examples", "32", "--out", "found.json")
     said("discover", run.name, "--examples", "32")
-    told = said("explain", run.name, "--examples", "8")
+    told = said("patch", run.name, "--examples", "8")
     assert re.search(r"2\.0 +query ← value 1 +x2 1\.00", told)
-    said("explain", run.name, "--examples", "8", "--out", "e.json")
+    said("patch", run.name, "--examples", "8", "--out", "e.json")
     assert "parts have a causal account" in said("circuit", "show", run.name)
     assert [Circuit.load(here / f"{name}.json").account is None for name in ("found", "e")] == [
         True, False,
     ]  # fmt: skip
-    told = said("explain", "gallery/demo", "--examples", "8")
+    told = said("patch", "gallery/demo", "--examples", "8")
     assert "not kept, as the gallery is only read" in told
     assert "EAP-IG" in said("baselines", run.name, "--examples", "8", "--out", "scores.json")
     assert (here / "reports" / f"{run.name}-baselines.svg").is_file()

@@ -40,7 +40,7 @@ OBJECTS = {
     "circuit show": "gallery/demo",
     "emergence": "gallery/demo --examples 4 --out story.json",
     "probe": "RUN --examples 60 --out probe.json",
-    "explain": "gallery/demo --examples 8 --out explained.json",
+    "patch": "gallery/demo --examples 8 --out explained.json",
     "baselines": "gallery/demo --examples 4 --steps 1 --out scores.json",
     "compare": "RUN gallery/demo --figure both.svg",
     "show": "RUN --figure losses.svg",

@@ -1,4 +1,4 @@
-"""`hopscope explain`: what each arrow of a circuit carries, and what its positions hold."""
+"""`hopscope patch`: which symbol each path of a circuit moves, and what its positions hold."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ from hopscope.errors import ConfigError
 
 
 @dataclass(frozen=True)
-class ExplainArguments(ModelArguments, JsonArguments, FigureArguments):
+class PatchArguments(ModelArguments, JsonArguments, FigureArguments):
     """What moves in the circuit that `discover` found: patched arrow by arrow, symbol by symbol."""
 
     examples: int = 64
@@ -24,7 +24,7 @@ class ExplainArguments(ModelArguments, JsonArguments, FigureArguments):
     """Keep the circuit with its account in this file (JSON), and not with the run."""
 
 
-def explain(chosen: ExplainArguments) -> int:
+def patch(chosen: PatchArguments) -> int:
     if chosen.examples < 2:
         raise ConfigError(f"--examples is {chosen.examples}; expected at least 2")
     examined = chosen.study()
