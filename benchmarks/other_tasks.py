@@ -35,7 +35,7 @@ BATCH, RATE = 128, 1e-3
 TRAINED_FROM = 1_000_000
 """Training draws by seeds from here on; circuits are found and measured on others."""
 LETTERS, LONG = 4, 40
-SIDE, SYMBOLS = 8, 12
+SIDE, SYMBOLS = 4, 6
 """Tokens on either side of a palindrome, and how many there are."""
 SUMMED, BASE = 12, 5
 SORTED, NUMBERS = 8, 24
@@ -136,7 +136,7 @@ TASKS = {
     ),
     "palindrome": Trained(
         OwnTask(palindrome, roles=("first half", "second half", "end"), guess=math.log(2)),
-        SYMBOLS + 1, 2, 2, 3000,
+        SYMBOLS + 1, 2, 2, 5000,
     ),
     "sum": Trained(
         OwnTask(cumulative_sum, roles=("digit",), guess=math.log(BASE)), BASE, 1, 1, 4000

@@ -21,9 +21,12 @@ FIGURES = ("svg", "pdf", "png")
 
 @dataclass(frozen=True)
 class CircuitShowArguments(FoundArguments, JsonArguments):
-    """Show the circuit that `discover` found: its heads, its paths, what proves them. Instead of a
-    run, the name of a circuit's file (ending in .json) will do.
+    """Show the circuit that `discover` found: the verdict, its components, how faithful it is.
+    Instead of a run, the name of a circuit's file (ending in .json) will do.
     """
+
+    diagnose: bool = False
+    """Also compute flow along its paths, backup heads, and what restoring single heads gains."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,9 @@ def show(chosen: CircuitShowArguments) -> int:
     from hopscope.cli.circuit_text import print_or_say
 
     print_or_say(found, json=chosen.json)
+    if chosen.diagnose:
+        refuse_unused(chosen, ("json",), "with --diagnose")
+        say(str(chosen.study().diagnose()))
     if differs := found.differs_from(DEFAULT):
         warn(differs)
     return 0

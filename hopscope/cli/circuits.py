@@ -14,7 +14,6 @@ from hopscope.errors import ConfigError
 from hopscope.store.files import check_files
 
 if TYPE_CHECKING:
-    from hopscope.circuits import Circuit
     from hopscope.circuits.emergence import Emergence
     from hopscope.report.look import Picture
     from hopscope.study import RunStudy
@@ -39,18 +38,19 @@ class MapsArguments(FoundArguments, JsonArguments, FigureArguments):
 
 @dataclass(frozen=True)
 class DiscoverArguments(ModelArguments, JsonArguments, FigureArguments):
-    """Find the circuit of a model: what every head does, proved by ablation."""
+    """Find the circuit of a model: what its heads attend to, and what is lost without it."""
 
     examples: int = 128
-    """Examples of the search; it is measured on two and a half times as many others."""
+    """Examples of the search; the circuit is measured on 320 others."""
     sample: int = 0
     """Which examples: another number draws others."""
     force: bool = False
-    """Search a model that has not learned its task, too."""
+    """Search even if the model has not learned its task."""
     all: bool = False
     """All seeds of the run's recipe, a line for each."""
     repeat: int = 1
-    """Search this many samples, and say how often each path is found."""
+    """Number of independent searches, each on other examples: the share that finds a component is
+    its stability."""
     figure: Path | None = None
     """Where the figure goes (.svg, .pdf or .png); unset: reports/RUN-circuit.svg."""
     out: Path | None = None
@@ -114,7 +114,12 @@ def maps(chosen: MapsArguments) -> int:
 
 def discover(chosen: DiscoverArguments) -> int:
     _check_discovery(chosen)
-    options = {"examples": chosen.examples, "seed": chosen.sample, "force": chosen.force}
+    options: dict[str, int | bool] = {
+        "examples": chosen.examples,
+        "seed": chosen.sample,
+        "force": chosen.force,
+    }
+    options["searches"] = chosen.repeat
     if chosen.all:
         from hopscope.cli.fleet import discover_all
 
@@ -140,16 +145,12 @@ def discover(chosen: DiscoverArguments) -> int:
 
         title = f"circuit: {model_title(examined)}"
         draw(chosen, path, lambda: circuit_figure(circuit, of=title), tell)
-    if chosen.repeat > 1:
-        _print_stability(examined, circuit, chosen)
     return 0
 
 
 def _check_discovery(chosen: DiscoverArguments) -> None:
     if chosen.repeat < 1:
         raise ConfigError(f"--repeat is {chosen.repeat}; expected at least 1")
-    if chosen.repeat > 1 and (chosen.json or chosen.all):
-        raise ConfigError("--repeat prints a table of its own: leave out --json and --all")
     if chosen.all:
         if chosen.out or chosen.figure:
             raise ConfigError(
@@ -228,25 +229,6 @@ def _paths(path: Path) -> list[Path]:
 def _beside(path: Path, name: str) -> Path:
     """A figure that goes with the one of the emergence; never that of `discover`."""
     return path.with_name(f"{path.stem.removesuffix('-emergence')}-{name}{path.suffix}")
-
-
-def _print_stability(examined: "RunStudy", first: "Circuit", chosen: DiscoverArguments) -> None:
-    """How often each path is found on other samples."""
-    from collections import Counter
-
-    from hopscope.circuits import discover as search
-    from hopscope.cli.tables import table
-
-    seen = Counter(first.paths)
-    model = examined.model
-    for sample in range(chosen.sample + 1, chosen.sample + chosen.repeat):
-        found = search(
-            model, examined.task, examples=chosen.examples, seed=sample, force=chosen.force
-        )
-        seen.update(found.paths)
-    rows = [(str(path), f"{count} of {chosen.repeat}") for path, count in sorted(seen.items())]
-    say()
-    table(["path", "found"], rows, title=f"in {chosen.repeat} searches, each on its own sample")
 
 
 def _tell_if_unlucky(examined: "RunStudy", tell: Callable[[str], None]) -> None:

@@ -13,7 +13,7 @@ from hopscope.circuits import (
     Ablation,
     Ablator,
     Circuit,
-    Mechanism,
+    Pattern,
     Probe,
     ProbeHistory,
     adapter_of,
@@ -40,11 +40,11 @@ def test_the_whole_story(here: Path, run: Run, known: Planted, said: Said) -> No
         with pytest.raises(CircuitError, match=r"has no circuit yet: `hopscope discover"):
             command(asked)
     found = said("discover", run.name, "--examples", "32", "--repeat", "2")
-    assert "in 2 searches, each on its own sample" in found
-    assert "2 of 2" in found
+    assert "100%" in found  # both searches found every component
     circuit = Circuit.from_json(Store().find(run.name).read("circuit.json"))
     assert set(circuit.paths) == set(known.paths)
-    assert "along these paths the query learns x1, x2" in found
+    said_more = said("circuit", "show", run.name, "--diagnose")
+    assert "along these paths the query learns x1, x2" in said_more
 
     story = said("emergence", run.name, "--out", "story.json")
     assert "hop 2 is learned" in story
@@ -53,7 +53,7 @@ def test_the_whole_story(here: Path, run: Run, known: Planted, said: Said) -> No
         drawn = (here / "reports" / f"{run.name}-{name}.svg").read_text()
         assert drawn.count("<path") > len(circuit.paths)
 
-    assert "query ← value 0" in said("circuit", "show", run.name)
+    assert "value 0 → query" in said("circuit", "show", run.name)
     said("circuit", "export", run.name, "--out", "mine.json")
     assert Circuit.load(here / "mine.json") == circuit
 
@@ -101,7 +101,7 @@ def test_a_checkpoint_on_a_spike_is_told_and_json_stays_json(root: Path, capsys:
     untrained = ["discover", "gallery/demo", "--step", "0", "--examples", "8", "--force"]
     assert command([*untrained, "--json", "--out", "c.json"]) == 0
     captured = capsys.readouterr()
-    assert "parts" in json.loads(captured.out)
+    assert "components" in json.loads(captured.out)
     note = "note: the loss at step 0 is 1.957, at 2,400 it was 0.010: --step 2400 examines that"
     assert note in captured.err
 
@@ -130,17 +130,17 @@ def twins(story: Path, run: Run) -> Run:
 
 def test_a_fleet_is_examined_whole(here: Path, twins: Run, said: Said, monkeypatch: Patch) -> None:
     found = said("discover", twins.name, "--all", "--examples", "16")
-    assert "2.0 q←v1" in found
+    assert "2.0 v1→q" in found
     assert "this model has not learned the task" in found
     emergence = ("emergence", twins.name, "--all", "--examples", "8")
-    (line,) = (line for line in said(*emergence).splitlines() if line.startswith("q ← v1 "))
+    (line,) = (line for line in said(*emergence).splitlines() if line.startswith("v1 → q "))
     assert line.split()[-1] == "·"  # only one has learned
-    # Whatever it has, the first part counts as not explained.
-    monkeypatch.setattr(Circuit, "unexplained", property(lambda found: found.parts[:1]))
+    # Whatever it has, the first component counts as one without a name.
+    monkeypatch.setattr(Circuit, "unnamed", property(lambda found: found.components[:1]))
     asked = ("discover", twins.name, "--all", "--examples", "8", "--force", "--json")
     rows = json.loads(said(*asked))
     assert [row["seed"] for row in rows] == [3, 5]
-    assert re.fullmatch(r"\d\.\d", rows[0]["unexplained"])
+    assert re.match(r"\d\.\d", rows[0]["not_named"])
     said(*emergence, "--out", "all.json", "--figure", "all.svg")
     told = json.loads(said(*emergence, "--json"))
     assert all(row.keys() == {"what", "seed", "step"} for row in told)
@@ -186,9 +186,9 @@ def test_a_circuit_is_explained_beside_other_methods(here: Path, run: Run, said:
     said("discover", run.name, "--examples", "32", "--out", "found.json")
     said("discover", run.name, "--examples", "32")
     told = said("patch", run.name, "--examples", "8")
-    assert re.search(r"2\.0 +query ← value 1 +x2 1\.00", told)
+    assert re.search(r"2\.0 +value 1 → query +x2 1\.00", told)
     said("patch", run.name, "--examples", "8", "--out", "e.json")
-    assert "parts have a causal account" in said("circuit", "show", run.name)
+    assert "components have a causal account" in said("circuit", "show", run.name)
     assert [Circuit.load(here / f"{name}.json").account is None for name in ("found", "e")] == [
         True, False,
     ]  # fmt: skip
@@ -215,13 +215,13 @@ def rows_of(said: Said, *words: str) -> dict[str, list[float]]:
 def test_heads_are_changed_in_the_model_and_the_circuit(here: Path, run: Run, said: Said) -> None:
     said("discover", run.name, "--examples", "16")
     assert said("ablate", run.name, "--examples", "16").count("=previous") == 3
-    some = said("ablate", run.name, "--head", "0.0=previous", "--head", "2.0=query>value 1")
-    rows = {line.rsplit("  ", 3)[0].strip(): line.split()[-3] for line in some.splitlines()[2:]}
-    assert float(rows["0.0=previous 2.0=query>value 1"]) < 1e-4  # what the heads do anyway
+    some = said("ablate", run.name, "--head", "0.0=previous", "--head", "2.0=value 1>query")
+    loss, *_ = some.splitlines()[-1].partition("value 1>query")[2].split()
+    assert float(loss) < 1e-4  # what the heads do anyway
     said("ablate", run.name, "--head", "2.0=mean", "--out", "a.json", "--circuit")
     assert json.loads((here / "a.json").read_text())["of_the_circuit"] is True
     broken = said("ablate", run.name, "--head", "2.0=mean")
-    assert float(broken.splitlines()[-1].split()[-1]) > 0.05
+    assert float(broken.splitlines()[-1].split()[1]) > 0.05
 
 
 def test_the_model_is_asked_in_both_orders(root: Path, said: Said) -> None:
@@ -232,7 +232,7 @@ def test_the_model_is_asked_in_both_orders(root: Path, said: Said) -> None:
     assert shuffled == pytest.approx(expected("shuffled", Ablation()), abs=1e-5)
     assert shuffled[1] > 0.9 > 0.1 > found["the model"][1]  # the demo knows x_2 by place
     assert json.loads((root / "a.json").read_text())["order"] == "shuffled"
-    changed = expected("shuffled", Ablation.of({(1, 3): Mechanism()}))
+    changed = expected("shuffled", Ablation.of({(1, 3): Pattern()}))
     assert rows_of(said, "--head", "1.3=uniform")["1.3=uniform"] == pytest.approx(changed, abs=1e-5)
     of_circuit = rows_of(said, "--circuit")
     assert list(of_circuit) == ["the circuit", "the circuit, facts shuffled"]

@@ -76,12 +76,11 @@ maps gallery/demo --seed 7 | seed is 7; gallery/demo has the seeds 0
 ablate gallery/demo --examples 100000000 | take fewer examples
 ablate gallery/demo --head '1.0=query>value 7' | there is no role 'value 7' here; the roles are
 discover gallery/planted --examples 8 --out file/x.json | cannot write file/x.json: a part of the
-discover x --repeat 2 --json | leave out --json and --all
 discover gallery/ngram | is a run of kind ngram, expected one of kind facts: `hopscope show
 show gallery/planted --figure loss.svg | was not trained: it has no loss curves
 probe gallery/demo --examples 1 | --examples is 1; maps are fitted on at least 2
 probe gallery/demo --examples 2 | examples
-explain gallery/demo --examples 1 | --examples is 1; expected at least 2
+patch gallery/demo --examples 1 | --examples is 1; expected at least 2
 baselines gallery/demo --examples 1 | --examples is 1 and --steps is 5; expected at least
 compare gallery/demo gallery/ngram | only runs of one kind can be compared
 compare gallery/demo gallery/planted --figure x.foo | ends in

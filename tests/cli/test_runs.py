@@ -80,7 +80,7 @@ def test_a_loss_is_told_of_the_hop_that_was_asked(root: Path, said: Said, tiny: 
     progress.advance(1, {"train": np.ones((2, 1), np.float32)})
     assert [name for name, _, _ in progress.hop_rows()] == ["hop 5"]
     words = ("--head", "0.0=uniform", "--examples", "8", "--json")
-    assert [*json.loads(said("ablate", name, *words))[0]] == ["changed", "loss", "hop_5"]
+    assert [*json.loads(said("ablate", name, *words))[0]] == ["changed", "loss", "hop_5", "rise"]
 
 
 def test_names_of_folders_steer_no_terminal(root: Path, hopscope: Say, tiny: Experiment) -> None:

@@ -165,7 +165,7 @@ def test_a_copy_is_an_ordinary_run(here: Path, said: Said) -> None:
     out = said("gallery", "copy", "planted", "--store", "mine")
     assert out == "gallery-planted: a copy of gallery/planted, in mine/gallery-planted\n"
     found = said("discover", "planted", "--examples", "16", "--store", "mine")
-    assert "query ← value 1" in found
+    assert "value 1 → query" in found
     said("gallery", "copy", "gallery/ngram", "--store", "mine")
     counted = said("sql", "select distinct run from metrics", "--store", "mine", "--csv")
     assert counted.split() == ["run", "gallery-ngram"]

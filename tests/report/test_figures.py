@@ -48,13 +48,13 @@ from hopscope.report.ngram import heads_figure as lags_figure
 from hopscope.report.ngram import stages_figure
 from hopscope.report.probe import (
     added_rows,
-    colour_of,
     probe_figure,
     probe_remarks,
     probe_rows,
 )
 from hopscope.report.stages import Stages, StageScale, draw_stages
 from hopscope.report.table_figures import figures
+from hopscope.report.words import ordered_roles, short_target
 from hopscope.store import Store
 from hopscope.store.gallery import find
 from hopscope.study import compare
@@ -74,17 +74,20 @@ def test_a_circuit_has_an_arrow_per_path_and_names_layers_and_roles(circuit: Cir
     assert "layer 1" not in shown  # it does nothing
 
 
-def test_rows_without_a_path_are_diamonds_in_the_colours_of_what_they_bring() -> None:
+def test_components_without_a_path_are_named_where_they_look_from() -> None:
     found = load("gallery/transformer-a").circuit
     figure = circuit_figure(found)
-    diamonds = [line for line in figure.axes[0].lines if line.get_marker() == "D"]
-    at = {(round(line.get_xdata()[0]), line.get_ydata()[0]) for line in diamonds}
-    # Layers 1, 4, 5, 7, 8, 9, 10, 11; roles q, k0, v0, k1, v1, v2.
-    assert at == {(1, 0.5), (3, 0.5), (4, 0.5), (4, 5.5), (5, 5.5), (4, 6.5), (5, 6.5), (0, 7.5)}
-    symbols = found.account.holdings.symbols
-    colours = {line.get_markeredgecolor() for line in diamonds if line.get_ydata()[0] == 7.5}
-    assert colours == {colour_of(symbols, "x2"), colour_of(symbols, "x3")}
-    assert "1.0 key 0" in figure.caption
+    axes = figure.axes[0]
+    layers = sorted({each.layer for each in found.components})
+    roles = ordered_roles(found)
+    named = {
+        (round(t.get_position()[0]), t.get_position()[1] // 1): t.get_text() for t in axes.texts
+    }
+    for each in found.components:
+        for role in each.destinations if not each.paths else ():
+            assert short_target(each) in named[roles.index(role), layers.index(each.layer)]
+    assert "Labels: what rows look at" in figure.caption
+    assert found.verdict in figure.caption
 
 
 def test_runs_are_compared_in_a_panel_for_each_hop(store: Store, tiny: Experiment) -> None:
@@ -137,7 +140,7 @@ def test_a_probe_has_a_bar_for_each_symbol(probed: Probe) -> None:
     assert not any(row[2].startswith("x0") for row in brought if row[1] == "query")
     named = tuple(Role("letter", r.fact) if r.kind == "value" else r for r in probed.roles)
     own = replace(probed, roles=named)  # roles of a task of one's own are shown, too
-    assert probe_rows(own)[0] == ["after", "q", "k0", "l", "k1", "l1"]
+    assert probe_rows(own)[0] == ["after", "q", "k0", "letter", "k1", "l1"]
     assert [row[1:] for row in probe_rows(own)[1]] == [row[1:] for row in rows]
     counts = {len(probe_figure(each).axes[0].patches) for each in (own, probed)}
     assert len(counts) == 1
@@ -199,7 +202,7 @@ def ticks(axes: Axes) -> list[str]:
 def test_marks_stand_where_paths_emerged_and_where_hops_were_learned() -> None:
     (axes,) = order_figure(STORY).axes
     names, (first, second, third) = ticks(axes), (label(EARLY), "x₁ learned", label(LATE))
-    assert label(LATE) == "1.0: q ← v0"
+    assert label(LATE) == "1.0: v0 → q"
     assert names == ["x₂ learned", label(NEVER), third, second, first]
     marks = {names[round(line.get_ydata()[0])]: line.get_xdata()[0] for line in axes.lines}
     assert marks == pytest.approx({first: 5, second: 14, third: 15})
@@ -290,7 +293,7 @@ def test_maps_have_a_panel_per_head_and_mark_those_of_the_circuit(
     known: Planted, circuit: Circuit
 ) -> None:
     maps = attention_maps(known.model, known.task, examples=4)
-    figure = role_maps_figure(maps, {part.at for part in circuit.parts})
+    figure = role_maps_figure(maps, {at for each in circuit.components for at in each.at})
     titles = {axes.get_title(): axes.title.get_color() for axes in figure.axes if axes.images}
     assert len(titles) == known.model.config.layers * known.model.config.heads
     assert titles["0.0*"] != titles["1.0"]

@@ -114,9 +114,9 @@ def test_svg_has_text_that_can_be_searched_a_title_and_a_caption(
     first = saved(circuit, tmp_path / "a.svg", Look())
     root = ET.fromstring(first)
     texts = ["".join(each.itertext()).strip() for each in root.iter(f"{SVG}text")]
-    assert {"layer 0", "v0", "carries the answer"} <= set(texts)
+    assert {"layer 0", "v0", "moves content"} <= set(texts)
     assert root.findtext(f"{SVG}title") == "A & B"
-    assert root.findtext(f"{SVG}desc", "").startswith("An arrow leads from the role that is read")
+    assert root.findtext(f"{SVG}desc", "").startswith("An arrow leads from the source")
     assert saved(circuit, tmp_path / "a.svg", Look()) == first
 
 

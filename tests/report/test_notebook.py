@@ -88,14 +88,14 @@ def test_a_result_shows_a_figure_that_can_be_saved_and_what_is_known(
     route = (Route(Role("query"), Role("key"), "look-up"),)
     zero = np.zeros((1, 2, 2))
     for result, told in (
-        (circuit, "each part</summary>"),
-        (demo.circuit, "what each arrow carries</summary>"),
+        (circuit, "each component</summary>"),
+        (demo.circuit, "what each path moves</summary>"),
         (attention_maps(known.model, known.task, examples=4), "role maps"),
         (story, "hop 2 is learned"),
         (probe(known.model, known.task, 40), "by layer and role</summary>"),
         (HeadScores("tiny", "f1", route, zero, zero, np.ones(1), zero, zero, 8, 3), "tiny"),
         (demo.run, "complete, step 2,500"),
-        (both, "<td>gallery/transformer-a</td><td>9.0  value 1, value 2 ← by position</td>"),
+        (both, "<td>gallery/transformer-a</td><td>9.0  by position → value 1</td>"),
     ):
         text = shown(result, figures=1)
         assert told in text
@@ -103,8 +103,8 @@ def test_a_result_shows_a_figure_that_can_be_saved_and_what_is_known(
     figure = circuit.picture(tmp_path / "one.svg")
     assert figure.name in (tmp_path / "one.svg").read_text()
     shown(figure, figures=1)
-    assert "what each arrow carries" not in shown(circuit)
-    with pytest.raises(ConfigError, match="no single figure of a Study; "):
+    assert "what each path moves" not in shown(circuit)
+    with pytest.raises(ConfigError, match="no single figure of a RunStudy; "):
         demo.picture()
 
 
@@ -116,7 +116,7 @@ def test_runs_show_their_state_and_what_is_known_of_them(store: Store, demo: Stu
     text = shown(fresh, figures=0)
     assert "stopped, step 0 of" in text
     assert "settings</summary>" in text
-    shown(hopscope.load("gallery/ngram"), figures=1)
+    shown(hopscope.open_run("gallery/ngram"), figures=1)
     shown(opened(store.create(NgramExperiment())), figures=0)
     shown(hopscope.load("gallery/planted"), figures=0)  # it was not trained
     run = opened(store.copy(demo.run.folder, "mine"))
@@ -167,7 +167,7 @@ def test_light_and_dark_are_those_of_the_notebook_before_those_of_the_browser(
     monkeypatch.setattr("hopscope.report.notebook.fetched", missing)
     text = circuit._repr_html_()  # without a drawing library there is a line and the text
     assert "matplotlib is not installed: pip install matplotlib" in text
-    assert "with this attention alone" in text
+    assert circuit.verdict.split(":")[0] in text
     assert "<svg" not in text
 
 
@@ -204,11 +204,12 @@ def test_training_in_a_notebook_shows_how_it_goes_and_elsewhere_nobody_is_asked(
 
 def test_the_story_of_a_model_tells_what_was_measured(demo: Study, story: Emergence) -> None:
     circuit = demo.circuit
-    text = story_page(demo.run, circuit, story, demo.maps(4))
+    text = story_page(demo.run, circuit, story, demo.attention(4))
     cells = {unescape(cell) for cell in re.findall(r"<td>(.*?)</td>", text)}
     assert {f"{loss:.4f}" for loss in demo.run.final_losses().mean(axis=0)} <= cells
     for path, step in story.order:
-        assert {f"{path.reader} ← {path.source}", f"{step:,.0f}"} <= cells
-    assert f"{circuit.losses.mean('ideal'):.4f} with this attention alone" in text
+        assert {f"{path.source} → {path.reader}", f"{step:,.0f}"} <= cells
+    assert f"{circuit.losses.mean('prescribed'):.4f} of the circuit" in text
+    assert circuit.verdict in unescape(text)
     assert text.count("<svg ") == 5
     assert not re.search(r"<(script|link|img|iframe)", text)

@@ -1,6 +1,5 @@
 """Circuits, roles and runs in words, tables in a width, curves in a terminal."""
 
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -9,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from hopscope import load
-from hopscope.circuits import Circuit
+from hopscope.circuits import Circuit, table_of, target
 from hopscope.configs import Experiment, Model, NgramExperiment
 from hopscope.facts import Role
 from hopscope.papers import preset
@@ -18,7 +17,14 @@ from hopscope.report.layout import hanging, laid_out, wrapped
 from hopscope.report.names import described, model_title, run_title
 from hopscope.report.symbols import roles_told, seeds_told, short_role
 from hopscope.report.terminal import plot, sparkline
-from hopscope.report.words import circuit_grid, ordered_roles, remarks
+from hopscope.report.words import (
+    circuit_grid,
+    component_rows,
+    loss_line,
+    ordered_roles,
+    remarks,
+    score_rows,
+)
 from hopscope.store import Store
 
 
@@ -26,50 +32,51 @@ def test_the_grid_says_who_reads_whom_and_which_rows_have_no_path(circuit: Circu
     lines = circuit_grid(circuit).splitlines()
     assert lines[0].split() == ["layer", "q", "k0", "v0", "k1", "v1"]
     assert lines[1].split() == ["3", "v1·0+v1·1", "·", "·", "·", "·"]
-    lines = circuit_grid(load("gallery/transformer-a").circuit).splitlines()
-    assert lines[0].split() == ["layer", "q", "k0", "v0", "k1", "v1", "v2"]
-    assert lines[1].split() == ["11", "place", "·", "·", "·", "·", "·"]
-    assert lines[-1].split() == ["1", "·", "pos", "·", "pos", "pos", "·"]
-    demo = load("gallery/demo").circuit  # but not what every role does
-    assert any(len(part.readers) == len(demo.roles) and not part.paths for part in demo.parts)
-    assert "pos" not in circuit_grid(demo)
+    demo = load("gallery/demo").circuit
+    lines = circuit_grid(demo).splitlines()
+    assert lines[0].split() == ["layer", "q", "k0", "v0", "k1", "v1"]
+    assert lines[-1].split() == ["0", "self·1", "self·1", "k0·1+pos·2+pos·3", "·", "k1·1"]
 
 
-def test_remarks_name_twins_and_stand_ins_and_say_what_is_not_explained(circuit: Circuit) -> None:
-    def changed(**losses: object) -> Circuit:
-        return circuit.model_copy(update={"losses": circuit.losses.model_copy(update=losses)})
+def test_rows_of_a_circuit_say_what_is_lost_and_how_faithful_it_is(circuit: Circuit) -> None:
+    rows = component_rows(circuit)
+    assert [row[0] for row in rows] == [each.name for each in circuit.components]
+    twins = next(row for row in rows if row[0] == "3.0+1")
+    assert twins[1:3] == ("value 1 → query", "moves")
+    lost = next(each.lost for each in circuit.components if each.name == "3.0+1")
+    assert lost is not None
+    assert twins[3].startswith(f"{lost.mean:.1%}")
+    unknown = circuit.components[0].model_copy(update={"lost": None, "kind": None})
+    assert component_rows(circuit.model_copy(update={"components": (unknown,)}))[0][2:4] == (
+        "–",
+        "–",
+    )
+    scores = score_rows(circuit)
+    assert [row[:2] for row in scores] == [(s.attention, s.rest) for s in circuit.scores]
+    assert scores[0][3].startswith("R² 1.000")
+    assert f"{circuit.losses.chance:.3f} by chance" in loss_line(circuit)
 
-    said = "\n".join(remarks(circuit))
-    for told in ("3.0, 3.1 all do query ← value 1", "stand in: layer 0", "query learns x1, x2"):
-        assert told in said
-    poor = changed(clean=(0.9, 0.9), ideal=(0.9, 0.9))  # a model that only guesses
-    assert (poor.solved, poor.explained) == (False, 0)
-    said = "\n".join(remarks(poor))
-    assert "there is nothing to explain: the model has 0.900, guessing 0.083" in said
-    assert "solved" not in said
-    assert "%" not in said
-    limit, each = circuit.losses.limit, circuit.losses.hop_limits
-    for own, told in ((limit, f"not more than {limit:.3f}"), (2 * limit, f"above {limit:.3f}")):
-        assert f"the loss is {own:.3f}, {told}: " in remarks(changed(own=(own, own)))[1]
-    failing = changed(ideal=(0.0, limit), hop_limits=(each[0], limit / 2))
-    assert not failing.solved
-    assert any(line.startswith("hop 2 fails: 0.0") for line in remarks(failing))
-    lost = {"reached": (), "missed": ("x1",), "jumps": circuit.paths[:1]}
-    flow = circuit.flow.model_copy(update=lost)
-    said = "\n".join(remarks(changed(ideal=(0.5, 0.5)).model_copy(update={"flow": flow})))
-    assert "not all is explained: 0.500" in said
-    assert "the query learns nothing of x1" in said
-    assert "found by no key that is known: layer 0" in said
-    assert ((3, 0), (3, 1)) in [step.heads for step in circuit.shared]
+
+def test_remarks_doubt_what_is_not_sufficient(circuit: Circuit) -> None:
+    assert remarks(circuit) == ["0.0+1 is a previous-token head"]
+    ablated = circuit.losses.ablated
+    bad = circuit.losses.model_copy(update={"computed": ablated})
+    said = remarks(circuit.model_copy(update={"losses": bad}))
+    assert said[-1].startswith("computed attention recovers less than 95%")
+    worse = circuit.losses.model_copy(update={"prescribed": ablated})
+    said = remarks(circuit.model_copy(update={"losses": worse}))
+    assert said[-1] == "prescribed attention recovers less than 95%"
+    table = circuit.components[0].model_copy(update={"target": table_of("position", (0, 0))})
+    said = remarks(circuit.model_copy(update={"components": (table,)}))
+    assert f"no rule describes {table.name} by position" in said
 
 
 def test_decoys_and_further_queries_have_their_place_and_their_names(circuit: Circuit) -> None:
     decoy, query = Role("decoy key", 1), Role("query", 1)
-    part = circuit.parts[0]  # a layer below the query's looks
-    path = replace(part.paths[0], reader=query, source=decoy)
-    parts = (part.model_copy(update={"paths": (path,)}), *circuit.parts[1:])
+    looks = {"destinations": (query,), "target": target("own", decoy)}
+    components = (circuit.components[0].model_copy(update=looks), *circuit.components[1:])
     roles = (*circuit.roles, decoy, query)
-    more = circuit.model_copy(update={"parts": parts, "roles": roles})
+    more = circuit.model_copy(update={"components": components, "roles": roles})
     assert [str(role) for role in ordered_roles(more)][:2] == ["query", "query 1"]
     assert ordered_roles(more)[-1] == decoy
     assert len(circuit_figure(more).axes[0].patches) == len(more.paths)
