@@ -100,10 +100,10 @@ class MlflowLog:
 def metric_name(name: str) -> str:
     """The name with what MLflow allows in one.
 
-    >>> metric_name("attention/0.1/value 0←key 0"), metric_name("parameters/c{1,2}")
-    ('attention/0.1/value 0 from key 0', 'parameters/c_1_2')
+    >>> metric_name("attention/0.1/key 0→value 0"), metric_name("parameters/c{1,2}")
+    ('attention/0.1/key 0 to value 0', 'parameters/c_1_2')
     """
-    return re.sub(r"[^\w./ -]+", "_", name.replace("←", " from ")).rstrip("_")
+    return re.sub(r"[^\w./ -]+", "_", name.replace("→", " to ")).rstrip("_")
 
 
 def _refused(run: Tracked, error: Any) -> SharingError:

@@ -108,7 +108,7 @@ def _attention(run: Tracked, _: int) -> Iterator[Series]:
     """Attention along the paths of the circuit, where the story of their emergence is kept."""
     story = kept_emergence(run.folder, kept_circuit(run.folder, run.seed)) if run.alone else None
     for number, path in enumerate(() if story is None else story.paths):
-        name = f"attention/{path.layer}.{path.head}/{path.reader}←{path.source}"
+        name = f"attention/{path.layer}.{path.head}/{path.source}→{path.reader}"
         assert story is not None
         yield name, story.steps, story.attention[number]
 

@@ -49,7 +49,7 @@ def test_a_benchmark_from_its_questions_to_its_figure(say: Say, tmp_path: Path) 
 def test_heads_are_read_switched_off_and_kept(say: Say, tmp_path: Path) -> None:
     words = "llm heads --model mine --template raw --hops 1 --draws 1 --top 1".split()
     out = say(*words, "--questions", "8")[1]
-    assert "query ← key 0" in out
+    assert "key 0 → query" in out
     assert "Switching off" in out or "nothing to switch off" in out
     kept, scores = (
         json.loads((tmp_path / "reports" / f"mine-equations-d1-{name}.json").read_text())
@@ -89,7 +89,7 @@ def test_a_mechanism_from_pairs_to_its_figure(say: Say, tmp_path: Path, planted:
     told = json.loads(say(*words.split(), "--json")[1])
     assert told["verdict"][-1] == "look-ups: stacked where it is asked"
     assert told["proof"][1]["knocked"]["mean"] == pytest.approx(1, abs=0.01)
-    assert "answer ← value 1" in say("circuit", "show", "circuit.json")[1]
+    assert "value 1 → answer" in say("circuit", "show", "circuit.json")[1]
     assert "what roles hold, on 2 fresh questions" in say("show", name)[1]
     rows = json.loads(say("show", name, "--json")[1])["results"]
     assert {row["exchange"] for row in rows} == {"x0", "x1", "x2", "x1…"}

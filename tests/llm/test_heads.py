@@ -47,13 +47,13 @@ def same_token_head(local: LocalModel, layer: int = 0, head: int = 1) -> LocalMo
 def test_routes_follow_the_graph_in_the_order_of_telling() -> None:
     found = [str(route) for route in routes(parse_facts(["a->x", "a->y", "x,y->z"]))]
     assert {*found} >= {
-        "query ← key 0", "query ← value 1", "query ← value 2", "value 0 ← key 2",
-        "value 1 ← key 2.1", "value 1 ← value 2", "value 2 ← key 2.1",
+        "key 0 → query", "value 1 → query", "value 2 → query", "key 2 → value 0",
+        "key 2.1 → value 1", "value 2 → value 1", "key 2.1 → value 2",
     }  # fmt: skip
-    assert found[-2:] == ["answer ← key 2", "answer ← value 2"]
+    assert found[-2:] == ["key 2 → answer", "value 2 → answer"]
     assert len(set(found)) == len(found)
-    assert "key 1 ← value 1" not in found
-    assert "key 1 ← value 1" in map(str, routes(parse_facts(["a->x", "x->y"]), {1}))
+    assert "value 1 → key 1" not in found
+    assert "value 1 → key 1" in map(str, routes(parse_facts(["a->x", "x->y"]), {1}))
     for name, told in {"equations": set(), "kingdoms": {0, 1, 2, 3, 4}, "relatives": set()}.items():
         assert told_backwards(questions(Prompts(formulation=name), 0, 1)[0]) == told
 
@@ -70,7 +70,7 @@ def test_spans_are_found_among_the_tokens(tiny: LocalModel, asked: Asked) -> Non
 def test_a_planted_head_is_found_and_others_are_not(make_tiny: Make, asked: Asked) -> None:
     local = same_token_head(make_tiny("raw", 3))
     scores = head_scores(local, EQUATIONS.graph(), EQUATIONS.label, asked)
-    number = [str(route) for route in scores.routes].index("query ← key 0")
+    number = [str(route) for route in scores.routes].index("key 0 → query")
     assert scores.score[number].argmax() == np.ravel_multi_index((0, 1), scores.score[0].shape)
     assert scores.significant[number, 0, 1]
     assert scores.best(1) == [(0, 1)]

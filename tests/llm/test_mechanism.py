@@ -12,7 +12,7 @@ import pytest
 from calling import watcher
 
 from hopscope.circuits import Circuit
-from hopscope.circuits.parts import Estimate
+from hopscope.circuits.components import Estimate
 from hopscope.configs import LlmMechanism, Prompts, Tracing
 from hopscope.errors import ConfigError, Interrupted, NotLearned, RunDamaged, RunMismatch
 from hopscope.facts import FactGraph, Role, parse_facts, parse_role
@@ -37,10 +37,10 @@ Both = Callable[[bool], LocalModel]
 Folders = Callable[[bool], Path]
 Make = Callable[..., LocalModel]
 RESULTS = Path(__file__).parents[2] / "results/llm"
-BEGIN = {"0.0 value 0 ← key 0", "0.0 value 1 ← key 1", "0.2 answer ← query"}
+BEGIN = {"0.0 key 0 → value 0", "0.0 key 1 → value 1", "0.2 query → answer"}
 TRUE = {
-    True: BEGIN | {"1.0 answer ← value 0", "2.0 answer ← value 1"},
-    False: BEGIN | {"1.0 value 0 ← value 1", "2.0 answer ← value 0"},
+    True: BEGIN | {"1.0 value 0 → answer", "2.0 value 1 → answer"},
+    False: BEGIN | {"1.0 value 1 → value 0", "2.0 value 0 → answer"},
 }
 HOLDS = {
     True: {
@@ -88,24 +88,25 @@ def test_every_role_holds_what_was_planted_and_nothing_else(case: Case) -> None:
 def test_the_circuit_is_the_one_that_was_planted(case: Case) -> None:
     stacked, found = case
     circuit = found.circuit
-    assert {f"{p.layer}.{p.head} {p.reader} ← {p.source}" for p in circuit.paths} == TRUE[stacked]
-    assert len(circuit.parts) == 5
-    assert circuit.solved
-    carriers = {
-        str(path) for part in circuit.parts if part.kind == "carries" for path in part.paths
+    assert {f"{p.layer}.{p.head} {p.source} → {p.reader}" for p in circuit.paths} == TRUE[stacked]
+    assert len(circuit.components) == 5
+    assert circuit.sufficient
+    movers = {
+        str(path) for each in circuit.components if each.kind == "moves" for path in each.paths
     }
-    assert len(carriers) == (1 if stacked else 2)
+    assert len(movers) == (1 if stacked else 2)
     assert Circuit.from_dict(circuit.to_dict()) == circuit
 
 
 def test_what_was_not_measured_is_absent(case: Case) -> None:
     """Rows are patched in the model; of the circuit alone is known what all of it does."""
     circuit = case[1].circuit
-    assert circuit.losses.own is circuit.finds_its_way is None
-    assert not any("nothing else tells them where to look" in line for line in remarks(circuit))
-    for part in circuit.parts:
-        assert part.cost is part.own_cost is part.votes is None
-        assert part.alone_cost is not None
+    assert circuit.losses.computed is None
+    assert circuit.scores == ()
+    assert not any("computed" in line for line in (*remarks(circuit), circuit.verdict))
+    for each in circuit.components:
+        assert each.lost_computed is each.stability is None
+        assert each.lost is not None
 
 
 def measured(model: str, **more: object) -> LlmFindings:
@@ -128,8 +129,8 @@ def test_a_row_of_two_sources_looks_at_them_as_it_was_measured_to() -> None:
         0,
     )
     value, query = (looks[found.roles.index(parse_role(role))] for role in ("value 0", "query"))
-    aim = found.circuit.mechanism(23, 0).of(parse_role("answer"))
-    told = {str(target): weight for target, weight in aim.parts}
+    target = found.circuit.pattern(23, 0).of(parse_role("answer"))
+    told = {str(source): weight for source, weight in target.parts}
     assert told == pytest.approx(
         {"value 0": value / (value + query), "query": query / (value + query)}
     )
@@ -145,9 +146,9 @@ def test_of_qwen_a_row_is_of_a_kind_only_if_answers_were_seen_to_need_it_so() ->
     other = prompts.model_copy(update={"formulation": "lives-with"})
     more = {"prompts": prompts, "elsewhere": other, "questions": 20, "tracing": tracing}
     found = measured("qwen2.5-coder-1.5b", **more)
-    assert {part.name: part.kind for part in found.circuit.parts} == {
+    assert {each.name: each.kind for each in found.circuit.components} == {
         "18.3": None, "20.5": None, "21.8": None,
-        "22.7": "carries", "22.10": "carries", "23.3": "carries", "23.4": "carries",
+        "22.7": "moves", "22.10": "moves", "23.3": "moves", "23.4": "moves",
     }  # fmt: skip
     assert [len(its.random) for its in found.proofs()] == [20, 20]
     # Of 20 draws 3 met no question, and 3 only such as are answered for the partner.
@@ -198,7 +199,7 @@ def test_fewer_questions_and_exchanges_find_the_same(
     thrifty = recipe.model_copy(update={"tracing": tracing})
     found = MechanismRun(trace(thrifty, lambda: planted(True), str(tmp_path))).findings
     assert set(found.shares) == {"x1", "x2", "x1…"}
-    paths = {f"{p.layer}.{p.head} {p.reader} ← {p.source}" for p in found.circuit.paths}
+    paths = {f"{p.layer}.{p.head} {p.source} → {p.reader}" for p in found.circuit.paths}
     assert TRUE[True] - BEGIN < paths <= TRUE[True]
     for its in found.proofs():
         assert its.knocked.mean == pytest.approx(1, abs=0.01)
@@ -224,7 +225,7 @@ def test_the_page_and_trackers_get_what_was_found(traced: Folders) -> None:
     found, folder = run.findings, run.folder
     id_ = run.name.rpartition("-")[2]
     _, shown = unpacked(Views(Store(folder.path.parent)).arrays(id_, "findings"))
-    assert {f"{part['name']} {part['told']}" for part in shown["circuit"]} == TRUE[True]
+    assert {f"{its['name']} {its['told']}" for its in shown["circuit"]} == TRUE[True]
     (model,) = tracked(folder)
     ((step, told),) = model.rows()
     assert step == folder.manifest.step

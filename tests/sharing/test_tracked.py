@@ -47,7 +47,7 @@ def test_attention_and_parameters_are_told_where_they_are_kept(demo: RunFolder) 
     (run,) = tracked(demo)
     kept = json.loads(demo.read("emergence.json"))
     path = kept["paths"][0]
-    name = f"attention/{path['layer']}.{path['head']}/{path['reader']}←{path['source']}"
+    name = f"attention/{path['layer']}.{path['head']}/{path['source']}→{path['reader']}"
     told = {step: own[name] for step, own in run.rows() if name in own}
     assert told == dict(zip(kept["steps"], path["attention"], strict=True))
     ngram = tracked(find("ngram"))[0]
@@ -124,7 +124,7 @@ def test_check_sums_are_those_of_long_division(data: bytes) -> None:
 
 def test_long_names_and_large_steps_are_read_as_they_were_written() -> None:
     event_pb2 = pytest.importorskip("tensorboard.compat.proto.event_pb2")
-    values = {"x" * 300: 0.25, "attention/0.1/value 0←key 0": float("inf"), "zero": 0.0}
+    values = {"x" * 300: 0.25, "attention/0.1/key 0→value 0": float("inf"), "zero": 0.0}
     event = event_pb2.Event.FromString(scalars(12.5, 2**31, values)[12:-4])
     assert (event.wall_time, event.step) == (12.5, 2**31)
     assert {each.tag: each.simple_value for each in event.summary.value} == values

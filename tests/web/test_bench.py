@@ -26,7 +26,7 @@ def line(index: int, right: float) -> bytes:
 
 HEADS = {
     "model": "x", "kind": LABEL, "questions": 4, "correct": 3, "switched_off": None,
-    "routes": [{"route": "query ← key 0", "purpose": "look-up"}],
+    "routes": [{"route": "key 0 → query", "purpose": "look-up"}],
     "own": [[[0.1, 0.2], [0.9, 0.1]]], "others": [[[0.1, 0.1], [0.2, 0.1]]], "threshold": [0.3],
 }  # fmt: skip
 
