@@ -111,7 +111,7 @@ REFUSED = (
     ("1.0=uniform;1.0:query=itself", "head 1.0 is given twice"),
     ("1.0:query=value 0>key 0", "is of the row query, and names key 0"),
     ("1.0=key 0>query,value 0>query", "one role two targets"),
-    ("1.0:value 0=query", "1.0: value 0 cannot read query, which comes after it"),
+    ("1.0:value 0=query", "1.0: value 0 cannot look at query, which comes after it"),
 )
 
 

@@ -61,7 +61,7 @@ def test_a_role_map_says_its_numbers(page: Any, explorer: str) -> None:
             }"""
         )
     ).reshape(5, 5)
-    maps = load("gallery/demo", step=500).maps()
+    maps = load("gallery/demo", step=500).attention()
     order = ["query", "key 0", "value 0", "key 1", "value 1"]
     wanted = [[maps.between(reader, source)[2, 0] for source in order] for reader in order]
     assert found == pytest.approx(np.array(wanted), abs=0.004)

@@ -28,7 +28,15 @@ from hopscope.circuits.exam import Questions
 from hopscope.circuits.glances import read_off
 from hopscope.circuits.pattern import AS_IN_MODEL, ITSELF, PREVIOUS, Pattern, Target
 from hopscope.circuits.progress import SECONDS, Progress
-from hopscope.circuits.search import Search, completed, drafted, improved, lightened
+from hopscope.circuits.search import (
+    Limits,
+    Search,
+    completed,
+    drafted,
+    improved,
+    lightened,
+    simplified,
+)
 from hopscope.circuits.state import State
 from hopscope.configs import ConditionalRetrieval, Discovery, Model, Retrieval, VectorTask
 from hopscope.errors import CircuitError, ConfigError, NotLearned
@@ -115,7 +123,9 @@ def test_each_pass_of_the_search_mends_what_it_is_for(two_hops: Planted) -> None
     for row in truth:
         assert {*completed(search, state.without([row])).live} == {*truth}, row
     idle = state.looking_at([((2, 0), Role("key", 1)), ((0, 0), Role("query"))], PREVIOUS)
-    assert lightened(search, idle) == state
+    assert lightened(search, idle, Limits.of(search, idle)) == state
+    as_in_model = state.looking_at([*truth][-1:], AS_IN_MODEL)
+    assert simplified(search, as_in_model, Limits.of(search, as_in_model)) == state
 
 
 def test_losses_and_what_is_lost_are_those_of_ablations_made_by_hand(two_hops: Planted) -> None:

@@ -85,9 +85,8 @@ def test_prompts_have_depths_graphs_and_labels() -> None:
 
 
 def test_discovery_takes_shares_of_its_examples_and_tells_differences() -> None:
-    shares = [(each.batch, each.few) for each in (Discovery(examples=128), Discovery(examples=1))]
-    assert shares == [(16, 32), (1, 1)]
-    other = Discovery(needed=4, examples=64)
-    assert Discovery().differences(other) == "examples 128 (64), needed 3 (4)"
+    assert [Discovery(examples=count).sketch for count in (128, 1)] == [32, 1]
+    other = Discovery(needed=0.1, examples=64)
+    assert Discovery().differences(other) == "examples 128 (64), needed 0.05 (0.1)"
     assert Discovery().differences(Discovery()) == ""
-    assert Discovery().changed(needed=4.0, examples=64) == other
+    assert Discovery().changed(needed=0.1, examples=64) == other

@@ -111,4 +111,4 @@ def test_runs_of_one_kind_are_not_taken_for_the_other(store: Store, tiny: Experi
     with pytest.raises(RunMismatch, match="expected one of kind ngram"):
         _ = NgramRun(store.create(tiny)).recipe
     with pytest.raises(ConfigError, match="seed is 9; gallery/ngram has the seeds 0"):
-        hopscope.load("gallery/ngram").course(9)
+        hopscope.open_run("gallery/ngram").course(9)

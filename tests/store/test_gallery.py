@@ -75,10 +75,10 @@ def test_three_heads_found_the_fewest_by_training() -> None:
         [("query", "value 1")],
     ]
     paths: dict[int, list[tuple[str, str]]] = {}
-    for path in found.paths:
+    for path in [path for each in found.components if each.kind != "weak" for path in each.paths]:
         paths.setdefault(path.layer, []).append((str(path.reader), str(path.source)))
     assert [sorted(paths[layer]) for layer in sorted(paths)] == steps
-    assert all(part.paths for part in found.parts)
+    assert all(each.paths for each in found.components)
 
 
 def test_the_planted_model_is_exact_and_was_not_trained() -> None:

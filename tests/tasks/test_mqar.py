@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hopscope.circuits import discover
+from hopscope.circuits.diagnostics import flow_of
 from hopscope.configs import MQAR, Model
 from hopscope.facts import Role
 from hopscope.models import Transformer
@@ -122,7 +123,8 @@ def test_its_circuit_is_found() -> None:
     assert float(hop_losses(SMALL, model(batch.inputs), batch)) < 1e-6
     circuit = discover(model, SMALL, examples=32)
     assert circuit.paths == (PREVIOUS_TOKEN, INDUCTION)
-    assert circuit.mechanism(0, 0).readers == (Role("value"),)
-    assert not circuit.unexplained
-    assert circuit.flow is not None
-    assert circuit.flow.reached == ("x1",)
+    assert circuit.components[0].destinations == (Role("value"),)
+    assert not circuit.unnamed
+    flow = flow_of(SMALL.graph(), circuit.paths)
+    assert flow is not None
+    assert flow.reached == ("x1",)

@@ -58,6 +58,8 @@ export class Bench {
       pattern.forEach((share, n) => (rows[Math.floor(n / length)][n % length] += share / count));
     };
     yield* new Bench(model, { ...exam, read: length }).walked(new Map(), null, seen);
+    for (const rows of found.values())
+      for (const row of rows) row.forEach((share, n) => (row[n] = Math.round(share * 1e4) / 1e4));
     return found;
   }
 

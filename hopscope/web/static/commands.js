@@ -40,7 +40,7 @@ export function ofMap(state, kind, [layer, head]) {
   const loaded = `hopscope.load(${[text(name), ...given(which(state))].join(", ")})`;
   return {
     shell: shell("hopscope", "maps", name, ...flags(state), "--json"),
-    python: `import hopscope\n${loaded}.maps().${kind}[${layer}, ${head}]`,
+    python: `import hopscope\n${loaded}.attention().${kind}[${layer}, ${head}]`,
   };
 }
 
@@ -89,7 +89,7 @@ export function ofSeed({ name }, seed, { reader, source }) {
   const between = `between(${text(reader)}, ${text(source)})`;
   return {
     shell: shell("hopscope", "maps", name, "--seed", seed, "--json"),
-    python: `import hopscope\nhopscope.load(${text(name)}, seed=${seed}).maps().${between}`,
+    python: `import hopscope\nhopscope.load(${text(name)}, seed=${seed}).attention().${between}`,
   };
 }
 

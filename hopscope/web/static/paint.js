@@ -21,7 +21,7 @@ export function checkPaths(changes, exam, causal) {
     for (const [reader, target] of Object.entries(targets)) {
       if (target.some(({ where }) => where !== "own") || !isBlind(reader, target, exam, causal)) continue;
       throw new Error(
-        `${head}: ${reader} cannot read ${told(target)}, which comes after it in every example, and ` +
+        `${head}: ${reader} cannot look at ${told(target)}, which comes after it in every example, and ` +
           "attention is causal",
       );
     }
