@@ -19,7 +19,7 @@ REASONS: Mapping[str, Reason] = {
     ),
     "musat/abc-four-heads": Reason(
         "Heads share steps, and how many do is a matter of the seed. In C the query reads value 0 "
-        "by two heads: the circuit's loss is 0.91 without both, 0.15 and 0.65 without one of them.",
+        "by two heads: the circuit's loss is 0.32 without both, 0.11 and 0.07 without one of them.",
         "hopscope ablate gallery/transformer-c --examples 512 --circuit --head 8.0:query=uniform "
         "--head 9.0:query=uniform",
     ),
@@ -32,14 +32,14 @@ REASONS: Mapping[str, Reason] = {
     "musat/abc-single-removals": Reason(
         "A path costs little where another head takes the same step, or where it only tells later "
         "heads where to look, which prescribed attention knows. In B value 1 reads value 2 by two "
-        "heads: the loss is 0.34 without both, 0.02 and 0.11 without one of them.",
+        "heads: the loss is 0.35 without both, 0.02 and 0.10 without one of them.",
         "hopscope ablate gallery/transformer-b --examples 512 --circuit "
         '--head "5.0:value 1=uniform" --head "7.0:value 1=uniform"',
     ),
     "musat/abc-first-layers": Reason(
         "What the first head brings differs from seed to seed. In A it only tells a later head "
         "where to look, which prescribed attention knows (0.01; the model itself has 1.07 without "
-        "it). In C it brings a symbol that is asked for, and the loss is 0.38 on these examples.",
+        "it). In C it brings a symbol that is asked for, and the loss is 0.17 on these examples.",
         "hopscope ablate gallery/transformer-c --examples 512 --circuit --head 4.0=uniform",
     ),
     "musat/d-single-removals": Reason(
@@ -60,8 +60,8 @@ REASONS: Mapping[str, Reason] = {
         "In two of three seeds with weights of 1/√inputs one head looks a hop further at several "
         "places at once; in the third no look-up along which attention passes 0.5 ends at x₁ or "
         "x₂. In seed 0 head 5.0 lets the query "
-        "read value 0, and value 2 read value 3. Without it the circuit's loss is 0.34: that of "
-        "x₁ is 0.20 and that of x₄ 0.94, of the others 0.05 and 0.15.",
+        "read value 0, and value 2 read value 3. Without it the circuit's loss is 0.27: that of "
+        "x₁ is 0.19 and that of x₄ 0.86, of the others 0.02 and 0.03.",
         "hopscope ablate gallery/transformer-d-fan-in --examples 512 --circuit --head 5.0=uniform",
     ),
     "musat/d-quickly-after": Reason(
