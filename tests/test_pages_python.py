@@ -156,9 +156,9 @@ def test_the_main_flow_of_the_readme_runs(no_training: list[Experiment]) -> None
     exec(compile(flow, "README.md", "exec"), told)
     assert no_training == [preset("demo").recipe]
     kept = hopscope.load("gallery/demo").circuit
-    assert isinstance(found := told["circuit"], hopscope.Circuit)
-    assert found.paths == kept.paths
-    assert [path for path, _ in told["story"].order]
+    study: hopscope.Study = told["study"]
+    assert study.circuit.paths == kept.paths
+    assert [path for path, _ in study.emergence().order]
 
 
 def test_the_model_nearest_to_figure_5_is_what_the_findings_train(

@@ -64,8 +64,8 @@ class Bench:
             },
             "python": {
                 "llm": f"import hopscope\nfrom hopscope.llm.results import results\n"
-                f"results(hopscope.load({name!r}).folder)",
-                "example": f"import hopscope\nhopscope.load({name!r}).answers",
+                f"results(hopscope.open_run({name!r}).folder)",
+                "example": f"import hopscope\nhopscope.open_run({name!r}).answers",
             },
         }
 

@@ -37,7 +37,9 @@ class Traced:
             "panes": ["mechanism"],
             "arrays": ["findings"] * self.folder.manifest.complete,
             "command": {"mechanism": f"hopscope show {quote(name)}"},
-            "python": {"mechanism": f"import hopscope\nhopscope.load({name!r}).findings.verdict()"},
+            "python": {
+                "mechanism": f"import hopscope\nhopscope.open_run({name!r}).findings.verdict()"
+            },
         }
 
     def at_hand(self, name: str) -> bytes | None:

@@ -56,9 +56,9 @@ class Ngram:
                 ("ngram", "example", "time"), f"hopscope ngram figures {quote(name)}"
             ),
             "python": {
-                "ngram": f"import hopscope\nhopscope.load({name!r}).course({self.seed})",
-                "example": f"import hopscope\nhopscope.load({name!r}).state({self.seed})",
-                "time": f"import hopscope\nhopscope.load({name!r}).losses()",
+                "ngram": f"import hopscope\nhopscope.open_run({name!r}).course({self.seed})",
+                "example": f"import hopscope\nhopscope.open_run({name!r}).state({self.seed})",
+                "time": f"import hopscope\nhopscope.open_run({name!r}).losses()",
             },
         }
 

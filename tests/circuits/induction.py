@@ -4,7 +4,7 @@ looks at the one before, by head 1.0 at the position after an earlier copy of it
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import one_hot
+from torch.nn.functional import one_hot, pad
 
 from hopscope.circuits import BlockAdapter, repeated_tokens
 
@@ -28,7 +28,8 @@ class Induction(nn.Module):
 
     def block(self, number: int, x: Tensor, attend) -> Tensor:  # type: ignore[no-untyped-def]
         token, before, place, answer = self.split(x)
-        query, key = (place.roll(-1, -1), place) if number == 0 else (token, before)
+        wide = pad(place, (0, VOCABULARY - PLACES))
+        query, key = (wide.roll(-1, -1), wide) if number == 0 else (token, before)
         brought = attend(self.sharp * query[:, None], key[:, None], token[:, None], scale=1.0)[:, 0]
         parts = (token, brought, place, answer) if number == 0 else (token, before, place, brought)
         return torch.cat(parts, -1)

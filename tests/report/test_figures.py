@@ -389,7 +389,7 @@ def test_trouble_is_seen() -> None:
 @pytest.fixture(scope="module")
 def commands(known: Planted, circuit: Circuit) -> Make:
     """What every command draws."""
-    demo, ngram = hopscope.load("gallery/demo"), hopscope.load("gallery/ngram")
+    demo, ngram = hopscope.load("gallery/demo"), hopscope.open_run("gallery/ngram")
     title, story = model_title(demo), demo.emergence(4)
     maps, probed = demo.maps(8), demo.probe(40)
     planted = attention_maps(known.model, known.task, examples=4)
