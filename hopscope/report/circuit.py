@@ -50,6 +50,8 @@ ONE_COLUMN = 8
 """Roles for which one column of a paper has room."""
 SQUARE = 0.11
 """Width of a square that stands for a symbol, in columns."""
+LEFT, ASIDE_LAYERS = 2.2, -0.85
+"""Columns to the left of the first role, and where the names of layers end."""
 BETWEEN = 0.2
 """Layers between labels that stand at one role."""
 
@@ -66,10 +68,10 @@ def circuit_figure(circuit: Circuit, story: Emergence | None = None, of: str = "
         columns=1 if len(roles) <= ONE_COLUMN else 2,
     )
     axes = figure.subplots()
-    axes.set(xlim=(-1.6, len(roles) - 0.4), ylim=(-0.6, len(layers) + 0.1))
+    axes.set(xlim=(-LEFT, len(roles) - 0.4), ylim=(-0.6, len(layers) + 0.1))
     axes.set_axis_off()
     _grid(axes, roles, layers)
-    arrows = Arrows(axes, roles, layers, figure.get_size_inches()[0] / (len(roles) + 1.6) / ROW)
+    arrows = Arrows(axes, roles, layers, figure.get_size_inches()[0] / (len(roles) + LEFT) / ROW)
     strokes = _strokes(circuit, story)
     for component in sorted(shown, key=lambda each: each.kind == "moves"):  # these on top
         for path in component.paths:
@@ -89,7 +91,7 @@ def _caption(circuit: Circuit, story: Emergence | None) -> str:
     shown = drawn_components(circuit)
     others = [component for component in circuit.components if component not in shown]
     aside = "; ".join(f"{each.name} {circuit.described(each)}" for each in others)
-    labels = " Labels: what rows look at beside roles (self, pos: by position), and which heads do."
+    labels = " Labels: prev, self, even; pos: by position; own: as in the model."
     labels = labels if pathless(circuit) else ""
     squares = " Squares: what a position holds." if circuit.account is not None else ""
     when = " Grey arrows never passed one half." if story is not None else ""
@@ -107,10 +109,10 @@ def _grid(axes: Axes, roles: Sequence[Role], layers: Sequence[int]) -> None:
         axes.plot([number, number], [0, len(layers)], color=FAINT, linewidth=0.8, zorder=0)
         axes.text(number, -0.15, short_role(role), ha="center", va="top")
     for level, layer in enumerate(layers):
-        axes.text(-0.5, level + 0.5, f"layer {layer}", ha="right", va="center")
+        axes.text(ASIDE_LAYERS, level + 0.5, f"layer {layer}", ha="right", va="center")
     for level, (below, above) in enumerate(pairwise(layers), 1):
         if above > below + 1:
-            axes.plot([-1.5, -0.5], [level, level], ":", color=DIM, linewidth=1)
+            axes.plot([0.1 - LEFT, ASIDE_LAYERS], [level, level], ":", color=DIM, linewidth=1)
 
 
 def _width(component: Component) -> float:
@@ -161,7 +163,8 @@ def _labels(
         text = short_target(component)
         for role in component.destinations:
             named = beside.setdefault((component.layer, role), {})
-            named.setdefault((text, colour), []).extend(component.heads)
+            same = next((label for label in named if label[0] == text), (text, colour))
+            named.setdefault(same, []).extend(component.heads)
     box = {"boxstyle": "round,pad=0.15", "facecolor": PAPER, "linewidth": THIN}
     for (layer, role), found in beside.items():
         height = layers.index(layer) + 0.5

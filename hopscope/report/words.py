@@ -7,7 +7,14 @@ from hopscope.report.symbols import chain_order, short_role
 
 COMPONENT_COLUMNS = ("head", "what it does", "", "lost without it", "computed", "stability")
 SCORE_COLUMNS = ("attention", "everything else", "recovered", "agreement", "same answer")
-SHORT = {"position": "pos", "token": "token", "itself": "self", "model": "model"}
+SHORT = {
+    "position": "pos",
+    "token": "tok",
+    "itself": "self",
+    "previous": "prev",
+    "uniform": "even",
+    "model": "own",
+}
 """Short words for what a row looks at that forms no path."""
 
 

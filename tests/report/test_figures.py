@@ -86,7 +86,7 @@ def test_components_without_a_path_are_named_where_they_look_from() -> None:
     for each in found.components:
         for role in each.destinations if not each.paths else ():
             assert short_target(each) in named[roles.index(role), layers.index(each.layer)]
-    assert "Labels: what rows look at" in figure.caption
+    assert "Labels: prev, self, even" in figure.caption
     assert found.verdict in figure.caption
 
 
@@ -391,7 +391,7 @@ def commands(known: Planted, circuit: Circuit) -> Make:
     """What every command draws."""
     demo, ngram = hopscope.load("gallery/demo"), hopscope.open_run("gallery/ngram")
     title, story = model_title(demo), demo.emergence(4)
-    maps, probed = demo.maps(8), demo.probe(40)
+    maps, probed = demo.attention(8), demo.probe(40)
     planted = attention_maps(known.model, known.task, examples=4)
     example = circuitsvis(adapter_of(known.model), exam_of(known.task, 1))
     both = compare("gallery/demo", "gallery/planted", Store())
