@@ -227,7 +227,7 @@ def described(found: Circuit, seconds: float) -> dict[str, Any]:
             for which in ("model", "prescribed", "computed", "ablated")
         },
         "scores": [
-            [s.attention, s.rest, round(s.recovered.mean, 3), round(s.agreement.mean, 3)]
+            [s.attention, s.rest, *(e and round(e.mean, 3) for e in (s.recovered, s.agreement))]
             for s in found.scores
         ],
         "components": [

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from hopscope.circuits import budget
 from hopscope.circuits.adapters import AnyModel, CallbackModel, adapter_of
-from hopscope.circuits.budget import AT_ONCE, FLOAT
 from hopscope.circuits.engine import Adapter, Brought, Heads, check_finite, streams
 from hopscope.circuits.exam import Exam, Questions, exam_of
 from hopscope.circuits.maps import RoleMaps
@@ -45,11 +44,9 @@ def patterns(
 def role_maps(adapter: Adapter | CallbackModel, exam: Exam) -> RoleMaps:
     """Attention averaged in role coordinates over the exam's examples, a few at a time."""
     exam = exam.on(adapter.device)
-    each = FLOAT * AT_ONCE * adapter.heads * exam.length**2
-    size = max(1, budget.times(adapter.device) * budget.CALL_BYTES // each)
     sums: list[Tensor] = []
-    for start in range(0, len(exam), size):
-        some = _sums(adapter, exam, slice(start, start + size))
+    for chunk in budget.chunks(adapter.device, adapter.heads, len(exam), exam.length):
+        some = _sums(adapter, exam, chunk)
         sums = [all_ + more for all_, more in zip(sums, some, strict=True)] if sums else some
     own, others, itself, previous, along, count, led = (part.cpu() for part in sums)
     relations = {

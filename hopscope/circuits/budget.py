@@ -43,6 +43,12 @@ def times(device: torch.device) -> int:
     return max(1, torch.cuda.get_device_properties(device).total_memory // PER_BUDGET)
 
 
+def chunks(device: torch.device, heads: int, examples: int, length: int) -> list[slice]:
+    """A few examples at a time, so that a layer's attention fits in the budget of a call."""
+    size = max(1, times(device) * CALL_BYTES // (FLOAT * AT_ONCE * heads * length**2))
+    return [slice(start, start + size) for start in range(0, examples, size)]
+
+
 class Kept:
     """Tensors by key, while they fit in so many bytes; those used longest ago go first."""
 

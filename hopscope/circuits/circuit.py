@@ -17,7 +17,6 @@ from hopscope.circuits.components import (
     Component,
     Found,
     Losses,
-    Rest,
     Score,
     Table,
 )
@@ -31,6 +30,8 @@ from hopscope.theory import Path
 
 FORMAT: Literal[5] = 5
 """The version of the format of circuit files."""
+SLACK = 0.005
+"""A circuit may recover this much more than its model's gap before it counts as better."""
 MOST_NAMED = 0.5
 """A circuit is explained if a rule describes more than this share of its rows."""
 
@@ -116,13 +117,6 @@ class Circuit(Displayed, Config):
         """Components whose rows are tables, or left as the model has them."""
         return tuple(each for each in self.components if each.written != "rule")
 
-    def score(self, attention: AttentionKind = "prescribed", rest: Rest = "even") -> Score | None:
-        """The score of the circuit run in one way; None: not measured."""
-        for score in self.scores:
-            if (score.attention, score.rest) == (attention, rest):
-                return score
-        return None
-
     @property
     def verdict(self) -> str:
         """One line: is the model explained, how much is recovered, and how much is named."""
@@ -160,11 +154,11 @@ class Circuit(Displayed, Config):
             f"{score.attention} attention, rest {score.rest}: the circuit is better than its model "
             f"({score.recovered.mean:.1%} recovered, at least {score.recovered.low:.1%})"
             for score in self.scores
-            if score.rest == "even" and score.recovered.low > 1 + SLACK
+            if score.rest == "even" and score.recovered and score.recovered.low > 1 + SLACK
         ]
         found += [
-            f"{each.name} looks at {source}, which no model can find by layer {each.layer}: the "
-            "relation hands over the place"
+            f"{each.name} looks at {source}, a place that by the law of depth no position has "
+            f"found by layer {each.layer}: the relation hands it over"
             for each in self.components
             for source in each.sources
             if source.times > 2 ** max(0, each.layer - 1)
@@ -286,10 +280,6 @@ class Circuit(Displayed, Config):
         roles = component.destinations
         where = "every role" if len(roles) == every else ", ".join(map(str, roles))
         return f"{component.target} → {where}"
-
-
-SLACK = 0.005
-"""A circuit may recover this much more than its model's gap before it counts as better."""
 
 
 def _columns(name: str, estimate: Any) -> dict[str, float | None]:

@@ -16,7 +16,7 @@ from hopscope.circuits.attention import role_maps
 from hopscope.circuits.circuit import Circuit, check_circuit
 from hopscope.circuits.components import Component
 from hopscope.circuits.effects import Site
-from hopscope.circuits.exam import Questions
+from hopscope.circuits.exam import Questions, questions_of
 from hopscope.circuits.maps import RoleMaps
 from hopscope.circuits.mean_ablation import mean_ablate
 from hopscope.circuits.pairs import pairs_of
@@ -24,7 +24,6 @@ from hopscope.circuits.patching import EXAMPLES, patch, replaceable
 from hopscope.circuits.probe import Probe
 from hopscope.circuits.probing import probe
 from hopscope.configs import Discovery
-from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.theory import Path
 
@@ -40,9 +39,7 @@ def patch_circuit(
     (default: the circuit's own).
     """
     check_circuit(circuit)
-    questions = task or circuit.task
-    if questions is None:
-        raise CircuitError("the circuit names no task: say which examples to explain it on")
+    questions = questions_of(circuit, task)
     adapter = replaceable(model)
     circuit.check_model(adapter.digest())
     pairs = pairs_of(questions, examples, seed)

@@ -15,6 +15,8 @@ AttentionKind = Literal["prescribed", "computed"]
 Rest = Literal["even", "mean", "resample"]
 Kind = Literal["moves", "routes", "weak"]
 PerExample = Float[np.ndarray, "example"]
+LEAST_GAP = 1e-9
+"""A mean loss of which shares are taken is at least this."""
 
 
 class Estimate(Config):
@@ -31,11 +33,13 @@ class Estimate(Config):
         return cls(mean=float(values.mean()), low=low, high=high)
 
     @classmethod
-    def ratio(cls, part: PerExample, whole: PerExample) -> "Estimate":
-        """The ratio of two means over the same examples (its interval by the delta method)."""
+    def ratio(cls, part: PerExample, whole: PerExample) -> "Estimate | None":
+        """The ratio of two means over the same examples (its interval by the delta method); None
+        where the whole is not above 0, so that there is no share of it.
+        """
         total = float(whole.sum())
-        if abs(total) < 1e-9 * len(whole):
-            return cls(mean=0.0, low=0.0, high=0.0)
+        if total < LEAST_GAP * len(whole):
+            return None
         mean = float(part.sum()) / total
         spread = np.square(part - mean * whole).sum() * len(part) / max(1, len(part) - 1)
         half = intervals.NORMAL_95 * float(np.sqrt(spread)) / abs(total)
@@ -129,13 +133,13 @@ class Losses(Config):
 
     model: tuple[float, ...]
     prescribed: tuple[float, ...]
-    """Of the circuit with prescribed attention (in a language model: every other row is another
-    question's)."""
+    """The circuit with prescribed attention (in a language model: all other rows come from another
+    question)."""
     computed: tuple[float, ...] | None = None
-    """Of the circuit with the attention that its heads compute from what it provides; None: not
-    measured."""
+    """The circuit with the attention that its heads compute from what it provides; None if that
+    was not measured."""
     ablated: tuple[float, ...]
-    """With everything ablated (in a language model: every row is another question's)."""
+    """Everything ablated (in a language model: all rows come from another question)."""
     chance: float
     """The loss of an answer that ignores how the facts connect."""
 
@@ -162,10 +166,12 @@ class Score(Config):
     rest: Rest
     """How everything else is ablated: its attention is even, or what it brings is its mean over
     examples, or what it brings in another example."""
-    recovered: Estimate
-    """(loss with everything ablated - loss of the circuit) / (the same - loss of the model)."""
-    agreement: Estimate
-    """With the model's own outputs: R² of vectors, KL divergence in nats of classes."""
+    recovered: Estimate | None
+    """(loss with everything ablated - loss of the circuit) / (the same - loss of the model); None
+    where the model's loss is not below that with everything ablated."""
+    agreement: Estimate | None
+    """With the model's own outputs: R² of vectors (None where these are all the same), KL
+    divergence in nats of classes."""
     same_answer: Estimate | None = None
     """The share of answers whose most likely class is the model's; None for vectors."""
 

@@ -11,13 +11,12 @@ from hopscope.circuits.ablator import Ablator
 from hopscope.circuits.adapters import AnyModel, adapter_of
 from hopscope.circuits.circuit import Circuit, check_circuit
 from hopscope.circuits.components import Component, Estimate
-from hopscope.circuits.exam import Exam, Questions, exam_of
+from hopscope.circuits.exam import Exam, Questions, exam_of, questions_of
 from hopscope.circuits.glances import read_off
 from hopscope.circuits.pattern import AS_IN_MODEL, Head, Pattern, Target
 from hopscope.circuits.state import Row, State
 from hopscope.circuits.tables import tables_of
 from hopscope.configs import Config, Discovery
-from hopscope.errors import CircuitError
 from hopscope.facts import FactGraph, Role
 from hopscope.theory import Path, follow
 
@@ -38,9 +37,11 @@ class Flow(Config):
 
     def __str__(self) -> str:
         missed = f", but not {', '.join(self.missed)}" if self.missed else ""
-        if not self.reached:
-            return f"along these paths the query learns nothing of {', '.join(self.missed)}"
-        return f"along these paths the query learns {', '.join(self.reached)}{missed}"
+        learned = (
+            f"along these paths the query learns {', '.join(self.reached) or 'nothing'}{missed}"
+        )
+        jumps = [f"found by no key that is known: {path}" for path in self.jumps]
+        return "\n".join([learned, *jumps])
 
 
 class Backup(Config):
@@ -70,7 +71,6 @@ class Diagnostics(Config):
 
     def __str__(self) -> str:
         lines = [] if self.flow is None else [str(self.flow)]
-        lines += [f"found by no key that is known: {path}" for path in (self.flow or EMPTY).jumps]
         lines += [
             f"could stand in: {each.head[0]}.{each.head[1]} for {each.instead_of.name} "
             f"{each.instead_of.target} ({each.recovered.mean:.1%} recovered)"
@@ -84,9 +84,6 @@ class Diagnostics(Config):
         return "\n".join(lines)
 
 
-EMPTY = Flow(reached=(), missed=(), jumps=())
-
-
 def diagnose(
     model: AnyModel,
     circuit: Circuit,
@@ -96,9 +93,7 @@ def diagnose(
 ) -> Diagnostics:
     """Flow, backup heads and restored heads of a circuit (default: on its own task)."""
     check_circuit(circuit)
-    questions = task or circuit.task
-    if questions is None:
-        raise CircuitError("the circuit names no task: say which examples to diagnose it on")
+    questions = questions_of(circuit, task)
     adapter = adapter_of(model)
     circuit.check_model(adapter.digest())
     exam = replace(exam_of(questions, examples, seed), tables=tables_of(circuit))
@@ -124,12 +119,12 @@ class _Measure:
         losses: np.ndarray = found.double().cpu().numpy()
         return losses
 
-    def recovered(self, states: list[State]) -> list[Estimate]:
+    def recovered(self, states: list[State]) -> list[Estimate | None]:
         """The share of the gap that each recovers."""
         model, nothing, _ = self.losses
         return [Estimate.ratio(nothing - its, nothing - model) for its in self._losses(states)]
 
-    def gained(self, states: list[State]) -> list[Estimate]:
+    def gained(self, states: list[State]) -> list[Estimate | None]:
         """By how much more than the circuit each recovers."""
         model, nothing, circuit = self.losses
         return [Estimate.ratio(circuit - its, nothing - model) for its in self._losses(states)]
@@ -169,7 +164,7 @@ def _backups(measure: _Measure, circuit: Circuit, exam: Exam) -> tuple[Backup, .
         found += [
             Backup(head=head, instead_of=component, recovered=share)
             for head, share in zip(heads, shares, strict=True)
-            if share.mean >= circuit.enough
+            if share and share.mean >= circuit.enough
         ]
     return tuple(found)
 
@@ -192,4 +187,4 @@ def _restored(measure: _Measure) -> tuple[Restored, ...]:
     idle = [head for head, pattern in patterns.items() if not pattern.targets]
     states = [State({**patterns, head: Pattern(rest=AS_IN_MODEL)}) for head in idle]
     gains = measure.gained(states) if states else []
-    return tuple(Restored(head=h, gained=g) for h, g in zip(idle, gains, strict=True))
+    return tuple(Restored(head=h, gained=g) for h, g in zip(idle, gains, strict=True) if g)

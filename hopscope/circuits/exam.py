@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from hopscope.circuits.budget import check_examples
+from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.pattern import TIMES, Source
 from hopscope.configs import MQAR, FactTask, Task
 from hopscope.errors import CircuitError
@@ -290,6 +291,14 @@ def _answered(task: FactTask, batch: Batch, read: int) -> Int[Tensor, "batch ans
         asked = batch.roles.role[:, -read:] == task.roles().index(Role("query"))
         return asked.nonzero()[:, 1].view(len(asked), -1) - read
     return None
+
+
+def questions_of(circuit: Circuit, given: Questions | None) -> Questions:
+    """The task that is given, or else the circuit's own."""
+    questions = given or circuit.task
+    if questions is None:
+        raise CircuitError("the circuit names no task: give the task to examine it on")
+    return questions
 
 
 def check_exam(exam: object, examples: int) -> None:

@@ -43,8 +43,14 @@ def measured(search: Search, fresh: Exam, circuit: State) -> tuple[list[Componen
     )
 
 
-def _judged(component: Component, lost: Estimate, computed: Estimate, needed: float) -> Component:
-    """The component with what is lost without it, and what it is needed for."""
+def _judged(
+    component: Component, lost: Estimate | None, computed: Estimate | None, needed: float
+) -> Component:
+    """The component with what is lost without it, and what it is needed for; nothing of either
+    where there is no gap.
+    """
+    if lost is None or computed is None:
+        return component
     kind: Kind = "moves" if lost.low > needed else "routes" if computed.low > needed else "weak"
     return component.model_copy(update={"kind": kind, "lost": lost, "lost_computed": computed})
 

@@ -200,6 +200,8 @@ class Painter:
             rows = table[spots.row]
         else:
             tokens = self.exam.inputs
+            new = max(0, int(tokens.max()) + 1 - len(table))  # tokens that the table has not seen
+            table = torch.nn.functional.pad(table, (0, new, 0, new))
             rows = table[tokens[spots.example, spots.row, None], tokens[spots.example]]
         rows = rows * self.seen[spots.row]
         return rows / rows.sum(-1, keepdim=True).clamp_min(1e-9)

@@ -8,7 +8,7 @@ examples, or what it brings in the next example. All are measured on the same fr
 Nothing here shares its code with the walk of the search: the scores also check its losses.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import torch
@@ -18,7 +18,7 @@ from torch import Tensor
 from hopscope.circuits import budget
 from hopscope.circuits.adapters import CallbackModel
 from hopscope.circuits.components import AttentionKind, Estimate, PerExample, Rest, Score
-from hopscope.circuits.engine import Adapter, Attend, Brought, Heads, forward, record
+from hopscope.circuits.engine import Adapter, Attend, Brought, Heads, as_model, forward
 from hopscope.circuits.exam import Exam
 from hopscope.circuits.jobs import from_model
 from hopscope.circuits.painter import Painter
@@ -36,21 +36,22 @@ def scores_of(
     CallbackModel, which replaces attention alone, in one).
     """
     runs = Runs(adapter, exam)
-    model = runs.outputs(State())
+    rests = RESTS[:1] if isinstance(adapter, CallbackModel) else RESTS
     states: dict[AttentionKind, State] = {"prescribed": circuit, "computed": circuit.computed}
-    found = []
-    for rest in RESTS if not isinstance(adapter, CallbackModel) else RESTS[:1]:
-        ablated = runs.losses(runs.outputs(nothing, rest))
+    asked = [(state, rest) for rest in rests for state in (nothing, *states.values())]
+    model, *others = runs.outputs([(State(), "even"), *asked])
+    found, outputs = [], iter(others)
+    for rest in rests:
+        ablated = runs.losses(next(outputs))
         gap = ablated - runs.losses(model)
-        for attention, state in states.items():
-            outputs = runs.outputs(state, rest)
-            recovered = Estimate.ratio(ablated - runs.losses(outputs), gap)
-            agreement, same = runs.agreement(model, outputs)
+        for attention in states:
+            its = next(outputs)
+            agreement, same = runs.agreement(model, its)
             found.append(
                 Score(
                     attention=attention,
                     rest=rest,
-                    recovered=recovered,
+                    recovered=Estimate.ratio(ablated - runs.losses(its), gap),
                     agreement=agreement,
                     same_answer=same,
                 )
@@ -65,28 +66,32 @@ class Runs:
         self.adapter, self.exam = adapter, exam.on(adapter.device)
         self.read = self.exam.read_of(adapter.answers_at())
 
-    def outputs(self, state: State, rest: Rest = "even") -> Tensor:
-        """The outputs at the read positions, with all rows without a target ablated in this way."""
-        found = []
-        for some, painter in self._painters:
-            inputs = self.exam.inputs[some]
-            if isinstance(self.adapter, CallbackModel):
-                outputs = self.adapter.outputs(inputs, self._edit(painter, state))
-                found.append(outputs[:, -self.read :].float().cpu())
-                continue
-            attend = self._attend(painter, state, rest, some)
-            end = forward(self.adapter, self.adapter.embed(inputs), attend)
-            found.append(self.adapter.unembed(end[:, -self.read :]).float().cpu())
-        return torch.cat(found)
+    def outputs(self, asked: Sequence[tuple[State, Rest]]) -> list[Tensor]:
+        """For each state, the outputs at the read positions, with all rows without a target ablated
+        in this way.
+        """
+        found: list[list[Tensor]] = [[] for _ in asked]
+        for some in self._chunks:
+            painter = Painter(self.exam.part(some), self.adapter.causal)
+            for outputs, (state, rest) in zip(found, asked, strict=True):
+                outputs.append(self._outputs(painter, some, state, rest).float().cpu())
+        return [torch.cat(outputs) for outputs in found]
+
+    def _outputs(self, painter: Painter, some: slice, state: State, rest: Rest) -> Tensor:
+        """The outputs of some examples."""
+        inputs = self.exam.inputs[some]
+        if isinstance(self.adapter, CallbackModel):
+            return self.adapter.outputs(inputs, self._edit(painter, state))[:, -self.read :]
+        attend = self._attend(painter, state, rest, some)
+        end = forward(self.adapter, self.adapter.embed(inputs), attend)
+        return self.adapter.unembed(end[:, -self.read :])
 
     @cached_property
-    def _painters(self) -> list[tuple[slice, Painter]]:
-        """A few examples at a time, each with what draws their attention."""
-        adapter, exam = self.adapter, self.exam
-        each = budget.FLOAT * budget.AT_ONCE * adapter.heads * exam.length**2
-        size = max(1, budget.times(adapter.device) * budget.CALL_BYTES // each)
-        chunks = [slice(start, start + size) for start in range(0, len(exam), size)]
-        return [(some, Painter(exam.part(some), adapter.causal)) for some in chunks]
+    def _chunks(self) -> list[slice]:
+        """A few examples at a time."""
+        return budget.chunks(
+            self.adapter.device, self.adapter.heads, len(self.exam), self.exam.length
+        )
 
     def _edit(self, painter: Painter, state: State) -> Callable[[int, Tensor], Tensor]:
         """A state, as a CallbackModel takes it."""
@@ -142,7 +147,7 @@ class Runs:
         next example.
         """
         assert not isinstance(self.adapter, CallbackModel)
-        parts = [self._brought(some) for some, _ in self._painters]
+        parts = [self._brought(some) for some in self._chunks]
         whole = [torch.cat(layer) for layer in zip(*parts, strict=True)]
         return {
             "mean": [layer.mean(0, keepdim=True) for layer in whole],
@@ -151,22 +156,30 @@ class Runs:
 
     def _brought(self, some: slice) -> list[Brought]:
         """What the heads of each layer bring in the model, of some examples."""
+        found: list[Brought] = []
+
+        def attend(layer: int, heads: Heads) -> Brought:
+            found.append(as_model(layer, heads))
+            return found[-1]
+
         assert not isinstance(self.adapter, CallbackModel)
-        whole = record(self.adapter, self.exam.inputs[some])
-        return [whole.brought(layer) for layer in range(self.adapter.layers)]
+        forward(self.adapter, self.adapter.embed(self.exam.inputs[some]), attend)
+        return found
 
     def losses(self, outputs: Tensor) -> PerExample:
         """The loss of each example, mean over hops."""
         found: PerExample = self.exam.marks(outputs).mean(-1).double().cpu().numpy()
         return found
 
-    def agreement(self, model: Tensor, circuit: Tensor) -> tuple[Estimate, Estimate | None]:
+    def agreement(self, model: Tensor, circuit: Tensor) -> tuple[Estimate | None, Estimate | None]:
         """How far the circuit's outputs at the answers are the model's."""
         model, circuit = (self.exam.answers_of(each).double() for each in (model, circuit))
         if not self.exam.classes:
             spread = (model - model.mean(0)).square().flatten(1).sum(1).numpy()
             off = (model - circuit).square().flatten(1).sum(1).numpy()
             lost = Estimate.ratio(off, spread)
+            if lost is None:
+                return None, None
             return Estimate(mean=1 - lost.mean, low=1 - lost.high, high=1 - lost.low), None
         # A model may answer several hops at one position, each with classes of its own.
         model, circuit = (each.unflatten(-1, (self.exam.abreast, -1)) for each in (model, circuit))

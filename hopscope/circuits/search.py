@@ -13,7 +13,7 @@ attention, and tries states of the model in which rows look at a target, or are 
    cheapest first, while enough is recovered both ways.
 
 What counts is the share of the gap, between everything ablated and the model, that is recovered: on
-average where states are compared, of the hop of which least is recovered where it is enough.
+average where states are compared, of the hop that is recovered least where it is enough.
 """
 
 from collections.abc import Mapping, Sequence
@@ -58,7 +58,7 @@ class Recovered:
 
     mean: Float[np.ndarray, "state 2"]
     worst: Float[np.ndarray, "state 2"]
-    """Of the hop of which least is recovered."""
+    """The share of the hop that is recovered least."""
 
 
 class Search:

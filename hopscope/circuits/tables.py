@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
+from hopscope.circuits import budget
 from hopscope.circuits.ablation import Carried, Change
 from hopscope.circuits.adapters import CallbackModel
 from hopscope.circuits.attention import patterns
@@ -35,14 +36,24 @@ def estimate_tables(adapter: Adapter | CallbackModel, exam: Exam) -> Tables:
     """
     exam = exam.on(adapter.device)
     tokens = _tokens(exam)
-    tables: dict[Source, Tensor] = {}
-    for layer, attention in enumerate(patterns(adapter, exam.inputs)):
-        for head in range(adapter.heads):
-            at, own = (layer, head), attention[:, head].float()
-            tables[Source("position", head=at)] = own.mean(0)
-            if tokens is not None:
-                tables[Source("token", head=at)] = _by_token(own, tokens, adapter.causal)
-    return {source: table.round(decimals=DIGITS) for source, table in tables.items()}
+    means: dict[Source, Tensor] = {}
+    if tokens is not None:
+        size = int(tokens.max()) + 1
+        seen = torch.ones(exam.length, exam.length, device=exam.inputs.device)
+        count = _pair_sums(
+            (seen.tril() if adapter.causal else seen).expand(len(exam), -1, -1), tokens, size
+        )
+    for some in budget.chunks(adapter.device, adapter.heads, len(exam), exam.length):
+        for layer, attention in enumerate(patterns(adapter, exam.inputs[some])):
+            for head in range(adapter.heads):
+                at, own = (layer, head), attention[:, head].float()
+                sums = {Source("position", head=at): own.sum(0) / len(exam)}
+                if tokens is not None:
+                    pairs = _pair_sums(own, tokens[some], size)
+                    sums[Source("token", head=at)] = pairs / count.clamp_min(1)
+                for source, its in sums.items():
+                    means[source] = means[source] + its if source in means else its
+    return {source: table.round(decimals=DIGITS) for source, table in means.items()}
 
 
 def _tokens(exam: Exam) -> Tensor | None:
@@ -52,16 +63,13 @@ def _tokens(exam: Exam) -> Tensor | None:
     return inputs.long() if whole and int(inputs.max()) < MOST_TOKENS else None
 
 
-def _by_token(
-    own: Float[Tensor, "batch seq seq"], tokens: Tensor, causal: bool
+def _pair_sums(
+    numbers: Float[Tensor, "batch seq seq"], tokens: Int[Tensor, "batch seq"], size: int
 ) -> Float[Tensor, "token token"]:
-    """For each token at the destination, the mean attention to one position with each token."""
-    size = int(tokens.max()) + 1
+    """Sums over all pairs of positions, by the tokens at the destination and at the source."""
     pairs = tokens[:, :, None] * size + tokens[:, None, :]
-    seen = torch.ones_like(own[0]).tril() if causal else torch.ones_like(own[0])
-    sums = own.new_zeros(size * size).index_add_(0, pairs.flatten(), own.flatten())
-    count = own.new_zeros(size * size).index_add_(0, pairs.flatten(), seen.expand_as(own).flatten())
-    return (sums / count.clamp_min(1)).view(size, size)
+    sums = numbers.new_zeros(size * size).index_add_(0, pairs.flatten(), numbers.flatten())
+    return sums.view(size, size)
 
 
 def tables_in(tables: Tables, state: State) -> tuple[Table, ...]:

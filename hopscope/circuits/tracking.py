@@ -13,7 +13,7 @@ from hopscope.circuits.adapters import AnyModel, adapter_of
 from hopscope.circuits.attention import role_maps
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.emergence import Emergence
-from hopscope.circuits.exam import Exam, Questions, exam_of
+from hopscope.circuits.exam import Exam, Questions, exam_of, questions_of
 from hopscope.circuits.maps import RoleMaps
 from hopscope.configs import FactTask
 from hopscope.errors import CircuitError
@@ -55,9 +55,7 @@ def emergence(
     """Follow the paths of a circuit through the checkpoints of a run (of a fleet: of a member)."""
     _check(history, circuit)
     steps = steps_of(history)
-    questions = task or circuit.task
-    if questions is None:
-        raise CircuitError("the circuit names no task: say which examples to watch it on")
+    questions = questions_of(circuit, task)
     if not circuit.tracked:
         raise CircuitError("the circuit has no paths whose emergence could be watched")
     exam = exam_of(questions, examples)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from hopscope.facts import NUMBERED, Role
 
 LETTERS = 9
-"""Names of roles of a task of one's own are shortened if they have more letters."""
+"""Longer names of the roles of your own task are shortened."""
 
 
 def short_role(role: Role) -> str:

@@ -100,6 +100,8 @@ def score_rows(circuit: Circuit) -> list[tuple[str, ...]]:
 def _agreement(score: Score) -> str:
     name = "R²" if score.same_answer is None else "KL"
     its = score.agreement
+    if its is None:
+        return "–"
     return f"{name} {its.mean:.3f} ± {its.high - its.mean:.3f}"
 
 

@@ -1,4 +1,4 @@
-"""Tasks of one's own are examined like hopscope's, relations and conditions that they name are what
+"""Your own tasks are examined like hopscope's, relations and conditions that they name are what
 their circuits speak of, and each mistake has its line.
 """
 

@@ -164,7 +164,7 @@ def test_an_account_belongs_to_its_model(known: Planted, found: Circuit) -> None
 
 
 def test_flow_backups_and_restored_heads_are_those_made_by_hand(twins: Planted) -> None:
-    """Of a circuit of one head of each pair. The other brings the other half of the answer, and can
+    """The circuit has one head of each pair. The other brings the other half of the answer, and can
     stand in for it.
     """
     whole = discover(twins.model, twins.task, examples=16)

@@ -19,6 +19,7 @@ from hopscope.circuits import (
     table_of,
 )
 from hopscope.circuits.attended import attended
+from hopscope.circuits.painter import Painter
 from hopscope.circuits.search import Search
 from hopscope.circuits.state import State
 from hopscope.circuits.tables import DIGITS, tables_of
@@ -57,6 +58,28 @@ def test_tables_are_means_over_examples_positions_and_pairs_of_tokens(causal: bo
             for both, shares in pairs.items():
                 wanted = sum(shares) / len(shares)
                 assert float(by_token[both]) == pytest.approx(wanted, abs=0.51 * 10**-DIGITS)
+
+
+def test_tables_are_the_same_a_few_examples_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    adapter, exam = adapter_of(model_of(causal=True)), exam_of(TASK, 10)
+    whole = estimate_tables(adapter, exam)
+    monkeypatch.setattr("hopscope.circuits.budget.CALL_BYTES", 4096)  # three examples at a time
+    parts = estimate_tables(adapter, exam)
+    assert parts.keys() == whole.keys()
+    for source, table in whole.items():
+        assert torch.allclose(parts[source], table, atol=1.01 * 10**-DIGITS), source
+
+
+def test_a_token_that_is_new_to_a_table_attends_to_itself_and_gets_nothing() -> None:
+    source = Source("token", head=(0, 0))
+    exam = exam_of(TASK, 2)
+    tokens = torch.tensor([[0, 1, 2], [1, 0, 1]])  # 2 is new
+    roles = replace(exam.roles, role=exam.roles.role[:, :3], chain=exam.roles.chain[:, :3])
+    exam = replace(exam, inputs=tokens, roles=roles, tables={source: torch.full((2, 2), 0.5)})
+    rows, _ = Painter(exam, causal=True).rows(table_of("token", (0, 0)))
+    assert rows[0, 1].tolist() == [0.5, 0.5, 0]
+    assert rows[0, 2].tolist() == [0, 0, 0]  # nothing is seen, so that it stays where it is
+    assert rows[1, 2].tolist() == pytest.approx([1 / 3] * 3)
 
 
 def test_a_table_knows_nothing_of_the_examples_that_it_is_measured_on(

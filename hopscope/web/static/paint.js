@@ -70,8 +70,8 @@ export function paint(change, pattern, { exam, example, read, causal, tables }) 
 /** One row of a table, at the positions that can be seen. */
 function fromTable(tables, { where, head }, line, { exam, start, at, last }) {
   const kind = where === "token" ? (p) => exam.inputs[start + p] : (p) => p;
-  const row = tables.get(tableName(where, head))[kind(at)];
-  for (let to = 0; to <= last; to++) line[to] = row[kind(to)];
+  const row = tables.get(tableName(where, head))[kind(at)] ?? []; // a token may be new to the table
+  for (let to = 0; to <= last; to++) line[to] = row[kind(to)] ?? 0;
 }
 
 /** One row under a target: each source that can be seen with its weight. */
