@@ -52,6 +52,8 @@ SQUARE = 0.11
 """Width of a square that stands for a symbol, in columns."""
 LEFT, ASIDE_LAYERS = 2.2, -0.85
 """Columns to the left of the first role, and where the names of layers end."""
+STAGGER = 0.36
+"""Layers between labels at neighbouring roles, where there are many roles."""
 BETWEEN = 0.2
 """Layers between labels that stand at one role."""
 
@@ -167,11 +169,14 @@ def _labels(
             named.setdefault(same, []).extend(component.heads)
     box = {"boxstyle": "round,pad=0.15", "facecolor": PAPER, "linewidth": THIN}
     for (layer, role), found in beside.items():
+        column = roles.index(role)
         height = layers.index(layer) + 0.5
+        if len(roles) > ONE_COLUMN:  # neighbours have no room beside each other
+            height += STAGGER * (column % 2 - 0.5)
         for number, ((text, colour), heads) in enumerate(found.items()):
             which = f"\n{'+'.join(map(str, heads))}" if circuit.heads > 1 else ""
             axes.text(
-                roles.index(role), height + BETWEEN * (number - (len(found) - 1) / 2) * 2,
+                column, height + BETWEEN * (number - (len(found) - 1) / 2) * 2,
                 text + which,
                 fontsize=SMALL, ha="center", va="center", color=colour, zorder=5,
                 bbox={**box, "edgecolor": colour},
