@@ -12,11 +12,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-
-import tyro
 
 from hopscope.machine import cores, processor
 
@@ -34,18 +32,10 @@ COMMAND = "from hopscope.cli.main import main; main()"
 SPIN = "while True: pass"
 
 
-@dataclass(frozen=True)
-class Options:
-    """How often to measure."""
-
-    rounds: int = 1
-    """Number of measurements of each way, in turns; the least one counts."""
-
-
-def main(options: Options) -> None:
+def main(rounds: int) -> None:
     """Time every way alone and beside busy programs; print a row for each."""
     found: dict[str, dict[str, list[float]]] = {way: {} for way in WAYS}
-    for _ in range(options.rounds):
+    for _ in range(rounds):
         for way, (environment, before) in WAYS.items():
             for busy in (0, cores() - 1):
                 with _company(busy):
@@ -60,7 +50,7 @@ def _times(environment: Mapping[str, str], before: str) -> dict[str, float]:
     """Seconds of wall-clock time for each kind of work."""
     free = {k: v for k, v in os.environ.items() if not k.startswith(("OMP_", "GOMP_"))}
     with tempfile.TemporaryDirectory() as store:
-        train = ["train", "demo", "--training.steps", "300", "--store", store]
+        train = ["train", "demo", "training.steps=300", "--store", store]
         works = {"page": ["-c", before + PAGE], "training": ["-c", before + COMMAND, *train]}
         return {name: _clock(words, {**free, **environment}) for name, words in works.items()}
 
@@ -86,4 +76,7 @@ def _company(busy: int) -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Options))
+    parser = ArgumentParser(description="Time two kinds of work beside other busy programs.")
+    text = "Number of measurements of each way, in turns; the least one counts."
+    parser.add_argument("--rounds", type=int, default=1, help=text)
+    main(parser.parse_args().rounds)

@@ -14,7 +14,7 @@ from typing import Any
 from markdown import table
 
 RESULTS = Path(__file__).parents[1] / "results"
-OURS = "hopscope discover"
+OURS = "hopscope circuit"
 PAIR = ("precision", "recall")
 Row = dict[str, Any]
 
@@ -37,7 +37,7 @@ def main() -> None:
             (
                 row["model"], f"{row['losses']['model']:.3f}", f"{row['losses']['prescribed']:.3f}",
                 f"{row['recovered']['prescribed']:.1%}", row["paths"], f"{row['weakest']:.1%}",
-                listed(row["shared steps"]), round(row["seconds"]),
+                listed(row["shared steps"]), round(row.get("cpu_seconds", row.get("seconds"))),
             )
             for row in models
         ],

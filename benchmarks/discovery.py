@@ -21,6 +21,7 @@ import torch
 
 from hopscope.circuits import Component, discover
 from hopscope.configs import Task
+from hopscope.machine import processor
 from hopscope.models import Transformer
 from hopscope.papers import preset
 from hopscope.papers.musat.measure_runs import on_fresh_examples, without_steps
@@ -57,15 +58,15 @@ def models(chosen: argparse.Namespace) -> Iterator[tuple[str, Transformer, Task]
 
 
 def row(name: str, model: Transformer, task: Task) -> dict[str, object]:
-    start = time.perf_counter()
+    start = time.process_time()
     circuit = discover(model, task, force=True)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     losses = circuit.losses
     paths = [each for each in circuit.components if each.paths]
     return {
         "model": name,
         "shape": f"{model.config.layers} x {model.config.heads}",
-        "seconds": round(seconds, 1),
+        "cpu_seconds": round(seconds, 1),
         "losses": {
             "model": round(losses.mean("model"), 4),
             "prescribed": round(losses.mean("prescribed"), 4),
@@ -77,7 +78,9 @@ def row(name: str, model: Transformer, task: Task) -> dict[str, object]:
             "computed": round(circuit.recovered("computed"), 3),
         },
         "sufficient": circuit.sufficient,
+        "weights": circuit.model[:12],
         "paths": len(circuit.paths),
+        "each path": [str(path) for path in circuit.paths],
         "weakest": round(min((lost(each) for each in paths if not each.is_previous), default=0), 3),
         "shared steps": [
             f"{step.what} {(step.loss - losses.mean('prescribed')) / losses.gap:.2f}"
@@ -90,6 +93,7 @@ def row(name: str, model: Transformer, task: Task) -> dict[str, object]:
             if not each.paths
         ],
         "unnamed": [each.name for each in circuit.unnamed],
+        "machine": processor(),
         "threads": torch.get_num_threads(),
     }
 

@@ -1,4 +1,4 @@
-"""`hopscope serve` in a process of its own, as benchmarks ask it."""
+"""`hopscope view` in a process of its own, as benchmarks ask it."""
 
 import http.client
 import os
@@ -72,7 +72,7 @@ def started(store: Path | None = None) -> Iterator[Server]:
     """A server of this store, or of the gallery alone."""
     with tempfile.TemporaryDirectory() as folder:
         root = store or Path(folder, "runs")
-        line = [sys.executable, "-c", CALL, "serve", "--store", str(root)]
+        line = [sys.executable, "-c", CALL, "view", "--no-browser", "--store", str(root)]
         clean = {name: value for name, value in os.environ.items() if name != "SSH_CONNECTION"}
         token = Path(folder, "token")
         clean["HOPSCOPE_TOKEN_FILE"] = str(token)

@@ -4,35 +4,38 @@
 
 Nothing is trained or asked. Left alone are figures whose numbers lie in no file: precision and
 theory against training, whose own scripts draw them, mechanisms of language models
-(`llm_mechanism_tables.py`), and the picture of the page (`screenshot.py`).
+(`lm_circuit_tables.py`), and the picture of the page (`screenshot.py`).
 """
 
 import json
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from hopscope.cli.main import run
-from hopscope.cli.reproduce import draw
+from hopscope.cli.papers import draw
 from hopscope.facts import parse_role
-from hopscope.llm.heads import HeadScores, Route
+from hopscope.lm.heads import HeadScores, Route
+from hopscope.lm.results import Result
 from hopscope.papers.registry import PAPERS
-from hopscope.report.heads import heads_figure
-from hopscope.report.saving import save_figure
+from hopscope.plots.heads import heads_figure
+from hopscope.plots.lm import results_figure
+from hopscope.plots.saving import save_figure
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
-HEADS = ROOT / "results" / "llm" / "heads-qwen2.5-coder-1.5b-equations-d2-opened.json"
+HEADS = ROOT / "results" / "lm" / "heads-qwen2.5-coder-1.5b-equations-d2-opened.json"
 COMMANDS = {
-    "maps": "maps gallery/demo --figure FILE",
+    "maps": "attention gallery/demo --figure FILE",
     "order": "emergence gallery/demo --figure FOLDER/emergence.svg",
     "probe": "probe gallery/transformer-a --figure FILE",
-    "explained": "circuit export gallery/demo --format svg --out FILE",
+    "explained": "circuit gallery/demo --figure FILE",
     "shared-information": "depth --hops 5 --figure FILE",
-    "ngram-approach": "ngram figures gallery/ngram --out FOLDER",
+    "ngram-approach": "show gallery/ngram --figure FOLDER/ngram.svg",
 }
 """What draws each: into FILE, or, beside others, as FOLDER/…-NAME.svg."""
 
@@ -43,14 +46,30 @@ def main() -> None:
         sys.exit(f"{', '.join(sorted(unknown))}: expected results, docs, or both")
     if "results" in asked:
         results = PAPERS.results(ROOT / "results")
-        for name in PAPERS.targets:
-            table = results.readable(name)
+        for name in PAPERS.experiments:
+            table = results.shown(name)
             if table is not None:
                 draw(table, results)
     if "docs" in asked:
         for name, line in COMMANDS.items():
             by_command(name, line)
-        print(save_figure(heads_figure(scores()), IMAGES / "llm-heads.svg"))
+        print(save_figure(heads_figure(scores()), IMAGES / "lm-heads.svg"))
+        print(save_figure(results_figure(accuracies()), IMAGES / "lm-accuracy.svg"))
+
+
+def accuracies() -> dict[str, list[Result]]:
+    """The results of every benchmark in results/lm, by the model and how it was asked."""
+    found: dict[str, list[Result]] = {}
+    for line in (ROOT / "results" / "lm" / "bench.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        if row["dtype"] != "bfloat16":  # SmolLM2 in float32: the same to 0.001
+            continue
+        opened = row["kind"].endswith("-opened")
+        result = Result(**{name: row[name] for name in Result.__dataclass_fields__})
+        kind = result.kind.removesuffix("-opened")
+        name = f"{row['model']}{', opening' * opened}"
+        found.setdefault(name, []).append(replace(result, kind=kind))
+    return found
 
 
 def by_command(name: str, line: str) -> None:

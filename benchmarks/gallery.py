@@ -6,9 +6,9 @@
 
 Trains the demo and the n-gram experiment unless the store has them (about a minute). Transformers
 A, B and C must be there, trained (`hopscope train musat/transformer-a`, an hour or two each), and
-so must transformer D (a run of `hopscope reproduce musat/fig7-seeds`), the model nearest to
-figure 5 (one of `hopscope reproduce musat/readings`) and the one of three heads (one of
-`hopscope reproduce musat/readings-long --protocol full`). An entry is an ordinary run folder:
+so must transformer D (a run of `hopscope papers run musat/fig7-seeds`), the model nearest to
+figure 5 (one of `hopscope papers run musat/variants`) and the one of three heads (one of
+`hopscope papers run musat/variants-long --protocol full`). An entry is an ordinary run folder:
 weights rounded to float16, no optimiser, metrics, the circuit of the rounded weights, about.json.
 With --circuits nothing is trained: the models that are there are searched again by this version,
 and all else stays as it is. With --explorer what the page shows first is computed and kept with the
@@ -31,8 +31,8 @@ import torch
 from torch import Tensor
 
 from hopscope import __version__
-from hopscope.circuits import Circuit, discover, exam_of
-from hopscope.circuits.kept import EMERGENCE
+from hopscope.circuits import Circuit, discover, examples_of
+from hopscope.circuits.saved import EMERGENCE
 from hopscope.configs import Experiment, NgramExperiment, Recipe, Retrieval, Task, Training
 from hopscope.errors import RunMissing
 from hopscope.models import Transformer
@@ -42,8 +42,8 @@ from hopscope.ngram.evaluation import compare, model_answers
 from hopscope.ngram.run import NgramRun
 from hopscope.ngram.trainer import drawn
 from hopscope.papers import preset
-from hopscope.papers.musat.readings import LONG, reading_of
-from hopscope.papers.musat.recipes import STEPS_D, larger_seeds
+from hopscope.papers.musat.experiments import STEPS_D, larger_seeds
+from hopscope.papers.musat.variants import LONG, variant_of
 from hopscope.runs.checkpoint import to_safetensors, weights_at
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import checkpoint_name
@@ -60,11 +60,9 @@ FRESH = 2_048
 """Examples on which losses are measured."""
 CIRCUIT = "circuit.json"
 NEAREST = "fan-in warm-up-cosine base-10"
-"""The reading, with seed 0, that `results/musat/readings-nearest.svg` shows."""
+"""The variant, with seed 0, that `results/musat/variants-nearest.svg` shows."""
 SEARCHES = 3
 """Independent searches, by which stability is known."""
-SAMPLE = 1
-"""Which: discovery looks at sample 0."""
 ROUNDED = "rounded to float16, so that the package stays small, and computed with in float32"
 AS_THEY_WERE = "in float64, as they were: they are few"
 
@@ -117,23 +115,23 @@ def transformer(letter: str, chosen: argparse.Namespace) -> Entry:
 def larger_weights(chosen: argparse.Namespace) -> Entry:
     recipe = larger_seeds(STEPS_D)[0]
     assert isinstance(recipe, Experiment)
-    run = Run(trained(recipe, Store(chosen.store), "hopscope reproduce musat/fig7-seeds"))
+    run = Run(trained(recipe, Store(chosen.store), "hopscope papers run musat/fig7-seeds"))
     name = "transformer D of Musat (ICLR 2025), with initial weights of 1/√inputs"
     what = f"{name}: four hops, at its best late checkpoint"
     return of_run(run, what, {RunStudy(run).best_late_checkpoint().step})
 
 
 def nearest(chosen: argparse.Namespace) -> Entry:
-    recipe = reading_of(NEAREST).experiment(seed=0)
-    how = "hopscope reproduce musat/readings"
+    recipe = variant_of(NEAREST).experiment(seed=0)
+    how = "hopscope papers run musat/variants"
     what = f"the model nearest to figure 5 of Musat (ICLR 2025): three hops, read as {NEAREST!r}"
     run = Run(trained(recipe, Store(chosen.store), how))
     return of_run(run, what, {run.checkpoints[-1]})
 
 
 def fewest(chosen: argparse.Namespace) -> Entry:
-    recipe = reading_of(NEAREST).experiment(seed=0, steps=LONG)
-    how = "hopscope reproduce musat/readings-long --protocol full"
+    recipe = variant_of(NEAREST).experiment(seed=0, steps=LONG)
+    how = "hopscope papers run musat/variants-long --protocol full"
     what = f"three hops with three heads, the fewest: read as {NEAREST!r}, {LONG:,} steps"
     run = Run(trained(recipe, Store(chosen.store), how))
     return of_run(run, what, {run.checkpoints[-1]})
@@ -284,8 +282,8 @@ def circuit(folder: RunFolder) -> dict[str, bytes]:
 @torch.no_grad()
 def loss(model: Transformer, task: Task) -> float:
     """Mean over hops, on fresh examples."""
-    exam = exam_of(task, FRESH, SAMPLE)
-    return float(exam.losses(model(exam.inputs)).mean())
+    examples = examples_of(task, FRESH, purpose="measurement")
+    return float(examples.losses(model(examples.inputs)).mean())
 
 
 def ngram_loss(run: NgramRun) -> float:

@@ -1,4 +1,4 @@
-"""The tables of docs/ngram.md, from the rows of `hopscope reproduce chen`.
+"""The tables of docs/ngram.md, from the rows of `hopscope papers run chen`.
 
 python benchmarks/ngram_tables.py results/chen/settings.jsonl results/chen/training.jsonl
 """

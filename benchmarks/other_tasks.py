@@ -7,10 +7,10 @@ threshold of the search.
 
 Tasks: repeated tokens and two hops (letters, 2 layers of 4 heads; two hops in two layers are beyond
 the law of depth), palindrome (2 × 2), cumulative sum (1 × 1), sorting (1 × 2). The models are
-trained by a plain loop, with AdamW at a constant rate. `read` prints for each model a JSON row with
-its verdict, the 2 × 3 table and every component. `thresholds` halves and doubles each number by
-which the search decides, on repeated tokens and on sorting (five seeds each), and prints which
-components come and go.
+trained by a plain loop, with AdamW at a constant rate; for the palindrome it falls on a cosine.
+`read` prints for each model a JSON row with its verdict, the 2 × 3 table and every component.
+`thresholds` halves and doubles each number by which the search decides, on repeated tokens and on
+sorting (five seeds each), and prints which components come and go.
 """
 
 import argparse
@@ -35,7 +35,7 @@ BATCH, RATE = 128, 1e-3
 TRAINED_FROM = 1_000_000
 """Training draws by seeds from here on; circuits are found and measured on others."""
 LETTERS, LONG = 4, 40
-SIDE, SYMBOLS = 4, 6
+SIDE, SYMBOLS = 3, 6
 """Tokens on either side of a palindrome, and how many there are."""
 SUMMED, BASE = 12, 5
 SORTED, NUMBERS = 8, 24
@@ -127,22 +127,31 @@ class Trained:
     layers: int
     heads: int
     steps: int
+    falling: bool = False
+    """Does the rate warm up for 200 steps and fall on a cosine to a twentieth?"""
+
+    def rate(self, step: int) -> float:
+        """The learning rate, as a share of `RATE`."""
+        if not self.falling:
+            return 1.0
+        fall = 0.05 + 0.95 * (1 + math.cos(math.pi * step / self.steps)) / 2
+        return min(1.0, (step + 1) / 200) * fall
 
 
 TASKS = {
     "repeated": Trained(repeated_tokens(64, length=12, filler=6), 64, 2, 4, 1500),
     "two-hops": Trained(
-        OwnTask(two_hops, roles=("letter",), guess=math.log(LETTERS)), LETTERS + 1, 2, 4, 6000
+        OwnTask(two_hops, roles=("letter",), chance=math.log(LETTERS)), LETTERS + 1, 2, 4, 6000
     ),
     "palindrome": Trained(
-        OwnTask(palindrome, roles=("first half", "second half", "end"), guess=math.log(2)),
-        SYMBOLS + 1, 2, 2, 5000,
+        OwnTask(palindrome, roles=("first half", "second half", "end"), chance=math.log(2)),
+        SYMBOLS + 1, 2, 2, 10_000, falling=True,
     ),
     "sum": Trained(
-        OwnTask(cumulative_sum, roles=("digit",), guess=math.log(BASE)), BASE, 1, 1, 4000
+        OwnTask(cumulative_sum, roles=("digit",), chance=math.log(BASE)), BASE, 1, 1, 4000
     ),
     "sorting": Trained(
-        OwnTask(sorting, roles=("number", "separator", "sorted"), guess=math.log(NUMBERS)),
+        OwnTask(sorting, roles=("number", "separator", "sorted"), chance=math.log(NUMBERS)),
         NUMBERS + 1, 1, 2, 3000,
     ),
 }  # fmt: skip
@@ -181,12 +190,14 @@ def _trained(trained: Trained, seed: int) -> tuple[GPT2LMHeadModel, float]:
     torch.manual_seed(seed)
     model = blank(trained)
     optimiser = torch.optim.AdamW(model.parameters(), lr=RATE)
+    rate = torch.optim.lr_scheduler.LambdaLR(optimiser, trained.rate)
     for step in range(trained.steps):
-        exam = trained.task(BATCH, TRAINED_FROM + seed * trained.steps + step)
-        loss = exam.losses(model(exam.inputs).logits).mean()
+        examples = trained.task(BATCH, TRAINED_FROM + seed * trained.steps + step)
+        loss = examples.losses(model(examples.inputs).logits).mean()
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
+        rate.step()
     return model.eval(), round(loss.item(), 4)
 
 
@@ -202,9 +213,11 @@ def models(folder: Path) -> Iterator[tuple[str, int, GPT2LMHeadModel]]:
 def read(chosen: argparse.Namespace) -> None:
     """A row for each model."""
     for name, seed, model in models(chosen.models):
-        exam = TASKS[name].task(1024, 5)
+        examples = TASKS[name].task(1024, 5)
         with torch.no_grad():
-            outputs = exam.answers_of(model(exam.inputs).logits[:, -exam.read_of(None) :])
+            outputs = examples.answers_of(
+                model(examples.inputs).logits[:, -examples.read_of(None) :]
+            )
         right = outputs.argmax(-1) == TASKS[name].task.draw(1024, 5).targets
         started = time.process_time()
         row: dict[str, Any] = {"task": name, "seed": seed, "error": 1 - right.float().mean().item()}

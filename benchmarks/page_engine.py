@@ -3,12 +3,11 @@
     python benchmarks/page_engine.py [--models demo transformer-a planted]
 
 One JSON row for each model and number of examples: the processor time of all of the browser's
-processes (whatever else the machine does counts little), of the first ablation, which also draws
-the examples and computes what is kept, and of each further one.
+processes (whatever else the machine does counts little), of the first ablation, which also computes
+what is kept, and of each further one.
 """
 
 import argparse
-import base64
 import json
 import os
 import shutil
@@ -18,31 +17,16 @@ from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import sync_playwright
-from safetensors.torch import save
 
 from hopscope import load
-from hopscope.web.bundle import STATIC
+from hopscope.web.bundle import ENGINE, STATIC
+from hopscope.web.carried import engine_data, step_data
 from hopscope.web.joined import joined
-from hopscope.web.tables import engine_tables
 
-ENTRY = """import { Bench, drive } from "./bench.js";
-import { changesOf } from "./changes.js";
-import { drawn } from "./draw.js";
-import { readSafetensors } from "./safetensors.js";
-import { Transformer } from "./transformer.js";
-globalThis.parts = { Bench, drive, changesOf, drawn, readSafetensors, Transformer };
-"""
-OPEN = """([tables, weights]) => {
-  const bytes = Uint8Array.from(atob(weights), (one) => one.charCodeAt(0)).buffer;
-  const model = new parts.Transformer(tables.model, parts.readSafetensors(bytes).tensors);
-  globalThis.begin = (examples) => {
-    globalThis.bench = new parts.Bench(model, parts.drawn(tables.task, 0, examples));
-  };
-  globalThis.ablate = async (text) => {
-    const { model, exam } = bench;
-    const changes = parts.changesOf([text], new Map(), model, exam.table);
-    return (await parts.drive(bench.losses(changes))).length;
-  };
+STEP = 0
+OPEN = """(carried) => { globalThis.engine = hopscopeEngine().onPage(carried); }"""
+ABLATE = """async ([examples, text]) => {
+  await engine.ablate({ step: 0, examples, changes: [text] });
 }"""
 
 
@@ -64,25 +48,26 @@ def processor_seconds() -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def measured(page: Any, text: str, times: int) -> list[float]:
+def measured(page: Any, examples: int, *texts: str) -> list[float]:
     found = []
-    for _ in range(times):
+    for text in texts:
         before = processor_seconds()
-        page.evaluate("(text) => ablate(text)", text)
+        page.evaluate(ABLATE, [examples, text])
         found.append(processor_seconds() - before)
     return found
 
 
 def rows(page: Any, name: str) -> Iterator[dict[str, Any]]:
     study = load(f"gallery/{name}")
-    model = study.model
-    weights = base64.b64encode(save(dict(model.state_dict()))).decode()
-    page.evaluate(OPEN, [engine_tables(study.run.recipe), weights])
-    for examples in (32, 256):
-        page.evaluate("(examples) => begin(examples)", examples)
-        (first,) = measured(page, "1.0=uniform", 1)
-        again = measured(page, "0.0=uniform", 3)
-        late = measured(page, f"{model.config.layers - 1}.0=uniform", 3)
+    steps = {STEP: step_data(study.model, study.run.recipe.task)}
+    carried = engine_data(study.run.recipe, steps)
+    last = study.model.config.layers - 1
+    ways = ("itself", "previous", "position")
+    for examples in (64, 256):
+        page.evaluate(OPEN, {**carried, "hops": study.run.recipe.loss_names(0)})
+        (first,) = measured(page, examples, "0.0=uniform")
+        again = measured(page, examples, *(f"0.0={way}" for way in ways))
+        late = measured(page, examples, *(f"{last}.0={way}" for way in ways))
         yield {
             "model": name,
             "examples": examples,
@@ -97,15 +82,12 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=["demo", "planted", "transformer-a"])
     chosen = parser.parse_args()
 
-    def read(name: str) -> str:
-        return ENTRY if name == "entry.js" else (STATIC / name).read_text()
-
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )
         page = browser.new_page()
-        page.evaluate(joined("entry.js", read))
+        page.evaluate(joined(ENGINE, lambda name: (STATIC / name).read_text(), "hopscopeEngine"))
         for name in chosen.models:
             for row in rows(page, name):
                 print(json.dumps(row), flush=True)

@@ -1,6 +1,6 @@
 """How the answer travels: what every arrow of a circuit brings, and what every role holds.
 
-    python benchmarks/travels.py gallery/transformer-a > docs/travels/transformer-a.md
+    python benchmarks/travels.py gallery/transformer-a > notes/travels/transformer-a.md
     python benchmarks/travels.py RUN --store STORE --called "transformer B" > PAGE.md
 
 A page for one model, from its circuit (searched for where none is kept with the run), content
@@ -14,8 +14,8 @@ from markdown import table
 import hopscope
 from hopscope.circuits.circuit_patching import patch_circuit
 from hopscope.circuits.contradictions import accounted_for, contradictions
-from hopscope.report.account import ACCOUNT_COLUMNS, account_rows
-from hopscope.report.probe import added_rows, probe_remarks, probe_rows
+from hopscope.plots.account import ACCOUNT_COLUMNS, account_rows
+from hopscope.plots.probe import added_rows, probe_remarks, probe_rows
 from hopscope.study import RunStudy
 
 
@@ -31,7 +31,7 @@ def main() -> None:
     print(
         f"Seed {study.seed}, after {study.step:,} steps. Written by `python benchmarks/travels.py "
         f"{chosen.model}{store}`, not by hand. What is measured, and how: "
-        "[probes](../probe.md)."
+        "[probes](../../docs/probe.md)."
     )
     print_arrows(study)
     print_positions(study)

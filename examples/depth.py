@@ -1,7 +1,7 @@
 """How many layers do D hops need, and what does each layer do?"""
 
 from hopscope.facts import chain_of_facts, parse_facts
-from hopscope.report.depth import grid
+from hopscope.plots.depth import grid
 from hopscope.theory import depths, flow, reach
 
 

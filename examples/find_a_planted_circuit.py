@@ -1,7 +1,7 @@
 """A circuit written by hand, found again; then one of its heads is switched off."""
 
 from hopscope import Retrieval, discover
-from hopscope.circuits import Ablation, Ablator, Pattern, adapter_of, exam_of
+from hopscope.circuits import Ablation, Ablator, Pattern, adapter_of, examples_of
 from hopscope.models.planted import planted
 
 
@@ -12,7 +12,7 @@ def main() -> None:
     print(circuit)
     print("found exactly:", set(circuit.paths) == set(model.paths))
 
-    ablator = Ablator(adapter_of(model.model), exam_of(task, 64))
+    ablator = Ablator(adapter_of(model.model), examples_of(task, 64))
     off = Ablation.of({(2, 0): Pattern()})  # layer 2, head 0 looks evenly everywhere
     for name, losses in zip(
         ("as it is", "2.0 off"), ablator.losses([Ablation(), off]), strict=True

@@ -14,7 +14,7 @@ from hopscope import (
     train,
 )
 from hopscope.facts import Role
-from hopscope.report.terminal import plot
+from hopscope.plots.terminal import plot
 
 LEARNED = 1_000
 """Steps after which this task is surely learned."""

@@ -23,7 +23,7 @@ from hopscope.circuits import (
     OwnTask,
     Pattern,
     along,
-    exam_of,
+    examples_of,
 )
 from hopscope.circuits.pattern import ITSELF
 from hopscope.facts import Role
@@ -112,7 +112,7 @@ def ablated(model: EncoderAdapter, task: OwnTask, head: tuple[int, int]) -> Tens
     where = along("hop").or_else(ITSELF)  # where one hop leads; nowhere: the letter itself
     looks = Pattern(((Role("letter"), where),))
     changes = [Ablation(), Ablation.of({head: looks}), Ablation.of({head: Pattern()})]
-    losses = Ablator(model, exam_of(task, 128)).losses(changes)  # [change, example, hop]
+    losses = Ablator(model, examples_of(task, 128)).losses(changes)  # [change, example, hop]
     return losses.mean(1)
 
 
@@ -121,7 +121,7 @@ def main(steps: int = STEPS) -> None:
     walked = EncoderAdapter(
         model.encoder, embed=model.embed, unembed=model.out, model=model, causal=True
     )
-    task = OwnTask(draw, roles=["count", "letter"], guess=math.log(LETTERS), hops=MOST)
+    task = OwnTask(draw, roles=["count", "letter"], chance=math.log(LETTERS), hops=MOST)
     learned = steps >= STEPS
     letter = 1  # the number of the role
     maps = attention_maps(walked, task, examples=128)

@@ -1,6 +1,6 @@
 """Results that show themselves in a notebook, and have a picture anywhere.
 
-What they show is written in `hopscope.report`, far above the rooms that results live in: it is
+What they show is written in `hopscope.plots`, far above the rooms that results live in: it is
 looked up, and a drawing library loaded, when the first of them is shown.
 """
 
@@ -12,8 +12,8 @@ from typing import Any
 
 from hopscope.errors import ConfigError
 
-SHOWS = "hopscope.report.notebook"
-WATCHES = "hopscope.report.watching"
+SHOWS = "hopscope.plots.notebook"
+WATCHES = "hopscope.plots.watching"
 
 
 class Displayed:
@@ -26,11 +26,11 @@ class Displayed:
         html: str = import_module(SHOWS).html(self)
         return html
 
-    def picture(self, path: Path | str | None = None) -> Any:
-        """The figure of this result, as its command draws it; with a path it is written, too, in
-        the format that the name asks for (.svg, .pdf or .png).
+    def picture(self, path: Path | str | None = None, width: float | None = None) -> Any:
+        """The figure of this result, so many inches wide (5.5 for NeurIPS and ICLR; None: 3.35 or
+        6.9, whichever is better). With a path it is written, as .svg, .pdf or .png.
         """
-        return import_module(SHOWS).picture(self, path)
+        return import_module(SHOWS).picture(self, path, width)
 
 
 def data_frame(rows: Iterable[Mapping[str, Any]]) -> Any:

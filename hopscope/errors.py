@@ -83,11 +83,11 @@ class Diverged(TrainingError):
     exit_code = 3
 
 
-class LlmError(HopscopeError):
+class LmError(HopscopeError):
     """A language model that cannot be fetched, loaded, asked, or understood."""
 
 
-class EndpointFailed(LlmError):
+class EndpointFailed(LmError):
     """A server refused, failed, or answered nonsense."""
 
 
@@ -116,5 +116,5 @@ class RunWarning(UserWarning):
     """Something about a run that should be known, and stops nothing."""
 
 
-OF_ONE_RUN = (TrainingError, LlmError, RunBusy, RunDamaged, RunMismatch)
+OF_ONE_RUN = (TrainingError, LmError, RunBusy, RunDamaged, RunMismatch)
 """Errors that concern a single run: a sweep over several runs reports them and goes on."""

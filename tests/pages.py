@@ -28,8 +28,6 @@ def commands() -> list[str]:
     """Every line of every page that begins with the command, once, without remarks and pipes."""
     found: dict[str, None] = {}
     for page in PAGES:
-        if page.name == "log.md":  # what was typed on its day stays as it was
-            continue
         for text in blocks(page, "bash", "console"):
             for line in text.replace("\\\n", " ").splitlines():
                 if match := COMMAND.search(line.strip()):

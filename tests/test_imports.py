@@ -11,7 +11,7 @@ import pytest
 
 STEPS = """
 import contextlib, importlib, io, json, sys
-import hopscope.cli.commands, hopscope.cli.complete
+import hopscope.cli.commands
 from hopscope.cli.main import run
 from hopscope.errors import HopscopeError
 
@@ -24,7 +24,7 @@ def called(*words):
 
 modules, commands = json.loads(sys.argv[1])
 called("--help")
-found = {"help": heavy("torch", "tyro", "pydantic", "numpy", "duckdb")}
+found = {"help": heavy("torch", "pydantic", "numpy", "duckdb")}
 for module in modules:
     importlib.import_module(f"hopscope.{module}")
     found[module] = heavy("torch", "duckdb")
@@ -40,8 +40,9 @@ LIGHT = (
 )  # fmt: skip
 TEXT = (
     ("show", "nope"), ("show", "gallery/demo"), ("runs",), ("sql", "select 1 as a"),
-    ("claims", "chen"), ("gallery",),
-    ("llm", "show", "nope"), ("reproduce", "--list"),
+    ("circuit", "gallery/demo"), ("circuit", "gallery/demo", "--json"), ("presets", "demo"),
+    ("compare", "gallery/demo", "gallery/transformer-a"), ("verify", "gallery/demo"),
+    ("papers", "claims", "chen"), ("gallery",), ("lm", "list"), ("papers", "list"),
 )  # fmt: skip
 """Commands that print text."""
 

@@ -28,7 +28,7 @@ from pathlib import Path
 from hopscope.circuits import Circuit
 from hopscope.configs import Experiment, Model
 from hopscope.papers.registry import PAPERS
-from hopscope.papers.results_folder import Results
+from hopscope.papers.results import Results
 from hopscope.runs import opened
 from hopscope.store import Store, gallery
 
@@ -45,12 +45,12 @@ store = Store("runs")
 assert opened(store.find(name)).final_losses().shape == (1, 2)
 assert store.create(store.find(name).recipe).manifest.complete
 assert store.sql("select count(*) from runs").rows() == [(1,)]
-results = Results(Path(sys.argv[1]), PAPERS.targets)
-for name, target in PAPERS.targets.items():
-    table = results.readable(name)
+results = Results(Path(sys.argv[1]), PAPERS.experiments)
+for name, target in PAPERS.experiments.items():
+    table = results.shown(name)
     if table is not None and target.recipes and not table.missing:
-        known = {recipe.run_name() for recipe in target.runs(table.protocol)[1]}
-        assert set(table.runs) <= known, name
+        known = target.runs(table.protocol).keys()
+        assert set(table.names) <= known, name
         found.add(name)
 assert len(found) > 10, found
 """

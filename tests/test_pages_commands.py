@@ -17,25 +17,29 @@ from hopscope import MQAR, Experiment, Model, Retrieval, Run, Store, Training
 from hopscope.cli.main import run
 
 ELSEWHERE = {
-    r"view|serve": "tests/web, tests/browser, tests/cli/test_view.py",
-    r"llm|models": "weights are needed: tests/llm, tests/sharing/test_hub.py",
+    r"view": "tests/web, tests/browser, tests/cli/test_view.py",
+    r"lm|push|pull|show (smollm2|.*--answers)": "weights are needed: tests/lm, test_hub.py",
     r"(sweep recipes.py|train demo) .*--workers": "tests/workers, tests/cli/test_workers.py",
-    r"export RUN --format (wandb|transformers)|export RUN --follow": "tests/sharing",
-    r"report|reproduce": "the smoke protocol of ./test, tests/cli/test_reproduce.py",
+    r"export RUN --to (wandb|transformers)|export .*--follow": "tests/export",
+    r"(attention|circuit) hf:": "a GPT-2 is needed: tests/cli/test_circuits.py",
+    r"papers (report|run)": "the smoke protocol of ./test, tests/cli/test_reproduce.py",
 }
 """Commands that do not run here, and where what they do is tested."""
 SHORTER = {
     r"\bRUN --all": "fleet --all --examples 16",
     r"\bRUN\b": "demo-run",
-    r"^(probe|maps) gallery/transformer-a": r"\1 gallery/demo",
+    r"^(probe|attention) gallery/transformer-a": r"\1 gallery/demo",
     r"^emergence mqar": "emergence demo-run",
-    r"^probe (\S+)": r"probe \1 --examples 64",
-    r"^(discover|explain|baselines|ablate) (?!fleet)(\S+)": r"\1 \2 --examples 16",
-    r"^discover (fleet|mqar)": r"discover \1 --force",
+    r"^(probe|evaluate) (\S+)": r"\1 \2 --examples 64",
+    r"^(patch|baselines|ablate) (?!fleet)(\S+)": r"\1 \2 --examples 16",
+    r"^circuit (mqar|demo-run)": r"circuit \1 --again --force --examples 16",
+    r"^circuit fleet": "circuit fleet --again --force",
     r"^tag d2-l3h4": "tag baseline",
-    r"^train (?!.*--prolong)(.*)": r"train \1 --training.steps 4 --training.batch 4",
-    r"--prolong d3-l12h1": "--prolong d3-l12h1 --training.steps 6 --training.batch 4",
-    r"^ngram train": "ngram train --epochs 40 20 20 --chains 20 --validation-chains 20",
+    r" training.steps=8000": "",
+    r"^train (\S+)(?!.*--prolong)": r"train \1 training.steps=4 training.batch=4",
+    r"--prolong d3-l12h1": "--prolong d3-l12h1 training.steps=6 training.batch=4",
+    r"^ngram train": "ngram train descent.epochs=40,20,20 descent.chains=20 "
+    "descent.validation_chains=20",
     r"--shards 8": "--shards 3",
 }
 """So that it is a matter of seconds: a pattern, and what stands there instead."""
@@ -65,7 +69,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         small = recipe.model_copy(update={"model": Model(layers=1, heads=1, d_model=16)})
         found: Run = hopscope.train(recipe if name == "d3-l12h1" else small, store=store)
         store.tag(found.name, name)
-    for line in ("gallery copy demo", "discover fleet --all --force --examples 16"):
+    for line in ("gallery --copy demo", "circuit fleet --all --force --examples 16"):
         assert run([*shlex.split(line), "--store", str(store.root)]) == 0
     store.tag("demo", "demo-run")
     (made / "mine.json").write_text(wanted["baseline"].to_file())

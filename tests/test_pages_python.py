@@ -24,9 +24,9 @@ from hopscope.store.gallery import about
 Names = Mapping[str, Any]
 NOTEBOOK = "file_format: mystnb"
 ELSEWHERE = {
-    "README.md": "trains the demo: the test below",
+    "README.md": "opens a GPT-2: the test below",
     "docs/findings.md": "trains a model of twelve layers: the last test below",
-    "docs/sharing.md": "loads what was exported: tests/sharing/test_gpt2.py",
+    "docs/sharing.md": "loads what was exported: tests/export/test_gpt2.py",
 }
 """Pages whose blocks do not run here: why, and where what they do is tested."""
 
@@ -60,6 +60,11 @@ def repeated() -> Names:
     return {"load_first": lambda: induction.adapter(0), "load_last": lambda: induction.adapter(30)}
 
 
+def repeater() -> Names:
+    """A model that repeats tokens."""
+    return {"model": induction.adapter(30)}
+
+
 def checkpoint() -> Names:
     """A checkpoint of a nanoGPT that has learned its task."""
     torch.save(nano.saved(nano.trained()), "ckpt.pt")
@@ -86,6 +91,7 @@ GIVEN: Mapping[str, Mapping[str, Callable[[], Names]]] = {
         "BlockAdapter(embed": module,
         "OwnTask(draw": drawn,
     },
+    "docs/questions/gpt2.md": {"hopscope.Study(model": repeater},
     "docs/questions/induction.md": {"Study.series(": repeated},
     "docs/questions/nanogpt.md": {'nanogpt("ckpt.pt")': checkpoint},
     "docs/probe.md": {"hopscope.probe(model, task)": demo},
@@ -98,6 +104,7 @@ SHORTER = {
     "step=500": "step=1",
     "examples=256": "examples=16",
     "study.patch()": "study.patch(examples=16)",
+    "vocabulary=50_257": "vocabulary=64",
 }
 """So that it is a matter of seconds."""
 
@@ -150,14 +157,24 @@ def shorter(text: str) -> str:
 
 
 @pytest.mark.slow
-def test_the_main_flow_of_the_readme_runs(no_training: list[Experiment]) -> None:
-    (flow,) = blocks(ROOT / "README.md", "python")
-    told: dict[str, Any] = {}
-    exec(compile(flow, "README.md", "exec"), told)
+def test_the_blocks_of_the_readme_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    transformers = pytest.importorskip("transformers")
+    loader = transformers.AutoModelForCausalLM
+    monkeypatch.setattr(loader, "from_pretrained", lambda name: repeater()["model"])
+    names: dict[str, Any] = {}
+    for text in blocks(ROOT / "README.md", "python"):
+        exec(compile(shorter(text), "README.md", "exec"), names)
+    assert names["study"].circuit.sufficient
+
+
+@pytest.mark.slow
+def test_the_main_flow_runs(no_training: list[Experiment]) -> None:
+    flow, *_ = blocks(ROOT / "docs/training.md", "python")
+    names: dict[str, Any] = {}
+    exec(compile(flow, "training.md", "exec"), names)
     assert no_training == [preset("demo").recipe]
-    kept = hopscope.load("gallery/demo").circuit
-    study: hopscope.Study = told["study"]
-    assert study.circuit.paths == kept.paths
+    study: hopscope.Study = names["study"]
+    assert study.circuit.paths == hopscope.load("gallery/demo").circuit.paths
     assert [path for path, _ in study.emergence().order]
 
 

@@ -7,7 +7,7 @@ target; it takes the place of the head's rows, and the loss says how well it doe
 from dataclasses import replace
 
 import hopscope
-from hopscope.circuits import Ablation, Ablator, Pattern, adapter_of, exam_of, target
+from hopscope.circuits import Ablation, Ablator, Pattern, adapter_of, examples_of, target
 from hopscope.circuits.ablation import Change
 from hopscope.circuits.pattern import PREVIOUS, UNIFORM, Target
 from hopscope.circuits.tables import tables_of
@@ -37,8 +37,8 @@ def main() -> None:
         Ablation.of(circuit if look is None else {**circuit, (0, 1): doing(study, look)})
         for look in hypotheses.values()
     ]
-    exam = replace(exam_of(study.task, 256), tables=tables_of(study.circuit))
-    ablator = Ablator(adapter_of(study.model), exam)
+    examples = replace(examples_of(study.task, 256), tables=tables_of(study.circuit))
+    ablator = Ablator(adapter_of(study.model), examples)
     for name, losses in zip(hypotheses, ablator.losses(variants).mean(1).tolist(), strict=True):
         print(f"{name:26} loss of each hop {[round(loss, 3) for loss in losses]}")
 

@@ -1,17 +1,36 @@
-"""Ablations as data: for some heads, what they do instead.
+"""Ablations as data: for some heads, what they do instead; and the same as text.
 
-They follow a pattern (their attention is prescribed), or carry the mean of what they usually carry
-(mean ablation), or what they carry in another example (resample ablation). An ablator measures
-many ablations at once.
+A head follows a pattern (its attention is prescribed), or carries the mean of what it usually
+carries (mean ablation), or what it carries in another example (resample ablation). The search works
+on *states*, which give every head a pattern, changed row by row: a row is one head's attention from
+the positions of one role. On the command line and the page a change is written:
+
+3.0=uniform             head 0 of layer 3 attends everywhere alike
+3.0=mean                it carries its mean over the examples
+3.0=value 0>query       the query looks at value 0 of its chain; all other rows are uniform
+3.0:query=uniform       the row of the query alone; all other rows are as in the model
+3.0:query=value 0       the same, and the query looks at value 0
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Literal, get_args
 
-from hopscope.circuits.pattern import Head, Pattern
-from hopscope.errors import CircuitError
+from hopscope.circuits.pattern import (
+    AS_IN_MODEL,
+    ITSELF,
+    PREVIOUS,
+    UNIFORM,
+    Head,
+    Pattern,
+    Target,
+    table_of,
+    target,
+)
+from hopscope.errors import CircuitError, ConfigError
+from hopscope.facts import Role, parse_role
 
 Instead = Literal["mean", "resample"]
 
@@ -32,9 +51,6 @@ class Carried:
 
 Change = Pattern | Carried
 
-Changes = tuple[tuple[int, Change], ...]
-"""The changes in one layer: for each changed head its number, and what it does instead."""
-
 
 @dataclass(frozen=True)
 class Ablation:
@@ -53,11 +69,161 @@ class Ablation:
                 )
         return cls(tuple(sorted(changes.items(), key=lambda item: item[0])))
 
-    def at(self, layer: int) -> Changes:
-        """The changes in this layer, each as (head, change)."""
-        return tuple((head, change) for (at, head), change in self.changes if at == layer)
+    def patterns(self, layer: int) -> dict[int, Pattern]:
+        """The heads of this layer that follow a pattern."""
+        return {
+            head: change
+            for (at, head), change in self.changes
+            if at == layer and isinstance(change, Pattern)
+        }
 
 
 def _is_head(given: object) -> bool:
     pair = given if isinstance(given, tuple) else ()
     return len(pair) == 2 and all(isinstance(number, Integral) for number in pair)
+
+
+Row = tuple[Head, Role]
+"""One head's attention from the positions of one role, its destination."""
+
+
+@dataclass(frozen=True)
+class State:
+    """The pattern of every head; heads without one do what the model does."""
+
+    patterns: Mapping[Head, Pattern] = field(default_factory=dict)
+
+    def __getitem__(self, head: Head) -> Pattern:
+        return self.patterns[head]
+
+    @property
+    def ablation(self) -> Ablation:
+        """The state as an ablation of the model."""
+        return Ablation.of(self.patterns)
+
+    @property
+    def live(self) -> list[Row]:
+        """The rows that have a target; all others are ablated."""
+        return [(head, role) for head, its in self.patterns.items() for role, _ in its.targets]
+
+    @property
+    def computed(self) -> "State":
+        """The state in which live rows compute their attention from what this state provides; all
+        else is ablated, as here.
+        """
+        return self.looking_at(self.live, AS_IN_MODEL)
+
+    def looking_at(self, rows: Iterable[Row], target: Target) -> "State":
+        """The state with this target for some rows."""
+        changed = dict(self.patterns)
+        for head, role in rows:
+            changed[head] = changed[head].with_target(role, target)
+        return State(changed)
+
+    def without(self, rows: Iterable[Row]) -> "State":
+        """The state with some rows ablated."""
+        changed = dict(self.patterns)
+        for head, role in rows:
+            changed[head] = changed[head].without(role)
+        return State(changed)
+
+
+CHANGE = re.compile(r"(\d{1,9})\.(\d{1,9})(?::([^=]+))?=(.+)", re.ASCII)
+WORDS = {"uniform": UNIFORM, "itself": ITSELF, "previous": PREVIOUS}
+POSITION = "position"
+"""The row takes the head's mean attention, by position (estimated on other examples)."""
+KNOWN = (*WORDS, POSITION)
+CARRIED = ("mean", "resample")
+
+
+def changes_of(
+    texts: Iterable[str], base: Mapping[Head, Change] | None = None
+) -> dict[Head, Change]:
+    """What all these texts ask for together, on top of what heads do already."""
+    changes = dict(base or {})
+    said: list[tuple[Head, Role | None]] = []
+    for text in texts:
+        head, destination, what = _parts(text)
+        name = f"{head[0]}.{head[1]}"
+        if any(
+            at == head and (row == destination or None in (row, destination)) for at, row in said
+        ):
+            raise ConfigError(f"head {name} is given twice ({text!r}); say what it does once")
+        said.append((head, destination))
+        if destination is None:
+            changes[head] = _of_head(text, head, what)
+        else:
+            changes[head] = _with_row(text, head, changes.get(head), (destination, what))
+    return changes
+
+
+def _parts(text: str) -> tuple[Head, Role | None, str]:
+    """Which head, which of its rows (None: all), and what is to be done."""
+    match = CHANGE.fullmatch(text)
+    if match is None:
+        raise ConfigError(
+            f"the change {text[:100]!r} is not understood; expected LAYER.HEAD=WHAT, e.g. "
+            "3.0=uniform, or LAYER.HEAD:READER=WHAT for one row, e.g. 3.0:query=uniform"
+        )
+    destination = None if match[3] is None else parse_role(match[3].strip())
+    return (int(match[1]), int(match[2])), destination, match[4]
+
+
+def _of_head(text: str, head: Head, what: str) -> Change:
+    """What a whole head does instead."""
+    if what in CARRIED:
+        return Carried(what)  # type: ignore[arg-type]
+    if what in KNOWN:
+        return Pattern(rest=_word(head, what))
+    paths, _, rest = what.partition("/")
+    if ">" not in paths or rest not in ("", "uniform", "itself"):
+        raise ConfigError(
+            f"the change {text[:100]!r} is not understood; WHAT is {', '.join(KNOWN)}, mean, "
+            'resample, or paths like "value 0>query" with "/itself" for the other rows if not '
+            "uniform"
+        )
+    ends = map(_path, paths.split(","))
+    targets = tuple((destination, target("own", source)) for source, destination in ends)
+    return Pattern(targets, WORDS[rest or "uniform"])
+
+
+def _word(head: Head, what: str) -> Target:
+    return table_of("position", head) if what == POSITION else WORDS[what]
+
+
+def _with_row(text: str, head: Head, before: Change | None, row: tuple[Role, str]) -> Pattern:
+    """What a head did before, with another target for the rows of one role."""
+    if before is None:
+        before = Pattern(rest=AS_IN_MODEL)
+    if isinstance(before, Carried):
+        raise ConfigError(
+            f"the change {text[:100]!r} is of one row; what the head carries is replaced already"
+        )
+    destination, what = row
+    known = what in KNOWN
+    return before.with_target(
+        destination, _word(head, what) if known else _named(text, destination, what)
+    )
+
+
+def _named(text: str, destination: Role, what: str) -> Target:
+    """The target that is a role: `value 0`, or `value 0>query`."""
+    try:
+        source, named = _path(what) if ">" in what else (parse_role(what), destination)
+    except ConfigError as error:
+        raise ConfigError(
+            f"the change {text[:100]!r} is not understood; WHAT of one row is "
+            f"{', '.join(KNOWN)}, or a role that it looks at; {' and '.join(CARRIED)} replace what "
+            "a whole head carries"
+        ) from error
+    if named != destination:
+        raise ConfigError(
+            f"the change {text[:100]!r} is of the row {destination}, and names {named}"
+        )
+    return target("own", source)
+
+
+def _path(text: str) -> tuple[Role, Role]:
+    """Source and destination of one path."""
+    source, _, destination = text.partition(">")
+    return parse_role(source.strip()), parse_role(destination.strip())

@@ -1,43 +1,80 @@
 """A model on its examples, and every loss that is measured with heads changed."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from hopscope.circuits.ablation import Ablation, Carried, Change
-from hopscope.circuits.adapters import AnyModel, CallbackModel, OwnAdapter, adapter_of
+from hopscope.circuits.ablation import Ablation, Carried, Change, changes_of
+from hopscope.circuits.adapters import AnyModel, CallbackModel, TransformerAdapter, adapter_of
 from hopscope.circuits.attention import patterns
+from hopscope.circuits.circuit import Circuit
+from hopscope.circuits.components import Estimate
 from hopscope.circuits.engine import Adapter, check_attention, check_finite
-from hopscope.circuits.exam import Exam
-from hopscope.circuits.painter import Painter
-from hopscope.circuits.pattern import Head, Pattern
-from hopscope.circuits.progress import Progress
+from hopscope.circuits.examples import Examples, Questions, examples_of
+from hopscope.circuits.pattern import ITSELF, PREVIOUS, UNIFORM, Head, Pattern
+from hopscope.circuits.prescriber import Prescriber
+from hopscope.circuits.tables import with_tables
 from hopscope.circuits.walk import Walk
+from hopscope.configs import Config
+from hopscope.display import data_frame
 from hopscope.errors import CircuitError
+
+SECONDS = 5.0
+"""Within a step, nothing is said more often than this."""
+
+
+class Progress:
+    """Tells a watcher in one line at a time."""
+
+    def __init__(
+        self, watch: Callable[[str], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.watch, self.clock = watch, clock
+        self._what, self._begun, self._said = "", clock(), clock()
+
+    def step(self, what: str) -> None:
+        """A new step begins."""
+        self._what, self._begun = what.split(";", maxsplit=1)[0], self.clock()
+        self._said = self._begun
+        self.watch(what)
+
+    def at(self, done: int, total: int) -> None:
+        """So many parts of the step are done; as if all of them took the same time."""
+        now = self.clock()
+        if done < 1 or now < self._said + SECONDS:
+            return
+        self._said = now
+        left = (now - self._begun) / done * (total - done)
+        self.watch(f"{self._what}: {done} of {total}, about {left:.0f} s left")
 
 
 class Ablator:
-    """A adapter and an exam, and everything measured on them with heads changed."""
+    """A model, its examples, and everything measured on them with heads changed."""
 
-    def __init__(self, model: AnyModel, exam: Exam) -> None:
-        if not isinstance(exam, Exam):
+    def __init__(self, model: AnyModel, examples: Examples) -> None:
+        if not isinstance(examples, Examples):
             raise CircuitError(
-                f"an Ablator takes an Exam, as exam_of(task, 128) makes; got {type(exam).__name__}"
+                "an Ablator takes Examples, as examples_of(task, 128) makes; got "
+                f"{type(examples).__name__}"
             )
         adapter = adapter_of(model)
-        self.adapter, self.exam = adapter, exam.on(adapter.device)
-        self.painter = Painter(self.exam, adapter.causal)
-        self.read = exam.read_of(adapter.answers_at())
-        if exam.read is not None and self.read < exam.read:
+        self.adapter, self.examples = adapter, examples.on(adapter.device)
+        self.prescriber = Prescriber(self.examples, adapter.causal)
+        self.read = examples.read_of(adapter.answers_at())
+        if examples.read is not None and self.read < examples.read:
             raise CircuitError(
-                f"the loss looks at the last {exam.read} positions; this model answers at "
+                f"the loss looks at the last {examples.read} positions; this model answers at "
                 f"{self.read}: examine it on fewer"
             )
         self._walk: Walk | None = None
         if not isinstance(adapter, CallbackModel):
-            self._walk = Walk(adapter, self.exam, self.painter, self.read)
+            self._walk = Walk(adapter, self.examples, self.prescriber, self.read)
         self._checked = False
 
     @property
@@ -57,8 +94,8 @@ class Ablator:
         """
         if isinstance(ablations, Ablation) or not len(ablations):
             raise CircuitError("losses are asked for a list of ablations, of at least one")
-        for ablation in ablations:
-            self._check(ablation)
+        for head in dict.fromkeys(head for each in ablations for head, _ in each.changes):
+            check_head(self.adapter, head)
         self._check_attention()
         found = {}
         for number, its in self._each(ablations, ask):
@@ -100,18 +137,15 @@ class Ablator:
         """One ablation from the first layer to the last."""
 
         def edit(layer: int, pattern: Tensor) -> Tensor:
-            pattern = pattern.clone()
-            for head, change in ablation.at(layer):
-                if isinstance(change, Carried):
-                    raise CircuitError(
-                        "what heads carry cannot be replaced through a CallbackModel: replace "
-                        "their attention, or cut the model into blocks (BlockAdapter)"
-                    )
-                pattern[:, head] = self.painter.attention(change, pattern[:, head])
-            return pattern
+            return self.prescriber.replaced(ablation.patterns(layer), pattern)
 
+        if any(isinstance(change, Carried) for _, change in ablation.changes):
+            raise CircuitError(
+                "what heads carry cannot be replaced through a CallbackModel: replace their "
+                "attention, or cut the model into blocks (BlockAdapter)"
+            )
         assert isinstance(self.adapter, CallbackModel)
-        return self.exam.marks(self.adapter.outputs(self.exam.inputs, edit))
+        return self.examples.losses_of(self.adapter.outputs(self.examples.inputs, edit))
 
     def check_paths(self, changes: Mapping[Head, Change]) -> None:
         """Refuse rows that are to read a role of their chain which no example lets them see: they
@@ -121,8 +155,8 @@ class Ablator:
             for role, target in change.targets if isinstance(change, Pattern) else ():
                 if target.when or any(source.where != "own" for source in target.every):
                     continue
-                spots = self.painter.spots(role, self.exam.length)
-                if len(spots) and not bool(self.painter.drawn(target, spots)[1].any()):
+                spots = self.prescriber.spots(role, self.examples.length)
+                if len(spots) and not bool(self.prescriber.drawn(target, spots)[1].any()):
                     raise CircuitError(
                         f"{layer}.{head}: {role} cannot look at {target}, which comes after it in "
                         "every example, and attention is causal"
@@ -131,15 +165,11 @@ class Ablator:
     def _check_attention(self) -> None:
         """Refuse, when it is first asked, a model from elsewhere whose attention is none."""
         if isinstance(self.adapter, CallbackModel):
-            self.adapter.check(self.exam.inputs)
-        elif not self._checked and type(self.adapter) is not OwnAdapter:
-            for layer, pattern in enumerate(patterns(self.adapter, self.exam.inputs[:2])):
+            self.adapter.check(self.examples.inputs)
+        elif not self._checked and type(self.adapter) is not TransformerAdapter:
+            for layer, pattern in enumerate(patterns(self.adapter, self.examples.inputs[:2])):
                 check_attention(layer, pattern, self.adapter.causal)
         self._checked = True
-
-    def _check(self, ablation: Ablation) -> None:
-        for head, _ in ablation.changes:
-            check_head(self.adapter, head)
 
 
 def _told(ablation: Ablation) -> str:
@@ -157,3 +187,114 @@ def check_head(adapter: Adapter | CallbackModel, head: Head) -> None:
             f"there is no head {head[0]}.{head[1]}; this model has layers 0 … "
             f"{adapter.layers - 1} with heads 0 … {adapter.heads - 1}"
         )
+
+
+EXAMPLES = 256
+WAYS = {"uniform": UNIFORM, "itself": ITSELF, "previous": PREVIOUS}
+"""In which ways every head is ablated in turn."""
+
+
+class Ablated(Config):
+    """The losses with some heads changed."""
+
+    changed: str
+    losses: tuple[float, ...]
+    """The mean loss of every hop."""
+    rise: Estimate
+    """By how much the mean loss over hops rises, paired over examples."""
+
+    @property
+    def loss(self) -> float:
+        """The mean loss over hops."""
+        return sum(self.losses) / len(self.losses)
+
+
+class Ablations(Config):
+    """The losses of a model, and with heads changed in several ways."""
+
+    examples: int
+    seed: int
+    chance: float
+    model: tuple[float, ...]
+    """The losses of every hop with nothing changed (of the circuit, if one was given)."""
+    rows: tuple[Ablated, ...]
+
+    def frame(self) -> Any:
+        """A data frame (pandas) with a row for each change."""
+        return data_frame(
+            {
+                "changed": row.changed,
+                "loss": row.loss,
+                **{f"hop_{n}": loss for n, loss in enumerate(row.losses, 1)},
+                "rise": row.rise.mean,
+                "rise_low": row.rise.low,
+                "rise_high": row.rise.high,
+            }
+            for row in self.rows
+        )
+
+    def __str__(self) -> str:
+        width = max(len(row.changed) for row in self.rows)
+        lines = [f"{'nothing changed':<{width}}  loss {np.mean(self.model):.4f}"]
+        lines += [
+            f"{row.changed:<{width}}  loss {row.loss:.4f}  rise {row.rise}" for row in self.rows
+        ]
+        return "\n".join(lines)
+
+
+def ablate(
+    model: AnyModel,
+    task: Questions,
+    asked: Mapping[str, Mapping[Head, Change]],
+    circuit: Circuit | None = None,
+    *,
+    examples: int = EXAMPLES,
+    seed: int = 0,
+) -> Ablations:
+    """The losses with the changes that are asked for, each under a name; beside those of the model,
+    or of its circuit, on top of which the changes were made.
+    """
+    adapter = adapter_of(model)
+    drawn = examples_of(task, examples, seed)
+    first = circuit.ablation() if circuit else Ablation()
+    every = [first, *(Ablation.of(changes) for changes in asked.values())]
+    changes = [change for each in every for _, change in each.changes]
+    spare = partial(examples_of, task, examples, seed, "tables")
+    ablator = Ablator(adapter, with_tables(adapter, drawn, changes, spare, circuit))
+    for its in asked.values():
+        ablator.check_paths(its)
+    usual, *others = ablator.losses(every).double().cpu().numpy()
+    return Ablations(
+        examples=examples,
+        seed=seed,
+        chance=drawn.chance,
+        model=tuple(usual.mean(0).tolist()),
+        rows=tuple(
+            Ablated(
+                changed=name,
+                losses=tuple(losses.mean(0).tolist()),
+                rise=Estimate.of((losses - usual).mean(-1)),
+            )
+            for name, losses in zip(asked, others, strict=True)
+        ),
+    )
+
+
+def asked_for(
+    texts: Sequence[str], base: Mapping[Head, Change] | None = None
+) -> dict[str, dict[Head, Change]]:
+    """Several changes together, as text; a head alone (1.3) attends evenly."""
+    said = [text if "=" in text else f"{text}=uniform" for text in texts]
+    return {" ".join(said): changes_of(said, base)}
+
+
+def every_head(
+    layers: int, heads: int, base: Mapping[Head, Change] | None = None
+) -> dict[str, dict[Head, Change]]:
+    """Every head in turn, ablated in three ways."""
+    return {
+        f"{layer}.{head}={name}": {**(base or {}), (layer, head): Pattern(rest=rest)}
+        for layer in range(layers)
+        for head in range(heads)
+        for name, rest in WAYS.items()
+    }

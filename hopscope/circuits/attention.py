@@ -5,21 +5,33 @@ much of its attention a role gives to each role of its own chain, of the other c
 to itself, to the position before, and to where the relations of a task lead.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from hopscope.circuits import budget
+from hopscope.circuits.ablation import Ablation, Carried
 from hopscope.circuits.adapters import AnyModel, CallbackModel, adapter_of
-from hopscope.circuits.engine import Adapter, Brought, Heads, check_finite, streams
-from hopscope.circuits.exam import Exam, Questions, exam_of
+from hopscope.circuits.engine import Adapter, Brought, Heads, Stream, check_finite, forward, streams
+from hopscope.circuits.examples import Examples, Questions, examples_of
 from hopscope.circuits.maps import RoleMaps
 from hopscope.circuits.pattern import Source
+from hopscope.circuits.prescriber import Prescriber
+from hopscope.errors import CircuitError
 
 EXAMPLES = 256
 """Examples over which a role map is averaged."""
+
+
+def chunks(adapter: Adapter | CallbackModel, examples: Examples) -> list[slice]:
+    """Slices of the examples, a few at a time, as memory allows."""
+    width = 0
+    if not isinstance(adapter, CallbackModel):
+        width = adapter.embed(examples.inputs[:1].to(adapter.device)).shape[-1]
+    return budget.chunks(adapter.device, examples.shape, (adapter.heads, width))
 
 
 def patterns(
@@ -41,20 +53,21 @@ def patterns(
 
 
 @torch.no_grad()
-def role_maps(adapter: Adapter | CallbackModel, exam: Exam) -> RoleMaps:
-    """Attention averaged in role coordinates over the exam's examples, a few at a time."""
-    exam = exam.on(adapter.device)
+def role_maps(adapter: Adapter | CallbackModel, examples: Examples) -> RoleMaps:
+    """Attention averaged in role coordinates over the examples, a few at a time."""
+    examples = examples.on(adapter.device)
     sums: list[Tensor] = []
-    for chunk in budget.chunks(adapter.device, adapter.heads, len(exam), exam.length):
-        some = _sums(adapter, exam, chunk)
+    for chunk in chunks(adapter, examples):
+        some = _sums(adapter, examples, chunk)
         sums = [all_ + more for all_, more in zip(sums, some, strict=True)] if sums else some
     own, others, itself, previous, along, count, led = (part.cpu() for part in sums)
+    follows = examples.follows()
+    names = [str(Source("relation", None, name, times)) for name, times in follows]
     relations = {
-        name: (along[..., number] / led[:, number]).numpy()
-        for number, name in enumerate(_relations(exam))
+        name: (along[..., number] / led[:, number]).numpy() for number, name in enumerate(names)
     }
     return RoleMaps(
-        exam.table,
+        examples.table,
         own=(own / count[:, None]).numpy(),
         others=(others / count[:, None]).numpy(),
         itself=(itself / count).numpy(),
@@ -63,35 +76,28 @@ def role_maps(adapter: Adapter | CallbackModel, exam: Exam) -> RoleMaps:
     )
 
 
-def _relations(exam: Exam) -> list[str]:
-    return [str(Source("relation", None, name, times)) for name, times in exam.follows()]
-
-
-def _sums(adapter: Adapter | CallbackModel, exam: Exam, some: slice) -> list[Tensor]:
+def _sums(adapter: Adapter | CallbackModel, examples: Examples, some: slice) -> list[Tensor]:
     """Sums over some examples, layer by layer, and how often each role occurs there, and each
     relation leads somewhere from it.
     """
-    number, chain = exam.roles.role[some].long(), exam.roles.chain[some]
-    member = torch.nn.functional.one_hot(number, len(exam.table)).float()
+    number, chain = examples.roles.role[some].long(), examples.roles.chain[some]
+    member = torch.nn.functional.one_hot(number, len(examples.table)).float()
     same = chain[:, :, None] == chain[:, None, :]
-    leads = _leads(exam, some)
+    leads = _leads(examples, some)
     layers = []
-    for layer, pattern in enumerate(patterns(adapter, exam.inputs[some])):
+    for layer, pattern in enumerate(patterns(adapter, examples.inputs[some])):
         check_finite(pattern, f"the attention of layer {layer}")
         layers.append(_layer_sums(pattern.float(), member, same, leads))
     led = torch.einsum("mbq,bqr->rm", leads.any(-1).float(), member)
     return [*(torch.stack(part) for part in zip(*layers, strict=True)), member.sum((0, 1)), led]
 
 
-def _leads(exam: Exam, some: slice) -> Bool[Tensor, "relation batch seq seq"]:
+def _leads(examples: Examples, some: slice) -> Bool[Tensor, "relation batch seq seq"]:
     """For every relation, followed once, twice, …, from which positions it leads to which."""
-    shape = (len(exam.roles.role[some]), exam.length)
-    example, row = (part.flatten() for part in torch.ones(shape).nonzero().unbind(1))
-    example = example.to(exam.roles.role.device) + (some.start or 0)
-    row = row.to(example.device)
-    masks = [exam.sources(name, times, example, row) for name, times in exam.follows()]
-    empty = torch.zeros(0, *shape, exam.length, dtype=torch.bool, device=example.device)
-    return torch.stack([mask.view(*shape, -1) for mask in masks]) if masks else empty
+    masks = [examples.masks(name, times, some) for name, times in examples.follows()]
+    role = examples.roles.role[some]
+    empty = torch.zeros(0, *role.shape, examples.length, dtype=torch.bool, device=role.device)
+    return torch.stack(masks) if masks else empty
 
 
 def _layer_sums(
@@ -116,4 +122,61 @@ def attention_maps(
     model: AnyModel, task: Questions, examples: int = EXAMPLES, seed: int = 0
 ) -> RoleMaps:
     """The role maps of a model on fresh examples of a task."""
-    return role_maps(adapter_of(model), exam_of(task, examples, seed))
+    return role_maps(adapter_of(model), examples_of(task, examples, seed, "attention"))
+
+
+AS_IT_IS = Ablation()
+"""Nothing is changed."""
+
+
+@dataclass(frozen=True)
+class Attended:
+    """What every layer did."""
+
+    patterns: Float[Tensor, "layer batch head seq seq"]
+    carried: Float[Tensor, "layer batch head seq d_head"]
+    """What every head brought to each position."""
+    streams: list[Stream]
+    """The residual stream before every layer, and after the last."""
+    outputs: Tensor
+    """The outputs at every position."""
+
+
+@torch.no_grad()
+def attended(
+    adapter: Adapter | CallbackModel,
+    examples: Examples,
+    ablation: Ablation = AS_IT_IS,
+    ask: Callable[[], None] = lambda: None,
+) -> Attended:
+    """The attention of every layer, what it carried, streams and outputs, with heads changed.
+    `ask` is called before each layer; what it raises ends the pass.
+    """
+    if isinstance(adapter, CallbackModel):
+        raise CircuitError(
+            "a module that only runs as a whole does not tell what its heads carry: write an "
+            "adapter that walks"
+        )
+    examples = examples.on(adapter.device)
+    prescriber = Prescriber(examples, adapter.causal)
+    carries = any(isinstance(change, Carried) for _, change in ablation.changes)
+    usual = attended(adapter, examples).carried if carries else None
+    patterns, carried, before = [], [], []
+
+    def attend(layer: int, heads: Heads) -> Brought:
+        ask()
+        before.append(heads.stream)
+        pattern = prescriber.replaced(ablation.patterns(layer), heads.weights())
+        mixed = pattern @ heads.values
+        for (at, head), change in ablation.changes:
+            if at == layer and isinstance(change, Carried):
+                assert usual is not None
+                its = usual[layer, :, head]
+                mixed[:, head] = its.mean(0) if change.instead == "mean" else its.roll(1, 0)
+        patterns.append(pattern)
+        carried.append(mixed)
+        return mixed
+
+    end = forward(adapter, adapter.embed(examples.inputs), attend)
+    stacked = torch.stack(patterns), torch.stack(carried)
+    return Attended(*stacked, [*before, end], adapter.unembed(end))

@@ -43,13 +43,17 @@ def times(device: torch.device) -> int:
     return max(1, torch.cuda.get_device_properties(device).total_memory // PER_BUDGET)
 
 
-def chunks(device: torch.device, heads: int, examples: int, length: int) -> list[slice]:
-    """A few examples at a time, so that a layer's attention fits in the budget of a call."""
-    size = max(1, times(device) * CALL_BYTES // (FLOAT * AT_ONCE * heads * length**2))
+def chunks(device: torch.device, shape: tuple[int, int], layer: tuple[int, int]) -> list[slice]:
+    """A few examples at a time, so that a layer fits in the budget of a call; `shape` is the number
+    of examples and their length, `layer` the number of heads and the width of the stream.
+    """
+    (examples, length), (heads, width) = shape, layer
+    one = FLOAT * (AT_ONCE * heads * length**2 + WIDTHS * length * width)
+    size = max(1, times(device) * CALL_BYTES // one)
     return [slice(start, start + size) for start in range(0, examples, size)]
 
 
-class Kept:
+class Cache:
     """Tensors by key, while they fit in so many bytes; those used longest ago go first."""
 
     def __init__(self, limit: int) -> None:

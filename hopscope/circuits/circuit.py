@@ -78,14 +78,16 @@ class Circuit(Displayed, Config):
         }
         return tuple(sorted({*self.paths, *named}))
 
-    def recovered(self, attention: AttentionKind = "prescribed") -> float:
-        """The share of the gap, between everything ablated and the model, that is recovered; not a
-        number where there is no gap, or it was not measured.
+    def recovered(self, attention: AttentionKind | None = None) -> float:
+        """The share of the gap, between everything ablated and the model, that is recovered (unless
+        told otherwise with prescribed attention, if there is any); not a number where there is no
+        gap, or it was not measured.
         """
         losses = self.losses
         if losses.gap <= 0:
             return float("nan")
-        return (losses.mean("ablated") - losses.mean(attention)) / losses.gap
+        loss = losses.mean(attention) if attention else losses.circuit
+        return (losses.mean("ablated") - loss) / losses.gap
 
     @property
     def sufficient(self) -> bool:
@@ -126,7 +128,9 @@ class Circuit(Displayed, Config):
         if self.losses.gap <= 0:
             return f"Nothing to recover: even attention does as well; {self._loss_words}"
         shares = f"{self.recovered():.1%} recovered"
-        if self.losses.computed is not None:
+        if self.losses.prescribed is None:
+            shares += " (computed attention, all else from another question)"
+        elif self.losses.computed is not None:
             shares += f" ({self.recovered('computed'):.1%} with computed attention)"
         return f"{self._judged}: {shares}, {rows} of {every} attention rows named"
 
@@ -212,7 +216,7 @@ class Circuit(Displayed, Config):
         if FilePath(path).suffix in (".svg", ".pdf", ".png"):
             raise CircuitError(
                 f"{path} is to be a figure, and a circuit is saved as JSON: `hopscope circuit "
-                "export` draws it, in Python circuit.picture(path)"
+                "RUN --figure FILE` draws it, in Python circuit.picture(path)"
             )
         write_bytes(FilePath(path), self.to_bytes())
 
@@ -267,10 +271,10 @@ class Circuit(Displayed, Config):
     @property
     def _loss_words(self) -> str:
         losses = self.losses
-        computed = losses.computed
-        own = "" if computed is None else f" ({losses.mean('computed'):.4f} computed)"
+        both = losses.prescribed and losses.computed
+        own = f" ({losses.mean('computed'):.4f} computed)" if both else ""
         return (
-            f"loss {losses.mean('model'):.4f} of the model, {losses.mean('prescribed'):.4f} of the "
+            f"loss {losses.mean('model'):.4f} of the model, {losses.circuit:.4f} of the "
             f"circuit{own}, {losses.mean('ablated'):.3f} ablated, {losses.chance:.3f} by chance"
         )
 

@@ -1,27 +1,32 @@
 """Patch every component of a circuit: what it brings, beside what its roles hold.
 
 Rows that form paths are patched path by path. Rows that form none (by position) are
-patched whole; where that moves an answer, reader by reader and source by source, so that it can be
-said what is fetched there, and from where. Where no symbol moves an answer, the component brings
-its mean instead (`mean_ablation`): it may tell a place.
+patched whole; where that moves an answer, role by role and source by source, so that it can be
+said what is fetched there, and from where.
+
+Where no symbol moves an answer, the component brings its mean instead (`mean_ablate`). A head that
+goes by position may matter without moving any symbol: it tells every position where it stands, and
+no patch of symbols shows that. Its mean over examples at each position leaves the place; its mean
+over all positions of a role leaves a constant.
 """
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
 
-from hopscope.circuits.account import Account, Holdings
+from hopscope.circuits.account import Account, Averaged, Holdings, Site
 from hopscope.circuits.adapters import AnyModel
 from hopscope.circuits.attention import role_maps
 from hopscope.circuits.circuit import Circuit, check_circuit
-from hopscope.circuits.components import Component
-from hopscope.circuits.effects import Site
-from hopscope.circuits.exam import Questions, questions_of
+from hopscope.circuits.components import Component, Estimate
+from hopscope.circuits.engine import Adapter, Brought, Heads, as_model, forward
+from hopscope.circuits.examples import Examples, Questions, questions_of
 from hopscope.circuits.maps import RoleMaps
-from hopscope.circuits.mean_ablation import mean_ablate
-from hopscope.circuits.pairs import pairs_of
-from hopscope.circuits.patching import EXAMPLES, patch, replaceable
-from hopscope.circuits.probe import Probe
+from hopscope.circuits.patching import EXAMPLES, chunks_of, pairs_of, patch, replaceable
 from hopscope.circuits.probing import probe
 from hopscope.configs import Discovery
 from hopscope.facts import Role
@@ -43,64 +48,104 @@ def patch_circuit(
     adapter = replaceable(model)
     circuit.check_model(adapter.digest())
     pairs = pairs_of(questions, examples, seed)
-    whole = patch(adapter, pairs, _sites(circuit))
+    whole = patch(adapter, pairs, [
+        site
+        for component in circuit.components
+        for site in ([Site.of(path) for path in component.paths] or [_row(component)])
+    ])  # fmt: skip
     single = patch(adapter, pairs, [
         site
         for component in circuit.components if not component.paths
         for its in whole if its.symbols and its.site == _row(component)
         for site in _single(component, circuit.roles)
     ])  # fmt: skip
+    probed = probe(adapter, questions, seed=seed, heads=False)
+    shares = probed.stream.model_dump(mode="json")["own"]
     account = Account(
-        holdings=holdings_of(probe(adapter, questions, seed=seed, heads=False)),
+        holdings=Holdings(roles=probed.roles, symbols=probed.symbols, shares=shares),
         cargo=(*whole, *single),
         examples=examples,
     )
     silent = [_row(component) for component in circuit.components if not account.symbols(component)]
-    means = mean_ablate(adapter, pairs.exam, silent, circuit.losses.gap)
-    idle = _unused(role_maps(adapter, pairs.exam), circuit)
+    means = mean_ablate(adapter, pairs.examples, silent, circuit.losses.gap)
+    idle = _unused(role_maps(adapter, pairs.examples), circuit)
     account = account.model_copy(update={"averaged": means, "idle": idle})
     return circuit.model_copy(update={"account": account})
-
-
-def holdings_of(found: Probe) -> Holdings:
-    """A probe as a circuit keeps it."""
-    numbers = found.to_dict()["stream"]["own"]
-    return Holdings(roles=found.roles, symbols=found.symbols, shares=numbers)
 
 
 def _unused(maps: RoleMaps, circuit: Circuit) -> tuple[Path, ...]:
     """What roles look at in their own chain, beside the paths of the circuit."""
     found = np.argwhere(maps.own >= Discovery().noticed)
     paths = [
-        Path(int(layer), int(head), maps.roles[reader], maps.roles[source])
-        for layer, head, reader, source in found
-        if reader != source and maps.roles[source].kind != "other"
+        Path(int(layer), int(head), maps.roles[destination], maps.roles[source])
+        for layer, head, destination, source in found
+        if destination != source and maps.roles[source].kind != "other"
     ]
     return tuple(path for path in paths if path not in circuit.paths)
 
 
-def _sites(circuit: Circuit) -> list[Site]:
-    return [
-        site
-        for component in circuit.components
-        for site in ([Site.of(path) for path in component.paths] or [_row(component)])
-    ]
-
-
 def _row(component: Component) -> Site:
-    return Site(layer=component.layer, heads=component.heads, readers=component.destinations)
+    return Site(layer=component.layer, heads=component.heads, destinations=component.destinations)
 
 
 def _single(component: Component, roles: Sequence[Role]) -> list[Site]:
+    parts = product(component.destinations, roles, ("own", "others"))
     return [
-        Site(
-            layer=component.layer,
-            heads=component.heads,
-            readers=(reader,),
-            source=source,
-            chain=chain,
+        _row(component).model_copy(
+            update={"destinations": (destination,), "source": source, "chain": chain}
         )
-        for reader in component.destinations
-        for source in roles
-        for chain in ("own", "others")
+        for destination, source, chain in parts
     ]
+
+
+@torch.no_grad()
+def mean_ablate(
+    adapter: Adapter, examples: Examples, sites: Sequence[Site], gap: float
+) -> tuple[Averaged, ...]:
+    """The losses when each site, rows of one layer, brings its mean; `gap` is the loss with
+    everything ablated minus the loss of the model.
+    """
+    if not sites:
+        return ()
+    chunks, read = chunks_of(adapter, examples, 1), examples.read_of(adapter.answers_at())
+
+    def walk(
+        some: slice, instead: dict[int, Brought], stop: int | None = None
+    ) -> Float[Tensor, "part seq d_model"]:
+        """The stream after the last layer, or before another, where heads bring this instead."""
+
+        def attend(layer: int, heads: Heads) -> Brought:
+            return instead[layer][some] if layer in instead else as_model(layer, heads)
+
+        x = adapter.embed(examples.inputs[some].to(adapter.device))
+        return forward(adapter, x, attend, stop=stop)
+
+    def loss(instead: dict[int, Brought]) -> Estimate:
+        outputs = [adapter.unembed(walk(some, instead)[:, -read:]).cpu() for some in chunks]
+        losses = examples.losses_of(torch.cat(outputs))
+        return Estimate.of(losses.mean(-1).double().numpy())
+
+    found, model = [], loss({})
+    for site in sites:
+        before = (walk(some, {}, site.layer) for some in chunks)
+        brought = torch.cat([as_model(site.layer, adapter.project(site.layer, x)) for x in before])
+        by_place, by_role = (
+            loss({site.layer: _means(examples, brought, site, over)}) for over in ((0,), (0, 2))
+        )
+        found.append(Averaged(site=site, model=model, by_place=by_place, by_role=by_role, gap=gap))
+    return tuple(found)
+
+
+def _means(examples: Examples, brought: Brought, site: Site, over: tuple[int, ...]) -> Brought:
+    """What heads bring, but in the rows of a site the mean over these dimensions: 0 for examples,
+    2 for positions.
+    """
+    heads = torch.zeros(brought.shape[1], 1, 1, dtype=torch.bool, device=brought.device)
+    heads[list(site.heads)] = True
+    found = brought
+    for role in site.destinations:
+        here = examples.positions(role).to(brought.device)[:, None, :, None]
+        total = torch.where(here, brought, 0.0).sum(over, keepdim=True)
+        means = total / here.sum(over, keepdim=True).clamp_min(1)
+        found = torch.where(here & heads, means, found)
+    return found

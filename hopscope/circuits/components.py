@@ -12,7 +12,7 @@ from hopscope.facts import Role
 from hopscope.theory import Path
 
 AttentionKind = Literal["prescribed", "computed"]
-Rest = Literal["even", "mean", "resample"]
+Rest = Literal["even", "mean", "resample", "interchange"]
 Kind = Literal["moves", "routes", "weak"]
 PerExample = Float[np.ndarray, "example"]
 LEAST_GAP = 1e-9
@@ -37,12 +37,9 @@ class Estimate(Config):
         """The ratio of two means over the same examples (its interval by the delta method); None
         where the whole is not above 0, so that there is no share of it.
         """
-        total = float(whole.sum())
-        if total < LEAST_GAP * len(whole):
+        if whole.sum() < LEAST_GAP * len(whole):
             return None
-        mean = float(part.sum()) / total
-        spread = np.square(part - mean * whole).sum() * len(part) / max(1, len(part) - 1)
-        half = intervals.NORMAL_95 * float(np.sqrt(spread)) / abs(total)
+        mean, half = map(float, intervals.ratio(part, whole))
         return cls(mean=mean, low=mean - half, high=mean + half)
 
     def __str__(self) -> str:
@@ -100,7 +97,10 @@ class Component(Config):
             Path(*head, role, source.role)
             for head, role in self.rows
             for source in self.sources
-            if source.where == "own" and source.role not in (None, role) and _names(source.role)
+            if source.where == "own"
+            and source.role
+            and source.role != role
+            and source.role.kind != "other"  # which stands for nothing in particular
         )
 
     @property
@@ -123,21 +123,15 @@ class Component(Config):
         )
 
 
-def _names(role: Role | None) -> bool:
-    """The role `other` stands for nothing in particular."""
-    return role is not None and role.kind != "other"
-
-
 class Losses(Config):
     """Mean losses of every hop, over the same fresh examples."""
 
     model: tuple[float, ...]
-    prescribed: tuple[float, ...]
-    """The circuit with prescribed attention (in a language model: all other rows come from another
-    question)."""
+    prescribed: tuple[float, ...] | None
+    """The circuit with prescribed attention; None in a language model, where no attention is."""
     computed: tuple[float, ...] | None = None
-    """The circuit with the attention that its heads compute from what it provides; None if that
-    was not measured."""
+    """The circuit with the attention that its heads compute from what it provides (in a language
+    model: all other rows come from another question); None if that was not measured."""
     ablated: tuple[float, ...]
     """Everything ablated (in a language model: all rows come from another question)."""
     chance: float
@@ -145,13 +139,13 @@ class Losses(Config):
 
     def mean(self, which: Literal["model", "prescribed", "computed", "ablated"]) -> float:
         """The mean over hops; not a number where it was not measured."""
-        hops = {
-            "model": self.model,
-            "prescribed": self.prescribed,
-            "computed": self.computed or (float("nan"),),
-            "ablated": self.ablated,
-        }[which]
+        hops: tuple[float, ...] = getattr(self, which) or (float("nan"),)
         return sum(hops) / len(hops)
+
+    @property
+    def circuit(self) -> float:
+        """The mean loss of the circuit, with prescribed attention if that was measured."""
+        return self.mean("computed" if self.prescribed is None else "prescribed")
 
     @property
     def gap(self) -> float:
@@ -165,7 +159,8 @@ class Score(Config):
     attention: AttentionKind
     rest: Rest
     """How everything else is ablated: its attention is even, or what it brings is its mean over
-    examples, or what it brings in another example."""
+    examples, or what it brings in another example (resample), or in a counterfactual of this one
+    (interchange)."""
     recovered: Estimate | None
     """(loss with everything ablated - loss of the circuit) / (the same - loss of the model); None
     where the model's loss is not below that with everything ablated."""

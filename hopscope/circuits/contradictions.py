@@ -82,7 +82,7 @@ def _bringers(circuit: Circuit, role: Role, symbol: str, after: int) -> str:
     sites = [
         str(its.site)
         for its in account.cargo
-        if role in its.site.readers and its.site.source is not None and symbol in its.symbols
+        if role in its.site.destinations and its.site.source is not None and symbol in its.symbols
     ]
     if sites:
         return f"but {', '.join(sites)}"

@@ -4,25 +4,24 @@ heads could stand in for a component, and what do the heads that it leaves out a
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 
+from hopscope.circuits.ablation import Row, State
 from hopscope.circuits.ablator import Ablator
 from hopscope.circuits.adapters import AnyModel, adapter_of
 from hopscope.circuits.circuit import Circuit, check_circuit
 from hopscope.circuits.components import Component, Estimate
-from hopscope.circuits.exam import Exam, Questions, exam_of, questions_of
-from hopscope.circuits.glances import read_off
+from hopscope.circuits.examples import Examples, Questions, examples_of, questions_of
 from hopscope.circuits.pattern import AS_IN_MODEL, Head, Pattern, Target
-from hopscope.circuits.state import Row, State
+from hopscope.circuits.proposals import proposed_targets
 from hopscope.circuits.tables import tables_of
 from hopscope.configs import Config, Discovery
 from hopscope.facts import FactGraph, Role
 from hopscope.theory import Path, follow
 
 EXAMPLES = 128
-SEED = 2
-"""Other examples than those of the search (0) and of its measurement (1)."""
 
 
 class Flow(Config):
@@ -89,19 +88,19 @@ def diagnose(
     circuit: Circuit,
     task: Questions | None = None,
     examples: int = EXAMPLES,
-    seed: int = SEED,
+    seed: int = 0,
 ) -> Diagnostics:
     """Flow, backup heads and restored heads of a circuit (default: on its own task)."""
     check_circuit(circuit)
     questions = questions_of(circuit, task)
     adapter = adapter_of(model)
     circuit.check_model(adapter.digest())
-    exam = replace(exam_of(questions, examples, seed), tables=tables_of(circuit))
+    drawn = replace(examples_of(questions, examples, seed, "diagnosis"), tables=tables_of(circuit))
     state = State(dict(circuit.ablation().changes))  # type: ignore[arg-type]
-    measure = _Measure(Ablator(adapter, exam), state)
+    measure = _Measure(Ablator(adapter, drawn), state)
     return Diagnostics(
-        flow=flow_of(exam.graph, circuit.paths),
-        backups=_backups(measure, circuit, exam),
+        flow=flow_of(drawn.graph, circuit.paths),
+        backups=_backups(measure, circuit, drawn),
         restored=_restored(measure),
     )
 
@@ -119,15 +118,15 @@ class _Measure:
         losses: np.ndarray = found.double().cpu().numpy()
         return losses
 
-    def recovered(self, states: list[State]) -> list[Estimate | None]:
-        """The share of the gap that each recovers."""
-        model, nothing, _ = self.losses
-        return [Estimate.ratio(nothing - its, nothing - model) for its in self._losses(states)]
-
-    def gained(self, states: list[State]) -> list[Estimate | None]:
-        """By how much more than the circuit each recovers."""
+    def recovered(
+        self, states: list[State], than: Literal["nothing", "circuit"] = "nothing"
+    ) -> list[Estimate | None]:
+        """The share of the gap that each state recovers, more than this one does."""
+        if not states:
+            return []
         model, nothing, circuit = self.losses
-        return [Estimate.ratio(circuit - its, nothing - model) for its in self._losses(states)]
+        start = nothing if than == "nothing" else circuit
+        return [Estimate.ratio(start - its, nothing - model) for its in self._losses(states)]
 
 
 def flow_of(graph: FactGraph | None, paths: Iterable[Path]) -> Flow | None:
@@ -147,9 +146,9 @@ def flow_of(graph: FactGraph | None, paths: Iterable[Path]) -> Flow | None:
     )
 
 
-def _backups(measure: _Measure, circuit: Circuit, exam: Exam) -> tuple[Backup, ...]:
+def _backups(measure: _Measure, circuit: Circuit, examples: Examples) -> tuple[Backup, ...]:
     """Rows left out that look where a component looks, and recover enough in its place."""
-    looks = read_off(exam, measure.ablator.adapter, Discovery().noticed)
+    looks = proposed_targets(examples, measure.ablator.adapter, Discovery().noticed)
     found = []
     for component in circuit.components:
         if component.written != "rule":
@@ -160,7 +159,7 @@ def _backups(measure: _Measure, circuit: Circuit, exam: Exam) -> tuple[Backup, .
             less.looking_at([(head, role) for role in component.destinations], component.target)
             for head in heads
         ]
-        shares = measure.recovered([state.computed for state in states]) if states else []
+        shares = measure.recovered([state.computed for state in states])
         found += [
             Backup(head=head, instead_of=component, recovered=share)
             for head, share in zip(heads, shares, strict=True)
@@ -186,5 +185,5 @@ def _restored(measure: _Measure) -> tuple[Restored, ...]:
     patterns = measure.state.patterns
     idle = [head for head, pattern in patterns.items() if not pattern.targets]
     states = [State({**patterns, head: Pattern(rest=AS_IN_MODEL)}) for head in idle]
-    gains = measure.gained(states) if states else []
+    gains = measure.recovered(states, "circuit")
     return tuple(Restored(head=h, gained=g) for h, g in zip(idle, gains, strict=True) if g)

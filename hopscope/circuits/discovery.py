@@ -11,20 +11,21 @@ import numpy as np
 import torch
 
 from hopscope import __version__
+from hopscope.circuits.ablation import State
+from hopscope.circuits.ablator import Ablator, Progress
 from hopscope.circuits.adapters import AnyModel, CallbackModel, adapter_of
 from hopscope.circuits.budget import FLOAT, check_examples, check_search
 from hopscope.circuits.circuit import Circuit
-from hopscope.circuits.components import Component, Found
+from hopscope.circuits.components import Component, Estimate, Found, Kind, Losses
 from hopscope.circuits.engine import Adapter
-from hopscope.circuits.exam import Questions, exam_of
-from hopscope.circuits.measuring import components_of, measured
-from hopscope.circuits.progress import Progress
+from hopscope.circuits.examples import Examples, Questions, examples_of
+from hopscope.circuits.pattern import Head, Target
 from hopscope.circuits.scores import scores_of
-from hopscope.circuits.search import Search, searched
-from hopscope.circuits.state import State
+from hopscope.circuits.search import Search, searched, steps_of
 from hopscope.circuits.tables import tables_in
 from hopscope.configs import Discovery, FactTask
 from hopscope.errors import CircuitError, NotLearned
+from hopscope.facts import Role
 
 DEFAULT = Discovery()
 FEW = 4
@@ -56,7 +57,7 @@ def discover(
     progress = Progress(watch)
 
     search = _search(adapter, task, settings, seed, progress)
-    _check_learned(float(search.model.mean()), search.ablator.exam.guess, settings, force)
+    _check_learned(float(search.model.mean()), search.ablator.examples.chance, settings, force)
     state = searched(search)
     others = [
         searched(_search(adapter, task, settings, seed + APART * number, progress))
@@ -64,7 +65,7 @@ def discover(
     ]
 
     progress.step("measuring on fresh examples")
-    fresh = search.with_tables(exam_of(task, settings.fresh, seed + 1))
+    fresh = search.with_tables(examples_of(task, settings.fresh, seed, "measurement"))
     components, losses = measured(search, fresh, state)
     _check_learned(losses.mean("model"), losses.chance, settings, force)
     return Circuit(
@@ -90,8 +91,10 @@ def _search(
     progress: Progress,
 ) -> Search:
     """A search on its own examples."""
-    exam, sketch = (exam_of(task, size, seed) for size in (settings.examples, settings.sketch))
-    return Search(adapter, exam, sketch, settings, progress)
+    examples, sketch = (
+        examples_of(task, size, seed, "search") for size in (settings.examples, settings.sketch)
+    )
+    return Search(adapter, examples, sketch, settings, progress)
 
 
 def _with_stability(
@@ -121,12 +124,13 @@ def _check_asks(task: Questions) -> None:
 @torch.no_grad()
 def _check_memory(adapter: Adapter | CallbackModel, task: Questions, settings: Discovery) -> None:
     """Refuse more examples than this machine can hold, before they are drawn."""
-    if not isinstance(task, FactTask) or adapter.device.type != "cpu":
+    if adapter.device.type != "cpu":
         return
     most = max(settings.examples, settings.fresh)
-    check_examples(task, most)
+    if isinstance(task, FactTask):
+        check_examples(task, most)
     if not isinstance(adapter, CallbackModel):
-        few = exam_of(task, FEW)
+        few = examples_of(task, FEW, purpose="search")
         stream = adapter.embed(few.inputs).nbytes // FEW
         check_search(most, stream, FLOAT * adapter.heads * few.length**2)
 
@@ -138,3 +142,50 @@ def _check_learned(loss: float, chance: float, settings: Discovery, force: bool)
             f"this model has not learned the task: its loss is {loss:.3f} where guessing "
             f"gives {chance:.3f}; train it further, or force the search"
         )
+
+
+def measured(search: Search, fresh: Examples, circuit: State) -> tuple[list[Component], Losses]:
+    """Every component with what is lost without it, and the losses of the whole."""
+    components = components_of(circuit)
+    less = [circuit.without(each.rows) for each in components]
+    states = [State(), search.nothing, *(s for c in (circuit, *less) for s in (c, c.computed))]
+    ablator = Ablator(search.ablator.adapter, fresh)
+    losses = ablator.losses([state.ablation for state in states], search.progress)
+    model, ablated, prescribed, computed, *each = losses.double().cpu().numpy()
+    gap = (ablated - model).mean(-1)
+    found = []
+    for component, alone, own in zip(components, each[::2], each[1::2], strict=True):
+        lost = Estimate.ratio((alone - prescribed).mean(-1), gap)
+        lost_computed = Estimate.ratio((own - computed).mean(-1), gap)
+        if lost and lost_computed:  # else there is no gap, and the component is not judged
+            needed = search.settings.needed
+            moves, routes = lost.low > needed, lost_computed.low > needed
+            kind: Kind = "moves" if moves else "routes" if routes else "weak"
+            judged = {"kind": kind, "lost": lost, "lost_computed": lost_computed}
+            component = component.model_copy(update=judged)  # noqa: PLW2901
+        found.append(component)
+    return found, Losses(
+        model=model.mean(0).tolist(),
+        prescribed=prescribed.mean(0).tolist(),
+        computed=computed.mean(0).tolist(),
+        ablated=ablated.mean(0).tolist(),
+        chance=fresh.chance,
+    )
+
+
+def components_of(state: State) -> list[Component]:
+    """The components of a state, layer by layer: steps of the same heads and target are one."""
+    groups: dict[tuple[int, Target, tuple[Head, ...]], list[Role]] = {}
+    for rows in steps_of(state):
+        (first, role), heads = rows[0], tuple(sorted(head for head, _ in rows))
+        groups.setdefault((first[0], state[first].of(role), heads), []).append(role)
+    found = [
+        Component(
+            layer=layer,
+            heads=tuple(head for _, head in heads),
+            destinations=tuple(roles),
+            target=target,
+        )
+        for (layer, target, heads), roles in groups.items()
+    ]
+    return sorted(found, key=lambda each: (each.layer, each.heads, each.destinations))

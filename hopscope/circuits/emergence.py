@@ -17,10 +17,8 @@ from jaxtyping import Float
 from hopscope.display import Displayed, data_frame
 from hopscope.errors import CircuitError
 from hopscope.facts import parse_role
-from hopscope.milestones import HALF, crossing
+from hopscope.milestones import crossing
 from hopscope.theory import Path
-
-__all__ = ["HALF", "Emergence", "crossing"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ class Emergence(Displayed):
     losses: Float[np.ndarray, "step hop"]
     """The loss of every hop at every checkpoint, on the examples that attention was averaged
     over."""
-    guess: float
+    chance: float
     """The loss of an answer that ignores how the facts connect."""
     steps_per_epoch: float | None
     """Training steps that go over the training set once, if that is known."""
@@ -107,7 +105,7 @@ class Emergence(Displayed):
         return {
             "steps": list(self.steps),
             "steps_per_epoch": self.steps_per_epoch,
-            "guess": self.guess,
+            "guess": self.chance,
             "losses": self.losses.tolist(),
             "learned_at": None if self.learned_at is None else list(self.learned_at),
             **({} if self.hops is None else {"hops": list(self.hops)}),
@@ -138,7 +136,7 @@ class Emergence(Displayed):
             steps=tuple(kept["steps"]),
             attention=np.array([p["attention"] for p in kept["paths"]]),
             losses=np.array(kept["losses"]),
-            guess=kept["guess"],
+            chance=kept["guess"],
             steps_per_epoch=kept["steps_per_epoch"],
             learned_at=None if learned is None else tuple(learned),
             hops=None if hops is None else tuple(hops),

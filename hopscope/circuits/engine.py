@@ -19,6 +19,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn.functional import layer_norm
 
 from hopscope.errors import CircuitError
 
@@ -58,15 +59,20 @@ class Heads(Protocol):
 
 @runtime_checkable
 class Adapter(Protocol):
-    """A model of any origin that can be run layer by layer."""
+    """A model of any origin that can be run layer by layer. An adapter that inherits from this has
+    the device, the norm and the digest of most models.
+    """
 
     layers: int
     heads: int
     causal: bool
+    module: nn.Module
+    """Whose weights are run."""
 
     @property
     def device(self) -> torch.device:
         """The device that the model computes on."""
+        return device_of(self.module)
 
     def embed(self, inputs: Tensor) -> Stream:
         """The residual stream before the first layer."""
@@ -81,15 +87,18 @@ class Adapter(Protocol):
 
     def normed(self, x: Stream) -> Stream:
         """The stream as layers see it, up to gains and shifts: what a linear probe reads."""
+        return layer_norm(x.float(), x.shape[-1:])
 
     def unembed(self, x: Stream) -> Tensor:
         """The model's outputs [row, position, …], from the stream after the last layer."""
 
     def answers_at(self) -> int | None:
         """At how many of the last positions it answers (None: at every one)."""
+        return None
 
     def digest(self) -> str:
         """What tells this model from others: a hash of its weights."""
+        return weights_digest(self.module)
 
 
 @runtime_checkable
@@ -235,7 +244,7 @@ def check_attention(layer: int, weights: Tensor, causal: bool) -> None:
     if later > NEAR:
         raise CircuitError(
             f"layer {layer} attends to later positions (by up to {later:.3g}), and the model was "
-            "said to be causal: say causal=False"
+            "said to be causal: say causal=False (of transformers, only decoders are read)"
         )
 
 
@@ -264,12 +273,16 @@ def device_of(module: nn.Module) -> torch.device:
 
 
 def check_one_device(module: nn.Module) -> None:
-    """Refuse a module whose parameters are on several devices."""
+    """Refuse a module whose parameters are on several devices, or not loaded."""
     devices = {parameter.device for parameter in module.parameters()}
     if len(devices) > 1:
         raise CircuitError(
             f"this model lies on {len(devices)} devices ({', '.join(sorted(map(str, devices)))}); "
             "expected one: load it without device_map, or move it with `.to(device)`"
+        )
+    if devices == {torch.device("meta")}:
+        raise CircuitError(
+            "this model has no weights (it lies on the device meta): load them first"
         )
 
 

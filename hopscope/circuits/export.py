@@ -7,7 +7,8 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,9 +19,8 @@ from torch import Tensor
 from hopscope.circuits.adapters import CallbackModel
 from hopscope.circuits.attention import patterns
 from hopscope.circuits.circuit import Circuit
-from hopscope.circuits.components import Component
 from hopscope.circuits.engine import Adapter, weights_digest
-from hopscope.circuits.exam import Exam, exam_of
+from hopscope.circuits.examples import Examples, examples_of
 from hopscope.circuits.pattern import Source
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
@@ -77,17 +77,17 @@ class _Flow:
     """At which roles the components of a circuit write, and at which they read."""
 
     every: Roles
-    writes: Mapping[str, Roles]
+    writes: defaultdict[str, Roles]
     """For each component, where it adds to the stream."""
-    carries: Mapping[str, Roles]
+    carries: defaultdict[str, Roles]
     """The same, without parts that only tell later heads where to look."""
-    reads: Mapping[tuple[str, str], Roles]
+    reads: defaultdict[tuple[str, str], Roles]
     """For each component and each of its ends (queries, keys, values; of others: all it takes)."""
 
     def takes(self, source: str, target: str, end: str) -> bool | None:
         """Does the circuit take what the source writes? None: it does not say."""
         moved = self.carries if end == "v" or target == LOGITS else self.writes
-        there, wanted = moved.get(source, frozenset()), self.reads.get((target, end), frozenset())
+        there, wanted = moved[source], self.reads[target, end]
         if not there or not wanted:
             return False
         if there & wanted or there >= self.every:
@@ -97,19 +97,19 @@ class _Flow:
 
 def _flow(circuit: Circuit, mlps: Sequence[str]) -> _Flow:
     every = frozenset(circuit.roles)
-    writes: dict[str, Roles] = dict.fromkeys((INPUT, *mlps), every)
-    carries = dict(writes)
-    reads: dict[tuple[str, str], Roles] = dict.fromkeys(((name, "") for name in mlps), every)
+    writes = defaultdict[str, Roles](frozenset, dict.fromkeys((INPUT, *mlps), every))
+    carries = writes.copy()
+    reads = defaultdict[tuple[str, str], Roles](frozenset, {(name, ""): every for name in mlps})
     reads[LOGITS, ""] = _answers(circuit)
     for component in circuit.components:
         for (layer, head), role in component.rows:
             name = f"a{layer}.h{head}"
-            writes[name] = writes.get(name, frozenset()) | {role}
+            writes[name] |= {role}
             if component.kind != "routes":
-                carries[name] = carries.get(name, frozenset()) | {role}
+                carries[name] |= {role}
             for source in component.sources:
                 for end, its in zip(PARTS_OF_A_HEAD, _ends(role, source, every), strict=True):
-                    reads[name, end] = reads.get((name, end), frozenset()) | its
+                    reads[name, end] |= its
     return _Flow(every, writes, carries, reads)
 
 
@@ -131,24 +131,20 @@ def _answers(circuit: Circuit) -> Roles:
     """The roles at which answers are read."""
     if circuit.task is None:
         return frozenset([None])
-    exam = exam_of(circuit.task, 1)
-    last = exam.roles.role[0, -exam.read_of(circuit.task.interface().read) :].tolist()
-    return frozenset(exam.table[number] for number in last)
+    examples = examples_of(circuit.task, 1)
+    last = examples.roles.role[0, -examples.read_of(circuit.task.interface().read) :].tolist()
+    return frozenset(examples.table[number] for number in last)
 
 
 def _head_scores(circuit: Circuit) -> dict[str, float]:
-    scores: dict[str, float] = {}
+    """The share of the gap that is lost without a head, in whichever way more is lost."""
+    scores = defaultdict[str, float](float)
     for component in circuit.components:
+        lost = [0.0, *(each.mean for each in (component.lost, component.lost_computed) if each)]
         for layer, head in component.at:
             name = f"a{layer}.h{head}"
-            scores[name] = max(scores.get(name, 0.0), _worth(component))
+            scores[name] = max(scores[name], *lost)
     return scores
-
-
-def _worth(component: Component) -> float:
-    """The share of the gap that is lost without it, in whichever way more is lost."""
-    lost = [each.mean for each in (component.lost, component.lost_computed) if each]
-    return max(0.0, *lost, 0.0)
 
 
 def _place(node: str) -> float:
@@ -158,14 +154,16 @@ def _place(node: str) -> float:
     return float(node[1:].split(".", maxsplit=1)[0]) + (0.5 if node[0] == "m" else 0.0)
 
 
-def circuitsvis(adapter: Adapter | CallbackModel, exam: Exam, example: int = 0) -> dict[str, Any]:
+def circuitsvis(
+    adapter: Adapter | CallbackModel, examples: Examples, example: int = 0
+) -> dict[str, Any]:
     """Tokens (named by their roles) and attention [layer, head, query, key] of one example."""
-    if not 0 <= example < len(exam):
-        raise CircuitError(f"example is {example}; the exam has examples 0 … {len(exam) - 1}")
+    if not 0 <= example < len(examples):
+        raise CircuitError(f"example is {example}; expected 0 … {len(examples) - 1}")
     row = slice(example, example + 1)
-    found = torch.stack([p[0] for p in patterns(adapter, exam.on(adapter.device).inputs[row])])
-    roles, chains = exam.roles.role[example].tolist(), exam.roles.chain[example].tolist()
-    names = [f"{exam.table[r]} ({chr(97 + c)})" for r, c in zip(roles, chains, strict=True)]
+    found = torch.stack([p[0] for p in patterns(adapter, examples.on(adapter.device).inputs[row])])
+    roles, chains = examples.roles.role[example].tolist(), examples.roles.chain[example].tolist()
+    names = [f"{examples.table[r]} ({chr(97 + c)})" for r, c in zip(roles, chains, strict=True)]
     return {"tokens": names, "attention": found.float().tolist()}
 
 
@@ -178,7 +176,9 @@ def transformer_lens_weights(model: Transformer, native: bool = True) -> dict[st
     if model.fleet:
         raise CircuitError("a fleet was to be exported; export its members: model.member(i)")
     weights = _native(model)
-    return weights if native else _legacy(weights, model.config.heads)
+    if native:
+        return weights
+    return dict(_legacy_weight(name, its, model.config.heads) for name, its in weights.items())
 
 
 def transformer_lens_config(model: Transformer) -> dict[str, Any]:
@@ -231,10 +231,6 @@ def _native(model: Transformer) -> dict[str, Tensor]:
         size = (model.interface.length, model.config.d_model)
         found["pos_embed.weight"] = model.head.weight.new_zeros(size)
     return found
-
-
-def _legacy(native: dict[str, Tensor], heads: int) -> dict[str, Tensor]:
-    return dict(_legacy_weight(name, tensor, heads) for name, tensor in native.items())
 
 
 def _legacy_weight(name: str, tensor: Tensor, heads: int) -> tuple[str, Tensor]:

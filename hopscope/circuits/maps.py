@@ -23,17 +23,17 @@ class RoleMaps(Displayed):
     """Mean attention of every head between roles; NaN where a role never occurs."""
 
     roles: tuple[Role, ...]
-    """The roles, in the order of the axes *reader* (who attends) and *source* (what is read)."""
-    own: Float[np.ndarray, "layer head reader source"]
-    """Attention to positions of the reader's own chain (on the diagonal, to the position
+    """The roles, in the order of the axes *destination* and *source*."""
+    own: Float[np.ndarray, "layer head destination source"]
+    """Attention to positions of the destination's own chain (on the diagonal, to the position
     itself)."""
-    others: Float[np.ndarray, "layer head reader source"]
+    others: Float[np.ndarray, "layer head destination source"]
     """Attention to the positions of all other chains together."""
-    itself: Float[np.ndarray, "layer head reader"]
-    """Attention of a reader to its own position."""
-    previous: Float[np.ndarray, "layer head reader"]
-    """Attention to the position right before the reader, whatever its role."""
-    along: Mapping[str, Float[np.ndarray, "layer head reader"]] = field(default_factory=dict)
+    itself: Float[np.ndarray, "layer head destination"]
+    """Attention of a destination to its own position."""
+    previous: Float[np.ndarray, "layer head destination"]
+    """Attention to the position right before the destination, whatever its role."""
+    along: Mapping[str, Float[np.ndarray, "layer head destination"]] = field(default_factory=dict)
     """Attention to where each relation of the task leads, by its name (`hop`, `hop ×2`), over the
     positions from which it leads somewhere."""
 
@@ -43,14 +43,16 @@ class RoleMaps(Displayed):
 
     def between(
         self,
-        reader: Role | str,
+        destination: Role | str,
         source: Role | str,
         kind: Literal["own", "others"] = "own",
     ) -> Float[np.ndarray, "layer head"]:
         """How much of its attention every head gives from one role to another."""
         if kind not in ("own", "others"):
             raise CircuitError(f"kind is {kind!r}; expected own (chain) or others")
-        found: np.ndarray = getattr(self, kind)[:, :, self._number(reader), self._number(source)]
+        found: np.ndarray = getattr(self, kind)[
+            :, :, self._number(destination), self._number(source)
+        ]
         return found
 
     def score(self, relation: str) -> Float[np.ndarray, "layer head"]:
@@ -70,13 +72,14 @@ class RoleMaps(Displayed):
         """A data frame (pandas) with a row for each head, destination and source."""
         return data_frame(
             {"layer": layer, "head": head, "destination": str(role), "source": name, "share": share}
-            for name, shares in self._sources()
+            for name, shares in self.sources()
             for (layer, head, number), share in np.ndenumerate(shares)
             for role in (self.roles[number],)
             if not np.isnan(share)
         )
 
-    def _sources(self) -> Iterator[tuple[str, Float[np.ndarray, "layer head reader"]]]:
+    def sources(self) -> Iterator[tuple[str, Float[np.ndarray, "layer head destination"]]]:
+        """All that a head can look at, by name, with how much each head looks there."""
         for number, role in enumerate(self.roles):
             yield str(role), self.own[..., number]
             yield f"{role} of other chains", self.others[..., number]

@@ -14,25 +14,115 @@ After a site, there are up to four ways on. They are rows of one batch, and diff
     keys     the same with keys
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import get_args
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from hopscope.circuits import budget
 from hopscope.circuits.ablator import check_head
+from hopscope.circuits.account import KEPT, Effect, Patched, Site, Way
 from hopscope.circuits.adapters import AnyModel, CallbackModel, adapter_of
 from hopscope.circuits.components import Estimate
-from hopscope.circuits.effects import KEPT, Effect, Patched, Site, Way
 from hopscope.circuits.engine import Adapter, Brought, Heads, Recorded, Weights, forward, record
-from hopscope.circuits.exam import Exam, Questions
-from hopscope.circuits.pairs import Pairs, pairs_of
+from hopscope.circuits.examples import Examples, Questions, example_seed, examples_of
+from hopscope.configs import FactTask, Task
 from hopscope.errors import CircuitError, NotLearned
 from hopscope.facts import Role
-from hopscope.intervals import NORMAL_95
+from hopscope.tasks import Batch, askers, dataset, partners, question_losses, symbols
+
+Losses = Callable[[Tensor], Float[Tensor, "*variant batch hop"]]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Examples, and for each symbol their counterfactuals."""
+
+    examples: Examples
+    other: Losses
+    """The loss of each answer if the other chain of its pair were asked for."""
+    third: Losses
+    """The same of chains that have no part in it: what losses are when an answer is merely lost.
+    Both chains of a pair have the same third ones."""
+    counterfactuals: dict[str, Tensor]
+    """For each symbol, the inputs of the same examples with that symbol exchanged."""
+    hops: tuple[int, ...]
+    """The number of each answer's hop."""
+
+    def nearness(self, outputs: Tensor) -> Float[Tensor, "mark variant batch hop"]:
+        """How much nearer the answers are to the other chain's symbols than to those of third
+        ones; and the same of the own chain's.
+        """
+        third = self.third(outputs)
+        return torch.stack(
+            (third - self.other(outputs), third - self.examples.losses_of(outputs))
+        ).double()
+
+
+def pairs_of(questions: Questions, count: int, seed: int = 0) -> Pairs:
+    """Minimal pairs of a task."""
+    if not isinstance(count, int | np.integer) or count < 2:
+        raise CircuitError(f"examples is {count!r}; minimal pairs are at least 2")
+    if not isinstance(questions, FactTask):
+        raise CircuitError(
+            "these questions draw no minimal pairs: give a task, or Pairs of your own"
+        )
+    task: Task = questions
+    if why := task.swap_obstacle():
+        raise CircuitError(f"examples of {task.kind} cannot be paired: {why}")
+    number = example_seed("patching", seed)
+    counterfactuals = {
+        name: dataset(task, number, count, "validation", swapped=(name,)).inputs
+        for name in task.symbol_names()
+    }
+    batch = dataset(task, number, count, "validation")
+    other, thirds = _rivals(task, count, number)
+
+    def losses(answers: Tensor, outputs: Tensor) -> Tensor:
+        asked = Batch(batch.inputs, answers, batch.roles)
+        return question_losses(task, outputs.to(answers.device), asked)
+
+    return Pairs(
+        examples=examples_of(task, count, seed, "patching"),
+        other=partial(losses, other),
+        third=lambda outputs: torch.stack([losses(each, outputs) for each in thirds]).mean(0),
+        counterfactuals=counterfactuals,
+        hops=task.asked_hops(),
+    )
+
+
+def _rivals(task: Task, examples: int, seed: int) -> tuple[Tensor, list[Tensor]]:
+    """For every answer, that of the other chain, and those of third ones.
+
+    Two chains have no third ones in their example: then those of another example are taken. A
+    chain without partner has its own answers everywhere, so that it counts nowhere.
+    """
+    known = symbols(task, seed, examples, "validation")
+    asker = askers(task, seed, examples, "validation")
+    names, facts = task.symbol_names(), task.graph().facts
+    columns = [names.index(facts[hop - 1].value) for hop in task.asked_hops()]
+    example = torch.arange(examples)[:, None]
+
+    def of(chain: Int[Tensor, "batch answer"], shift: int = 0) -> Tensor:
+        answers: Tensor = known[example - shift, chain][:, :, columns]
+        return answers
+
+    chains = known.shape[1]
+    partner = partners(chains)
+    if chains == 2:
+        return of(partner[asker]), [of(asker, 1), of(partner[asker], 1)]
+    thirds = torch.tensor([
+        [chain] * (chains - 2) if chain == mate
+        else [third for third in range(chains) if third not in (chain, mate)]
+        for chain, mate in enumerate(partner.tolist())
+    ])  # fmt: skip
+    return of(partner[asker]), [of(third[asker]) for third in thirds.T]
+
 
 EXAMPLES = 64
 """Minimal pairs of examples that are patched, unless told otherwise."""
@@ -58,9 +148,9 @@ def patch(
     adapter = replaceable(model)
     pairs = task if isinstance(task, Pairs) else pairs_of(task, examples, seed)
     for site in sites:
-        check_site(adapter, pairs.exam, site)
+        check_site(adapter, pairs.examples, site)
     variants = [(number, name) for number in range(len(sites)) for name in pairs.counterfactuals]
-    chunks = chunks_of(adapter, pairs.exam, len(variants) * len(WAYS))
+    chunks = chunks_of(adapter, pairs.examples, len(variants) * len(WAYS))
     parts = [Patching(adapter, pairs, sites, some).moved(variants, WAYS) for some in chunks]
     sure = torch.cat([part[0] for part in parts])
     moved = torch.cat([part[1] for part in parts], 3)
@@ -70,8 +160,12 @@ def patch(
         for number, way in enumerate(WAYS):
             for column, hop in enumerate(pairs.hops):
                 to_other, to_own = moved[:, number, variant, :, column]
-                found = effect_of(sure[:, column], to_other, -to_own, symbol, way, hop)
-                effects[site_number] += [found] if found else []
+                share, left = (share_of(sure[:, column], its) for its in (to_other, -to_own))
+                # Smaller effects are dropped, and those on answers that the model does not have.
+                if share and left and max(abs(share.mean), abs(left.mean)) >= KEPT:
+                    effects[site_number].append(
+                        Effect(symbol=symbol, way=way, hop=hop, share=share, left=left)
+                    )
     return tuple(
         Patched(site=site, moves=tuple(its)) for site, its in zip(sites, effects, strict=True)
     )
@@ -88,16 +182,16 @@ def replaceable(model: AnyModel) -> Adapter:
     return adapter
 
 
-def check_site(adapter: Adapter, exam: Exam, site: Site) -> None:
+def check_site(adapter: Adapter, examples: Examples, site: Site) -> None:
     """Refuse a site that is not there."""
     if not site.heads:
         raise CircuitError(f"the site {site} names no head")
     for head in site.heads:
         check_head(adapter, (site.layer, head))
-    for role in (*site.readers, *([site.source] if site.source else [])):
-        exam.number(role)
+    for role in (*site.destinations, *([site.source] if site.source else [])):
+        examples.number(role)
     if site.relation:
-        exam.leads(site.relation, site.times)
+        examples.leads(site.relation, site.times)
         if site.source is not None or site.chain == "others":
             raise CircuitError(
                 f"the site {site} comes along a relation; expected no source and no other chain "
@@ -105,12 +199,12 @@ def check_site(adapter: Adapter, exam: Exam, site: Site) -> None:
             )
 
 
-def chunks_of(adapter: Adapter, exam: Exam, streams: int) -> list[slice]:
+def chunks_of(adapter: Adapter, examples: Examples, streams: int) -> list[slice]:
     """Slices of so many examples at a time as memory allows."""
-    one = adapter.embed(exam.inputs[:1].to(adapter.device)).nbytes
+    one = adapter.embed(examples.inputs[:1].to(adapter.device)).nbytes
     each = (streams + budget.WIDTHS * adapter.layers) * one
     size = max(1, 2 * budget.times(adapter.device) * budget.CALL_BYTES // each)
-    return [slice(at, min(at + size, len(exam))) for at in range(0, len(exam), size)]
+    return [slice(at, min(at + size, len(examples))) for at in range(0, len(examples), size)]
 
 
 class Patching:
@@ -118,10 +212,11 @@ class Patching:
 
     def __init__(self, adapter: Adapter, pairs: Pairs, sites: Sequence[Site], some: slice) -> None:
         self.adapter, self.pairs, self.sites, self.some = adapter, pairs, sites, some
-        roles, device = pairs.exam.roles, adapter.device
-        self.role, self.chain = roles.role[some].to(device), roles.chain[some].to(device)
-        self.own = record(adapter, pairs.exam.inputs[some])
-        self.read = pairs.exam.read_of(adapter.answers_at())
+        roles, device = pairs.examples.roles, adapter.device
+        self.role, chain = roles.role[some].to(device), roles.chain[some].to(device)
+        self.same = chain[:, :, None] == chain[:, None, :]
+        self.own = record(adapter, pairs.examples.inputs[some])
+        self.read = pairs.examples.read_of(adapter.answers_at())
 
     def counterfactuals(self) -> dict[str, Recorded]:
         """The pass over the counterfactual of each symbol."""
@@ -141,14 +236,14 @@ class Patching:
             if change is not None:
                 by_layer.setdefault(self.sites[at].layer, {})[number] = change
         del others
-        plain = self.marks(self.own.streams[-1][None])
+        plain = self.nearness(self.own.streams[-1][None])
         sure = plain[1, 0] - plain[0, 0]
         found = sure.new_zeros(2, len(ways), len(variants), *sure.shape)
         for layer, changes in by_layer.items():
             heads = [self.sites[variants[number][0]].heads for number in changes]
             patched = self._patched(layer, heads, list(changes.values()))
             for way, end in enumerate(self._ends(layer + 1, patched, ways)):
-                found[:, way, list(changes)] = self.marks(end) - plain
+                found[:, way, list(changes)] = self.nearness(end) - plain
         return sure, found
 
     def change(self, site: Site, other: Recorded) -> Float[Tensor, "batch some seq d_head"] | None:
@@ -156,9 +251,9 @@ class Patching:
         brings the same.
         """
         here, there = (self._brought(site, its) for its in (self.own, other))
-        readers = self._at(site.readers)[:, None, :, None]
-        change = torch.where(readers, there - here, 0.0)
-        size = torch.where(readers, here, 0.0).square().sum()
+        destinations = self._at(*site.destinations)[:, None, :, None]
+        change = torch.where(destinations, there - here, 0.0)
+        size = torch.where(destinations, here, 0.0).square().sum()
         return change if change.square().sum() > STILL**2 * size else None
 
     def _brought(self, site: Site, its: Recorded) -> Float[Tensor, "batch some seq d_head"]:
@@ -170,22 +265,16 @@ class Patching:
         return brought
 
     def _sources(self, site: Site) -> Bool[Tensor, "batch seq seq"]:
-        """True where what a site brings comes from, for every reader."""
+        """True where what a site brings comes from, for every destination."""
         if site.source is not None:
-            same = self.chain[:, :, None] == self.chain[:, None, :]
-            same = same if site.chain == "own" else ~same
-            return same & self._at((site.source,))[:, None, :]
-        exam = self.pairs.exam
-        example = torch.arange(len(exam))[self.some]
-        spots = torch.cartesian_prod(example, torch.arange(exam.length))
-        leads = exam.sources(site.relation, site.times, *spots.unbind(-1))
-        return leads.view(len(example), exam.length, -1).to(self.role.device)
+            same = self.same if site.chain == "own" else ~self.same
+            return same & self._at(site.source)[:, None, :]
+        leads = self.pairs.examples.masks(site.relation, site.times, self.some)
+        return leads.to(self.role.device)
 
-    def _at(self, roles: Sequence[Role]) -> Bool[Tensor, "batch seq"]:
+    def _at(self, *roles: Role) -> Bool[Tensor, "batch seq"]:
         """True where one of these roles stands."""
-        numbers = [self.pairs.exam.table.index(role) for role in roles]
-        found: Tensor = torch.isin(self.role, torch.tensor(numbers, device=self.role.device))
-        return found
+        return self.pairs.examples.positions(*roles)[self.some].to(self.role.device)
 
     def _patched(
         self, layer: int, heads: Sequence[tuple[int, ...]], changes: Sequence[Tensor]
@@ -229,14 +318,14 @@ class Patching:
         apart: Tensor = end.unflatten(0, (len(ways), count, -1))
         return apart
 
-    def marks(
+    def nearness(
         self, x: Float[Tensor, "variant batch seq d_model"]
     ) -> Float[Tensor, "mark variant batch hop"]:
         """Where the answers stand; losses know all examples, so those not here answer zeros."""
         found = self.adapter.unembed(x[:, :, -self.read :].flatten(0, 1)).unflatten(0, x.shape[:2])
-        every = found.new_zeros(len(x), len(self.pairs.exam), *found.shape[2:])
+        every = found.new_zeros(len(x), len(self.pairs.examples), *found.shape[2:])
         every[:, self.some] = found
-        return self.pairs.marks(every.cpu())[:, :, self.some]
+        return self.pairs.nearness(every.cpu())[:, :, self.some]
 
 
 def has_answers(sure: Float[Tensor, "batch *hop"]) -> Bool[Tensor, "*hop"]:
@@ -253,32 +342,8 @@ def check_answers(sure: Answers) -> None:
         )
 
 
-def effect_of(
-    sure: Float[Tensor, "batch"],
-    moved: Float[Tensor, "batch"],
-    left: Float[Tensor, "batch"],
-    symbol: str,
-    way: Way,
-    hop: int,
-) -> Effect | None:
-    """The effect of a patch on an answer; None if it is too small to be kept, or the model has no
-    answer of its own.
-    """
-    share, away = share_of(sure, moved), share_of(sure, left)
-    if share is None or away is None or max(abs(share.mean), abs(away.mean)) < KEPT:
-        return None
-    return Effect(symbol=symbol, way=way, hop=hop, share=share, left=away)
-
-
 def share_of(sure: Float[Tensor, "batch"], moved: Float[Tensor, "batch"]) -> Estimate | None:
-    """How far the answers go from their own (0) to the other chain's (1), with the interval of a
-    ratio (delta method). None for a hop of which the model has no answer of its own.
+    """How far the answers go from their own (0) to the other chain's (1), with its interval. None
+    for a hop of which the model has no answer of its own.
     """
-    if not has_answers(sure):
-        return None
-    part, whole = moved.numpy(), sure.numpy()
-    total = float(whole.sum())
-    mean = float(part.sum() / total)
-    spread = np.square(part - mean * whole).sum() * len(part) / max(1, len(part) - 1)
-    half = NORMAL_95 * float(np.sqrt(spread)) / total
-    return Estimate(mean=mean, low=mean - half, high=mean + half)
+    return Estimate.ratio(moved.numpy(), sure.numpy()) if has_answers(sure) else None

@@ -5,31 +5,52 @@ The maps are fitted and scored by `hopscope.circuits.probing`.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from jaxtyping import Float
+from pydantic import PlainSerializer, PlainValidator, model_validator
 
 from hopscope.circuits.pattern import Head
-from hopscope.configs import FactTask
-from hopscope.configs.tasks import KINDS
+from hopscope.configs import Config, Task
 from hopscope.display import Displayed
 from hopscope.errors import CircuitError
 from hopscope.facts import Role, number_of, parse_role
 from hopscope.milestones import HALF, crossing
 from hopscope.store.files import read_bytes, write_bytes
 
-FORMAT = 1
-PLAIN = ("model", "measure", "fitted", "examples", "seed", "loss", "chance")
-"""Fields that JSON holds unchanged."""
+FORMAT: Literal[1] = 1
 AT_CHANCE = 0.9
 """A model whose loss is above this share of the loss at chance answers at chance."""
 
 
-@dataclass(frozen=True)
-class Decodability:
+def _array(saved: Any) -> np.ndarray:
+    try:
+        return np.array(saved, dtype=float)
+    except TypeError as error:
+        raise ValueError("expected nested lists of numbers") from error
+
+
+def _plain(numbers: np.ndarray) -> Any:
+    """Nested lists, rounded to what the measurement is good for."""
+    rounded = np.round(numbers, 5)
+    return np.where(np.isnan(rounded), np.array(None), rounded).tolist()
+
+
+def _role(given: Role | str) -> Role:
+    return parse_role(given) if isinstance(given, str) else given
+
+
+Shares = Annotated[
+    Float[np.ndarray, "*place role symbol"], PlainValidator(_array), PlainSerializer(_plain)
+]
+"""Numbers of every place (as layer, or layer and head), role and symbol; in JSON, None for NaN."""
+Named = Annotated[Role, PlainValidator(_role), PlainSerializer(str)]
+"""A role, in JSON by its name."""
+
+
+class Decodability(Config):
     """How much of each symbol can be read, on fresh examples; NaN where a role never occurs.
 
     Vectors: the share of their variance that the map explains (R²). Tokens: the accuracy with every
@@ -37,34 +58,25 @@ class Decodability:
     same in all examples counts as 0.
     """
 
-    own: Float[np.ndarray, "*layer role symbol"]
+    own: Shares
     """The symbols of the position's own chain."""
-    half: Float[np.ndarray, "*layer role symbol"]
+    half: Shares
     """Half the 95 % interval of `own`."""
-    other_chain: Float[np.ndarray, "*layer role symbol"]
+    other_chain: Shares
     """The same symbols of another chain (NaN for a task with one chain)."""
-    other_example: Float[np.ndarray, "*layer role symbol"]
+    other_example: Shares
     """The same symbols of another example, which no position can know: the level of noise."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON, with None for NaN."""
-        return {part.name: _plain(getattr(self, part.name)) for part in fields(self)}
 
-    @classmethod
-    def from_dict(cls, saved: Mapping[str, Any], shape: tuple[int, ...]) -> "Decodability":
-        """What `to_dict` wrote, if the numbers have this shape."""
-        return cls(*(_array(saved[part.name], shape, part.name) for part in fields(cls)))
-
-
-@dataclass(frozen=True)
-class Probe(Displayed):
+class Probe(Displayed, Config):
     """Which symbols can be read at every role after every layer (0: the embedding)."""
 
+    format: Literal[1] = FORMAT
     model: str
     """SHA-256 of the model's weights."""
-    task: FactTask | None
+    task: Task | None
     measure: Literal["R²", "accuracy"]
-    roles: tuple[Role, ...]
+    roles: tuple[Named, ...]
     symbols: tuple[str, ...]
     stream: Decodability
     """[layer, role, symbol]: in the residual stream, as the next layer sees it."""
@@ -81,11 +93,24 @@ class Probe(Displayed):
     chance: float
     """The loss at chance: of an answer that ignores how the facts connect."""
 
+    @model_validator(mode="after")
+    def _check_shapes(self) -> "Probe":
+        cells = (len(self.roles), len(self.symbols))
+        for part, axes in ((self.stream, 3), (self.heads, 4)):
+            for name, shares in part or ():
+                if shares.ndim != axes or shares.shape[-2:] != cells:
+                    raise ValueError(
+                        f"{name} has shape {shares.shape}, expected {cells} at its end"
+                    )
+        return self
+
     def __repr__(self) -> str:
         return (
             f"Probe({len(self.symbols)} symbols in {len(self.roles)} roles, after 0 to "
             f"{self.layers} layers, by {self.measure})"
         )
+
+    __str__ = __repr__
 
     @property
     def layers(self) -> int:
@@ -153,58 +178,30 @@ class Probe(Displayed):
     @classmethod
     def load(cls, path: Path | str) -> "Probe":
         """Read a probe from a file that `save` wrote."""
-        try:
-            saved = json.loads(read_bytes(Path(path)))
-        except (ValueError, RecursionError) as error:
-            raise CircuitError(f"{path} is not JSON: expected what Probe.save wrote") from error
-        return cls.from_dict(saved)
+        return cls.from_json(read_bytes(Path(path)))
 
     def to_dict(self) -> dict[str, Any]:
         """The probe as dictionaries, lists, numbers and strings, with None for NaN."""
-        return {
-            "format": FORMAT,
-            "task": None if self.task is None else self.task.model_dump(mode="json"),
-            "roles": [str(role) for role in self.roles],
-            "symbols": list(self.symbols),
-            "stream": self.stream.to_dict(),
-            "heads": None if self.heads is None else self.heads.to_dict(),
-            **{name: getattr(self, name) for name in PLAIN},
-        }
+        return self.model_dump(mode="json")
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> "Probe":
-        """Make a probe of what `to_dict` gave; refuse anything else."""
-        _check_format(saved)
-        try:
-            roles, symbols = tuple(map(parse_role, saved["roles"])), tuple(saved["symbols"])
-            cells, layers = (len(roles), len(symbols)), len(saved["stream"]["own"])
-            heads = saved["heads"]
-            if heads is not None:
-                count = len(heads["own"][0]) if layers > 1 else 0
-                heads = Decodability.from_dict(heads, (layers - 1, count, *cells))
-            return cls(
-                task=saved["task"] and KINDS[saved["task"]["kind"]](**saved["task"]),
-                roles=roles,
-                symbols=symbols,
-                stream=Decodability.from_dict(saved["stream"], (layers, *cells)),
-                heads=heads,
-                **{name: saved[name] for name in PLAIN},
-            )
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise CircuitError(f"this is not a probe: {error!r} while reading it") from error
+        """The probe that `to_dict` wrote."""
+        return cls(**saved)
 
 
-@dataclass(frozen=True)
-class ProbeHistory(Displayed):
+class ProbeHistory(Displayed, Config):
     """Which symbols could be read at every role after every layer, at every checkpoint."""
 
-    roles: tuple[Role, ...]
+    format: Literal[1] = FORMAT
+    roles: tuple[Named, ...]
     symbols: tuple[str, ...]
     steps: tuple[int, ...]
     """The training steps of the checkpoints."""
-    own: Float[np.ndarray, "step layer role symbol"]
-    """How much of each symbol of its own chain can be read at a role, 0 to 1."""
-    losses: Float[np.ndarray, "step"]
+    own: Shares
+    """[step, layer, role, symbol]: how much of each symbol of its own chain can be read at a role,
+    0 to 1."""
+    losses: tuple[float, ...]
     chance: float
     """The loss at chance: of an answer that ignores how the facts connect."""
 
@@ -213,6 +210,8 @@ class ProbeHistory(Displayed):
             f"ProbeHistory({len(self.symbols)} symbols in {len(self.roles)} roles, "
             f"{len(self.steps)} checkpoints up to step {self.steps[-1]:,})"
         )
+
+    __str__ = __repr__
 
     def emerged(self, role: Role, symbol: str) -> float | None:
         """The step at which more than half of the symbol could first be read at a role, in the
@@ -235,54 +234,8 @@ class ProbeHistory(Displayed):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON, with the step at which each symbol became decodable at each role."""
-        return {
-            "format": FORMAT,
-            "roles": [str(role) for role in self.roles],
-            "symbols": list(self.symbols),
-            "steps": list(self.steps),
-            "own": _plain(self.own),
-            "losses": self.losses.tolist(),
-            "chance": self.chance,
-            "emerged": [
-                {"role": str(role), "symbol": symbol, "step": step}
-                for role, symbol, step in self.learned()
-            ],
-        }
-
-    @classmethod
-    def from_dict(cls, saved: Mapping[str, Any]) -> "ProbeHistory":
-        """Make a history of what `to_dict` gave; refuse anything else."""
-        _check_format(saved)
-        try:
-            roles, symbols = tuple(map(parse_role, saved["roles"])), tuple(saved["symbols"])
-            steps = tuple(saved["steps"])
-            shape = (len(steps), len(saved["own"][0]), len(roles), len(symbols))
-            own = _array(saved["own"], shape, "own")
-            losses = _array(saved["losses"], (len(steps),), "losses")
-            return cls(roles, symbols, steps, own, losses, float(saved["chance"]))
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise CircuitError(f"this is not a probe: {error!r} while reading it") from error
-
-
-def _check_format(saved: object) -> None:
-    found = saved.get("format") if isinstance(saved, Mapping) else None
-    if found != FORMAT:
-        raise CircuitError(
-            f"a probe of format {found!r} cannot be read; this version reads format {FORMAT}"
-        )
-
-
-def _plain(numbers: np.ndarray) -> Any:
-    """Nested lists, rounded to what the measurement is good for."""
-    rounded = np.round(numbers.astype(float), 5)
-    return np.where(np.isnan(rounded), np.array(None), rounded).tolist()
-
-
-def _array(saved: Any, shape: tuple[int, ...], what: str) -> np.ndarray:
-    """The saved numbers, if they have this shape and are not infinite."""
-    found = np.array(saved, dtype=float)
-    if found.shape != shape:
-        raise ValueError(f"{what} has shape {found.shape}, expected {shape}")
-    if np.isinf(found).any():
-        raise ValueError(f"{what} has numbers that are not finite")
-    return found
+        emerged = [
+            {"role": str(role), "symbol": symbol, "step": step}
+            for role, symbol, step in self.learned()
+        ]
+        return {**self.model_dump(mode="json"), "emerged": emerged}

@@ -12,7 +12,7 @@ by Fisher's linear discriminants, in the space of the ridge's outputs; these are
 of the inputs themselves (Hastie, Tibshirani & Buja 1994).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
@@ -22,8 +22,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from hopscope.circuits import budget
+from hopscope import intervals
+from hopscope.circuits.ablation import Ablation, State
 from hopscope.circuits.adapters import AnyModel, CallbackModel, adapter_of
+from hopscope.circuits.attention import attended, chunks
 from hopscope.circuits.engine import (
     Adapter,
     Additive,
@@ -31,17 +33,22 @@ from hopscope.circuits.engine import (
     Heads,
     as_model,
     check_finite,
-    forward,
     streams,
 )
-from hopscope.circuits.exam import Exam, Questions, exam_of
+from hopscope.circuits.examples import (
+    Examples,
+    Purpose,
+    Questions,
+    example_seed,
+    examples_of,
+)
 from hopscope.circuits.pattern import Source
 from hopscope.circuits.probe import Decodability, Probe, ProbeHistory
+from hopscope.circuits.scores import Runs
 from hopscope.circuits.tracking import History, model_of, steps_of
 from hopscope.configs import FactTask
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
-from hopscope.intervals import NORMAL_95
 from hopscope.tasks import symbols as drawn_symbols
 
 EXAMPLES = 1024
@@ -75,38 +82,41 @@ def probe(
     names no symbols, and whose inputs are tokens, is probed for the token at each position
     (`itself`) and for those that its relations lead to (`hop`, `hop ×2`).
     """
-    if examples < 2:
-        raise CircuitError(f"examples is {examples}; maps are fitted on at least 2")
     adapter = adapter_of(model)
-    fitted, scored = _sample(task, examples, seed + 1), _sample(task, max(2, examples // 2), seed)
-    names = [name for name in fitted.names if name in scored.names]
-    exam, cells = scored.exam, (len(scored.exam.table), len(names))
+    fitted, scored, names = _samples(task, examples, seed)
+    drawn, cells = scored.examples, (len(scored.examples.table), len(names))
     of_stream = np.full((4, adapter.layers + 1, *cells), np.nan)
     of_heads = np.full((4, adapter.layers, adapter.heads, *cells), np.nan)
     fit_rows, score_rows = fitted.rows(names), scored.rows(names)
-    places = (_places(adapter, each, heads) for each in (fitted.exam, exam))
+    places = (_places(adapter, each, heads) for each in (fitted.examples, drawn))
     for (layer, head, x), (_, _, fresh) in zip(*places, strict=True):
         for stream in (x, fresh):
             check_finite(stream, f"the residual stream after layer {layer}")
         into = of_stream[:, layer] if head is None else of_heads[:, layer - 1, head]
         for role, rows in fit_rows.items():
-            _check_enough(rows, x.shape[-1], exam.table[role], examples)
+            _check_enough(rows, x.shape[-1], drawn.table[role], examples)
             if role in score_rows:
                 into[:, role] = _cell(x, fresh, rows, score_rows[role])
+    runs = Runs(adapter, drawn)
+    (outputs,) = runs.outputs([(State(), "even")])
     return Probe(
         model=adapter.digest(),
         task=task if isinstance(task, FactTask) else None,
         measure="R²" if scored.symbols.is_floating_point() else "accuracy",
-        roles=exam.table,
+        roles=drawn.table,
         symbols=tuple(names),
-        stream=Decodability(*of_stream),
-        heads=Decodability(*of_heads) if heads and isinstance(adapter, Additive) else None,
+        stream=_decodability(of_stream),
+        heads=_decodability(of_heads) if heads and isinstance(adapter, Additive) else None,
         fitted=examples,
-        examples=len(exam),
+        examples=len(drawn),
         seed=seed,
-        loss=mean_loss(adapter, exam),
-        chance=exam.guess,
+        loss=float(runs.losses(outputs).mean()),
+        chance=drawn.chance,
     )
+
+
+def _decodability(parts: np.ndarray) -> Decodability:
+    return Decodability(**dict(zip(Decodability.model_fields, parts, strict=True)))
 
 
 def probe_history(
@@ -124,9 +134,69 @@ def probe_history(
             found.append(probe(model, task, examples, seed, heads=False))
         except CircuitError as error:
             raise CircuitError(f"at step {step}: {error}") from error
-    own, losses = np.stack([each.stream.own for each in found]), np.array([p.loss for p in found])
-    first = found[0]
-    return ProbeHistory(first.roles, first.symbols, tuple(steps), own, losses, first.chance)
+    return ProbeHistory(
+        roles=found[0].roles,
+        symbols=found[0].symbols,
+        steps=tuple(steps),
+        own=np.stack([each.stream.own for each in found]),
+        losses=tuple(each.loss for each in found),
+        chance=found[0].chance,
+    )
+
+
+class Reader:
+    """Reads symbols off the residual streams of a model with heads changed, by maps that are fitted
+    once, on the model as it is: what they find is what later layers could still use as they are.
+    With nothing changed it finds what `probe` does.
+    """
+
+    @torch.no_grad()
+    def __init__(
+        self, model: AnyModel, task: Questions, examples: int = EXAMPLES, seed: int = 0
+    ) -> None:
+        adapter = adapter_of(model)
+        assert not isinstance(adapter, CallbackModel)
+        fitted, scored, names = _samples(task, examples, seed)
+        self.adapter, self.examples, self.symbols = adapter, scored.examples, tuple(names)
+        self._rows = {role: rows.own for role, rows in fitted.rows(names).items()}
+        self._fresh = {role: rows.own for role, rows in scored.rows(names).items()}
+        width = adapter.embed(fitted.examples.inputs[:1].to(adapter.device)).shape[-1]
+        for role, rows in self._rows.items():
+            _check_enough(rows, width, self.examples.table[role], examples)
+        self._places = _places(adapter, fitted.examples, heads=False)
+        self._fits: dict[tuple[int, int], Fit] = {}
+
+    @torch.no_grad()
+    def own(
+        self,
+        ablation: Ablation,
+        examples: Examples | None = None,
+        ask: Callable[[], None] = lambda: None,
+    ) -> Float[np.ndarray, "layer role symbol"]:
+        """How much of each symbol of its own chain can be read at each role, after 0, 1, … layers;
+        `examples` are the reader's own, with the tables that the ablation follows. `ask` is called
+        before each layer; what it raises ends the reading, and maps that are fitted by then stay.
+        """
+        self._fit(ask)
+        drawn = self.examples if examples is None else examples
+        shape = (self.adapter.layers + 1, len(drawn.table), len(self.symbols))
+        found: np.ndarray = np.full(shape, np.nan)
+        streams = attended(self.adapter, drawn, ablation, ask).streams
+        seen = [self.adapter.normed(x).cpu() for x in streams]
+        for (layer, role), fit in self._fits.items():
+            found[layer, role] = _read(fit, seen[layer], self._fresh[role])[0]
+        return found
+
+    def _fit(self, ask: Callable[[], None]) -> None:
+        """Fit the maps, layer by layer, from where it was left."""
+        while True:
+            ask()
+            place = next(self._places, None)
+            if place is None:
+                return
+            layer, _, x = place
+            for role in self._rows.keys() & self._fresh.keys():
+                self._fits[layer, role] = _fitted(x, self._rows[role])
 
 
 class Rows(NamedTuple):
@@ -138,12 +208,17 @@ class Rows(NamedTuple):
     """The symbols of the own chain, then of another example, then of another chain, if any."""
     symbols: int
 
+    @property
+    def own(self) -> "Rows":
+        """With the symbols of the own chain alone."""
+        return self._replace(targets=self.targets[:, : self.symbols])
+
 
 @dataclass(frozen=True)
 class Sample:
     """Examples, and the symbols that their positions are probed for."""
 
-    exam: Exam
+    examples: Examples
     symbols: Tensor
     """The symbols of every chain [batch, chain, symbol, …]: vectors, or numbers of classes."""
     names: tuple[str, ...]
@@ -155,8 +230,8 @@ class Sample:
     def rows(self, names: list[str]) -> dict[int, Rows]:
         """The positions of every role that occurs, by the role's number."""
         symbols = self.symbols[:, :, [self.names.index(name) for name in names]]
-        role, chains, found = self.exam.roles.role, symbols.shape[1], {}
-        for number in range(len(self.exam.table)):
+        role, chains, found = self.examples.roles.role, symbols.shape[1], {}
+        for number in range(len(self.examples.table)):
             example, position = ((role == number) & (self.chain < chains)).nonzero(as_tuple=True)
             mine = self.chain[example, position].long()
             targets = [symbols[example, mine], symbols[example - 1, mine]]
@@ -167,55 +242,55 @@ class Sample:
         return found
 
 
-def _sample(questions: Questions, examples: int, seed: int) -> Sample:
+def _samples(task: Questions, examples: int, seed: int) -> tuple[Sample, Sample, list[str]]:
+    """What maps are fitted on, what they are scored on, and the symbols that both have."""
+    if examples < 2:
+        raise CircuitError(f"examples is {examples}; maps are fitted on at least 2")
+    fitted = _sample(task, examples, seed, "fitting")
+    scored = _sample(task, max(2, examples // 2), seed, "probing")
+    return fitted, scored, [name for name in fitted.names if name in scored.names]
+
+
+def _sample(questions: Questions, count: int, seed: int, purpose: Purpose) -> Sample:
     """Draw examples; refuse those that do not say what their symbols are."""
-    exam = exam_of(questions, examples, seed)
-    symbols, names = exam.symbols, exam.names
+    examples = examples_of(questions, count, seed, purpose)
+    symbols, names = examples.symbols, examples.names
     if isinstance(questions, FactTask) and (names := questions.symbol_names()):
-        symbols = drawn_symbols(questions, seed, examples, "validation")
+        number = example_seed(purpose, seed)
+        symbols = drawn_symbols(questions, number, count, "validation")
     if symbols is None or not names:
-        return _along_relations(exam)
-    return Sample(exam, symbols, names, exam.roles.chain, others=symbols.shape[1] > 1)
+        return _along_relations(examples)
+    return Sample(examples, symbols, names, examples.roles.chain, others=symbols.shape[1] > 1)
 
 
-def _along_relations(exam: Exam) -> Sample:
+def _along_relations(examples: Examples) -> Sample:
     """The token at every position, and those that relations lead to from there; class 0 where a
     relation leads nowhere. Each position is a chain of its own.
     """
-    inputs = exam.inputs
-    follows = [each for each in exam.follows() if exam.relations[each[0]].dim() == 2]
+    inputs = examples.inputs
+    follows = [each for each in examples.follows() if examples.relations[each[0]].dim() == 2]
     if inputs.dim() != 2 or inputs.is_floating_point() or not follows:
         raise CircuitError(
-            "these questions do not say what their symbols are: make the exam with symbols "
+            "these questions do not say what their symbols are: make the examples with symbols "
             "[batch, chain, symbol, …] and their names; or, if inputs are tokens, with "
             "relations that lead to positions"
         )
     padded = torch.cat((torch.zeros_like(inputs[:, :1]), inputs + 1), 1).long()
-    led = [padded.gather(1, exam.landing(name, times) + 1) for name, times in follows]
+    led = [padded.gather(1, examples.landing(name, times) + 1) for name, times in follows]
     names = ["itself", *(str(Source("relation", None, name, times)) for name, times in follows)]
-    position = torch.arange(exam.length).expand(inputs.shape)
-    return Sample(exam, torch.stack([padded[:, 1:], *led], -1), tuple(names), position)
-
-
-def at_once(adapter: Adapter | CallbackModel, exam: Exam) -> int:
-    """How many examples a layer may compute at once."""
-    width = 0
-    if not isinstance(adapter, CallbackModel):
-        width = adapter.embed(exam.inputs[:1].to(adapter.device)).shape[-1]
-    one = budget.AT_ONCE * adapter.heads * exam.length**2 + budget.WIDTHS * exam.length * width
-    return max(1, budget.times(adapter.device) * budget.CALL_BYTES // (budget.FLOAT * one))
+    position = torch.arange(examples.length).expand(inputs.shape)
+    return Sample(examples, torch.stack([padded[:, 1:], *led], -1), tuple(names), position)
 
 
 def _places(
-    adapter: Adapter | CallbackModel, exam: Exam, heads: bool
+    adapter: Adapter | CallbackModel, examples: Examples, heads: bool
 ) -> Iterator[tuple[int, int | None, Float[Tensor, "batch seq width"]]]:
     """Layer (0: the embedding), head and its output in all examples; the stream itself for head
     None, as the next layer sees it. All parts of the examples go through the layers side by side.
     """
-    inputs = [part.to(adapter.device) for part in exam.inputs.split(at_once(adapter, exam))]
+    inputs = [examples.inputs[some].to(adapter.device) for some in chunks(adapter, examples)]
     if isinstance(adapter, CallbackModel):
         walks: list[Iterable[Tensor]] = [_handed_out(adapter, part) for part in inputs]
-        normed = _layer_norm
     else:
         outputs: list[Brought] = [torch.empty(0)] * len(inputs)
 
@@ -227,12 +302,12 @@ def _places(
             x = adapter.embed(inputs[number])
             return chain([x], streams(adapter, x, attend))
 
-        walks, normed = [walk(number) for number in range(len(inputs))], adapter.normed
+        walks = [walk(number) for number in range(len(inputs))]
     for layer, parts in enumerate(zip(*walks, strict=True)):
         if layer and heads and isinstance(adapter, Additive):
             for head, coordinates in enumerate(_coordinates(adapter, layer - 1, outputs[0])):
                 yield layer, head, torch.cat([(z[:, head] @ coordinates).cpu() for z in outputs])
-        yield layer, None, torch.cat([normed(x).cpu() for x in parts])
+        yield layer, None, torch.cat([adapter.normed(x).cpu() for x in parts])
 
 
 def _coordinates(
@@ -270,23 +345,6 @@ def _handed_out(adapter: CallbackModel, inputs: Tensor) -> Sequence[Tensor]:
     return found
 
 
-def _layer_norm(x: Tensor) -> Tensor:
-    return torch.nn.functional.layer_norm(x.float(), x.shape[-1:])
-
-
-def mean_loss(adapter: Adapter | CallbackModel, exam: Exam) -> float:
-    """The mean loss of the model's answers."""
-    answers = []
-    for part in exam.inputs.split(at_once(adapter, exam)):
-        inputs = part.to(adapter.device)
-        if isinstance(adapter, CallbackModel):
-            answers.append(adapter.outputs(inputs, lambda _, weights: weights).cpu())
-        else:
-            x = forward(adapter, adapter.embed(inputs))
-            answers.append(adapter.unembed(x[:, -exam.read_of(adapter.answers_at()) :]).cpu())
-    return float(exam.marks(torch.cat(answers)).mean())
-
-
 def _check_enough(rows: Rows, width: int, role: Role, examples: int) -> None:
     """Refuse to fit a map on too few positions."""
     count = len(rows.example)
@@ -302,23 +360,35 @@ def _cell(x: Tensor, fresh: Tensor, fitted: Rows, scored: Rows) -> Float[np.ndar
     """Own share, half its interval, other chain's, other example's: fitted, and scored on fresh
     examples.
     """
-    y, tokens = scored.targets, not scored.targets.is_floating_point()
-    solve, score = (discriminants, _hits) if tokens else (ridge, _errors)
-    found = solve(x[fitted.example, fitted.position], fitted.targets)
-    part, whole = score(found, fresh[scored.example, scored.position], y)
-    sums = torch.zeros(2, len(fresh), y.shape[1], dtype=torch.float64)
-    ratio, half = _ratio(*sums.index_add_(1, scored.example, torch.stack((part, whole))).numpy())
-    classes = found.middle.isfinite().sum(-1).numpy()
-    chance = 1 / np.maximum(classes, 2)
-    if tokens:
-        share = np.where(classes > 1, (ratio - chance) / (1 - chance), 0.0)
-        half = half / (1 - chance)
-    else:
-        varies = whole.sum(0).numpy() > TINY
-        share, half = np.where(varies, 1 - ratio, 0.0), np.where(varies, half, 0.0)
+    share, half = _read(_fitted(x, fitted), fresh, scored)
     own, other_example, *rest = np.split(share, len(share) // fitted.symbols)
     other_chain = rest[0] if rest else np.full_like(own, np.nan)
     return np.stack([own, half[: len(own)], other_chain, other_example])
+
+
+def _fitted(x: Tensor, rows: Rows) -> "Fit":
+    """The maps from streams [batch, seq, width] to the targets of these rows."""
+    solve = ridge if rows.targets.is_floating_point() else discriminants
+    return solve(x[rows.example, rows.position], rows.targets)
+
+
+def _read(
+    fit: "Fit", fresh: Tensor, scored: Rows
+) -> tuple[Float[np.ndarray, "target"], Float[np.ndarray, "target"]]:
+    """The share of every target that the maps give on these rows, and half its 95 % interval."""
+    y, tokens = scored.targets, not scored.targets.is_floating_point()
+    score = _hits if tokens else _errors
+    part, whole = score(fit, fresh[scored.example, scored.position], y)
+    sums = torch.zeros(2, len(fresh), y.shape[1], dtype=torch.float64)
+    sums.index_add_(1, scored.example, torch.stack((part, whole)))
+    # Positions of one example are not independent, so the interval goes by examples.
+    ratio, half = intervals.ratio(sums[0].numpy(), sums[1].clamp_min(TINY).numpy())
+    if tokens:
+        classes = fit.middle.isfinite().sum(-1).numpy()
+        chance = 1 / np.maximum(classes, 2)
+        return np.where(classes > 1, (ratio - chance) / (1 - chance), 0.0), half / (1 - chance)
+    varies = whole.sum(0).numpy() > TINY
+    return np.where(varies, 1 - ratio, 0.0), np.where(varies, half, 0.0)
 
 
 def _errors(
@@ -338,19 +408,6 @@ def _hits(
     weight = torch.stack([1 / each.bincount()[each].double() for each in y.T], 1)
     likely = torch.stack([part.argmax(-1) for part in fit(x).unbind(1)], 1)
     return weight * (likely == y), weight
-
-
-def _ratio(
-    part: Float[np.ndarray, "example target"], whole: Float[np.ndarray, "example target"]
-) -> tuple[Float[np.ndarray, "target"], Float[np.ndarray, "target"]]:
-    """Sum of the parts over sum of the wholes, and half its 95 % interval (delta method).
-
-    Positions of one example are not independent, so the interval goes by examples.
-    """
-    total = np.maximum(whole.sum(0), TINY)
-    ratio = part.sum(0) / total
-    spread = np.square(part - ratio * whole).sum(0) * len(part) / max(1, len(part) - 1)
-    return ratio, NORMAL_95 * np.sqrt(spread) / total
 
 
 @dataclass(frozen=True)

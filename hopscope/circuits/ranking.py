@@ -3,13 +3,12 @@
 Numbers are measured in `hopscope.circuits.baselines`.
 """
 
-from collections.abc import Iterable
-from functools import cached_property
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from hopscope.circuits.circuit import Circuit
-from hopscope.configs import Config
+from hopscope.configs import Config, Positive
 from hopscope.display import Displayed
 from hopscope.facts import Role
 
@@ -18,22 +17,25 @@ By = Literal["arrow", "row"]
 
 
 class Arrow(NamedTuple):
-    """What one head brings from one role, of the reader's own chain or of all others."""
+    """What one head brings from one role, of the destination's own chain or of all others; or its
+    whole row (without a source).
+    """
 
     layer: int
     head: int
-    reader: Role
-    source: Role
+    destination: Role
+    source: Role | None
     chain: Literal["own", "others"] = "own"
 
     @property
     def row(self) -> tuple[int, int, Role]:
-        """The head's row that it belongs to: layer, head, reader."""
+        """The head's row that it belongs to: layer, head, destination."""
         return self[:3]
 
     def __str__(self) -> str:
         others = " of other chains" if self.chain == "others" else ""
-        return f"{self.layer}.{self.head} {self.source}{others} → {self.reader}"
+        source = self.source or "everything"
+        return f"{self.layer}.{self.head} {source}{others} → {self.destination}"
 
 
 class Scored(Config):
@@ -41,7 +43,7 @@ class Scored(Config):
 
     layer: int
     head: int
-    reader: Role
+    destination: Role
     source: Role | None = None
     chain: Literal["own", "others"] = "own"
     score: float
@@ -53,22 +55,41 @@ class Scored(Config):
     """The answer that moved, by the number of its hop."""
 
     @property
-    def row(self) -> tuple[int, int, Role]:
-        """The head's row: layer, head, reader."""
-        return (self.layer, self.head, self.reader)
+    def arrow(self) -> Arrow:
+        """The arrow or row itself."""
+        return Arrow(self.layer, self.head, self.destination, self.source, self.chain)
 
     def __str__(self) -> str:
-        if self.source is None:
-            return f"{self.layer}.{self.head} everything → {self.reader}"
-        return str(Arrow(*self.row, self.source, self.chain))
+        return str(self.arrow)
 
 
-class Kept(Config):
-    """So many arrows go on as they are, and every other brings its mean."""
+SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+"""Shares of all arrows that are kept, as in MIB."""
+
+
+class Switches(Config):
+    """How methods are measured; the defaults are those of MIB."""
+
+    rest: Literal["counterfactual", "mean"] = "counterfactual"
+    """What ablated arrows bring: what they bring in the counterfactual, or their mean."""
+    signed: bool = False
+    """Are the best arrows those of the largest scores, or (False) of the largest absolute ones?"""
+    greedy: bool = False
+    """Is an arrow taken only if what it brings reaches the output through arrows taken before?"""
+    steps: Positive = 5
+    """EAP-IG: interpolations between own and counterfactual inputs over which gradients are
+    averaged (5 as in Hanna et al. 2024)."""
+    exact: bool = False
+    """Is every single arrow patched as well? This takes long."""
+
+
+class CurvePoint(Config):
+    """So many arrows are kept, and every other is ablated."""
 
     arrows: int
-    share: float
-    """The share of the gap between model and guessing that is left then."""
+    hits: int
+    """How many of these are arrows of the circuit."""
+    faithfulness: float
 
 
 class Grade(NamedTuple):
@@ -86,16 +107,18 @@ class Grade(NamedTuple):
 
 
 class Measures(NamedTuple):
-    """A ranking of arrows in the measures of MIB (Mueller et al. 2025), as areas over the sizes
-    that were measured here: not to be put beside the numbers of its tables.
+    """The measures of MIB (Mueller et al. 2025): areas by trapezoids over `SHARES`, linear in the
+    share of arrows.
     """
 
     cpr: float
-    """Area under the faithfulness curve, over the share of arrows kept: high is good."""
+    """Area under the faithfulness curve: high is good."""
     cmd: float
     """Area between that curve and 1: low is good."""
     auroc: float | None
-    """Chance that an arrow of the circuit scores above another; None if only rows are scored."""
+    """Area under the rates of true and false arrows at these shares; None if only rows are
+    scored, or all possible arrows are in the circuit.
+    """
 
 
 class Ranking(Config):
@@ -106,16 +129,19 @@ class Ranking(Config):
     """Does it tell arrows, or only whole rows of heads?"""
     scored: tuple[Scored, ...]
     """Everything that moves an answer at all, the most important first."""
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[CurvePoint, ...]
+    """The best arrows are kept, one entry for each of `SHARES`."""
+    as_many: CurvePoint
+    """As many of the best arrows are kept as the circuit has."""
 
     def grades(self, circuit: Iterable[Arrow], by: By) -> tuple[Grade, ...]:
         """For every threshold, precision and recall of the circuit's arrows or rows."""
-        truth = {arrow if by == "arrow" else arrow.row for arrow in circuit}
         if by == "arrow" and self.by == "row":
             return ()
+        truth = {arrow if by == "arrow" else arrow.row for arrow in circuit}
         best: dict[object, float] = {}
         for its in self.scored:
-            what = its.row if its.source is None or by == "row" else _arrow(its)
+            what = its.arrow if by == "arrow" else its.arrow.row
             best[what] = max(best.get(what, 0.0), its.score)
         found = []
         for score in sorted(set(best.values()), reverse=True):
@@ -130,11 +156,6 @@ class Ranking(Config):
         return max(grades, key=lambda its: its.f1, default=Grade(1.0, 0.0, 0.0))
 
 
-def _arrow(its: Scored) -> Arrow:
-    assert its.source is not None
-    return Arrow(*its.row, its.source, its.chain)
-
-
 class Baselines(Displayed, Config):
     """What several methods say of one model, and a circuit beside them."""
 
@@ -142,55 +163,35 @@ class Baselines(Displayed, Config):
     """SHA-256 of the model's weights."""
     examples: int
     """Minimal pairs on which scores and shares were measured."""
-    steps: int
-    """Interpolations between own and counterfactual inputs over which gradients were averaged."""
+    switches: Switches
     possible: int
     """Arrows along which anything can come at all."""
     circuit: tuple[Arrow, ...]
     """The arrows of the circuit; of rows that form no path, all of them."""
-    circuit_kept: Kept
-    """What is left with the circuit's arrows alone, measured as for the methods."""
+    circuit_kept: CurvePoint
+    """The circuit's arrows are kept."""
     rankings: tuple[Ranking, ...]
-    empty_share: float | None = None
-    """The share of the gap that is left when no arrow is kept; None: not measured."""
 
     def __repr__(self) -> str:
         return f"Baselines({', '.join(each.method for each in self.rankings)})"
 
-    def measures(self, ranking: Ranking) -> Measures | None:
-        """CPR, CMD and AUROC of a ranking; None where the empty circuit was not measured, or is as
-        good as the model. Faithfulness is 0 with no arrow, 1 with all, and linear in between.
-        """
-        if self.empty_share is None or self.empty_share >= 1:
-            return None
-        gap = 1 - self.empty_share
-        curve = [(0.0, 0.0)]
-        curve += [(k.arrows / self.possible, (k.share - self.empty_share) / gap)
-                  for k in ranking.kept if 0 < k.arrows < self.possible]  # fmt: skip
-        curve.append((1.0, 1.0))
-        cpr = cmd = 0.0
-        for (start, low), (end, high) in pairwise(curve):
-            cpr += (end - start) * (low + high) / 2
-            cmd += (end - start) * (abs(1 - low) + abs(1 - high)) / 2
-        return Measures(cpr, cmd, self._auroc(ranking))
+    def measures(self, ranking: Ranking) -> Measures:
+        """CPR, CMD and AUROC of a ranking."""
+        points = [
+            (share, kept.faithfulness) for share, kept in zip(SHARES, ranking.kept, strict=True)
+        ]
+        true = len(self.circuit)
+        false = self.possible - true
+        auroc = None
+        if ranking.by == "arrow" and true and false:
+            rates = [((k.arrows - k.hits) / false, k.hits / true) for k in ranking.kept]
+            auroc = _area([(0.0, 0.0), *rates, (1.0, 1.0)])
+        return Measures(_area(points), _area([(x, abs(1 - f)) for x, f in points]), auroc)
 
-    def _auroc(self, ranking: Ranking) -> float | None:
-        """All possible arrows are ranked; those without a score are last, and equal."""
-        if ranking.by == "row":
-            return None
-        truth, scores = {*self.circuit}, {_arrow(its): its.score for its in ranking.scored}
-        inside = [scores.get(arrow, 0.0) for arrow in truth]
-        outside = [score for arrow, score in scores.items() if arrow not in truth]
-        outside += [0.0] * (self.possible - len(truth) - len(outside))
-        if not inside or not outside:
-            return None
-        wins = sum((x > y) + (x == y) / 2 for x in inside for y in outside)
-        return wins / (len(inside) * len(outside))
 
-    @cached_property
-    def by_method(self) -> dict[str, Ranking]:
-        """The rankings by the names of their methods."""
-        return {its.method: its for its in self.rankings}
+def _area(points: Sequence[tuple[float, float]]) -> float:
+    """The area under a line through these points."""
+    return sum((end - start) * (low + high) / 2 for (start, low), (end, high) in pairwise(points))
 
 
 def arrows_of(circuit: Circuit) -> tuple[Arrow, ...]:
@@ -200,8 +201,8 @@ def arrows_of(circuit: Circuit) -> tuple[Arrow, ...]:
         found |= {Arrow(p.layer, p.head, p.reader, p.source) for p in component.paths}
         if not component.paths:
             found |= {
-                Arrow(*head, reader, source, chain)
-                for head, reader in component.rows
+                Arrow(*head, destination, source, chain)
+                for head, destination in component.rows
                 for source in circuit.roles
                 for chain in ("own", "others")
             }

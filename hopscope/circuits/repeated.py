@@ -17,7 +17,7 @@ from math import log
 import torch
 from torch import Tensor
 
-from hopscope.circuits.own import Drawn, OwnTask
+from hopscope.circuits.own_task import Drawn, OwnTask
 from hopscope.errors import CircuitError
 
 ROLES = ("filler", "first", "second", "start")
@@ -72,7 +72,7 @@ def repeated_tokens(
         )
 
     roles = ROLES if start is not None else ROLES[:-1]
-    return OwnTask(draw, roles=roles, guess=log(vocabulary))
+    return OwnTask(draw, roles=roles, chance=log(vocabulary))
 
 
 def _distinct(

@@ -8,21 +8,20 @@ examples, or what it brings in the next example. All are measured on the same fr
 Nothing here shares its code with the walk of the search: the scores also check its losses.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 import torch
-from jaxtyping import Bool
 from torch import Tensor
 
-from hopscope.circuits import budget
+from hopscope.circuits.ablation import State
 from hopscope.circuits.adapters import CallbackModel
+from hopscope.circuits.attention import chunks
 from hopscope.circuits.components import AttentionKind, Estimate, PerExample, Rest, Score
-from hopscope.circuits.engine import Adapter, Attend, Brought, Heads, as_model, forward
-from hopscope.circuits.exam import Exam
-from hopscope.circuits.jobs import from_model
-from hopscope.circuits.painter import Painter
-from hopscope.circuits.state import State
+from hopscope.circuits.engine import Adapter, Attend, Brought, Heads, forward, record
+from hopscope.circuits.examples import Examples
+from hopscope.circuits.prescriber import Prescriber
+from hopscope.circuits.walk import from_model
 from hopscope.facts import Role
 
 RESTS: tuple[Rest, ...] = ("even", "mean", "resample")
@@ -30,12 +29,12 @@ RESTS: tuple[Rest, ...] = ("even", "mean", "resample")
 
 @torch.no_grad()
 def scores_of(
-    adapter: Adapter | CallbackModel, exam: Exam, circuit: State, nothing: State
+    adapter: Adapter | CallbackModel, examples: Examples, circuit: State, nothing: State
 ) -> tuple[Score, ...]:
     """The scores of a circuit, run in both ways, with everything else ablated in three (through a
     CallbackModel, which replaces attention alone, in one).
     """
-    runs = Runs(adapter, exam)
+    runs = Runs(adapter, examples)
     rests = RESTS[:1] if isinstance(adapter, CallbackModel) else RESTS
     states: dict[AttentionKind, State] = {"prescribed": circuit, "computed": circuit.computed}
     asked = [(state, rest) for rest in rests for state in (nothing, *states.values())]
@@ -62,79 +61,65 @@ def scores_of(
 class Runs:
     """A model on its examples, run in states of the search, a few examples at a time."""
 
-    def __init__(self, adapter: Adapter | CallbackModel, exam: Exam) -> None:
-        self.adapter, self.exam = adapter, exam.on(adapter.device)
-        self.read = self.exam.read_of(adapter.answers_at())
+    def __init__(self, adapter: Adapter | CallbackModel, examples: Examples) -> None:
+        self.adapter, self.examples = adapter, examples.on(adapter.device)
+        self.read = self.examples.read_of(adapter.answers_at())
+        self.chunks = chunks(adapter, self.examples)
 
     def outputs(self, asked: Sequence[tuple[State, Rest]]) -> list[Tensor]:
         """For each state, the outputs at the read positions, with all rows without a target ablated
         in this way.
         """
         found: list[list[Tensor]] = [[] for _ in asked]
-        for some in self._chunks:
-            painter = Painter(self.exam.part(some), self.adapter.causal)
+        for some in self.chunks:
+            prescriber = Prescriber(self.examples.part(some), self.adapter.causal)
             for outputs, (state, rest) in zip(found, asked, strict=True):
-                outputs.append(self._outputs(painter, some, state, rest).float().cpu())
+                outputs.append(self._outputs(prescriber, some, state, rest).float().cpu())
         return [torch.cat(outputs) for outputs in found]
 
-    def _outputs(self, painter: Painter, some: slice, state: State, rest: Rest) -> Tensor:
+    def _outputs(self, prescriber: Prescriber, some: slice, state: State, rest: Rest) -> Tensor:
         """The outputs of some examples."""
-        inputs = self.exam.inputs[some]
+        inputs = self.examples.inputs[some]
         if isinstance(self.adapter, CallbackModel):
-            return self.adapter.outputs(inputs, self._edit(painter, state))[:, -self.read :]
-        attend = self._attend(painter, state, rest, some)
+
+            def edit(layer: int, own: Tensor) -> Tensor:
+                return prescriber.replaced(state.ablation.patterns(layer), own)
+
+            return self.adapter.outputs(inputs, edit)[:, -self.read :]
+        attend = self._attend(prescriber, state, rest, some)
         end = forward(self.adapter, self.adapter.embed(inputs), attend)
         return self.adapter.unembed(end[:, -self.read :])
 
-    @cached_property
-    def _chunks(self) -> list[slice]:
-        """A few examples at a time."""
-        return budget.chunks(
-            self.adapter.device, self.adapter.heads, len(self.exam), self.exam.length
-        )
-
-    def _edit(self, painter: Painter, state: State) -> Callable[[int, Tensor], Tensor]:
-        """A state, as a CallbackModel takes it."""
-
-        def edit(layer: int, own: Tensor) -> Tensor:
-            weights = own.clone()
-            for (at, head), pattern in state.patterns.items():
-                if at == layer:
-                    weights[:, head] = painter.attention(pattern, own[:, head])
-            return weights
-
-        return edit
-
-    def _weights(self, painter: Painter, state: State, layer: int, heads: Heads) -> Tensor:
+    def _weights(self, prescriber: Prescriber, state: State, layer: int, heads: Heads) -> Tensor:
         """The attention of a layer in a state; the model's own only where a head needs it."""
         patterns = [state.patterns.get((layer, head)) for head in range(self.adapter.heads)]
         needed = [n for n, its in enumerate(patterns) if its is None or from_model(its)]
         own = (
             dict(zip(needed, heads.weights(heads=needed).unbind(1), strict=True)) if needed else {}
         )
-        length = self.exam.length
+        length = self.examples.length
         return torch.stack(
             [
-                own[n] if its is None else painter.painted(its, own.get(n), length)
+                own[n] if its is None else prescriber.attention_of(its, own.get(n), length)
                 for n, its in enumerate(patterns)
             ],
             1,
         )
 
-    def _attend(self, painter: Painter, state: State, rest: Rest, some: slice) -> Attend:
+    def _attend(self, prescriber: Prescriber, state: State, rest: Rest, some: slice) -> Attend:
         live: dict[tuple[int, int], list[Role]] = {}
         for at, role in state.live:
             live.setdefault(at, []).append(role)
 
         def attend(layer: int, heads: Heads) -> Brought:
-            weights = self._weights(painter, state, layer, heads)
+            weights = self._weights(prescriber, state, layer, heads)
             brought = weights.to(heads.values.dtype) @ heads.values
             if rest == "even":
                 return brought
             instead = self._instead[rest][layer]
             for at, head in state.patterns:
                 if at == layer:
-                    rows = _rows(painter.exam, live.get((at, head), []))[..., None]
+                    rows = prescriber.examples.positions(*live.get((at, head), []))[..., None]
                     usual = instead[some if rest == "resample" else slice(None), head]
                     brought[:, head] = torch.where(rows, brought[:, head], usual)
             return brought
@@ -147,34 +132,25 @@ class Runs:
         next example.
         """
         assert not isinstance(self.adapter, CallbackModel)
-        parts = [self._brought(some) for some in self._chunks]
+        parts, layers = [], range(self.adapter.layers)
+        for some in self.chunks:
+            pass_ = record(self.adapter, self.examples.inputs[some])
+            parts.append([pass_.brought(layer) for layer in layers])
         whole = [torch.cat(layer) for layer in zip(*parts, strict=True)]
         return {
             "mean": [layer.mean(0, keepdim=True) for layer in whole],
             "resample": [layer.roll(1, 0) for layer in whole],
         }
 
-    def _brought(self, some: slice) -> list[Brought]:
-        """What the heads of each layer bring in the model, of some examples."""
-        found: list[Brought] = []
-
-        def attend(layer: int, heads: Heads) -> Brought:
-            found.append(as_model(layer, heads))
-            return found[-1]
-
-        assert not isinstance(self.adapter, CallbackModel)
-        forward(self.adapter, self.adapter.embed(self.exam.inputs[some]), attend)
-        return found
-
     def losses(self, outputs: Tensor) -> PerExample:
         """The loss of each example, mean over hops."""
-        found: PerExample = self.exam.marks(outputs).mean(-1).double().cpu().numpy()
+        found: PerExample = self.examples.losses_of(outputs).mean(-1).double().cpu().numpy()
         return found
 
     def agreement(self, model: Tensor, circuit: Tensor) -> tuple[Estimate | None, Estimate | None]:
         """How far the circuit's outputs at the answers are the model's."""
-        model, circuit = (self.exam.answers_of(each).double() for each in (model, circuit))
-        if not self.exam.classes:
+        model, circuit = (self.examples.answers_of(each).double() for each in (model, circuit))
+        if not self.examples.classes:
             spread = (model - model.mean(0)).square().flatten(1).sum(1).numpy()
             off = (model - circuit).square().flatten(1).sum(1).numpy()
             lost = Estimate.ratio(off, spread)
@@ -182,16 +158,10 @@ class Runs:
                 return None, None
             return Estimate(mean=1 - lost.mean, low=1 - lost.high, high=1 - lost.low), None
         # A model may answer several hops at one position, each with classes of its own.
-        model, circuit = (each.unflatten(-1, (self.exam.abreast, -1)) for each in (model, circuit))
+        model, circuit = (
+            each.unflatten(-1, (self.examples.abreast, -1)) for each in (model, circuit)
+        )
         logs, others = model.log_softmax(-1), circuit.log_softmax(-1)
         divergence = (logs.exp() * (logs - others)).sum(-1).flatten(1).mean(1).numpy()
         same = (model.argmax(-1) == circuit.argmax(-1)).double().flatten(1).mean(1).numpy()
         return Estimate.of(divergence), Estimate.of(same)
-
-
-def _rows(exam: Exam, roles: list[Role]) -> Bool[Tensor, "batch seq"]:
-    """Where positions have one of these roles."""
-    found = torch.zeros_like(exam.roles.role, dtype=torch.bool)
-    for role in roles:
-        found |= exam.positions(role).bool()
-    return found

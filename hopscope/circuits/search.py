@@ -23,11 +23,11 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Float
 
-from hopscope.circuits.ablator import Ablator
+from hopscope.circuits.ablation import Row, State
+from hopscope.circuits.ablator import Ablator, Progress
 from hopscope.circuits.adapters import CallbackModel
 from hopscope.circuits.engine import Adapter
-from hopscope.circuits.exam import Exam
-from hopscope.circuits.glances import read_off
+from hopscope.circuits.examples import Examples
 from hopscope.circuits.pattern import (
     AS_IN_MODEL,
     ITSELF,
@@ -37,8 +37,7 @@ from hopscope.circuits.pattern import (
     Target,
     table_of,
 )
-from hopscope.circuits.progress import Progress
-from hopscope.circuits.state import Row, State
+from hopscope.circuits.proposals import proposed_targets
 from hopscope.circuits.tables import estimate_tables
 from hopscope.configs import Discovery
 from hopscope.facts import Role
@@ -67,21 +66,21 @@ class Search:
     def __init__(
         self,
         adapter: Adapter | CallbackModel,
-        exam: Exam,
-        sketch: Exam,
+        examples: Examples,
+        sketch: Examples,
         settings: Discovery,
         progress: Progress,
     ) -> None:
-        self.tables = estimate_tables(adapter, exam)
-        self.ablator = Ablator(adapter, exam)
+        self.tables = estimate_tables(adapter, examples)
+        self.ablator = Ablator(adapter, examples)
         self.sketch = Ablator(adapter, self.with_tables(sketch))
         self.settings, self.progress = settings, progress
         self.heads = [(at, head) for at in range(adapter.layers) for head in range(adapter.heads)]
         self._known: dict[tuple[Ablator, object], np.ndarray] = {}
 
-    def with_tables(self, exam: Exam) -> Exam:
-        """An exam that knows the tables of this search."""
-        return replace(exam, tables=self.tables)
+    def with_tables(self, examples: Examples) -> Examples:
+        """The examples with the tables of this search."""
+        return replace(examples, tables=self.tables)
 
     def losses(
         self, states: Sequence[State], ablator: Ablator | None = None
@@ -122,7 +121,7 @@ class Search:
     def proposals(self) -> Mapping[Row, list[Target]]:
         """What every row looks at, in the words of the task, the most exact first."""
         its = self.sketch
-        found = read_off(its.exam, its.adapter, self.settings.noticed)
+        found = proposed_targets(its.examples, its.adapter, self.settings.noticed)
         return {row: found[row] for row in self.rows if row in found}
 
     def tables_of(self, row: Row) -> list[Target]:
@@ -139,9 +138,9 @@ class Search:
     def _roles(self, layer: int) -> tuple[Role, ...]:
         ablator = self.sketch
         if layer < ablator.adapter.layers - 1:
-            return ablator.exam.table
-        read = ablator.exam.roles.role[:, -ablator.read :].unique().tolist()
-        return tuple(ablator.exam.table[number] for number in read)
+            return ablator.examples.table
+        read = ablator.examples.roles.role[:, -ablator.read :].unique().tolist()
+        return tuple(ablator.examples.table[number] for number in read)
 
     @cached_property
     def nothing(self) -> State:

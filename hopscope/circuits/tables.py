@@ -11,16 +11,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from hopscope.circuits import budget
-from hopscope.circuits.ablation import Carried, Change
+from hopscope.circuits.ablation import Carried, Change, State
 from hopscope.circuits.adapters import CallbackModel
-from hopscope.circuits.attention import patterns
+from hopscope.circuits.attention import chunks, patterns
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.components import Table
 from hopscope.circuits.engine import Adapter
-from hopscope.circuits.exam import Exam
+from hopscope.circuits.examples import Examples
 from hopscope.circuits.pattern import TABLES, Source
-from hopscope.circuits.state import State
 
 MOST_TOKENS = 1024
 """Tables by token are estimated up to this many different tokens."""
@@ -30,24 +28,24 @@ DIGITS = 4
 Tables = Mapping[Source, Float[Tensor, "destination source"]]
 
 
-def estimate_tables(adapter: Adapter | CallbackModel, exam: Exam) -> Tables:
+def estimate_tables(adapter: Adapter | CallbackModel, examples: Examples) -> Tables:
     """The mean attention of every head over the examples, by position and (of tokens) by token,
     rounded as in a file: a circuit that is read again is the one that was measured.
     """
-    exam = exam.on(adapter.device)
-    tokens = _tokens(exam)
+    examples = examples.on(adapter.device)
+    tokens = _tokens(examples)
     means: dict[Source, Tensor] = {}
     if tokens is not None:
         size = int(tokens.max()) + 1
-        seen = torch.ones(exam.length, exam.length, device=exam.inputs.device)
+        seen = torch.ones(examples.length, examples.length, device=examples.inputs.device)
         count = _pair_sums(
-            (seen.tril() if adapter.causal else seen).expand(len(exam), -1, -1), tokens, size
+            (seen.tril() if adapter.causal else seen).expand(len(examples), -1, -1), tokens, size
         )
-    for some in budget.chunks(adapter.device, adapter.heads, len(exam), exam.length):
-        for layer, attention in enumerate(patterns(adapter, exam.inputs[some])):
+    for some in chunks(adapter, examples):
+        for layer, attention in enumerate(patterns(adapter, examples.inputs[some])):
             for head in range(adapter.heads):
                 at, own = (layer, head), attention[:, head].float()
-                sums = {Source("position", head=at): own.sum(0) / len(exam)}
+                sums = {Source("position", head=at): own.sum(0) / len(examples)}
                 if tokens is not None:
                     pairs = _pair_sums(own, tokens[some], size)
                     sums[Source("token", head=at)] = pairs / count.clamp_min(1)
@@ -56,9 +54,9 @@ def estimate_tables(adapter: Adapter | CallbackModel, exam: Exam) -> Tables:
     return {source: table.round(decimals=DIGITS) for source, table in means.items()}
 
 
-def _tokens(exam: Exam) -> Tensor | None:
+def _tokens(examples: Examples) -> Tensor | None:
     """The token at every position, if inputs are tokens and not too many."""
-    inputs = exam.inputs
+    inputs = examples.inputs
     whole = inputs.dim() == 2 and not inputs.is_floating_point()
     return inputs.long() if whole and int(inputs.max()) < MOST_TOKENS else None
 
@@ -84,27 +82,27 @@ def tables_in(tables: Tables, state: State) -> tuple[Table, ...]:
 
 
 def tables_of(circuit: Circuit) -> Tables:
-    """The tables of a circuit, as an exam takes them."""
+    """The tables of a circuit, as Examples take them."""
     return {Source(its.by, head=its.head): torch.tensor(its.rows) for its in circuit.tables}
 
 
 def with_tables(
     adapter: Adapter | CallbackModel,
-    exam: Exam,
+    examples: Examples,
     changes: Iterable[Change],
-    others: Callable[[], Exam],
+    others: Callable[[], Examples],
     circuit: Circuit | None = None,
-) -> Exam:
-    """The exam with the tables that these changes follow: those of the circuit, and of other heads
+) -> Examples:
+    """The examples with the tables that these changes follow: the circuit's, and for other heads
     the mean attention on `others`, which are drawn only if such a head is changed.
     """
     tables = {} if circuit is None else dict(tables_of(circuit))
     asked = {source for change in changes for source in _followed(change)}
     if not asked:
-        return exam
+        return examples
     if not asked <= tables.keys():
         tables = {**estimate_tables(adapter, others()), **tables}
-    return replace(exam, tables=tables)
+    return replace(examples, tables=tables)
 
 
 def _followed(change: Change) -> set[Source]:

@@ -1,7 +1,6 @@
 """Follow the paths of a circuit through the checkpoints of a run."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -13,7 +12,7 @@ from hopscope.circuits.adapters import AnyModel, adapter_of
 from hopscope.circuits.attention import role_maps
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.emergence import Emergence
-from hopscope.circuits.exam import Exam, Questions, exam_of, questions_of
+from hopscope.circuits.examples import Examples, Questions, examples_of, questions_of
 from hopscope.circuits.maps import RoleMaps
 from hopscope.configs import FactTask
 from hopscope.errors import CircuitError
@@ -58,15 +57,24 @@ def emergence(
     questions = questions_of(circuit, task)
     if not circuit.tracked:
         raise CircuitError("the circuit has no paths whose emergence could be watched")
-    exam = exam_of(questions, examples)
+    drawn = examples_of(questions, examples, purpose="emergence")
     _check_found_in(history, steps, member, circuit)
-    each = [_at(history, step, (circuit, exam, member)) for step in steps]
+    each = [_at(step, model_of(history, step, member), circuit, drawn) for step in steps]
     attention, losses = (np.stack(part) for part in zip(*each, strict=True))
-    epoch = steps_per_epoch or _steps_per_epoch(history)
+    if steps_per_epoch is None and (recipe := getattr(history, "recipe", None)) is not None:
+        steps_per_epoch = recipe.training.steps_per_epoch
     when = tuple(history.learned()[member or 0]) if isinstance(history, Recorded) else None
-    found = Emergence(circuit.tracked, tuple(steps), attention.T, losses, exam.guess, epoch, when)
-    asked = questions.asked_hops() if isinstance(questions, FactTask) else found.asked
-    return found if asked == found.asked else replace(found, hops=asked)
+    asked = questions.asked_hops() if isinstance(questions, FactTask) else None
+    return Emergence(
+        circuit.tracked,
+        tuple(steps),
+        attention.T,
+        losses,
+        drawn.chance,
+        steps_per_epoch,
+        when,
+        None if asked == tuple(range(1, losses.shape[1] + 1)) else asked,
+    )
 
 
 def steps_of(history: History) -> list[int]:
@@ -110,20 +118,13 @@ def _check_found_in(
         )
 
 
-def _steps_per_epoch(history: History) -> float | None:
-    """How many steps go over the training set once, if the history says how it was trained."""
-    recipe = getattr(history, "recipe", None)
-    return None if recipe is None else recipe.training.steps_per_epoch
-
-
 def _at(
-    history: History, step: int, watched: tuple[Circuit, Exam, int | None]
+    step: int, model: AnyModel, circuit: Circuit, examples: Examples
 ) -> tuple[Float[np.ndarray, "path"], Float[np.ndarray, "hop"]]:
-    circuit, exam, member = watched
-    adapter = adapter_of(model_of(history, step, member))
+    adapter = adapter_of(model)
     try:
-        maps = role_maps(adapter, exam)
-        losses = Ablator(adapter, exam).losses([Ablation()])[0].mean(0)
+        maps = role_maps(adapter, examples)
+        losses = Ablator(adapter, examples).losses([Ablation()])[0].mean(0)
     except CircuitError as error:
         raise CircuitError(f"at step {step}: {error}") from error
     attention = [_along(maps, path) for path in circuit.tracked]

@@ -7,44 +7,123 @@ it. The walk goes on with a few of them to the last layer before it turns to the
 is alive at a time is bounded by the budget of a call for each layer, whatever their number.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from hopscope.circuits import budget
-from hopscope.circuits.ablation import Ablation
-from hopscope.circuits.budget import Kept
-from hopscope.circuits.engine import Adapter, record
-from hopscope.circuits.exam import Exam
-from hopscope.circuits.jobs import (
-    UNTOUCHED,
-    Changes,
-    Group,
-    Job,
-    Layer,
-    Usual,
-    from_model,
-    in_parts,
-    most_common,
-    parted,
-)
-from hopscope.circuits.painter import Painter, Spots
-from hopscope.circuits.pattern import Pattern
+from hopscope.circuits.ablation import Ablation, Change
+from hopscope.circuits.budget import Cache
+from hopscope.circuits.engine import Adapter, Brought, record
+from hopscope.circuits.examples import Examples
+from hopscope.circuits.pattern import AS_IN_MODEL, Pattern
+from hopscope.circuits.prescriber import Prescriber, Spots
 from hopscope.facts import Role
+
+Changes = tuple[Change, ...]
+"""For every head of a layer, its pattern, or what it carries instead."""
+UNTOUCHED = Pattern(rest=AS_IN_MODEL)
+"""The pattern of a head that no ablation changes: all its rows stay as they are."""
+Item = TypeVar("Item")
+
+Prefix = tuple[object, ...]
+"""The changes in all layers so far, on which a residual stream depends."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Ablations that share a residual stream."""
+
+    x: Float[Tensor, "batch seq d_model"]
+    prefix: Prefix
+    members: list[int]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What several groups have in one layer, before anything is changed."""
+
+    number: int
+    read: int
+    groups: list[Group]
+    needed: list[int]
+    """The heads whose own attention some branch needs."""
+    pattern: list[Float[Tensor, "batch needed read seq"] | None]
+    """For each group, the attention of these heads; None if no branch needs it."""
+    values: list[Float[Tensor, "batch head seq d_head"]]
+
+    def own(self, group: int, head: int) -> Float[Tensor, "batch read seq"] | None:
+        """A head's own attention, if some branch needs it."""
+        pattern = self.pattern[group]
+        if pattern is None or head not in self.needed:
+            return None
+        return pattern[:, self.needed.index(head)]
+
+
+@dataclass(frozen=True)
+class Branch:
+    """Changes of every head in one layer of a group, and the ablations that have them."""
+
+    group: int
+    changes: Changes
+    prefix: Prefix
+    members: list[int]
+
+
+@dataclass(frozen=True)
+class Usual:
+    """A group's most common changes: what their heads carry, and the stream after the layer."""
+
+    changes: Changes
+    mixed: Float[Tensor, "batch head read d_head"]
+    after: Float[Tensor, "batch read d_model"]
+
+
+def from_model(change: Change) -> bool:
+    """True if the model's own attention must be known to carry out the change."""
+    if not isinstance(change, Pattern):
+        return False
+    return AS_IN_MODEL in (change.rest, *(target for _, target in change.targets))
+
+
+def parted(number: int, groups: list[Group], changes: list[list[Changes]]) -> list[Branch]:
+    """Groups part where their ablations do."""
+    branches = []
+    for at, group in enumerate(groups):
+        parted: dict[Changes, list[int]] = {}
+        for member in group.members:
+            parted.setdefault(changes[member][number], []).append(member)
+        branches += [
+            Branch(at, its, (group.prefix, its), members) for its, members in parted.items()
+        ]
+    return branches
+
+
+def in_parts(items: list[Item], size: int) -> Iterator[list[Item]]:
+    """The items in lists of this size; the last may be shorter."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
 
 FEW = 0.25
 """Positions whose rows differ are computed on their own up to this share of all."""
 
 
 class Walk:
-    """A adapter and an exam, and what is kept between one walk and the next."""
+    """A model, its examples, and what is kept between one walk and the next."""
 
-    def __init__(self, adapter: Adapter, exam: Exam, painter: Painter, read: int) -> None:
-        self.adapter, self.exam, self.painter, self.read = adapter, exam, painter, read
-        self._streams = Kept(budget.times(adapter.device) * budget.STREAM_BYTES)
-        self._carried: list[Tensor] = []
+    def __init__(
+        self, adapter: Adapter, examples: Examples, prescriber: Prescriber, read: int
+    ) -> None:
+        self.adapter, self.examples, self.read = adapter, examples, read
+        self.prescriber = prescriber
+        self._streams = Cache(budget.times(adapter.device) * budget.STREAM_BYTES)
         self._ask: Callable[[], None] = lambda: None
         self.at_once = 1
         """How many residual streams a call may compute; known once there was one."""
@@ -54,7 +133,7 @@ class Walk:
     ) -> Iterator[tuple[int, Float[Tensor, "batch hop"]]]:
         """The number of each ablation, and the loss of every example and hop under it."""
         self._ask = ask
-        x = self.adapter.embed(self.exam.inputs)
+        x = self.adapter.embed(self.examples.inputs)
         self.at_once = self._at_once(x)
         changes = [self._by_layer(ablation) for ablation in ablations]
         yield from self._onward(0, [Group(x, (), list(range(len(changes))))], changes)
@@ -71,7 +150,7 @@ class Walk:
         """From a layer to the end, a few groups at a time."""
         if number == self.adapter.layers:
             for group in groups:
-                losses = self.exam.marks(self.adapter.unembed(group.x))
+                losses = self.examples.losses_of(self.adapter.unembed(group.x))
                 yield from ((member, losses) for member in group.members)
             return
         for some in in_parts(groups, self.at_once):
@@ -80,7 +159,7 @@ class Walk:
                 yield from self._onward(number + 1, after, changes)
 
     def _at_once(self, x: Float[Tensor, "batch seq d_model"]) -> int:
-        attention = self.adapter.heads * self.exam.length * x.nbytes // x.shape[-1]
+        attention = self.adapter.heads * self.examples.length * x.nbytes // x.shape[-1]
         one = budget.AT_ONCE * attention + budget.WIDTHS * x.nbytes
         return max(1, budget.times(x.device) * budget.CALL_BYTES // one)
 
@@ -88,46 +167,46 @@ class Walk:
         self, number: int, groups: list[Group], changes: list[list[Changes]]
     ) -> Iterator[list[Group]]:
         """Groups through a layer, where they part; a few of what comes out at a time."""
-        jobs, known = [], []
-        for job in parted(number, groups, changes):
-            kept = self._streams.get(job.prefix)
+        branches, known = [], []
+        for branch in parted(number, groups, changes):
+            kept = self._streams.get(branch.prefix)
             if kept is None:
-                jobs.append(job)
+                branches.append(branch)
             else:
-                known.append(Group(kept, job.prefix, job.members))
+                known.append(Group(kept, branch.prefix, branch.members))
         yield from in_parts(known, self.at_once)
-        if not jobs:
+        if not branches:
             return
-        layer = self._layer(number, groups, jobs)
-        usual = self._usual(layer, jobs)
-        for some in in_parts(jobs, self.at_once):
+        layer = self._layer(number, groups, branches)
+        usual = self._usual(layer, branches)
+        for some in in_parts(branches, self.at_once):
             after = self._after(layer, some, usual)
             if number < self.adapter.layers - 1:
                 for group in after:
                     self._streams.put(group.prefix, group.x)
             yield after
 
-    def _layer(self, number: int, groups: list[Group], jobs: list[Job]) -> Layer:
-        """Values of all groups, and the attention of those heads of which any job asks for it."""
+    def _layer(self, number: int, groups: list[Group], branches: list[Branch]) -> Layer:
+        """Values of all groups, and the attention of those heads that some branch needs."""
         last = number == self.adapter.layers - 1
-        read = self.read if last else self.exam.length
+        read = self.read if last else self.examples.length
         x = torch.cat([group.x for group in groups]) if len(groups) > 1 else groups[0].x
-        by_head = zip(*(job.changes for job in jobs), strict=True)
-        asked = [head for head, its in enumerate(by_head) if any(map(from_model, its))]
+        by_head = zip(*(branch.changes for branch in branches), strict=True)
+        needed = [head for head, its in enumerate(by_head) if any(map(from_model, its))]
         heads = self.adapter.project(number, x)
         patterns: list[Tensor | None] = [None] * len(groups)
-        if asked:
-            patterns = list(heads.weights(read, asked).split(len(self.exam)))
-        values = list(heads.values.split(len(self.exam)))
-        return Layer(number, read, groups, asked, patterns, values)
+        if needed:
+            patterns = list(heads.weights(read, needed).split(len(self.examples)))
+        values = list(heads.values.split(len(self.examples)))
+        return Layer(number, read, groups, needed, patterns, values)
 
-    def _usual(self, layer: Layer, jobs: list[Job]) -> dict[int, Usual]:
+    def _usual(self, layer: Layer, branches: list[Branch]) -> dict[int, Usual]:
         """What is most common in each group, computed for all groups at once."""
         of_group: dict[int, list[Changes]] = {}
-        for job in jobs:
-            of_group.setdefault(job.group, []).append(job.changes)
+        for branch in branches:
+            of_group.setdefault(branch.group, []).append(branch.changes)
         common = {
-            group: tuple(most_common(head) for head in zip(*several, strict=True))
+            group: tuple(Counter(head).most_common(1)[0][0] for head in zip(*several, strict=True))
             for group, several in of_group.items()
         }
         mixed = [self._mixed(layer, group, changes) for group, changes in common.items()]
@@ -156,26 +235,26 @@ class Walk:
         for head, change in enumerate(changes):
             if isinstance(change, Pattern):
                 own = layer.own(group, head)
-                pattern = self.painter.painted(change, own, layer.read)
+                pattern = self.prescriber.attention_of(change, own, layer.read)
                 mixed[:, head] = pattern.to(values.dtype) @ values[:, head]
             else:
-                usual = self._usually(layer.number)[:, head, -layer.read :]
+                usual = self._carried[layer.number][:, head, -layer.read :]
                 mixed[:, head] = usual.mean(0) if change.instead == "mean" else usual.roll(1, 0)
         return mixed
 
-    def _after(self, layer: Layer, jobs: list[Job], usual: dict[int, Usual]) -> list[Group]:
+    def _after(self, layer: Layer, branches: list[Branch], usual: dict[int, Usual]) -> list[Group]:
         """The streams after a layer: of the usual changes, of those that differ in a few rows, of
         all others.
         """
         found: dict[int, Tensor] = {}
         whole: list[int] = []
         few: dict[int, list[Role]] = {}
-        for number, job in enumerate(jobs):
-            base = usual[job.group]
-            if job.changes == base.changes:
+        for number, branch in enumerate(branches):
+            base = usual[branch.group]
+            if branch.changes == base.changes:
                 found[number] = base.after
                 continue
-            roles = self._differing(layer, job.changes, base.changes)
+            roles = self._differing(layer, branch.changes, base.changes)
             if roles is None:
                 whole.append(number)
             elif not roles:
@@ -183,12 +262,12 @@ class Walk:
             else:
                 few[number] = roles
         if whole:
-            mixed = [self._mixed(layer, jobs[n].group, jobs[n].changes) for n in whole]
-            before = [layer.groups[jobs[n].group].x[:, -layer.read :] for n in whole]
+            mixed = [self._mixed(layer, branches[n].group, branches[n].changes) for n in whole]
+            before = [layer.groups[branches[n].group].x[:, -layer.read :] for n in whole]
             found |= zip(whole, self._written(layer, before, mixed), strict=True)
         if few:
-            found |= self._patched(layer, jobs, usual, few)
-        return [Group(found[n], job.prefix, job.members) for n, job in enumerate(jobs)]
+            found |= self._patched(layer, branches, usual, few)
+        return [Group(found[n], branch.prefix, branch.members) for n, branch in enumerate(branches)]
 
     def _differing(self, layer: Layer, changes: Changes, usual: Changes) -> list[Role] | None:
         """The roles whose rows are not as usual; None if they have many, or it is not the rows."""
@@ -198,63 +277,66 @@ class Walk:
                 continue
             if not (isinstance(mine, Pattern) and isinstance(its, Pattern)):
                 return None
-            known = self.exam.table
+            known = self.examples.table
             here, there = dict(mine.targets), dict(its.targets)
             roles |= {
                 role: None
                 for role in known
                 if here.get(role, mine.rest) != there.get(role, its.rest)
             }
-        rows = {role: len(self.painter.spots(role, layer.read)) for role in roles}
-        if sum(rows.values()) > FEW * layer.read * len(self.exam):
+        rows = {role: len(self.prescriber.spots(role, layer.read)) for role in roles}
+        if sum(rows.values()) > FEW * layer.read * len(self.examples):
             return None
         return [role for role, count in rows.items() if count]
 
-    def _spots(self, layer: Layer, roles: list[Role]) -> Spots:
-        return Spots.of_all([self.painter.spots(role, layer.read) for role in roles])
-
     def _patched(
-        self, layer: Layer, jobs: list[Job], usual: dict[int, Usual], few: dict[int, list[Role]]
+        self,
+        layer: Layer,
+        branches: list[Branch],
+        usual: dict[int, Usual],
+        few: dict[int, list[Role]],
     ) -> dict[int, Tensor]:
         """The usual streams, with the rows of some roles computed anew."""
-        spots = {number: self._spots(layer, roles) for number, roles in few.items()}
+        spots = {
+            number: Spots.of_all([self.prescriber.spots(role, layer.read) for role in roles])
+            for number, roles in few.items()
+        }
         before, mixed = [], []
         for number, its in spots.items():
-            job = jobs[number]
-            before.append(layer.groups[job.group].x[its.example, its.row])
-            mixed.append(self._mixed_at(layer, job, usual[job.group], (few[number], its)))
+            branch = branches[number]
+            before.append(layer.groups[branch.group].x[its.example, its.row])
+            mixed.append(self._mixed_at(layer, branch, usual[branch.group], (few[number], its)))
         rows = torch.cat(mixed).transpose(0, 1)[None]
         out = self.adapter.finish(layer.number, torch.cat(before)[None], rows)[0]
         found = {}
         for (number, its), part in zip(
             spots.items(), out.split([*map(len, spots.values())]), strict=True
         ):
-            found[number] = usual[jobs[number].group].after.clone()
+            found[number] = usual[branches[number].group].after.clone()
             found[number][its.example, its.read] = part
         return found
 
     def _mixed_at(
-        self, layer: Layer, job: Job, base: Usual, at: tuple[list[Role], Spots]
+        self, layer: Layer, branch: Branch, base: Usual, at: tuple[list[Role], Spots]
     ) -> Float[Tensor, "spot head d_head"]:
         """What all heads carry to the rows of some roles."""
         roles, spots = at
-        values = layer.values[job.group]
+        values = layer.values[branch.group]
         mixed: Tensor = base.mixed[spots.example, :, spots.read]
-        for head, (mine, its) in enumerate(zip(job.changes, base.changes, strict=True)):
+        for head, (mine, its) in enumerate(zip(branch.changes, base.changes, strict=True)):
             if mine == its:
                 continue
             assert isinstance(mine, Pattern)
-            own = layer.own(job.group, head)
-            pattern = self.painter.painted_rows(mine, roles, own, layer.read)
+            own = layer.own(branch.group, head)
+            pattern = self.prescriber.rows_of_roles(mine, roles, own, layer.read)
             # A matrix of the rows of each example: slots that nobody has stay empty.
-            rows = values.new_zeros(len(self.exam), spots.width, values.shape[-2])
+            rows = values.new_zeros(len(self.examples), spots.width, values.shape[-2])
             rows[spots.example, spots.slot] = pattern.to(values.dtype)
             mixed[:, head] = (rows @ values[:, head])[spots.example, spots.slot]
         return mixed
 
-    def _usually(self, number: int) -> Float[Tensor, "batch head seq d_head"]:
-        """What the heads of a layer carry in the model as it is."""
-        if not self._carried:
-            pass_ = record(self.adapter, self.exam.inputs)
-            self._carried = [pass_.brought(layer) for layer in range(self.adapter.layers)]
-        return self._carried[number]
+    @cached_property
+    def _carried(self) -> list[Brought]:
+        """What the heads of each layer carry in the model as it is."""
+        pass_ = record(self.adapter, self.examples.inputs)
+        return [pass_.brought(layer) for layer in range(self.adapter.layers)]

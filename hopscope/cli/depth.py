@@ -3,108 +3,128 @@
 import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Any
 
-import tyro
+import click
 
-from hopscope.cli.arguments import JsonArguments, refuse_unused
-from hopscope.cli.drawing import FigureArguments, check_figures, draw
-from hopscope.cli.output import say, say_json
+from hopscope.cli.options import command, json_option, options, refuse_unused
+from hopscope.cli.output import prose, say, say_json
+from hopscope.cli.results import check_figure, draw, figure_options
 from hopscope.configs.tasks import KINDS
 from hopscope.errors import ConfigError
 from hopscope.facts import FactGraph, chain_of_facts, parse_facts
 from hopscope.theory import Flow, depths, flow
 
-if TYPE_CHECKING:
-    Kind = str
-else:
-    Kind = Literal[tuple(KINDS)]
-
+TABLED = ("hops", "task", "order", "bidirectional", "heads", "figure")
 DRAWN = 100
 """Most hops or facts whose schedule is drawn: a second, or three (both directions, one head)."""
 
 
 @dataclass(frozen=True)
-class DepthArguments(JsonArguments, FigureArguments):
-    """How many layers a question needs at least, and a schedule of readings that needs no more."""
+class Asked:
+    """What is asked, and how attention goes."""
 
-    hops: int | None = None
-    """Hops of a linear chain; unset: 3."""
-    facts: tuple[str, ...] = ()
-    """Instead of a chain, any acyclic look-ups, each "key[,key…]->value"."""
-    task: Kind = "retrieval"
-    """The look-ups of a task with its usual settings; conditional: a->x, a->y, (x,y)->z."""
-    order: Literal["backward", "forward"] = "backward"
-    """Order of the facts in the sequence: last hop first (the paper), or first hop first."""
-    bidirectional: bool = False
-    """Attention in both directions instead of causal."""
-    heads: Annotated[int | None, tyro.conf.arg(metavar="1")] = None
-    """1: at most one head per layer; unset: as many as it takes."""
-    table: str | None = None
-    """Print a table for a range of hops, e.g. 1..64, and nothing else."""
-    figure: Path | None = None
-    """Also draw which positions share information before any layer (figures 3 and 8)."""
+    facts: tuple[str, ...]
+    hops: int | None
+    task: str
+    order: str
+    bidirectional: bool
+    heads: int | None
 
 
-def depth(chosen: DepthArguments) -> int:
-    check_figures(chosen, chosen.figure)
-    if chosen.table is not None:
-        asked = ("hops", "facts", "task", "order", "bidirectional", "heads", "figure")
-        refuse_unused(chosen, asked, "with --table")
+@command
+@click.argument("facts", nargs=-1, metavar="[FACT]…")
+@click.option("--hops", type=int, metavar="N", help="Hops of a linear chain (default: 3).")
+@click.option(
+    "--task",
+    type=click.Choice([*KINDS]),
+    default="retrieval",
+    help="Take the look-ups of a task with its usual settings.",
+)
+@click.option(
+    "--order",
+    type=click.Choice(["backward", "forward"]),
+    default="backward",
+    help="Order of the facts: last hop first (as in the paper), or first hop first.",
+)
+@click.option(
+    "--bidirectional", is_flag=True, help="Attention in both directions instead of causal."
+)
+@click.option(
+    "--heads",
+    type=click.IntRange(1, 1),
+    metavar="1",
+    help="At most one head per layer (default: as many as needed).",
+)
+@click.option(
+    "--table",
+    metavar="FIRST..LAST",
+    help="Print a table for a range of hops, such as 1..64, and nothing else.",
+)
+@options(json_option, figure_options)
+def depth(table: str | None, json: bool, figure: Path | None, **asked: Any) -> None:
+    """Show how many layers a question needs at least, and a schedule that needs no more.
+
+    A question is a chain (--hops), a task, or any acyclic look-ups: each FACT is
+    "key[,key…]->value". --figure draws which positions share information before any layer.
+    """
+    chosen = Asked(**asked)
+    check_figure(figure)
+    if table is not None:
+        refuse_unused("with --table", *(f"--{name}" for name in TABLED))
         from hopscope.cli.tables import print_rows
 
-        print_rows([asdict(depths(hops)) for hops in _range(chosen.table)], {}, json=chosen.json)
-        return 0
+        print_rows([asdict(depths(hops)) for hops in _range(table)], {}, json=json)
+        return
     _check_asked_once(chosen)
-    if chosen.figure and chosen.json:
-        raise ConfigError("--json tells what --figure would draw: give one of them")
-    if chosen.json:
-        return _say_layers(chosen)
+    if figure and json:
+        raise ConfigError("--json prints what --figure would draw: give one of them")
+    if json:
+        _say_layers(chosen)
+        return
     if chosen.hops is not None and chosen.hops > DRAWN:
         _print_depths(chosen.hops)
         _print_how(chosen)
-        _refuse_to_draw(f"{chosen.hops:,} hops", chosen)
-        return 0
+        _refuse_to_draw(f"{chosen.hops:,} hops", figure)
+        return
     graph = _graph(chosen)
     _print_bounds(graph, chosen)
     if len(graph.facts) > DRAWN:
-        _refuse_to_draw(f"{len(graph.facts):,} facts", chosen)
-        return 0
+        _refuse_to_draw(f"{len(graph.facts):,} facts", figure)
+        return
     _print_schedule(graph, chosen)
-    if chosen.figure:
-        from hopscope.report.depth import shared_information
+    if figure:
+        from hopscope.plots.depth import shared_information
 
         say()
-        draw(chosen, chosen.figure, lambda: shared_information(graph))
-    return 0
+        draw(figure, lambda: shared_information(graph))
 
 
-def _check_asked_once(chosen: DepthArguments) -> None:
+def _check_asked_once(chosen: Asked) -> None:
     named = [chosen.hops is not None, bool(chosen.facts), chosen.task != "retrieval"]
     if sum(named) > 1:
-        raise ConfigError("give one of --hops, --facts and --task; each says what is asked")
+        raise ConfigError("give one of --hops, --task and FACT; each says what is asked")
 
 
-def _say_layers(chosen: DepthArguments) -> int:
+def _say_layers(chosen: Asked) -> None:
     """After how many layers the query holds each symbol, as JSON."""
     graph = chain_of_facts(min(chosen.hops, DRAWN + 1)) if chosen.hops else _graph(chosen)
     if len(graph.facts) > DRAWN:
         raise ConfigError(
-            f"--json tells the layer of every symbol, of up to {DRAWN} facts; "
+            f"--json prints the layer of every symbol, of up to {DRAWN} facts; "
             "--table 500..500 --json those of the last, for any number of hops"
         )
     found = _flow(graph, chosen, chosen.heads).minimum
     say_json([{"symbol": name, "layers": found[name]} for name in found if name not in graph.known])
-    return 0
 
 
-def _flow(graph: FactGraph, chosen: DepthArguments, heads: int | None) -> Flow:
+def _flow(graph: FactGraph, chosen: Asked, heads: int | None) -> Flow:
     numbers = range(len(graph.facts))
     order = numbers if chosen.order == "forward" else numbers[::-1]
     return flow(graph, order, causal=not chosen.bidirectional, heads=heads)
 
 
-def _graph(chosen: DepthArguments) -> FactGraph:
+def _graph(chosen: Asked) -> FactGraph:
     """The look-ups that are asked about."""
     if chosen.facts:
         return parse_facts(chosen.facts)
@@ -116,9 +136,9 @@ def _graph(chosen: DepthArguments) -> FactGraph:
     return graph
 
 
-def _refuse_to_draw(what: str, chosen: DepthArguments) -> None:
+def _refuse_to_draw(what: str, figure: Path | None) -> None:
     """The bounds are formulas; a schedule is simulated, which takes long."""
-    if chosen.figure:
+    if figure:
         raise ConfigError(f"{what} are too many for a figure; expected up to {DRAWN}")
     say(f"the schedule is drawn for up to {DRAWN} hops, not for {what}")
 
@@ -131,7 +151,7 @@ def _range(text: str) -> range:
     return range(int(match[1]), int(match[2]) + 1)
 
 
-def _print_bounds(graph: FactGraph, chosen: DepthArguments) -> None:
+def _print_bounds(graph: FactGraph, chosen: Asked) -> None:
     if graph == chain_of_facts(len(graph.facts)):
         _print_depths(len(graph.facts))
     else:
@@ -150,14 +170,14 @@ def _print_depths(hops: int) -> None:
     )
 
 
-def _print_how(chosen: DepthArguments) -> None:
+def _print_how(chosen: Asked) -> None:
     attention = "attention in both directions" if chosen.bidirectional else "causal attention"
     heads = "one head per layer" if chosen.heads == 1 else "heads unlimited"
     say("", f"{attention}, {chosen.order}, {heads}:")
 
 
-def _print_schedule(graph: FactGraph, chosen: DepthArguments) -> None:
-    from hopscope.report.depth import grid
+def _print_schedule(graph: FactGraph, chosen: Asked) -> None:
+    from hopscope.plots.depth import grid
 
     found = _flow(graph, chosen, chosen.heads)
     target = graph.facts[-1].value
@@ -166,7 +186,7 @@ def _print_schedule(graph: FactGraph, chosen: DepthArguments) -> None:
         for name, when in found.minimum.items()
         if name not in graph.known
     )
-    say(f"layers until the query holds each symbol: {layers}")
+    prose(f"layers until the query holds each symbol: {layers}")
     if chosen.heads == 1:
         unlimited = _flow(graph, chosen, None).minimum[target]
         exact = unlimited == found.minimum[target]

@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.console import Console, Group
@@ -14,9 +14,12 @@ from rich.text import Text
 
 from hopscope.cli.output import drop_output, flush, printable, say, warn
 from hopscope.errors import OutputLost
-from hopscope.report.progress import Progress
+from hopscope.plots.progress import Progress
 from hopscope.runs import Watcher
 from hopscope.store import RunFolder
+
+if TYPE_CHECKING:
+    from hopscope.workers.progress import Progress as Sweep
 
 LINE_SECONDS = 10.0
 """Seconds between two lines, where there is no terminal."""
@@ -90,6 +93,36 @@ class LineDisplay:
         losses = [f"{name} {loss}" for name, loss, _ in self.progress.hop_rows()]
         say(" · ".join([self.progress.headline(), *losses]))
         flush()
+
+
+class ManyDisplay:
+    """A line on all runs together: redrawn in a terminal, printed now and then elsewhere."""
+
+    def __init__(self, headline: Callable[["Sweep"], str]) -> None:
+        self.headline = headline
+        self.live = Live(console=Console(), auto_refresh=False) if in_terminal() else None
+        self.shown: float | None = None
+
+    def look(self, progress: "Sweep") -> None:
+        """Show the progress, if it is time to."""
+        now = time.monotonic()
+        every = 1.0 if self.live else LINE_SECONDS
+        ended = len(progress.reports) == progress.runs
+        if self.shown is not None and now - self.shown < every and not ended:
+            return
+        if self.live is None:
+            say(self.headline(progress))
+            flush()
+        else:
+            if self.shown is None:
+                self.live.start()
+            self.live.update(Text(self.headline(progress)), refresh=True)
+        self.shown = now
+
+    def stop(self) -> None:
+        """End the display."""
+        if self.live is not None and self.shown is not None:
+            self.live.stop()
 
 
 class Dispensable:

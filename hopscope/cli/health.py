@@ -1,4 +1,6 @@
-"""Is this installation sound? What `hopscope doctor` looks at, each with what to do about it."""
+"""`hopscope doctor`: is everything there, does it work, and what is to be done if not? And the
+scripts that complete command lines.
+"""
 
 import platform
 import shutil
@@ -11,9 +13,12 @@ from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
 from typing import Any, Literal
 
+import click
 from packaging.requirements import Requirement
 
 import hopscope
+from hopscope.cli.options import command, json_option, options, store_option
+from hopscope.cli.output import say, say_json
 from hopscope.errors import ConfigError, StoreError, StoreUnwritable
 from hopscope.machine import cores, memory_bytes, processor
 from hopscope.store import Store
@@ -236,3 +241,51 @@ def runs(store: Store) -> Check:
         return Check("runs", "fine", told)
     more = f" (and {len(problems) - 1} more: `hopscope runs`)" if len(problems) > 1 else ""
     return Check("runs", "wrong", told, f"{problems[0]}{more}")
+
+
+COLOURS = {"fine": "32", "note": "33", "wrong": "31"}
+"""Green, yellow and red, in the codes of a terminal."""
+
+
+@command
+@options(store_option, json_option)
+def doctor(store: Path | None, json: bool) -> int:
+    """Look at the installation, this machine and the store; exit code 1 if something is wrong."""
+    found = list(checks(Store(store)))
+    wrong = [check for check in found if check.state == "wrong"]
+    if json:
+        say_json([check.to_dict() for check in found])
+    else:
+        _print(found)
+        say("", f"{len(wrong)} of {len(found)} are wrong" if wrong else "nothing is wrong")
+    return 1 if wrong else 0
+
+
+@command
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print a script that completes commands, flags and names.
+
+    \b
+      source <(hopscope completion bash)   (zsh likewise)
+      hopscope completion fish | source
+    """
+    from click.shell_completion import get_completion_class
+
+    from hopscope.cli.commands import Group
+    from hopscope.cli.main import COMPLETE
+
+    made = get_completion_class(shell)
+    assert made is not None
+    say(*made(Group(), {}, "hopscope", COMPLETE).source().splitlines())
+
+
+def _print(found: list[Check]) -> None:
+    from hopscope.cli.tables import table
+
+    rows = [(check.state, check.name, check.found) for check in found]
+    table(("state", "what", "found"), rows, colours=COLOURS)
+    todo = [(check.name, check.todo) for check in found if check.todo]
+    if todo:
+        say()
+        table(("what", "to do"), todo)

@@ -4,12 +4,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Any
 
+import click
 import numpy as np
-import tyro
 
-from hopscope.cli.arguments import JsonArguments, StoreArguments
+from hopscope.cli.options import command, json_option, options, store_option
 from hopscope.cli.output import printable, say, say_json, warn, width
 from hopscope.configs.recipe import differing
 from hopscope.store import Listed, Store
@@ -28,22 +29,6 @@ ORDERS: dict[str, Callable[[Listed], Any]] = {
 
 
 @dataclass(frozen=True)
-class RunsArguments(StoreArguments, JsonArguments):
-    """List runs, oldest first, with state, date, size, tags and the course of their losses."""
-
-    part: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PART")] = ""
-    """Only runs whose name contains this, or one of whose tags is this; unset: all."""
-    state: Literal["any", "complete", "stopped", "in-training", "damaged"] = "any"
-    """Only runs in this state."""
-    sort: Literal["begun", "name", "date", "size", "state"] = "begun"
-    """In which order: as they were begun, or by the date of the last commit, …; the latest and the
-    largest are at the end."""
-    varies: bool = False
-    """Show the settings in which the listed runs differ, a column each, instead of date, size and
-    tags."""
-
-
-@dataclass(frozen=True)
 class Row:
     """A line of the list of runs."""
 
@@ -55,37 +40,63 @@ class Row:
     """The course of the loss, in shares of the loss of guessing."""
 
 
-def runs(chosen: RunsArguments) -> int:
-    store = Store(chosen.store)
-    found, problems = store.listed()
-    if not found and not problems:
-        if chosen.json:
-            say_json([])
-        else:
-            say(f"no runs in {store.root}: `hopscope train demo` makes one")
-        return 0
-    wanted = [run for run in found if _is_wanted(run, chosen)]
-    if chosen.sort != "begun":
-        wanted.sort(key=ORDERS[chosen.sort])
-    rows = _rows(store, wanted, problems)
-    if chosen.json:
+@command
+@click.argument("part", default="", metavar="[PART]")
+@click.option(
+    "--state",
+    default="any",
+    help="Only runs in this state.",
+    type=click.Choice(["any", "complete", "stopped", "in-training", "damaged"]),
+)
+@click.option(
+    "--sort",
+    default="begun",
+    type=click.Choice(["begun", *ORDERS]),
+    help="Order of the list; the latest and the largest are at the end.",
+)
+@click.option(
+    "--varies",
+    is_flag=True,
+    help="Show the settings in which the listed runs differ, a column each, instead of "
+    "date, size and tags.",
+)
+@options(json_option, store_option)
+def runs(
+    part: str,
+    state: str,
+    sort: str,
+    varies: bool,
+    json: bool,
+    store: Path | None,
+) -> int:
+    """List runs with state, date, size, tags and the course of their losses.
+
+    PART picks the runs whose name contains it or that have it as a tag.
+    """
+    where = Store(store)
+    found, problems = where.listed()
+    wanted = [
+        run for run in found
+        if state in ("any", run.state.replace(" ", "-")) and (part in run.name or part in run.tags)
+    ]  # fmt: skip
+    if sort != "begun":
+        wanted.sort(key=ORDERS[sort])
+    rows = _rows(where, wanted, problems)
+    if json:
         told = [{**row.listed.to_dict(), "models": row.models, "losses": row.last} for row in rows]
-        if chosen.varies:
+        if varies:
             pairs = zip(told, _settings(rows), strict=True)
             told = [{**row, "settings": settings} for row, settings in pairs]
         say_json(told)
     elif rows:
-        _print(rows, _of_a_sweep(rows) if chosen.varies else _of_a_store(rows))
+        _print(rows, _of_a_sweep(rows) if varies else _of_a_store(rows))
     elif found:
-        say(f"none of the {len(found)} runs in {store.root} is so")
+        say(f"No run matches ({len(found)} in {where.root}).")
+    elif not problems:
+        say(f"no runs in {where.root}: `hopscope train demo` makes one")
     for problem in problems:
         warn(problem)
     return 1 if problems else 0
-
-
-def _is_wanted(run: Listed, chosen: RunsArguments) -> bool:
-    state = chosen.state in ("any", run.state.replace(" ", "-"))
-    return state and (chosen.part in run.name or chosen.part in run.tags)
 
 
 def _rows(store: Store, listed: Sequence[Listed], problems: list[str]) -> list[Row]:
@@ -138,7 +149,7 @@ def _of_a_sweep(rows: Sequence[Row]) -> dict[str, list[str]]:
     """The columns that tell in what the runs differ, under the last part of each field's name
     where that is enough, and what came of it.
     """
-    from hopscope.cli.tables import setting
+    from hopscope.plots.symbols import setting_text
 
     settings = _settings(rows)
     fields = [*dict.fromkeys(field for each in settings for field in each)]
@@ -148,7 +159,7 @@ def _of_a_sweep(rows: Sequence[Row]) -> dict[str, list[str]]:
     for field in fields:
         last = field.rpartition(".")[2]
         name = last if short[last] == 1 and last not in columns else field
-        columns[name] = [setting(each[field]) if field in each else "" for each in settings]
+        columns[name] = [setting_text(each[field]) if field in each else "" for each in settings]
     return columns | {"training losses": [_told(row.last) for row in rows]}
 
 
@@ -159,8 +170,8 @@ def _told(losses: Sequence[float]) -> str:
 def _print(rows: Sequence[Row], columns: Mapping[str, Sequence[str]]) -> None:
     """A line for each run; the courses take the width that the rest leaves, or there are none."""
     from hopscope.cli.tables import table
-    from hopscope.report.layout import GAP
-    from hopscope.report.terminal import sparkline
+    from hopscope.plots.layout import GAP
+    from hopscope.plots.terminal import sparkline
 
     shown = {name: [*texts] for name, texts in columns.items() if any(texts)}
     taken = [max(len(printable(text)) for text in (name, *texts)) for name, texts in shown.items()]

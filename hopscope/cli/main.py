@@ -1,20 +1,30 @@
-"""`hopscope COMMAND …`: finds a command in the table, imports it and calls it.
-
-So `hopscope --help` answers at once, and imports neither torch nor the commands themselves.
+"""`hopscope COMMAND …`: one group of commands, each imported when it is called; one line for every
+mistake, and an exit code.
 """
 
+import os
+import signal
 import sys
+import threading
 import traceback
 import warnings
-from collections.abc import Sequence
-from typing import Any, TextIO
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, TextIO
 
-from hopscope import __version__
-from hopscope.cli.commands import HELP, Command, asked, form_of, function_of, help_of, help_text
-from hopscope.cli.interruption import Interruption, noted_interruption
+import click
+
+from hopscope.cli.commands import Group
 from hopscope.cli.output import drop_output, flush, forgive_encodings, note, say, warn
-from hopscope.errors import HopscopeError, Interrupted, OutputLost, RunWarning
+from hopscope.errors import ConfigError, HopscopeError, Interrupted, OutputLost, RunWarning
 from hopscope.machine import keep_pages
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
+
+COMPLETE = "_HOPSCOPE_COMPLETE"
+"""The variable by which a shell asks what may come next."""
 
 
 def main() -> None:
@@ -22,34 +32,61 @@ def main() -> None:
     forgive_encodings()
     keep_pages()
     warnings.showwarning = _show_warning
-    with noted_interruption() as interruption:
+    if instruction := os.environ.get(COMPLETE):
+        from click.shell_completion import shell_complete
+
+        sys.exit(shell_complete(Group(), {}, "hopscope", COMPLETE, instruction))
+    with listening() as came:
         try:
-            code = _answered(sys.argv[1:])
-        except BaseException as error:  # noqa: BLE001  (told to the user, whatever it is)
-            code = _told(error, interruption)
+            code = run(sys.argv[1:])
+            flush()
+        except BaseException as error:  # noqa: BLE001  (shown to the user, whatever it is)
+            code = _explained(error, interrupted=bool(came))
     sys.exit(code)
 
 
-def _answered(arguments: Sequence[str]) -> int | str | None:
-    """The exit code of what the arguments ask for, when all of its output has gone out."""
+def run(words: Sequence[str]) -> int:
+    """Do what a command line asks for; its exit code. A mistake is a HopscopeError."""
+    words = list(words)
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
+    group = Group()
     try:
-        code: int | str | None = run(arguments)
-    except SystemExit as stop:  # --help
-        code = stop.code
-    flush()
-    return code
+        with group.make_context("hopscope", words) as context:
+            return group.invoke(context) or 0
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.exceptions.NoArgsIsHelpError as helped:
+        say(*helped.message.splitlines())
+        return 0
+    except click.Abort as abort:  # a question that was not answered
+        raise ConfigError("not confirmed: nothing was done") from abort
+    except click.ClickException as error:
+        raise ConfigError(_sentence(error)) from None
 
 
-def _told(error: BaseException, interruption: Interruption) -> int:
-    """Tell the user in one line what went wrong; the exit code it means."""
+def _sentence(error: click.ClickException) -> str:
+    """A mistake in one line, with the command whose help says more."""
+    text = " ".join(error.format_message().split())
+    if isinstance(error, click.NoSuchOption):
+        near = " or ".join(error.possibilities or ())
+        if "." in error.option_name:
+            near = f"{error.option_name.lstrip('-')}=VALUE"
+        text = f"no option {error.option_name}{f': did you mean {near}?' if near else ''}"
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return f"{text.removesuffix('.')} ({context.command_path} --help)" if context else text
+
+
+def _explained(error: BaseException, *, interrupted: bool) -> int:
+    """Show in one line what went wrong; the exit code for it."""
     code = 70  # a mistake of ours, for which a traceback is wanted
     if isinstance(error, Interrupted):
         warn(error)
         code = error.exit_code
-    elif interruption.explains(error):
+    elif interrupted or isinstance(error, KeyboardInterrupt) or str(error) == "Query interrupted":
         warn("interrupted")
         code = 130
-    elif isinstance(error, BrokenPipeError):  # whoever read our output (`| head`) has enough
+    elif isinstance(error, BrokenPipeError):  # the reader of the output (`| head`) has enough
         code = 0
     elif isinstance(error, HopscopeError):
         warn(error)
@@ -60,8 +97,41 @@ def _told(error: BaseException, interruption: Interruption) -> int:
     try:
         flush()
     except (BrokenPipeError, OutputLost):
-        drop_output()  # or Python tries it again at its end
+        drop_output()  # else Python tries again when it ends
     return code
+
+
+@contextmanager
+def listening() -> Iterator[list[int]]:
+    """Note each Ctrl-C, beside raising KeyboardInterrupt as ever.
+
+    Libraries that are being imported turn KeyboardInterrupt into an ImportError, DuckDB into a
+    RuntimeError; and where Python cannot raise (in a finaliser), it comes again a moment later.
+    """
+    came: list[int] = []
+    main_thread = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT)
+    if not main_thread or before is signal.SIG_IGN:
+        yield came
+        return
+
+    def interrupt(number: int, _: FrameType | None) -> None:
+        came.append(number)
+        raise KeyboardInterrupt
+
+    def again(lost: "UnraisableHookArgs") -> None:
+        if issubclass(lost.exc_type, KeyboardInterrupt):
+            threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+        else:
+            hook(lost)
+
+    hook, sys.unraisablehook = sys.unraisablehook, again
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield came
+    finally:
+        signal.signal(signal.SIGINT, before)
+        sys.unraisablehook = hook
 
 
 def _show_warning(
@@ -72,36 +142,9 @@ def _show_warning(
     file: TextIO | None = None,  # noqa: ARG001  (the signature is Python's)
     line: str | None = None,
 ) -> None:
-    """Ours are for the user, in one line; of others it is said where they come from."""
+    """Our warnings are one line; of others it is shown where they come from."""
     if issubclass(category, RunWarning):
         warn(message)
         return
     for each in warnings.formatwarning(message, category, filename, lineno, line).splitlines():
         note(each)
-
-
-def run(words: Sequence[str]) -> int:
-    """Do what a command line asks for."""
-    if words[:1] == ["help"]:
-        words = [*words[1:], "--help"]
-    if not words or words[0] in HELP:
-        say(*help_text())
-        return 0
-    if words[0] in ("--version", "-V"):
-        say(f"hopscope {__version__}")
-        return 0
-    command, rest = asked(words)
-    if command is None:
-        say(*help_of(words[0]))
-        return 0
-    return call(command, rest)
-
-
-def call(command: Command, words: Sequence[str], **given: Any) -> int:
-    """Call a command's function with what its flags say; what is given by name is handed on."""
-    function, form = function_of(command), form_of(command)
-    if form is None:
-        return function(words, **given)
-    from hopscope.cli.arguments import parse
-
-    return function(parse(form, command.name, words), **given)

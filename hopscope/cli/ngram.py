@@ -1,82 +1,60 @@
-"""`hopscope ngram train|figures|transfer|theory`: the n-gram experiment."""
+"""`hopscope ngram train|theory|transfer`: the n-gram experiment."""
 
-from dataclasses import astuple, dataclass, field
+from collections.abc import Callable
+from dataclasses import astuple
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import tyro
+import click
 
-from hopscope.cli.arguments import JsonArguments, RunArguments, StoreArguments, ThreadArguments
-from hopscope.cli.drawing import REPORTS, FigureArguments, check_figures, draw
-from hopscope.cli.output import say, say_json, teller
-from hopscope.configs import Descent, InductionModel, NgramExperiment, NgramProcess
+from hopscope.cli.changes import changed
+from hopscope.cli.options import (
+    command,
+    json_option,
+    options,
+    run_argument,
+    sample_option,
+    seeds_option,
+    store_option,
+    threads_option,
+)
+from hopscope.cli.output import note, prose, say, say_json
+from hopscope.configs import NgramExperiment
 from hopscope.configs.recipe import of_seeds
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.store import Store
-from hopscope.store.files import check_folder
 
 if TYPE_CHECKING:
     from hopscope.ngram.run import NgramRun
+    from hopscope.plots.look import Picture
+
+changes_argument = click.argument("changes", nargs=-1, metavar="[KEY=VALUE]…")
+LENGTHS, ALPHAS = "10,20,50,100,200,400", "0.05,0.1,0.2,0.5,1.0"
 
 
-@dataclass(frozen=True)
-class NgramTrainArguments(StoreArguments, ThreadArguments):
-    """Train the n-gram experiment; without flags, as in the paper."""
-
-    process: tyro.conf.OmitArgPrefixes[NgramProcess] = field(default_factory=NgramProcess)
-    model: tyro.conf.OmitArgPrefixes[InductionModel] = field(default_factory=InductionModel)
-    descent: tyro.conf.OmitArgPrefixes[Descent] = field(default_factory=Descent)
-    seeds: tuple[int, ...] = (0,)
-    """A run for each seed; the seed fixes its chains."""
+def _experiment(changes: tuple[str, ...]) -> NgramExperiment:
+    return changed(NgramExperiment(), changes, "the n-gram experiment")
 
 
-@dataclass(frozen=True)
-class NgramFiguresArguments(RunArguments, FigureArguments):
-    """Draw a run: its stages, its heads, its way to the induction head, other chains."""
+@command
+@options(changes_argument, seeds_option, threads_option, store_option)
+def train(
+    changes: tuple[str, ...], seeds: tuple[int, ...] | None, threads: int | None,
+    store: Path | None,
+) -> None:  # fmt: skip
+    """Train the n-gram experiment; by itself, as in the paper. `hopscope train` does the same with
+    the presets of the paper.
 
-    out: Path = REPORTS
-    """The folder for RUN-stages, RUN-heads, RUN-approach and RUN-transfer."""
-    format: Annotated[str, tyro.conf.arg(metavar="svg|pdf|png")] = "svg"
-    """How they are written."""
+    KEY=VALUE changes a field, such as process.alphabet=4, model.window=5 or
+    descent.epochs=600,800,600; docs/fields.md lists all of process, model and descent.
+    """
+    from hopscope.cli.training import show_trained
 
-
-@dataclass(frozen=True)
-class NgramTransferArguments(RunArguments, JsonArguments):
-    """Hold the trained model against others on chains of other lengths and priors."""
-
-    lengths: tuple[int, ...] = (10, 20, 50, 100, 200, 400)
-    """Lengths of the chains."""
-    alphas: tuple[float, ...] = (0.05, 0.1, 0.2, 0.5, 1.0)
-    """Concentrations of the prior."""
-    chains: int = 1_000
-    """Fresh chains for each."""
-
-
-@dataclass(frozen=True)
-class NgramTheoryArguments(JsonArguments):
-    """The modified χ² mutual information of every set of lags, and the winner of stage I."""
-
-    process: tyro.conf.OmitArgPrefixes[NgramProcess] = field(default_factory=NgramProcess)
-    model: tyro.conf.OmitArgPrefixes[InductionModel] = field(default_factory=InductionModel)
-    tables: int = 1_000
-    """Tables drawn from the prior."""
-    estimate: bool = False
-    """Estimate from one sampled chain of each table instead of its exact distributions."""
-    sample: int = 0
-    """Which tables: another number draws others."""
-
-
-def train(chosen: NgramTrainArguments) -> int:
-    experiment = NgramExperiment(
-        process=chosen.process, model=chosen.model, descent=chosen.descent, seeds=chosen.seeds
-    )
-    from hopscope.cli.display import display
-    from hopscope.runs import train
-
-    store = Store(chosen.store)
+    experiment = _experiment(changes)
+    if seeds is not None:
+        experiment = NgramExperiment(**{**dict(experiment), "seeds": seeds})
     for recipe in of_seeds(experiment):
-        print_ngram(train(recipe, store, watcher=display(), threads=chosen.threads))
-    return 0
+        show_trained(recipe, Store(store), "auto", threads)
 
 
 def print_ngram(run: "NgramRun") -> None:
@@ -90,7 +68,7 @@ def print_ngram(run: "NgramRun") -> None:
     seconds = run.folder.manifest.seconds
     title = f"{run.name}: validation, trained in {seconds:.1f} s"
     print_rows(ngram_rows(run), FORMATS, title)
-    say("share: of Σ c²; attention: of each head to its lag; distance: total variation to GIH")
+    prose("share: of Σ c²; attention: of each head to its lag; distance: total variation to GIH")
 
 
 FORMATS = {
@@ -127,27 +105,22 @@ def _became(run: "NgramRun", seed: int) -> dict[str, Any]:
     }
 
 
-def figures(chosen: NgramFiguresArguments) -> int:
-    if chosen.format not in ("svg", "pdf", "png"):
-        raise ConfigError(f"--format is {chosen.format!r}; expected svg, pdf or png")
-    from hopscope.ngram.evaluation import LENGTHS, approach, transfer
-    from hopscope.report import ngram as shown
+def figures(run: "NgramRun") -> "dict[str, Callable[[], Picture]]":
+    """What draws a run, beside its stages: heads, the way to the induction head, other chains."""
+    from hopscope.ngram.evaluation import LENGTHS as USUAL
+    from hopscope.ngram.evaluation import approach, transfer
+    from hopscope.plots import ngram as shown
 
-    run = _trained(chosen)
-    check_folder((chosen.out / run.name).parent)
-    check_figures(chosen, chosen.out / f"{run.name}-stages.{chosen.format}")
+    _check_trained(run)
     seeds, window = run.recipe.seeds, run.recipe.model.window
-    make = {"stages": lambda: shown.stages_figure(run), "heads": lambda: shown.heads_figure(run)}
+    made: dict[str, Callable[[], Picture]] = {"heads": lambda: shown.heads_figure(run)}
     if "a" in run.recipe.descent.plan()[-1][0]:
         moments = [approach(run, seed) for seed in seeds]
-        gap = _gap(run)
-        make["approach"] = lambda: shown.approach_figure(run, moments, gap)
-    lengths = [length for length in LENGTHS if length > window]
+        made["approach"] = lambda: shown.approach_figure(run, moments, _gap(run))
+    lengths = [length for length in USUAL if length > window]
     others = [transfer(run, seed, lengths) for seed in seeds]
-    make["transfer"] = lambda: shown.transfer_figure(run, others)
-    for name, figure in make.items():
-        draw(chosen, chosen.out / f"{run.name}-{name}.{chosen.format}", figure)
-    return 0
+    made["transfer"] = lambda: shown.transfer_figure(run, others)
+    return made
 
 
 def _gap(run: "NgramRun") -> float:
@@ -164,68 +137,109 @@ def _gap(run: "NgramRun") -> float:
     return found if found > 0 else 0.0
 
 
-def transfer(chosen: NgramTransferArguments) -> int:
+@command
+@run_argument
+@click.option("--lengths", default=LENGTHS, metavar="N,N,…", help="Lengths of the chains.")
+@click.option("--alphas", default=ALPHAS, metavar="X,X,…", help="Concentrations of the prior.")
+@click.option("--chains", type=int, default=1_000, metavar="N", help="Fresh chains of each.")
+@options(json_option, store_option)
+def transfer(
+    run: str,
+    lengths: str,
+    alphas: str,
+    chains: int,
+    json: bool,
+    store: Path | None,
+) -> None:
+    """Compare the trained model with others on chains of other lengths and priors."""
     from hopscope.cli.tables import print_rows
-    from hopscope.ngram.evaluation import transfer
+    from hopscope.ngram.evaluation import transfer as measure
+    from hopscope.ngram.run import NgramRun
 
-    run = _trained(chosen)
+    sizes, priors = _numbers("--lengths", lengths, int), _numbers("--alphas", alphas, float)
+    opened = NgramRun(Store(store).find(run))
+    _check_trained(opened)
     rows = []
-    for seed in run.recipe.seeds:
-        for process, found in transfer(run, seed, chosen.lengths, chosen.alphas, chosen.chains):
+    for seed in opened.recipe.seeds:
+        for process, found in measure(opened, seed, sizes, priors, chains):
             losses = zip(("model", "GIH", "Bayes", "truth"), astuple(found.expected), strict=True)
             row = {"seed": seed, "length": process.length, "alpha": process.alpha, **dict(losses)}
             rows.append(row | {"distance": found.distance, "matched": found.matched})
-    print_rows(rows, FORMATS, f"{run.name}: expected loss on fresh chains", json=chosen.json)
-    return 0
+    print_rows(rows, FORMATS, f"{opened.name}: expected loss on fresh chains", json=json)
 
 
-def theory(chosen: NgramTheoryArguments) -> int:
+def _numbers(flag: str, text: str, kind: Callable[[Any], Any]) -> Any:
+    try:
+        return tuple(kind(part) for part in text.split(","))
+    except ValueError:
+        raise ConfigError(f"{flag} is {text!r}; expected numbers such as 10,20,50") from None
+
+
+@command
+@changes_argument
+@click.option(
+    "--tables",
+    type=click.IntRange(2),
+    default=1_000,
+    metavar="N",
+    help="Tables drawn from the prior.",
+)
+@click.option(
+    "--estimate",
+    is_flag=True,
+    help="Estimate from one chain of each table, not from its exact distributions.",
+)
+@options(sample_option("tables"), json_option)
+def theory(
+    changes: tuple[str, ...],
+    tables: int,
+    estimate: bool,
+    sample: int,
+    json: bool,
+) -> None:
+    """Show the modified χ² mutual information of every set of lags, and the winner of stage I.
+
+    KEY=VALUE changes the experiment, as in `hopscope ngram train`: process.alphabet=4.
+    """
     from hopscope.cli.tables import print_rows
     from hopscope.ngram import information
     from hopscope.ngram.process import sample_chains
 
-    if chosen.tables < 2 or chosen.sample < 0:
-        raise ConfigError(
-            f"tables is {chosen.tables} and sample {chosen.sample}; expected at least 2 and 0"
-        )
-    process, model = chosen.process, chosen.model
-    NgramExperiment(process=process, model=model)  # do they fit?
-    if chosen.estimate:
-        chains = sample_chains(process, chosen.tables, chosen.sample)
-        found = {"of one lag each": information.estimated(chains, model)}
+    if sample < 0:
+        raise ConfigError(f"--sample is {sample}; expected 0 or more")
+    experiment = _experiment(changes)
+    process, model = experiment.process, experiment.model
+    if estimate:
+        found = {
+            "of one lag each": information.estimated(sample_chains(process, tables, sample), model)
+        }
     else:
-        drawn = (process, model, chosen.tables, chosen.sample)
-        found = {"of one lag each": information.exact(*drawn)}
+        found = {"of one lag each": information.exact(process, model, tables, sample)}
         try:
-            found["as they begin"] = information.through_heads(*drawn)
+            found["as they begin"] = information.through_heads(process, model, tables, sample)
         except ConfigError as error:
-            teller(json_alone=chosen.json)(f"Seen through heads as they begin: {error}")
-    tables = {
+            (note if json else say)(f"Seen through heads as they begin: {error}")
+    tabled = {
         heads: [
             {"lags": list(each.lags), "information": each.value, "error": each.error}
             for each in sorted(values, key=lambda each: -each.value)
         ]
         for heads, values in found.items()
     }
-    if chosen.json:
-        say_json([{"seen_through": heads, **row} for heads, rows in tables.items() for row in rows])
-        return 0
-    for heads, rows in tables.items():
+    if json:
+        say_json([{"seen_through": heads, **row} for heads, rows in tabled.items() for row in rows])
+        return
+    for heads, rows in tabled.items():
         print_rows(rows, FORMATS, f"Seen through heads {heads}")
         lags = str(rows[0]["lags"]).strip("[]")
         say(f"Stage I is predicted to choose the heads at lags {lags}.", "")
-    return 0
 
 
-def _trained(chosen: RunArguments) -> "NgramRun":
-    """The run, which must be complete."""
-    from hopscope.ngram.run import NgramRun
-
-    run = NgramRun(Store(chosen.store).find(chosen.run))
+def _check_trained(run: "NgramRun") -> None:
+    """Refuse a run that is not complete."""
     manifest, steps = run.folder.manifest, run.recipe.steps
     if not manifest.complete:
         raise RunDamaged(
-            f"{run.name} has come to epoch {manifest.step:,} of {steps:,}: "
-            f"`hopscope resume {run.name}` finishes it"
+            f"{run.name} is at epoch {manifest.step:,} of {steps:,}: `hopscope resume {run.name}` "
+            "finishes it"
         )
-    return run

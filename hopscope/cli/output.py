@@ -6,7 +6,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from shutil import get_terminal_size
@@ -39,11 +39,12 @@ def say(*lines: object) -> None:
     emit(map(printable, lines or ("",)))
 
 
-def teller(*, json_alone: bool) -> Callable[..., None]:
-    """What tells what was written, and where: beside the text, or, where the output is JSON, in the
-    stream of errors.
-    """
-    return note if json_alone else say
+def prose(*texts: object) -> None:
+    """Print each text in lines that fit the terminal; all but the first are set in."""
+    from hopscope.plots.layout import hanging
+
+    for text in texts:
+        say(*hanging(printable(text), width()))
 
 
 def say_json(value: object) -> None:

@@ -1,108 +1,142 @@
-"""`hopscope show`, `sql`, `verify` and `rm`."""
+"""`hopscope show`, `sql`, `tag`, `verify`, `rm` and `gallery`."""
 
 import csv
 import io
+import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from json import dumps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import tyro
+import click
 
-from hopscope.cli.arguments import (
-    JsonArguments,
-    RunArguments,
-    RunNames,
-    StoreArguments,
+from hopscope.cli.options import (
+    RUNS,
+    command,
+    json_option,
+    names,
+    options,
     refuse_unused,
+    run_argument,
+    store_option,
 )
-from hopscope.cli.drawing import FigureArguments, check_figures, draw
-from hopscope.cli.output import emit, say, say_json, teller, warn
+from hopscope.cli.output import emit, note, prose, say, say_json, warn
+from hopscope.cli.results import check_figure, draw, figure_options, near
+from hopscope.cli.subject import find
 from hopscope.configs import Recipe
 from hopscope.errors import ConfigError, StoreError
 from hopscope.store import Answer, Listed, RunFolder, Store
+from hopscope.store import gallery as shipped
 from hopscope.store.gallery import about
 from hopscope.store.listing import listed
 
 FEW, FEW_STEPS = 5, 8
-"""Names that a line lists at most."""
+"""Names and steps that a line lists at most."""
+AGES = {"d": 1.0, "h": 1 / 24, "w": 7.0}
+"""Days of the units of an age."""
 
 
-@dataclass(frozen=True)
-class ShowArguments(RunArguments, JsonArguments, FigureArguments):
-    """Show one run: its losses, its settings, its files."""
+@command
+@click.argument("runs", nargs=-1, required=True, metavar="RUN…", shell_complete=RUNS)
+@options(json_option, figure_options)
+@click.option(
+    "--config",
+    is_flag=True,
+    help="Print the recipe alone, as the JSON that `hopscope train FILE.json` takes.",
+)
+@click.option(
+    "--answers", is_flag=True, help="Print every answer of a language model as a line of JSON."
+)
+@store_option
+def show(
+    runs: tuple[str, ...], json: bool, figure: Path | None, config: bool, answers: bool,
+    store: Path | None,
+) -> None:  # fmt: skip
+    """Show a run: its losses, circuit or answers, its settings, its files.
 
-    figure: Path | None = None
-    """Also draw the loss curves to this file (.svg, .pdf or .png)."""
-    config: bool = False
-    """Print its recipe alone, as the JSON that `hopscope train FILE.json` takes."""
+    --figure draws the losses; of an n-gram run also FILE-heads, FILE-approach and FILE-transfer;
+    of several benchmarks of language models all of them side by side.
+    """
+    check_figure(figure)
+    folders = [find(name, store) for name in runs]
+    for folder in folders:
+        if config:
+            refuse_unused("with --config", "--figure", "--answers")
+            say(*folder.recipe.to_file().splitlines())
+        elif answers:
+            from hopscope.lm.results import answers as answers_of
+
+            refuse_unused("with --answers", "--figure")
+            for each in answers_of(folder):
+                say(dumps(each))
+    if config or answers:
+        return
+    if figure is not None:
+        _check_drawn(folders)
+    found = [_shown(folder, json=json) for folder in folders]
+    if json:
+        say_json(found[0] if len(found) == 1 else found)
+    if figure is not None:
+        _draw(folders, figure, note if json else prose)
 
 
-@dataclass(frozen=True)
-class VerifyArguments(RunArguments):
-    """Check a run's files against its manifest."""
+def _check_drawn(folders: Sequence[RunFolder]) -> None:
+    """Refuse a figure of what was not trained, or of several runs that have none together."""
+    for folder in folders:
+        if (known := about(folder)) and not known.trained:
+            raise ConfigError(f"{folder.name} was not trained: it has no loss curves to draw")
+    if len(folders) > 1 and any(folder.recipe.kind != "lm" for folder in folders):
+        raise ConfigError(
+            "several runs are drawn together if all are benchmarks of language models"
+        )
 
 
-@dataclass(frozen=True)
-class SqlArguments(StoreArguments, JsonArguments):
-    """Ask a question in SQL over the tables `runs` and `metrics`."""
+def _draw(folders: Sequence[RunFolder], path: Path, tell: Any) -> None:
+    from hopscope.plots.notebook import figure_of
+    from hopscope.runs import opened
 
-    query: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="QUERY")]
-    """E.g. "select run, hop, min(loss) from metrics group by all"."""
-    csv: bool = False
-    """Print comma-separated values instead of a table."""
+    if len(folders) > 1:
+        from hopscope.plots.lm import accuracy_figure
 
+        draw(path, lambda: accuracy_figure(folders), tell)
+        return
+    run = opened(folders[0])
+    draw(path, lambda: figure_of(run), tell)
+    if run.recipe.kind == "ngram":
+        from hopscope.cli.ngram import figures
 
-@dataclass(frozen=True)
-class RmArguments(StoreArguments):
-    """Remove runs, with everything in their folders."""
-
-    runs: RunNames
-    """The runs' whole names, or the hashes that these end in."""
-    dry_run: bool = False
-    """Say what would be removed, and remove nothing."""
+        for name, make in figures(run).items():
+            draw(near(path, name), make, tell)
 
 
-def show(chosen: ShowArguments) -> int:
-    check_figures(chosen, chosen.figure)
-    folder = Store(chosen.store).find(chosen.run)
-    if chosen.config:
-        refuse_unused(chosen, ["figure"], "with --config")
-        say(*folder.recipe.to_file().splitlines())
-        return 0
-    known = about(folder)
-    trained = known is None or known.trained
-    if chosen.figure and not trained:
-        raise ConfigError(f"{folder.name} was not trained: it has no loss curves to draw")
-    from hopscope.cli.kinds import rows_of, show_run
-    from hopscope.cli.tables import table
+def _shown(folder: RunFolder, *, json: bool) -> dict[str, Any] | None:
+    """Print a run, or return what is known of it."""
+    from hopscope.cli.tables import rows_of, show_run, table
     from hopscope.runs import opened
     from hopscope.store.checkpoints import checkpoint_steps
 
+    known = about(folder)
+    trained = known is None or known.trained
     run = opened(folder)
     settings = _settings(run.recipe, () if trained else ("training", "seeds"))
     kept = checkpoint_steps(folder)
-    if chosen.json:
+    if json:
         results = rows_of(run) if trained else []
-        say_json(_known(folder) | {"checkpoints": kept, "results": results, "settings": settings})
-    else:
-        if known:
-            say(f"{folder.name}: {known.what}", known.origin, "")
-        if trained:
-            show_run(run)
-        table(["setting", "value"], settings.items())
-        _print_files(folder, kept)
-    if chosen.figure:
-        from hopscope.report.kinds import figure_of
-
-        tell = teller(json_alone=chosen.json)
-        draw(chosen, chosen.figure, lambda: figure_of(run), tell)
-    return 0
+        return _known(folder) | {"checkpoints": kept, "results": results, "settings": settings}
+    if known:
+        prose(f"{folder.name}: {known.what}", known.origin)
+        say()
+    if trained:
+        show_run(run)
+    table(["setting", "value"], settings.items())
+    _print_files(folder, kept)
+    return None
 
 
 def _listed(folder: RunFolder) -> Listed:
-    """Its state, when it was last committed, and its tags; a line on what is wrong with them."""
+    """The state, the last commit and the tags of a run; a line on what is wrong with them."""
     try:
         tags = () if folder.gallery else Store(folder.path.parent).tags().get(folder.name, ())
     except StoreError as error:
@@ -120,8 +154,8 @@ def _settings(recipe: Recipe, hidden: tuple[str, ...]) -> dict[str, Any]:
     return {name: value for name, value in named if name.split(".")[0] not in hidden}
 
 
-def _told_steps(kept: Sequence[int]) -> str:
-    """At which steps there are checkpoints: each, if they are few."""
+def _steps(kept: Sequence[int]) -> str:
+    """The steps of the checkpoints: each of them, if they are few."""
     if len(kept) > FEW_STEPS:
         return f"{len(kept)} checkpoints from step {kept[0]:,} to {kept[-1]:,}"
     return f"checkpoints at steps {', '.join(map(str, kept)) or 'none'}"
@@ -130,11 +164,12 @@ def _told_steps(kept: Sequence[int]) -> str:
 def _print_files(folder: RunFolder, kept: Sequence[int]) -> None:
     files = folder.manifest.files
     size = sum(entry.size for entry in files.values()) / 2**20
-    say("", f"{folder.path}: {len(files)} files, {size:.1f} MiB, {_told_steps(kept)}")
+    say()
+    prose(f"{folder.path}: {len(files)} files, {size:.1f} MiB, {_steps(kept)}")
     found = _listed(folder)
     date = "" if found.date is None else f", last commit {found.date:%Y-%m-%d %H:%M} UTC"
     tags = f", tags: {', '.join(found.tags)}" if found.tags else ""
-    say(f"{found.status}{date}{tags}")
+    prose(f"{found.status}{date}{tags}")
 
 
 def _known(folder: RunFolder) -> dict[str, Any]:
@@ -151,14 +186,29 @@ def _known(folder: RunFolder) -> dict[str, Any]:
     }
 
 
-def sql(chosen: SqlArguments) -> int:
-    if chosen.csv and chosen.json:
+@command
+@click.argument("query")
+@click.option(
+    "--csv", "as_csv", is_flag=True, help="Print comma-separated values instead of a table."
+)
+@options(json_option, store_option)
+def sql(query: str, as_csv: bool, json: bool, store: Path | None) -> int:
+    """Ask a question in SQL over the tables `runs` and `metrics`, such as
+
+    "select run, hop, min(loss) from metrics group by all".
+    """
+    if as_csv and json:
         raise ConfigError("--csv and --json were both given; expected one of them")
-    answer = Store(chosen.store).sql(chosen.query).answer()
-    if chosen.csv:
+    answer = Store(store).sql(query).answer()
+    if as_csv:
         _print_csv(answer)
-    elif chosen.json:
-        _check_names(answer.columns)
+    elif json:
+        twice = sorted({name for name in answer.columns if answer.columns.count(name) > 1})
+        if twice:  # an object of JSON has each name once
+            raise ConfigError(
+                f"several columns are called {', '.join(twice)}: name them with `as`, e.g. "
+                f"runs.{twice[0]} as run_{twice[0]}"
+            )
         say_json([dict(zip(answer.columns, row, strict=True)) for row in answer.rows])
     else:
         from hopscope.cli.tables import table
@@ -169,29 +219,46 @@ def sql(chosen: SqlArguments) -> int:
     return 1 if answer.problems else 0
 
 
-def _check_names(columns: Sequence[str]) -> None:
-    """Refuse to lose a column: an object of JSON has each name once."""
-    twice = sorted({name for name in columns if columns.count(name) > 1})
-    if twice:
-        raise ConfigError(
-            f"several columns are called {', '.join(twice)}: name them with `as`, e.g. "
-            f"runs.{twice[0]} as run_{twice[0]}"
-        )
-
-
 def _print_csv(answer: Answer) -> None:
-    """For programs, values go out as they are; a terminal is shown what would steer it."""
+    """Programs get the values as they are; a terminal is shown what would steer it."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows((answer.columns, *answer.rows))
+    csv.writer(text, lineterminator="\n").writerows((answer.columns, *answer.rows))
     if sys.stdout is not None and sys.stdout.isatty():
         say(*text.getvalue().splitlines())
     else:
         emit([text.getvalue()], end="")
 
 
-def verify(chosen: VerifyArguments) -> int:
-    folder = Store(chosen.store).find(chosen.run)
+@command
+@run_argument
+@click.argument("tags", nargs=-1, metavar="[TAG]…")
+@click.option("--remove", is_flag=True, help="Take these tags away.")
+@store_option
+def tag(run: str, tags: tuple[str, ...], remove: bool, store: Path | None) -> None:
+    """Give a run tags: names that stand for RUN in every command. With no TAG, list its tags.
+
+    A tag has letters, digits, dots, hyphens and underscores.
+    """
+    where = Store(store)
+    name = where.find(run).name
+    if remove:
+        if not tags:
+            raise ConfigError("--remove needs at least one tag")
+        now = where.untag(name, *tags)
+    else:
+        now = where.tag(name, *tags) if tags else where.tags().get(name, ())
+    say(f"{name}: {', '.join(now) or 'no tags'}")
+    for each in now:
+        count = sum(each in own for own in where.tags().values())
+        if count > 1:
+            say(f"{each} is the tag of {count} runs: it names none of them alone")
+
+
+@command
+@options(run_argument, store_option)
+def verify(run: str, store: Path | None) -> int:
+    """Check a run's files against its manifest; exit code 1 if something is wrong."""
+    folder = find(run, store)
     problems = folder.verify()
     for problem in problems:
         warn(problem)
@@ -199,22 +266,104 @@ def verify(chosen: VerifyArguments) -> int:
         say(f"{folder.name}: all {len(folder.manifest.files)} files are as committed")
     others = folder.untracked()
     if others:
-        say(f"beside them lie {len(others)} that are not hopscope's: {_few(others)}")
+        more = f" and {len(others) - FEW} more" if len(others) > FEW else ""
+        say(f"{len(others)} files not written by hopscope: {', '.join(others[:FEW])}{more}")
     return 1 if problems else 0
 
 
-def _few(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:FEW])
-    return f"{shown} and {len(names) - FEW} more" if len(names) > FEW else shown
+@command
+@click.argument("runs", nargs=-1, metavar="[RUN]…", shell_complete=RUNS)
+@click.option("--tag", metavar="TAG", help="Also all runs with this tag.")
+@click.option(
+    "--older-than",
+    metavar="AGE",
+    help="Only runs whose last commit is older: 30d, 12h or 2w. Alone: of all runs.",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be removed, and remove nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@store_option
+def rm(
+    runs: tuple[str, ...], tag: str | None, older_than: str | None, dry_run: bool, yes: bool,
+    store: Path | None,
+) -> None:  # fmt: skip
+    """Remove runs, with everything in their folders. It asks first.
+
+    RUN is a whole name, the hash that it ends in, or a tag of one run.
+    """
+    if not (runs or tag or older_than):
+        raise ConfigError("rm needs the name of a run, --tag or --older-than")
+    where = Store(store)
+    chosen = [where.removable(each) for each in runs]  # all, or none
+    if tag is not None:
+        tagged = [name for name, own in where.tags().items() if tag in own]
+        if not tagged:
+            raise ConfigError(f"no run has the tag {tag!r}")
+        chosen += tagged
+    if older_than is not None:
+        old = _older(where, older_than)
+        chosen = [name for name in chosen if name in old] if runs or tag else old
+    chosen = [*dict.fromkeys(chosen)]
+    if not chosen:
+        say("no run matches")
+        return
+    if dry_run:
+        say(*(f"would remove {where.root / name}" for name in chosen))
+        return
+    if not yes:
+        if sys.stdin is None or not sys.stdin.isatty():
+            raise ConfigError(f"rm asks before it removes {len(chosen)} runs: --yes answers")
+        say(*(str(where.root / name) for name in chosen))
+        click.confirm(f"Remove {'these runs' if len(chosen) > 1 else 'this run'}?", abort=True)
+    for name in chosen:
+        say(f"removed {where.remove(name)}")
 
 
-def rm(chosen: RmArguments) -> int:
-    if not chosen.runs:
-        raise ConfigError("rm needs the name of a run; `hopscope runs` lists them")
-    store = Store(chosen.store)
-    for name in dict.fromkeys([store.removable(each) for each in chosen.runs]):  # all, or none
-        if chosen.dry_run:
-            say(f"would remove {store.root / name}")
-        else:
-            say(f"removed {store.remove(name)}")
-    return 0
+def _older(store: Store, age: str) -> list[str]:
+    """The runs whose last commit is longer ago than this."""
+    match = re.fullmatch(r"(\d{1,6})([dhw])", age)
+    if match is None:
+        raise ConfigError(f"--older-than is {age!r}; expected an age such as 30d, 12h or 2w")
+    moment = datetime.now(UTC) - timedelta(days=int(match[1]) * AGES[match[2]])
+    return [run.name for run in store.listed()[0] if run.date is not None and run.date < moment]
+
+
+@command
+@click.option(
+    "--copy",
+    metavar="NAME",
+    shell_complete=names(lambda _: shipped.names()),
+    help="Copy this model into the store: an ordinary run, gallery-NAME.",
+)
+@options(json_option, store_option)
+def gallery(copy: str | None, json: bool, store: Path | None) -> None:
+    """List the models that come with hopscope; each stands where a RUN is only read."""
+    from hopscope.cli.tables import print_rows
+
+    if copy is not None:
+        refuse_unused("with --copy", "--json")
+        source = shipped.find(copy)
+        made = Store(store).copy(source, source.name.replace("/", "-"))
+        say(f"{made.name}: a copy of {source.name}, in {made.path}")
+        return
+    refuse_unused("without --copy", "--store")
+    folders = [shipped.find(name) for name in shipped.names()]
+    print_rows([_row(folder) for folder in folders], {"MB": ".2f"}, json=json)
+    if json:
+        return
+    for folder in folders:
+        if known := about(folder):
+            say()
+            prose(f"{folder.name}: {known.what}", known.origin)
+    say()
+    prose("Each stands where a RUN is taken: `hopscope attention gallery/demo`")
+
+
+def _row(folder: RunFolder) -> dict[str, Any]:
+    shape, files = folder.recipe.shape(), folder.manifest.files
+    return {
+        "model": folder.name,
+        "task": folder.recipe.task_kind,
+        **{name: shape[name] for name in ("hops", "layers", "heads", "d_model")},
+        "checkpoints": len(folder.files("checkpoints/")),
+        "MB": sum(entry.size for entry in files.values()) / 1e6,
+    }

@@ -1,86 +1,144 @@
-"""`hopscope export`: a run in the trackers and the model formats that others use."""
+"""`hopscope export`, `push` and `pull`: runs in trackers, as models of transformers, on a hub."""
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING
 
-from hopscope.cli.arguments import refuse_unused
+import click
+
+from hopscope.cli.options import (
+    FILE,
+    command,
+    options,
+    refuse_unused,
+    run_argument,
+    store_option,
+)
 from hopscope.cli.output import note, say
-from hopscope.cli.subject import ModelArguments
+from hopscope.cli.subject import Subject, find
 from hopscope.errors import ConfigError
-from hopscope.sharing.tracked import Tracked, tracked
-from hopscope.sharing.tracker import Place, follow, send, tracker
 from hopscope.store import Store
-from hopscope.store.files import check_folder
 
-TrackerName = Literal["tensorboard", "wandb", "trackio", "mlflow"]
+if TYPE_CHECKING:
+    from hopscope.export.tracked import Tracked
+
+TRACKERS = ("tensorboard", "wandb", "trackio", "mlflow")
 EXPORTS = Path("exports")
 PAUSE = 5.0
 """Seconds between two looks at a run that is followed."""
 
 
-@dataclass(frozen=True)
-class ExportArguments(ModelArguments):
+@command
+@run_argument
+@click.option(
+    "--to",
+    required=True,
+    type=click.Choice([*TRACKERS, "transformers"]),
+    help="A tracker, which gets losses, settings and attention of every model of the run; "
+    "or transformers: the model as a GPT-2.",
+)
+@click.option(
+    "--save",
+    type=FILE,
+    metavar="FOLDER",
+    help="Folder for what is written (default: exports/tensorboard, "
+    "exports/RUN-transformers, or where the tracker keeps its files).",
+)
+@click.option("--seed", type=int, metavar="N", help="Only the fleet member with this seed.")
+@click.option("--step", type=int, metavar="N", help="With transformers: the checkpoint to take.")
+@click.option(
+    "--project",
+    default="hopscope",
+    metavar="NAME",
+    help="Project that the runs are listed under in wandb, trackio and mlflow.",
+)
+@click.option("--follow", is_flag=True, help="Go on sending until the run is complete.")
+@store_option
+def export(
+    run: str, to: str, save: Path | None, seed: int | None, step: int | None, project: str,
+    follow: bool, store: Path | None,
+) -> None:  # fmt: skip
     """Send a run to a tracker, or write its model as one that transformers loads."""
+    if to == "transformers":
+        refuse_unused("with --to transformers", "--project", "--follow")
+        _to_transformers(Subject(run, store, seed, step), save)
+        return
+    refuse_unused(f"with --to {to}, which gets every step", "--step")
+    if to == "tensorboard":
+        refuse_unused("with --to tensorboard", "--project")
+    from hopscope.export import tracker as sending
+    from hopscope.export.tracked import tracked
 
-    format: Literal[TrackerName, "transformers"] = "tensorboard"
-    """A tracker, which gets losses, settings and attention of every model of the run; or the model
-    as a GPT-2."""
-    out: Path | None = None
-    """The folder for what is written; unset: exports/tensorboard, exports/RUN-transformers, or
-    where the tracker keeps its files."""
-    project: str = "hopscope"
-    """What the runs are listed under in wandb, trackio and mlflow."""
-    follow: bool = False
-    """Go on sending while the run trains, until it is complete."""
-
-
-def export(chosen: ExportArguments) -> int:
-    to_tracker = chosen.format in get_args(TrackerName)
-    if chosen.follow and not to_tracker:
-        raise ConfigError("--follow is for trackers; a model is exported at one step")
-    if chosen.step is not None and to_tracker:
-        raise ConfigError("--step is for --format transformers; trackers get every step")
-    if chosen.format in ("tensorboard", "transformers"):
-        refuse_unused(chosen, ["project"], f"with --format {chosen.format}")
-    return _to_tracker(chosen) if to_tracker else _to_transformers(chosen)
-
-
-def _to_tracker(chosen: ExportArguments) -> int:
-    folder = Store(chosen.store).find(chosen.run)
-    runs = [run for run in tracked(folder) if chosen.seed in (None, run.seed)]
+    folder = find(run, store)
+    runs = [each for each in tracked(folder) if seed in (None, each.seed)]
     if not runs:
         known = ", ".join(map(str, folder.recipe.seeds))
-        raise ConfigError(f"--seed is {chosen.seed}; {folder.name} has the seeds {known}")
-    to = tracker(chosen.format, Place(chosen.project, chosen.out))
-    if chosen.follow:
-        sending = follow(runs, to, lambda: time.sleep(PAUSE))
-        _say_if_nobody_trains(runs)
+        raise ConfigError(f"--seed is {seed}; {folder.name} has the seeds {known}")
+    place = sending.tracker(to, sending.Place(project, save))
+    if follow:
+        sent = sending.follow(runs, place, lambda: time.sleep(PAUSE))
+        _note_if_idle(runs)
     else:
-        sending = send(runs, to)
-    for sent in sending:
-        new = f"new numbers at {sent.steps:,} steps" if sent.steps else "nothing new"
-        say(f"{chosen.format}: {sent.name}: {new}, {sent.where}")
-    return 0
+        sent = sending.send(runs, place)
+    for each in sent:
+        new = f"new numbers at {each.steps:,} steps" if each.steps else "nothing new"
+        say(f"{to}: {each.name}: {new}, {each.where}")
 
 
-def _say_if_nobody_trains(runs: Sequence[Tracked]) -> None:
+def _note_if_idle(runs: Sequence["Tracked"]) -> None:
     folder = runs[0].folder
     if not folder.manifest.complete and not folder.in_training():
         note(f"{folder.name} is not being trained at this moment: waiting (Ctrl-C ends it)")
 
 
-def _to_transformers(chosen: ExportArguments) -> int:
-    examined = chosen.study()
-    from hopscope.sharing import gpt2
+def _to_transformers(subject: Subject, save: Path | None) -> None:
+    from hopscope.store.files import check_folder
+    from hopscope.study import RunStudy
 
-    to = chosen.out or EXPORTS / f"{examined.name}-transformers"
+    study = subject.study()
+    if not isinstance(study, RunStudy):
+        raise ConfigError(f"{subject.name} is not a run")
+    from hopscope.export import gpt2
+
+    to = save or EXPORTS / f"{study.name}-transformers"
     check_folder(to)
     if to.exists() and any(to.iterdir()):
         raise ConfigError(f"{to} is not empty: choose another folder, or remove it")
-    about = {"run": examined.run.name, "seed": str(examined.seed), "step": str(examined.step)}
-    gpt2.save(examined.model, examined.task, to, about)
-    say(f"transformers: {examined.name} after step {examined.step:,}: {to}")
-    return 0
+    about = {"run": study.run.name, "seed": str(study.seed), "step": str(study.step)}
+    gpt2.save(study.model, study.task, to, about)
+    say(f"transformers: {study.name} after step {study.step:,}: {to}")
+
+
+@command
+@run_argument
+@click.argument("place", metavar="OWNER/NAME")
+@click.option(
+    "--license",
+    default="apache-2.0",
+    metavar="NAME",
+    help="Licence that the card names, as the hub calls it.",
+)
+@click.option("--private", is_flag=True, help="A new place is seen by its owner alone.")
+@store_option
+def push(run: str, place: str, license: str, private: bool, store: Path | None) -> None:
+    """Put a run on a hub: its files as they are, and a card that is made from it. A run that is
+    there is replaced.
+    """
+    from hopscope.export.hub import Hub, check_place
+
+    check_place(place)
+    folder = find(run, store)
+    url = Hub().push(folder, place, license, private)
+    say(f"{folder.name}: {len(folder.manifest.files)} files and a card, at {url}")
+
+
+@command
+@options(click.argument("place", metavar="OWNER/NAME"), store_option)
+def pull(place: str, store: Path | None) -> None:
+    """Fetch a run that was pushed to a hub into the store."""
+    from hopscope.export.hub import Hub, check_place
+
+    check_place(place)
+    run = Hub().pull(place, Store(store))
+    say(f"{run.name}: from {place}, in {run.path}")

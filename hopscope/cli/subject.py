@@ -1,44 +1,159 @@
-"""Which model of which run a command looks at."""
+"""Which model a command looks at: of a run, of a checkpoint's file, or from elsewhere."""
 
+import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from hopscope.cli.arguments import RunArguments
-from hopscope.store import Store
+from hopscope.errors import CircuitError, ConfigError
+from hopscope.store import RunFolder, Store
+from hopscope.store.files import read_bytes
 
 if TYPE_CHECKING:
-    from hopscope.study import RunStudy
+    from hopscope.circuits import Circuit
+    from hopscope.study import Study
+
+ELSEWHERE = ("hf", "nanogpt")
+"""What stands before a colon where a model is not of a run."""
+REPEATED = "repeated-tokens"
+"""The name of the task of random tokens that occur twice."""
+CHECKPOINT = re.compile(r"step-0*(\d+)\.safetensors")
 
 
 @dataclass(frozen=True)
-class ModelArguments(RunArguments):
-    """Which run, and which of its models."""
+class Subject:
+    """The words that name a model."""
 
+    name: str
+    store: Path | None = None
     seed: int | None = None
-    """Of a fleet, the model with this seed; unset: the first."""
     step: int | None = None
-    """The checkpoint after this step; unset: the last."""
+    task: str | None = None
+    circuit_file: Path | None = None
+    device: str = "auto"
 
-    def study(self) -> "RunStudy":
-        """The model that they name."""
-        folder = Store(self.store).find(self.run)  # a name that is not there needs no torch
+    def study(self) -> "Study":
+        """The model with its task."""
+        kind, _, place = self.name.partition(":")
+        if place and kind in ELSEWHERE:
+            return self._from_elsewhere(kind, place)
+        if self.task is not None:
+            raise ConfigError(
+                f"--task is for a model from elsewhere (hf:FOLDER, nanogpt:FILE); {self.name} has "
+                "the task that it was trained on"
+            )
+        folder, step = self._place()  # a name that is not there needs no torch
         from hopscope.study import RunStudy
         from hopscope.training import Run
+        from hopscope.training.device import device_of
 
-        return RunStudy(Run(folder), self.seed, self.step)
+        device = device_of(self.device)
+        study = RunStudy(Run(folder), self.seed, step)
+        study.circuit_from = self.circuit_file
+        if device.type != "cpu":
+            study.model.to(device)
+        return study
+
+    def kept_circuit(self) -> "Circuit | None":
+        """The circuit that is known of it, read without torch; None if there is none, or if the
+        model is not one of a run.
+        """
+        if self.name.partition(":")[0] in ELSEWHERE or self.task is not None:
+            return None
+        folder, step = self._place()
+        seeds = folder.recipe.seeds
+        seed = seeds[0] if self.seed is None else self.seed
+        if folder.recipe.kind != "facts" or seed not in seeds:
+            return None
+        from hopscope.circuits.saved import checked_circuit
+
+        return checked_circuit(folder, seed, step, self.circuit_file)
+
+    def _place(self) -> tuple[RunFolder, int | None]:
+        """The folder of the run, and the checkpoint: named, or the path of a file or a folder."""
+        path, step = Path(self.name), self.step
+        if match := CHECKPOINT.fullmatch(path.name):
+            if step is not None:
+                raise ConfigError(f"--step is {step}, and {path.name} is a step: give one of them")
+            return find(str(path.parents[1]), self.store), int(match[1])
+        return find(self.name, self.store), step
+
+    def _from_elsewhere(self, kind: str, place: str) -> "Study":
+        flags = {"--seed": self.seed, "--step": self.step}
+        if unused := [flag for flag, value in flags.items() if value is not None]:
+            raise ConfigError(f"{unused[0]} is for runs; {self.name} is one model")
+        if self.task is None:
+            raise ConfigError(
+                f"{self.name} needs --task: a file of JSON such as "
+                f'{{"kind": "khop", …}}, or {REPEATED}'
+            )
+        if not Path(place).exists():
+            raise ConfigError(f"{place} does not exist")
+        from hopscope.circuits import Circuit
+        from hopscope.study import Study
+        from hopscope.training.device import device_of
+
+        model, vocabulary = _hf(place) if kind == "hf" else _nanogpt(place)
+        task = task_of(self.task, vocabulary)
+        module = getattr(model, "module", model)
+        module.to(device_of(self.device))
+        circuit = Circuit.load(self.circuit_file) if self.circuit_file else None
+        return Study(model, task, name=Path(place).name or place, circuit=circuit)
 
 
-@dataclass(frozen=True)
-class FoundArguments(ModelArguments):
-    """Which model, and where its circuit is."""
+def find(name: str, store: Path | None) -> RunFolder:
+    """The folder of a run: by its name, by a part of it, by a tag, or by its path."""
+    path = Path(name)
+    if path.parent != Path() and (path / "manifest.json").is_file():
+        return Store(path.parent).find(path.name)
+    return Store(store).find(name)
 
-    circuit_file: Path | None = None
-    """Take the circuit from this file (of `discover --out`, or `circuit.save`), and not the one
-    that is kept with the run."""
 
-    def study(self) -> "RunStudy":
-        """The model with that circuit."""
-        examined = super().study()
-        examined.circuit_from = self.circuit_file
-        return examined
+def task_of(text: str, vocabulary: int) -> Any:
+    """The task that a file describes, or the one of repeated tokens."""
+    from hopscope.circuits import repeated_tokens
+    from hopscope.configs import Experiment
+
+    fields: Any = {"kind": REPEATED}
+    if text != REPEATED:
+        try:
+            fields = json.loads(read_bytes(Path(text)))
+        except ValueError as error:
+            raise ConfigError(f"--task is {text}, which is not JSON ({error})") from None
+    if not isinstance(fields, dict) or "kind" not in fields:
+        raise ConfigError(f"--task is {text}; expected a JSON object with the key `kind`")
+    if fields["kind"] != REPEATED:
+        return Experiment.model_validate({"task": fields}).task
+    sizes = {name: value for name, value in fields.items() if name != "kind"}
+    try:
+        return repeated_tokens(**{"vocabulary": vocabulary} | sizes)
+    except TypeError:
+        raise ConfigError(
+            f"--task is {text}, of {', '.join(sizes)}; {REPEATED} has vocabulary, length, filler "
+            "and start"
+        ) from None
+
+
+def _hf(folder: str) -> tuple[Any, int]:
+    """A decoder of transformers, and the number of its tokens."""
+    try:
+        from transformers import AutoModelForCausalLM
+    except ImportError as error:
+        raise ConfigError(
+            f"hf:FOLDER needs transformers ({error}): pip install transformers"
+        ) from error
+    try:
+        model = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
+    except (OSError, ValueError) as error:
+        first = str(error).splitlines()[0][:120]
+        raise CircuitError(f"{folder} cannot be loaded by transformers: {first}") from error
+    return model.eval(), int(model.config.vocab_size)
+
+
+def _nanogpt(file: str) -> tuple[Any, int]:
+    """A model of nanoGPT, and the number of its tokens."""
+    from hopscope.circuits import nanogpt
+
+    model = nanogpt(file)
+    return model, len(model.module.get_parameter("transformer/wte/weight"))

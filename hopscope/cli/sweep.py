@@ -1,20 +1,19 @@
-"""`hopscope sweep`, `sweep plan` and `sweep slurm`: all recipes of a file."""
+"""`hopscope sweep`: all recipes of a file, here, with workers, or as jobs of SLURM."""
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
-import tyro
+import click
 
-from hopscope.cli.arguments import JsonArguments, StoreArguments
+from hopscope.cli.options import command, json_option, options, refuse_unused, store_option
 from hopscope.cli.output import note, say
-from hopscope.cli.workers import WorkersArguments, carried_out, ended, pool_of, seconds_of
+from hopscope.cli.workers import Workers, carried_out, ended, seconds_of, workers_options
 from hopscope.configs import Recipe
 from hopscope.errors import ConfigError
 from hopscope.machine import check_threads
-from hopscope.report.symbols import counted
+from hopscope.plots.symbols import counted
 from hopscope.store import Store
 from hopscope.workers.recipe_file import read_recipes
 from hopscope.workers.shards import Shard
@@ -22,89 +21,79 @@ from hopscope.workers.shards import Shard
 if TYPE_CHECKING:
     from hopscope.workers.progress import Plan
 
-File = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
+MINUTES, CPUS = 240, 4
+"""Of a job of SLURM."""
 
 
-@dataclass(frozen=True)
-class SweepArguments(StoreArguments, WorkersArguments):
-    """Carry out every recipe of a file: what is complete is taken as it is, what was begun goes on.
+@command
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--plan",
+    is_flag=True,
+    help="Show what is complete, what is missing, and how long that takes; train nothing.",
+)
+@click.option(
+    "--slurm", is_flag=True, help="Print a job script for SLURM, to read and submit; train nothing."
+)
+@click.option("--shard", metavar="K/N", help="Only shard K of N; the first is 1.")
+@click.option("--shards", type=int, default=1, metavar="N", help="With --slurm: jobs of the array.")
+@click.option(
+    "--time-limit",
+    type=float,
+    metavar="MINUTES",
+    help="Stop after so many minutes with a checkpoint and exit code 75 (with --slurm: of "
+    "each job, which then queues itself again; default: 240).",
+)
+@options(workers_options, json_option, store_option)
+def sweep(
+    file: Path, plan: bool, slurm: bool, shard: str | None, shards: int,
+    time_limit: float | None, json: bool, store: Path | None, **workers: Any,
+) -> int:  # fmt: skip
+    """Train every recipe of a file: what is complete is kept, what was begun goes on.
 
-    `sweep plan FILE` says what that would be; `sweep slurm FILE` prints a job script for SLURM.
+    FILE.py holds `recipes`, a list of recipes or a function that yields them; FILE.json one recipe
+    or a list.
     """
-
-    file: File
-    """FILE.py, in which `recipes` is a list of recipes or a function that yields them; or FILE.json
-    with one recipe or a list."""
-    shard: str | None = None
-    """K/N: only shard K of N, the first is 1. All shards together are the whole sweep."""
-    time_limit: float | None = None
-    """Minutes, after which the runs stop with a checkpoint, and the command with exit code 75."""
-
-
-@dataclass(frozen=True)
-class PlanArguments(StoreArguments, WorkersArguments, JsonArguments):
-    """What there is of a file's recipes, what is missing, how these workers would pack that, and
-    how long it may take. Nothing is trained for it.
-    """
-
-    file: File
-    """FILE.py or FILE.json, as of `sweep`."""
-    shard: str | None = None
-    """K/N: only shard K of N."""
-
-
-@dataclass(frozen=True)
-class SlurmArguments(StoreArguments):
-    """Print a job script for SLURM, whose jobs take a shard of the recipes each. Read it, then
-    submit it; nothing is submitted here.
-    """
-
-    file: File
-    """FILE.py or FILE.json, as of `sweep`."""
-    shards: int = 1
-    """Jobs of the array."""
-    minutes: int = 240
-    """How long one job may take, before it stops with checkpoints and queues itself again."""
-    cpus: int = 4
-    """Processors of each job."""
-    gpus: int = 0
-    """GPUs of each job."""
-    workers: int = 1
-    """Processes of each job, which share its processors."""
-
-
-def sweep(chosen: SweepArguments) -> int:
-    recipes, store = _recipes(chosen), Store(chosen.store)
+    how, where = Workers(**workers), Store(store)
+    if slurm:
+        refuse_unused("with --slurm", "--plan", "--shard", "--json", "--pack", "--device",
+                      "--threads")  # fmt: skip
+        return _print_script(file, where, shards, time_limit, how)
+    refuse_unused("without --slurm", "--shards")
+    recipes: Sequence[Recipe] = read_recipes(file)
+    if shard is not None:
+        recipes = Shard.read(shard).of_recipes(recipes, how.pool().pack)
+    if plan:
+        refuse_unused("with --plan", "--time-limit")
+        return _print_plan(recipes, where, how.pool().pack, json=json)
+    refuse_unused("without --plan", "--json")
     if not recipes:
-        say(
-            f"shard {chosen.shard} is empty: there are fewer packs than shards; --pack 1 makes more"
-        )
+        say(f"shard {shard} is empty: there are fewer packs than shards; --pack 1 makes more")
         return 0
-    seconds = seconds_of(chosen.time_limit)
-    check_threads(chosen.threads)
+    seconds = seconds_of(time_limit)
+    check_threads(how.threads)
     from hopscope.runs import Stop
 
     stop = Stop(seconds)
     with stop.listening():  # between the runs as well
-        return ended(carried_out(recipes, store, chosen, stop))
+        return ended(carried_out(recipes, where, how, stop))
 
 
-def plan(chosen: PlanArguments) -> int:
+def _print_plan(recipes: Sequence[Recipe], store: Store, pack: int, *, json: bool) -> int:
     from hopscope.cli.tables import print_rows
     from hopscope.workers.progress import plans
 
-    recipes, store = _recipes(chosen), Store(chosen.store)
-    rows = plans(recipes, store, pool_of(chosen).pack)
-    if chosen.json:
+    rows = plans(recipes, store, pack)
+    if json:
         print_rows([row.to_dict() for row in rows], {}, json=True)
     else:
-        print_rows([_row_for_people(row) for row in rows], {})
+        print_rows([_cells(row) for row in rows], {})
         say(_in_all(rows))
     return 0
 
 
-def _row_for_people(row: "Plan") -> dict[str, object]:
-    """A row for people: jobs by their size, and a time that is read at a glance."""
+def _cells(row: "Plan") -> dict[str, object]:
+    """A row for people: jobs by their size, and the time that is left."""
     cells = row.to_dict()
     del cells["hours"]
     sizes = Counter(row.jobs)
@@ -114,13 +103,13 @@ def _row_for_people(row: "Plan") -> dict[str, object]:
 
 
 def _time(seconds: float) -> str:
-    from hopscope.report.progress import clock_time
+    from hopscope.plots.progress import clock_time
 
     return clock_time(max(1.0, seconds)) if seconds else "–"
 
 
 def _in_all(rows: Sequence["Plan"]) -> str:
-    """The last line: how much there is, and how long the rest takes, as far as that is known."""
+    """The last line: what is complete, and how long the rest takes as far as that is known."""
     runs, complete = sum(row.runs for row in rows), sum(row.complete for row in rows)
     known = sum(row.seconds for row in rows if row.seconds is not None)
     unknown = sum(row.seconds is None for row in rows)
@@ -134,24 +123,18 @@ def _in_all(rows: Sequence["Plan"]) -> str:
     return "; ".join(parts)
 
 
-def slurm(chosen: SlurmArguments) -> int:
+def _print_script(
+    file: Path, store: Store, shards: int, minutes: float | None, how: Workers
+) -> int:
     from hopscope.workers.slurm import Array
 
-    store = Store(chosen.store)
-    array = Array(
-        chosen.file, store.root, chosen.shards, chosen.minutes, chosen.cpus, chosen.gpus,
-        chosen.workers,
-    )  # fmt: skip
-    recipes = read_recipes(chosen.file)
-    if chosen.shards > len(recipes):
-        raise ConfigError(f"--shards is {chosen.shards}; expected at most {len(recipes)}, one each")
+    if how.workers is not None and not how.workers.isdigit():
+        raise ConfigError(f"--workers is {how.workers!r}; expected a number of processes of a job")
+    sizes = (int(minutes or MINUTES), int(how.cpus or CPUS), int(how.gpus or 0))
+    array = Array(file, store.root, shards, *sizes, int(how.workers or 1))
+    recipes = read_recipes(file)
+    if shards > len(recipes):
+        raise ConfigError(f"--shards is {shards}; expected at most {len(recipes)}, one each")
     say(*array.script().splitlines())
     note("hopscope: save it, read it, and submit it with sbatch")
     return 0
-
-
-def _recipes(chosen: SweepArguments | PlanArguments) -> tuple[Recipe, ...]:
-    recipes, shard = read_recipes(chosen.file), chosen.shard
-    if shard is None:
-        return recipes
-    return Shard.read(shard).of_recipes(recipes, pool_of(chosen).pack)

@@ -3,17 +3,20 @@
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from json import dumps
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hopscope.cli.output import emit, printable, say, say_json, width
+from hopscope.cli.output import emit, printable, prose, say, say_json, width
+from hopscope.configs.kinds import KINDS, fetched
 from hopscope.milestones import learned_below
-from hopscope.report.layout import laid_out
-from hopscope.report.terminal import plot
+from hopscope.plots.layout import laid_out
+from hopscope.plots.symbols import when_text
+from hopscope.plots.terminal import plot
 
 if TYPE_CHECKING:
+    from hopscope.circuits import Circuit
+    from hopscope.plots.pieces import Piece
     from hopscope.training import Run
 
 LOW = 0.1
@@ -28,10 +31,38 @@ def table(
 ) -> None:
     """Print a table as wide as the terminal; `colours` are for those that show them."""
     if title:
-        say(title)
+        prose(title)
     cells = [[printable(_cell(value)) for value in row] for row in rows]
     shown = colours if sys.stdout is not None and sys.stdout.isatty() else None
     emit(laid_out(list(map(printable, columns)), cells, width(), shown))
+
+
+def show(pieces: "Iterable[Piece]") -> None:
+    """Print what a result says: tables, and texts below them."""
+    first = True
+    for piece in pieces:
+        if not (piece.rows or piece.lines):
+            continue
+        if not first:
+            say()
+        first = False
+        if piece.rows:
+            table(piece.columns, piece.rows, piece.title)
+        if piece.rows and piece.lines:
+            say()
+        prose(*piece.lines)
+
+
+def print_circuit(found: "Circuit") -> None:
+    """The verdict, the circuit as a grid, its components, and what is known beside it."""
+    from hopscope.plots import pieces
+    from hopscope.plots.words import circuit_grid
+
+    verdict, *rest = pieces.circuit(found)
+    say()
+    show([verdict])
+    say("", *circuit_grid(found).splitlines(), "")
+    show(rest)
 
 
 def print_rows(
@@ -62,6 +93,19 @@ def _formatted(value: object, form: str) -> str:
     return _cell(value) if value is None or not form else format(value, form)
 
 
+def show_run(run: Any) -> None:
+    """Print what became of a run."""
+    fetched(KINDS[run.recipe.kind].text)(run)
+
+
+def rows_of(run: Any) -> list[dict[str, Any]]:
+    """What became of a run, as rows; none of one that is not complete."""
+    if not run.folder.manifest.complete:
+        return []
+    found: list[dict[str, Any]] = fetched(KINDS[run.recipe.kind].rows)(run)
+    return found
+
+
 def print_losses(run: "Run") -> None:
     """The curve of every hop, and a table of where each ended."""
     steps, losses = run.losses("train")
@@ -79,7 +123,7 @@ def print_losses(run: "Run") -> None:
             row["hop"],
             _spread(np.array(row["final_loss"])),
             f"{rows[0]['guessing']:.2f}",
-            *(told(row[name]) for name in below),
+            *(when_text(row[name]) for name in below),
         )
         for row in rows
     ]
@@ -102,27 +146,35 @@ def loss_rows(run: "Run") -> list[dict[str, Any]]:
     ]
 
 
+def print_last_losses(run: Any) -> None:
+    """The last loss of each split, the mean over models."""
+    manifest, unit = run.folder.manifest, run.recipe.unit
+    state = "" if manifest.complete else f" of {run.recipe.steps:,}"
+    say(f"{run.name}: {unit} {manifest.step:,}{state}, {manifest.seconds:.1f} s")
+    print_rows(last_losses(run), {})
+
+
+def last_losses(run: Any) -> list[dict[str, Any]]:
+    """A row for each loss of each split."""
+    from hopscope.store.metrics import SPLITS
+
+    rows = []
+    for split in SPLITS:
+        steps, losses = run.losses(split)
+        if len(steps):
+            names = run.recipe.loss_names(losses.shape[2])
+            last = losses[-1].mean(axis=0).tolist()
+            rows += [
+                {"split": split, "of": name, "last_loss": loss}
+                for name, loss in zip(names, last, strict=True)
+            ]
+    return rows
+
+
 def _spread(values: np.ndarray) -> str:
     """The mean, and of a fleet the lowest and the highest."""
     span = f" ({values.min():.4f} … {values.max():.4f})" if len(values) > 1 else ""
     return f"{values.mean():.4f}{span}"
-
-
-def told(reached: Sequence[int | None]) -> str:
-    """When each model of a fleet learned something: the first and the last of them."""
-    times = [step for step in reached if step is not None]
-    if not times:
-        return "never"
-    span = f"{min(times):,}" if min(times) == max(times) else f"{min(times):,} … {max(times):,}"
-    never = len(reached) - len(times)
-    return f"{span} ({never} of {len(reached)} never)" if never else span
-
-
-def setting(value: object) -> str:
-    """A value of a recipe, as a cell."""
-    if isinstance(value, list | dict):
-        return dumps(value)
-    return "-" if value is None else str(value)
 
 
 def _cell(value: object) -> str:

@@ -1,185 +1,253 @@
-"""`hopscope train`, `resume` and `demo`."""
+"""`hopscope train`, `resume`, `presets` and `demo`."""
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from math import log
+from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Any
 
-import tyro
+import click
 
-from hopscope.cli.arguments import (
-    DeviceArguments,
-    RunArguments,
-    StoreArguments,
-    parse,
+from hopscope.cli.options import (
+    FILE,
+    PRESETS,
+    RUNS,
+    command,
+    device_option,
+    json_option,
+    options,
+    refuse_unused,
+    run_argument,
+    seeds_option,
+    store_option,
+    threads_option,
 )
-from hopscope.cli.commands import HELP
-from hopscope.cli.kinds import show_run
-from hopscope.cli.output import say, warn
-from hopscope.cli.workers import WorkersArguments, carried_out, ended, pool_of
+from hopscope.cli.output import say, say_json, warn
+from hopscope.cli.workers import Workers, carried_out, ended, workers_options
 from hopscope.configs import Experiment, Recipe, read_recipe
 from hopscope.configs.recipe import of_seeds
 from hopscope.errors import ConfigError
-from hopscope.papers import preset
 from hopscope.store import Store
-from hopscope.store.files import check_files, read_bytes
+from hopscope.store.files import check_files, read_bytes, write_bytes
 
-R = TypeVar("R", bound=Recipe)
-SEEDS = "--seeds"
-MOST_SEEDS = 100_000
-"""How many seeds a range may have."""
+LONG = 60.0
+"""Seconds of a training before which its length is said."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrainOptions(StoreArguments, WorkersArguments):
-    """How to train, whatever is trained."""
+def _keys(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Any]:
+    """Complete the keys of the recipe that was named."""
+    from click.shell_completion import CompletionItem
 
-    prolong: Annotated[str | None, tyro.conf.arg(metavar="RUN")] = None
-    """A run of the same training with fewer steps, to go on from; it stays as it is."""
-
-
-@dataclass(frozen=True)
-class TrainArguments(TrainOptions, Generic[R]):
-    """Train a preset (`hopscope presets`) or a recipe's file; every field is a flag."""
-
-    recipe: Annotated[R, tyro.conf.arg(name="")]
+    try:
+        known = recipe_of(ctx.params["recipe"]).named()
+    except ConfigError:
+        return []
+    return [CompletionItem(f"{key}=") for key in known if key.startswith(incomplete)]
 
 
-@dataclass(frozen=True)
-class ResumeArguments(RunArguments, DeviceArguments):
-    """Go on with a run that was stopped or killed; it ends as if nothing had happened."""
+@command
+@click.argument("recipe", metavar="RECIPE", shell_complete=PRESETS)
+@click.argument("changes", nargs=-1, metavar="[KEY=VALUE]…", shell_complete=_keys)
+@options(seeds_option, workers_options, store_option)
+@click.option(
+    "--prolong",
+    metavar="RUN",
+    shell_complete=RUNS,
+    help="Go on from a run of the same training with fewer steps, which stays as it is.",
+)
+def train(
+    recipe: str, changes: tuple[str, ...], seeds: tuple[int, ...] | None, prolong: str | None,
+    store: Path | None, **workers: Any,
+) -> int:  # fmt: skip
+    """Train a preset (`hopscope presets` lists them) or a recipe's file (FILE.json).
 
+    KEY=VALUE changes a field of the recipe. `hopscope presets NAME` shows every key of a preset
+    with its value; docs/fields.md says what each means. The most usual:
 
-@dataclass(frozen=True)
-class DemoArguments(StoreArguments):
-    """Train the demo preset, take it apart, watch it emerge; all of it goes to a page as well."""
+    \b
+      training.steps=1000        optimiser steps
+      training.lr=0.001          learning rate
+      training.batch=64          examples of a step
+      model.layers=3             layers
+      model.heads=4              heads of a layer
+      task.hops=2                hops of a question
 
-    seed: int = 0
-    """Which model: another number begins with other weights, and sees other examples."""
-    out: Path | None = None
-    """Where the page goes; unset: reports/RUN.html."""
-
-
-def train(words: Sequence[str]) -> int:
-    if not words or words[0].startswith("-"):
-        if words and words[0] in HELP:
-            say("usage: hopscope train PRESET|FILE.json [--field value …]")
-            say("Every field of the preset is a flag: hopscope train PRESET --help lists them;")
-            say("hopscope presets lists the presets.")
-            return 0
-        raise ConfigError("train needs a preset first: `hopscope train demo`, `hopscope presets`")
-    recipe = _recipe(words[0])
-    form = arguments_for(recipe)
-    chosen: Any = parse(form, f"train {words[0]}", with_ranges(words[1:]), default=form(recipe))
-    for setting in chosen.recipe.warnings():
-        warn(setting)
-    store = Store(chosen.store)
-    several = len(chosen.recipe.seeds) > 1 and any(w.startswith(SEEDS) for w in words)
-    if several or chosen.workers is not None:
-        return _train_all(chosen, store, split=several)
-    pool_of(chosen)  # refuses what is for several workers alone
-    if chosen.pack is not None:
-        raise ConfigError("--pack is for several runs: name several with --seeds")
-    if chosen.prolong is not None:
-        from hopscope.training import prolong
-
-        shorter = store.find(chosen.prolong, beside=chosen.recipe.run_name())
-        prolong(shorter, chosen.recipe, store)
-    show_run(_train(chosen.recipe, store, chosen.device, chosen.threads))
-    return 0
-
-
-def _train_all(chosen: Any, store: Store, *, split: bool) -> int:
-    """Train with workers; one run for each seed that the line names, the same with any workers."""
-    if chosen.prolong is not None:
-        raise ConfigError("--prolong goes on with one run: leave out --workers, and name one seed")
-    recipes = of_seeds(chosen.recipe) if split else [chosen.recipe]
-    outcome = carried_out(recipes, store, chosen)
-    for folder in outcome.folders:
-        say(folder.name)
-    return ended(outcome)
-
-
-def with_ranges(words: Sequence[str]) -> list[str]:
-    """The words of a line, where `--seeds 0..3` is `--seeds 0 1 2 3`.
-
-    >>> with_ranges(["--seeds", "0..2", "7", "--device", "cpu"])
-    ['--seeds', '0', '1', '2', '7', '--device', 'cpu']
+    Several seeds (--seeds 0..7) are a run each, and train together as fleets.
     """
-    written: list[str] = []
-    of_seeds = False
-    for word in words:
-        flag, _, value = word.partition("=")
-        if word.startswith("--"):
-            of_seeds = flag == SEEDS
-        span = value if flag == SEEDS else word
-        if not of_seeds or not (".." in span or re.fullmatch(r"\d+-\d+", span)):
-            written.append(word)
-        else:
-            written += [SEEDS] * (flag == SEEDS) + _range(span)
-    return written
+    chosen = changed_recipe(recipe, changes, seeds)
+    for setting in chosen.warnings():
+        warn(setting)
+    where, how = Store(store), Workers(**workers)
+    several = seeds is not None and len(seeds) > 1
+    if several or how.workers is not None:
+        if prolong is not None:
+            raise ConfigError(
+                "--prolong goes on with one run: leave out --workers, and name one seed"
+            )
+        recipes = of_seeds(chosen) if several else [chosen]
+        outcome = carried_out(recipes, where, how)
+        say(*(folder.name for folder in outcome.folders))
+        return ended(outcome)
+    how.pool()  # refuses what is for several workers alone
+    if how.pack is not None:
+        raise ConfigError("--pack is for several runs: name several with --seeds")
+    if prolong is not None:
+        from hopscope.training import prolong as begin
+
+        if not isinstance(chosen, Experiment):
+            raise ConfigError("--prolong goes on with a training over facts")
+        begin(where.find(prolong, beside=chosen.run_name()), chosen, where)
+    return show_trained(chosen, where, how.device, how.threads)
 
 
-def _range(text: str) -> list[str]:
-    """The numbers that FIRST..LAST stands for, both included."""
-    found = re.fullmatch(r"(\d{1,10})\.\.(\d{1,10})", text, re.ASCII)
-    first, last = (int(found[1]), int(found[2])) if found else (0, -1)
-    if not 0 <= last - first < MOST_SEEDS:
-        raise ConfigError(
-            f"{SEEDS} is {text!r}; expected FIRST..LAST, such as 0..7, of at most {MOST_SEEDS:,}"
-        )
-    return [str(seed) for seed in range(first, last + 1)]
-
-
-def resume(chosen: ResumeArguments) -> int:
-    store = Store(chosen.store)
-    folder = store.find(chosen.run)
+@command
+@options(run_argument, device_option, threads_option, store_option)
+def resume(run: str, device: str, threads: int | None, store: Path | None) -> int:
+    """Go on with a run that was stopped or killed; it ends as if nothing had happened."""
+    folder = Store(store).find(run)
     folder.check_resumable()
-    show_run(_train(folder.recipe, store, chosen.device, chosen.threads))
-    return 0
+    return show_trained(folder.recipe, Store(store), device, threads)
 
 
-def demo(chosen: DemoArguments) -> int:
-    recipe = preset("demo").recipe
-    experiment = Experiment.model_validate({**recipe.model_dump(), "seeds": (chosen.seed,)})
-    path = chosen.out or Path("reports") / f"{experiment.run_name()}.html"
+@command
+@click.argument("name", required=False, metavar="[PRESET]", shell_complete=PRESETS)
+@click.option(
+    "--save",
+    type=FILE,
+    metavar="FILE.json",
+    help="Write the preset as a recipe, which `hopscope train FILE.json` takes.",
+)
+@json_option
+def presets(name: str | None, save: Path | None, json: bool) -> None:
+    """List the presets, or show every field of one with its source in the paper."""
+    from hopscope.papers import preset
+    from hopscope.papers import presets as every
+
+    if save is not None:
+        refuse_unused("with --save", "--json")
+        _save_preset(name, save)
+        return
+    rows: list[Mapping[str, Any]]
+    if name is None:
+        rows = [{"name": one.name, "summary": one.summary} for one in every().values()]
+    else:
+        rows = [{"field": f, "value": v, "source": s} for f, v, s in preset(name).fields()]
+    if json:
+        say_json(rows)
+        return
+    from hopscope.cli.tables import table
+    from hopscope.plots.symbols import setting_text
+
+    if name is not None:
+        say(f"{name}: {preset(name).summary}", "")
+        rows = [{**row, "value": setting_text(row["value"])} for row in rows]
+    table([*rows[0]], [[*row.values()] for row in rows])
+
+
+def _save_preset(name: str | None, path: Path) -> None:
+    from hopscope.papers import preset
+
+    if name is None:
+        raise ConfigError("--save writes one preset: name it; `hopscope presets` lists them")
+    if path.suffix != ".json":
+        raise ConfigError(f"--save is {path}; expected a name that ends in .json")
+    recipe = preset(name).recipe
     check_files(path)
-    run = _train(experiment, Store(chosen.store), "cpu", None)
-    show_run(run)
-    from hopscope.cli.circuit_text import print_circuit, print_emergence
-    from hopscope.report.page import save_page
-    from hopscope.report.story import story_page
+    write_bytes(path, recipe.to_file().encode())
+    say(f"recipe: {path}; `hopscope train {path}` trains it")
+
+
+@command
+@click.option(
+    "--seed",
+    type=int,
+    default=0,
+    metavar="N",
+    help="Which model: another seed begins with other weights and sees other examples.",
+)
+@click.option(
+    "--save",
+    type=FILE,
+    metavar="FILE.html",
+    help="Where the page goes (default: reports/RUN.html).",
+)
+@store_option
+def demo(seed: int, save: Path | None, store: Path | None) -> None:
+    """Train the demo preset, find its circuit, watch it emerge, and write the explorer's page."""
+    from hopscope.papers import preset
+
+    recipe = preset("demo").recipe
+    experiment = Experiment(**{**recipe.model_dump(), "seeds": (seed,)})
+    path = save or Path("reports") / f"{experiment.run_name()}.html"
+    from hopscope.web.bundle import check_own, single
+
+    check_own(path)
+    where = Store(store)
+    show_trained(experiment, where, "cpu", None)
+    from hopscope.cli.tables import print_circuit, show
+    from hopscope.plots import pieces
     from hopscope.study import RunStudy
+    from hopscope.training import Run
+    from hopscope.web.views import Views
 
     say("", "Taking it apart …")
-    examined = RunStudy(run)
-    circuit = examined.discover()
-    print_circuit(circuit)
+    study = RunStudy(Run(where.find(experiment.run_name())))
+    print_circuit(study.discover())
     say("", "Watching it emerge …")
-    story = examined.emergence()
-    print_emergence(story)
-    text = story_page(run, circuit, story, examined.attention())
-    say("", f"The whole story, with figures: {save_page(text, path)}")
-    return 0
+    show(pieces.emergence(study.emergence()))
+    views = Views(where, read_only=True)
+    page = single(views, views.id_of(experiment.run_name()), path)
+    say("", f"The explorer, with this model inside: {page}")
 
 
-def arguments_for(recipe: Recipe) -> Any:
-    """The form of `hopscope train` whose flags are the fields of this recipe."""
-    return TrainArguments[type(recipe)]  # type: ignore[misc]
+def changed_recipe(
+    name: str, changes: tuple[str, ...], seeds: tuple[int, ...] | None = None
+) -> Recipe:
+    """The recipe of this name with fields changed, and with these seeds."""
+    from hopscope.cli.changes import changed
+
+    recipe = changed(recipe_of(name), changes, name)
+    return recipe if seeds is None else type(recipe)(**{**recipe.model_dump(), "seeds": seeds})
 
 
-def _recipe(name: str) -> Recipe:
+def recipe_of(name: str) -> Recipe:
+    """A preset, or the recipe in a file."""
     if name.endswith(".json"):
         return read_recipe(read_bytes(Path(name)))
     if name.endswith(".py"):
         raise ConfigError(f"{name} is a script: `hopscope sweep {name}` trains what it lists")
+    from hopscope.papers import preset
+
     found: Recipe = preset(name).recipe
     return found
 
 
-def _train(recipe: Recipe, store: Store, device: str, threads: int | None) -> Any:
+def show_trained(recipe: Recipe, store: Store, device: str, threads: int | None) -> int:
+    """Train a recipe, and show what became of it."""
     from hopscope.cli.display import display
+    from hopscope.cli.tables import show_run
     from hopscope.runs import train as train_recipe
 
-    return train_recipe(recipe, store, device, display(), threads)
+    _say_cost(recipe, store)
+    show_run(train_recipe(recipe, store, device, display(), threads))
+    return 0
+
+
+def _say_cost(recipe: Recipe, store: Store) -> None:
+    """Say how long a training may take, by the speed of the most similar run of this store."""
+    from hopscope.papers.cost import training_flop
+    from hopscope.plots.progress import clock_time
+
+    if not isinstance(recipe, Experiment) or store.has_complete(recipe):
+        return
+    flop = training_flop(recipe)
+    known = [
+        (abs(log(training_flop(own) / own.steps * recipe.steps / flop)), folder, own)
+        for folder in store.readable()[0]
+        if isinstance(own := folder.recipe, Experiment) and folder.manifest.complete
+    ]
+    if known:
+        _, folder, own = min(known, key=itemgetter(0))
+        seconds = folder.manifest.seconds * flop / training_flop(own)
+        if seconds > LONG:
+            say(f"about {clock_time(seconds)}, at the speed of {folder.name}")

@@ -1,4 +1,4 @@
-"""`hopscope view` and `hopscope serve`: models in the browser."""
+"""`hopscope view`: models in the browser, or as a page."""
 
 import getpass
 import os
@@ -7,128 +7,128 @@ import tempfile
 import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-import tyro
+import click
 from packaging.requirements import Requirement
 
-from hopscope.cli.arguments import StoreArguments, refuse_unused
 from hopscope.cli.health import lack
+from hopscope.cli.options import RUNS, command, refuse_unused, store_option
 from hopscope.cli.output import flush, note, say
 from hopscope.errors import ConfigError
 from hopscope.store import Store
 from hopscope.store.files import check_folder
 from hopscope.web.address import HERE, PORT, Address, decided, names_of
 
-NEEDED = ("starlette>=1.10", "uvicorn>=0.54")
+NEEDED = ("uvicorn>=0.54",)
 """What the extra `web` brings."""
+SERVER = ("--host", "--port", "--socket", "--trusted-origin", "--read-only", "--no-browser")
 FIRST = "gallery/demo"
-"""The run that is shown where none is named."""
+"""The run that is saved where none is named."""
 PAGE = """<!doctype html><html lang="en"><title>hopscope</title>
 <meta http-equiv="refresh" content="0; url={url}"><a href="{url}">hopscope</a></html>
 """
 
 
-@dataclass(frozen=True)
-class ServeArguments(StoreArguments):
-    """Show the models of a store to browsers, until Ctrl-C; whoever opens the URL that is printed
-    may look, and nobody else. It opens one tab; the next URL is printed then.
+@command
+@click.argument("run", default="", metavar="[RUN]", shell_complete=RUNS)
+@click.option(
+    "--save",
+    type=click.Path(path_type=Path),
+    metavar="FILE.html|FOLDER",
+    help="Start no server: write the model as one page, or as a folder of files, that "
+    "open from a disk or on any web server.",
+)
+@click.option("--no-browser", is_flag=True, help="Only print the URL.")
+@click.option(
+    "--host",
+    default=HERE,
+    metavar="ADDRESS",
+    help="Address to listen at. At another than this machine's own, everyone who reaches "
+    "it and has the URL may look; the connection is not encrypted.",
+)
+@click.option(
+    "--port",
+    type=int,
+    metavar="N",
+    help=f"Port to listen at (default: {PORT}, or the next one that is free).",
+)
+@click.option(
+    "--socket",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Listen at this Unix socket, which only you can open, instead of at a port.",
+)
+@click.option(
+    "--trusted-origin",
+    multiple=True,
+    metavar="URL",
+    help="URL without a path under which browsers may ask as well, as behind a proxy; "
+    "needed with --host 0.0.0.0.",
+)
+@click.option("--read-only", is_flag=True, help="Keep nothing beside runs: no views.")
+@store_option
+def view(run: str, save: Path | None, no_browser: bool, store: Path | None, **server: Any) -> None:
+    """Open a run in the browser, or without RUN all runs of the store, until Ctrl-C.
+
+    Only a browser with the URL that is printed may look. It opens one tab; then the URL for the
+    next one is printed.
     """
-
-    host: str = HERE
-    """The address to listen at. With another than this machine's own, whoever reaches it and has
-    the token may ask; the connection is not encrypted."""
-    port: int | None = None
-    """The port; unset: 8384, or the next one that is free."""
-    socket: Path | None = None
-    """Listen at this Unix socket, which only you can open, instead of at a port."""
-    trusted_origin: tuple[str, ...] = ()
-    """A URL without a path under which browsers may ask as well, as behind a proxy; with --host
-    0.0.0.0 there has to be one."""
-    read_only: bool = False
-    """Keep nothing beside runs: no views."""
+    if save is not None:
+        refuse_unused("with --save, which starts no server", *SERVER)
+        _save(run, save, store)
+        return
+    _serve(run, store, browser=not no_browser, **server)
 
 
-@dataclass(frozen=True)
-class ViewArguments(ServeArguments):
-    """Open a model in the browser: its attention, its circuit, its training; switch heads off."""
-
-    run: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")] = ""
-    """The run's name, or enough of it to be unique; unset: gallery/demo, beside all runs."""
-    no_browser: bool = False
-    """Only print the URL."""
-    out: Path | None = None
-    """Start no server: write the page into this folder, as files that open from a disk or on any
-    web server, with weights of some checkpoints, so that heads can be switched off there, too."""
-    single: Path | None = None
-    """The same as one HTML file."""
-
-
-def serve(chosen: ServeArguments) -> int:
-    return _served(chosen, "", browser=False)
-
-
-def view(chosen: ViewArguments) -> int:
-    if chosen.out and chosen.out.suffix == ".html":
-        raise ConfigError(f"--out is {chosen.out}; expected a folder: --single writes one file")
-    if chosen.out or chosen.single:
-        server = ("host", "port", "socket", "trusted_origin", "read_only", "no_browser")
-        refuse_unused(chosen, server, "with --out and --single, which start no server")
-        return _saved(chosen)
-    return _served(chosen, chosen.run, browser=not chosen.no_browser)
-
-
-def _served(chosen: ServeArguments, run: str, *, browser: bool) -> int:
+def _serve(
+    run: str, store: Path | None, *, browser: bool, host: str, port: int | None,
+    socket: Path | None, trusted_origin: tuple[str, ...], read_only: bool,
+) -> None:  # fmt: skip
     """Everything that can be refused is, before a port is open."""
     _check_installed()
-    address, trusted = decided(chosen.host, chosen.port, chosen.socket, chosen.trusted_origin)
-    from hopscope.web.listening import listening
+    address, trusted = decided(host, port, socket, trusted_origin)
+    from hopscope.web.app import Explorer
+    from hopscope.web.page import page
     from hopscope.web.policy import Policy
-    from hopscope.web.serving import explorer, public
-    from hopscope.web.serving import serve as answer
+    from hopscope.web.serving import listening, serve
     from hopscope.web.token import Once, token
     from hopscope.web.views import Views
 
-    views, key = Views(Store(chosen.store), chosen.read_only), token()
+    views, key = Views(Store(store), read_only), token()
     state = f"&/run/{views.id_of(run)}" if run else ""
     with listening(address) as (opened, found):
         root = f"{trusted[0]}/" if trusted else found.url
         once = Once(key, lambda word: note(f"for the next tab: {root}#once={word}{state}"))
-        policy = Policy(key, names_of(found, trusted), public())
-        app = explorer(views, policy, note, read_only=chosen.read_only, once=once)
+        policy = Policy(key, names_of(found, trusted), frozenset(page()))
+        explorer = Explorer(views, policy, note, read_only=read_only, once=once)
         url = f"{root}#once={once.word}{state}"
         say(url)
         if forward := forwarding(found, os.environ.get("SSH_CONNECTION", "")):
             say(f"from your own machine, first: {forward}")
         flush()
         with opened_in_browser(url, wanted=browser and has_browser(found)):
-            answer(app, opened)
-    return 0
+            serve(explorer, opened)
 
 
-def _saved(chosen: ViewArguments) -> int:
-    """The page as files; the extra of the server is not needed."""
+def _save(run: str, path: Path, store: Path | None) -> None:
+    """Write the page; the extra of the server is not needed."""
     from hopscope.web.bundle import bundle, check_own, files_in, single
     from hopscope.web.views import Views
 
-    if chosen.out:
-        check_folder(chosen.out)
-        check_own(*files_in(chosen.out))
-    if chosen.single:
-        check_own(chosen.single)
-    views = Views(Store(chosen.store), read_only=True)
-    id_ = views.id_of(chosen.run or FIRST)
-    pages = []
-    if chosen.out:
-        pages.append(bundle(views, id_, chosen.out)[-1])
-    if chosen.single:
-        pages.append(single(views, id_, chosen.single))
-    for page in pages:
-        say(f"page: {page}")
-    return 0
+    one = path.suffix == ".html"
+    if not one and path.suffix:
+        raise ConfigError(f"--save is {path}; expected a name that ends in .html, or a folder")
+    if one:
+        check_own(path)
+    else:
+        check_folder(path)
+        check_own(*files_in(path))
+    views = Views(Store(store), read_only=True)
+    id_ = views.id_of(run or FIRST)
+    say(f"page: {single(views, id_, path) if one else bundle(views, id_, path)[-1]}")
 
 
 def _check_installed() -> None:

@@ -8,11 +8,11 @@ from hopscope.configs.config import Config, Positive
 from hopscope.configs.discovery import Discovery
 from hopscope.configs.experiment import Experiment
 from hopscope.configs.kinds import read_recipe
-from hopscope.configs.llm import Asking, LlmBench
-from hopscope.configs.mechanism import LlmMechanism, Tracing
+from hopscope.configs.lm_ask import Asking, LmBench
+from hopscope.configs.lm_circuit import LmCircuit, Tracing
 from hopscope.configs.model import Interface, Model
 from hopscope.configs.ngram import Descent, InductionModel, NgramExperiment, NgramProcess
-from hopscope.configs.prompts import Prompts
+from hopscope.configs.prompts import Dtype, Prompts
 from hopscope.configs.recipe import Recipe
 from hopscope.configs.tasks import (
     MQAR,
@@ -33,14 +33,15 @@ __all__ = [
     "Config",
     "Descent",
     "Discovery",
+    "Dtype",
     "Experiment",
     "FactTask",
     "Induction",
     "InductionModel",
     "Interface",
     "KHop",
-    "LlmBench",
-    "LlmMechanism",
+    "LmBench",
+    "LmCircuit",
     "Model",
     "NgramExperiment",
     "NgramProcess",

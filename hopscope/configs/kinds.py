@@ -10,8 +10,8 @@ from typing import Any
 
 from hopscope.configs.config import Config, shortened
 from hopscope.configs.experiment import Experiment
-from hopscope.configs.llm import LlmBench
-from hopscope.configs.mechanism import LlmMechanism
+from hopscope.configs.lm_ask import LmBench
+from hopscope.configs.lm_circuit import LmCircuit
 from hopscope.configs.ngram import NgramExperiment
 from hopscope.configs.recipe import Recipe
 from hopscope.errors import ConfigError
@@ -20,7 +20,7 @@ from hopscope.errors import ConfigError
 @dataclass(frozen=True)
 class Kind:
     """One kind of run: the class of its recipes, and the functions that carry them out and show
-    them.
+    them. Only the first three have to be given.
     """
 
     recipe: type[Recipe]
@@ -29,18 +29,50 @@ class Kind:
     what makes the `Stepper` of a run's folder (see `hopscope.runs.stepper`)."""
     run: str
     """What a folder is seen through: a class, or a function, that takes a RunFolder."""
+    text: str = "hopscope.cli.tables:print_last_losses"
+    """A function that prints what became of a run."""
+    rows: str = "hopscope.cli.tables:last_losses"
+    """A function that gives the same as rows, for JSON."""
+    figure: str = ""
+    """A function that draws a run; unset: there is no figure."""
+    page: str = ""
+    """A class through which the explorer sees a run's folder; unset: it does not show it."""
+    series: tuple[str, ...] = ("hopscope.export.tracked:losses_of",)
+    """Functions that give the curves that trackers get."""
 
 
 KINDS: dict[str, Kind] = {
     "facts": Kind(
-        Experiment, "hopscope.training.stepper:prepare", "hopscope.training.run:Run"
+        Experiment, "hopscope.training.stepper:prepare", "hopscope.training.run:Run",
+        text="hopscope.cli.tables:print_losses",
+        rows="hopscope.cli.tables:loss_rows",
+        figure="hopscope.plots.curves:loss_curves",
+        page="hopscope.web.trained:Trained",
+        series=("hopscope.export.tracked:losses_of", "hopscope.export.tracked:attention_of"),
     ),
     "ngram": Kind(
-        NgramExperiment, "hopscope.ngram.stepper:prepare", "hopscope.ngram.run:NgramRun"
+        NgramExperiment, "hopscope.ngram.stepper:prepare", "hopscope.ngram.run:NgramRun",
+        text="hopscope.cli.ngram:print_ngram",
+        rows="hopscope.cli.ngram:ngram_rows",
+        figure="hopscope.plots.ngram:stages_figure",
+        page="hopscope.web.ngram:Ngram",
+        series=("hopscope.export.tracked:losses_of", "hopscope.export.tracked:parameters_of"),
     ),
-    "llm": Kind(LlmBench, "hopscope.llm.stepper:prepare", "hopscope.llm.run:BenchRun"),
-    "llm-mechanism": Kind(
-        LlmMechanism, "hopscope.llm.tracer:prepare", "hopscope.llm.mechanism:MechanismRun"
+    "lm": Kind(
+        LmBench, "hopscope.lm.bench:prepare", "hopscope.lm.results:BenchRun",
+        text="hopscope.cli.lm:print_bench",
+        rows="hopscope.cli.lm:bench_rows",
+        figure="hopscope.plots.lm:bench_figure",
+        page="hopscope.web.bench:Bench",
+        series=("hopscope.export.tracked:accuracies_of",),
+    ),
+    "lm-circuit": Kind(
+        LmCircuit, "hopscope.lm.circuit:prepare", "hopscope.lm.findings:LmCircuitRun",
+        text="hopscope.cli.lm_text:print_run",
+        rows="hopscope.cli.lm_text:circuit_rows",
+        figure="hopscope.plots.lm_circuit:run_figure",
+        page="hopscope.web.mechanism:Traced",
+        series=("hopscope.export.tracked:findings_of",),
     ),
 }  # fmt: skip
 """Every kind of run, by the name that its recipes and files give."""

@@ -22,6 +22,9 @@ LONGEST = 20
 USUAL_HOPS = 5
 """Hops of equations and lives-with where none are given (appendix A)."""
 
+Dtype = Literal["float32", "bfloat16", "float16"]
+"""Arithmetic of a language model."""
+
 GRAPHS = {
     "kingdoms": chain_of_facts(5),
     "functions": parse_facts(["alias->function", "variable->number", "function,number->value"]),
@@ -37,7 +40,7 @@ GRAPHS = {
 """One chain of each formulation whose graph is fixed."""
 
 MOST_CHAINS = {"lives-with": 26, "kingdoms": 8, "relatives": 4}
-"""How many chains the word lists of hopscope.llm.words suffice for; the others count on."""
+"""How many chains the word lists of hopscope.lm.drawing suffice for; the others count on."""
 
 
 class Prompts(Config):

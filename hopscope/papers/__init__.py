@@ -4,7 +4,7 @@ from typing import Any
 
 from hopscope.errors import ConfigError
 from hopscope.names import hint
-from hopscope.papers import demo, tasks
+from hopscope.papers import tasks
 from hopscope.papers.chen import presets as chen
 from hopscope.papers.musat import presets as musat
 from hopscope.papers.preset import Preset
@@ -14,7 +14,7 @@ __all__ = ["Preset", "preset", "presets"]
 
 def presets() -> dict[str, Preset[Any]]:
     """Every preset of every paper, and those of the tasks, by name."""
-    return {"demo": demo.preset(), **tasks.presets(), **musat.presets(), **chen.presets()}
+    return {**tasks.presets(), **musat.presets(), **chen.presets()}
 
 
 def preset(name: str) -> Preset[Any]:

@@ -1,75 +1,16 @@
 """A claim: a sentence of a paper with something that we can measure, and what came of it."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
-from hopscope import intervals
 from hopscope.display import Displayed
 from hopscope.errors import ResultsError
-from hopscope.papers.basis import basis
-from hopscope.papers.results_folder import Results
-from hopscope.papers.table import Table
-
-Verdict = Literal["reproduced", "not reproduced", "under a reading", "not measured"]
-
-
-def verdict(holds: bool) -> Verdict:
-    """The verdict on a claim that was measured in full."""
-    return "reproduced" if holds else "not reproduced"
-
-
-def share(right: int, count: int) -> str:
-    """How many of how many, in words."""
-    return f"{right} of {count}"
-
-
-def share_drawn(right: int, count: int, what: str) -> str:
-    """The same of what was drawn, as seeds are: with the interval of the share.
-
-    >>> share_drawn(2, 3, "models")
-    '2 of 3 models (95 %: 0.21 … 0.94)'
-    """
-    low, high = intervals.share(right, count)
-    return f"{share(right, count)} {what} (95 %: {low:.2f} … {high:.2f})"
-
-
-def span(values: Iterable[float], digits: int | None = None) -> str:
-    """From the least to the greatest, rounded unless they are exact.
-
-    >>> span([0.9951, 0.9948, 0.995], 3)
-    '0.995'
-    >>> span([0.3, -0.1], 1)
-    '−0.1 … 0.3'
-    """
-    found = sorted(values)
-    ends = [
-        (f"{value}" if digits is None else f"{value:.{digits}f}").replace("-", "−")
-        for value in (found[0], found[-1])
-    ]
-    return ends[0] if ends[0] == ends[1] else " … ".join(ends)
-
-
-@dataclass(frozen=True)
-class Finding(Displayed):
-    """What we measured of a claim."""
-
-    ours: str
-    """Our value, as the paper writes its own."""
-    verdict: Verdict
-    evidence: str
-    """Runs, protocol, and for "under a reading" which; for "not measured" what would decide, or why
-    ours does not."""
-    basis: str = ""
-    """How many models and seeds were measured for each table that the judge was given, and what
-    training them cost."""
-
-    def __repr__(self) -> str:
-        return f"Finding({self.verdict}: {self.ours})"
-
-
-Judge = Callable[[Sequence[Table]], Finding]
-"""Called with the tables of a claim's targets."""
+from hopscope.papers.cost import sample_and_cost
+from hopscope.papers.experiment import COMMAND
+from hopscope.papers.judge import Finding, Judge
+from hopscope.papers.results import Results, Table
+from hopscope.papers.row import Row
 
 
 @dataclass(frozen=True)
@@ -94,16 +35,16 @@ class Claim(Displayed):
     """The value that the paper gives, as text."""
     how: str
     """How we measure it, tolerance included."""
-    targets: tuple[str, ...]
-    """The results that it is judged from."""
-    judge: Judge
+    needs: tuple[str, ...]
+    """The experiments that have to be measured, in either protocol."""
+    judge: Judge[Any] | Callable[[Sequence[Row]], Finding]
+    """Called with the rows of all its experiments."""
     only_full: bool = False
-    """A lesser protocol can refute it, and not confirm it: less training cannot show "never"."""
+    """Less training can refute it, and cannot confirm it: it cannot show "never"."""
     beside: tuple[str, ...] = ()
-    """Results of which the judge gets all tables as well, behind the others, complete or not: of
-    models under other readings, or with other seeds."""
-    counting: Callable[[Sequence[Table]], Sequence[Table]] = list
-    """Which of the tables count: all, unless some hold nothing that others do not hold better."""
+    """Experiments whose rows count as well, as far as they are measured."""
+    origin: Literal["paper", "ours"] = "paper"
+    """Who says it. Claims of ours are counted apart."""
     reason: Reason | None = None
     """Why it is not reproduced, where it is not."""
 
@@ -112,8 +53,8 @@ class Claim(Displayed):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """All results that it is judged from."""
-        return (*self.targets, *self.beside)
+        """All experiments that it is judged from."""
+        return (*self.needs, *self.beside)
 
     def why(self, found: Finding) -> Reason | None:
         """Why it does not hold, if that is what was found."""
@@ -123,52 +64,60 @@ class Claim(Displayed):
         """The verdict from a folder of results; what is missing is said with its command, and of
         results that cannot be read, why.
         """
-        try:
-            return self._finding(results)
-        except ResultsError as error:
-            return Finding("–", "not measured", str(error))
+        notes, tables = [], []
+        for name in self.sources:
+            try:
+                tables += results.tables(name)
+            except ResultsError as error:
+                if name in self.needs:
+                    return Finding("not measured", evidence=str(error))
+                notes.append(f"{name} cannot be read")
+        whole = {table.experiment for table in tables if table.runs and not table.missing}
+        if missing := [name for name in self.needs if name not in whole]:
+            return Finding("not measured", evidence=_what_is_left(missing, tables))
+        found = self.judge([row for table in tables for row in _new_runs(table, tables)])
+        counted = self._counted(tables)
+        less = [table for table in counted if table.protocol == "reduced"]
+        if self.only_full and less and found.verdict == "reproduced":
+            said = " / ".join(f"{table.experiment}, {table.remark}" for table in less)
+            notes.append(f"less training than the paper's cannot confirm it: {said}")
+            found = replace(found, verdict="at smaller scale")
+        cost = [sample_and_cost(table, results.experiments[table.experiment]) for table in counted]
+        return replace(found, notes=tuple(notes), cost=tuple(filter(None, cost)))
 
-    def _finding(self, results: Results) -> Finding:
-        tables = [results.table(target) for target in self.targets if results.has(target)]
-        measured = {table.target for table in tables if table.rows and not table.missing}
-        missing = [target for target in self.targets if target not in measured]
-        if missing:
-            return Finding("–", "not measured", ", ".join(_what_is_left(results, missing)))
-        others = {name: results.readable_so_far(name) for name in self.beside}
-        beside = [table for known, _ in others.values() for table in known if not table.tiny]
-        if any(table.tiny for table in tables):
-            return Finding("–", "not measured", "smoke protocol: not the paper's models")
-        counted = self.counting([*tables, *beside])
-        found = self.judge(counted)
-        left_out = [
-            f"a part of {name} cannot be read" for name, (_, all_) in others.items() if not all_
+    def _counted(self, tables: Sequence[Table]) -> list[Table]:
+        """The tables of which some rows were judged."""
+        new = [_new_runs(table, tables) for table in tables]
+        rows = [row for own in new for row in own]
+        judged = (
+            {id(row) for row in self.judge.counted(rows)} if isinstance(self.judge, Judge) else None
+        )
+        return [
+            table
+            for table, own in zip(tables, new, strict=True)
+            if any(judged is None or id(row) in judged for row in own)
         ]
-        found = replace(found, evidence="; ".join([found.evidence, *left_out]))
-        told = [basis(t, results.targets[t.target]) for t in counted]
-        found = replace(found, basis="; ".join(filter(None, told)))
-        short = any(table.protocol != "full" for table in counted)
-        if short and self.only_full and found.verdict == "reproduced":
-            shorter = [
-                f"{each.target}, {each.remark or 'another protocol'}"
-                for each in counted
-                if each.protocol != "full"
-            ]
-            words = (
-                f"{found.evidence}; holds with less training than the paper's, which cannot "
-                f"confirm it: {' / '.join(shorter)}"
-            )
-            return replace(found, verdict="under a reading", evidence=words)
-        return found
 
 
-def _what_is_left(results: Results, missing: Sequence[str]) -> Iterator[str]:
-    """The command that measures each target, and how far it came."""
-    for target in missing:
-        parts = results.parts(target)
-        if not parts:
-            yield f"`hopscope reproduce {target}`"
-        for part in parts:
-            yield (
-                f"`hopscope reproduce {target} --protocol {part.protocol}`: {len(part.runs)} of "
-                f"{part.wanted} runs are measured"
-            )
+def _new_runs(table: Table, tables: Sequence[Table]) -> list[Row]:
+    """The rows of the runs that no earlier table has: a run may belong to both protocols."""
+    earlier: set[str] = set()
+    for each in tables:
+        if each is table:
+            break
+        if each.experiment == table.experiment:
+            earlier |= {run.run for run in each.runs}
+    return [row for run in table.runs if run.run not in earlier for row in run.rows]
+
+
+def _what_is_left(missing: Sequence[str], tables: Sequence[Table]) -> str:
+    """The command that measures each experiment, and how far it came."""
+    said = []
+    for name in missing:
+        begun = [
+            f"{table.protocol}: {len(table.runs)} of {len(table.runs) + len(table.missing)} runs"
+            for table in tables
+            if table.experiment == name and table.runs
+        ]
+        said.append(f"`{COMMAND} {name}`" + f" ({', '.join(begun)})" * bool(begun))
+    return ", ".join(said)

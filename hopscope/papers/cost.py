@@ -1,10 +1,21 @@
-"""What a training costs in multiplications and additions, whatever machine it runs on."""
+"""What trainings cost: in operations, whatever the machine, and in hours, from recorded runs."""
 
-from hopscope.configs import Experiment
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+from typing import TYPE_CHECKING
+
+from hopscope.configs import Experiment, LmBench, Recipe
+from hopscope.papers.experiment import PaperExperiment
+from hopscope.papers.row import Row
+
+if TYPE_CHECKING:
+    from hopscope.papers.results import Results, Table
 
 FORWARD_AND_BACK = 3
 """A step costs its forward pass three times: back, each product needs two more of its size."""
 UNITS = ((1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"))
+HOUR, MINUTE = 3_600, 60
 
 
 def training_flop(experiment: Experiment) -> float:
@@ -37,3 +48,91 @@ def in_flop(flop: float) -> str:
     """
     size, unit = next((each for each in UNITS if flop >= each[0]), UNITS[-1])
     return f"{flop / size:.2g} {unit}" if flop < 100 * size else f"{flop / size:.0f} {unit}"
+
+
+def in_time(seconds: float) -> str:
+    """Seconds in words.
+
+    >>> in_time(40.0), in_time(7_200.0)
+    ('1 min', '2.0 h')
+    """
+    if seconds >= HOUR:
+        return f"{seconds / HOUR:.1f} h"
+    return f"{max(1, round(seconds / MINUTE))} min"
+
+
+def sample_and_cost(table: "Table", experiment: PaperExperiment) -> str:
+    """Runs, seeds and cost of a table, and its protocol unless all of the paper's is measured."""
+    recipes = experiment.runs(table.protocol)
+    runs, total = len(table.names), len(recipes)
+    trained = [recipes[name] for name in table.names if name in recipes]
+    flop = sum(training_flop(each) for each in trained if isinstance(each, Experiment))
+    seeds = {seed for row in table.rows if (seed := getattr(row, "seed", None)) is not None}
+    seconds = {row.run: its for row in table.rows if (its := getattr(row, "seconds", None))}
+    precisions = {its for row in table.rows if (its := getattr(row, "precision", None))}
+    said = [
+        f"{table.protocol} protocol" * (table.protocol != "full" or total > runs),
+        "computed, without any training" * (not experiment.recipes),
+        f"{runs}{f' of {total}' * (total > runs)} run{'s' * (total > 1)}" * (runs > 0),
+        f"{len(seeds)} seeds" if len(seeds) > 1 else "".join(f"seed {seed}" for seed in seeds),
+        in_flop(flop) if flop else "",
+        f"{in_time(sum(seconds.values()))} of {_activity(table.rows)}" if seconds else "",
+        f"in {' and '.join(sorted(precisions))}" if precisions else "",
+    ]
+    return f"{table.experiment}: {', '.join(filter(None, said))}"
+
+
+def _activity(rows: Iterable[Row]) -> str:
+    return " and ".join(sorted({row.activity for row in rows}))
+
+
+@dataclass(frozen=True)
+class Hours:
+    """How long runs take, as far as anything like them was recorded; in seconds."""
+
+    here: float | None
+    """On one processor."""
+    gpu: float | None
+
+
+class Recorded:
+    """How long the runs took that are measured, and so about how long others take."""
+
+    def __init__(self, results: "Results") -> None:
+        self._known: dict[bool, list[tuple[str, float, float]]] = {False: [], True: []}
+        for name, experiment in results.experiments.items():
+            taken = results.seconds(name)
+            recipes: Mapping[str, Recipe] = {}
+            for protocol in experiment.recipes if taken else ():
+                recipes = {**recipes, **experiment.runs(protocol)}
+            for run, (machine, seconds) in taken.items():
+                if run in recipes and seconds > 0:
+                    kind, work = _work(recipes[run])
+                    on_gpu = machine.startswith("NVIDIA")
+                    self._known[on_gpu].append((kind, work, seconds))
+
+    def hours(self, recipes: Sequence[Recipe]) -> Hours:
+        """How long these runs take one after the other, here and on a GPU."""
+        return Hours(self._sum(recipes, gpu=False), self._sum(recipes, gpu=True))
+
+    def _sum(self, recipes: Sequence[Recipe], *, gpu: bool) -> float | None:
+        each = [self._seconds(recipe, gpu) for recipe in recipes]
+        return None if None in each else sum(filter(None, each))
+
+    def _seconds(self, recipe: Recipe, gpu: bool) -> float | None:
+        """As long as the recorded run that is nearest in its work, in proportion to the work."""
+        kind, work = _work(recipe)
+        alike = [(other, taken) for k, other, taken in self._known[gpu] if k == kind]
+        if not alike:
+            return None
+        nearest, seconds = min(alike, key=lambda pair: abs(log(pair[0] / work)))
+        return seconds * work / nearest
+
+
+def _work(recipe: Recipe) -> tuple[str, float]:
+    """The kind of a run, and a measure of how much it has to do."""
+    if isinstance(recipe, Experiment):
+        return recipe.kind, training_flop(recipe)
+    if isinstance(recipe, LmBench):
+        return f"lm {recipe.model}", float(recipe.questions * len(recipe.prompts))
+    return recipe.kind, float(recipe.steps * len(recipe.seeds))

@@ -1,4 +1,4 @@
-"""Everything that the two papers claim, and everything of them that can be reproduced."""
+"""Everything that the two papers claim, and every experiment that decides it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,38 +7,56 @@ from pathlib import Path
 from hopscope.errors import ConfigError
 from hopscope.names import hint
 from hopscope.papers.chen import claims as chen_claims
-from hopscope.papers.chen import targets as chen_targets
+from hopscope.papers.chen import experiments as chen
 from hopscope.papers.claim import Claim
+from hopscope.papers.experiment import PaperExperiment
+from hopscope.papers.judge import Finding
 from hopscope.papers.musat import claims as musat_claims
-from hopscope.papers.musat import targets as musat_targets
-from hopscope.papers.results_folder import Results
-from hopscope.papers.target import Target
+from hopscope.papers.musat import experiments as musat
+from hopscope.papers.results import Results
 
 
 @dataclass(frozen=True)
 class Registry:
-    """Targets and claims by name, in the order in which they are shown."""
+    """Experiments and claims by name, in the order in which they are shown."""
 
-    targets: Mapping[str, Target]
+    experiments: Mapping[str, PaperExperiment]
     claims: Mapping[str, Claim]
 
     def results(self, root: Path) -> Results:
-        """What was measured of these targets, in this folder."""
-        return Results(root, self.targets)
+        """What was measured of these experiments, in this folder."""
+        return Results(root, self.experiments)
 
-    def matching(self, pattern: str) -> list[Target]:
-        """The target of this name, or all whose names begin so (`musat`, `musat/fig4`)."""
-        if pattern in self.targets:
-            return [self.targets[pattern]]
-        found = [each for name, each in self.targets.items() if name.startswith(pattern)]
+    def matching(self, pattern: str) -> list[PaperExperiment]:
+        """The experiment of this name, or all whose names begin with it (`musat`, `musat/fig4`)."""
+        if pattern in self.experiments:
+            return [self.experiments[pattern]]
+        found = [each for name, each in self.experiments.items() if name.startswith(pattern)]
         if not found:
-            known = f"there are {', '.join(self.targets)}"
-            raise ConfigError(f"no target {pattern!r}: {hint(pattern, self.targets, known)}")
+            known = f"there are {', '.join(self.experiments)}"
+            raise ConfigError(
+                f"no experiment {pattern!r}: {hint(pattern, self.experiments, known)}"
+            )
         return found
+
+    def judged(self, pattern: str, results: Results) -> list[tuple[Claim, Finding]]:
+        """The verdict on the claim of this name (its paper may be left out), or on all whose names
+        begin with it.
+        """
+        names = {name: (name, name.partition("/")[2]) for name in self.claims}
+        found = [name for name, both in names.items() if pattern in both] or [
+            name for name, both in names.items() if any(each.startswith(pattern) for each in both)
+        ]
+        if not found:
+            raise ConfigError(
+                f"no claim {pattern!r}: "
+                f"{hint(pattern, self.claims, '`hopscope papers claims` lists all')}"
+            )
+        return [(self.claims[name], self.claims[name].finding(results)) for name in found]
 
 
 PAPERS = Registry(
-    targets={each.name: each for each in (*musat_targets.TARGETS, *chen_targets.TARGETS)},
+    experiments={each.name: each for each in (*musat.EXPERIMENTS, *chen.EXPERIMENTS)},
     claims={claim.id: claim for claim in (*musat_claims.CLAIMS, *chen_claims.CLAIMS)},
 )
-"""All targets and claims of the two papers."""
+"""All experiments and claims of the two papers."""

@@ -200,7 +200,7 @@ class RunFolder(Displayed):
         if self.gallery:
             raise RunReadOnly(
                 f"{self.name} is read-only, as it comes with hopscope: "
-                f"`hopscope gallery copy {self.path.name}` makes a run of it"
+                f"`hopscope gallery --copy {self.path.name}` makes a run of it"
             )
 
     def check_resumable(self) -> None:

@@ -1,7 +1,24 @@
-"""Models with their tasks, and what is found in them; two runs compared."""
+"""Models with their tasks, and what is found in them; two runs compared.
 
-from hopscope.study.comparison import Comparison, compare
-from hopscope.study.run import RunStudy, load, open_run
-from hopscope.study.study import Study
+Two runs are compared without torch, so that models are imported when they are first used.
+"""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hopscope.study.comparison import Comparison, compare
+    from hopscope.study.run import RunStudy, load, open_run
+    from hopscope.study.study import Study
+
+_HOME = {
+    "Comparison": "comparison", "RunStudy": "run", "Study": "study", "compare": "comparison",
+    "load": "run", "open_run": "run",
+}  # fmt: skip
 __all__ = ["Comparison", "RunStudy", "Study", "compare", "load", "open_run"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'hopscope.study' has no attribute {name!r}")
+    return getattr(import_module(f"hopscope.study.{_HOME[name]}"), name)

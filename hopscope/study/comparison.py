@@ -7,23 +7,27 @@ found.circuits                   # steps and parts of both circuits, where both 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float32, Int32
 
-from hopscope.circuits import Circuit
+from hopscope.circuits.circuit import Circuit
+from hopscope.circuits.saved import checked_circuit
 from hopscope.configs.recipe import differing
 from hopscope.display import Displayed
 from hopscope.errors import CircuitError, ConfigError
 from hopscope.runs import opened
 from hopscope.store import RunFolder, Store
+from hopscope.store.checkpoints import checkpoint_steps
 from hopscope.store.metrics import final_losses, losses
 from hopscope.study.circuits import Circuits
-from hopscope.study.run import RunStudy
-from hopscope.training import Run
+from hopscope.training.run import Run
+
+if TYPE_CHECKING:
+    from hopscope.study.run import RunStudy
 
 
 @dataclass(frozen=True)
@@ -45,14 +49,6 @@ class Ended:
     """The same of validation losses; None where there are none yet."""
     learned: tuple[int | None, ...]
     """The step at which each model learned it, or None: never. Empty where it is of no hop."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON."""
-        return {
-            "train": self.train,
-            "validation": self.validation,
-            "learned": list(self.learned),
-        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +125,7 @@ class Comparison(Displayed):
             "runs": list(self.names),
             "settings": {one.field: [one.first, one.second] for one in self.settings},
             "losses": {
-                hop: [None if ended is None else ended.to_dict() for ended in both]
+                hop: [ended and {**asdict(ended), "learned": list(ended.learned)} for ended in both]
                 for hop, both in self.losses.items()
             },
             "circuits": None if self.circuits is None else self.circuits.to_dict(),
@@ -162,11 +158,9 @@ def compare(
 
 
 def _folder(one: "str | RunFolder | Run | RunStudy", store: Store) -> RunFolder:
-    if isinstance(one, RunStudy):
-        return one.run.folder
-    if isinstance(one, Run):
-        return one.folder
-    return one if isinstance(one, RunFolder) else store.find(one)
+    run: Any = getattr(one, "run", one)  # of a RunStudy, which takes torch to import
+    folder = getattr(run, "folder", run)
+    return folder if isinstance(folder, RunFolder) else store.find(folder)
 
 
 def _check_pair(first: RunFolder, second: RunFolder) -> None:
@@ -182,7 +176,12 @@ def _check_pair(first: RunFolder, second: RunFolder) -> None:
 
 def _circuit(folder: RunFolder) -> Circuit:
     """The circuit that is kept of a run's first model."""
-    run = opened(folder)
-    if not isinstance(run, Run):
+    if folder.recipe.kind != "facts":
         raise CircuitError(f"{folder.name} is a run of kind {folder.recipe.kind}: no circuit")
-    return RunStudy(run).circuit
+    found = checked_circuit(folder, folder.recipe.seeds[0])
+    if found is not None:
+        return found
+    name = folder.name
+    if not checkpoint_steps(folder):
+        raise CircuitError(f"{name} has no checkpoint: `hopscope resume {name}`")
+    raise CircuitError(f"{name} has no circuit yet: `hopscope circuit {name}` finds it")

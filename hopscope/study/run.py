@@ -7,16 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from hopscope.circuits import Circuit, RoleMaps, adapter_of, discover
+from hopscope.circuits import Circuit, discover
 from hopscope.circuits.circuit_patching import patch_circuit
-from hopscope.circuits.emergence import Emergence
-from hopscope.circuits.kept import circuit_file
 from hopscope.circuits.patching import EXAMPLES as PAIRS
-from hopscope.circuits.probe import Probe, ProbeHistory
-from hopscope.circuits.probing import EXAMPLES as PROBE_EXAMPLES
+from hopscope.circuits.probe import ProbeHistory
 from hopscope.circuits.probing import HISTORY_EXAMPLES, probe_history
-from hopscope.circuits.tracking import EXAMPLES as STORY_EXAMPLES
-from hopscope.circuits.tracking import emergence
+from hopscope.circuits.saved import checked_circuit, circuit_file
 from hopscope.configs import Experiment, Task
 from hopscope.errors import CircuitError, ConfigError, RunReadOnly, StoreUnwritable
 from hopscope.milestones import best_late_checkpoint
@@ -25,7 +21,7 @@ from hopscope.runs import opened
 from hopscope.store import Store
 from hopscope.store.checkpoints import check_step
 from hopscope.store.files import check_files, check_folder
-from hopscope.study.study import MAP_EXAMPLES, Study
+from hopscope.study.study import Study
 from hopscope.training import Run
 from hopscope.training.device import check_examples
 
@@ -97,11 +93,6 @@ class RunStudy(Study):
         model = self.run.model_at(self.step)
         return model if self.member is None else model.member(self.member)
 
-    def attention(self, examples: int = MAP_EXAMPLES, seed: int = 0) -> RoleMaps:
-        """Mean attention between roles, over fresh examples."""
-        self.check_fits(examples)
-        return super().attention(examples, seed)
-
     @property
     def circuit_file(self) -> str:
         """Where in the run's folder its circuit is kept."""
@@ -116,16 +107,13 @@ class RunStudy(Study):
     @property
     def circuit(self) -> Circuit:
         """The circuit that was found in it and kept; `discover` finds it."""
-        if not self.has_circuit:
+        step = None if self.last else self.step
+        found = checked_circuit(self.run.folder, self.seed, step, self.circuit_from)
+        if found is None:
             of = "" if self.member is None else f" --seed {self.seed}"
             at = "" if self.last else f" --step {self.step}"
-            command = f"hopscope discover {self.run.name}{of}{at}"
+            command = f"hopscope circuit {self.run.name}{of}{at}"
             raise CircuitError(f"{self.name} has no circuit yet: `{command}` finds it")
-        if self.circuit_from is not None:
-            found = Circuit.load(self.circuit_from)
-        else:
-            found = Circuit.from_json(self.run.folder.read(self.circuit_file))
-        found.check_model(adapter_of(self.model).digest())
         return found
 
     def heads_of_circuit(self) -> set[tuple[int, int]]:
@@ -167,16 +155,6 @@ class RunStudy(Study):
         with self.run.folder.locked():
             self.run.folder.commit({self.circuit_file: found.to_bytes()})
 
-    def emergence(self, examples: int = STORY_EXAMPLES) -> Emergence:
-        """When each path of its circuit appeared, checkpoint by checkpoint."""
-        self.check_fits(examples)
-        return emergence(self.run, self.circuit, member=self.member, examples=examples)
-
-    def probe(self, examples: int = PROBE_EXAMPLES, seed: int = 0) -> Probe:
-        """Which symbols can be read at each role after every layer, and in each head's output."""
-        self.check_fits(examples)
-        return super().probe(examples, seed)
-
     def probe_history(self, examples: int = HISTORY_EXAMPLES, seed: int = 0) -> ProbeHistory:
         """Which symbols could be read at each role after every layer, at every checkpoint."""
         self.check_fits(examples)
@@ -207,14 +185,14 @@ class RunStudy(Study):
         step = None if self.last else self.step
         runs = [self.run]
         if len(self.recipe.seeds) == 1 and not self.run.folder.gallery:
+            mine = self.recipe.hash_without_seeds()
             others, _ = Store(self.run.folder.path.parent).readable()
-            alike = [
-                each
+            runs += [
+                Run(each)
                 for each in others
-                if each.recipe.hash_without_seeds() == self.recipe.hash_without_seeds()
+                if each.name != self.run.name and each.recipe.hash_without_seeds() == mine
             ]
-            runs = [Run(each) for each in alike if each.name != self.run.name]
-            runs = sorted([self.run, *runs], key=lambda run: run.recipe.seeds)
+            runs.sort(key=lambda run: run.recipe.seeds)
         return [RunStudy(run, seed, step) for run in runs for seed in run.recipe.seeds]
 
     def check_keeping(self, out: Path | str | None = None) -> None:
@@ -227,7 +205,7 @@ class RunStudy(Study):
                 check_folder(self.run.folder.path)
         except (RunReadOnly, StoreUnwritable) as error:
             raise type(error)(
-                f"{error}; --out FILE keeps the circuit in a file instead (in Python: out=FILE)"
+                f"{error}; --no-keep --save FILE writes it to a file instead (in Python: out=FILE)"
             ) from error
 
     def check_fits(self, examples: int) -> None:

@@ -15,21 +15,27 @@ from typing import Any
 
 from torch import nn
 
-from hopscope.circuits import Circuit, RoleMaps, adapter_of, attention_maps, discover
-from hopscope.circuits.ablating import EXAMPLES as ABLATED_EXAMPLES
-from hopscope.circuits.ablating import Ablations, ablate, asked_for, every_head
+from hopscope.circuits import (
+    Circuit,
+    RoleMaps,
+    ablator,
+    adapter_of,
+    attention_maps,
+    discover,
+    patching,
+    probing,
+    tracking,
+)
+from hopscope.circuits.ablator import Ablations, ablate, asked_for, every_head
 from hopscope.circuits.adapters import AnyModel
+from hopscope.circuits.baselines import DEFAULT as MEASURED
 from hopscope.circuits.baselines import baselines
 from hopscope.circuits.circuit_patching import patch_circuit
 from hopscope.circuits.diagnostics import Diagnostics, diagnose
 from hopscope.circuits.emergence import Emergence
-from hopscope.circuits.exam import Questions
-from hopscope.circuits.patching import EXAMPLES as PAIRS
+from hopscope.circuits.examples import Questions
 from hopscope.circuits.probe import Probe
-from hopscope.circuits.probing import EXAMPLES as PROBE_EXAMPLES
-from hopscope.circuits.probing import probe
-from hopscope.circuits.ranking import Baselines
-from hopscope.circuits.tracking import EXAMPLES as STORY_EXAMPLES
+from hopscope.circuits.ranking import Baselines, Switches
 from hopscope.circuits.tracking import History, emergence
 from hopscope.display import Displayed
 from hopscope.errors import CircuitError
@@ -59,6 +65,11 @@ class Series:
 class Study(Displayed):
     """A model with its task: what its heads attend to, its circuit, and how that emerged."""
 
+    history: History | None
+    """Its checkpoints, if there are several."""
+    member: int | None
+    """Which model of a fleet it is, if the checkpoints are those of one."""
+
     def __init__(
         self,
         model: AnyModel,
@@ -66,11 +77,14 @@ class Study(Displayed):
         *,
         name: str = "model",
         history: History | None = None,
+        circuit: Circuit | None = None,
     ) -> None:
-        """`task` is a task of hopscope, an `OwnTask`, or a function that draws an `Exam`."""
+        """`task` is a task of hopscope, an `OwnTask`, or a function that draws an `Examples`;
+        `circuit` is the model's, if it was found before.
+        """
         self._given = (model, task, name)
-        self.history = history
-        self._circuit: Circuit | None = None
+        self.history, self.member = history, None
+        self._circuit = circuit
 
     @classmethod
     def series(
@@ -108,6 +122,7 @@ class Study(Displayed):
 
     def attention(self, examples: int = MAP_EXAMPLES, seed: int = 0) -> RoleMaps:
         """Mean attention between roles, over fresh examples."""
+        self.check_fits(examples)
         return attention_maps(self.model, self.task, examples, seed)
 
     @property
@@ -120,7 +135,7 @@ class Study(Displayed):
         self._circuit = discover(self.model, self.task, watch=watch, **options)
         return self._circuit
 
-    def patch(self, examples: int = PAIRS, seed: int = 0) -> Circuit:
+    def patch(self, examples: int = patching.EXAMPLES, seed: int = 0) -> Circuit:
         """The circuit with its account: what its roles hold, and which symbol each path moves."""
         self._circuit = patch_circuit(self.model, self.circuit, self.task, examples, seed)
         return self._circuit
@@ -129,7 +144,7 @@ class Study(Displayed):
         """Flow along its paths, backup heads, restored heads."""
         return diagnose(self.model, self.circuit, self.task, **options)
 
-    def ablate(self, *changes: str, examples: int = ABLATED_EXAMPLES, seed: int = 0) -> Ablations:
+    def ablate(self, *changes: str, examples: int = ablator.EXAMPLES, seed: int = 0) -> Ablations:
         """The losses with some heads changed together, as "1.3" or "1.3=mean" (the grammar of
         `hopscope ablate`); with none, every head in turn.
         """
@@ -137,22 +152,29 @@ class Study(Displayed):
         asked = asked_for(changes) if changes else every_head(adapter.layers, adapter.heads)
         return ablate(adapter, self.task, asked, examples=examples, seed=seed)
 
-    def probe(self, examples: int = PROBE_EXAMPLES, seed: int = 0) -> Probe:
+    def probe(self, examples: int = probing.EXAMPLES, seed: int = 0) -> Probe:
         """Which symbols can be read at each role after every layer, and in each head's output."""
-        return probe(self.model, self.task, examples, seed)
+        self.check_fits(examples)
+        return probing.probe(self.model, self.task, examples, seed)
 
-    def baselines(self, examples: int = PAIRS, seed: int = 0, **options: Any) -> Baselines:
-        """What other methods say, beside its circuit; options are those of `baselines`."""
-        return baselines(self.model, self.circuit, examples, seed, **options)
+    def baselines(
+        self, examples: int = patching.EXAMPLES, seed: int = 0, switches: Switches = MEASURED
+    ) -> Baselines:
+        """What other methods say, beside its circuit."""
+        return baselines(self.model, self.circuit, examples, seed, switches)
 
-    def emergence(self, examples: int = STORY_EXAMPLES) -> Emergence:
+    def emergence(self, examples: int = tracking.EXAMPLES) -> Emergence:
         """When each path of its circuit appeared, checkpoint by checkpoint."""
+        self.check_fits(examples)
         if self.history is None:
             raise CircuitError(
                 f"{self.name} has one checkpoint; hopscope.Study.series({{step: model, …}}, task) "
                 "takes several"
             )
-        return emergence(self.history, self.circuit, self.task, examples=examples)
+        return emergence(self.history, self.circuit, self.task, self.member, examples)
+
+    def check_fits(self, examples: int) -> None:
+        """Refuse more examples than fit in memory; of a run this is known beforehand."""
 
     def compare(self, other: "Study") -> Circuits:
         """Its circuit beside that of another study."""

@@ -1,7 +1,6 @@
 """Draws k-hop induction over tokens, and computes the losses: every position asks for k hops."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -66,14 +65,6 @@ class KHopSampler:
             questions=(Question(self.task.length - 1, 0, tuple(batch.targets[0, -1].tolist())),),
             candidates=self.candidates,
         )
-
-    def tables(self) -> dict[str, Any]:
-        """How the page draws examples and marks them."""
-        task = self.task
-        return {
-            "way": "khop", "dim": 1, "answers": 1, "classes": task.alphabet + 1,
-            "times": task.hops, "alphabet": task.alphabet,
-        }  # fmt: skip
 
     def _of(self, tokens: Int[Tensor, "rows seq"]) -> Batch:
         """These sequences, with their answers."""

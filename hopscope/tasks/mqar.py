@@ -1,7 +1,6 @@
 """Draws multi-query associative recall, and computes the losses: pairs, then queries."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -95,15 +94,6 @@ class MQARSampler:
             if symbols[2 * pair] == symbols[place]
         ]
         return values[0] if len(values) == 1 and values[0] < self.task.alphabet else None
-
-    def tables(self) -> dict[str, Any]:
-        """How the page draws examples and marks them."""
-        task = self.task
-        return {
-            "way": "mqar", "dim": 1, "answers": task.asked, "classes": task.alphabet,
-            "alphabet": task.alphabet, "keys": task.keys, "pairs": task.pairs,
-            "asked_pairs": task.asked, "filler": task.filler, "weight": self.weight.tolist(),
-        }  # fmt: skip
 
     def _pairs(
         self, key: Keys, swapped: Sequence[str] = ()

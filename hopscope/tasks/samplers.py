@@ -62,10 +62,6 @@ class Sampler(Protocol):
         """
         ...
 
-    def tables(self) -> dict[str, Any]:
-        """How the page draws examples and marks them, as plain data."""
-        ...
-
     @staticmethod
     def answer_losses(
         task: Any, outputs: Float[Tensor, "*model batch read width"], batch: Batch

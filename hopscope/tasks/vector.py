@@ -11,7 +11,6 @@ than one, leads on, there is no truth.
 import math
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -142,20 +141,6 @@ class VectorSampler:
                 facts.setdefault((table[number].fact, *keys), []).append(places)
                 places = []
         return facts
-
-    def tables(self) -> dict[str, Any]:
-        """How the page draws examples and marks them."""
-        task, graph = self.task, self.layout.graph
-        facts = [{"keys": list(fact.keys), "value": fact.value} for fact in graph.facts]
-        names = ("group", "chain", "symbol", "role", "columns", "code")
-        return {
-            "way": "vector", "dim": task.dim, "symbols": task.symbols, "position": task.position,
-            "chains": task.chains, "known": self.known, "answers": task.chains,
-            "count": task.chains * self.layout.symbols, "slots": self.width, "ragged": self.mixed,
-            "wanted": self.answers.tolist(), "hops": list(task.asked_hops()),
-            "graph": {"known": list(graph.known), "facts": facts},
-            **{name: getattr(self, name).tolist() for name in names},
-        }  # fmt: skip
 
     def _askers(self, entry: Int[Tensor, "rows seq"]) -> Int[Tensor, "rows answer"]:
         chain: Tensor = self.chain[entry]

@@ -8,18 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from hopscope.configs import LlmBench, Prompts
+from hopscope.configs import LmBench, Prompts
 from hopscope.errors import ConfigError, RunDamaged
-from hopscope.llm.kept import Answer, answers
-from hopscope.llm.prompts import question
-from hopscope.llm.results import results
+from hopscope.lm.prompts import question
+from hopscope.lm.results import Answer, answers, results
 from hopscope.store import RunFolder
 from hopscope.web.memory import Memory
 from hopscope.web.questions import ExampleQuestion
 from hopscope.web.tensors import packed
 
 HEADS = "heads-"
-"""What the names of files begin with that hold heads of the model (`hopscope llm heads --keep`)."""
+"""What the names of files begin with that hold heads of the model (`hopscope lm heads --keep`)."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +30,8 @@ class Bench:
     asked_seed: int | None = None
 
     @property
-    def recipe(self) -> LlmBench:
-        return self.folder.recipe_as(LlmBench)
+    def recipe(self) -> LmBench:
+        return self.folder.recipe_as(LmBench)
 
     @property
     def answers(self) -> list[Answer]:
@@ -48,7 +47,7 @@ class Bench:
         bench, name = self.recipe, self.folder.name
         asked = "from runs where name = '{}'".format(name.replace("'", "''"))
         return {
-            "llm": {
+            "lm": {
                 "model": bench.model,
                 **bench.asking.model_dump(mode="json"),
                 "questions": bench.questions,
@@ -56,21 +55,20 @@ class Bench:
             },
             "results": [asdict(result) for result in results(self.folder)],
             "heads": self.heads(),
-            "panes": ["llm", "example"],
             "arrays": ["answers"],
             "command": {
-                "llm": f"hopscope show {quote(name)}",
+                "lm": f"hopscope show {quote(name)}",
                 "example": f"hopscope sql {quote(asked)}",
             },
             "python": {
-                "llm": f"import hopscope\nfrom hopscope.llm.results import results\n"
+                "lm": f"import hopscope\nfrom hopscope.lm.results import results\n"
                 f"results(hopscope.open_run({name!r}).folder)",
                 "example": f"import hopscope\nhopscope.open_run({name!r}).answers",
             },
         }
 
     def heads(self) -> list[dict[str, Any]]:
-        """Heads that look things up, as `hopscope llm heads` found them, for each kind of question
+        """Heads that look things up, as `hopscope lm heads` found them, for each kind of question
         of which they are kept: along each route the best head.
         """
         found = []
@@ -79,7 +77,7 @@ class Bench:
                 found.append(routes_of(json.loads(self.folder.read(name))))
             except (ValueError, KeyError, TypeError, IndexError) as error:
                 raise RunDamaged(
-                    f"{self.folder.name}/{name} holds no heads ({error!r}): `hopscope llm heads "
+                    f"{self.folder.name}/{name} holds no heads ({error!r}): `hopscope lm heads "
                     f"--keep {self.folder.name}` measures them again"
                 ) from error
         return found
@@ -91,7 +89,7 @@ class Bench:
         kinds = [prompts.label for prompts in self.recipe.prompts]
         share = np.full((len(kinds), self.recipe.questions), np.nan, np.float32)
         for each in self.answers:
-            share[kinds.index(each["kind"]), each["index"]] = right(each)
+            share[kinds.index(each["kind"]), each["index"]] = right(each)  # None is NaN
         return packed({"share": share}, {"kinds": kinds})
 
     def arrays(self, name: str, _: Callable[[], bool]) -> bytes:
@@ -134,12 +132,14 @@ class Bench:
         return labels[kind]
 
 
-def right(answer: Answer) -> float:
-    """How far an answer is right: the chance that the accepted one is, or 1 or 0."""
+def right(answer: Answer) -> float | None:
+    """How far an answer is right: the chance that the accepted one is, or 1 or 0; None if no
+    answer is acceptable.
+    """
     if "probabilities" not in answer:
         return float(answer["answer"] == answer["correct"])
     whole = sum(answer["probabilities"].values())
-    return float(answer["probabilities"][answer["correct"]] / whole) if whole > 0 else 0.0
+    return float(answer["probabilities"][answer["correct"]] / whole) if whole > 0 else None
 
 
 def routes_of(kept: dict[str, Any]) -> dict[str, Any]:

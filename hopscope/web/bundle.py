@@ -2,6 +2,7 @@
 
     site/index.html     the page, with the policy that it keeps to
     site/page.js        its modules, joined
+    site/engine.js      the modules that compute, joined
     site/data.js        the run
     site/….css, ….svg   as they are
 
@@ -27,12 +28,14 @@ if TYPE_CHECKING:
 
 STATIC = Path(__file__).parent / "static"
 ENTRY = "saved.js"
+ENGINE = "worker.js"
 HEAD = '<meta charset="utf-8">'
 STYLE = re.compile(r'<link rel="stylesheet" href="([\w-]+\.css)">\n')
 ICON = re.compile(r'<link rel="icon" href="([\w-]+\.svg)" type="image/svg\+xml">\n')
 URL = re.compile(r'url\("([\w-]+\.svg)"\)')
 SCRIPT = re.compile(r'<script type="module" src="[\w-]+\.js"></script>\n')
-LOADED = '<script src="data.js" defer></script>\n<script src="page.js" defer></script>\n'
+SCRIPTS = ("data.js", "engine.js", "page.js")
+LOADED = "".join(f'<script src="{name}" defer></script>\n' for name in SCRIPTS)
 WORDS = b" written by hopscope view, which may write it anew "
 MARKUP, CODE = b"<!--" + WORDS + b"-->\n", b"/*" + WORDS + b"*/\n"
 """Marks of our own files: of HTML and SVG, of scripts and styles."""
@@ -46,10 +49,10 @@ def bundle(views: "Views", id_: str, folder: Path) -> list[Path]:
         raise ConfigError(f"{folder} is a file; expected a folder, or --single for one file")
     check_own(*files_in(folder))
     page = _text("index.html")
-    data, script = data_script(carried(views, id_)), page_script()
-    # The word `file:` lets the page load its own two scripts where it is opened from a disk.
+    made = dict(zip(SCRIPTS, _scripts(views, id_), strict=True))
+    # The word `file:` lets the page load its own scripts where it is opened from a disk.
     policy = _policy("'self' file:", "'self' file:")
-    made = {"data.js": data, "page.js": script, "index.html": _filled(page, policy, LOADED, {})}
+    made["index.html"] = _filled(page, policy, LOADED, {})
     folder.mkdir(parents=True, exist_ok=True)
     for path in files_in(folder):
         text = made[path.name] if path.name in made else _text(path.name)
@@ -61,7 +64,7 @@ def bundle(views: "Views", id_: str, folder: Path) -> list[Path]:
 def files_in(folder: Path) -> list[Path]:
     """The files of a page in a folder; the page itself is last, when all that it loads is there."""
     page = _text("index.html")
-    names = [*STYLE.findall(page), *ICON.findall(page), "data.js", "page.js", "index.html"]
+    names = [*STYLE.findall(page), *ICON.findall(page), *SCRIPTS, "index.html"]
     return [folder / name for name in names]
 
 
@@ -89,10 +92,16 @@ def inline(views: "Views", id_: str) -> str:
     """The page of a run with everything inside, as text."""
     page = _text("index.html")
     styles = {name: f"\n{_with_icons(_text(name))}" for name in STYLE.findall(page)}
-    scripts = [data_script(carried(views, id_)), page_script()]
+    scripts = _scripts(views, id_)
     policy = _policy(" ".join(map(_hash, scripts)), " ".join(map(_hash, styles.values())))
     written = "".join(f"<script>{script}</script>\n" for script in scripts)
     return _filled(page, policy, written, styles)
+
+
+def _scripts(views: "Views", id_: str) -> list[str]:
+    """What a page runs: its data, what computes, and the page itself."""
+    engine = joined(ENGINE, _text, "hopscopeEngine")
+    return [data_script(carried(views, id_)), engine, page_script()]
 
 
 def data_script(data: Mapping[str, Any]) -> str:
@@ -128,9 +137,12 @@ def _replaced(page: str, pattern: re.Pattern[str], text: str) -> str:
 
 
 def _policy(scripts: str, styles: str) -> str:
-    """No request goes anywhere; a page may be shown in a frame of another."""
+    """No request goes anywhere, and a worker is made of what the page has; a page may be shown in a
+    frame of another.
+    """
     return (
-        f"default-src 'none'; script-src {scripts}; style-src {styles}; "
+        f"default-src 'none'; script-src {scripts} 'wasm-unsafe-eval'; style-src {styles}; "
+        "worker-src blob:; "
         "img-src 'self' file: data: blob:; base-uri 'none'; form-action 'none'"
     )
 

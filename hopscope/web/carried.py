@@ -2,32 +2,34 @@
 
 Of a training over facts everything that needs no weights is carried for all checkpoints: losses,
 role maps, emergence, the first example's attention, and the losses with every head and every path
-made uniform. Weights take far more room, and are carried (as float16) of some checkpoints alone:
-there the page computes. Of an n-gram run the page needs the parameters and nothing else, of a
-language model's mechanism the findings, and of a benchmark its first questions.
+made uniform. Weights take far more room, and are carried of some checkpoints alone: there the page
+computes, on the first 256 examples, which are carried as well. Of an n-gram run the page needs the
+parameters and nothing else, of a language model's mechanism the findings, and of a benchmark its
+first questions.
 """
 
 import base64
 import gzip
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import safetensors.numpy
 
-from hopscope.circuits.circuit import Circuit
+from hopscope.configs import Experiment, Task
 from hopscope.errors import ConfigError
 from hopscope.web.questions import CostsQuestion, ExampleQuestion
-from hopscope.web.tables import circuit_changes, engine_tables
 from hopscope.web.tensors import packed, unpacked
 from hopscope.web.trained import Trained
 
 if TYPE_CHECKING:
+    from hopscope.models import Transformer
     from hopscope.web.views import Views
 
 WEIGHTS_BYTES = 1_250_000
-"""Room for weights, as text; the last checkpoint is carried even if it takes more."""
-KNOWN_EXAMPLES = 256
-"""Examples on which losses are measured beforehand."""
+"""Room for models, as text; the last checkpoint is carried even if it takes more."""
+EXAMPLES = 256
+"""Examples that are carried, and on which losses are measured beforehand."""
 ARRAYS = ("losses", "maps", "contents", "emergence", "parameters", "findings")
 """Arrays that are carried, where a run has them."""
 QUESTIONS = 20
@@ -45,7 +47,7 @@ def carried(views: "Views", id_: str, room: int = WEIGHTS_BYTES) -> dict[str, An
         "row": row,
         "description": described,
         **_more(views, id_, described, room),
-        "arrays": {name: _text(views.arrays(id_, name, None)) for name in names},
+        "arrays": {name: as_text(views.arrays(id_, name, None)) for name in names},
     }
 
 
@@ -60,9 +62,9 @@ def _more(views: "Views", id_: str, described: dict[str, Any], room: int) -> dic
     folder = views.shelf.folder(id_)
     if described["kind"] == "facts":
         return _trained(Trained(folder, views.memory), views, described, room)
-    if described["kind"] == "llm":
-        described["llm"]["carried"] = min(QUESTIONS, described["llm"]["questions"])
-        return {"questions": _questions(views, id_, described["llm"])}
+    if described["kind"] == "lm":
+        described["lm"]["carried"] = min(QUESTIONS, described["lm"]["questions"])
+        return {"questions": _questions(views, id_, described["lm"])}
     if not described["arrays"]:
         raise ConfigError(f"{folder.name} has nothing to show before all of it is measured")
     return {}
@@ -73,14 +75,52 @@ def _trained(
 ) -> dict[str, Any]:
     """What the page computes with, and what it knows of steps whose weights it does not have."""
     trained.step(None)  # says in one line if there is no checkpoint
-    weights = _weights(trained, described, room)
-    others = [step for step in trained.steps if str(step) not in weights]
+    steps = _steps(trained, described, room)
+    others = [step for step in trained.steps if step not in steps]
+    described["task"]["carried"] = EXAMPLES
     return {
-        "engine": engine_tables(trained.recipe),
-        "circuit": _circuit(trained.circuit),
-        "weights": weights,
+        "engine": engine_data(trained.recipe, steps),
         "known": {str(step): _known(views, described["id"], step) for step in others},
-        "examples": {str(step): _example(views, described["id"], step) for step in others},
+        "first": {str(step): _example(views, described["id"], step) for step in others},
+    }
+
+
+def engine_data(
+    recipe: Experiment, steps: Mapping[int, dict[str, str]], count: int = EXAMPLES
+) -> dict[str, Any]:
+    """What the page's engine computes with: the model after some steps, and examples."""
+    from hopscope.web.examples import first_examples
+
+    return {
+        "model": model_shape(recipe),
+        "examples": as_text(first_examples(recipe.task, count)),
+        "steps": {str(step): steps[step] for step in sorted(steps)},
+    }
+
+
+def step_data(model: "Transformer", task: Task, count: int = EXAMPLES) -> dict[str, str]:
+    """What is carried of one model: its weights, and what each head attends to by position."""
+    from hopscope.circuits import adapter_of
+    from hopscope.web.examples import mean_attention
+
+    mean = mean_attention(adapter_of(model), task, count)
+    return {"weights": as_text(as_carried(model)), "attention": as_text(packed({"mean": mean}))}
+
+
+def model_shape(recipe: Experiment) -> dict[str, Any]:
+    """What the page must know of a model, beside its weights, and of what it reads and answers."""
+    model, task = recipe.model, recipe.task
+    interface = task.interface()
+    return {
+        "layers": model.layers,
+        "heads": model.heads,
+        "d_model": model.d_model,
+        "d_head": model.head_width,
+        "d_mlp": model.mlp_width if model.mlp else 0,
+        "causal": model.causal,
+        "norm": model.norm == "layer",
+        "outputs": interface.outputs,
+        "read": task.labelled_positions() or interface.read,
     }
 
 
@@ -90,18 +130,21 @@ def _questions(views: "Views", id_: str, bench: dict[str, Any]) -> dict[str, lis
         kind: [ExampleQuestion(kind=kind, index=n) for n in range(bench["carried"])]
         for kind in bench["kinds"]
     }
-    return {kind: [_text(views.example(id_, its)) for its in all_] for kind, all_ in asked.items()}
+    return {
+        kind: [as_text(views.example(id_, its)) for its in all_] for kind, all_ in asked.items()
+    }
 
 
-def _weights(trained: Trained, described: dict[str, Any], room: int) -> dict[str, str]:
-    """The weights after the most telling steps, as many as there is room for."""
-    found: dict[int, str] = {}
+def _steps(trained: Trained, described: dict[str, Any], room: int) -> dict[int, dict[str, str]]:
+    """The models after the most telling steps, as many as there is room for."""
+    found: dict[int, dict[str, str]] = {}
     for step in telling(trained.steps, described):
-        text = _text(_halves(trained, step))
-        if found and sum(map(len, found.values())) + len(text) > room:
+        data = step_data(trained.model(step), trained.task)
+        room -= sum(map(len, data.values()))
+        if found and room < 0:
             break
-        found[step] = text
-    return {str(step): found[step] for step in sorted(found)}
+        found[step] = data
+    return found
 
 
 def telling(steps: list[int], described: dict[str, Any]) -> list[int]:
@@ -120,30 +163,23 @@ def telling(steps: list[int], described: dict[str, Any]) -> list[int]:
     return list(dict.fromkeys((steps[-1], *after, steps[0])))
 
 
-def _halves(trained: Trained, step: int) -> bytes:
-    """The weights as float16; an error where that is too small for them."""
+def as_carried(model: "Transformer") -> bytes:
+    """The weights, as float16 where nothing is lost by it."""
     tensors = {}
-    for name, weight in trained.model(step).state_dict().items():
+    for name, weight in model.state_dict().items():
         number = weight.detach().cpu().numpy()
-        tensors[name] = number.astype(np.float16)
-        if not np.isfinite(tensors[name]).all():
-            raise ConfigError(
-                f"{trained.folder.name} has weights up to {np.abs(number).max():g} in {name}, "
-                "which float16 cannot hold: open it with `hopscope view`"
-            )
+        with np.errstate(over="ignore"):
+            half = number.astype(np.float16)
+        tensors[name] = half if np.array_equal(half, number) else number
     return safetensors.numpy.save(tensors)
 
 
-def _circuit(circuit: Circuit | None) -> list[dict[str, Any]] | None:
-    return None if circuit is None else circuit_changes(circuit)
-
-
-def _known(views: "Views", id_: str, step: int) -> dict[str, Any]:
+def _known(views: "Views", id_: str, step: int, count: int = EXAMPLES) -> dict[str, Any]:
     """Losses after a step: of the model as it is, and with each head and path made uniform."""
-    asked = CostsQuestion(step=step, examples=KNOWN_EXAMPLES)
+    asked = CostsQuestion(step=step, examples=count)
     rows = list(views.costs(id_, asked, lambda: False))
     return {
-        "examples": KNOWN_EXAMPLES,
+        "examples": count,
         "clean": rows[0]["clean"],
         "changes": {row["change"]: row["changed"] for row in rows},
     }
@@ -152,9 +188,9 @@ def _known(views: "Views", id_: str, step: int) -> dict[str, Any]:
 def _example(views: "Views", id_: str, step: int) -> str:
     """The first example after a step, with all attention."""
     arrays, about = unpacked(views.example(id_, ExampleQuestion(step=step)))
-    return _text(packed({"attention": arrays["attention"]}, about))
+    return as_text(packed({"attention": arrays["attention"]}, about))
 
 
-def _text(data: bytes) -> str:
+def as_text(data: bytes) -> str:
     """The file as text: compressed, the same bytes for the same file, in base64."""
     return base64.b64encode(gzip.compress(data, 9, mtime=0)).decode()

@@ -6,7 +6,7 @@ from typing import Any
 
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.emergence import Emergence
-from hopscope.circuits.kept import kept_circuit, kept_emergence
+from hopscope.circuits.saved import saved_circuit, saved_emergence
 from hopscope.configs import Experiment, Task
 from hopscope.milestones import learned, learned_below
 from hopscope.store import RunFolder
@@ -23,8 +23,8 @@ SCALARS = ("chains", "dim", "length", "alphabet", "pairs", "decoys", "position",
 
 def description(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, Any]:
     """What the page shows of one model of a training before anything is asked of it."""
-    circuit = kept_circuit(folder, seed)
-    emergence = kept_emergence(folder, circuit)
+    circuit = saved_circuit(folder, seed)
+    emergence = saved_emergence(folder, circuit)
     steps = checkpoint_steps(folder)
     return {
         "task": task_of(recipe.task),
@@ -37,7 +37,6 @@ def description(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, A
         "theory": theory_of(recipe),
         "emerged": None if emergence is None else emerged_of(emergence),
         "learned": learned_of(folder, recipe, seed),
-        "panes": panes(steps, circuit),
         "arrays": arrays(steps, circuit, len(recipe.seeds)),
         "command": commands(folder, recipe, seed),
         "python": pythons(folder, recipe, seed),
@@ -121,19 +120,11 @@ def learned_of(folder: RunFolder, recipe: Experiment, seed: int) -> list[int | N
     return learned(steps, train[:, number], validation[:, number], level)
 
 
-def panes(steps: list[int], circuit: Circuit | None) -> list[str]:
-    """The panes that have something to show."""
-    if not steps:
-        return ["time"]
-    found = ["example", "circuit", "maps", "time", "losses"]
-    return found if circuit is not None else [pane for pane in found if pane != "circuit"]
-
-
 def arrays(steps: list[int], circuit: Circuit | None, seeds: int) -> list[str]:
     """The arrays that can be asked for."""
     if not steps:
         return ["losses"]
-    found = ["losses", "maps", "contents", "examples"]
+    found = ["losses", "maps", "contents"]
     found += ["emergence"] * (circuit is not None and len(steps) > 1)
     return found + ["fleet"] * (seeds > 1)
 
@@ -148,7 +139,7 @@ def commands(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, str]
     story = " --over-training" * followed
     time = f"emergence {which}" if followed else f"show {name}"
     return {
-        "circuit": f"hopscope circuit show {which}",
+        "circuit": f"hopscope circuit {which}",
         "time": f"hopscope {time} --json",
         "contents": f"hopscope probe {which}{story} --json",
     }

@@ -24,12 +24,17 @@ class ModuleUnreadable(HopscopeError):
     """A module of the page has a form that is not joined."""
 
 
-def joined(entry: str, read: Callable[[str], str]) -> str:
-    """The script that does what the module `entry` does; `read` gives a module's text by name."""
+def joined(entry: str, read: Callable[[str], str], name: str = "") -> str:
+    """The script that does what the module `entry` does; `read` gives a module's text by name.
+
+    With a name it does nothing yet: the global function of that name does, and returns what the
+    module exports. The function needs nothing but its own text, which is what starts a worker.
+    """
     done: dict[str, str] = {}
     _join(entry, read, done, ())
     body = "\n".join(done.values())
-    script = f'(() => {{\n"use strict";\nconst modules = {{}};\n{body}\n}})();\n'
+    body = f'() => {{\n"use strict";\nconst modules = {{}};\n{body}\nreturn modules[{entry!r}];\n}}'
+    script = f"globalThis.{name} = {body};\n" if name else f"({body})();\n"
     if found := CLOSING.search(script):
         raise ModuleUnreadable(
             f"the page's script holds {found[0]!r}, which would end it inside a page: write it in "

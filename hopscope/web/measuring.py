@@ -11,10 +11,20 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from hopscope import intervals
-from hopscope.circuits import Ablation, Ablator, Carried, Circuit, adapter_of, exam_of
-from hopscope.circuits.ablation import Change
-from hopscope.circuits.changes import CARRIED, changes_of
+from hopscope.circuits import (
+    Ablation,
+    Ablator,
+    CallbackModel,
+    Carried,
+    Circuit,
+    Examples,
+    adapter_of,
+    examples_of,
+)
+from hopscope.circuits.ablation import CARRIED, Change, changes_of
+from hopscope.circuits.engine import Adapter
 from hopscope.circuits.pattern import Head
+from hopscope.circuits.probing import Reader
 from hopscope.circuits.tables import with_tables
 from hopscope.configs import Task
 from hopscope.errors import CircuitError, HopscopeError
@@ -41,6 +51,7 @@ class Opened(Protocol):
     @property
     def circuit(self) -> Circuit | None: ...
     def ablator(self, step: int, examples: int, sample: int) -> Ablator: ...
+    def reader(self, step: int) -> Reader: ...
     def model(self, step: int) -> Transformer: ...
     def spreads(
         self, keys: list[Key], measure: Callable[[list[Key]], list[Spread]]
@@ -62,29 +73,56 @@ def changed_by(run: Opened, asked: Question) -> tuple[dict[Head, Change], dict[H
     base: dict[Head, Change] = {}
     if asked.circuit:
         if run.circuit is None:
-            raise CircuitError("no circuit was found in this model yet: run `hopscope discover`")
+            raise CircuitError("no circuit was found in this model yet: run `hopscope circuit`")
         base = dict(run.circuit.ablation().changes)
     return base, changes_of(asked.changes, base)
 
 
 def ablated(run: Opened, step: int, asked: AblateQuestion, stop: Stop) -> dict[str, Any]:
     """Losses as the model is, and with the changes."""
+    ask = asked_to_stop(stop)
     ablator = cache(lambda: run.ablator(step, asked.examples, asked.sample))
-    return _told(run, step, asked, ablator, asked_to_stop(stop))
+    found = _told(run, step, asked, ablator, ask)
+    return found | {"decodable": _decodable(run, step, asked, ask)} if asked.probe else found
+
+
+def _decodable(
+    run: Opened, step: int, asked: AblateQuestion, ask: Callable[[], None]
+) -> dict[str, Any]:
+    """Which symbols can be read at each role with the changes, by the maps that read the model as
+    it is.
+    """
+    _, changes = changed_by(run, asked)
+    reader = run.reader(step)
+    examples = _with_tables(run, reader.adapter, reader.examples, asked, changes.values())
+    own = reader.own(Ablation.of(changes), examples, ask)
+    roles = [str(role) for role in reader.examples.table]
+    return {"roles": roles, "symbols": list(reader.symbols), "own": own.round(4).tolist()}
 
 
 def tabled(run: Opened, ablator: Ablator, asked: Question, changes: Iterable[Change]) -> Ablator:
-    """The ablator with the tables that these changes follow; where the circuit has none, they are
-    estimated on as many examples of the next sample.
+    """The ablator with the tables that these changes follow."""
+    examples = _with_tables(run, ablator.adapter, ablator.examples, asked, changes)
+    return ablator if examples is ablator.examples else Ablator(ablator.adapter, examples)
+
+
+def _with_tables(
+    run: Opened,
+    adapter: Adapter | CallbackModel,
+    examples: Examples,
+    asked: Question,
+    changes: Iterable[Change],
+) -> Examples:
+    """The examples with the tables that these changes follow; where the circuit has none, they are
+    estimated on as many other examples.
     """
-    exam = with_tables(
-        ablator.adapter,
-        ablator.exam,
+    return with_tables(
+        adapter,
+        examples,
         changes,
-        lambda: exam_of(run.task, len(ablator.exam), asked.sample + 1),
+        lambda: examples_of(run.task, len(examples), asked.sample, "tables"),
         run.circuit if asked.circuit else None,
     )
-    return ablator if exam is ablator.exam else Ablator(ablator.adapter, exam)
 
 
 def over_time(
@@ -92,10 +130,10 @@ def over_time(
 ) -> Iterator[dict[str, Any]]:
     """The same at every checkpoint."""
     ask = asked_to_stop(stop)
-    exam = cache(lambda: exam_of(run.task, asked.examples, asked.sample))
+    examples = cache(lambda: examples_of(run.task, asked.examples, asked.sample))
     for step in steps:
         ask()
-        ablator = cache(lambda step=step: Ablator(adapter_of(run.model(step)), exam()))
+        ablator = cache(lambda step=step: Ablator(adapter_of(run.model(step)), examples()))
         yield {"step": step, **_told(run, step, asked, ablator, ask)}
 
 
@@ -180,7 +218,9 @@ def _rows(
         rows = dict.fromkeys((p.layer, p.head, p.reader) for p in run.circuit.paths)
     else:
         layers, heads = range(ablator.adapter.layers), range(ablator.adapter.heads)
-        rows = dict.fromkeys((n, h, r) for n in layers for h in heads for r in ablator.exam.table)
+        rows = dict.fromkeys(
+            (n, h, r) for n in layers for h in heads for r in ablator.examples.table
+        )
     return [
         f"{layer}.{head}:{reader}={what}"
         for layer, head, reader in rows

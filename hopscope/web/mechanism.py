@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hopscope.configs import LlmMechanism
+from hopscope.configs import LmCircuit
 from hopscope.errors import ConfigError
 from hopscope.store import RunFolder
 from hopscope.web.memory import Memory
@@ -28,13 +28,12 @@ class Traced:
     asked_seed: int | None = None
 
     def description(self) -> dict[str, Any]:
-        name, recipe = self.folder.name, self.folder.recipe_as(LlmMechanism)
+        name, recipe = self.folder.name, self.folder.recipe_as(LmCircuit)
         return {
             "traced": {
                 "model": recipe.model,
                 "questions": recipe.prompts.label,
             },
-            "panes": ["mechanism"],
             "arrays": ["findings"] * self.folder.manifest.complete,
             "command": {"mechanism": f"hopscope show {quote(name)}"},
             "python": {
@@ -64,9 +63,9 @@ class Traced:
 
     def findings(self) -> dict[str, Any]:
         """What the rows of a complete run come to, with each component of the circuit in words."""
-        from hopscope.llm.mechanism import MechanismRun
+        from hopscope.lm.findings import LmCircuitRun
 
-        found = MechanismRun(self.folder).findings
+        found = LmCircuitRun(self.folder).findings
         told = found.to_dict()
         circuit = found.circuit
         told["circuit"] = [

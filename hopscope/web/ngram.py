@@ -6,18 +6,22 @@ from functools import cached_property
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from hopscope.configs import NgramExperiment
 from hopscope.errors import ConfigError
 from hopscope.store import RunFolder
 from hopscope.store.checkpoints import checkpoint_steps
 from hopscope.web.curves import remembered_curves, seed_of
 from hopscope.web.memory import Memory
-from hopscope.web.questions import ExampleQuestion
+from hopscope.web.tensors import packed
 
 if TYPE_CHECKING:
     from hopscope.ngram.parameters import Course
 
 ARRAYS = ["losses", "parameters"]
+SHOWN = 36
+"""Symbols of the sequence that the page begins with."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +54,9 @@ class Ngram:
             "seeds": list(recipe.seeds),
             "seed": self.seed,
             "checkpoints": checkpoint_steps(self.folder),
-            "panes": ["ngram", "example", "time"],
             "arrays": ARRAYS,
             "command": dict.fromkeys(
-                ("ngram", "example", "time"), f"hopscope ngram figures {quote(name)}"
+                ("ngram", "example", "time"), f"hopscope show {quote(name)} --figure stages.svg"
             ),
             "python": {
                 "ngram": f"import hopscope\nhopscope.open_run({name!r}).course({self.seed})",
@@ -74,17 +77,7 @@ class Ngram:
         found = self.at_hand(name)
         if found is not None:
             return found
-        from hopscope.web.sequences import parameters
-
-        return parameters(self.recipe.model, self.course)
-
-    def example(self, asked: ExampleQuestion) -> bytes:
-        from hopscope.ngram.run import NgramRun
-        from hopscope.web.sequences import sequence
-
-        if asked.changes or asked.circuit:
-            raise ConfigError("heads of the n-gram model cannot be changed: leave out changes")
-        return sequence(NgramRun(self.folder), self.seed, self.course, asked)
+        return parameters(self.recipe, self.seed, self.course)
 
     @cached_property
     def course(self) -> "Course":
@@ -99,3 +92,19 @@ class Ngram:
             lambda: NgramRun(self.folder).course(self.seed),
             lambda course: course.c.nbytes + course.w.nbytes + course.a.nbytes,
         )
+
+
+def parameters(recipe: NgramExperiment, seed: int, course: "Course") -> bytes:
+    """Everything trained at every epoch that was recorded, as it is and as the model reads it
+    (shares of sets, what heads copy), and the begin of the first validation chain.
+    """
+    from hopscope.ngram.parameters import sets, softmax
+    from hopscope.ngram.process import sample_chains
+
+    chain = sample_chains(recipe.process, 1, seed, "validation").tokens[0, :-1]
+    trained = {"c": course.c, "w": course.w, "a": course.a}
+    read = {"shares": course.shares, "copied": softmax(course.w)}
+    arrays = {name: array.astype(np.float32) for name, array in (trained | read).items()}
+    start = chain[: max(SHOWN, recipe.model.window + 20)].astype(np.int32)
+    about = {"sets": [list(heads) for heads in sets(recipe.model)]}
+    return packed({"epochs": course.epochs, "sequence": start, **arrays}, about)

@@ -8,7 +8,6 @@
     token     whoever asks was given the URL; the page itself, which holds no data, is public, and
               where the URL's word is exchanged for the token, that word is asked for instead
     path      a path is letters, digits and `.-_~`, and needs no second look
-    method    GET, POST, PUT
     body      what is sent is JSON of a length that is told in one way
 
 The first guard that refuses answers. Nothing of the request is repeated in the answer.
@@ -31,7 +30,6 @@ WITHOUT_KEY = (
     "no token, or a wrong one (an address opens one tab, within 10 minutes): open the newest "
     "address that hopscope printed"
 )
-METHODS = ("GET", "POST", "PUT")
 PATH = re.compile(rb"/(?:(?:[\w.~-]|%20)+(?:/(?:[\w.~-]|%20)+)*)?", re.ASCII)
 DOTS = re.compile(rb"/\.+(?:/|$)")
 
@@ -60,8 +58,8 @@ class Asked:
         return cls(scope["method"], scope["raw_path"], headers, scope["http_version"])
 
     def all(self, name: bytes) -> list[bytes]:
-        """The values of all headers of this name."""
-        return [value for key, value in self.headers if key.lower() == name]
+        """The values of all headers of this name (in small letters, as a server hands them on)."""
+        return [value for key, value in self.headers if key == name]
 
     def one(self, name: bytes) -> str | None:
         """The value of a header that must be there once; None otherwise."""
@@ -156,12 +154,6 @@ def path(_: Policy, asked: Asked) -> None:
         raise Refused(404, "there is nothing here")
 
 
-def method(_: Policy, asked: Asked) -> None:
-    """GET, POST and PUT."""
-    if asked.method not in METHODS:
-        raise Refused(405, "expected GET, POST or PUT")
-
-
 def body(_: Policy, asked: Asked) -> None:
     """What is sent is JSON of a length that is told in one way, which no form can send."""
     lengths, coding = asked.all(b"content-length"), asked.all(b"transfer-encoding")
@@ -175,6 +167,5 @@ def body(_: Policy, asked: Asked) -> None:
 
 
 GUARDS: Mapping[str, Guard] = {
-    guard.__name__: guard
-    for guard in (size, host, upgrade, site, origin, token, path, method, body)
+    guard.__name__: guard for guard in (size, host, upgrade, site, origin, token, path, body)
 }

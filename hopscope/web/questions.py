@@ -1,24 +1,32 @@
-"""What may be asked of a model, as data with bounds, parsed from the body of a request."""
+"""What is asked in the body of a request: JSON as a browser writes it, and nothing else (one
+meaning, little depth, finite numbers); and of a model, data with bounds.
+"""
 
 import json
-from typing import Annotated, Any, Literal, NoReturn, Self
+import re
+from typing import Annotated, Any, Literal, Never, Self
 
 from pydantic import Field
 
 from hopscope.configs import Config
 from hopscope.configs.config import Whole, shortened
 from hopscope.errors import ConfigError
+from hopscope.web.policy import Refused
 
+DEPTH = 16
+TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
+"""A text, or all that follows a quote which nothing ends: so that no byte is read twice."""
+BRACKET = re.compile(rb"[][{}]")
 MOST_EXAMPLES = 4096
 MOST_CHANGES = 512
 LAST_EXAMPLE = 10_000
 """Examples one of which can be looked at; all before it are made as well."""
 
-Number = Annotated[Whole, Field(ge=0, lt=2**31)]
+Number = Annotated[Whole, Field(strict=True, ge=0)]
 Word = Annotated[str, Field(max_length=24)]
 Change = Annotated[str, Field(max_length=240)]
-"""One change, in the grammar of `hopscope.circuits.changes`."""
-Examples = Annotated[Whole, Field(ge=1, le=MOST_EXAMPLES)]
+"""One change, in the grammar of `hopscope.circuits.ablation`."""
+Examples = Annotated[Whole, Field(strict=True, ge=1, le=MOST_EXAMPLES)]
 Changes = Annotated[tuple[Change, ...], Field(max_length=MOST_CHANGES)]
 
 
@@ -38,15 +46,8 @@ class Question(Config):
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
-        """The question in the body of a request; anything else is a ConfigError in one line."""
-        try:
-            fields = json.loads(data, parse_constant=_no_number)
-        except (ValueError, RecursionError) as error:
-            raise ConfigError(
-                f"a question is a JSON object, and this is not ({shortened(str(error))})"
-            ) from error
-        if not isinstance(fields, dict):
-            raise ConfigError(f"a question is a JSON object, got {shortened(repr(fields))}")
+        """The question in the body of a request; anything else is an error in one line."""
+        fields = read_json(data)
         if unknown := sorted(set(fields) - set(cls.model_fields)):
             known = ", ".join(cls.model_fields)
             raise ConfigError(f"a question has no {shortened(repr(unknown[0]))}; it has {known}")
@@ -56,7 +57,7 @@ class Question(Config):
 class ExampleQuestion(Question):
     """One example: its tokens, the answers to it, and the attention of every head."""
 
-    index: Annotated[Whole, Field(ge=0, lt=LAST_EXAMPLE)] = 0
+    index: Annotated[Number, Field(lt=LAST_EXAMPLE)] = 0
     """The number of the example."""
     tokens: Annotated[tuple[Word, ...], Field(max_length=4096)] | None = None
     """A sequence that somebody typed, symbol by symbol; unset: the example as it was drawn."""
@@ -70,6 +71,8 @@ class AblateQuestion(Question):
     """Losses of the model as it is, and with these changes."""
 
     examples: Examples = 256
+    probe: Annotated[bool, Field(strict=True)] = False
+    """Also which symbols can be read at each role with the changes."""
 
 
 class CostsQuestion(Question):
@@ -80,9 +83,32 @@ class CostsQuestion(Question):
     """What each does instead; a single row cannot carry a mean, and is uniform then."""
 
 
-def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number")
+def read_json(data: bytes) -> dict[str, Any]:
+    """The object that this text is."""
+    depth = 0
+    for bracket in BRACKET.findall(TEXT.sub(b"", data)):
+        depth += 1 if bracket in b"[{" else -1
+        if depth > DEPTH:
+            raise _refused(f"JSON of at most {DEPTH} levels")
+    try:
+        found = json.loads(data.decode(), object_pairs_hook=_once, parse_constant=_none)
+        json.dumps(found, ensure_ascii=False, allow_nan=False).encode()  # surrogates, 1e999
+    except (ValueError, RecursionError):
+        raise _refused("JSON in UTF-8, of finite numbers") from None
+    if not isinstance(found, dict):
+        raise _refused("a JSON object")
+    return found
 
 
-Answer = dict[str, Any]
-"""The answer to a question, ready for JSON."""
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(found := dict(pairs)) < len(pairs):
+        raise _refused("JSON that names each field once")
+    return found
+
+
+def _none(_: str) -> Never:
+    raise ValueError("not a number")
+
+
+def _refused(expected: str) -> Refused:
+    return Refused(400, f"the request cannot be read: expected {expected}")

@@ -1,140 +1,234 @@
-"""The server that answers: an app behind its guard, three threads that work for it, and uvicorn."""
+"""uvicorn as it is, at a socket: a port that is free, or a Unix socket of its owner alone.
+
+uvicorn waits for ever for the rest of a request, and for a client that does not read. Here a client
+has ten seconds for either; when many are connected, those go that have kept us waiting for longer
+than a moment. Who sends a request at once is answered, whatever hangs beside it.
+"""
 
 import asyncio
+import errno
+import os
+import resource
 import signal
 import socket
+import stat
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field, replace
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
 
 import uvicorn
-from starlette.routing import Route
 
-from hopscope.web import shell
-from hopscope.web.app import Answers, Api, routed
-from hopscope.web.connection import Connection
-from hopscope.web.guard import Guard, Limits
-from hopscope.web.listening import WAITING
-from hopscope.web.policy import HEADER_BYTES, Policy
-from hopscope.web.refusal import refusal
-from hopscope.web.token import Once
-from hopscope.web.worker import Worker
+from hopscope.errors import ConfigError
+from hopscope.web.address import PORT, Address
+from hopscope.web.app import Explorer
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 GRACE = 2
 """Seconds that answers have to go out when the server ends."""
 SWITCH = 0.0005
 """Seconds after which a thread that computes lets the one that answers have its turn."""
-AT_ONCE = 16
-"""Connections that are accepted before others are answered; more of them wait in the system."""
-LOOK = 0.25
-"""Seconds between looks at whether it is to end."""
+NEXT = 100
+"""Ports that are tried, from the first on."""
+WAITING = 1024
+"""Connections that may wait to be accepted."""
+DESCRIPTORS = 4096
+"""Files and connections that may be open, if the system allows so many."""
 
 
-@dataclass(frozen=True)
-class Explorer:
-    """The whole app, and the threads that work for it."""
+@dataclass
+class Patience:
+    """How long a client may keep the server waiting."""
 
-    app: Guard
-    routes: Sequence[Route]
-    workers: Sequence[Worker]
+    most: int = 64
+    """Connections, beyond which a moment has to be enough."""
+    patience: float = 10.0
+    """Seconds that a client has to send a request, or to go on reading an answer."""
+    moment: float = 0.5
+    look: float = 0.5
+    """Seconds between looks."""
+    _since: dict[Any, tuple[object, float]] = field(default_factory=dict)
+    """What each client is waited for, and since when."""
 
-    def stop(self) -> None:
-        """Stop all that is being computed."""
-        for worker in self.workers:
-            worker.stop()
+    def end_waiting(self, connections: set[Any], now: float) -> None:
+        """End the connections of those who were waited for too long."""
+        before, self._since = self._since, {}
+        allowed = self.moment if len(connections) > self.most else self.patience
+        for each in list(connections):
+            wanted = _wanted(each)
+            kept, since = before.get(each, (None, now))
+            since = since if kept == wanted else now
+            if wanted is not None and now - since > allowed:
+                each.transport.abort()
+            else:
+                self._since[each] = wanted, since
 
-    def end(self) -> None:
-        """The same, and the threads with it."""
-        for worker in self.workers:
-            worker.end()
+
+def _wanted(connection: Any) -> object:
+    """What the client is waited for: its next request, or that it reads; None: nothing."""
+    cycle = connection.cycle
+    if cycle is None or cycle.response_complete:
+        return id(cycle)
+    unread: int = connection.transport.get_write_buffer_size()
+    return (unread,) if unread else None
 
 
-def explorer(
-    views: Answers,
-    policy: Policy,
-    note: Callable[[str], None],
-    *,
-    limits: Limits | None = None,
-    read_only: bool = False,
-    once: Once | None = None,
-) -> Explorer:
-    """An app that answers from these views, to whom this policy lets through."""
-    limits = limits or Limits()
-    short, looking, long = (Worker(limits.waiting, limits.computing) for _ in range(3))
-    site = routed(Api(views, short, looking, long, read_only), once)
-    guard = Guard(site, policy, partial(refusal, told=views.told), note, limits)
-    return Explorer(
-        guard, [each for each in site.routes if isinstance(each, Route)], (short, looking, long)
+def server(explorer: Explorer) -> uvicorn.Server:
+    """Uvicorn without its words."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            explorer,
+            loop="asyncio",
+            http="h11",
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            log_level="critical",
+            access_log=False,
+            proxy_headers=False,  # any neighbour could forge them
+            server_header=False,
+            backlog=WAITING,
+            timeout_graceful_shutdown=GRACE,
+        )
     )
 
 
-def public() -> list[str]:
-    """The paths of the page itself, which hold no data."""
-    return list(shell.contents())
+async def answer(
+    running: uvicorn.Server,
+    explorer: Explorer,
+    opened: socket.socket,
+    patience: Patience | None = None,
+) -> None:
+    """Answer at this socket until the server is told to end."""
+    patience = patience or Patience()
 
+    async def watch() -> None:
+        loop = asyncio.get_running_loop()
+        while not running.should_exit:
+            patience.end_waiting(running.server_state.connections, loop.time())
+            await asyncio.sleep(patience.look)
+        explorer.stop()  # before clients are waited for
 
-class Server(uvicorn.Server):
-    """uvicorn without its words, that a signal ends without an error."""
-
-    def __init__(self, explorer: Explorer) -> None:
-        self.explorer = explorer
-        super().__init__(
-            uvicorn.Config(
-                explorer.app,
-                loop="asyncio",
-                http=Connection,
-                ws="none",
-                lifespan="off",
-                interface="asgi3",
-                log_config=None,
-                log_level="critical",
-                access_log=False,
-                proxy_headers=False,  # any neighbour could forge them
-                server_header=False,
-                backlog=AT_ONCE,
-                h11_max_incomplete_event_size=HEADER_BYTES,
-                timeout_graceful_shutdown=GRACE,
-            )
-        )
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Let more wait than asyncio, which takes the number that it accepts at once."""
-        await super().startup(sockets)
-        for opened in sockets or ():
-            opened.listen(WAITING)
-
-    async def main_loop(self) -> None:
-        """Wait for the end; uvicorn looks ten times a second, which an idle server need not."""
-        while not await self.on_tick(0):
-            await asyncio.sleep(LOOK)
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Computations are told to stop before their clients are waited for."""
-        self.explorer.stop()
-        await super().shutdown(sockets)
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Ctrl-C and its like end the server; afterwards they mean what they meant."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {each: signal.signal(each, self.handle_exit) for each in ENDING}
-        try:
-            yield
-        finally:
-            for each, handler in before.items():
-                signal.signal(each, handler)
+    watching = asyncio.create_task(watch())
+    try:
+        await running.serve([opened])
+    finally:
+        watching.cancel()
 
 
 def serve(explorer: Explorer, opened: socket.socket) -> None:
-    """Answer at this socket, until a signal comes."""
+    """Answer at this socket until a signal comes: Ctrl-C and its like are no error."""
     sys.setswitchinterval(SWITCH)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < min(DESCRIPTORS, hard):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(DESCRIPTORS, hard), hard))
+    running = server(explorer)
+
+    def end(*_: object) -> None:
+        running.should_exit = True
+
+    before = {each: signal.signal(each, end) for each in ENDING}
     try:
-        Server(explorer).run([opened])
+        asyncio.run(answer(running, explorer, opened))
     finally:
         explorer.end()
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+@contextmanager
+def listening(address: Address) -> Iterator[tuple[socket.socket, Address]]:
+    """An open socket at this address, and the address with its port."""
+    if address.socket is not None:
+        with _unix(address.socket.absolute()) as opened:
+            yield opened, address
+    else:
+        with _free(address) as opened:
+            yield opened, replace(address, port=opened.getsockname()[1])
+
+
+def _free(address: Address) -> socket.socket:
+    """The port that is asked for, or the first free one."""
+    for port in range(PORT, PORT + NEXT):
+        try:
+            return _bound(address.host, address.port or port)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or address.port is not None:
+                raise ConfigError(_trouble(error, address)) from error
+    return _bound(address.host, 0)
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    six = ip_address(host).version == 6
+    opened = socket.socket(socket.AF_INET6 if six else socket.AF_INET)
+    try:
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else answers wait 40 ms
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # right after one that ended
+        if six:
+            opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        opened.bind((host, port))
+        opened.listen(WAITING)
+    except OSError:
+        opened.close()
+        raise
+    return opened
+
+
+def _trouble(error: OSError, address: Address) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"--port {address.port} is in use: choose another, or leave it out for a free one"
+    if error.errno == errno.EACCES:
+        return f"--port {address.port} is not yours to open: choose one from 1,024 on"
+    if error.errno == errno.EADDRNOTAVAIL:
+        return f"--host {address.host} is no address of this machine: `ip address` lists them"
+    return f"cannot listen at {address.host}: {error.strerror}"
+
+
+@contextmanager
+def _unix(path: Path) -> Iterator[socket.socket]:
+    """A socket that only its owner can open; it is gone afterwards."""
+    _clear(path)
+    opened = socket.socket(socket.AF_UNIX)
+    with opened:
+        mask = os.umask(0o177)  # there is no moment at which others can open it
+        try:
+            opened.bind(str(path))
+            opened.listen(WAITING)
+            made = path.lstat()
+        except OSError as error:
+            raise ConfigError(f"cannot make the socket {path}: {_why(error)}") from error
+        finally:
+            os.umask(mask)
+        try:
+            yield opened
+        finally:
+            if os.path.lexists(path) and os.path.samestat(path.lstat(), made):
+                path.unlink()
+
+
+def _why(error: OSError) -> str:
+    """The system's reason; Python's own for a path that is too long."""
+    return error.strerror or str(error)
+
+
+def _clear(path: Path) -> None:
+    """Remove the socket of a server that was killed; whatever else is there stays."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return
+    if not stat.S_ISSOCK(found.st_mode) or found.st_uid != os.getuid():
+        raise ConfigError(f"--socket {path} is there, and no socket of yours: choose another")
+    with socket.socket(socket.AF_UNIX) as other:
+        try:
+            other.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise ConfigError(f"--socket {path} cannot be opened: {_why(error)}") from error
+        else:
+            raise ConfigError(f"--socket {path} is another server's, which is running")

@@ -2,32 +2,46 @@
 
 A run's id is the hash at the end of its name (`gallery-NAME` for those that come with hopscope).
 It is looked up among the runs that were found, and never made into a path.
+
+The store is watched, and not listed again at each question. A folder's time tells when runs were
+made or removed, or tags written; a manifest's, when a run was trained further. Each look asks after
+runs that are in training or were asked for lately, and after some others in turn: few, however many
+there are. Runs that were not read yet are read for a moment in each look, the newest first.
 """
 
 import hashlib
-import operator
 import os
 import re
 import secrets
 import time
+from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
 from hopscope.errors import RunDamaged, RunMissing, StoreError
 from hopscope.store import Listed, RunFolder, Store, gallery
-from hopscope.store.folder import GALLERY
+from hopscope.store.folder import CONFIG, GALLERY
 from hopscope.store.listing import committed, listed
 from hopscope.store.lock import holder_of
 from hopscope.store.manifest import MANIFEST
+from hopscope.store.tags import read_tags
 
 HASH = re.compile(r"(?:.*-)?([0-9a-f]{10})", re.ASCII | re.DOTALL)
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 """What a run's folder may be called here: its name stands in commands that are copied."""
 Signature = tuple[int, ...]
 MOMENT = 0.2
-"""Seconds for which one call looks at runs that nobody looked at yet."""
+"""Seconds for which one look reads runs that were not read yet."""
+IN_TURN = 100
+"""Runs that are asked after in each look, beside those in training and those asked for lately."""
+LATELY = 8
+"""Runs that count as asked for lately."""
+SETTLED = 2.0
+"""Seconds after which a folder's time hides no other change: some file systems count seconds."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +53,7 @@ class Entry:
     row: dict[str, Any]
     version: int
     """The count of changes when this row was new."""
+    signature: Signature = ()
 
 
 class Shelf:
@@ -46,63 +61,79 @@ class Shelf:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.problems: list[str] = []
-        self.more = False
-        """Are there runs that nobody looked at yet?"""
-        self._found: list[Listed] | None = None
         self._nonce, self._version = secrets.token_hex(4), 0
-        self._seen: dict[Path, tuple[Signature, tuple[str, ...], Listed]] = {}
         self._entries: dict[str, Entry] = {}
+        self._ids: dict[str, str] = {}
+        """The ids of the store's runs, by name."""
         self._gone: dict[str, int] = {}
-        self._gallery = [_of_gallery(name) for name in gallery.names()]
+        self._problems: tuple[list[str], int] = ([], 0)
+        self._folder: Signature = ()
+        self._there = False
+        """Has the store been there?"""
+        self._found: set[str] = set()
+        """The names of all that may be runs of the store."""
+        self._unread: dict[str, None] = {}
+        """Those that were not read yet, the newest last."""
+        self._turn: deque[str] = deque()
+        self._training: set[str] = set()
+        self._lately: deque[str] = deque(maxlen=LATELY)
+        self._tags: dict[str, tuple[str, ...]] = {}
         self._lock = RLock()
+        for name in gallery.names():
+            self._put(gallery.ROOT / name, _of_gallery(name), ())
+
+    @property
+    def more(self) -> bool:
+        """Are there runs that were not read yet?"""
+        return bool(self._unread)
 
     def since(self, cursor: str = "") -> dict[str, Any]:
-        """The rows that changed since this cursor was given out, and a new cursor."""
+        """The rows that changed since this cursor was given out, and a new cursor; problems of the
+        store, if these have changed.
+        """
         with self._lock:
             self.look()
             nonce, _, number = cursor.partition(".")
             known = int(number) if nonce == self._nonce and number.isdecimal() else -1
-            rows = [entry.row for entry in self._entries.values() if entry.version > known]
-            gone = [id_ for id_, version in self._gone.items() if version > known >= 0]
-            return {
-                "cursor": f"{self._nonce}.{self._version}",
-                "rows": rows,
-                "gone": gone,
-                "more": self.more,
-                "problems": self.problems,
-            }
+            found: dict[str, Any] = {"rows": [], "gone": []}
+            if known < self._version:
+                found["rows"] = [
+                    each.row for each in self._entries.values() if each.version > known
+                ]
+                found["gone"] = [id_ for id_, at in self._gone.items() if at > known >= 0]
+            problems, changed = self._problems
+            if changed > known:
+                found["problems"] = problems
+            return {"cursor": f"{self._nonce}.{self._version}", "more": self.more, **found}
 
     def find(self, id_: str) -> Entry:
         """The run of this id, as it is now."""
         with self._lock:
+            if id_ in self._entries:
+                self._ask_after(self._entries[id_])
+            else:
+                self._look_at_folder()
+                named = [name for name in self._unread if id_ in (_hash(name), _id_by_name(name))]
+                self._read(named)
             entry = self._entries.get(id_)
-            if entry is None or self._changed(entry):
-                self.look()
-                while self.more and id_ not in self._entries:
-                    self.look()
-                entry = self._entries.get(id_)
         if entry is None:
             gone = " any more: it was removed" if id_ in self._gone else ""
             raise RunMissing(f"there is no run {id_[:80]!r}{gone}; `hopscope runs` lists the runs")
         return entry
 
     def id_of(self, name: str) -> str:
-        """The id of the run of this name. That of a copy is certain only once all runs were looked
-        at: its original may still come and take it.
-        """
+        """The id of the run of this name."""
+        if name.startswith(GALLERY):
+            return name.replace("/", "-")
         with self._lock:
-            self.look()
-            entry = self._called(name)
-            while self.more and (entry is None or not _under_own_name(entry.run)):
-                self.look()
-                entry = self._called(name)
-        if entry is None:
-            raise RunMissing(
-                f"there is no run {name!r} any more: it was removed; `hopscope runs` lists the runs"
-            )
-        id_: str = entry.row["id"]
-        return id_
+            self._look_at_folder()
+            self._read([name])
+            if name not in self._ids:
+                raise RunMissing(
+                    f"there is no run {name!r} any more: it was removed; `hopscope runs` lists the "
+                    "runs"
+                )
+            return self._ids[name]
 
     def folder(self, id_: str) -> RunFolder:
         """The folder of the run of this id; one that is damaged says so."""
@@ -112,61 +143,146 @@ class Shelf:
         return entry.run.folder or RunFolder(entry.path)
 
     def look(self) -> None:
-        """Look at every run that changed since the last look; of those that nobody looked at yet,
-        at the newest, for a moment (at one at least). Others follow at the next look.
-        """
-        names = self.store.names()
+        """Look what changed, and read on where runs were not read yet (one at least)."""
+        self._look_at_folder()
+        self._read({*self._training, *self._lately, *islice(self._turn, IN_TURN)})
+        self._turn.rotate(-IN_TURN)
         until = time.monotonic() + MOMENT
-        for name in reversed(names):
-            if self.store.root / name not in self._seen:
-                self._look(self.store.root / name, ())
-                if time.monotonic() > until:
-                    break
-        known = [name for name in names if self.store.root / name in self._seen]
-        self.more = len(known) < len(names)
-        found, self.problems = self.store.listed(self._look, known)
-        last = self._found
-        if last is not None and len(found) == len(last) and all(map(operator.is_, found, last)):
-            return  # nothing changed
+        while self._unread:
+            self._read([next(reversed(self._unread))])
+            if time.monotonic() > until:
+                break
+
+    def _look_at_folder(self) -> None:
+        """Find the folders that may be runs, and the tags, if the store's folder has changed."""
+        root, problems = self.store.root, list[str]()
+        try:
+            status = root.stat()
+            now = status.st_mtime_ns, status.st_ino, status.st_dev
+            if now == self._folder:
+                return
+            settled = abs(time.time() - status.st_mtime) > SETTLED
+            self._folder = now if settled else ()
+            with os.scandir(root) as all_:
+                found = {each.name for each in all_ if not each.name.startswith(".")}
+            self._there = True
+        except OSError as error:
+            self._folder, found = (), set()
+            if self._there or not isinstance(error, FileNotFoundError):
+                line = f"the store {root} cannot be read ({error.strerror}): it is looked for again"
+                problems.append(line)
+        for name in self._found - found:
+            self._drop(name)
+        new = sorted(found - self._found, key=lambda name: (_born(root / name), name))
         self._found = found
-        paths = [self.store.root / run.name for run in found]
-        self._seen = {path: self._seen[path] for path in paths}
-        runs = [*zip((gallery.ROOT / run.name.removeprefix(GALLERY) for run in self._gallery),
-                     self._gallery, strict=True), *zip(paths, found, strict=True)]  # fmt: skip
-        rows = {id_: (path, run, row_of(id_, run, path)) for id_, path, run in _named(runs)}
-        now = self._version + 1
-        entries, changed = {}, False
-        for id_, (path, run, row) in rows.items():
-            before = self._entries.get(id_)
-            same = before is not None and before.row == row
-            entries[id_] = Entry(path, run, row, before.version if same and before else now)
-            changed = changed or not same
-        gone = self._entries.keys() - entries.keys()
-        self._gone = {i: v for i, v in self._gone.items() if i not in entries}
-        self._gone |= dict.fromkeys(gone, now)
-        self._entries = entries
-        if changed or gone:
-            self._version = now
+        self._unread = dict.fromkeys([*(name for name in self._unread if name in found), *new])
+        self._turn = deque(name for name in self._turn if name in found)
+        try:
+            self._retag(read_tags(root))
+        except StoreError as error:
+            self._retag({})
+            problems.append(str(error))
+        if problems != self._problems[0]:
+            self._version += 1
+            self._problems = problems, self._version
 
-    def _look(self, path: Path, tags: tuple[str, ...]) -> Listed:
-        """One run, looked at anew only if it changed."""
-        seen = self._seen.get(path)
-        now = signature(path, seen is None or seen[2].state != "complete")
-        if seen is not None and seen[:2] == (now, tags):
-            return seen[2]
-        same = seen is not None and seen[0] == now
-        found = replace(seen[2], tags=tags) if same and seen else _listed(path, tags)
-        self._seen[path] = (now, tags, found)
-        return found
+    def _retag(self, tags: dict[str, tuple[str, ...]]) -> None:
+        """Give runs their tags."""
+        was, self._tags = self._tags, tags
+        for name in was.keys() | tags.keys():
+            if was.get(name) != tags.get(name) and name in self._ids:
+                entry = self._entries[self._ids[name]]
+                run = replace(entry.run, tags=tags.get(name, ()))
+                self._put(entry.path, run, entry.signature)
 
-    def _called(self, name: str) -> Entry | None:
-        """The run of this name, if it was looked at."""
-        return next((each for each in self._entries.values() if each.run.name == name), None)
+    def _read(self, names: Iterable[str]) -> None:
+        """Read those of these runs that changed since they were read, or never were."""
+        for name in names:
+            if name not in self._found:
+                continue
+            if name in self._unread:
+                del self._unread[name]
+                self._turn.append(name)
+            path = self.store.root / name
+            entry = self._entries.get(self._ids.get(name, ""))
+            now = signature(path, entry is None or entry.run.state != "complete")
+            if entry is not None and entry.signature == now:
+                continue
+            try:
+                run = _listed(path, self._tags.get(name, ())) if now else None
+            except RunMissing:
+                run = None
+            if run is None:
+                self._drop(name)
+            else:
+                self._put(path, run, now)
 
-    def _changed(self, entry: Entry) -> bool:
-        """Is it another run than it was, or none?"""
-        seen = self._seen.get(entry.path)
-        return seen is not None and seen[0] != signature(entry.path, entry.run.state != "complete")
+    def _ask_after(self, entry: Entry) -> None:
+        """Look at a run that is asked for."""
+        if entry.path.parent == self.store.root:
+            if entry.path.name not in self._lately:
+                self._lately.append(entry.path.name)
+            self._look_at_folder()
+            self._read([entry.path.name])
+
+    def _put(self, path: Path, run: Listed, its: Signature) -> None:
+        """Keep what was read of a run; it has changed if its row has."""
+        before = self._ids.get(run.name)
+        id_ = self._id(path, run)
+        if before is not None and before != id_:
+            self._drop(run.name)
+        other = self._entries.get(id_)
+        if other is not None and other.path != path:  # damaged: it gets another id
+            self._drop(other.run.name)
+            self._unread[other.run.name] = None
+        self._ids[run.name] = id_
+        (self._training.add if run.state == "in training" else self._training.discard)(path.name)
+        row, entry = row_of(id_, run, path), self._entries.get(id_)
+        same = entry is not None and entry.row == row
+        self._version += not same
+        version = entry.version if entry is not None and same else self._version
+        self._entries[id_] = Entry(path, run, row, version, its)
+        self._gone.pop(id_, None)
+
+    def _drop(self, name: str) -> None:
+        """Forget a run that is no longer there."""
+        self._training.discard(name)
+        id_ = self._ids.pop(name, None)
+        if id_ is not None:
+            del self._entries[id_]
+            self._version += 1
+            self._gone[id_] = self._version
+
+    def _id(self, path: Path, run: Listed) -> str:
+        """The id of a run: the hash in its name, unless it is a copy under another name."""
+        if run.name.startswith(GALLERY):
+            return run.name.replace("/", "-")
+        if hashed := _hash(run.name):
+            other = self._entries.get(hashed)
+            free = other is None or other.path == path
+            damaged = other is not None and other.run.folder is None
+            own = run.folder is not None and run.folder.manifest.name == run.name
+            if (free and run.folder is None) or (own and (free or damaged)):
+                return hashed
+        return _id_by_name(run.name)
+
+
+def _hash(name: str) -> str:
+    """The hash at the end of a run's name, if there is one."""
+    match = HASH.fullmatch(name)
+    return match[1] if match else ""
+
+
+def _id_by_name(name: str) -> str:
+    """The id of a run that is a copy under another name."""
+    return hashlib.sha256(os.fsencode(name)).hexdigest()[:12]
+
+
+def _born(path: Path) -> float:
+    try:
+        return os.lstat(f"{path}{os.sep}{CONFIG}").st_mtime
+    except OSError:
+        return 0.0
 
 
 def _listed(path: Path, tags: tuple[str, ...]) -> Listed:
@@ -184,7 +300,9 @@ def misnamed(path: Path) -> str:
 
 
 def signature(path: Path, asked: bool) -> Signature:
-    """What changes with every commit to a run, and (if asked) with who trains it."""
+    """What changes with every commit to a run, and (if asked) with who trains it; empty where there
+    is no manifest.
+    """
     try:
         stat = os.lstat(f"{path}{os.sep}{MANIFEST}")
     except OSError:
@@ -221,25 +339,3 @@ def _of_gallery(name: str) -> Listed:
         return Listed(GALLERY + name, "damaged", committed(path), 0, problem=str(error))
     size = sum(entry.size for entry in folder.manifest.files.values())
     return Listed(GALLERY + name, "complete", committed(path), size, (), folder)
-
-
-def _named(runs: list[tuple[Path, Listed]]) -> list[tuple[str, Path, Listed]]:
-    """Every run with an id of its own: the hash in its name, if it is under its own name."""
-    found: dict[str, tuple[Path, Listed]] = {}
-    own = [each for each in runs if _under_own_name(each[1])]
-    others = [each for each in runs if not _under_own_name(each[1])]
-    for path, run in (*own, *others):
-        match = HASH.fullmatch(run.name)
-        id_ = match[1] if match else ""
-        if run.name.startswith(GALLERY):
-            id_ = run.name.replace("/", "-")
-        if not id_ or id_ in found:
-            id_ = hashlib.sha256(os.fsencode(run.name)).hexdigest()[:12]
-        found[id_] = (path, run)
-    return [(id_, path, run) for id_, (path, run) in found.items()]
-
-
-def _under_own_name(run: Listed) -> bool:
-    return run.folder is not None and (
-        run.folder.gallery or run.folder.manifest.name == run.folder.name
-    )

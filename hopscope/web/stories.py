@@ -6,20 +6,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from hopscope.circuits.maps import KINDS, RoleMaps
-from hopscope.configs import Experiment
+from hopscope.circuits.probing import EXAMPLES as PROBED
+from hopscope.circuits.probing import HISTORY_EXAMPLES, probe
 from hopscope.models import Transformer
 from hopscope.store import RunFolder
 from hopscope.store.checkpoints import checkpoint_steps
 from hopscope.study import RunStudy
-from hopscope.tasks import dataset
 from hopscope.training import Run
 from hopscope.web.described import name_of
 from hopscope.web.tensors import packed
 
 Ask = Callable[[], None]
 """Is called before each model, and raises where nobody waits any more."""
-EXAMPLES = 64
-"""Examples that are handed out whole, for a page that computes by itself."""
 
 
 @dataclass(frozen=True)
@@ -35,40 +33,37 @@ class Watched(Run):
 
 
 def maps(folder: RunFolder, seed: int, ask: Ask = lambda: None) -> bytes:
-    """Role maps of every checkpoint, as `hopscope maps` measures them, in half precision."""
+    """Role maps of every checkpoint, as `hopscope attention` measures them, in half precision."""
     steps = checkpoint_steps(folder)
     found = [RunStudy(Watched(folder, ask), seed, step).attention() for step in steps]
     return _of_maps(found, "steps", steps)
 
 
-def contents(folder: RunFolder, seed: int, ask: Ask = lambda: None) -> bytes:
-    """Which symbols can be read at each role: at every checkpoint, or in full at a single one."""
-    model, steps = RunStudy(Watched(folder, ask), seed), checkpoint_steps(folder)
-    if len(steps) > 1:
-        history = model.probe_history()
-        own, roles, symbols = history.own, history.roles, history.symbols
-    else:
-        found = model.probe()
-        own, roles, symbols = found.stream.own[None], found.roles, found.symbols
-    about = {"roles": [str(role) for role in roles], "symbols": list(symbols)}
-    at: np.ndarray = np.array(steps, np.int32)
-    return packed({"steps": at, "own": own.astype(np.float16)}, about)
+def contents(
+    folder: RunFolder, seed: int, ask: Ask = lambda: None, step: int | None = None
+) -> bytes:
+    """Which symbols can be read at each role, at every checkpoint (or at one), as `hopscope probe`
+    measures them: on fewer examples where there are several checkpoints.
+    """
+    every = checkpoint_steps(folder)
+    examples = HISTORY_EXAMPLES if len(every) > 1 else PROBED
+    steps = every if step is None else [step]
+    models = (RunStudy(Watched(folder, ask), seed, each) for each in steps)
+    found = [probe(each.model, each.task, examples, heads=False) for each in models]
+    about = {"roles": [str(role) for role in found[0].roles], "symbols": list(found[0].symbols)}
+    own = np.stack([each.stream.own for each in found]).astype(np.float16)
+    return packed({"steps": np.array(steps, np.int32), "own": own}, about)
 
 
 def emergence(folder: RunFolder, seed: int, ask: Ask = lambda: None) -> bytes:
-    """Attention along every path of the circuit, at every checkpoint."""
+    """When every path of the circuit emerged, and every hop was learned."""
     story = RunStudy(Watched(folder, ask), seed).emergence()
     about = {
         "paths": [name_of(path) for path in story.paths],
         "emerged": [story.emerged(path) for path in story.paths],
         "learned": None if story.learned_at is None else list(story.learned_at),
     }
-    arrays = {
-        "steps": np.array(story.steps, np.int32),
-        "attention": story.attention.astype(np.float32),
-        "losses": story.losses.astype(np.float32),
-    }
-    return packed(arrays, about)
+    return packed({"steps": np.array(story.steps, np.int32)}, about)
 
 
 def fleet(folder: RunFolder, _: int, ask: Ask = lambda: None) -> bytes:
@@ -77,20 +72,6 @@ def fleet(folder: RunFolder, _: int, ask: Ask = lambda: None) -> bytes:
     return _of_maps(
         [RunStudy(Watched(folder, ask), seed).attention() for seed in seeds], "seeds", list(seeds)
     )
-
-
-def examples(folder: RunFolder, _: int, _ask: Ask = lambda: None) -> bytes:
-    """The first examples of sample 0, with their targets: what `ablate` is measured on."""
-    task = folder.recipe_as(Experiment).task
-    batch = dataset(task, 0, EXAMPLES, "validation")
-    number = np.float32 if batch.inputs.is_floating_point() else np.int32
-    arrays = {
-        "inputs": batch.inputs.numpy().astype(number),
-        "targets": batch.targets.numpy().astype(number),
-        "role": batch.roles.role.numpy().astype(np.int32),
-        "chain": batch.roles.chain.numpy().astype(np.int32),
-    }
-    return packed(arrays, {"roles": [str(role) for role in task.roles()]})
 
 
 def _of_maps(found: list[RoleMaps], axis: str, values: list[int]) -> bytes:
@@ -107,6 +88,5 @@ STORIES: dict[str, Callable[[RunFolder, int, Ask], bytes]] = {
     "contents": contents,
     "emergence": emergence,
     "fleet": fleet,
-    "examples": examples,
 }
 """What computes each array that is not kept."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from hopscope.circuits.kept import checkpoint_digest, circuit_file, kept_circuit
+from hopscope.circuits.saved import checkpoint_digest, circuit_file, saved_circuit
 from hopscope.configs import Experiment
 from hopscope.errors import CircuitError, ConfigError, RunDamaged
 from hopscope.store import RunFolder
@@ -18,12 +18,15 @@ from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestio
 
 if TYPE_CHECKING:
     from hopscope.circuits import Ablator, Circuit
+    from hopscope.circuits.probing import Reader
     from hopscope.configs import Task
     from hopscope.models import Transformer
     from hopscope.web.measuring import Key, Spread
 
 ABLATOR_BYTES = 2**27
 """What an ablator keeps to be faster, at most (`hopscope.circuits.budget`)."""
+READER_BYTES = 2**25
+"""What reads squares takes, at most."""
 CIRCUIT_BYTES = 2**20
 """What a circuit takes, at most."""
 
@@ -57,7 +60,7 @@ class Trained:
     def circuit(self) -> "Circuit | None":
         return self.memory.get(
             ("circuit", self.circuit_sha),
-            lambda: kept_circuit(self.folder, self.seed),
+            lambda: saved_circuit(self.folder, self.seed),
             lambda _: CIRCUIT_BYTES,
         )
 
@@ -121,14 +124,25 @@ class Trained:
 
     def ablator(self, step: int, examples: int, sample: int) -> "Ablator":
         """What measures ablations of the model on these examples."""
-        from hopscope.circuits import Ablator, adapter_of, exam_of
+        from hopscope.circuits import Ablator, adapter_of, examples_of
         from hopscope.training.device import check_examples
 
         check_examples(self.recipe, examples)
         return self.memory.get(
             ("ablator", self.sha(step), self.seed, examples, sample),
-            lambda: Ablator(adapter_of(self.model(step)), exam_of(self.task, examples, sample)),
-            lambda made: ABLATOR_BYTES + made.exam.inputs.nbytes,
+            lambda: Ablator(adapter_of(self.model(step)), examples_of(self.task, examples, sample)),
+            lambda made: ABLATOR_BYTES + made.examples.inputs.nbytes,
+        )
+
+    def reader(self, step: int) -> "Reader":
+        """What reads symbols off the model's streams, as the squares of this checkpoint do."""
+        from hopscope.circuits import probing
+
+        count = probing.HISTORY_EXAMPLES if len(self.steps) > 1 else probing.EXAMPLES
+        return self.memory.get(
+            ("reader", self.sha(step), self.seed, count),
+            lambda: probing.Reader(self.model(step), self.task, count),
+            lambda _: READER_BYTES,
         )
 
     def description(self) -> dict[str, Any]:
@@ -160,6 +174,17 @@ class Trained:
         return self.memory.get(
             self._key(name), lambda: STORIES[name](self.folder, self.seed, ask), len
         )
+
+    def arrays_at(self, name: str, step: int, stop: Callable[[], bool]) -> bytes:
+        """Arrays of one checkpoint: a short question, where all checkpoints take minutes."""
+        if name != "contents":
+            raise ConfigError(f"{name[:40]!r} is not of one step; expected contents")
+        from hopscope.web.measuring import asked_to_stop
+        from hopscope.web.stories import contents
+
+        key = name, self.sha(self.step(step)), self.seed, len(self.steps) > 1
+        ask = asked_to_stop(stop)
+        return self.memory.get(key, lambda: contents(self.folder, self.seed, ask, step), len)
 
     def _key(self, name: str) -> tuple[object, ...]:
         return name, tuple(map(self.sha, self.steps)), self.seed, self.circuit_sha

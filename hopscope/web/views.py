@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from hopscope.configs.kinds import fetched
+from hopscope.configs.kinds import KINDS, fetched
 from hopscope.errors import ConfigError, RunReadOnly
 from hopscope.store import RunFolder, Store, gallery
 from hopscope.web.described import about_of
@@ -19,13 +19,6 @@ from hopscope.web.tensors import plain
 
 MEMORY = 2**30
 """Bytes of models, and of what they were asked, that are kept open."""
-KINDS = {
-    "facts": "hopscope.web.trained:Trained",
-    "ngram": "hopscope.web.ngram:Ngram",
-    "llm": "hopscope.web.bench:Bench",
-    "llm-mechanism": "hopscope.web.mechanism:Traced",
-}
-"""What a run of each kind is seen through."""
 VIEWS = "views.json"
 """Where views that somebody keeps stand, beside the run."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,59}", re.ASCII)
@@ -48,15 +41,16 @@ class Views:
     def runs(self, since: str = "") -> dict[str, Any]:
         """The rows of all runs that changed since this cursor, and a new cursor."""
         found = self.shelf.since(since)
-        return {**found, "problems": [self.told(problem) for problem in found["problems"]]}
+        told = {"problems": [self.told(line) for line in found.get("problems", ())]}
+        return found | (told if "problems" in found else {})
 
     def id_of(self, name: str) -> str:
         """The id of a run, by its name or enough of it to be unique."""
         return self.shelf.id_of(self.store.find(name).name)
 
-    def run(self, id: str, seed: int | None = None) -> dict[str, Any]:  # noqa: A002
+    def run(self, id_: str, seed: int | None = None) -> dict[str, Any]:
         """What is known of a run without computing."""
-        entry, folder = self.shelf.find(id), self.shelf.folder(id)
+        entry, folder = self.shelf.find(id_), self.shelf.folder(id_)
         about = gallery.about(folder)
         found = {
             **entry.row,
@@ -67,50 +61,49 @@ class Views:
         shown: dict[str, Any] = plain(found)
         return shown
 
-    def at_hand(self, id: str, name: str, seed: int | None = None) -> bytes | None:  # noqa: A002
+    def at_hand(self, id_: str, name: str, seed: int | None = None) -> bytes | None:
         """The same arrays, if nothing has to be computed for them."""
-        found: bytes | None = self._able(id, "at_hand", seed)(name)
+        found: bytes | None = self._able(id_, "at_hand", seed)(name)
         return found
 
-    def arrays(
-        self, id: str, name: str, seed: int | None = None, stop: Stop = _never  # noqa: A002
-    ) -> bytes:  # fmt: skip
+    def arrays(self, id_: str, name: str, seed: int | None = None, stop: Stop = _never) -> bytes:
         """Arrays of a run, by name, as a file of safetensors."""
-        found: bytes = self._able(id, "arrays", seed)(name, stop)
+        found: bytes = self._able(id_, "arrays", seed)(name, stop)
         return found
 
-    def example(self, id: str, asked: ExampleQuestion) -> bytes:  # noqa: A002
+    def arrays_at(self, id_: str, name: str, seed: int | None, step: int, stop: Stop) -> bytes:
+        """The same of one checkpoint."""
+        found: bytes = self._able(id_, "arrays_at", seed)(name, step, stop)
+        return found
+
+    def example(self, id_: str, asked: ExampleQuestion) -> bytes:
         """One example: tokens, answers and attention."""
-        found: bytes = self._able(id, "example", asked.seed)(asked)
+        found: bytes = self._able(id_, "example", asked.seed)(asked)
         return found
 
-    def ablate(self, id: str, asked: AblateQuestion, stop: Stop) -> dict[str, Any]:  # noqa: A002
+    def ablate(self, id_: str, asked: AblateQuestion, stop: Stop) -> dict[str, Any]:
         """Losses as the model is, and with changes."""
-        found: dict[str, Any] = plain(self._able(id, "ablate", asked.seed)(asked, stop))
+        found: dict[str, Any] = plain(self._able(id_, "ablate", asked.seed)(asked, stop))
         return found
 
-    def over_time(
-        self, id: str, asked: AblateQuestion, stop: Stop  # noqa: A002
-    ) -> Iterator[dict[str, Any]]:  # fmt: skip
+    def over_time(self, id_: str, asked: AblateQuestion, stop: Stop) -> Iterator[dict[str, Any]]:
         """The same at every checkpoint, one after the other."""
-        yield from map(plain, self._able(id, "over_time", asked.seed)(asked, stop))
+        yield from map(plain, self._able(id_, "over_time", asked.seed)(asked, stop))
 
-    def costs(
-        self, id: str, asked: CostsQuestion, stop: Stop  # noqa: A002
-    ) -> Iterator[dict[str, Any]]:  # fmt: skip
+    def costs(self, id_: str, asked: CostsQuestion, stop: Stop) -> Iterator[dict[str, Any]]:
         """Losses with every head and every path changed in turn."""
-        yield from map(plain, self._able(id, "costs", asked.seed)(asked, stop))
+        yield from map(plain, self._able(id_, "costs", asked.seed)(asked, stop))
 
-    def views(self, id: str) -> dict[str, Any]:  # noqa: A002
+    def views(self, id_: str) -> dict[str, Any]:
         """The views that somebody kept beside the run, by name."""
-        folder = self.shelf.folder(id)
+        folder = self.shelf.folder(id_)
         if VIEWS not in folder.manifest.files:
             return {}
         found: dict[str, Any] = json.loads(folder.read(VIEWS))
         return found
 
-    def keep(self, id: str, name: str, view: dict[str, Any]) -> None:  # noqa: A002
-        """Keep a view beside the run, under a name."""
+    def keep(self, id_: str, name: str, view: dict[str, Any] | None) -> None:
+        """Keep a view (an address of the page) beside the run, under a name; None: remove it."""
         if self.read_only:
             raise RunReadOnly("this page is read-only: a view cannot be kept; copy its address")
         if NAME.fullmatch(name) is None:
@@ -118,14 +111,20 @@ class Views:
                 f"the view is called {name[:60]!r}; expected up to 60 letters, digits, spaces, "
                 "dots and hyphens"
             )
-        if len(json.dumps(view)) > MOST_LETTERS:
+        address = (view or {}).get("address")
+        if view is not None and not (len(view) == 1 and isinstance(address, str)):
+            raise ConfigError('a view is {"address": "#/run/…"}: nothing else is kept')
+        if len(str(address)) > MOST_LETTERS:
             raise ConfigError(f"the view takes more than {MOST_LETTERS:,} letters")
-        folder = self.shelf.folder(id)
+        folder = self.shelf.folder(id_)
         with folder.locked():
             kept = json.loads(folder.read(VIEWS)) if VIEWS in folder.manifest.files else {}
-            kept[name] = view
+            if view is None and kept.pop(name, None) is None:
+                raise ConfigError(f"{folder.name} has no view {name!r}; it has {', '.join(kept)}")
+            if view is not None:
+                kept[name] = view
             if len(kept) > MOST_VIEWS:
-                raise ConfigError(f"{folder.name} has {MOST_VIEWS} views already: rename one")
+                raise ConfigError(f"{folder.name} has {MOST_VIEWS} views already: remove one")
             folder.commit({VIEWS: json.dumps(kept, sort_keys=True).encode()})
 
     def told(self, error: Exception | str) -> str:
@@ -138,9 +137,10 @@ class Views:
     def _opened(self, folder: RunFolder, seed: int | None) -> Any:
         """A run as what its kind is seen through."""
         kind = folder.recipe.kind
-        if kind not in KINDS:
-            raise ConfigError(f"a run of kind {kind} cannot be shown; expected {', '.join(KINDS)}")
-        return fetched(KINDS[kind])(folder, self.memory, seed)
+        if not KINDS[kind].page:
+            known = ", ".join(name for name, each in KINDS.items() if each.page)
+            raise ConfigError(f"a run of kind {kind} cannot be shown; expected {known}")
+        return fetched(KINDS[kind].page)(folder, self.memory, seed)
 
     def _able(self, id_: str, what: str, seed: int | None) -> Callable[..., Any]:
         """What answers a question, if the run's kind has it."""

@@ -1,31 +1,34 @@
 """One thread that computes, one thing after the other, while the server goes on answering.
 
 A request takes its place in a short queue, or is told that too many wait. A stream takes a turn for
-the lines of a moment, so that short questions come between. A computation is told to stop when its
-client has left or its time is up: `stop()` is then true, and a line later the thread is free.
+each line, so that short questions come between. A computation is told to stop when its client has
+left or its time is up: `stop()` is then true, and a line later the thread is free.
 """
 
 import asyncio
 import gc
 import sys
 import threading
-import time
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from hopscope.web.guard import ClientLeft
 from hopscope.web.policy import Refused
 
 T = TypeVar("T")
+
+
+class ClientLeft(Exception):
+    """Whoever asked has closed the connection: nobody is there to be told anything."""
+
+
 Stop = Callable[[], bool]
 Left = asyncio.Future[None]
 """Is done when the client has left."""
-ENDING = 5.0
+ENDING = 2.0
 """Seconds that a computation has to end when the server does."""
-MOMENT = 0.02
-"""Seconds for which a stream has its turn, if its lines come faster than that."""
 
 
 class Worker:
@@ -43,33 +46,19 @@ class Worker:
         with self._place() as stop:
             return await self._turn(lambda: compute(stop.is_set), stop, left)
 
-    async def lines(self, compute: Callable[[Stop], Iterator[T]], left: Left) -> AsyncGenerator[T]:
+    async def lines(self, compute: Callable[[Stop], Generator[T]], left: Left) -> AsyncGenerator[T]:
         """What a computation gives line by line, in many turns."""
         with self._place() as stop:
-            found: list[Iterator[T]] = []  # closed where it was opened: in the thread
-            failed: list[Exception] = []
+            found: list[Generator[T]] = []  # closed where it was opened: in the thread
 
-            def following() -> list[T]:
+            def following() -> T | None:
                 if not found:
-                    found.append(iter(compute(stop.is_set)))
-                end, some = time.monotonic() + MOMENT, list[T]()
-                if failed:
-                    raise failed.pop()
-                try:
-                    for line in found[0]:
-                        some.append(line)
-                        if time.monotonic() >= end:
-                            break
-                except Exception as error:
-                    if not some:
-                        raise
-                    failed.append(error)  # after the lines that came before it
-                return some
+                    found.append(compute(stop.is_set))
+                return next(found[0], None)
 
             try:
-                while some := await self._turn(following, stop, left):
-                    for line in some:
-                        yield line
+                while (line := await self._turn(following, stop, left)) is not None:
+                    yield line
             finally:
                 self._turns.put(lambda: _close(found))
 
@@ -100,30 +89,26 @@ class Worker:
 
     async def _turn(self, compute: Callable[[], T], stop: threading.Event, left: Left) -> T:
         """Wait for one's turn and its end, but not for longer than is allowed."""
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[T] = loop.create_future()
+        turn = Future[T]()
 
-        def settle(set_it: Callable[[], None]) -> None:
-            with suppress(RuntimeError):  # the loop has ended, and nobody waits
-                loop.call_soon_threadsafe(lambda: None if done.done() else set_it())
-
-        def turn() -> None:
+        def checked() -> T:
             if stop.is_set():  # those whose client has left, or whose time is up, heard of it
-                ended = Refused(503, "the server ends: start `hopscope view` again")
-                settle(lambda: done.set_exception(ended))
+                raise Refused(503, "the server ends: start `hopscope view` again")
+            return compute()
+
+        def begin() -> None:
+            if not turn.set_running_or_notify_cancel():
                 return
             try:
-                value = compute()
+                turn.set_result(checked())
             except BaseException as error:  # noqa: BLE001  (raised again where it is awaited)
-                settle(lambda error=error: done.set_exception(error))  # type: ignore[misc]
-            else:
-                settle(lambda: done.set_result(value))
+                turn.set_exception(error)
 
-        self._turns.put(turn)
-        first = asyncio.FIRST_COMPLETED
+        self._turns.put(begin)
+        done = asyncio.wrap_future(turn)
         try:
             both: set[asyncio.Future[Any]] = {done, left}
-            await asyncio.wait(both, timeout=self.seconds, return_when=first)
+            await asyncio.wait(both, timeout=self.seconds, return_when=asyncio.FIRST_COMPLETED)
             if done.done():
                 return done.result()
         finally:
@@ -145,8 +130,6 @@ class Worker:
                 gc.freeze()
 
 
-def _close(found: Sequence[Iterator[object]]) -> None:
-    """End a generator where it stands."""
+def _close(found: list[Generator[T]]) -> None:
     for each in found:
-        if hasattr(each, "close"):
-            each.close()
+        each.close()

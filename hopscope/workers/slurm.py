@@ -35,7 +35,8 @@ class Array:
         """Refuse impossible settings."""
         for name, least in (("shards", 1), ("minutes", 5), ("cpus", 1), ("gpus", 0)):
             if getattr(self, name) < least:
-                raise ConfigError(f"--{name} is {getattr(self, name)}; expected {least} or more")
+                flag = "time-limit" if name == "minutes" else name
+                raise ConfigError(f"--{flag} is {getattr(self, name)}; expected {least} or more")
         if not 1 <= self.workers <= self.cpus:
             raise ConfigError(
                 f"--workers is {self.workers}; expected 1 to {self.cpus}, as many as --cpus"
@@ -70,7 +71,7 @@ def _time(minutes: int) -> str:
 
 SCRIPT = """\
 #!/bin/bash
-# Written by `hopscope sweep slurm`. Read it, add what your cluster asks for (partition, account),
+# Written by `hopscope sweep --slurm`. Read it, add what your cluster asks for (partition, account),
 # then: sbatch FILE
 #SBATCH --job-name={name}
 #SBATCH --array=1-{shards}

@@ -1,11 +1,11 @@
 """Circuits known by hand: what does discovery find, beside ACDC and edge attribution patching?
 
-    TQDM_DISABLE=1 python results/scripts/circuit_tools.py [--quick] [--noise 0.0003]
-        [--examples 128]
+    TQDM_DISABLE=1 python results/scripts/circuit_tools.py [--quick | --more]
+        [--noise 0.0003] [--examples 128]
 
 The models are planted: their weights are written by hand, so their circuits are known. Every tool
 gets the same model, the same examples and the same process. A row per model and tool holds the
-seconds of one run, and precision and recall of three things:
+seconds of one run (of hopscope CPU seconds), and precision and recall of three things:
 
 - heads: the (layer, head) of the true paths;
 - rows: the (layer, head, reader's role) of the true paths;
@@ -46,20 +46,22 @@ from known_circuits import (
     grade,
     heads_of,
     loss_over_guess,
+    more_cases,
     rows_of,
 )
 
 from hopscope.circuits import discover
 from hopscope.configs import Discovery
+from hopscope.machine import processor
 
-OURS = "hopscope discover"
+OURS = "hopscope circuit"
 
 
 def by_hopscope(case: Case, examples: int) -> Found:
     grown = case.grown
-    begun = time.perf_counter()
+    begun = time.process_time()
     circuit = discover(grown.model, grown.task, examples=examples)
-    seconds = time.perf_counter() - begun
+    seconds = time.process_time() - begun
     found = set(circuit.paths)
     true = set(grown.paths)
     return Found(
@@ -70,6 +72,8 @@ def by_hopscope(case: Case, examples: int) -> Found:
         notes=(
             ("not_true", [str(path) for path in sorted(found - true)]),
             ("not_found", [str(path) for path in sorted(true - found)]),
+            ("prescribed", round(circuit.recovered("prescribed"), 4)),
+            ("computed", round(circuit.recovered("computed"), 4)),
         ),
     )
 
@@ -94,6 +98,8 @@ def compared(case: Case, chosen: argparse.Namespace) -> Iterator[dict[str, Any]]
         yield {"benchmark": "circuit_tools", "model": case.name, "left_out": "too much noise"}
         return
     yield row(case, OURS, count, by_hopscope(case, count))
+    if chosen.more:
+        return
     if find_spec("auto_circuit") is None:
         yield {"benchmark": "circuit_tools", "model": case.name, "missing": "auto-circuit"}
         return
@@ -113,6 +119,7 @@ def compared(case: Case, chosen: argparse.Namespace) -> Iterator[dict[str, Any]]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="three small models")
+    parser.add_argument("--more", action="store_true", help="15 other models, hopscope alone")
     parser.add_argument("--only", default="", help="models with this in their names")
     parser.add_argument("--noise", type=float, default=0.0)
     parser.add_argument("--examples", type=int, default=128)
@@ -120,11 +127,15 @@ def main() -> None:
     parser.add_argument("--edges", type=int, default=2_000, help="more get one threshold of ACDC")
     parser.add_argument("--steps", type=int, default=10, help="of the integrated gradients")
     chosen = parser.parse_args()
-    for case in cases(chosen.quick):
+    for case in more_cases() if chosen.more else cases(chosen.quick):
         if chosen.only not in case.name:
             continue
         add_noise(case.grown.model, chosen.noise)
-        about: dict[str, Any] = {"noise": chosen.noise, "threads": torch.get_num_threads()}
+        about: dict[str, Any] = {
+            "noise": chosen.noise,
+            "machine": processor(),
+            "threads": torch.get_num_threads(),
+        }
         about["loss_over_guess"] = loss_over_guess(case, chosen.examples)
         for each in compared(case, chosen):
             print(json.dumps({**each, **about}), flush=True)

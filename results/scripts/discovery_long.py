@@ -3,9 +3,10 @@
     python results/scripts/discovery_long.py --store runs [--only gpt2] [--examples 128]
 
 Trains a model of 4 layers × 4 heads (d 128) on four hops over sequences of 100 tokens with 4
-letters, unless it is in the store already (a few minutes), and looks for its circuit twice: in
-hopscope's own model, and in a GPT-2 of transformers with the same weights (the `bridges`
-extra), which an adapter walks. Each search runs in a process of its own. A JSON row says
+letters, unless it is in the store already (a few minutes), and looks for its circuit three times:
+in hopscope's own model, in a GPT-2 of transformers with the same weights (the `bridges` extra),
+which an adapter walks, and in a GPT-2 with random weights (where the search is forced). Each
+search runs in a process of its own. A JSON row says
 
 - `seconds` and `cpu_seconds` (of which `kernel_seconds` are the system's) of `discover` alone;
 - `begin_mb`: the most memory that the process had before the search, `peak_mb`: at any time;
@@ -27,6 +28,7 @@ from torch import nn
 
 from hopscope.circuits import discover
 from hopscope.configs import Experiment, KHop, Model, Training
+from hopscope.machine import processor
 from hopscope.models import Transformer
 from hopscope.training import train
 
@@ -39,7 +41,7 @@ EXPERIMENT = Experiment(
         validate_every=200, validation_examples=64, checkpoint_every=2_000,
     ),
 )  # fmt: skip
-KINDS = ("hopscope", "gpt2")
+KINDS = ("hopscope", "gpt2", "untrained")
 
 
 def main() -> None:
@@ -47,24 +49,27 @@ def main() -> None:
     parser.add_argument("--store", type=pathlib.Path, default=pathlib.Path("runs"))
     parser.add_argument("--only", choices=KINDS, help="one of the two models")
     parser.add_argument("--examples", type=int, default=128)
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--alone", action="store_true", help="measure in this very process")
     chosen = parser.parse_args()
+    torch.set_num_threads(chosen.threads)
     if chosen.alone:
         print(json.dumps(row(chosen.only, chosen.store, chosen.examples)), flush=True)
         return
-    train(EXPERIMENT, chosen.store)
+    if chosen.only != "untrained":
+        train(EXPERIMENT, chosen.store)
     for kind in [chosen.only] if chosen.only else KINDS:
-        arguments = ["--store", chosen.store, "--examples", chosen.examples, "--only", kind]
+        arguments = ["--store", chosen.store, "--examples", chosen.examples, "--only", kind,
+                     "--threads", chosen.threads]  # fmt: skip
         command = [sys.executable, __file__, "--alone", *map(str, arguments)]
         subprocess.run(command, check=True)
 
 
 def row(kind: str, store: pathlib.Path, examples: int) -> dict[str, Any]:
     """One search, measured."""
-    own = train(EXPERIMENT, store).model
-    model = own if kind == "hopscope" else as_gpt2(own)
+    model = model_of(kind, store)
     begin, clock = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
-    circuit = discover(model, TASK, examples=examples)
+    circuit = discover(model, TASK, examples=examples, force=kind == "untrained")
     seconds, end = time.perf_counter() - clock, resource.getrusage(resource.RUSAGE_SELF)
     user, kernel = end.ru_utime - begin.ru_utime, end.ru_stime - begin.ru_stime
     return {
@@ -81,10 +86,21 @@ def row(kind: str, store: pathlib.Path, examples: int) -> dict[str, Any]:
             name: round(circuit.losses.mean(name), 5)
             for name in ("model", "prescribed", "computed", "ablated")
         },
+        "verdict": circuit.verdict,
         "components": len(circuit.components),
         "paths": [str(path) for path in circuit.paths],
+        "machine": processor(),
         "threads": torch.get_num_threads(),
     }
+
+
+def model_of(kind: str, store: pathlib.Path) -> nn.Module:
+    """One of `KINDS`."""
+    if kind == "untrained":
+        torch.manual_seed(0)
+        return as_gpt2(Transformer.seeded(EXPERIMENT.model, TASK.interface(), 0))
+    own = train(EXPERIMENT, store).model
+    return own if kind == "hopscope" else as_gpt2(own)
 
 
 @torch.no_grad()

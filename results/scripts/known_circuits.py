@@ -80,6 +80,19 @@ def cases(quick: bool) -> Iterator[Case]:
         yield Case(f"{name}, spares", planted(task, spare_layers=[1], heads=heads))
 
 
+def more_cases() -> Iterator[Case]:
+    """Unit vectors in place of one-hot symbols, other numbers of chains and decoys."""
+    for hops, chains in ((1, 4), (2, 4), (3, 4), (4, 4), (5, 4), (3, 2), (3, 7)):
+        task = Retrieval(hops=hops, chains=chains, symbols="sphere", dim=64)
+        yield Case(f"retrieval, {hops} hops, {chains} chains, unit vectors", planted(task))
+    for hops, chains in ((1, 7), (2, 7), (3, 3), (3, 7)):
+        yield Case(f"retrieval, {hops} hops, {chains} chains", planted(retrieval(hops, chains)))
+    for decoys in (0, 1, 3):
+        vectors = ConditionalRetrieval(chains=4, decoys=decoys, dim=64, symbols="sphere")
+        yield Case(f"triple, 4 chains, {decoys} decoys, unit vectors", planted(vectors))
+    yield Case("triple, 4 chains, 3 decoys", planted(triple(4, 3)))
+
+
 @torch.no_grad()
 def add_noise(model: Transformer, level: float) -> None:
     """Gaussian noise on every matrix, relative to the rms of its numbers other than 0."""

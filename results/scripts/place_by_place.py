@@ -1,6 +1,6 @@
 """Is a hop that is known in part known for some places of its facts, and not for others?
 
-    hopscope train musat/fig4-ic-L2 --seeds 1 --training.steps 4000     # 17 minutes
+    hopscope train musat/fig4-ic-L2 --seeds 1 training.steps=4000     # 17 minutes
     python results/scripts/place_by_place.py RUN > results/place_by_place.jsonl
 
 In the paper's retrieval task the facts of one hop, one of each chain, stand behind one another, in

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from hopscope.milestones import first_below
 from hopscope.papers import preset
-from hopscope.report.curves import smoothed
-from hopscope.report.look import COLOURS, Picture, drawn, picture
-from hopscope.report.saving import save_figure
+from hopscope.plots.curves import smoothed
+from hopscope.plots.look import COLOURS, Picture, drawn, picture
+from hopscope.plots.saving import save_figure
 from hopscope.training import Run, train
 
 PRECISIONS = ("float32", "bf16")

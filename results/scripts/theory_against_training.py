@@ -22,8 +22,8 @@ import numpy as np
 
 from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.facts import symbol_name
-from hopscope.report.look import COLOURS, DIM, Picture, drawn, picture
-from hopscope.report.saving import save_figure
+from hopscope.plots.look import COLOURS, DIM, Picture, drawn, picture
+from hopscope.plots.saving import save_figure
 from hopscope.theory import reach
 from hopscope.training import Run, train
 

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import hopscope
-from hopscope.web.guard import HEADERS
+from hopscope.web.app import HEADERS
 
 STATIC = Path(hopscope.__file__).parent / "web" / "static"
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
@@ -97,10 +97,10 @@ def _note(said: Any, complaints: list[str]) -> None:
 
 
 class Plain(SimpleHTTPRequestHandler):
-    """Files of a folder, and an empty page at /blank."""
+    """Files of a folder, an empty page at /blank, and one at /saved that may use WebAssembly."""
 
     def do_GET(self) -> None:
-        if self.path != "/blank":
+        if self.path not in ("/blank", "/saved"):
             return super().do_GET()
         self.send_response(200)
         self.send_header("Content-Type", "text/html; charset=utf-8")
@@ -110,7 +110,9 @@ class Plain(SimpleHTTPRequestHandler):
         return None
 
     def end_headers(self) -> None:
-        self.send_header("Content-Security-Policy", HEADERS["content-security-policy"])
+        policy, more = HEADERS["content-security-policy"], "script-src 'wasm-unsafe-eval'"
+        policy = policy.replace("script-src", more) if self.path == "/saved" else policy
+        self.send_header("Content-Security-Policy", policy)
         self.send_header("Cache-Control", "no-store")
         super().end_headers()
 

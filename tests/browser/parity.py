@@ -1,17 +1,12 @@
 """Models that the page's engine computes and torch computes, and how the engine is opened."""
 
-import base64
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import torch
-from safetensors.torch import save
 
-from hopscope.circuits import Ablator, Circuit, adapter_of, exam_of
-from hopscope.circuits.components import Component, Losses, Table
-from hopscope.circuits.pattern import TABLES, Source, table_of
-from hopscope.circuits.tables import estimate_tables
+from hopscope.circuits import Ablator, Circuit, adapter_of, examples_of
 from hopscope.configs import (
     MQAR,
     ConditionalRetrieval,
@@ -24,15 +19,16 @@ from hopscope.configs import (
 )
 from hopscope.models import Transformer
 from hopscope.study import Study
-from hopscope.web.tables import circuit_changes, engine_tables
+from hopscope.web.carried import engine_data, step_data
 
-OPEN = """async ([tables, hops, circuit, attended, weights]) => {
+OPEN = """async (carried) => {
   const { Engine } = await import("/engine.js");
-  const { readSafetensors } = await import("/safetensors.js");
-  const bytes = Uint8Array.from(atob(weights), (one) => one.charCodeAt(0)).buffer;
-  const read = () => readSafetensors(bytes).tensors;
-  globalThis.engine = new Engine({ tables, hops, circuit, attended, weights: read });
+  globalThis.engine = new Engine(carried);
 }"""
+STEP = 0
+"""The only checkpoint of these models."""
+CARRIED = 64
+"""Examples that the engine has."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +37,10 @@ class Case:
 
     recipe: Experiment
     trained: Transformer
-    circuit: Circuit | None = None
+
+    @property
+    def circuit(self) -> Circuit | None:
+        return None
 
     @property
     def task(self) -> Task:
@@ -55,7 +54,7 @@ class Case:
         return self.trained
 
     def ablator(self, step: int, examples: int, sample: int) -> Ablator:
-        return Ablator(adapter_of(self.trained), exam_of(self.task, examples, sample))
+        return Ablator(adapter_of(self.trained), examples_of(self.task, examples, sample))
 
     def spreads(self, keys: list[Any], measure: Any) -> list[Any]:
         """Nothing is remembered."""
@@ -74,43 +73,17 @@ def random(task: Task, model: Model) -> Case:
     return Case(recipe, made)
 
 
-def by_tables(its: Case) -> Case:
-    """The same with a circuit of rows that follow tables, by position and by token."""
-    adapter = adapter_of(its.trained)
-    tables = estimate_tables(adapter, exam_of(its.task, 16, 5))
-    roles, heads = its.task.roles(), dict(zip(TABLES, ((0, 1), (1, 0)), strict=True))
-    circuit = Circuit(
-        model=adapter.digest(),
-        task=None,
-        roles=roles,
-        layers=adapter.layers,
-        heads=adapter.heads,
-        components=tuple(
-            Component(layer=at[0], heads=(at[1],), destinations=roles, target=table_of(by, at))
-            for by, at in heads.items()
-        ),
-        tables=tuple(
-            Table(head=at, by=by, rows=tables[Source(by, head=at)].tolist())
-            for by, at in heads.items()
-        ),
-        losses=Losses(model=(0,), prescribed=(0,), ablated=(0,), chance=1),
-    )
-    return replace(its, circuit=circuit)
-
-
 def gallery(name: str) -> Case:
     from hopscope import load
 
     found = load(f"gallery/{name}")
     assert isinstance(found, Study)
-    return Case(found.run.recipe, found.model, found.circuit)
+    return Case(found.run.recipe, found.model)
 
 
 SMALL = {
-    "k hops": lambda: by_tables(
-        random(
-            KHop(hops=3, alphabet=4, length=24), Model(layers=3, heads=2, d_model=32, init="fan-in")
-        )
+    "k hops": lambda: random(
+        KHop(hops=3, alphabet=4, length=24), Model(layers=3, heads=2, d_model=32, init="fan-in")
     ),
     "recall": lambda: random(
         MQAR(pairs=3, queries=2, alphabet=12, length=16, filler="blank"),
@@ -137,15 +110,15 @@ def case(name: str) -> Case:
     return SMALL[name]() if name in SMALL else gallery(name)
 
 
-def opened(page: Any, site: str, name: str) -> Case:
-    """The case, open in the page as `engine`."""
+def opened(page: Any, site: str, name: str, blank: str = "saved") -> Case:
+    """The case, open in the page as `engine`: on a page whose policy lets WebAssembly compute, as
+    that of saved pages does, or on another blank one.
+    """
     its = case(name)
-    page.goto(f"{site}/blank")
-    found = its.circuit
-    circuit = None if found is None else circuit_changes(found)
-    attended = [] if found is None else found.to_dict()["tables"]
-    weights = base64.b64encode(save(dict(its.trained.state_dict()))).decode()
-    page.evaluate(OPEN, [engine_tables(its.recipe), its.hops, circuit, attended, weights])
+    page.goto(f"{site}/{blank}")
+    steps = {STEP: step_data(its.trained, its.task, CARRIED)}
+    carried = engine_data(its.recipe, steps, CARRIED)
+    page.evaluate(OPEN, {**carried, "hops": its.hops})
     return its
 
 

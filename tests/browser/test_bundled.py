@@ -19,7 +19,7 @@ from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestio
 from hopscope.web.tensors import unpacked
 from hopscope.web.trained import Trained
 from hopscope.web.views import Views
-from tests.browser.lookers import asked, bars, complaints_of_axe, measured, pressed, ready
+from tests.browser.lookers import asked, bars, complaints_of_axe, pressed, ready
 from tests.browser.parity import close
 
 ID, STEPS = "gallery-demo", [500, 2400, 2500]
@@ -92,8 +92,9 @@ def test_it_opens_from_a_file_and_asks_nobody(
     """And hostile words stay words on it."""
     opened(page, saved[form])
     assert ask(page, "example", {"index": 9})["about"]["answers"]
-    assert all(url.startswith(("file:", "data:")) for url in requests)
-    assert form == 0 or [url for url in requests if not url.startswith("data:")] == [saved[1]]
+    own = [url for url in requests if not url.startswith(("data:", "blob:"))]
+    assert all(url.startswith("file:") for url in own)
+    assert form == 0 or own == [saved[1]]
     assert not page.is_visible(".error")
     assert page.evaluate("() => window.pwned") is None
     assert page.locator("img").count() == 0
@@ -107,7 +108,7 @@ def test_what_a_page_carries_cannot_end_its_script() -> None:
 
 def test_an_address_puts_nothing_into_a_command(page: Any, saved: tuple[str, str]) -> None:
     """What is copied has the heads that the run has; what the address says beside is told once."""
-    address = "#/run/gallery-demo?off=1.3:$(touch%20x);1.0:value+0;9.0&head=77.7&step=7&ex=-1"
+    address = "#/run/gallery-demo?off=1.3:$(touch%20x);1.0:value+0;9.0&head=77.7&step=7&ex=256"
     opened(page, saved[1], f"{address}&seed=99")
     line = page.get_attribute("#pane-losses .line:not(.python) code", "title")
     words = shlex.split(line)
@@ -116,7 +117,7 @@ def test_an_address_puts_nothing_into_a_command(page: Any, saved: tuple[str, str
     ]
     assert "touch" not in "".join(page.locator(".foot code").all_inner_texts())
     told = page.inner_text(".error")
-    for part in ("off=1.3:$(touch x)", "off=9.0", "head=77.7", "step=7", "ex=-1", "seed=99"):
+    for part in ("off=1.3:$(touch x)", "off=9.0", "head=77.7", "step=7", "ex=256", "seed=99"):
         assert part in told
     assert asked(page) == {"off": "1.0:value 0"}
     page.evaluate("() => { location.hash = '#/run/gallery-demo?off=1.2:`x`' }")
@@ -155,8 +156,11 @@ def test_losses_with_heads_off_are_the_servers_and_what_is_not_known_is_not_show
 ) -> None:
     opened(page, saved[0], f"#/run/{ID}?off=1.0;2.1:query")
     changes = ("1.0=uniform", "2.1:query=uniform")
-    question = AblateQuestion(changes=changes, examples=1024)
-    close(measured(page), views.ablate(ID, question, lambda: False)["changed"]["mean"])
+    question = AblateQuestion(changes=changes)
+    close(bars(page), views.ablate(ID, question, lambda: False)["changed"]["mean"])
+    assert page.inner_text(".losses .hint") == "256 examples"
+    assert "a saved page reads no other" in page.inner_text(".whose")  # and its squares are pale
+    assert page.locator(".nodes.old").count()
     for key, shown in (("Home", 0), ("End", 2)):
         pressed(page, key)
         assert len(bars(page)) == shown
@@ -165,7 +169,7 @@ def test_losses_with_heads_off_are_the_servers_and_what_is_not_known_is_not_show
 
 
 def test_its_answers_are_the_servers(page: Any, saved: tuple[str, str], views: Views) -> None:
-    """Where it has no weights: those that were measured beforehand, and the first example."""
+    """Computed where it has weights; where not, measured beforehand, of the first example."""
     opened(page, saved[1])
     never = lambda: False  # noqa: E731
     for changes in ((), ("1.1=uniform",), ("2.0:query=uniform",)):
@@ -174,6 +178,9 @@ def test_its_answers_are_the_servers(page: Any, saved: tuple[str, str], views: V
         close(found, views.ablate(ID, question, never))
     costs = list(views.costs(ID, CostsQuestion(step=2400), never))
     close(ask(page, "costs", {"step": 2400}), costs)
+    before = ("1.1=mean", "1.2:query=itself")
+    costs = list(views.costs(ID, CostsQuestion(examples=16, changes=before), never))
+    close(ask(page, "costs", {"examples": 16, "changes": before}), costs)
     both = {"changes": ["1.1=uniform", "1.2=uniform"], "examples": 16}
     assert [row["step"] for row in ask(page, "overTime", both)] == [2500]
     one = ask(page, "overTime", {"changes": ["1.1=uniform"], "examples": 16})
@@ -182,11 +189,67 @@ def test_its_answers_are_the_servers(page: Any, saved: tuple[str, str], views: V
     close(ask(page, "example", {"step": 500})["about"], about)
 
 
+NO_WORKER = (
+    "delete globalThis.Worker",
+    "globalThis.Worker = class { constructor() { setTimeout(() => this.onerror()); } }",
+)
+
+
+def test_a_worker_computes_or_else_the_page(page: Any, saved: tuple[str, str]) -> None:
+    """The page's own thread is not asked for anything but drawing."""
+    asked = {"changes": ["1.1=mean"], "examples": 16}
+    opened(page, saved[1])
+    assert len(page.workers) == 1
+    found = ask(page, "ablate", asked)
+    for script in NO_WORKER:
+        other = page.context.new_page()
+        other.add_init_script(script)
+        opened(other, saved[0])
+        assert ask(other, "ablate", asked) == found
+        assert other.workers == []
+        other.close()
+
+
+def test_what_is_given_up_is_not_computed(page: Any, saved: tuple[str, str]) -> None:
+    opened(page, saved[1])
+    told = page.evaluate(
+        """async (id) => {
+          const stop = new AbortController(), { signal } = stop;
+          const asked = hopscope.source.ablate(id, { changes: ["0.0=mean"] }, { signal });
+          await 0;
+          stop.abort();
+          return asked.catch((error) => error.name);
+        }""",
+        ID,
+    )
+    assert told == "AbortError"
+
+
+def test_symbols_are_typed_into_it(page: Any, saved: tuple[str, str], views: Views) -> None:
+    """It answers what the model says, and not what is true."""
+    opened(page, saved[1])
+    texts = page.locator("#pane-example .token b").all_inner_texts()
+    place = texts.index("a1", 8)
+    page.dblclick(f'.token[data-place="{place}"]')
+    page.keyboard.type("c1")
+    page.keyboard.press("Enter")
+    ready(page)
+    assert "symbols of yours: what is true is not known" in page.inner_text("#pane-example .hint")
+    texts[place] = "c1"
+    _, about = unpacked(views.example(ID, ExampleQuestion(tokens=tuple(texts))))
+    shown = page.locator(".answers li span").all_inner_texts()
+    assert [each.removeprefix("→ ") for each in shown] == [
+        hop["answer"] for answer in about["answers"] for hop in answer["hops"]
+    ]
+    assert not page.locator("#pane-example button:text('shuffle')").count()
+
+
 @pytest.mark.slow
 def test_the_whole_demo_takes_less_than_two_megabytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(carried, "KNOWN_EXAMPLES", 2)  # as long as losses on more of them
+    known = carried._known
+    monkeypatch.setattr(carried, "_known", lambda *asked: known(*asked, 2))  # as long as of more
     file = single(Views(Store(tmp_path / "runs")), ID, tmp_path / "page.html")
     assert 1_000_000 < file.stat().st_size < 2_000_000
 
@@ -196,9 +259,19 @@ REFUSED = (
     ("ablate", {"step": 7}, "there is no checkpoint after step 7; there are 500, 2400, 2500"),
     ("example", {"step": 500, "index": 3}, "only its first example can be seen; it computes"),
     ("example", {"step": 500, "tokens": ["a0"]}, "only its first example can be seen"),
-    ("example", {"step": 500, "order": 0}, "only its first example can be seen"),
+    ("example", {"step": 500, "changes": ["1.1=uniform"]}, "only its first example can be seen"),
     ("example", {"tokens": ["a9"]}, 'there is no symbol "a9" here; the symbols are a0, a1'),
-    ("costs", {"step": 500, "instead": "mean"}, "at step 500 this page carries no weights"),
+    (
+        "example",
+        {"index": 256},
+        "this page carries 256 examples, each in one order: `hopscope view`",
+    ),
+    ("example", {"order": 3}, "this page carries 256 examples, each in one order"),
+    (
+        "costs",
+        {"step": 500, "changes": ["1.1=uniform"]},
+        "at step 500 this page carries no weights",
+    ),
     ("arrays", "fleet", 'this page carries no arrays "fleet"; it has losses, maps'),
     ("keep", {}, "a saved page keeps no views: copy its address"),
     *((method, {"seed": 9}, "this page holds seed 0 alone") for method in ASKED_OF_A_SEED),

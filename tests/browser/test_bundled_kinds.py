@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hopscope.configs import LlmMechanism
+from hopscope.configs import LmCircuit
 from hopscope.errors import ConfigError
 from hopscope.store import Store
 from hopscope.web.bundle import single
@@ -17,7 +17,7 @@ from tests.browser.lookers import SOON, asked, complaints_of_axe
 from tests.browser.test_main_seen import FOUND, KIND, of_language_models
 
 NGRAM = "gallery-ngram"
-SEEN = {"ngram": ".predicted svg", "llm": ".prompt", "mechanism": ".shares"}
+SEEN = {"ngram": ".predicted svg", "lm": ".prompt", "mechanism": ".shares"}
 """What is there when a saved page is drawn."""
 
 
@@ -37,7 +37,7 @@ def saved(views: Views, tmp_path_factory: pytest.TempPathFactory) -> dict[str, s
     pages = {
         name: single(views, id_, folder / f"{name}.html").as_uri() for name, id_ in ids.items()
     }
-    return {**pages, "llm id": ids["llm"]}
+    return {**pages, "lm id": ids["lm"]}
 
 
 @pytest.mark.parametrize("name", SEEN)
@@ -52,7 +52,7 @@ def test_it_opens_without_a_server(page: Any, saved: dict[str, str], name: str) 
 def test_a_benchmark_carries_its_first_questions(page: Any, saved: dict[str, str]) -> None:
     """The page stays with the last of them, or begins with the first, and says why."""
     hint, last = "#pane-question .hint", QUESTIONS - 1
-    page.goto(saved["llm"] + f"#/run/{saved['llm id']}?ex={last}")
+    page.goto(saved["lm"] + f"#/run/{saved['lm id']}?ex={last}")
     text = f"number {last} of 30; this page has the first {QUESTIONS}"
     page.wait_for_selector(f"{hint} :text('{text}')")
     assert page.locator("#pane-question button:text('next')").is_disabled()
@@ -66,13 +66,13 @@ def test_a_benchmark_carries_its_first_questions(page: Any, saved: dict[str, str
     page.wait_for_selector(".error", state="hidden")
     assert f"number {last - 1} of 30" in page.inner_text(hint)
     page.goto("about:blank")
-    page.goto(saved["llm"] + f"#/run/{saved['llm id']}?ex={QUESTIONS}")
+    page.goto(saved["lm"] + f"#/run/{saved['lm id']}?ex={QUESTIONS}")
     page.wait_for_selector(f"{hint} :text('number 0 of 30')")
     assert f"no question {QUESTIONS} of" in page.inner_text(".error span")
 
 
 def test_a_mechanism_that_is_not_all_measured_has_no_page(tmp_path: Path) -> None:
     views = Views(Store(tmp_path / "runs"))
-    begun = views.store.create(LlmMechanism(model="y", prompts=KIND))
+    begun = views.store.create(LmCircuit(model="y", prompts=KIND))
     with pytest.raises(ConfigError, match="has nothing to show before all of it is measured"):
         carried(views, begun.name.rpartition("-")[2])

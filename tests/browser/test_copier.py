@@ -1,53 +1,85 @@
 """The page's model of the n-gram experiment says what torch's says, at 1e-5."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
+import torch
 
 from hopscope.configs import InductionModel, NgramExperiment, NgramProcess
 from hopscope.configs.ngram import Descent
+from hopscope.ngram.evaluation import gih, model_answers
+from hopscope.ngram.model import InductionTransformer
+from hopscope.ngram.process import Chains
+from hopscope.ngram.run import NgramRun
 from hopscope.runs import train
-from hopscope.store import Store
-from hopscope.web.questions import ExampleQuestion
+from hopscope.store import Store, gallery
+from hopscope.web.memory import Memory
+from hopscope.web.ngram import Ngram
 from hopscope.web.tensors import unpacked
-from hopscope.web.views import Views
 
-PREDICT = """async ([tokens, alphabet, parameters, model, parents]) => {
+PREDICT = """async ([ngram, arrays, sets, tokens, epoch]) => {
   const { inductionHead, predict } = await import("/copier.js");
-  return [predict(tokens, alphabet, parameters, model),
-    inductionHead(tokens, alphabet, model.window, parents)];
+  const { at, epochs, model } = await import("/parameters.js");
+  const values = Object.fromEntries(Object.entries(arrays).map(([name, [shape, data]]) =>
+    [name, { shape, data: Float32Array.from(data) }]));
+  const state = { about: { ngram }, values: { ...values, sets } };
+  return [predict(tokens, ngram.alphabet, at(state, epochs(state).indexOf(epoch)), model(state)),
+    inductionHead(tokens, ngram.alphabet, ngram.window, ngram.parents)];
 }"""
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    return Store(tmp_path_factory.mktemp("runs"))
+def typed(process: NgramProcess, tokens: list[int]) -> Chains:
+    """A sequence of one's own, as a chain of the process."""
+    rows = process.alphabet ** len(process.parents)
+    tables = np.full((1, rows, process.alphabet), 1 / process.alphabet)
+    process = process.model_copy(update={"length": len(tokens)})
+    return Chains(process, np.array([[*tokens, 0]], np.int8), tables)  # 0: is not read
 
 
-def compared(page: Any, views: Views, id_: str, epoch: int, typed: str) -> None:
-    described = views.run(id_)["ngram"]
-    arrays, _ = unpacked(views.arrays(id_, "parameters"))
-    n = arrays["epochs"].tolist().index(epoch)
-    parameters = {name: arrays[name][n].tolist() for name in ("c", "w", "a")}
-    tokens = ["abcdef".index(letter) for letter in typed]
-    asked = [tokens, described["alphabet"], parameters, described, described["parents"]]
+def attention(run: NgramRun, epoch: int, tokens: list[int]) -> np.ndarray:
+    """What the last layer attends to, by the model itself."""
+    model = run.recipe.model
+    module = InductionTransformer(model, run.recipe.process.alphabet)
+    module.load_state_dict(
+        {name: torch.from_numpy(np.asarray(its)) for name, its in run.state(0, epoch).items()}
+    )
+    seen = torch.tensor([tokens])
+    places = range(model.window, len(tokens) + 1)
+    with torch.no_grad():
+        copied = [module.copies(*module.seen(seen, place)) for place in places]
+        similar = torch.cat([module.similarity(each, copied[-1]) for each in copied[:-1]])
+        found = torch.softmax(module.a * similar, dim=0).numpy()
+    return np.pad(found, (model.window, 0))
+
+
+def compared(page: Any, run: NgramRun, epoch: int, text: str) -> None:
+    shown = Ngram(run.folder, Memory(2**20))
+    arrays, told = unpacked(shown.arrays("parameters", lambda: False))
+    values = {name: [its.shape, its.ravel().tolist()] for name, its in arrays.items()}
+    tokens = ["abcdef".index(letter) for letter in text]
+    asked = [shown.description()["ngram"], values, told["sets"], tokens, epoch]
     model, head = page.evaluate(PREDICT, asked)
-    seen, told = unpacked(views.example(id_, ExampleQuestion(tokens=tuple(typed), step=epoch)))
-    for found, answer, attention in ((model, "model", "attention"), (head, "gih", "gih_attention")):
-        np.testing.assert_allclose(found["answer"], told["answers"][answer], atol=1e-5)
-        np.testing.assert_allclose(found["attention"], seen[attention], atol=1e-5)
-    assert bool(head["matches"]) == told["matched"]
+    chains = typed(run.recipe.process, tokens)
+    (answer,) = model_answers(run.recipe, run.state(0, epoch), chains)
+    np.testing.assert_allclose(model["answer"], answer, atol=1e-5)
+    np.testing.assert_allclose(model["attention"], attention(run, epoch, tokens), atol=1e-5)
+    lags = run.recipe.process.parents
+    (answer,), (matched,) = gih(chains, run.recipe.model.window, lags)
+    np.testing.assert_allclose(head["answer"], answer, atol=1e-5)
+    hot = np.eye(run.recipe.process.alphabet)[tokens]
+    np.testing.assert_allclose(head["attention"] @ hot, answer, atol=1e-5)
+    assert bool(head["matches"]) == matched
 
 
-def test_the_gallerys_model(page: Any, site: str, store: Store) -> None:
+def test_the_gallerys_model(page: Any, site: str) -> None:
     page.goto(f"{site}/blank")
     for epoch in (0, 2000, 57000):
-        for typed in ("abcabcab", "aabbacbcaabcbcbbaacbabcc", "aabb"):
-            compared(page, Views(store), "gallery-ngram", epoch, typed)
+        for text in ("abcabcab", "aabbacbcaabcbcbbaacbabcc", "aabb"):
+            compared(page, NgramRun(gallery.find("ngram")), epoch, text)
 
 
-def test_other_forms_of_it(page: Any, site: str, store: Store) -> None:
+def test_other_forms_of_it(page: Any, site: str, tmp_path: Path) -> None:
     page.goto(f"{site}/blank")
     for form in ({"constant": True, "degree": 1}, {"unit_copies": True, "heads": 2, "window": 3}):
         recipe = NgramExperiment(
@@ -55,5 +87,4 @@ def test_other_forms_of_it(page: Any, site: str, store: Store) -> None:
             model=InductionModel(**form),
             descent=Descent(stages="CWa", epochs=(6,), chains=20, validation_chains=5, records=3),
         )
-        run = train(recipe, store)
-        compared(page, Views(store), run.name.rpartition("-")[2], 6, "abcabbcacbbc")
+        compared(page, NgramRun(train(recipe, Store(tmp_path)).folder), 6, "abcabbcacbbc")

@@ -9,11 +9,11 @@ import pytest
 from hopscope.circuits import Circuit, discover
 from hopscope.configs import Retrieval
 from hopscope.models.planted import planted
-from hopscope.report.circuit import circuit_figure
-from hopscope.report.look import DARK, LIGHT, Look, looking
-from hopscope.report.page import Section, figure_html
-from hopscope.report.page import page as html
-from hopscope.report.saving import save_figure
+from hopscope.plots.circuit import circuit_figure
+from hopscope.plots.look import DARK, LIGHT
+from hopscope.plots.page import Section, figure_html
+from hopscope.plots.page import page as html
+from hopscope.plots.saving import save_figure
 
 GIVEN = """
 Array.from(document.querySelectorAll("svg path, svg use, svg text"), each => getComputedStyle(each))
@@ -36,8 +36,7 @@ def test_figures_have_the_colours_of_light_and_dark(
     report.write_text(
         html("A page", "", [Section("A figure", "", [figure_html(circuit_figure(circuit))])])
     )
-    with looking(Look("page")):
-        file = save_figure(circuit_figure(circuit), tmp_path / "figure.svg")
+    file = save_figure(circuit_figure(circuit), tmp_path / "figure.svg")
     for shown in (report, file):
         for scheme, palette in (("light", LIGHT), ("dark", DARK)):
             page.emulate_media(color_scheme=scheme)

@@ -2,9 +2,11 @@
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from short import ID
 
 from hopscope.web.views import Views
 from tests.browser.lookers import SOON, bars, held, learned, opened, pressed, ready, served
@@ -78,6 +80,23 @@ def test_streams_that_are_stopped_or_whose_model_has_learned(page: Any, slow: st
     page.click('.runs a[href="#/run/gallery-planted"]')
     ready(page)
     assert not page.locator(".costs li").count()
+
+
+def test_squares_come_step_by_step_the_one_that_is_shown_first(
+    page: Any, fleet: tuple[str, Path], requests: list[str], complaints: list[str]
+) -> None:
+    """And where they cannot be measured, a line says so."""
+    opened(page, fleet[0], f"/run/{ID}?step=5&seed=9")
+    asked = [url.partition("/contents")[2] for url in requests if "/contents" in url]
+    assert asked == [f"?seed=9&step={step}" for step in (5, 0, 10, 12)]
+    assert page.locator(".nodes .node").count()
+    page.route("**/arrays/contents?*", lambda its: its.fulfill(status=422, json=TOO_FEW))
+    opened(page, fleet[0], f"/run/{ID}")
+    assert page.inner_text(".whose") == f"Squares cannot be measured: {TOO_FEW['error']}"
+    complaints[:] = [line for line in complaints if "422" not in line]
+
+
+TOO_FEW = {"error": "take more examples", "status": 422}
 
 
 @pytest.mark.slow

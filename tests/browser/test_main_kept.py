@@ -1,4 +1,4 @@
-"""A view is kept beside its run under a name, and chosen again as often as somebody likes."""
+"""A view is kept beside its run under a name, chosen as often as somebody likes, and removed."""
 
 from pathlib import Path
 from typing import Any
@@ -31,4 +31,6 @@ def test_a_view_is_kept_and_chosen_twice(page: Any, tmp_path: Path) -> None:
             assert pressed(page, "n") == {"ex": "4"}
             page.select_option(VIEWS, "one view")
             assert (asked(page), page.input_value(VIEWS)) == ({"ex": "3"}, "")
+        page.select_option(VIEWS, "remove: one view")
+        page.wait_for_selector(VIEWS, state="detached")
         page.goto("about:blank")  # asks nothing more of a server that ends

@@ -11,7 +11,7 @@ HELD = 90
 FOCUSED = """() => { const { activeElement: its } = document;
 return its.getAttribute("aria-label") ?? its.textContent; }"""
 CONTROLS = {
-    ".heads .choice button:text('other chains')": "other chains",
+    ".heads .choice button:text('others')": "others",
     ".time .choice button:text('log')": "log",
     ".example button:text('next')": "next",
     ".example button:text('shuffle')": "shuffle",
@@ -29,7 +29,7 @@ CONTROLS = {
 def test_what_is_pressed_keeps_the_keyboard(page: Any, explorer: str) -> None:
     """And is pressed as often as it is."""
     opened(page, explorer, "/run/gallery-demo?off=2.0")
-    for label in ("Ghost behind the circuit", "What 2.0 does instead"):
+    for label in ("Compare the circuit with", "What 2.0 does instead"):
         before = page.url
         page.focus(f'[aria-label="{label}"]')
         pressed(page, "ArrowDown")
@@ -62,7 +62,7 @@ def test_the_cell_that_the_arrows_reach_is_said_and_escape_goes_one_step_back(
         pressed(page, key)
         said.append(page.text_content("#said"))
         assert said[-1] == page.inner_text(".large .readout")
-    assert said[0].startswith("query reads query: ")
+    assert said[0].startswith("query attends to query: ")
     assert len(set(said)) == 4
     left = []
     for _ in range(3):

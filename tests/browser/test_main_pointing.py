@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hopscope.circuits.kept import kept_circuit
+from hopscope.circuits.saved import saved_circuit
 from hopscope.store import gallery
 from tests.browser.lookers import asked, opened, pressed, ready
 
@@ -18,15 +18,16 @@ def test_what_is_pointed_at_is_told_and_switched_off_while_it_is_there(
     what the circuit says.
     """
     opened(page, explorer, "/run/gallery-demo")
-    circuit = kept_circuit(gallery.find("demo"), 0)
+    circuit = saved_circuit(gallery.find("demo"), 0)
     assert circuit is not None
     assert page.inner_text("#pane-circuit .body > :first-child") == circuit.verdict
     by_position = next(each for each in circuit.components if each.heads == (2,))
-    assert by_position.lost is not None
+    assert by_position.lost_computed is not None
     page.hover('.chip[data-item="0.2"]')
     its = page.inner_text(".tip")
     assert circuit.described(by_position) in its
-    assert f"weak, {100 * by_position.lost.mean:.1f} % lost without it" in its
+    cost = by_position.lost_computed.mean
+    assert f"weak, the circuit loses {100 * cost:.1f} % without it" in its
     page.hover('.map[data-head="0.1"]')
     assert pressed(page, "a")["off"] == "0.1"
     page.hover(".heads h2")
@@ -34,8 +35,9 @@ def test_what_is_pointed_at_is_told_and_switched_off_while_it_is_there(
     page.hover('.tag[data-path="1.3 value 1 → value 0"]')
     before = page.inner_text(".tip")
     moves = next(each for each in circuit.components if each.at == ((1, 3),))
-    assert moves.lost is not None
-    for told in ("1.3 value 1 → value 0", "moves content", f"{100 * moves.lost.mean:.1f} % ±"):
+    assert moves.lost_computed is not None
+    cost = moves.lost_computed.mean
+    for told in ("1.3 value 1 → value 0", "moves content", f"{100 * cost:.1f} % ±"):
         assert told in before
     pressed(page, "Home")
     assert "attention here" in page.inner_text(".tip")
@@ -49,6 +51,28 @@ def test_what_is_pointed_at_is_told_and_switched_off_while_it_is_there(
     page.go_back()
     ready(page)
     assert page.is_visible(".tip") == page.evaluate(UNDER)
+
+
+VALUES = """() => [document.querySelector(".legend > p").textContent,
+  ...[...document.querySelectorAll(".legend .key b")].slice(0, 2).map((its) => its.textContent)]"""
+
+
+def test_a_chart_says_the_values_under_the_pointer(page: Any, explorer: str) -> None:
+    """In its legend, as long as it is there; the slider stays."""
+    page.set_viewport_size({"width": 1280, "height": 1400})
+    opened(page, explorer, "/run/gallery-demo")
+    usual = page.evaluate(VALUES)
+    box = page.locator(".time .chart").first.bounding_box()
+    page.mouse.move(box["x"] + 46, box["y"] + 20)
+    early = page.evaluate(VALUES)
+    assert usual[0] == "at step 2,500" != early[0]
+    assert all(
+        float(one) > 0.9 > 0.1 > float(other)
+        for one, other in zip(early[1:], usual[1:], strict=True)
+    )
+    assert asked(page) == {}
+    page.hover(".heads h2")
+    assert page.evaluate(VALUES) == usual
 
 
 @pytest.mark.slow

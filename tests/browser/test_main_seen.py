@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from short import FLEET
 
-from hopscope.configs import LlmBench, LlmMechanism, Prompts
-from hopscope.llm.kept import ANSWERS
+from hopscope.configs import LmBench, LmCircuit, Prompts
 from hopscope.store import RunFolder, Store
 from hopscope.web.mechanism import Traced
 from tests.browser.lookers import (
@@ -42,7 +41,7 @@ FOUND = {
 }  # fmt: skip
 STATES = {
     "training": ("/run/{training}", ".time"),
-    "llm": ("/run/{llm}", ".accuracies"),
+    "lm": ("/run/{lm}", ".accuracies"),
     "mechanism": ("/run/{mechanism}", ".shares"),
     "error": ("/run/0000000000", ".error"),
     "ablated": ("/run/gallery-demo?step=800&off=1.3:value+0;2.0", ".scene"),
@@ -56,12 +55,14 @@ SLOW = ("planted", "maximised")
 
 def of_language_models(store: Store) -> dict[str, RunFolder]:
     """A benchmark with its heads, and a mechanism whose findings are to be patched in."""
-    bench = store.create(LlmBench(model="x", prompts=(KIND,), questions=30))
+    bench = store.create(LmBench(model="x", prompts=(KIND,), questions=30))
     line = json.dumps(ANSWER).encode() + b"\n"
-    bench.commit({ANSWERS: line, f"heads-{KIND.label}.json": json.dumps(HEADS).encode()})
-    traced = store.create(LlmMechanism(model="x", prompts=KIND))
+    bench.commit(
+        {"answers/all.jsonl": line, f"heads-{KIND.label}.json": json.dumps(HEADS).encode()}
+    )
+    traced = store.create(LmCircuit(model="x", prompts=KIND))
     traced.commit({}, complete=True)
-    return {"llm": bench, "mechanism": traced}
+    return {"lm": bench, "mechanism": traced}
 
 
 @pytest.fixture(scope="module")
@@ -140,6 +141,37 @@ def test_a_run_without_a_checkpoint_says_so_in_every_pane(
         table.locator("table").wait_for()
         assert not table.locator("tbody tr").count()
     assert "step" not in pressed(page, "Space")  # nor is it played
+
+
+SHIFT = """globalThis.shift = 0;
+new PerformanceObserver((list) => { for (const its of list.getEntries()) shift += its.value; })
+  .observe({ type: "layout-shift", buffered: true });"""
+
+
+@pytest.mark.parametrize("width", [400, 1280, 2560])
+def test_what_comes_later_moves_nothing(page: Any, explorer: str, width: int) -> None:
+    page.add_init_script(SHIFT)
+    page.set_viewport_size({"width": width, "height": 900 if width < 2000 else 1400})
+    for run in ("demo", "transformer-a"):
+        opened(page, explorer, f"/run/gallery-{run}")
+        page.wait_for_timeout(300)
+        assert page.evaluate("globalThis.shift") < 0.05, run
+
+
+@pytest.mark.slow
+def test_layers_without_a_head_of_the_circuit_are_one_line(page: Any, explorer: str) -> None:
+    """Until somebody opens them, or switches a head of theirs off."""
+    opened(page, explorer, "/run/gallery-transformer-a")
+    fold, chips = page.locator(".fold"), page.locator(".chip")
+    assert fold.text_content() == "layers 2–3: nothing of the circuit ▸"
+    assert chips.count() == 10
+    fold.click()
+    assert (fold.count(), chips.count()) == (0, 12)
+    opened(page, explorer, "/run/gallery-transformer-a?off=3.0")
+    assert fold.count() == 0
+    page.click(".tray button:text('all on')")
+    ready(page)
+    assert page.locator('.chip[aria-pressed="true"]').count() == 0
 
 
 @pytest.mark.slow

@@ -1,11 +1,12 @@
 """The whole story of the demo on the page: once by mouse, once by keyboard alone."""
 
+import re
 from typing import Any
 
 import pytest
 
-from hopscope.circuits import Ablation, Ablator, adapter_of, exam_of
-from hopscope.circuits.changes import changes_of
+from hopscope.circuits import Ablation, Ablator, adapter_of, examples_of
+from hopscope.circuits.ablation import changes_of
 from hopscope.study import load
 from tests.browser.lookers import asked, measured, opened, pressed, ready
 
@@ -15,7 +16,7 @@ ARROW = '.tag[data-path="1.3 value 1 → value 0"]'
 def by_command(*changes: str, examples: int = 1024) -> Any:
     """What `hopscope ablate` measures."""
     model = load("gallery/demo")
-    ablator = Ablator(adapter_of(model.model), exam_of(model.task, examples, 0))
+    ablator = Ablator(adapter_of(model.model), examples_of(model.task, examples, 0))
     found = ablator.losses([Ablation.of(changes_of(changes, {}))]).double().mean(1)[0]
     return pytest.approx(found.tolist(), abs=1e-6)
 
@@ -33,7 +34,7 @@ def test_by_mouse(page: Any, explorer: str) -> None:
     page.select_option('[aria-label="What 1.3:value 0 does instead"]', "itself")
     assert measured(page) == by_command("1.3:value 0=itself")
     page.click(".tray button:text('at every step')")
-    page.wait_for_selector(".time .legend :text('dashed: with what is changed')")
+    page.wait_for_selector(".time .legend :text('broad: with what is switched off')")
     page.click(".tray button:text('all on')")
     page.locator(".slider").scroll_into_view_if_needed()
     notches = page.locator(".slider .notch")
@@ -48,6 +49,24 @@ def test_by_mouse(page: Any, explorer: str) -> None:
     assert "Head 0.1" in page.inner_text(".large")
 
 
+TITLES = """() => [...document.querySelectorAll(".node title")].map((its) => its.textContent)"""
+SQUARES = re.compile(r"query, after layer 2: x₀ \S+.* x₁ (\S+).* x₂ ([\d.-]+) \(?([\d.]*)")
+
+
+def test_squares_follow_what_is_switched_off(page: Any, explorer: str) -> None:
+    """By the server's numbers; on a saved page, which cannot know them, they are pale."""
+    opened(page, explorer, "/run/gallery-demo?off=1.3")
+    page.wait_for_selector(".nodes:not(.old)")
+    told = next(filter(None, map(SQUARES.match, page.evaluate(TITLES))))
+    x1, x2, usual = (float(its) for its in told.groups())
+    assert x2 < 0.1 < 0.9 < min(x1, usual)
+    assert "the changed model" in page.inner_text(".whose")
+    page.click(".tray button:text('all on')")
+    ready(page)
+    assert "changed" not in page.inner_text(".whose")
+    assert not page.locator(".nodes.old").count()
+
+
 def test_by_keyboard_alone(page: Any, explorer: str) -> None:
     opened(page, explorer, "/run/gallery-demo")
     for key, step in (
@@ -59,18 +78,21 @@ def test_by_keyboard_alone(page: Any, explorer: str) -> None:
         ("End", 2500),
     ):
         assert pressed(page, key) == {"step": str(step)}  # at 400 the first path emerges
-    here = ""
-    for _ in range(200):
-        if here == "1.3 value 1 → value 0":
-            break
-        page.keyboard.press("Tab")
-        here = page.evaluate("() => document.activeElement.dataset?.path ?? ''")
+    here = "() => document.activeElement.dataset.path ?? document.activeElement.dataset.item"
+    page.keyboard.press("Tab")  # the first stop leads to what is drawn
+    page.keyboard.press("Enter")
+    assert page.evaluate(here)
+    pressed(page, "/", "1", ".", "3", "Enter")
+    assert page.evaluate(here) == "1.3"
+    for _ in range(4):  # past the other heads of its layer: 12 keys in all
+        page.keyboard.press("ArrowLeft")
+    assert page.evaluate(here) == "1.3 value 1 → value 0"
     page.keyboard.press("Enter")
     assert measured(page) == by_command("1.3:value 0=uniform")
     assert "off" not in pressed(page, "a")
     assert pressed(page, "u")["off"] == "1.3:value 0"
     assert pressed(page, "n")["ex"] == "1"
-    assert pressed(page, "/", "0", ".", "3", "Enter")["head"] == "0.3"
+    assert pressed(page, "/", "Backspace", "0", ".", "3", "Enter")["head"] == "0.3"
     assert "pane" in pressed(page, "Escape", "f")
     assert "pane" not in pressed(page, "Escape")
     page.keyboard.press("?")

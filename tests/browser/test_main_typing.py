@@ -7,13 +7,12 @@ import pytest
 
 from hopscope.configs import NgramExperiment, NgramProcess
 from hopscope.configs.ngram import Descent
+from hopscope.ngram.evaluation import gih
 from hopscope.runs import train
 from hopscope.store import Store
 from hopscope.tasks.rendering import letters
-from hopscope.web.questions import ExampleQuestion
-from hopscope.web.tensors import unpacked
-from hopscope.web.views import Views
 from tests.browser.lookers import SOON, asked, opened, pressed, ready, served, table_of
+from tests.browser.test_copier import typed as typed_chain
 
 PLACE = "() => document.activeElement.dataset.place"
 WORDS = ".token b"
@@ -117,11 +116,11 @@ CHIPS = "(all) => all.map((its) => its.textContent)"
 def test_more_symbols_than_letters_are_typed_with_spaces(page: Any, tmp_path: Path) -> None:
     train(MANY, Store(tmp_path))
     with served(tmp_path) as site:
-        check_many_symbols(page, site, Views(Store(tmp_path)))
+        check_many_symbols(page, site)
         page.goto("about:blank")  # asks nothing more of a server that ends
 
 
-def check_many_symbols(page: Any, site: str, views: Views) -> None:
+def check_many_symbols(page: Any, site: str) -> None:
     id_ = MANY.run_name().rpartition("-")[2]
     opened(page, site, f"/run/{id_}")
     names = [letters(number) for number in range(30)]
@@ -133,11 +132,12 @@ def check_many_symbols(page: Any, site: str, views: Views) -> None:
     ready(page)
     assert page.input_value(".typed") == " ".join(typed)
     assert page.eval_on_selector_all("#pane-sequence .letter", CHIPS) == [*typed, "?"]
-    _, about = unpacked(views.example(id_, ExampleQuestion(tokens=tuple(typed))))
+    chain = typed_chain(MANY.process, [names.index(name) for name in typed])
+    (answer,), _ = gih(chain, MANY.model.window, MANY.process.parents)
     rows = [row.split() for row in table_of(page, "sequence").locator("tbody tr").all_inner_texts()]
     assert [name for name, *_ in rows] == [*names, "sequence"]
     heads = [float(head) for *_, head in rows[:-1]]
-    assert heads == pytest.approx(about["answers"]["gih"], abs=1e-3)
+    assert heads == pytest.approx(answer.tolist(), abs=1e-3)
     page.fill(".typed", "a be")
     page.wait_for_selector(".refused")
     assert "Got “be”; expected at least 4 symbols with spaces" in page.inner_text(".refused")

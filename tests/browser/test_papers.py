@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pages import ROOT
 
-from hopscope.cli.claims import ReportArguments, report
+from hopscope.cli.main import run as command
 from tests.browser.lookers import check_for_everybody
 
 CLAIM = "#claim-musat-depth-law"
@@ -15,7 +15,8 @@ CLAIM = "#claim-musat-depth-law"
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     out: Path = tmp_path_factory.mktemp("papers") / "papers.html"
-    assert report(ReportArguments(results=ROOT / "results", out=out)) == 0
+    words = ["--results", str(ROOT / "results"), "--save", str(out)]
+    assert command(["papers", "report", *words]) == 0
     return out.as_uri()
 
 

@@ -6,12 +6,17 @@ import pytest
 
 from tests.browser.lookers import TOKEN, opened, ready
 
-ORDERED = """async (rows) => {
+ORDERED = """async ([rows, ...chosen]) => {
   const { runsPane } = await import("/runs.js");
   const state = { run: "", watch() {}, set() {} };
   const made = runsPane(state, { live: false, runs: async () => ({ rows, cursor: "1" }) });
   await made.start();
-  return [...made.element.querySelectorAll("b")].map((its) => its.textContent);
+  for (const [label, value] of chosen) {
+    const its = made.element.querySelector(`[aria-label="${label}"]`);
+    its.value = value;
+    its.dispatchEvent(new Event("change"));
+  }
+  return [...made.element.querySelectorAll("b, h2")].map((its) => its.textContent);
 }"""
 HIDDEN = """globalThis.away = true;
 Object.defineProperty(Document.prototype, "hidden", { get: () => globalThis.away });"""
@@ -21,23 +26,36 @@ def row(name: str, date: str) -> dict[str, str]:
     return {"id": name.replace("/", "-"), "name": name, "date": date, "state": "complete"}
 
 
-def test_the_gallery_has_its_order_and_the_store_goes_by_date(page: Any, site: str) -> None:
+def test_runs_stand_in_groups_and_are_sorted(page: Any, site: str) -> None:
     page.goto(f"{site}/blank")
     rows = [
-        row("old", "2026-01-01"),
-        row("gallery/three-heads", "2026-09-01"),
-        row("gallery/ngram", "2026-08-01"),
-        row("new", "2026-12-01"),
-        row("gallery/planted", "2026-01-01"),
-        row("demo", "2026-06-01"),
-        row("gallery/figure-5", "2026-07-01"),
-        row("gallery/demo", "2026-02-01"),
+        row("old", "2026-01-01") | {"task": "mqar"},
+        row("gallery/three-heads", "2026-09-01") | {"task": "retrieval"},
+        row("gallery/ngram", "2026-08-01") | {"kind": "ngram"},
+        row("new", "2026-12-01") | {"task": "retrieval"},
+        row("gallery/planted", "2026-01-01") | {"task": "retrieval"},
+        row("demo", "2026-06-01") | {"task": "retrieval"},
+        row("gallery/demo", "2026-02-01") | {"task": "retrieval"},
     ]
-    assert page.evaluate(ORDERED, rows) == [
-        *("gallery/demo", "gallery/planted", "gallery/ngram"),
-        *("gallery/three-heads", "gallery/figure-5"),
-        *("new", "demo", "old"),
-    ]
+    usual = page.evaluate(ORDERED, [rows])
+    assert usual[:5] == ["Gallery", "demo", "planted", "ngram", "three-heads"]  # its own order
+    assert usual[5:] == ["Mine", "new", "demo", "old"]
+    kinds = page.evaluate(ORDERED, [rows, ["Group runs", "by kind"], ["Sort runs", "name"]])
+    assert kinds[:6] == ["retrieval", "demo", "demo", "planted", "three-heads", "new"]
+    assert kinds[6:] == ["ngram", "ngram", "mqar", "old"]
+    flat = page.evaluate(ORDERED, [rows, ["Group runs", "ungrouped"]])
+    assert flat == [name for name in usual if name not in ("Gallery", "Mine")]
+
+
+def test_runs_are_sorted_by_their_losses(page: Any, explorer: str) -> None:
+    """What was trained has a line, and one that was not has none."""
+    opened(page, explorer)
+    page.select_option('[aria-label="Sort runs"]', "loss")
+    told = page.locator(".run small").all_inner_texts()
+    losses = [float(its.split()[1]) for its in told if its.startswith("loss")]
+    assert len(losses) == len(told) - 1
+    assert losses == sorted(losses)
+    assert page.locator(".runs .spark").count() == len(losses)
 
 
 def test_a_page_that_opens_behind_others_is_not_blank(page: Any, explorer: str) -> None:

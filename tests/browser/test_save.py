@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from hopscope.study import load
+from tests.browser.conftest import STATIC
 from tests.browser.lookers import opened
 
 
@@ -48,6 +49,7 @@ def test_every_pane_can_be_saved(page: Any, explorer: str) -> None:
 def test_a_role_map_says_its_numbers(page: Any, explorer: str) -> None:
     """Pixels decode to the array: each colour belongs to one share of 255."""
     opened(page, explorer, "/run/gallery-demo?step=500&head=2.0")
+    page.route("**/colours.js", lambda its: its.fulfill(path=STATIC / "colours.js"))
     found = np.array(
         page.evaluate(
             """async () => {

@@ -2,19 +2,19 @@
 
 import pytest
 
-from hopscope.circuits import Ablator, Circuit, Exam, adapter_of, discover, exam_of
+from hopscope.circuits import Ablator, Circuit, Examples, adapter_of, discover, examples_of
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted
 
 
 @pytest.fixture
-def exam(two_hops: Planted) -> Exam:
-    return exam_of(two_hops.task, 6)
+def examples(two_hops: Planted) -> Examples:
+    return examples_of(two_hops.task, 6)
 
 
 @pytest.fixture
-def ablator(random_model: Transformer, exam: Exam) -> Ablator:
-    return Ablator(adapter_of(random_model), exam)
+def ablator(random_model: Transformer, examples: Examples) -> Ablator:
+    return Ablator(adapter_of(random_model), examples)
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from hopscope.circuits import Carried, Exam, Pattern, Source, Target, target
+from hopscope.circuits import Carried, Examples, Pattern, Source, Target, target
 from hopscope.circuits.ablation import Change
 from hopscope.circuits.pattern import ITSELF, PREVIOUS, UNIFORM
 from hopscope.facts import Role
@@ -19,19 +19,19 @@ CHANGES: list[Change] = [
 
 
 class Slow:
-    """The examples of an exam as plain lists, and what a head attends to in the model."""
+    """Examples as plain lists, and what a head attends to in the model."""
 
-    def __init__(self, exam: Exam, own: Tensor, causal: bool) -> None:
-        self.exam, self.own, self.causal, self.length = exam, own, causal, exam.length
-        self.roles = [[exam.table[n] for n in each] for each in exam.roles.role.tolist()]
-        self.chains = exam.roles.chain.tolist()
+    def __init__(self, examples: Examples, own: Tensor, causal: bool) -> None:
+        self.examples, self.own, self.causal, self.length = examples, own, causal, examples.length
+        self.roles = [[examples.table[n] for n in each] for each in examples.roles.role.tolist()]
+        self.chains = examples.roles.chain.tolist()
 
     def row(self, wanted: Target, example: int, row: int) -> Tensor:
         """One row: the first of the targets that leads anywhere, or the position itself."""
         if wanted.written == "model":
             return self.own[example, row]
         for each in wanted.each:
-            if each.when and not self.exam.conditions[each.when][example, row]:
+            if each.when and not self.examples.conditions[each.when][example, row]:
                 continue
             weights = self.weights(each, example, row)
             if sum(weights):
@@ -44,10 +44,10 @@ class Slow:
         weights = [0.0] * self.length
         for source, share in wanted.parts:
             if wanted.written == "table":
-                places = self.exam.inputs[example].tolist()
+                places = self.examples.inputs[example].tolist()
                 at = places if source.where == "token" else range(self.length)
                 for key in seen:
-                    weights[key] = float(self.exam.tables[source][at[row], at[key]])
+                    weights[key] = float(self.examples.tables[source][at[row], at[key]])
                 continue
             hits = [key for key in seen if self.hits(source, example, row, key)]
             for key in hits:
@@ -56,7 +56,7 @@ class Slow:
 
     def hits(self, source: Source, example: int, row: int, key: int) -> bool:
         if source.where == "relation":
-            leads = self.exam.relations[source.relation][example]
+            leads = self.examples.relations[source.relation][example]
             return key in followed(leads, row, source.times)
         own = self.chains[example][row] == self.chains[example][key]
         named = self.roles[example][key] == source.role
@@ -70,9 +70,11 @@ class Slow:
         }[source.where]
 
 
-def slow_attention(pattern: Pattern, exam: Exam, own: Tensor, causal: bool = True) -> Tensor:
+def slow_attention(
+    pattern: Pattern, examples: Examples, own: Tensor, causal: bool = True
+) -> Tensor:
     """What one head attends to [batch, seq, seq]; `own` is what it attends to in the model."""
-    slow = Slow(exam, own, causal)
+    slow = Slow(examples, own, causal)
     return torch.stack([
         torch.stack([slow.row(pattern.of(role), n, row) for row, role in enumerate(roles)])
         for n, roles in enumerate(slow.roles)

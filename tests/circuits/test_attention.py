@@ -11,12 +11,12 @@ import torch
 from slow import followed
 
 from hopscope.circuits import (
-    Exam,
+    Examples,
     RoleMaps,
     adapter_of,
     attention_maps,
     discover,
-    exam_of,
+    examples_of,
     role_maps,
 )
 from hopscope.configs import KHop, Model
@@ -26,14 +26,14 @@ from hopscope.models import Transformer
 from hopscope.models.planted import Planted
 
 
-def slow_maps(model: Transformer, exam: Exam) -> dict[str, torch.Tensor]:
-    pattern = model.attention(exam.inputs)
-    roles, chains = exam.roles.role, exam.roles.chain
-    size = len(exam.table)
+def slow_maps(model: Transformer, examples: Examples) -> dict[str, torch.Tensor]:
+    pattern = model.attention(examples.inputs)
+    roles, chains = examples.roles.role, examples.roles.chain
+    size = len(examples.table)
     shape = (*pattern.shape[:1], pattern.shape[2], size)
     found = {"own": torch.zeros(*shape, size), "others": torch.zeros(*shape, size)}
     found |= {"itself": torch.zeros(shape), "previous": torch.zeros(shape)}
-    names = [(name, times) for name in exam.relations for times in (1, 2)]
+    names = [(name, times) for name in examples.relations for times in (1, 2)]
     found |= {f"{name} ×{times}": torch.zeros(shape) for name, times in names}
     led = {f"{name} ×{times}": torch.zeros(size) for name, times in names}
     count = torch.zeros(size)
@@ -41,7 +41,7 @@ def slow_maps(model: Transformer, exam: Exam) -> dict[str, torch.Tensor]:
         for row, reader in enumerate(roles[example].tolist()):
             count[reader] += 1
             for name, times in names:
-                if there := followed(exam.relations[name][example], row, times):
+                if there := followed(examples.relations[name][example], row, times):
                     seen = pattern[:, example, :, row, list(there)].sum(-1)
                     found[f"{name} ×{times}"][:, :, reader] += seen
                     led[f"{name} ×{times}"][reader] += 1
@@ -64,14 +64,16 @@ def test_maps_are_means_over_pairs_of_positions_and_over_where_relations_lead(
     letters = KHop(hops=2, length=9, alphabet=3)
     tokens = Transformer.seeded(Model(layers=2, heads=2, d_model=8), letters.interface(), 0)
     for model, task in ((random_model, two_hops.task), (tokens, letters)):
-        exam = exam_of(task, 5)
-        back = torch.arange(exam.length).expand(exam.roles.role.shape) - 2
-        alike = exam.roles.chain[:, :, None] == exam.roles.chain[:, None]
-        exam = replace(exam, relations={"back": back.clamp_min(-1), "alike": alike.tril(-1)})
-        expected = slow_maps(model, exam)
+        examples = examples_of(task, 5)
+        back = torch.arange(examples.length).expand(examples.roles.role.shape) - 2
+        alike = examples.roles.chain[:, :, None] == examples.roles.chain[:, None]
+        examples = replace(
+            examples, relations={"back": back.clamp_min(-1), "alike": alike.tril(-1)}
+        )
+        expected = slow_maps(model, examples)
         for size in (2**30, 1):
             monkeypatch.setattr("hopscope.circuits.budget.CALL_BYTES", size)
-            maps = role_maps(adapter_of(model), exam)
+            maps = role_maps(adapter_of(model), examples)
             for name, values in expected.items():
                 found = maps.along.get(name.removesuffix(" ×1"), getattr(maps, name, None))
                 assert np.allclose(found, values, atol=1e-5, equal_nan=True), name

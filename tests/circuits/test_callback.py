@@ -7,7 +7,7 @@ import torch
 from slow import CHANGES
 from torch import Tensor
 
-from hopscope.circuits import Ablation, Ablator, CallbackModel, Carried, Exam
+from hopscope.circuits import Ablation, Ablator, CallbackModel, Carried, Examples
 from hopscope.errors import CircuitError
 from hopscope.models import Transformer
 
@@ -53,21 +53,23 @@ def handing(wrong: Callable[[Tensor], Tensor]) -> Edited:
     return lambda attention: lambda number, pattern: attention(number, wrong(pattern))
 
 
-def test_a_whole_model_gives_what_a_walk_gives(random_model: Transformer, exam: Exam) -> None:
+def test_a_whole_model_gives_what_a_walk_gives(
+    random_model: Transformer, examples: Examples
+) -> None:
     several = [Ablation.of({(1, 0): change, (2, 1): change}) for change in CHANGES[:4]]
-    walked = Ablator(random_model, exam).losses([Ablation(), *several])
+    walked = Ablator(random_model, examples).losses([Ablation(), *several])
     for everywhere in (False, True):
-        found = Ablator(whole(random_model, everywhere=everywhere), exam)
+        found = Ablator(whole(random_model, everywhere=everywhere), examples)
         assert torch.allclose(found.losses([Ablation(), *several]), walked, atol=1e-5)
         with pytest.raises(CircuitError, match="what heads carry cannot be replaced through"):
             found.losses([Ablation.of({(0, 0): Carried("mean")})])
     # The first row has no choice, and need not be taken back.
     first = whole(random_model, keeping(1, slice(None), slice(None), 0), everywhere=True)
-    assert torch.allclose(Ablator(first, exam).losses([Ablation()])[0], walked[0], atol=1e-5)
+    assert torch.allclose(Ablator(first, examples).losses([Ablation()])[0], walked[0], atol=1e-5)
 
 
 def test_a_layer_head_or_row_that_goes_on_with_its_own_attention_is_named(
-    random_model: Transformer, exam: Exam
+    random_model: Transformer, examples: Examples
 ) -> None:
     """What is left would be another model's circuit, of which nothing looks wrong."""
     every = slice(None)
@@ -80,19 +82,19 @@ def test_a_layer_head_or_row_that_goes_on_with_its_own_attention_is_named(
         ):
             deaf = whole(random_model, keeping(layer, *parts), everywhere=bool(parts))
             with pytest.raises(CircuitError, match=f"layer {layer} .*{line}"):
-                Ablator(deaf, exam).losses([Ablation()])
+                Ablator(deaf, examples).losses([Ablation()])
     with torch.no_grad():  # heads that bring nothing are no mistake; to ignore them is
         for name, weight in random_model.named_parameters():
             if "blocks.1." in name and ".attention." in name:
                 weight.zero_()
-    losses = Ablator(whole(random_model), exam).losses([Ablation()])
-    assert torch.allclose(losses, Ablator(random_model, exam).losses([Ablation()]), atol=1e-5)
+    losses = Ablator(whole(random_model), examples).losses([Ablation()])
+    assert torch.allclose(losses, Ablator(random_model, examples).losses([Ablation()]), atol=1e-5)
     with pytest.raises(CircuitError, match="layer 1 does not go on"):
-        Ablator(whole(random_model, keeping(1)), exam).losses([Ablation()])
+        Ablator(whole(random_model, keeping(1)), examples).losses([Ablation()])
 
 
 def test_what_is_no_attention_or_has_another_shape_is_refused(
-    random_model: Transformer, exam: Exam
+    random_model: Transformer, examples: Examples
 ) -> None:
     drop = torch.nn.Dropout(0.1)
     later = handing(lambda p: p.transpose(-1, -2) / p.shape[-1])
@@ -111,12 +113,12 @@ def test_what_is_no_attention_or_has_another_shape_is_refused(
         (lambda edit: lambda n, p: drop(edit(n, p)), SHAPE, "different outputs"),
     ):
         with pytest.raises(CircuitError, match=line):
-            Ablator(whole(random_model, edited, shape), exam).losses([Ablation()])
-    seeing = Ablator(whole(random_model, later, causal=False), exam)
+            Ablator(whole(random_model, edited, shape), examples).losses([Ablation()])
+    seeing = Ablator(whole(random_model, later, causal=False), examples)
     assert bool(seeing.losses([Ablation()]).isfinite().all())
     for shape in ((0, 1), (-2, 1), (2, 0)):
         with pytest.raises(CircuitError, match="expected at least one of each"):
             whole(random_model, shape=shape)
     several = CallbackModel(lambda inputs, attention: (inputs,), random_model, (3, 1))
     with pytest.raises(CircuitError, match="returned tuple; expected the outputs as one tensor"):
-        several.outputs(exam.inputs, lambda layer, pattern: pattern)
+        several.outputs(examples.inputs, lambda layer, pattern: pattern)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from hopscope import __version__
 from hopscope.circuits import Ablation, Carried, Circuit, Component, Pattern, along, target
-from hopscope.circuits.changes import changes_of
+from hopscope.circuits.ablation import State, changes_of
 from hopscope.circuits.components import Estimate, Losses, Score
 from hopscope.circuits.pattern import (
     AS_IN_MODEL,
@@ -26,7 +26,6 @@ from hopscope.circuits.pattern import (
     Target,
     table_of,
 )
-from hopscope.circuits.state import State
 from hopscope.configs import Discovery
 from hopscope.errors import CircuitError, ConfigError
 from hopscope.facts import Role

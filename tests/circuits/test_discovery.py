@@ -15,19 +15,20 @@ from hopscope.circuits import (
     CallbackModel,
     Circuit,
     Drawn,
-    Exam,
+    Examples,
     OwnTask,
     adapter_of,
     along,
     attention_maps,
     discover,
-    exam_of,
+    examples_of,
     target,
 )
-from hopscope.circuits.exam import Questions
-from hopscope.circuits.glances import read_off
+from hopscope.circuits.ablation import State
+from hopscope.circuits.ablator import SECONDS, Progress
+from hopscope.circuits.examples import Questions
 from hopscope.circuits.pattern import AS_IN_MODEL, ITSELF, PREVIOUS, Pattern, Target
-from hopscope.circuits.progress import SECONDS, Progress
+from hopscope.circuits.proposals import proposed_targets
 from hopscope.circuits.search import (
     Limits,
     Search,
@@ -37,7 +38,6 @@ from hopscope.circuits.search import (
     lightened,
     simplified,
 )
-from hopscope.circuits.state import State
 from hopscope.configs import ConditionalRetrieval, Discovery, Model, Retrieval, VectorTask
 from hopscope.errors import CircuitError, ConfigError, NotLearned
 from hopscope.facts import Role, parse_role
@@ -108,8 +108,8 @@ def test_each_pass_of_the_search_mends_what_it_is_for(two_hops: Planted) -> None
     prescribed attention, rows of the first layer make no difference: they only route.
     """
     adapter, settings = adapter_of(two_hops.model), Discovery(examples=32)
-    exams = (exam_of(two_hops.task, size) for size in (32, 8))
-    search = Search(adapter, *exams, settings, Progress(lambda _: None))
+    examples = (examples_of(two_hops.task, size) for size in (32, 8))
+    search = Search(adapter, *examples, settings, Progress(lambda _: None))
     truth = {
         ((path.layer, path.head), path.reader): target("own", path.source)
         for path in two_hops.paths
@@ -135,7 +135,7 @@ def test_losses_and_what_is_lost_are_those_of_ablations_made_by_hand(two_hops: P
     check_planted(known, circuit)
     assert [each.name for each in circuit.components] == ["0.0+1", "0.0+1", "1.0+1", "2.0+1"]
     assert all(len(each.paths) == 2 for each in circuit.components)
-    ablator = Ablator(known.model, exam_of(known.task, 64, seed=6))
+    ablator = Ablator(known.model, examples_of(known.task, 64, 5, "measurement"))
     whole: dict[Any, Any] = dict(circuit.ablation().changes)
 
     def loss(patterns: dict[Any, Pattern], computed: bool = False) -> float:
@@ -189,7 +189,7 @@ def test_stability_is_the_share_of_searches_that_find_a_component(
     found, drawn, searched = [], [], discovery.searched
 
     def other(search: Search) -> State:
-        drawn.append(search.ablator.exam.inputs)
+        drawn.append(search.ablator.examples.inputs)
         found.append(searched(search))
         last = [row for row in found[-1].live if row[0][0] == 2]
         return found[-1].without(last) if len(found) == 2 else found[-1]
@@ -209,14 +209,14 @@ def with_roles(task: Retrieval, name: Callable[[Role], str], fixed: bool = False
     number = torch.tensor([roles.index(each) for each in names])
     order = dataset(task, 0, 1, "validation").roles
 
-    def questions(examples: int, seed: int) -> Exam:
+    def questions(examples: int, seed: int) -> Examples:
         batch = dataset(task, seed, 100 * examples if fixed else examples, "validation")
         role, chain = batch.roles.role.long(), batch.roles.chain
         same = ((role == order.role) & (chain == order.chain)).all(1) | (not fixed)
         kept = same.nonzero()[:examples, 0]
         inputs, targets = batch.inputs[kept], batch.targets[kept]
         some = Batch(inputs, targets, Roles(number[role[kept]], chain[kept]))
-        return Exam(
+        return Examples(
             inputs,
             some.roles,
             tuple(parse_role(each) for each in roles),
@@ -272,7 +272,7 @@ def hand_made(looks: Callable[[Tensor], Tensor]) -> CallbackModel:
     return CallbackModel(forward, nn.Linear(1, 1), (1, 1))
 
 
-def exam_of_letters(*named: int) -> Exam:
+def letters_examples(*named: int) -> Examples:
     """Letters after a count token of 0 … 3. A relation leads two back; some counts are named."""
 
     def draw(count: int, seed: int) -> Drawn:
@@ -286,16 +286,16 @@ def exam_of_letters(*named: int) -> Exam:
             conditions={f"k={number}": tokens[:, 0] == number for number in named},
         )
 
-    return exam_of(OwnTask(draw, roles=["count", "letter"], guess=1.0), 240, 0)
+    return examples_of(OwnTask(draw, roles=["count", "letter"], chance=1.0), 240, 0)
 
 
-def looked_at(exam: Exam, first: tuple[int, ...]) -> Target:
+def looked_at(examples: Examples, first: tuple[int, ...]) -> Target:
     """What is read off letters that look back after some counts, and else at themselves."""
-    here = torch.arange(LETTERS).expand(len(exam), -1)
-    back = torch.where(exam.relations["back"] >= 0, exam.relations["back"], here)
-    some = torch.isin(exam.inputs[:, :1], torch.tensor(first))
+    here = torch.arange(LETTERS).expand(len(examples), -1)
+    back = torch.where(examples.relations["back"] >= 0, examples.relations["back"], here)
+    some = torch.isin(examples.inputs[:, :1], torch.tensor(first))
     model = hand_made(lambda tokens: torch.where(some, back, here)[: len(tokens)])
-    return read_off(exam, model, 0.2)[(0, 0), Role("letter")][0]
+    return proposed_targets(examples, model, 0.2)[(0, 0), Role("letter")][0]
 
 
 def test_conditions_with_one_target_are_merged_and_the_rest_needs_no_name() -> None:
@@ -313,7 +313,7 @@ def test_conditions_with_one_target_are_merged_and_the_rest_needs_no_name() -> N
         ((0, 1, 2, 3), (0,), back.if_("k=0").or_else(ITSELF)),  # three are alike
         ((0, 1, 2, 3), (0, 1, 2, 3), back.or_else(ITSELF)),
     ):
-        assert looked_at(exam_of_letters(*named), first) == expected, (named, first)
+        assert looked_at(letters_examples(*named), first) == expected, (named, first)
 
 
 def test_a_model_that_has_not_learned_is_refused_unless_forced(two_hops: Planted) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from hopscope.circuits import Circuit, adapter_of, attention_maps, discover, target
+from hopscope.circuits import Circuit, adapter_of, discover, examples_of, role_maps, target
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.tracking import emergence
 from hopscope.configs import Experiment, Model, Retrieval, Training
@@ -73,10 +73,10 @@ def test_paths_come_in_order_and_those_that_never_did_last() -> None:
 def test_every_path_is_followed_through_every_checkpoint(
     two_hops: Planted, circuit: Circuit
 ) -> None:
-    history = Growing(two_hops.model)
+    history, drawn = Growing(two_hops.model), examples_of(two_hops.task, 16, purpose="emergence")
     story = emergence(history, circuit, examples=16, steps_per_epoch=5.0)
     for column, step in enumerate(history.checkpoints):
-        maps = attention_maps(history.model_at(step), two_hops.task, examples=16)
+        maps = role_maps(adapter_of(history.model_at(step)), drawn)
         for row, path in enumerate(story.paths):
             expected = maps.between(path.reader, path.source)[path.layer, path.head]
             assert story.attention[row, column] == pytest.approx(expected, abs=1e-6)
@@ -112,7 +112,7 @@ def test_members_of_fleets_and_models_from_elsewhere_are_followed(
     assert np.allclose(alone.attention, member.attention, atol=1e-6)
     elsewhere = Growing(planted, made=lambda model, step: adapter_of(model))
     assert emergence(elsewhere, circuit, examples=8).to_dict() == alone.to_dict()
-    with pytest.raises(CircuitError, match="a OwnAdapter is no fleet: leave out member"):
+    with pytest.raises(CircuitError, match="a TransformerAdapter is no fleet: leave out member"):
         emergence(elsewhere, circuit, member=0, examples=8)
 
 

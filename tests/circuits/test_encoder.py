@@ -19,9 +19,9 @@ from hopscope.circuits import (
     EncoderAdapter,
     Pattern,
     adapter_of,
-    exam_of,
+    examples_of,
 )
-from hopscope.circuits.attended import attended
+from hopscope.circuits.attention import attended
 from hopscope.circuits.engine import forward
 from hopscope.errors import CircuitError
 from tests.conftest import TWO_HOPS
@@ -110,7 +110,7 @@ def model(request: pytest.FixtureRequest) -> Stranger:
 
 @torch.no_grad()
 def test_every_adapter_of_a_module_gives_the_same_losses(model: Stranger) -> None:
-    exam = exam_of(TWO_HOPS, 5)
+    examples = examples_of(TWO_HOPS, 5)
     ablations = [Ablation(), *(Ablation.of({(0, 1): its, (2, 2): its}) for its in CHANGES)]
     some = [
         each for each, its in zip(ablations[1:], CHANGES, strict=True) if isinstance(its, Pattern)
@@ -120,16 +120,16 @@ def test_every_adapter_of_a_module_gives_the_same_losses(model: Stranger) -> Non
     def losses(outputs: Tensor) -> Tensor:
         return outputs.square().mean((-2, -1))[..., None]
 
-    # Where an exam names no positions, all answers are marked.
-    for marked in (exam, replace(exam, losses=losses, read=None)):
+    # Where examples name no positions, all answers are marked.
+    for marked in (examples, replace(examples, losses=losses, read=None)):
         expected = Ablator(callback_of(model), marked).losses(some)
-        assert torch.allclose(marked.marks(model(exam.inputs)), expected[0], atol=1e-5)
+        assert torch.allclose(marked.losses_of(model(examples.inputs)), expected[0], atol=1e-5)
         assert all(not torch.allclose(a, b, atol=1e-3) for a, b in pairwise(expected))
         for adapter in (blocks_of(model), encoder_of(model)):
             ablator = Ablator(adapter, marked)
             assert torch.allclose(ablator.losses(some), expected, atol=1e-5)
             for ablation, found in zip(ablations, ablator.losses(ablations), strict=True):
-                whole = marked.marks(attended(adapter, marked, ablation).outputs)
+                whole = marked.losses_of(attended(adapter, marked, ablation).outputs)
                 assert torch.allclose(found, whole, atol=1e-5)
 
 
@@ -163,7 +163,7 @@ def test_blocks_take_groups_masks_and_scales(model: Stranger) -> None:
 
 @torch.no_grad()
 def test_blocks_that_are_not_what_they_were_said_to_be_are_refused(model: Stranger) -> None:
-    inputs = exam_of(TWO_HOPS, 4).inputs
+    inputs = examples_of(TWO_HOPS, 4).inputs
 
     def mixing(number: int, x: Tensor, attend: Attend) -> Tensor:
         x = model.block(number, x, attend)
@@ -203,7 +203,7 @@ def test_an_encoder_of_another_kind_is_refused() -> None:
     line = "for nn.TransformerEncoder is off by .*; use CallbackModel"
     model = Stranger(True, True).eval()
     with pytest.raises(CircuitError, match=line):
-        encoder_of(model, causal=False).embed(exam_of(TWO_HOPS, 4).inputs)
+        encoder_of(model, causal=False).embed(examples_of(TWO_HOPS, 4).inputs)
     layer = nn.TransformerEncoderLayer(WIDTH, HEADS)
     with pytest.raises(CircuitError, match="make it with batch_first=True"):
         adapter_of(nn.TransformerEncoder(layer, 1, enable_nested_tensor=False))
@@ -220,7 +220,7 @@ def test_an_encoder_of_another_kind_is_refused() -> None:
 @torch.no_grad()
 def test_in_halves_rounding_is_taken_and_noise_is_refused(model: Stranger) -> None:
     """The noise is up to 9 % of the largest output."""
-    inputs = exam_of(TWO_HOPS, 4).inputs
+    inputs = examples_of(TWO_HOPS, 4).inputs
     for precision in (torch.bfloat16, torch.float16):
         half, its = model.to(precision), inputs.to(precision)
         blocks_of(half).embed(its)

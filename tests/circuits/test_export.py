@@ -13,7 +13,7 @@ from hopscope.circuits import (
     Pattern,
     adapter_of,
     discover,
-    exam_of,
+    examples_of,
     table_of,
 )
 from hopscope.circuits.export import (
@@ -60,7 +60,7 @@ def lens(model: Transformer) -> Any:
 
 def test_transformer_lens_computes_the_same(tokens: Transformer) -> None:
     """By either names of its weights, and through an adapter, too."""
-    exam, legacy, native = exam_of(TASK, 4), lens(tokens), lens(tokens)
+    examples, legacy, native = examples_of(TASK, 4), lens(tokens), lens(tokens)
     from transformer_lens.utilities.tl_checkpoint_conversion import convert_tl_checkpoint
 
     weights = transformer_lens_weights(tokens, native=False)
@@ -68,10 +68,10 @@ def test_transformer_lens_computes_the_same(tokens: Transformer) -> None:
     native.load_state_dict(transformer_lens_weights(tokens))
     with torch.no_grad():
         for bridge in (legacy, native):
-            assert torch.allclose(bridge(exam.inputs), tokens(exam.inputs), atol=1e-4)
+            assert torch.allclose(bridge(examples.inputs), tokens(examples.inputs), atol=1e-4)
     assert adapter_of(native).causal == tokens.config.causal
     several = [Ablation(), Ablation.of({(0, 1): Pattern(rest=UNIFORM)})]
-    ours, theirs = (Ablator(adapter_of(its), exam).losses(several) for its in (tokens, native))
+    ours, theirs = (Ablator(adapter_of(its), examples).losses(several) for its in (tokens, native))
     assert torch.allclose(ours, theirs, atol=1e-4)
 
 
@@ -143,9 +143,9 @@ def test_mlps_are_nodes_between_the_layers(random_model: Transformer, two_hops: 
 
 
 def test_an_example_for_circuitsvis(two_hops: Planted) -> None:
-    exam = exam_of(two_hops.task, 3)
-    shown = circuitsvis(adapter_of(two_hops.model), exam, 2)
-    expected = two_hops.model.attention(exam.inputs[2:3])[:, 0]
+    examples = examples_of(two_hops.task, 3)
+    shown = circuitsvis(adapter_of(two_hops.model), examples, 2)
+    expected = two_hops.model.attention(examples.inputs[2:3])[:, 0]
     assert torch.allclose(torch.tensor(shown["attention"]), expected, atol=1e-6)
     assert shown["tokens"][-1].startswith("query (")
 
@@ -158,5 +158,5 @@ def test_what_is_not_exported_is_said(
         transformer_lens_weights(fleet)
     with pytest.raises(CircuitError, match="this circuit was found in "):
         edges(circuit, random_model)
-    with pytest.raises(CircuitError, match="example is 3; the exam has examples 0 … 2"):
-        circuitsvis(adapter_of(two_hops.model), exam_of(two_hops.task, 3), 3)
+    with pytest.raises(CircuitError, match="example is 3; expected 0 … 2"):
+        circuitsvis(adapter_of(two_hops.model), examples_of(two_hops.task, 3), 3)

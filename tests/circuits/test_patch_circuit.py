@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 import torch
 
-from hopscope.circuits import Ablation, Ablator, Circuit, discover, exam_of
-from hopscope.circuits.account import answers
+from hopscope.circuits import Ablation, Ablator, Circuit, discover, examples_of
+from hopscope.circuits.account import Averaged, Site, answers
 from hopscope.circuits.circuit_patching import patch_circuit
 from hopscope.circuits.components import Estimate
 from hopscope.circuits.contradictions import accounted_for, contradictions
 from hopscope.circuits.diagnostics import diagnose
-from hopscope.circuits.effects import Averaged, Site
 from hopscope.circuits.pattern import AS_IN_MODEL, Pattern
 from hopscope.configs import Discovery, Retrieval
 from hopscope.errors import CircuitError
@@ -114,7 +113,7 @@ def test_components_that_bring_no_symbol_bring_their_place_or_a_constant(found: 
     assert account is not None
     assert account.averaged == ()  # only what brings no symbol is asked for its mean
     silent = tuple(its.model_copy(update={"moves": ()}) for its in account.cargo)
-    site = Site(layer=first.layer, heads=first.heads, readers=first.destinations)
+    site = Site(layer=first.layer, heads=first.heads, destinations=first.destinations)
     for by_place, by_role, brings, contradicted in (
         (0.011, 0.5, "place", False),
         (0.01, 0.02, "constant", True),
@@ -180,7 +179,7 @@ def test_flow_backups_and_restored_heads_are_those_made_by_hand(twins: Planted) 
     assert flow is not None
     assert flow.missed == ("x2",)
 
-    ablator = Ablator(twins.model, exam_of(twins.task, 32, seed=2))
+    ablator = Ablator(twins.model, examples_of(twins.task, 32, seed=2))
     patterns: dict[Any, Any] = dict(circuit.ablation().changes)
 
     def loss(changed: dict[Any, Any], computed: bool = False) -> float:

@@ -4,7 +4,6 @@ edits by hand, and against finite differences.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from inspect import unwrap
 from typing import Any
 
 import pytest
@@ -12,13 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from hopscope.circuits import Adapter, CallbackModel, EncoderAdapter, adapter_of
-from hopscope.circuits.attribution import CHAINS, Attribution
-from hopscope.circuits.baselines import held_against
+from hopscope.circuits.account import Site, answers
+from hopscope.circuits.baselines import Attribution, held_against
 from hopscope.circuits.components import Estimate
-from hopscope.circuits.effects import Patched, Site
-from hopscope.circuits.pairs import Pairs, pairs_of
-from hopscope.circuits.patching import patch
-from hopscope.circuits.ranking import Arrow
+from hopscope.circuits.patching import Pairs, pairs_of, patch
+from hopscope.circuits.ranking import Arrow, Switches
 from hopscope.configs import MQAR, ConditionalRetrieval, KHop, Model, Retrieval, VectorTask
 from hopscope.errors import CircuitError, NotLearned
 from hopscope.facts import Role
@@ -34,8 +31,8 @@ TASK = Retrieval(hops=2, chains=2, dim=6, symbols="one-hot")
 @pytest.fixture
 def pairs(monkeypatch: pytest.MonkeyPatch) -> Pairs:
     # A random model has no answers of its own; arithmetic is held to all the same.
-    monkeypatch.setattr("hopscope.circuits.attribution.check_answers", lambda *_: None)
-    monkeypatch.setattr("hopscope.circuits.attribution.has_answers", lambda _: torch.tensor(True))
+    monkeypatch.setattr("hopscope.circuits.baselines.check_answers", lambda *_: None)
+    monkeypatch.setattr("hopscope.circuits.baselines.has_answers", lambda _: torch.tensor(True))
     return pairs_of(TASK, 5, 0)
 
 
@@ -58,26 +55,22 @@ def adapter(request: pytest.FixtureRequest, random_model: Transformer) -> Adapte
     return adapter_of(random_model) if request.param == "ours" else encoder()
 
 
-def onward(adapter: Adapter, x: Tensor, layer: int) -> Tensor:
-    """The stream behind a layer."""
-    pattern = adapter.project(layer, x).weights()
-    return adapter.finish(layer, x, pattern @ adapter.project(layer, x).values)
+def onward(adapter: Adapter, x: Tensor, layer: int, more: Tensor | float = 0.0) -> Tensor:
+    """The stream after a layer, in which more may be brought."""
+    heads = adapter.project(layer, x)
+    return adapter.finish(layer, x, heads.weights() @ heads.values + more)
 
 
 def outputs(adapter: Adapter, x: Tensor, added: tuple[int, Tensor] | None = None) -> Tensor:
     """The model from what enters its first layer on, with more brought in one layer."""
     for layer in range(adapter.layers):
-        pattern = adapter.project(layer, x).weights()
-        mixed = pattern @ adapter.project(layer, x).values
-        if added is not None and layer == added[0]:
-            mixed = mixed + added[1]
-        x = adapter.finish(layer, x, mixed)
+        x = onward(adapter, x, layer, added[1] if added and layer == added[0] else 0.0)
     return adapter.unembed(x[:, -TASK.interface().read :])
 
 
 def distance(pairs: Pairs, answers: Tensor) -> Tensor:
     """How much nearer the other chain's symbols are than the own one's, for each hop."""
-    marks = pairs.marks(answers[None])[:, 0]
+    marks = pairs.nearness(answers[None])[:, 0]
     return (marks[0] - marks[1]).sum(0)
 
 
@@ -87,8 +80,8 @@ def brought_more(
     """What the donor brings more to each position in a head [batch, seq, d_head], from where it is
     wanted.
     """
-    (layer, head), exam, both = at, pairs.exam, []
-    for inputs in (pairs.counterfactuals[symbol], exam.inputs):
+    (layer, head), examples, both = at, pairs.examples, []
+    for inputs in (pairs.counterfactuals[symbol], examples.inputs):
         x = adapter.embed(inputs)
         for number in range(layer):
             x = onward(adapter, x, number)
@@ -96,11 +89,13 @@ def brought_more(
         both.append((pattern[:, head], adapter.project(layer, x).values[:, head]))
     (there, more), (here, less) = both
     found = torch.zeros_like(less)
-    for example in range(len(exam)):
-        roles, chains = exam.roles.role[example].tolist(), exam.roles.chain[example].tolist()
-        for i, j in torch.cartesian_prod(*[torch.arange(exam.length)] * 2).tolist():
+    for example in range(len(examples)):
+        roles, chains = (
+            each[example].tolist() for each in (examples.roles.role, examples.roles.chain)
+        )
+        for i, j in torch.cartesian_prod(*[torch.arange(examples.length)] * 2).tolist():
             same = chains[i] == chains[j]
-            if wanted(exam.table[roles[i]], exam.table[roles[j]], same):
+            if wanted(examples.table[roles[i]], examples.table[roles[j]], same):
                 found[example, i] += there[example, i, j] * more[example, j]
                 found[example, i] -= here[example, i, j] * less[example, j]
     return found
@@ -110,7 +105,7 @@ def changes(adapter: Adapter, pairs: Pairs, symbol: str, arrow: Arrow) -> Tensor
     """What the donor brings more along an arrow [batch, head, seq, d_head]."""
 
     def wanted(reader: Role, source: Role, same: bool) -> bool:
-        its = (arrow.reader, arrow.source, arrow.chain)
+        its = (arrow.destination, arrow.source, arrow.chain)
         return (reader, source, "own" if same else "others") == its
 
     more = brought_more(adapter, pairs, symbol, (arrow.layer, arrow.head), wanted)
@@ -120,16 +115,8 @@ def changes(adapter: Adapter, pairs: Pairs, symbol: str, arrow: Arrow) -> Tensor
 
 
 def some_arrows(attribution: Attribution) -> list[Arrow]:
-    table, every = attribution.pairs.exam.table, attribution.possible().nonzero().tolist()
-    return [
-        Arrow(n, h, table[r], table[s], CHAINS[c]) for n, h, r, s, c in every[:: len(every) // 9]
-    ]
-
-
-def at(pairs: Pairs, arrow: Arrow) -> tuple[int, ...]:
-    table = pairs.exam.table
-    place = (table.index(arrow.reader), table.index(arrow.source), CHAINS.index(arrow.chain))
-    return (arrow.layer, arrow.head, *place)
+    every = attribution.possible().nonzero().tolist()
+    return [attribution.arrow(at) for at in every[:: len(every) // 9]]
 
 
 @torch.no_grad()
@@ -142,7 +129,7 @@ def test_gradients_are_what_small_patches_do(adapter: Adapter, pairs: Pairs) -> 
         for number, symbol in enumerate(pairs.counterfactuals):
             change, slopes = changes(adapter, pairs, symbol, arrow), []
             own, donor = (
-                adapter.embed(x) for x in (pairs.exam.inputs, pairs.counterfactuals[symbol])
+                adapter.embed(x) for x in (pairs.examples.inputs, pairs.counterfactuals[symbol])
             )
             for part in (0.25, 0.75):
                 x = own + part * (donor - own)
@@ -152,7 +139,7 @@ def test_gradients_are_what_small_patches_do(adapter: Adapter, pairs: Pairs) -> 
                 ]
                 slopes.append((ends[0] - ends[1]) / (2 * small))
             wanted = torch.stack(slopes).mean(0) / (2 * attribution.sure)
-            mine = found[number, :, *at(pairs, arrow)]
+            mine = found[number, :, *attribution.place(arrow)]
             assert torch.allclose(mine, wanted, atol=5e-4, rtol=0.02), arrow
     assert found.abs().max() > 0.1
 
@@ -164,7 +151,7 @@ def test_what_goes_straight_to_the_output_and_what_is_patched(
     attribution = Attribution(adapter, pairs)
     arrows = some_arrows(attribution)
     direct, patched = attribution.direct(), attribution.patched(arrows)
-    own = adapter.embed(pairs.exam.inputs)
+    own = adapter.embed(pairs.examples.inputs)
     plain = distance(pairs, outputs(adapter, own))
     end = own
     for layer in range(adapter.layers):
@@ -174,11 +161,15 @@ def test_what_goes_straight_to_the_output_and_what_is_patched(
             change = changes(adapter, pairs, symbol, arrow)
             moved = distance(pairs, outputs(adapter, own, (arrow.layer, change))) - plain
             wanted = moved / (2 * attribution.sure)
-            assert torch.allclose(patched[number, :, *at(pairs, arrow)], wanted, atol=1e-5), arrow
+            assert torch.allclose(
+                patched[number, :, *attribution.place(arrow)], wanted, atol=1e-5
+            ), arrow
             more = adapter.added(arrow.layer, change) - adapter.added(arrow.layer, 0 * change)
             read = adapter.unembed((end + more)[:, -TASK.interface().read :])
             wanted = (distance(pairs, read) - plain) / (2 * attribution.sure)
-            assert torch.allclose(direct[number, :, *at(pairs, arrow)], wanted, atol=1e-5), arrow
+            assert torch.allclose(
+                direct[number, :, *attribution.place(arrow)], wanted, atol=1e-5
+            ), arrow
     assert direct.abs().max() > 0.01
     assert patched.abs().max() > 0.01
 
@@ -188,13 +179,13 @@ def test_a_hop_without_answers_of_its_own_has_no_score(
     random_model: Transformer, pairs: Pairs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first_alone = torch.tensor([True, False])
-    monkeypatch.setattr("hopscope.circuits.attribution.has_answers", lambda _: first_alone)
+    monkeypatch.setattr("hopscope.circuits.baselines.has_answers", lambda _: first_alone)
     adapter = adapter_of(random_model)
     attribution = Attribution(adapter, pairs)
     for scores in (attribution.direct(), attribution.patched(), attribution.by_gradient(1)):
         assert scores[:, 0].isfinite().all()
         assert scores[:, 1].isnan().all()
-    for ranking in held_against(adapter, pairs, (), steps=1).rankings:
+    for ranking in held_against(adapter, pairs, (), Switches(steps=1)).rankings:
         assert {its.hop for its in ranking.scored} == {1}
 
 
@@ -204,10 +195,6 @@ EXAMPLES = 16
 def one_hot(hops: int, chains: int = 4) -> Retrieval:
     count = chains * (hops + 1)
     return Retrieval(hops=hops, chains=chains, symbols="one-hot", dim=max(4, count + count % 2))
-
-
-def answers(task: VectorTask) -> dict[str, int]:
-    return {fact.value: number for number, fact in enumerate(task.graph().facts, 1)}
 
 
 def brought(task: VectorTask, paths: Sequence[Path], path: Path) -> set[str]:
@@ -241,9 +228,9 @@ def test_every_true_path_names_exactly_its_symbols(task: VectorTask, more: dict[
         expected = brought(task, grown.paths, path)
         assert {*its.symbols} == expected, path
         first = path.layer == 0
-        assert {*its.moved(answers(task))} == (set() if first else expected), path
+        assert {*its.moved(answers(task.graph()))} == (set() if first else expected), path
         assert {*its.routes("keys")} == (expected if first else set()), path
-        for estimate in its.moved(answers(task)).values():
+        for estimate in its.moved(answers(task.graph())).values():
             assert estimate.mean == pytest.approx(1, abs=1e-3)
             assert estimate.high - estimate.low < 0.01
 
@@ -275,7 +262,7 @@ def test_what_is_idle_names_none() -> None:
         config = grown.model.config
         working = {(path.layer, path.head, path.reader) for path in grown.paths}
         rows = [
-            Site(layer=layer, heads=(head,), readers=(role,))
+            Site(layer=layer, heads=(head,), destinations=(role,))
             for layer in range(config.layers)
             for head in range(config.heads)
             for role in task.roles()
@@ -285,7 +272,7 @@ def test_what_is_idle_names_none() -> None:
         # lost.
         misleads = (0, 0, Role("key", len(task.graph().facts) - 1))
         for its in patch(grown.model, task, rows, EXAMPLES):
-            row = (its.site.layer, its.site.heads[0], its.site.readers[0])
+            row = (its.site.layer, its.site.heads[0], its.site.destinations[0])
             if row == misleads:
                 assert all(m.way in ("all", "keys") and m.share.mean < 0.1 for m in its.moves)
             else:
@@ -297,7 +284,7 @@ def test_each_of_two_twins_carries_a_half_and_one_that_is_cut_nothing() -> None:
     grown = planted(task, twins=True)
     sites = [Site.of(path) for path in grown.paths]
     for path, its in zip(grown.paths, patch(grown.model, task, sites, EXAMPLES), strict=True):
-        carried = its.moved(answers(task))
+        carried = its.moved(answers(task.graph()))
         assert {*carried} == (brought(task, grown.paths, path) if path.layer else set())
         assert all(each.mean == pytest.approx(0.5, abs=1e-3) for each in carried.values())
     width = grown.model.config.head_width
@@ -309,7 +296,7 @@ def test_each_of_two_twins_carries_a_half_and_one_that_is_cut_nothing() -> None:
     cut, whole = patch(grown.model, task, sites, EXAMPLES)
     assert cut.site.heads == (0,)
     assert cut.moves == ()
-    assert {*whole.moved(answers(task))} == brought(task, grown.paths, grown.paths[4])
+    assert {*whole.moved(answers(task.graph()))} == brought(task, grown.paths, grown.paths[4])
 
 
 def test_examples_in_lots_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,10 +315,10 @@ def test_tokens_follow_by_their_logits() -> None:
     task = MQAR(pairs=2, alphabet=8, length=12, queries=2)
     model = Transformer.seeded(Model(layers=2, heads=1, d_model=16), task.interface(), 0)
     with pytest.raises(NotLearned, match="it answers at guessing level, so that none can follow"):
-        patch(model, task, [Site(layer=1, heads=(0,), readers=(Role("query"),))], 8)
+        patch(model, task, [Site(layer=1, heads=(0,), destinations=(Role("query"),))], 8)
     pairs = pairs_of(task, 8)
     logits = torch.zeros(8, task.interface().read, task.alphabet)
-    assert torch.allclose(pairs.exam.losses(logits), pairs.other(logits))
+    assert torch.allclose(pairs.examples.losses(logits), pairs.other(logits))
 
 
 @pytest.mark.parametrize("to_a_set", [False, True], ids=["to a position", "to a set"])
@@ -339,16 +326,16 @@ def test_what_comes_along_a_relation_is_what_comes_from_the_role_there(
     two_hops: Planted, to_a_set: bool
 ) -> None:
     pairs = pairs_of(two_hops.task, 8)
-    role, chain = pairs.exam.roles.role, pairs.exam.roles.chain
+    role, chain = pairs.examples.roles.role, pairs.examples.roles.chain
     same = chain[:, :, None] == chain[:, None, :]
-    first = pairs.exam.number(Role("value", 0))
+    first = pairs.examples.number(Role("value", 0))
     leads = same & (role == first)[:, None, :]
     relation = leads if to_a_set else leads.byte().argmax(-1)
-    related = replace(pairs, exam=replace(pairs.exam, relations={"x1": relation}))
+    related = replace(pairs, examples=replace(pairs.examples, relations={"x1": relation}))
     path = next(p for p in two_hops.paths if p.source == Role("value", 0))
     by_role = Site.of(path)
     along = by_role.model_copy(update={"source": None, "relation": "x1"})
-    elsewhere = along.model_copy(update={"readers": (Role("key", 0),)})
+    elsewhere = along.model_copy(update={"destinations": (Role("key", 0),)})
     one, other, nothing = patch(two_hops.model, related, [by_role, along, elsewhere])
     assert other.moves == one.moves
     assert other.moves
@@ -364,9 +351,8 @@ def test_what_comes_along_a_relation_is_what_comes_from_the_role_there(
 
 def test_what_cannot_be_patched_is_said_in_a_line(two_hops: Planted) -> None:
     model, task = two_hops.model, two_hops.task
-    row = Site(layer=0, heads=(0,), readers=(Role("query"),))
+    row = Site(layer=0, heads=(0,), destinations=(Role("query"),))
     whole = CallbackModel(model.forward, model, (3, 1))
-    (its,) = patch(model, task, [Site.of(two_hops.paths[0])], 4)
     deep, far = (row.model_copy(update=its) for its in ({"layer": 7}, {"source": Role("key", 9)}))
     for ask, line in (
         (lambda: patch(model, KHop(), [row], 4), "examples of khop cannot be paired"),
@@ -376,8 +362,6 @@ def test_what_cannot_be_patched_is_said_in_a_line(two_hops: Planted) -> None:
         (lambda: patch(model, task, [far], 4), "there is no role 'key 9' here"),
         (lambda: patch(whole, task, [row], 4), "cannot be replaced through a CallbackModel"),
         (lambda: patch(model, task, [row], 1), "examples is 1"),
-        (lambda: unwrap(Patched.routes)(its, "key"), "by queries or by keys"),
-        (lambda: unwrap(Patched.moved)(its, {1: "x1"}), "expected for each symbol its hop"),
     ):
         with pytest.raises(CircuitError, match=line) as caught:
             ask()
@@ -388,11 +372,13 @@ def by_hand(model: Transformer, pairs: Pairs, site: Site, symbol: str, way: str)
     """One site, one symbol, one way: the model with its own edits, or layer by layer."""
 
     def wanted(reader: Role, source: Role, same: bool) -> bool:
-        return reader in site.readers and (site.source is None or (same and source == site.source))
+        return reader in site.destinations and (
+            site.source is None or (same and source == site.source)
+        )
 
     at = (site.layer, site.heads[0])
     change = brought_more(adapter_of(model), pairs, symbol, at, wanted)
-    return _outputs(model, pairs.exam.inputs, site, change, way)
+    return _outputs(model, pairs.examples.inputs, site, change, way)
 
 
 def _outputs(model: Transformer, inputs: Tensor, site: Site, change: Tensor, way: str) -> Tensor:
@@ -439,9 +425,9 @@ def _outputs(model: Transformer, inputs: Tensor, site: Site, change: Tensor, way
 
 
 SITES = [
-    Site(layer=0, heads=(1,), readers=(Role("value", 0),), source=Role("key", 0)),
-    Site(layer=1, heads=(0,), readers=(Role("query"), Role("value", 1))),
-    Site(layer=2, heads=(1,), readers=(Role("query"),), source=Role("value", 0)),
+    Site(layer=0, heads=(1,), destinations=(Role("value", 0),), source=Role("key", 0)),
+    Site(layer=1, heads=(0,), destinations=(Role("query"), Role("value", 1))),
+    Site(layer=2, heads=(1,), destinations=(Role("query"),), source=Role("value", 0)),
 ]
 
 
@@ -456,13 +442,13 @@ def test_all_sites_together_are_each_by_hand(
     monkeypatch.setattr("hopscope.circuits.patching.share_of", _ratio)
     found = patch(random_model, pairs, SITES)
     with torch.no_grad():
-        outputs = random_model(pairs.exam.inputs)
-        plain = pairs.marks(outputs[None])[:, 0]
-        sure = pairs.other(outputs) - pairs.exam.losses(outputs)
+        outputs = random_model(pairs.examples.inputs)
+        plain = pairs.nearness(outputs[None])[:, 0]
+        sure = pairs.other(outputs) - pairs.examples.losses(outputs)
         for site, its in zip(SITES, found, strict=True):
             for symbol in TASK.symbol_names():
                 its_outputs = by_hand(random_model, pairs, site, symbol, way)
-                moved = pairs.marks(its_outputs[None])[:, 0] - plain
+                moved = pairs.nearness(its_outputs[None])[:, 0] - plain
                 for column, hop in enumerate(pairs.hops):
                     move = next(
                         m for m in its.moves if (m.symbol, m.way, m.hop) == (symbol, way, hop)

@@ -13,11 +13,21 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hopscope.circuits import CallbackModel, Drawn, Exam, OwnTask, Probe, adapter_of, exam_of
+from hopscope.circuits import (
+    CallbackModel,
+    Drawn,
+    Examples,
+    OwnTask,
+    Probe,
+    adapter_of,
+    examples_of,
+)
+from hopscope.circuits.ablation import Ablation, changes_of
 from hopscope.circuits.engine import record
-from hopscope.circuits.probing import probe
+from hopscope.circuits.examples import Purpose, example_seed
+from hopscope.circuits.probing import Reader, probe
 from hopscope.configs import MQAR, KHop, Model, Retrieval
-from hopscope.errors import CircuitError
+from hopscope.errors import CircuitError, ConfigError
 from hopscope.facts import Role, parse_role
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted, planted
@@ -27,22 +37,23 @@ from hopscope.theory import flow
 EXAMPLES = 400
 
 
-def rows_of(model: Transformer, task: Any, drawn: tuple[int, int], place: Any) -> Any:
+def rows_of(model: Transformer, task: Any, drawn: tuple[int, Purpose], place: Any) -> Any:
     """For each position of a role: the stream after a layer (for a head: its output, which is as
     far from another as what it adds), the symbols of its chain, and its example.
     """
-    (count, seed), (layer, head, role) = drawn, place
-    exam, known = exam_of(task, count, seed), symbols(task, seed, count, "validation")
+    (count, purpose), (layer, head, role) = drawn, place
+    examples = examples_of(task, count, purpose=purpose)
+    known = symbols(task, example_seed(purpose), count, "validation")
     adapter: Any = adapter_of(model)
     with torch.no_grad():
-        seen = record(adapter, exam.inputs)
+        seen = record(adapter, examples.inputs)
         x = adapter.normed(seen.streams[layer])
         if head is not None:
             out = model.blocks[layer].attention.out.weight.unflatten(1, (model.config.heads, -1))
             x = seen.brought(layer)[:, head] @ torch.linalg.qr(out[:, head]).R.T
-    here = (exam.roles.role == exam.number(role)) & (exam.roles.chain < known.shape[1])
+    here = (examples.roles.role == examples.number(role)) & (examples.roles.chain < known.shape[1])
     example, position = here.nonzero(as_tuple=True)
-    y = known[example, exam.roles.chain[example, position].long()]
+    y = known[example, examples.roles.chain[example, position].long()]
     return x[example, position].double().numpy(), y.numpy(), example.numpy()
 
 
@@ -66,8 +77,8 @@ def test_vectors_are_read_by_least_squares(random_model: Transformer) -> None:
     task = Retrieval(hops=2, chains=2, dim=6, symbols="one-hot")
     found = probe(random_model, task, 60)
     for place in ((0, None, "query"), (2, None, "query"), (2, None, "value 1"), (1, 1, "query")):
-        x, y, _ = rows_of(random_model, task, (60, 1), place)
-        rows, wanted, example = rows_of(random_model, task, (30, 0), place)
+        x, y, _ = rows_of(random_model, task, (60, "fitting"), place)
+        rows, wanted, example = rows_of(random_model, task, (30, "probing"), place)
         layer, head, role = place
         part = found.stream if head is None else found.heads
         cell = (*([layer] if head is None else (layer, head)), found.roles.index(parse_role(role)))
@@ -91,8 +102,8 @@ def test_tokens_are_read_by_discriminants() -> None:
     assert found.measure == "accuracy"
     assert found.at_chance
     for layer, (number, symbol) in product((0, 1), enumerate(found.symbols)):
-        x, y, _ = rows_of(model, task, (200, 1), (layer, None, "query"))
-        rows, wanted, _ = rows_of(model, task, (100, 0), (layer, None, "query"))
+        x, y, _ = rows_of(model, task, (200, "fitting"), (layer, None, "query"))
+        rows, wanted, _ = rows_of(model, task, (100, "probing"), (layer, None, "query"))
         right, there, known = y[:, number], wanted[:, number], np.unique(y[:, number])
         means = np.stack([x[right == c].mean(0) for c in known])
         parts = [x[right == c] - means[n] for n, c in enumerate(known)]
@@ -101,7 +112,7 @@ def test_tokens_are_read_by_discriminants() -> None:
         hit = known[(rows @ inverse @ means.T - half).argmax(-1)] == there
         accuracy = np.mean([hit[there == c].mean() for c in np.unique(there)])
         share = (accuracy - 1 / len(known)) / (1 - 1 / len(known))
-        assert found.share("query", symbol, layer) == pytest.approx(share, abs=0.03), symbol
+        assert found.share("query", symbol, layer) == pytest.approx(share, abs=0.05), symbol
     assert found.share("query", "x0", 0) > 0.95
     assert abs(found.share("query", "x1", 0)) < 0.15
     assert np.isnan(found.stream.own[:, found.roles.index(Role("other"))]).all()
@@ -143,10 +154,10 @@ def test_examples_of_your_own_name_their_symbols(two_hops: Planted) -> None:
     """The last symbol never varies, so it counts as 0."""
     task = two_hops.task
 
-    def bare(examples: int, seed: int) -> Exam:
-        return exam_of(task, examples, seed)
+    def bare(examples: int, seed: int) -> Examples:
+        return examples_of(task, examples, seed, "search")  # that very seed
 
-    def named(examples: int, seed: int) -> Exam:
+    def named(examples: int, seed: int) -> Examples:
         known = symbols(task, seed, examples, "validation").clone()
         known[:, :, 2] = 0.5
         return replace(bare(examples, seed), symbols=known, names=("a", "b", "c"))
@@ -156,7 +167,9 @@ def test_examples_of_your_own_name_their_symbols(two_hops: Planted) -> None:
     assert np.allclose(found.stream.own[..., :2], expected.stream.own[..., :2])
     assert not found.stream.own[..., 2].any()
     assert not found.stream.half[..., 2].any()
-    with pytest.raises(CircuitError, match="do not say what their symbols are: make the exam with"):
+    with pytest.raises(
+        CircuitError, match="do not say what their symbols are: make the examples with"
+    ):
         probe(two_hops.model, bare, EXAMPLES)
 
 
@@ -182,7 +195,7 @@ def test_tokens_that_relations_lead_to_are_probed() -> None:
         return 9.0 * torch.nn.functional.one_hot(tokens, 3).float()
 
     module = CallbackModel(forward, nn.Linear(1, 1), (1, 1), answers=1, streams=handed_out)
-    found = probe(module, OwnTask(letters, roles=["letter"], guess=1.1), 200)
+    found = probe(module, OwnTask(letters, roles=["letter"], chance=1.1), 200)
     assert found.symbols == ("itself", "before", "before ×2")
     shares = [[found.share("letter", name, layer) for name in found.symbols] for layer in (0, 1)]
     assert shares[0][0] == pytest.approx(0.5, abs=0.1)
@@ -197,7 +210,8 @@ def test_what_cannot_be_probed_is_refused_in_a_line(two_hops: Planted) -> None:
     assert not found.at_chance
     assert (found.first("query", "x2"), found.first("query", "x0")) == (3, 0)
     assert found.added((1, 0), "query") == {"x1"}
-    known = replace(found, stream=replace(found.stream, own=np.ones_like(found.stream.own)))
+    all_known = found.stream.model_copy(update={"own": np.ones_like(found.stream.own)})
+    known = found.model_copy(update={"stream": all_known})
     assert not known.added((1, 0), "query")
     alone = Retrieval(hops=1, chains=1)
     fresh = probe(
@@ -209,6 +223,7 @@ def test_what_cannot_be_probed_is_refused_in_a_line(two_hops: Planted) -> None:
     for parameter in broken.parameters():
         nn.init.constant_(parameter, float("nan"))
     for ask, line in (
+        (lambda: Reader(model, task, 2), "key 0 occurs.* in 2 examples; take at least 36 examples"),
         (lambda: probe(model, task, 2), "key 0 occurs.* in 2 examples; take at least 36 examples"),
         (lambda: probe(model, task, 1), "examples is 1"),
         (lambda: probe(broken, task, 40), "after layer 0 is not a finite number"),
@@ -220,6 +235,30 @@ def test_what_cannot_be_probed_is_refused_in_a_line(two_hops: Planted) -> None:
     ):
         with pytest.raises(CircuitError, match=line):
             ask()
+
+
+def test_a_changed_model_is_read_by_the_maps_of_the_unchanged_one(
+    two_hops: Planted, random_model: Transformer
+) -> None:
+    """With nothing changed it holds what the probe finds; without a path, what came along it is
+    gone from there on, and nothing else is.
+    """
+    for model in (two_hops.model, random_model):
+        reader, found = Reader(model, two_hops.task, 60), probe(model, two_hops.task, 60)
+        with pytest.raises(IndexError):
+            reader.own(Ablation(), ask=[1, 1].pop)  # stopped after two layers, it goes on there
+        np.testing.assert_allclose(reader.own(Ablation()), found.stream.own, atol=1e-9)
+    drawn = two_hops.model, two_hops.task, 200
+    reader, found = Reader(*drawn), probe(*drawn)
+    for path in two_hops.paths:
+        row = f"{path.layer}.{path.head}:{path.reader}=itself"
+        lost = found.stream.own - reader.own(Ablation.of(changes_of([row])))
+        here = found.roles.index(path.reader)
+        assert np.abs(lost[: path.layer + 1]).max() < 1e-6, row
+        before, after = (found.stream.own[path.layer + n, here] for n in (0, 1))
+        brought = (after > 0.9) & (before < 0.5)
+        assert brought.any()
+        assert (lost[path.layer + 1, here, brought] > 0.3).all(), row
 
 
 @pytest.mark.slow
@@ -253,8 +292,8 @@ def test_a_probe_is_saved_as_json(two_hops: Planted, tmp_path: Path) -> None:
     saved = json.loads(path.read_text())
     for wrong in ({"format": 7}, {"roles": ["query"]}, {"stream": {}}, {"symbols": 3}):
         path.write_text(json.dumps(saved | wrong))
-        with pytest.raises(CircuitError):
+        with pytest.raises(ConfigError, match="Probe|Decodability"):
             Probe.load(path)
     path.write_text("[")
-    with pytest.raises(CircuitError, match="is not JSON"):
+    with pytest.raises(ConfigError, match="Invalid JSON"):
         Probe.load(path)

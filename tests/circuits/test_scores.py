@@ -17,14 +17,14 @@ from hopscope.circuits import (
     Target,
     adapter_of,
     discover,
-    exam_of,
+    examples_of,
     table_of,
     target,
 )
+from hopscope.circuits.ablation import State
 from hopscope.circuits.pattern import AS_IN_MODEL, PREVIOUS
 from hopscope.circuits.scores import Runs
 from hopscope.circuits.search import Search
-from hopscope.circuits.state import State
 from hopscope.configs import MQAR, KHop, Model, Retrieval, Task
 from hopscope.facts import Role
 from hopscope.models import Transformer
@@ -269,12 +269,12 @@ def test_a_circuit_is_scored_as_by_hand(kind: str, monkeypatch: pytest.MonkeyPat
 def test_answers_are_compared_where_they_are_asked() -> None:
     """Only some of the positions that are read ask: what is said at others does not count."""
     task = MQAR(pairs=2, alphabet=8, length=12, queries=2)
-    exam = exam_of(task, 6)
-    asked = exam.roles.role == exam.number("query")
+    examples = examples_of(task, 6)
+    asked = examples.roles.role == examples.number("query")
     model = random_model(task)
-    out = model(exam.inputs).detach()
+    out = model(examples.inputs).detach()
     elsewhere = torch.where(asked[:, -out.shape[1] :, None], out, torch.randn_like(out))
-    runs = Runs(adapter_of(model), exam)
+    runs = Runs(adapter_of(model), examples)
     kl, same = runs.agreement(out, elsewhere)
     assert (kl.mean, same.mean) == (pytest.approx(0, abs=1e-9), 1)
     assert runs.agreement(out, torch.randn_like(out))[0].mean > 0.1

@@ -1,4 +1,4 @@
-"""Models under the microscope, and the exams that they sit: hopscope's own, and adapters of one's
+"""Models under the microscope, and their examples: hopscope's own models, and adapters of one's
 own, told apart by their weights.
 """
 
@@ -10,14 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from hopscope import load
-from hopscope.circuits import Ablation, Ablator, Exam, adapter_of, attention_maps, exam_of
-from hopscope.circuits.adapters import OwnAdapter
+from hopscope.circuits import Ablation, Ablator, Examples, adapter_of, attention_maps, examples_of
+from hopscope.circuits.adapters import TransformerAdapter
 from hopscope.circuits.adapters.blocks import prove
-from hopscope.circuits.adapters.own import OwnHeads
+from hopscope.circuits.adapters.transformer import TransformerHeads
 from hopscope.circuits.baselines import baselines
 from hopscope.circuits.circuit_patching import patch_circuit
 from hopscope.circuits.engine import weights_digest
-from hopscope.circuits.kept import checkpoint_digest
+from hopscope.circuits.saved import checkpoint_digest
 from hopscope.configs import Experiment, KHop, Retrieval
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
@@ -52,10 +52,10 @@ def test_digests_are_those_that_circuits_were_kept_with() -> None:
     assert weights_digest(module.to(torch.bfloat16)).startswith("060dceade7b7afb235df")
 
 
-class Odd(OwnAdapter):
+class Odd(TransformerAdapter):
     """An adapter whose attention sums up to more than 1."""
 
-    def project(self, layer: int, x: Tensor) -> OwnHeads:
+    def project(self, layer: int, x: Tensor) -> TransformerHeads:
         heads = super().project(layer, x)
         plain = heads.weights
         heads.weights = lambda *asked: 1.15 * plain(*asked)  # type: ignore[method-assign]
@@ -63,15 +63,17 @@ class Odd(OwnAdapter):
 
 
 @torch.no_grad()
-def test_an_adapter_is_held_against_its_model(random_model: Transformer, exam: Exam) -> None:
-    adapter, x = OwnAdapter(random_model), random_model.enter(exam.inputs)
-    expected = random_model(exam.inputs)
+def test_an_adapter_is_held_against_its_model(
+    random_model: Transformer, examples: Examples
+) -> None:
+    adapter, x = TransformerAdapter(random_model), random_model.enter(examples.inputs)
+    expected = random_model(examples.inputs)
     prove(adapter, x, expected, "mine")
     with pytest.raises(CircuitError, match="the adapter for mine is off by"):
         prove(adapter, x, expected + 0.1 * expected.abs().max(), "mine")
     line = "layer 0 has attention of 0 in a place, and sums up to 1.15;"
     with pytest.raises(CircuitError, match=line):
-        Ablator(Odd(random_model), exam).losses([Ablation()])
+        Ablator(Odd(random_model), examples).losses([Ablation()])
     with pytest.raises(CircuitError, match=line):
         prove(Odd(random_model), x, expected, "mine")
 
@@ -92,41 +94,46 @@ TASK = Retrieval(hops=2, chains=3, dim=4)
 
 
 def test_positions_are_those_of_the_role() -> None:
-    exam = exam_of(TASK, 5)
-    assert (len(exam), exam.length) == (5, TASK.interface().length)
-    found = exam.positions(Role("value", 1))
+    examples = examples_of(TASK, 5)
+    assert (len(examples), examples.length) == (5, TASK.interface().length)
+    found = examples.positions(Role("value", 1))
     assert found.sum(1).tolist() == [TASK.chains] * 5
     for example, at in found.nonzero().tolist():
-        assert exam.table[int(exam.roles.role[example, at])] == Role("value", 1)
-    everywhere = sum(exam.positions(role) for role in exam.table)
+        assert examples.table[int(examples.roles.role[example, at])] == Role("value", 1)
+    everywhere = sum(examples.positions(role) for role in examples.table)
     assert (everywhere == 1).all()
 
 
 def test_what_is_read_is_what_is_asked_and_answered() -> None:
-    exam = exam_of(Retrieval(hops=1, chains=3, dim=4), 2)
-    for asked, answered, read in ((None, None, exam.length), (2, None, 2), (None, 3, 3), (2, 3, 2)):
-        assert replace(exam, read=asked).read_of(answered) == read, (asked, answered)
+    examples = examples_of(Retrieval(hops=1, chains=3, dim=4), 2)
+    for asked, answered, read in (
+        (None, None, examples.length),
+        (2, None, 2),
+        (None, 3, 3),
+        (2, 3, 2),
+    ):
+        assert replace(examples, read=asked).read_of(answered) == read, (asked, answered)
 
 
 def test_examples_are_those_of_the_validation_stream() -> None:
-    drawn = dataset(TASK, 3, 4, "validation")
-    exam = exam_of(TASK, 4, seed=3)
-    assert torch.equal(exam.inputs, drawn.inputs)
+    batch = dataset(TASK, 3, 4, "validation")
+    drawn = examples_of(TASK, 4, 3, "search")
+    assert torch.equal(drawn.inputs, batch.inputs)
     answers = torch.zeros(4, TASK.interface().read, TASK.interface().outputs)
-    assert exam.losses(answers).shape == (4, 2)
-    assert torch.equal(exam.losses(answers), question_losses(TASK, answers, drawn))
+    assert drawn.losses(answers).shape == (4, 2)
+    assert torch.equal(drawn.losses(answers), question_losses(TASK, answers, batch))
 
-    def mine(examples: int, seed: int) -> Exam:
-        return exam_of(TASK, examples, seed)
+    def mine(examples: int, seed: int) -> Examples:
+        return examples_of(TASK, examples, seed, "search")
 
-    assert torch.equal(exam_of(mine, 4, seed=3).inputs, drawn.inputs)
+    assert torch.equal(examples_of(mine, 4, 3, "search").inputs, drawn.inputs)
 
 
 def test_what_cannot_be_examined_is_named(random_model: Transformer, two_hops: Planted) -> None:
     # Without the checks of types that only tests have.
-    adapter, exam = unwrap(adapter_of), unwrap(exam_of)
+    adapter, examples = unwrap(adapter_of), unwrap(examples_of)
     fleet = Transformer(random_model.config, random_model.interface, models=(0, 1))
-    ablator = Ablator(random_model, exam_of(two_hops.task, 2))
+    ablator = Ablator(random_model, examples_of(two_hops.task, 2))
     for ask, line in (
         (lambda: adapter(3), "there is no adapter for a int"),
         (lambda: adapter(fleet), "a fleet of 2; examine one member"),
@@ -136,15 +143,18 @@ def test_what_cannot_be_examined_is_named(random_model: Transformer, two_hops: P
         ),
         (lambda: unwrap(baselines)(random_model, KHop(), KHop()), "got KHop"),
         (lambda: unwrap(patch_circuit)(random_model, KHop(), KHop()), "got KHop"),
-        (lambda: exam(3, 4), "a model is examined on a task, .*; got int"),
-        (lambda: exam(TASK, 2.5), "examples is 2.5"),
-        (lambda: exam(TASK, "64"), "examples is '64'"),
-        (lambda: exam(TASK, 0), "examples is 0"),
-        (lambda: exam(KHop(length=100), 10**10), r"would take about [\d,]+ GiB"),
-        (lambda: exam_of(TASK, 2).number(Role("value", 7)), "there is no role 'value 7' here"),
+        (lambda: examples(3, 4), "a model is examined on a task, .*; got int"),
+        (lambda: examples(TASK, 2.5), "examples is 2.5"),
+        (lambda: examples(TASK, "64"), "examples is '64'"),
+        (lambda: examples(TASK, 0), "examples is 0"),
+        (lambda: examples(KHop(length=100), 10**10), r"would take about [\d,]+ GiB"),
+        (lambda: examples_of(TASK, 2).number(Role("value", 7)), "there is no role 'value 7' here"),
         (lambda: unwrap(Ablator.losses)(ablator, []), "at least one"),
         (lambda: unwrap(Ablator.losses)(ablator, Ablation()), "a list of"),
-        (lambda: unwrap(Ablator.__init__)(object.__new__(Ablator), random_model, TASK), "an Exam"),
+        (
+            lambda: unwrap(Ablator.__init__)(object.__new__(Ablator), random_model, TASK),
+            "takes Examples",
+        ),
         *(
             (lambda task=task: attention_maps(two_hops.model, task, 4), "was made for examples of")
             for task in (Retrieval(hops=3), KHop(), Retrieval(hops=2, dim=4))

@@ -8,20 +8,20 @@ import torch
 from hopscope.circuits import (
     Ablation,
     Ablator,
-    Exam,
+    Examples,
     Pattern,
     Source,
     adapter_of,
     discover,
     estimate_tables,
-    exam_of,
+    examples_of,
     patterns,
     table_of,
 )
-from hopscope.circuits.attended import attended
-from hopscope.circuits.painter import Painter
+from hopscope.circuits.ablation import State
+from hopscope.circuits.attention import attended
+from hopscope.circuits.prescriber import Prescriber
 from hopscope.circuits.search import Search
-from hopscope.circuits.state import State
 from hopscope.circuits.tables import DIGITS, tables_of
 from hopscope.configs import KHop, Model
 from hopscope.facts import Role
@@ -41,17 +41,17 @@ def model_of(causal: bool) -> Transformer:
 
 @pytest.mark.parametrize("causal", [True, False])
 def test_tables_are_means_over_examples_positions_and_pairs_of_tokens(causal: bool) -> None:
-    adapter, exam = adapter_of(model_of(causal)), exam_of(TASK, 4)
-    tables, tokens = estimate_tables(adapter, exam), exam.inputs.tolist()
-    for layer, attention in enumerate(patterns(adapter, exam.inputs)):
+    adapter, examples = adapter_of(model_of(causal)), examples_of(TASK, 4)
+    tables, tokens = estimate_tables(adapter, examples), examples.inputs.tolist()
+    for layer, attention in enumerate(patterns(adapter, examples.inputs)):
         for head in range(2):
             own = attention[:, head]
             by_position = tables[Source("position", head=(layer, head))]
             assert torch.allclose(by_position, own.mean(0), atol=0.51 * 10**-DIGITS)
             pairs: dict[tuple[int, int], list[float]] = {}
             for example in range(4):
-                for row in range(exam.length):
-                    for key in range(row + 1 if causal else exam.length):
+                for row in range(examples.length):
+                    for key in range(row + 1 if causal else examples.length):
                         both = tokens[example][row], tokens[example][key]
                         pairs.setdefault(both, []).append(float(own[example, row, key]))
             by_token = tables[Source("token", head=(layer, head))]
@@ -61,10 +61,10 @@ def test_tables_are_means_over_examples_positions_and_pairs_of_tokens(causal: bo
 
 
 def test_tables_are_the_same_a_few_examples_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    adapter, exam = adapter_of(model_of(causal=True)), exam_of(TASK, 10)
-    whole = estimate_tables(adapter, exam)
+    adapter, examples = adapter_of(model_of(causal=True)), examples_of(TASK, 10)
+    whole = estimate_tables(adapter, examples)
     monkeypatch.setattr("hopscope.circuits.budget.CALL_BYTES", 4096)  # three examples at a time
-    parts = estimate_tables(adapter, exam)
+    parts = estimate_tables(adapter, examples)
     assert parts.keys() == whole.keys()
     for source, table in whole.items():
         assert torch.allclose(parts[source], table, atol=1.01 * 10**-DIGITS), source
@@ -72,11 +72,15 @@ def test_tables_are_the_same_a_few_examples_at_a_time(monkeypatch: pytest.Monkey
 
 def test_a_token_that_is_new_to_a_table_attends_to_itself_and_gets_nothing() -> None:
     source = Source("token", head=(0, 0))
-    exam = exam_of(TASK, 2)
+    examples = examples_of(TASK, 2)
     tokens = torch.tensor([[0, 1, 2], [1, 0, 1]])  # 2 is new
-    roles = replace(exam.roles, role=exam.roles.role[:, :3], chain=exam.roles.chain[:, :3])
-    exam = replace(exam, inputs=tokens, roles=roles, tables={source: torch.full((2, 2), 0.5)})
-    rows, _ = Painter(exam, causal=True).rows(table_of("token", (0, 0)))
+    roles = replace(
+        examples.roles, role=examples.roles.role[:, :3], chain=examples.roles.chain[:, :3]
+    )
+    examples = replace(
+        examples, inputs=tokens, roles=roles, tables={source: torch.full((2, 2), 0.5)}
+    )
+    rows, _ = Prescriber(examples, causal=True).rows(table_of("token", (0, 0)))
     assert rows[0, 1].tolist() == [0.5, 0.5, 0]
     assert rows[0, 2].tolist() == [0, 0, 0]  # nothing is seen, so that it stays where it is
     assert rows[1, 2].tolist() == pytest.approx([1 / 3] * 3)
@@ -104,27 +108,27 @@ def test_a_table_knows_nothing_of_the_examples_that_it_is_measured_on(
     )
     assert one.tables == other.tables
     assert len(one.tables) == 3
-    expected = estimate_tables(adapter, exam_of(TASK, 24, seed=3))
+    expected = estimate_tables(adapter, examples_of(TASK, 24, 3, "search"))
     kept = tables_of(one)
     assert all(torch.equal(table, expected[source]) for source, table in kept.items())
 
-    fresh = replace(exam_of(TASK, 8, seed=4), tables=kept)
+    fresh = replace(examples_of(TASK, 8, 3, "measurement"), tables=kept)
     losses = Ablator(model, fresh).losses([one.ablation()]).mean((0, 1)).tolist()
     assert losses == pytest.approx(one.losses.prescribed, abs=1e-6)
     changed = fresh.inputs.clone()
     changed[0] = (changed[0] + 1) % TASK.alphabet
-    rows = [_rows(model, exam) for exam in (fresh, replace(fresh, inputs=changed))]
+    rows = [_rows(model, examples) for examples in (fresh, replace(fresh, inputs=changed))]
     for layer in range(2):
         assert torch.equal(rows[0][layer, 1:], rows[1][layer, 1:])
     assert torch.equal(rows[0][0, 0], rows[1][0, 0])  # by position; by token, its own tokens count
     assert not torch.equal(rows[0][1, 0], rows[1][1, 0])
 
 
-def _rows(model: Transformer, exam: Exam) -> torch.Tensor:
+def _rows(model: Transformer, examples: Examples) -> torch.Tensor:
     """The attention of a head by position and of one by token."""
     changes = {
         (0, 1): Pattern(rest=table_of("position", (0, 1))),
         (1, 0): Pattern(rest=table_of("token", (1, 0))),
     }
-    found = attended(adapter_of(model), exam, Ablation.of({**changes})).patterns
+    found = attended(adapter_of(model), examples, Ablation.of({**changes})).patterns
     return torch.stack((found[0, :, 1], found[1, :, 0]))

@@ -1,7 +1,8 @@
-"""How tests call commands; and what those of `hopscope reproduce` share."""
+"""How tests call commands; and what those of `hopscope papers run` share."""
 
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,10 +10,9 @@ from typing import Any
 import pytest
 
 from hopscope.cli.main import main
+from hopscope.papers.experiment import PaperExperiment
 from hopscope.papers.registry import PAPERS, Registry
 from hopscope.papers.row import Row
-from hopscope.papers.table import Protocol
-from hopscope.papers.target import Target
 from hopscope.store import RunFolder
 from hopscope.training import Run
 
@@ -51,14 +51,25 @@ class End(Row):
     loss: float
 
 
-def ends(folder: RunFolder, protocol: Protocol) -> list[End]:
+def ends(folder: RunFolder) -> list[End]:
     """How a run ended."""
     return [End(loss=float(Run(folder).final_losses().mean()))]
 
 
-def registry(*targets: Target) -> Registry:
-    """These targets, and no claims but those that need other ones."""
-    return Registry({target.name: target for target in targets}, PAPERS.claims)
+@dataclass(frozen=True)
+class Only(Registry):
+    """A registry of which only some experiments are found."""
+
+    names: tuple[str, ...]
+
+    def matching(self, pattern: str) -> list[PaperExperiment]:
+        return [each for each in super().matching(pattern) if each.name in self.names]
+
+
+def registry(*experiments: PaperExperiment) -> Registry:
+    """These experiments, and the claims of the papers, none of which they decide."""
+    others = {**PAPERS.experiments, **{each.name: each for each in experiments}}
+    return Only(others, PAPERS.claims, tuple(each.name for each in experiments))
 
 
 def watcher(**does: Any) -> Any:

@@ -7,15 +7,14 @@ import pytest
 import safetensors.torch
 from calling import Captured, End, Patch, Say, ends, hopscope, registry, root  # noqa: F401
 
-from hopscope.cli.commands import COMMANDS
-from hopscope.cli.main import call
 from hopscope.cli.main import run as command
 from hopscope.cli.output import warn
 from hopscope.configs import Experiment, Recipe, Retrieval, Training
 from hopscope.errors import HopscopeError
 from hopscope.models.planted import Planted, planted
+from hopscope.papers import registry as registry_
+from hopscope.papers.experiment import PaperExperiment
 from hopscope.papers.registry import PAPERS, Registry
-from hopscope.papers.target import Target
 from hopscope.store.checkpoints import checkpoint_name
 from hopscope.training import Run, train
 
@@ -70,14 +69,16 @@ def here(story: Path, run: Run, monkeypatch: Patch) -> Path:
 
 @pytest.fixture
 def say(capsys: Captured, monkeypatch: Patch, tmp_path: Path) -> Say:
-    """The command with folders of its own: exit code, output, errors."""
+    """`papers run` with folders of its own: exit code, output, errors."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
 
     def said(*words: str, papers: Registry = PAPERS) -> tuple[int, str, str]:
-        folders = ["--results", "found", "--store", "kept"]
+        monkeypatch.setattr(registry_, "PAPERS", papers)
+        name = "list" if "--list" in words else "run"
+        kept = [word for word in words if word != "--list"]
         try:
-            code = call(COMMANDS["reproduce"], [*words, *folders], papers=papers)
+            code = command(["papers", name, *kept, "--results", "found", "--store", "kept"])
         except HopscopeError as error:  # as `main` tells it
             warn(error)
             code = error.exit_code
@@ -93,15 +94,15 @@ def recipes(tiny: Experiment) -> tuple[Recipe, ...]:
 
 
 @pytest.fixture
-def target(recipes: tuple[Recipe, ...]) -> Target:
+def experiment(recipes: tuple[Recipe, ...]) -> PaperExperiment:
     """Two trainings of 12 steps, with nothing to draw."""
-    return Target(
+    return PaperExperiment(
         "musat/two", "two of them", (End,), ends, {"reduced": lambda: recipes},
-        remarks={"reduced": "two instead of all"},
+        reduced="two instead of all",
     )  # fmt: skip
 
 
 @pytest.fixture
-def two(target: Target) -> Registry:
-    """The only target there is."""
-    return registry(target)
+def two(experiment: PaperExperiment) -> Registry:
+    """The only experiment there is."""
+    return registry(experiment)

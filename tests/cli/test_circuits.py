@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import safetensors.torch
 import torch
-from calling import Captured, Patch, Said
+from calling import Captured, Said
 
 from hopscope.circuits import (
     Ablation,
@@ -15,12 +15,11 @@ from hopscope.circuits import (
     Circuit,
     Pattern,
     Probe,
-    ProbeHistory,
     adapter_of,
-    exam_of,
+    examples_of,
 )
 from hopscope.cli.main import run as command
-from hopscope.configs import Experiment, KHop
+from hopscope.configs import KHop
 from hopscope.configs.tasks import Order
 from hopscope.errors import CircuitError, ConfigError
 from hopscope.facts import Role
@@ -36,58 +35,58 @@ def files(run: Run) -> set[str]:
 
 
 def test_the_whole_story(here: Path, run: Run, known: Planted, said: Said) -> None:
-    for asked in (("emergence", run.name), ("circuit", "show", run.name)):
-        with pytest.raises(CircuitError, match=r"has no circuit yet: `hopscope discover"):
-            command(asked)
-    found = said("discover", run.name, "--examples", "32", "--repeat", "2")
+    with pytest.raises(CircuitError, match=r"has no circuit yet: `hopscope circuit"):
+        command(("emergence", run.name))
+    found = said("circuit", run.name, "--examples", "32", "--repeat", "2")
     assert "100%" in found  # both searches found every component
     circuit = Circuit.from_json(Store().find(run.name).read("circuit.json"))
     assert set(circuit.paths) == set(known.paths)
-    said_more = said("circuit", "show", run.name, "--diagnose")
+    said_more = said("circuit", run.name, "--diagnose")
     assert "along these paths the query learns x1, x2" in said_more
 
-    story = said("emergence", run.name, "--out", "story.json")
+    story = said("emergence", run.name, "--save", "story.json", "--figure", "e.svg")
     assert "hop 2 is learned" in story
     assert json.loads((here / "story.json").read_text())["steps"] == [0, 2, 4]
-    for name in ("circuit", "emergence", "order"):
-        drawn = (here / "reports" / f"{run.name}-{name}.svg").read_text()
+    for name in ("e", "e-order", "e-circuit"):
+        drawn = (here / f"{name}.svg").read_text()
         assert drawn.count("<path") > len(circuit.paths)
 
-    assert "value 0 → query" in said("circuit", "show", run.name)
-    said("circuit", "export", run.name, "--out", "mine.json")
+    assert "value 0 → query" in said("circuit", run.name)
+    said("circuit", run.name, "--save", "mine.json")
     assert Circuit.load(here / "mine.json") == circuit
 
 
 EXPORTS = {
-    "png": ("png", b"\x89PNG"),
-    "edges": ("edges.json", b'"edges"'),
-    "circuitsvis": ("circuitsvis.json", b'"attention"'),
-    "transformer-lens": ("tl.safetensors", b"attn"),
-    "transformer-lens-legacy": ("tl-legacy.safetensors", b"blocks.0.attn.W_Q"),
+    "c.png": b"\x89PNG",
+    "c.csv": b"component,what",
+    "c.edges.json": b'"edges"',
+    "c.circuitsvis.json": b'"attention"',
+    "c.safetensors": b"attn",
+    "c.legacy.safetensors": b"blocks.0.attn.W_Q",
 }
-"""Formats, with how their files end and what these hold."""
+"""Files, with what they hold."""
 
 
-def test_exports(here: Path, run: Run, said: Said) -> None:
-    said("discover", run.name, "--examples", "16")
-    for kind, (suffix, mark) in EXPORTS.items():
-        out = said("circuit", "export", run.name, "--format", kind)
-        path = here / "reports" / f"{run.name}-circuit.{suffix}"
-        assert str(path.relative_to(here)) in out
-        assert mark in path.read_bytes(), kind
+def test_the_ending_of_a_name_says_the_format(here: Path, run: Run, said: Said) -> None:
+    pytest.importorskip("pandas")
+    said("circuit", run.name, "--again", "--examples", "16")
+    for name, mark in EXPORTS.items():
+        said("circuit", run.name, "--save", name)
+        assert mark in (here / name).read_bytes(), name
 
 
 def test_maps_of_roles_and_of_one_example(here: Path, run: Run, said: Said) -> None:
-    said("maps", run.name, "--examples", "8", "--out", "maps.json")
+    said("attention", run.name, "--examples", "8", "--save", "maps.json")
     assert "query" in json.loads((here / "maps.json").read_text())["roles"]
-    said("maps", run.name, "--example", "2", "--figure", "one.png")
+    said("attention", run.name, "--example", "2", "--figure", "one.png")
     assert (here / "one.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_another_checkpoint_is_another_model(here: Path, run: Run, said: Said) -> None:
-    said("discover", run.name, "--step", "2", "--examples", "16")
+    path = str(run.folder.path / "checkpoints" / "step-00000002.safetensors")
+    said("circuit", path, "--examples", "16")
     assert "circuit-step-2.json" in files(run)
-    untrained = ("discover", run.name, "--step", "0", "--examples", "8")
+    untrained = ("circuit", run.name, "--step", "0", "--examples", "8")
     with pytest.raises(CircuitError, match="this model has not learned the task"):
         command(untrained)
     said(*untrained, "--force")
@@ -97,21 +96,14 @@ def test_another_checkpoint_is_another_model(here: Path, run: Run, said: Said) -
         command(("emergence", run.name, "--step", "0"))
 
 
-def test_a_checkpoint_on_a_spike_is_told_and_json_stays_json(root: Path, capsys: Captured) -> None:
-    untrained = ["discover", "gallery/demo", "--step", "0", "--examples", "8", "--force"]
-    assert command([*untrained, "--json", "--out", "c.json"]) == 0
+def test_a_checkpoint_on_a_spike_is_noted_and_json_stays_json(root: Path, capsys: Captured) -> None:
+    untrained = ["circuit", "gallery/demo", "--step", "0", "--examples", "8", "--force"]
+    assert command([*untrained, "--json", "--save", "c.json"]) == 0
     captured = capsys.readouterr()
     assert "components" in json.loads(captured.out)
     note = "note: the loss at step 0 is 1.957, at 2,400 it was 0.010: --step 2400 examines that"
     assert note in captured.err
-
-
-def test_a_fleet_is_examined_member_by_member(here: Path, tiny: Experiment, said: Said) -> None:
-    fleet = train(tiny.model_copy(update={"seeds": (4, 9)}), here / "runs")
-    said("discover", fleet.name, "--seed", "9", "--examples", "8", "--force")
-    assert "circuit-seed-9.json" in files(fleet)
-    said("maps", fleet.name, "--examples", "4")
-    assert (here / "reports" / f"{fleet.name}-seed-4-maps.svg").exists()
+    assert not (root / "reports").exists()  # no figure that was not asked for
 
 
 @pytest.fixture(scope="module")
@@ -128,80 +120,74 @@ def twins(story: Path, run: Run) -> Run:
     return made
 
 
-def test_a_fleet_is_examined_whole(here: Path, twins: Run, said: Said, monkeypatch: Patch) -> None:
-    found = said("discover", twins.name, "--all", "--examples", "16")
+def test_a_fleet_is_examined_whole(here: Path, twins: Run, said: Said) -> None:
+    found = said("circuit", twins.name, "--all", "--examples", "16")
     assert "2.0 v1→q" in found
     assert "this model has not learned the task" in found
     emergence = ("emergence", twins.name, "--all", "--examples", "8")
-    (line,) = (line for line in said(*emergence).splitlines() if line.startswith("v1 → q "))
-    assert line.split()[-1] == "·"  # only one has learned
-    # Whatever it has, the first component counts as one without a name.
-    monkeypatch.setattr(Circuit, "unnamed", property(lambda found: found.components[:1]))
-    asked = ("discover", twins.name, "--all", "--examples", "8", "--force", "--json")
+    shown = said(*emergence)
+    assert "v1→q" in shown
+    assert "without a circuit that has paths: seed 5" in shown  # only one has learned
+    asked = ("circuit", twins.name, "--all", "--again", "--examples", "8", "--force", "--json")
     rows = json.loads(said(*asked))
     assert [row["seed"] for row in rows] == [3, 5]
-    assert re.match(r"\d\.\d", rows[0]["not_named"])
-    said(*emergence, "--out", "all.json", "--figure", "all.svg")
-    told = json.loads(said(*emergence, "--json"))
-    assert all(row.keys() == {"what", "seed", "step"} for row in told)
+    said(*emergence, "--save", "all.json", "--figure", "all.svg")
     kept = json.loads((here / "all.json").read_text())
-    assert {each["seed"] for each in kept} == {row["seed"] for row in told} <= {3, 5}
+    assert kept == json.loads(said(*emergence, "--json"))
+    assert {each["seed"] for each in kept} <= {3, 5}
     assert all(each["paths"] and each["steps"] == [0, 2, 4] for each in kept)
     for each in kept:
-        for name in ("", "-order", "-circuit-emergence"):
+        for name in ("", "-order", "-circuit"):
             assert (here / f"all-seed-{each['seed']}{name}.svg").stat().st_size
 
 
 def test_a_circuit_in_a_file_takes_the_place_of_the_run_s(here: Path, run: Run, said: Said) -> None:
-    said("discover", run.name, "--examples", "8", "--force", "--out", "kept.json")
-    shown = said("circuit", "show", "kept.json")
-    assert said("circuit", "show", run.name, "--circuit-file", "kept.json") == shown
-    for form, out in (("svg", "kept.svg"), ("json", "again.json")):
-        said("circuit", "export", "kept.json", "--format", form, "--out", out)
+    said("circuit", run.name, "--again", "--examples", "8", "--force", "--save", "kept.json")
+    shown = said("circuit", "kept.json")
+    assert said("circuit", run.name, "--circuit-file", "kept.json") == shown
+    for name in ("kept.svg", "again.json"):
+        said("circuit", "kept.json", "--save", name)
     assert (here / "kept.svg").stat().st_size
     assert Circuit.load(here / "again.json") == Circuit.load(here / "kept.json")
-    with pytest.raises(ConfigError, match="--format is edges, for which the model is needed"):
-        command(("circuit", "export", "kept.json", "--format", "edges"))
+    with pytest.raises(ConfigError, match="edges.json, for which the model is needed"):
+        command(("circuit", "kept.json", "--save", "x.edges.json"))
 
 
-def test_a_probe_is_shown_drawn_and_written(here: Path, run: Run, said: Said) -> None:
-    told = said("probe", run.name, "--examples", "60", "--out", "probe.json")
-    assert "layer 2  x0 x1 x2  x0" in told
-    assert re.search(r"1\.0 +query +x1 1\.00", told)
+def test_a_probe_is_shown_drawn_and_saved(here: Path, run: Run, said: Said) -> None:
+    shown = said("probe", run.name, "--examples", "60", "--save", "probe.json", "--figure", "p.svg")
+    assert "layer 2  x0 x1 x2  x0" in shown
+    assert re.search(r"1\.0 +query +x1 1\.00", shown)
+    assert (here / "p.svg").is_file()
     kept = Probe.from_dict(json.loads((here / "probe.json").read_text()))
     assert kept.decodable(Role("query"), 3) == {"x0", "x1", "x2"}
     with pytest.raises(CircuitError, match="take at least 36 examples"):
         command(("probe", run.name, "--examples", "2"))
-    told = said("probe", run.name, "--over-training", "--examples", "60")
-    assert re.search(r"query +x1 ", told)
-    for name in ("probe", "probe-over-training"):
-        assert (here / "reports" / f"{run.name}-{name}.svg").is_file()
-    story = ProbeHistory.from_dict(json.loads(said("probe", run.name, "--over-training", "--json")))
-    assert story.steps == (0, 2, 4)
-    assert 0 < (story.emerged(Role("query"), "x2") or 0) < 2
-    assert story.emerged(Role("key", 1), "x2") is None
+    story = json.loads(said("probe", run.name, "--over-training", "--json"))
+    assert story["steps"] == [0, 2, 4]
+    emerged = {(each["role"], each["symbol"]): each["step"] for each in story["emerged"]}
+    assert 0 < emerged["query", "x2"] < 2
+    assert ("key 1", "x2") not in emerged
 
 
-def test_a_circuit_is_explained_beside_other_methods(here: Path, run: Run, said: Said) -> None:
-    said("discover", run.name, "--examples", "32", "--out", "found.json")
-    said("discover", run.name, "--examples", "32")
-    told = said("patch", run.name, "--examples", "8")
-    assert re.search(r"2\.0 +value 1 → query +x2 1\.00", told)
-    said("patch", run.name, "--examples", "8", "--out", "e.json")
-    assert "components have a causal account" in said("circuit", "show", run.name)
-    assert [Circuit.load(here / f"{name}.json").account is None for name in ("found", "e")] == [
-        True, False,
-    ]  # fmt: skip
-    told = said("patch", "gallery/demo", "--examples", "8")
-    assert "not kept, as the gallery is only read" in told
-    assert "EAP-IG" in said("baselines", run.name, "--examples", "8", "--out", "scores.json")
-    assert (here / "reports" / f"{run.name}-baselines.svg").is_file()
+def test_a_circuit_is_patched_and_held_against_other_methods(
+    here: Path, run: Run, said: Said
+) -> None:
+    said("circuit", run.name, "--again", "--examples", "32")
+    shown = said("patch", run.name, "--examples", "8", "--no-keep", "--save", "e.json")
+    assert re.search(r"2\.0 +value 1 → query +x2 1\.00", shown)
+    assert Circuit.load(here / "e.json").account is not None
+    assert "components have a causal account" not in said("circuit", run.name)
+    said("patch", run.name, "--examples", "8")
+    assert "components have a causal account" in said("circuit", run.name)
+    assert "not kept" in said("patch", "gallery/demo", "--examples", "8")
+    assert "EAP-IG" in said("baselines", run.name, "--examples", "8", "--figure", "b.svg")
+    assert (here / "b.svg").is_file()
 
 
-def expected(order: Order, ablation: Ablation) -> list[float]:
+def expected(order: Order, ablation: Ablation, purpose: str = "ablation") -> list[float]:
     study = load("gallery/demo")
-    exam = exam_of(study.task.ordered(order), 64)
-    losses, *_ = Ablator(adapter_of(study.model), exam).losses([ablation])
+    examples = examples_of(study.task.ordered(order), 64, purpose=purpose)  # type: ignore[arg-type]
+    losses, *_ = Ablator(adapter_of(study.model), examples).losses([ablation])
     found: list[float] = losses.mean(0).tolist()
     return found
 
@@ -213,25 +199,23 @@ def rows_of(said: Said, *words: str) -> dict[str, list[float]]:
 
 
 def test_heads_are_changed_in_the_model_and_the_circuit(here: Path, run: Run, said: Said) -> None:
-    said("discover", run.name, "--examples", "16")
+    said("circuit", run.name, "--again", "--examples", "16")
     assert said("ablate", run.name, "--examples", "16").count("=previous") == 3
     some = said("ablate", run.name, "--head", "0.0=previous", "--head", "2.0=value 1>query")
     loss, *_ = some.splitlines()[-1].partition("value 1>query")[2].split()
     assert float(loss) < 1e-4  # what the heads do anyway
-    said("ablate", run.name, "--head", "2.0=mean", "--out", "a.json", "--circuit")
-    assert json.loads((here / "a.json").read_text())["of_the_circuit"] is True
+    assert "the circuit" in said("ablate", run.name, "--head", "2.0=mean", "--circuit")
     broken = said("ablate", run.name, "--head", "2.0=mean")
     assert float(broken.splitlines()[-1].split()[1]) > 0.05
 
 
 def test_the_model_is_asked_in_both_orders(root: Path, said: Said) -> None:
-    found = rows_of(said, "--out", "a.json")
+    found = rows_of(said)
     assert list(found) == ["the model", "the model, facts shuffled"]
     assert found["the model"] == pytest.approx(expected("backward", Ablation()), abs=1e-5)
     shuffled = found["the model, facts shuffled"]
     assert shuffled == pytest.approx(expected("shuffled", Ablation()), abs=1e-5)
     assert shuffled[1] > 0.9 > 0.1 > found["the model"][1]  # the demo knows x_2 by place
-    assert json.loads((root / "a.json").read_text())["order"] == "shuffled"
     changed = expected("shuffled", Ablation.of({(1, 3): Pattern()}))
     assert rows_of(said, "--head", "1.3=uniform")["1.3=uniform"] == pytest.approx(changed, abs=1e-5)
     of_circuit = rows_of(said, "--circuit")
@@ -239,3 +223,39 @@ def test_the_model_is_asked_in_both_orders(root: Path, said: Said) -> None:
     assert of_circuit["the circuit, facts shuffled"][0] < 0.2  # roles say where heads look
     with pytest.raises(ConfigError, match="'khop' does not choose the order of its facts"):
         KHop().ordered("shuffled")
+
+
+def test_a_model_is_evaluated_on_fresh_and_other_examples(root: Path, said: Said) -> None:
+    words = ("evaluate", "gallery/demo", "--examples", "64", "--json")
+    rows = json.loads(said(*words))
+    assert [row["hop"] for row in rows] == ["hop 1", "hop 2", "all"]
+    fresh = expected("backward", Ablation(), "evaluation")
+    assert [row["loss"] for row in rows[:2]] == pytest.approx(fresh, abs=1e-5)
+    assert all(row["low"] < row["loss"] < row["high"] for row in rows)
+    forward = json.loads(said(*words, "order=forward"))
+    assert forward[1]["loss"] == pytest.approx(expected("forward", Ablation(), "evaluation")[1])
+    assert json.loads(said(*words, "chains=2"))[0]["chance"] == 0.5
+    for change, line in {
+        "chain=8": "the task has no field 'chain': did you mean chains?",
+        "hops=3": "cannot read questions with hops=3",
+        "chains=x": "chains",
+    }.items():
+        with pytest.raises(ConfigError, match=re.escape(line)):
+            command([*words, change])
+
+
+@pytest.mark.slow
+def test_a_model_from_elsewhere_is_looked_into(root: Path, said: Said) -> None:
+    transformers = pytest.importorskip("transformers")
+    config = transformers.GPT2Config(
+        n_layer=2, n_head=2, n_embd=16, vocab_size=40, n_positions=64, attn_pdrop=0.0
+    )
+    transformers.GPT2LMHeadModel(config).save_pretrained("mine")
+    words = ("hf:mine", "--examples", "8", "--task", "repeated-tokens")
+    assert "second" in said("attention", *words)
+    (root / "task.json").write_text('{"kind": "repeated-tokens", "length": 5}')
+    rows = json.loads(said("evaluate", *words[:-1], "task.json", "--json"))
+    assert rows[0]["chance"] == pytest.approx(3.689, abs=1e-3)
+    assert "1.1=itself" in said("ablate", *words)
+    with pytest.raises(ConfigError, match="hf:mine needs --task"):
+        command(("attention", "hf:mine"))

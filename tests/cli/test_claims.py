@@ -10,20 +10,19 @@ import musat_rows
 import pytest
 from calling import Captured, Patch, Said
 
-from hopscope.cli.commands import COMMANDS
-from hopscope.cli.main import call
 from hopscope.cli.main import run as hopscope
 from hopscope.errors import StoreUnwritable
 from hopscope.papers import registry
-from hopscope.papers.claim import Claim, Finding, Reason
+from hopscope.papers.claim import Claim, Reason
 from hopscope.papers.cost import training_flop
-from hopscope.papers.musat.readings import READINGS, PaperReading, reading_of
+from hopscope.papers.experiment import PaperExperiment
+from hopscope.papers.judge import Finding
+from hopscope.papers.musat.variants import VARIANTS, Variant, variant_of
 from hopscope.papers.registry import Registry
-from hopscope.papers.results_folder import that_came_with_it
+from hopscope.papers.results import COMPUTED, that_came_with_it
 from hopscope.papers.row import Row
-from hopscope.papers.table import Table
-from hopscope.papers.target import Target
-from hopscope.report.look import Picture
+from hopscope.plots import table_figures
+from hopscope.plots.look import Picture
 
 
 class Measured(Row):
@@ -34,20 +33,23 @@ COMMAND = 'hopscope ablate gallery/x --head "5.0:value 1=uniform"'
 ABOVE, WINNER, BELOW = (
     Claim(
         "musat/above-0.7", "The loss stays high", "§7", "> 0.7", "8 seeds", ("musat/fig4",),
-        lambda tables: Finding("0.72 [seed 3]", "reproduced", "all seeds"),
+        lambda rows: Finding("reproduced", "0.72 [seed 3]", "all seeds"),
     ),
     Claim(
         "chen/winner", "The parents win", "theorem 3", "all", "20 seeds", ("chen/stages",),
-        lambda tables: Finding("19", "not reproduced", ""),
+        lambda rows: Finding("not reproduced", "19"), origin="ours",
     ),
     Claim(
         "musat/below-0.5", "The loss is low", "§7", "< 0.5", "8 seeds", ("musat/fig4",),
-        lambda tables: Finding("0.72; 0.8 (one; two)", "not reproduced", "all seeds"),
+        lambda rows: Finding("not reproduced", "0.72; 0.8 (one; two)", "all seeds"),
         reason=Reason("It is 0.72.", COMMAND),
     ),
 )  # fmt: skip
 PAPERS = Registry(
-    targets={"musat/fig4": Target("musat/fig4", "Figure 4: losses", (Measured,))},
+    experiments={
+        "musat/fig4": PaperExperiment("musat/fig4", "Figure 4: losses", (Measured,)),
+        "chen/stages": PaperExperiment("chen/stages", "Three stages", (Measured,)),
+    },
     claims={claim.id: claim for claim in (ABOVE, WINNER, BELOW)},
 )
 Claims = Callable[..., list[str]]
@@ -56,35 +58,34 @@ Claims = Callable[..., list[str]]
 @pytest.fixture
 def folder(root: Path) -> Path:
     """A folder with results of one target, and three claims of which it decides two."""
-    PAPERS.results(Path("results")).save(Table("musat/fig4", "full", (Measured(loss=0.72),)))
+    PAPERS.results(Path("results")).keep("musat/fig4", COMPUTED, [Measured(loss=0.72)], "here")
     return root
 
 
 @pytest.fixture
-def claims(folder: Path, capsys: Captured) -> Claims:
+def claims(folder: Path, capsys: Captured, monkeypatch: Patch) -> Claims:
     """The lines that the command prints."""
 
     def said(*words: str, papers: Registry = PAPERS, code: int = 0) -> list[str]:
-        assert call(COMMANDS["claims"], words, papers=papers) == code
+        monkeypatch.setattr(registry, "PAPERS", papers)
+        assert hopscope(["papers", "claims", *words]) == code
         captured = capsys.readouterr()
         return captured.out.splitlines() + captured.err.splitlines()
 
     return said
 
 
-def report(arguments: Sequence[str]) -> int:
-    drawn = [("one", Picture("a figure", "What it shows.", (3.0, 2.0)))]
-    return call(COMMANDS["report"], arguments, papers=PAPERS, draw=lambda *_: drawn)
-
-
 def test_a_row_for_each_claim_verdict_by_verdict(claims: Claims) -> None:
     lines = claims()
     assert lines[:2] == ["reproduced: 1", "musat/above-0.7  The loss stays high"]
     assert lines[3:5] == ["not reproduced: 1", "musat/below-0.5    The loss is low"]
-    assert lines[6:8] == ["not measured: 1", "chen/winner      The parents win"]
+    assert lines[6:8] == [
+        "not measured: 1, 1 of which are ours",
+        "chen/winner                           The parents win",
+    ]
     assert claims("chen")[0] == "chen/winner"  # how an id begins
     assert claims("win")[0] == "chen/winner"  # the paper may be left out
-    assert claims("--results", "elsewhere")[0] == "not measured: 3"
+    assert claims("--results", "elsewhere")[0].startswith("not measured: 3")
     assert claims("--results", "elsewhere")[-1].startswith("hopscope: no folder elsewhere, so ")
 
 
@@ -94,12 +95,16 @@ def test_all_of_one_claim_is_shown(claims: Claims) -> None:
     told = dict(line.split(maxsplit=1) for line in lines[3:])
     assert told == {
         "verdict": "reproduced", "where": "§7", "paper": "> 0.7", "how": "8 seeds",
-        "targets": "musat/fig4", "ours": "0.72 [seed 3]",  # brackets are no markup
-        "evidence": "all seeds", "basis": "musat/fig4: computed, without any training",
+        "from": "musat/fig4", "ours": "0.72 [seed 3]",  # brackets are no markup
+        "evidence": "all seeds", "cost": "musat/fig4: computed, without any training",
     }  # fmt: skip
     (row,) = json.loads("".join(claims("above-0.7", "--json")))
-    more = {"id": "musat/above-0.7", "says": "The loss stays high", "targets": ["musat/fig4"]}
-    assert row == {**told, **more, "why": None}
+    del told["from"]
+    assert row == {
+        **told, "id": "musat/above-0.7", "says": "The loss stays high", "origin": "paper",
+        "experiments": ["musat/fig4"], "cost": [told["cost"]], "notes": [], "outcomes": [],
+        "chance": None, "why": None,
+    }  # fmt: skip
 
 
 def test_what_is_not_reproduced_says_why(claims: Claims, monkeypatch: Patch) -> None:
@@ -118,37 +123,42 @@ def test_what_is_not_reproduced_says_why(claims: Claims, monkeypatch: Patch) -> 
     assert not any("why" in line for line in unmeasured)
 
 
-def test_what_cannot_be_read_is_told_and_the_rest_is_judged(folder: Path, claims: Claims) -> None:
-    targets = {**PAPERS.targets, "chen/more": Target("chen/more", "more", (Measured,))}
-    papers = Registry(targets=targets, claims={ABOVE.id: replace(ABOVE, beside=("chen/more",))})
+def test_what_cannot_be_read_is_said_and_the_rest_is_judged(folder: Path, claims: Claims) -> None:
+    more = PaperExperiment("chen/more", "more", (Measured,))
+    papers = Registry(
+        experiments={**PAPERS.experiments, more.name: more},
+        claims={ABOVE.id: replace(ABOVE, beside=(more.name,))},
+    )
     (folder / "results/chen").mkdir()
-    (folder / "results/chen/more.reduced.part.jsonl").write_text("{}\n")
+    (folder / "results/chen/more.jsonl").write_text("{}\n")
     *lines, err = claims("--json", papers=papers, code=2)
-    assert err.startswith("hopscope: results/chen/more.reduced.part.jsonl is no table")
+    assert err.startswith("hopscope: line 1 of results/chen/more.jsonl cannot be read")
     (told,) = json.loads("".join(lines))
-    assert told["verdict"] == "reproduced"
-    assert told["evidence"] == "all seeds; a part of chen/more cannot be read"
+    assert (told["verdict"], told["notes"]) == ("reproduced", ["chen/more cannot be read"])
     (folder / "results/musat/fig4.jsonl").write_text("{}\n")
     *lines, err = claims(code=2)
-    assert err.startswith("hopscope: results/musat/fig4.jsonl is no table of results of musat/fi")
-    assert "chen/winner      The parents win" in lines
+    assert err.startswith("hopscope: line 1 of results/musat/fig4.jsonl cannot be read")
+    assert any(line.startswith("chen/winner ") for line in lines)
     claims("chen")  # no table of these
 
 
-def test_the_report_is_one_page(folder: Path, capsys: Captured) -> None:
-    assert report([]) == 0
+def test_the_report_is_one_page(folder: Path, capsys: Captured, monkeypatch: Patch) -> None:
+    drawn = [("one", Picture("a figure", "What it shows.", (3.0, 2.0)))]
+    monkeypatch.setattr(registry, "PAPERS", PAPERS)
+    monkeypatch.setattr(table_figures, "figures", lambda *_: drawn)
+    assert hopscope(["papers", "report"]) == 0
     assert capsys.readouterr().out == "page: reports/papers.html\n"
     text = (folder / "reports/papers.html").read_text()
     assert "The parents win" in text
     assert text.count("<svg ") == 1
     with pytest.raises(StoreUnwritable, match="cannot write results/musat/fig4.jsonl/page.html"):
-        report(["--out", "results/musat/fig4.jsonl/page.html"])
+        hopscope(["papers", "report", "--save", "results/musat/fig4.jsonl/page.html"])
 
 
 def test_elsewhere_is_what_came_with_it(folder: Path, monkeypatch: Patch, capsys: Captured) -> None:
     (folder / "elsewhere" / "results").mkdir(parents=True)  # of something else
     monkeypatch.chdir(folder / "elsewhere")
-    assert hopscope(["claims", "chen", "--json"]) == 0
+    assert hopscope(["papers", "claims", "chen", "--json"]) == 0
     captured = capsys.readouterr()
     assert "these results came with version" in captured.err
     kept = that_came_with_it()
@@ -159,42 +169,28 @@ def test_elsewhere_is_what_came_with_it(folder: Path, monkeypatch: Patch, capsys
     assert [*told.values()].count("not measured") < len(told) / 2
 
 
-NAME = reading_of("fan-in").name
+NAME = variant_of("fan-in").name
 
 
-def measured(rows: list[Row]) -> None:
-    """Some models are measured, of a target that is not complete."""
-    rows = [musat_rows.with_(row, run=f"{number}") for number, row in enumerate(rows)]
-    table = Table("musat/readings", "reduced", tuple(rows), wanted=51)
-    registry.PAPERS.results(Path("results")).save_part(table)
+def measured(rows: Sequence[Row], name: str = "musat/variants") -> None:
+    """Some models are measured, and other runs are not."""
+    results = registry.PAPERS.results(Path("results"))
+    for number, row in enumerate(rows):
+        results.keep(name, f"{number}", [row], "here")
 
 
 @pytest.fixture
 def readings(root: Path, said: Said, monkeypatch: Patch) -> Said:
-    """`hopscope readings`, where some models are measured."""
+    """`hopscope papers claims --variants`, where some models are measured."""
     monkeypatch.setenv("COLUMNS", "80")
     Path("results").mkdir()
-    measured(musat_rows.reading_rows(NAME))
-    return lambda *words: said("readings", *words)
+    return lambda *words: said("papers", "claims", "--variants", *words)
 
 
-def test_every_reading_has_a_line_within_80_columns(readings: Said) -> None:
-    lines = readings().splitlines()
-    assert max(map(len, lines)) <= 80
-    assert sum("not yet" in line for line in lines) == len(READINGS) - 1
-    (line,) = (line for line in lines if "6,400" in line)
-    assert NAME.startswith(line.partition("6,400")[0].strip())
-    numbers = " ".join(line.partition("6,400")[2].split())
-    assert numbers == "0.004 0.004 0.004 4+1 4+1 4+1 9 of 9 150 TFLOP"
-    rows = [row.model_copy(update={"steps": 9}) for row in musat_rows.tables()[musat_rows.ABC]]
-    registry.PAPERS.results(Path("results")).save(Table(musat_rows.ABC, "smoke", tuple(rows)))
-    assert readings().splitlines() == lines  # tiny models are of no reading
-
-
-def test_claims_say_whether_readings_matter(readings: Said) -> None:
-    other = musat_rows.reading_rows(reading_of("torch").name)
+def test_claims_say_whether_variants_matter(readings: Said) -> None:
+    other = musat_rows.variant_rows(variant_of("torch").name)
     bent = [musat_rows.with_(row, final=[0.02] * 3, model=0.02) for row in other]
-    measured([*musat_rows.reading_rows(NAME), *bent])
+    measured([*musat_rows.variant_rows(NAME), *bent])
     lines = [line.split() for line in readings().splitlines()]
     told = {line[0]: line[1:] for line in lines if line and line[0].startswith("musat/abc-")}
     assert told["musat/abc-below-0.01"] == ["3", "of", "6", "1", "of", "2", "0.25"]
@@ -203,21 +199,22 @@ def test_claims_say_whether_readings_matter(readings: Said) -> None:
     assert len(told) == 9
 
 
-def test_words_choose_and_one_reading_is_told_claim_by_claim(readings: Said) -> None:
+def test_words_choose_and_one_variant_is_shown_claim_by_claim(readings: Said) -> None:
+    measured(musat_rows.variant_rows(NAME))
     rows = json.loads(readings("torch", "--json"))
-    assert [row["reading"] for row in rows] == [
-        reading.name for reading in READINGS if reading.init == "torch"
+    assert [row["variant"] for row in rows] == [
+        variant.name for variant in VARIANTS if variant.init == "torch"
     ]
     assert rows[0]["losses"] == []
     told = readings(*NAME.split(), "in-order")
     assert told == readings(NAME)  # the name may be one word
     assert "musat/abc-four-heads" in told
-    first = musat_rows.reading_rows(NAME)[0]
+    first = musat_rows.variant_rows(NAME)[0]
     steps = ["never" if step is None else f"{step:,}" for step in first.crossed]
     shown = told.partition("learned at step\n")[2].splitlines()[0].split()
     assert shown == [f"{first.seed}", *steps]
-    musat = musat_rows.tables()[musat_rows.ABC]
-    registry.PAPERS.results(Path("results")).save(Table(musat_rows.ABC, "full", tuple(musat)))
-    (row,) = json.loads(readings(*PaperReading().words.values(), "--json"))
-    assert (row["reading"], row["steps"]) == ("gpt2 constant token base-10000", musat[0].steps)
-    assert row["flop"] == training_flop(PaperReading().experiment(0, musat[0].steps))
+    abc = musat_rows.tables()[musat_rows.ABC]
+    measured(abc, musat_rows.ABC)
+    (row,) = json.loads(readings(*Variant().words.values(), "--json"))
+    assert (row["variant"], row["steps"]) == (Variant().name, abc[0].steps)
+    assert row["flop"] == training_flop(Variant().experiment(0, abc[0].steps))

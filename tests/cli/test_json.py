@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from calling import Captured, Patch
 
-from hopscope.cli.commands import COMMANDS
-from hopscope.cli.flags import arguments_of
+from hopscope.cli.commands import COMMANDS, load
 from hopscope.cli.main import run as command
 from hopscope.cli.output import say_json
 from hopscope.configs import Experiment
@@ -19,35 +18,34 @@ from hopscope.training import Run, train
 EXAMPLE = Path(__file__).parents[2] / "examples" / "mqar.json"
 LISTS = {
     "presets": "musat/transformer-a",
-    "ablate": "RUN --head 0.0=uniform --examples 8 --out all.json",
+    "ablate": "RUN --head 0.0=uniform --examples 8 --save all.json",
+    "evaluate": "RUN --examples 8 --save losses.json",
     "sql": "QUERY",
     "runs": "",
     "doctor": "",
-    "gallery list": "",
-    "models list": "",
-    "reproduce": "musat --list",
-    "claims": "chen",
-    "readings": "fan-in pair",
+    "gallery": "",
+    "lm list": "",
+    "papers list": "musat",
+    "papers claims": "chen",
     "depth": "--table 1..4",
     "ngram transfer": "gallery/ngram --lengths 10 --alphas 0.5 --chains 20",
-    "ngram theory": "--tables 20 --length 10",
-    "sweep plan": "FILE",
+    "ngram theory": "--tables 20 process.length=10",
+    "sweep": "FILE --plan",
 }
 """A line of each command that prints a table, without its name."""
 OBJECTS = {
-    "maps": "RUN --examples 8 --out maps.json",
-    "discover": "RUN --examples 16 --force --out circuit.json",
-    "circuit show": "gallery/demo",
-    "emergence": "gallery/demo --examples 4 --out story.json",
-    "probe": "RUN --examples 60 --out probe.json",
-    "patch": "gallery/demo --examples 8 --out explained.json",
-    "baselines": "gallery/demo --examples 4 --steps 1 --out scores.json",
-    "compare": "RUN gallery/demo --figure both.svg",
+    "attention": "RUN --examples 8 --save maps.json",
+    "circuit": "RUN --examples 16 --force --save circuit.json",
+    "emergence": "gallery/demo --examples 4 --save story.json",
+    "probe": "RUN --examples 60 --save probe.json",
+    "patch": "gallery/demo --examples 8 --save explained.json",
+    "baselines": "gallery/demo --examples 4 --interpolations 1 --save scores.json",
+    "compare": "RUN gallery/demo --save both.json",
     "show": "RUN --figure losses.svg",
 }
 """Of each that prints several parts."""
-ELSEWHERE = {"llm show", "llm heads", "llm mechanism"}
-"""With a language model: tests/llm/test_commands.py."""
+ELSEWHERE = {"lm claims", "lm heads", "lm circuit"}
+"""With a language model: tests/lm/test_commands.py."""
 
 
 @pytest.fixture
@@ -56,6 +54,12 @@ def trained(story: Path, run: Run, root: Path, monkeypatch: Patch) -> str:
     monkeypatch.setenv("HOPSCOPE_CACHE", str(root / "cache"))
     shutil.copytree(story / "runs", "runs")
     return run.name
+
+
+def test_variants_are_a_list_of_objects(trained: str, capsys: Captured) -> None:
+    rows = answered(capsys, "papers claims", "--variants fan-in pair", trained)
+    assert rows
+    assert all(row.keys() == rows[0].keys() for row in rows)
 
 
 def answered(capsys: Captured, name: str, line: str, trained: str) -> Any:
@@ -69,10 +73,7 @@ def answered(capsys: Captured, name: str, line: str, trained: str) -> Any:
 
 
 def test_no_command_that_has_it_is_left_out_here() -> None:
-    flags = {
-        name: {flag for argument in arguments_of(command) for flag in argument.flags}
-        for name, command in COMMANDS.items()
-    }
+    flags = {name: {flag for each in load(name).params for flag in each.opts} for name in COMMANDS}
     assert {name for name, own in flags.items() if "--json" in own} == {
         *LISTS,
         *OBJECTS,
@@ -93,7 +94,7 @@ def test_several_parts_are_one_object(name: str, trained: str, capsys: Captured)
     found = answered(capsys, name, OBJECTS[name], trained)
     assert isinstance(found, dict)
     assert not Path("reports").exists()  # figures only where they are asked for
-    for path in Path().glob("*.json"):  # what is printed is what `--out` writes
+    for path in Path().glob("*.json"):  # what is printed is what `--save` writes
         assert json.loads(path.read_text()) == found
 
 
@@ -106,8 +107,10 @@ def test_numbers_are_numbers(trained: str, capsys: Captured) -> None:
     first, second = shown["results"]
     assert (first["hop"], second["hop"]) == (1, 2)
     last = [row for row in rows if row["split"] == "validation" and row["step"] > 0]
-    losses = [row["loss"] for row in last if row["hop"] == 1]  # a mean: all are of the last 100
-    assert first["final_loss"] == pytest.approx([sum(losses) / len(losses)])
+    for result in (first, second):
+        losses = [row["loss"] for row in last if row["hop"] == result["hop"]]
+        mean = sum(losses) / len(losses)  # all are of the last 100
+        assert result["final_loss"] == pytest.approx([mean])
     assert answered(capsys, "depth", "--hops 4", trained)[-1] == {"symbol": "x4", "layers": 4}
 
 

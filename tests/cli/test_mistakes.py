@@ -3,125 +3,121 @@
 import shlex
 from pathlib import Path
 
+import click
 import pytest
 from calling import Patch, Say
 
-from hopscope.cli.commands import COMMANDS
-from hopscope.cli.flags import arguments_of
+from hopscope.cli.commands import COMMANDS, load
 from hopscope.configs import Experiment, Retrieval
 from hopscope.store import Store
 
 LINES = """
 trian | unknown command 'trian': did you mean `hopscope train`?
 zzz | unknown command 'zzz': see `hopscope --help`
-bench | unknown command 'bench': did you mean `hopscope llm bench`?
-circuit drop x | unknown action 'drop' of circuit: there are show, export
-maps | maps needs RUN: The run's name, or enough of it
-maps x --examples | examples needs a value
-maps x --step abc | --step is 'abc'; expected a whole number
-completion tcsh | invalid choice 'tcsh'
+lm aks | unknown command 'lm aks': did you mean `hopscope lm ask`?
+papers zzz | unknown command 'papers zzz': there are list, run, claims
+attention | Missing argument 'RUN' (hopscope attention --help)
+attention x --examples | Option '--examples' requires an argument
+attention x --step abc | Invalid value for '--step': 'abc' is not a valid integer
+attention x --exmaples 3 | no option --exmaples: did you mean --examples
+completion tcsh | 'tcsh' is not one of 'bash', 'zsh', 'fish'
 show demo | or gallery/demo, which comes with hopscope
 sql 'select 1 as x, 2 as x' --json | several columns are called x: name them with `as`
 sql x --csv --json | --csv and --json were both given; expected one of them
-rm | rm needs the name of a run
+rm | rm needs the name of a run, --tag or --older-than
 rm x | are named 'x', and rm takes no less than a whole name, hash or tag
-tag d1 --remove | tag --remove needs the tags that are to go
-gallery copy | gallery copy needs GALLERY: A model that `hopscope gallery` lists
-llm bench --model nobody-7b | no model 'nobody-7b'
-readings fan-in gpt2 | fan-in and gpt2 are both initial weights: a reading has one of them
-readings torch cosine | no reading that is tried has torch and cosine
-claims musat/abc-fuor-heads --results found | did you mean musat/abc-four-heads
+tag d1 --remove | --remove needs at least one tag
+lm ask --model nobody-7b | no model 'nobody-7b'
+papers claims --results found --variants fan-in gpt2 | fan-in and gpt2 are both initial weights
+papers claims musat chen --results found | got musat chen; expected one claim, or --variants
+papers claims musat/abc-fuor-heads --results found | did you mean musat/abc-four-heads
 depth --table 5 | expected a range of hops like 1..64
 depth --table 0..3 | expected a range of hops
-depth --hops 2 --task conditional | give one of --hops, --facts and --task
-depth --json --hops 2 --figure x.svg | --json tells what --figure would draw
+depth --hops 2 --task conditional | give one of --hops, --task and FACT
+depth --json --hops 2 --figure x.svg | --json prints what --figure would draw
 depth --figure x | ends in .svg, .pdf, .png, not x
 depth --figure folder.svg | folder.svg is a folder
-depth --figure y.png --dpi 9 | --dpi is 9; expected 50 to 1200
+depth --figure x.svg --width 2 | a figure cannot be 2 inches wide; expected 5.5 to 20
 """
 """What is typed, and what the answer says."""
 TRAININGS = """
-train | train needs a preset first
+train | Missing argument 'RECIPE'
 train dmeo | unknown preset 'dmeo': did you mean demo?
 train mine.py | mine.py is a script: `hopscope sweep mine.py` trains what it lists
 train none.json | none.json is missing
 train wrong.json | Experiment.modle: unknown field
-train demo --seeds=0-7 | --seeds is '0-7'; expected FIRST..LAST, such as 0..7
-train demo --seeds a b | --seeds is 'a', 'b'; expected whole numbers
-train demo --model.layrs 3 | Unrecognized options: --model.layrs
-train demo --training.lr abc | --training.lr is 'abc'; expected a number
-train demo --training.betas a 3 | 'a', '3'; expected numbers
+train demo --seeds=0-7 | --seeds is '0-7'; expected numbers such as 0,3,5 or a range such as 0..7
+train demo model.layrs=3 | demo has no field 'model.layrs': did you mean model.layers
+train demo --model.layers 3 | no option --model.layers: did you mean model.layers=VALUE?
+train demo training.lr=abc | Training.lr: expected a number, got 'abc'
 train demo --threads 0 | threads is 0; expected 1 to
 train demo --workers 1 --prolong x | --prolong goes on with one run: leave out --workers
-presets --out x.json | --out writes one preset: name it
-presets demo --out x.toml | expected a name that ends in .json
-presets demo --out file/x.json | cannot write file/x.json
-ngram train --alphabet 50 --parents 1 2 3 | GiB (1,397 of them for transition tables)
-ngram theory --alphabet 30 --window 5 | too many for exact distributions: estimate
+presets --save x.json | --save writes one preset: name it
+presets demo --save x.toml | expected a name that ends in .json
+presets demo --save file/x.json | cannot write file/x.json
+ngram train process.alphabet=50 process.parents=1,2,3 | GiB (1,397 of them for transition tables)
+ngram theory process.alphabet=30 model.window=5 | too many for exact distributions: estimate
 sweep sweep.py --time-limit 0 | --time-limit is 0.0; expected minutes
-sweep plan gone.py | gone.py
-sweep slurm sweep.py --shards 5 | --shards is 5; expected at most 4
-reproduce fig2 | no target 'fig2': did you mean musat/fig2?
-reproduce musat/depth --time-limit nan | --time-limit is nan; expected minutes above 0
-reproduce --draw --list | --list lists targets, and --draw draws them: choose one
-reproduce chen --draw | nothing to draw: none of 4 targets is measured in results
-reproduce chen/growth --draw | nothing to draw: chen/growth is not measured in results
-reproduce --json | --json is for --list
+sweep --plan gone.py | gone.py
+sweep --slurm sweep.py --shards 5 | --shards is 5; expected at most 4
+papers run fig2 | 'fig2': did you mean musat/fig2?
+papers run musat/depth --time-limit nan | --time-limit is nan; expected minutes above 0
+papers run chen --draw | nothing to draw: none of
 """
 MODELS = """
-maps gallery/demo --examples 100000000 | positions would take about
-maps gallery/demo --example -1 | a number from 0 to 9,999
-maps gallery/demo --out . | . is a folder; expected a file
-maps gallery/demo --seed 7 | seed is 7; gallery/demo has the seeds 0
+attention gallery/demo --examples 100000000 | positions would take about
+attention gallery/demo --example -1 | --example is -1; expected 0 to 9,999
+attention gallery/demo --save . | expected a name that ends in .json, .csv, .parquet, .svg
+attention gallery/demo --save x.foo | expected a name that ends in .json
+attention gallery/demo --seed 7 | seed is 7; gallery/demo has the seeds 0
+circuit gallery/demo --seed 7 | seed is 7; gallery/demo has the seeds 0
+attention nanogpt:none.pt --task repeated-tokens | none.pt does not exist
+attention hf:folder.svg | hf:folder.svg needs --task
+attention gallery/demo --task x.json | --task is for a model from elsewhere
 ablate gallery/demo --examples 100000000 | take fewer examples
 ablate gallery/demo --head '1.0=query>value 7' | there is no role 'value 7' here; the roles are
-discover gallery/planted --examples 8 --out file/x.json | cannot write file/x.json: a part of the
-discover gallery/ngram | is a run of kind ngram, expected one of kind facts: `hopscope show
+circuit gallery/planted --save file/x.json | cannot write file/x.json: a part of the
+circuit gallery/ngram | is a run of kind ngram, expected one of kind facts: `hopscope show
 show gallery/planted --figure loss.svg | was not trained: it has no loss curves
-probe gallery/demo --examples 1 | --examples is 1; maps are fitted on at least 2
-probe gallery/demo --examples 2 | examples
+probe gallery/demo --examples 1 | --examples is 1; expected at least 2
 patch gallery/demo --examples 1 | --examples is 1; expected at least 2
-baselines gallery/demo --examples 1 | --examples is 1 and --steps is 5; expected at least
+baselines gallery/demo --interpolations 0 | 0 is not in the range x>=1
 compare gallery/demo gallery/ngram | only runs of one kind can be compared
 compare gallery/demo gallery/planted --figure x.foo | ends in
 """
 OUTSIDE = """
-view gallery/demo --out v.html | --out is v.html; expected a folder: --single writes
-view gallery/demo --single . | is a folder; expected a file
-view gallery/demo --out site --single mine | hopscope did not write it
-view gallery/demo --single page.html --out . | hopscope did not write it
-serve --socket s --port 80 | --socket needs neither --host nor --port
-serve --port 99999 | --port is 99999; expected 1 to 65,535
-export gallery/demo --step 3 | --step is for --format transformers
-export gallery/demo --format transformers --follow | --follow is for trackers
-export gallery/demo --format transformers | no GPT-2 computes what this model does: its in
-export gallery/ngram --format transformers | expected one of kind facts
-export gallery/demo --out file/logs | cannot write file/logs
+view gallery/demo --save v.htm | expected a name that ends in .html, or a folder
+view gallery/demo --save folder.html | is a folder; expected a file
+view gallery/demo --save mine.html | hopscope did not write it
+view gallery/demo --save . | hopscope did not write it
+view --socket s --port 80 | --socket needs neither --host nor --port
+view --port 99999 | --port is 99999; expected 1 to 65,535
+export gallery/demo | Missing option '--to'
+export gallery/demo --to transformers | no GPT-2 computes what this model does: its in
+export gallery/ngram --to transformers | expected one of kind facts
+export gallery/demo --to tensorboard --save file/logs | cannot write file/logs
 """
 IGNORED = """
-train demo | --address x:1 --gpus-per-run 0.5 --cpus-per-run 2
-train demo --workers 1 | --gpus-per-run 0.5
-sweep plan sweep.json | --gpus-per-run 0.5
-reproduce musat/fig2 --list | --workers 2 --time-limit 5
-reproduce musat/fig2 --draw | --threads 1 --protocol full
-view --out page | --host lab --port 80 --socket s --read-only --no-browser
-circuit export gallery/demo --format json | --style dark --dpi 100
-circuit export gallery/demo --format edges | --columns 1
-circuit show circuit.json | --seed 1 --step 2 --circuit-file x.json
-maps gallery/demo --json | --style dark
-maps gallery/demo --example 1 | --examples 8 --circuit-file x.json
-discover gallery/demo --all | --seed 0
-discover gallery/demo --all | --dpi 100
+train demo | --cpus 2 --gpus 0.5
+train demo --workers 1 | --gpus 0.5
+sweep sweep.json | --shards 2
+sweep sweep.json --slurm | --pack 2 --threads 1
+view --save page | --host lab --port 80 --socket s --read-only --no-browser
+circuit circuit.json | --seed 1 --step 2 --circuit-file x.json
+circuit gallery/demo | --examples 3 --force
+circuit gallery/demo --all | --seed 0 --save x.json
+attention gallery/demo --example 1 | --examples 8 --circuit-file x.json
 emergence gallery/demo --all | --seed 5
 probe gallery/demo --over-training | --step 100
-compare gallery/demo gallery/demo | --style dark
 show gallery/demo --config | --figure x.svg
+depth | --width 6 --dpi 100
+attention gallery/demo --examples 4 | --dpi 100
 depth --table 1..3 | --hops 3 --order forward --heads 1
-depth | --style dark
-presets demo --out demo.json | --json
-export gallery/demo --format transformers | --project mine
+presets demo --save demo.json | --json
+export gallery/demo --to transformers | --project mine --follow
+export gallery/demo --to tensorboard | --step 3
 """
-"""A command, and flags of which nothing would come."""
+"""A command, and flags that would do nothing."""
 SWEEP = """
 from hopscope import Experiment
 recipes = lambda: [Experiment(seeds=(seed,)) for seed in range(4)]
@@ -142,11 +138,11 @@ def folder(root: Path, monkeypatch: Patch) -> Path:
         "wrong.json": '{"kind": "facts", "modle": {}}',
         "sweep.json": Experiment().to_file(),
     }
-    for name in ("circuit.json", "file", "mine", "mine.py", "data.js"):
+    for name in ("circuit.json", "file", "mine.html", "mine.py", "data.js"):
         texts[name] = "{}"
     for name, text in texts.items():
         (root / name).write_text(text)
-    for name in ("folder.svg", "found"):
+    for name in ("folder.svg", "folder.html", "found"):
         (root / name).mkdir()
     return root
 
@@ -186,14 +182,14 @@ def test_a_flag_of_which_nothing_would_come_is_refused(folder: Path, hopscope: S
 
 
 def test_every_command_refuses_what_there_is_not(folder: Path, hopscope: Say) -> None:
-    for name, command in COMMANDS.items():
-        words = [argument for argument in arguments_of(command) if not argument.flags]
-        asked = [*name.split(), *("nothing" for _ in words)]
-        if words and words[0].value == "RUN" and name != "models push":
-            answer = hopscope(*asked, *(["--out", "x"] if name == "view" else []))
+    for name in COMMANDS:
+        needed = [p for p in load(name).params if isinstance(p, click.Argument) and p.required]
+        asked = [*name.split(), *("nothing" for _ in needed)]
+        first = load(name).params[0].metavar or ""
+        if first.strip("[]…") == "RUN" and needed and name != "push":
+            answer = hopscope(*asked, *(["--to", "tensorboard"] if name == "export" else []))
             assert is_one_line(answer), answer
             assert "no run matches 'nothing'" in answer[2]
-        if name not in ("train", "completion"):
-            answer = hopscope(*asked, "--zzz")
-            assert is_one_line(answer), answer
-            assert "Unrecognized options: --zzz" in answer[2], answer
+        answer = hopscope(*asked, "--zzz")
+        assert is_one_line(answer), answer
+        assert "no option --zzz" in answer[2], answer

@@ -9,17 +9,29 @@ import time
 from pathlib import Path
 
 import pytest
-from calling import Captured, Patch
+from calling import Captured, Patch, Said
+from rich.cells import cell_len
 
 from hopscope.cli import main as cli
 from hopscope.cli import output
-from hopscope.cli.interruption import noted_interruption
-from hopscope.cli.main import main
+from hopscope.cli.main import listening, main
 from hopscope.cli.tables import table
 from hopscope.configs import Experiment
 from hopscope.errors import Interrupted, OutputLost
 from hopscope.store import Store
 from hopscope.training import train
+
+NARROW = (
+    "show gallery/demo", "circuit gallery/demo", "compare gallery/demo gallery/planted", "gallery",
+    "papers list", "papers claims", "papers claims d-loss", "presets demo", "depth --hops 5",
+)  # fmt: skip
+
+
+def test_no_line_is_wider_than_the_terminal(root: Path, said: Said, monkeypatch: Patch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    for words in NARROW:
+        assert max(map(cell_len, said(*words.split()).splitlines())) <= 60, words
+
 
 HOSTILE = "a\x1b]0;title\x07\x1b[31m\x9b31m\r\nb\u202ec\u2028\ud800"
 
@@ -78,14 +90,6 @@ def test_a_closed_pipe_is_no_error_as_a_full_disk_is(monkeypatch: Patch, capsys:
         output.say("x")
 
 
-def test_nobody_is_told_where_stderr_is_closed(monkeypatch: Patch, capsys: Captured) -> None:
-    """It is no error, and is not said in the place of the output instead."""
-    for closed in (Full(28), None):
-        monkeypatch.setattr(sys, "stderr", closed)
-        output.warn("nobody hears it")
-    assert capsys.readouterr().out == ""
-
-
 def told(monkeypatch: Patch, error: BaseException, ctrl_c: bool = False) -> int:
     """The exit code of a command that ends with this error."""
 
@@ -102,10 +106,6 @@ def told(monkeypatch: Patch, error: BaseException, ctrl_c: bool = False) -> int:
     return int(stop.value.code or 0)
 
 
-class InterruptException(Exception):
-    """What DuckDB raises."""
-
-
 def test_each_end_has_its_line_and_its_exit_code(monkeypatch: Patch, capsys: Captured) -> None:
     stopped = Interrupted("stopped by SIGHUP at step 7")
     stopped.exit_code = 129
@@ -113,7 +113,6 @@ def test_each_end_has_its_line_and_its_exit_code(monkeypatch: Patch, capsys: Cap
     for error, ctrl_c, code, line in (
         (KeyboardInterrupt(), False, 130, "hopscope: interrupted\n"),
         (RuntimeError("Query interrupted"), False, 130, "hopscope: interrupted\n"),
-        (InterruptException("x"), False, 130, "hopscope: interrupted\n"),
         (failed, True, 130, "hopscope: interrupted\n"),
         (stopped, False, 129, "hopscope: stopped by SIGHUP at step 7\n"),
     ):
@@ -123,17 +122,6 @@ def test_each_end_has_its_line_and_its_exit_code(monkeypatch: Patch, capsys: Cap
     err = capsys.readouterr().err
     assert err.startswith("Traceback")
     assert err.endswith("ImportError: numpy failed to import\n")
-
-
-def test_whoever_listened_before_listens_again() -> None:
-    before = signal.getsignal(signal.SIGINT)
-    with noted_interruption() as noted:
-        assert signal.getsignal(signal.SIGINT) is not before
-        assert not noted.explains(ValueError("x"))
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-        assert noted.explains(ValueError("x"))
-    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_one_that_a_finaliser_swallows_comes_again() -> None:
@@ -147,14 +135,14 @@ def test_one_that_a_finaliser_swallows_comes_again() -> None:
         time.sleep(30)
 
     begun = time.monotonic()
-    with noted_interruption(), pytest.raises(KeyboardInterrupt):
+    with listening(), pytest.raises(KeyboardInterrupt):
         work()
     assert time.monotonic() - begun < 20
 
 
 BEGINS = "print('begins', flush=True)"
 """Says so when the command, which knows what Ctrl-C means, is there: Python itself does not."""
-HELP = ("claims", "--help")
+HELP = ("papers", "claims", "--help")
 
 
 def started(
@@ -193,7 +181,7 @@ def test_a_full_device_stops_no_training(root: Path, tiny: Experiment) -> None:
 @pytest.mark.slow
 def test_tables_end_quietly_when_their_reader_has_enough(root: Path, tiny: Experiment) -> None:
     train(tiny)
-    for command in (("runs",), ("sql", "select * from range(100000)"), ("claims",), HELP):
+    for command in (("runs",), ("sql", "select * from range(100000)"), ("papers", "claims"), HELP):
         reading, writing = os.pipe()
         process = started(*command, stdout=writing)
         os.close(writing)
@@ -206,7 +194,7 @@ def test_tables_end_quietly_when_their_reader_has_enough(root: Path, tiny: Exper
 @pytest.mark.slow
 def test_ctrl_c_at_any_moment_is_one_line() -> None:
     for delay in (0.1, 0.7, 1.5, 2.5):
-        process = started("maps", "gallery/demo", "--examples", "50000", before=BEGINS)
+        process = started("attention", "gallery/demo", "--examples", "50000", before=BEGINS)
         assert process.stdout is not None
         assert process.stdout.readline() == "begins\n"
         time.sleep(delay)

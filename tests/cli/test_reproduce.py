@@ -1,30 +1,23 @@
-"""`hopscope reproduce`: from runs to tables and figures, and on where it or a shorter one ended."""
+"""`hopscope papers run`: from runs to rows and figures, and on where it or a shorter one ended."""
 
 import json
-import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from calling import End, Patch, Say, ends, registry, watcher
-from musat_rows import loss_row
+from musat_rows import saved, tables
 
-from hopscope.cli.reproduce import go_on_from_shorter
-from hopscope.cli.workers import carried_out
 from hopscope.configs import Experiment, Recipe
 from hopscope.errors import Interrupted, NotLearned
-from hopscope.papers.musat.recipes import over_seeds, short_over_seeds
+from hopscope.papers.experiment import PaperExperiment
 from hopscope.papers.registry import PAPERS, Registry
-from hopscope.papers.table import Protocol, Table
-from hopscope.papers.target import Target
+from hopscope.papers.row import Row
 from hopscope.runs import Stop
 from hopscope.store import RunFolder, Store
 from hopscope.training import train
-from hopscope.training.prolong import goes_on
-from hopscope.workers import Here, Outcome, carry_out
 
 Recipes = tuple[Recipe, ...]
 Experiments = tuple[Experiment, ...]
@@ -39,73 +32,68 @@ class Clock:
         return self.now
 
 
-def test_depth_is_computed_kept_and_drawn_and_drawn_again(say: Say) -> None:
-    words = ("musat/depth", "--protocol", "smoke", "--threads", "1")
-    drawn = [Path(f"found/musat/depth-{name}.svg") for name in ("layers", "shared")]
+def runs(papers: Registry) -> list[str]:
+    """The runs that are measured."""
+    return [*papers.results(Path("found")).measured("musat/two")]
+
+
+def test_what_is_measured_is_drawn_again_and_nothing_trained(say: Say) -> None:
+    saved(Path("found"), {"musat/fig4-ic": tables()["musat/fig4-ic"]})
+    drawn = [Path(f"found/musat/fig4-ic-{name}.svg") for name in ("layers", "courses", "law")]
     told = [*(f"figure: {path}" for path in drawn), "overview: found/README.md"]
-    code, out, err = say(*words)
+    for _ in range(2):
+        code, out, err = say("--draw")  # of all experiments, those that are measured
+        assert (code, err, out.splitlines()) == (0, "", told)
+    code, out, err = say("musat/fig4-ic", "--protocol", "full")
     assert (code, err) == (0, "")
-    assert out.splitlines()[1:] == ["results: found/musat/depth.jsonl", *told]
-    assert "musat/theorem-1" in Path("found/README.md").read_text()
-    table = PAPERS.results(Path("found")).table("musat/depth")
-    assert (table.protocol, table.remark, len(table.rows)) == ("smoke", "fewer hops", 13)
-    assert "1 threads" in table.machine
-    before = [path.read_bytes() for path in (*drawn, Path("found/musat/depth.jsonl"))]
-    for path in (*drawn, Path("found/README.md")):
-        path.unlink()
-    code, out, err = say("--draw")  # of all targets, those that are measured
-    assert (code, err, out.splitlines()) == (0, "", told)
-    assert [path.read_bytes() for path in (*drawn, Path("found/musat/depth.jsonl"))] == before
-    assert say(*words)[0] == 0
-    assert not Path("kept").exists()  # it is computed, without runs
-    Path("found/musat/depth.jsonl").write_text("{}\n")
-    code, _, err = say("musat/depth", "--draw")
-    assert (code, err.count("\n")) == (2, 1)
-    assert err.startswith("hopscope: found/musat/depth.jsonl")
-
-
-def test_what_is_not_complete_is_drawn_of_the_best_protocol(say: Say) -> None:
-    results = PAPERS.results(Path("found"))
-    target, figure = "musat/fig4-nonic-seeds", Path("found/musat/fig4-nonic-seeds-layers.svg")
-    measured: list[tuple[Protocol, float]] = [("smoke", 0.9), ("full", 0.7)]
-    drawn = []
-    for protocol, loss in measured:
-        row = loss_row(1, [loss] * 3, hops=3).model_copy(update={"run": "seed-0"})
-        results.save_part(Table(target, protocol, (row,), wanted=16))
-        assert say(target, "--draw")[0] == 0
-        drawn.append(figure.read_bytes())
-    assert drawn[0] != drawn[1]
-    results.part_path(target, "smoke").unlink()
-    say(target, "--draw")
-    assert figure.read_bytes() == drawn[1]
+    assert out == "musat/fig4-ic, full protocol: all 8 runs are measured; nothing to train\n"
     assert not Path("kept").exists()
+    Path("found/musat/fig4-ic.jsonl").write_text("{}\n")
+    for words in (("musat/fig4", "--draw"), ("musat/fig4-ic",)):
+        code, _, err = say(*words)
+        assert (code, err.count("\n")) == (2, 1)
+        assert err.startswith("hopscope: line 1 of found/musat/fig4-ic.jsonl")
 
 
-def test_targets_are_listed_and_trained_once(say: Say, two: Registry, recipes: Recipes) -> None:
-    head, row = say("--list", papers=two)[1].splitlines()
-    assert head.split() == "target shows protocol runs there are of measured".split()
-    assert row.split("  ")[0] == "musat/two"
-    assert re.search(r"reduced +0 +2 +not yet", row)
+def test_what_is_committed_is_not_trained_again(say: Say) -> None:
+    """In the results of the repository the reduced protocol, or a better one, is complete."""
+    committed = Path(__file__).parents[2] / "results"
+    shutil.copytree(committed, "found", ignore=shutil.ignore_patterns("*.svg"))
+    before = Path("found/musat/fig5.jsonl").read_bytes()
+    code, out, _ = say()
+    assert code == 0
+    assert out.count("nothing to train") == len(PAPERS.experiments) == len(out.splitlines())
+    assert not Path("kept").exists()
+    assert Path("found/musat/fig5.jsonl").read_bytes() == before
+    told = {row["experiment"]: row for row in json.loads(
+        say("musat/fig7-seeds", "--list", "--protocol", "full", "--json")[1]
+    )}  # fmt: skip
+    row = told["musat/fig7-seeds"]
+    assert (row["runs"], row["measured"], row["missing"]) == (2, 0, 2)
+    assert 2 * 3_600 < row["seconds_here"] < 24 * 3_600  # by what shorter ones took
+    assert 1 < row["seconds_gpu"] < 3_600
+    assert "2 to train: about" not in out
+
+
+def test_experiments_are_listed_and_trained_once(say: Say, two: Registry, recipes: Recipes) -> None:
+    (row,) = json.loads(say("--list", "--json", papers=two)[1])
+    assert (row["runs"], row["measured"], row["missing"]) == (2, 0, 2)
     assert not Path("kept").exists()
     code, out, _ = say("musat/two", "--time-limit", "1e-9", papers=two)
     assert code == 75
-    assert "0 of 2 runs are complete and measured; the same command goes on" in out
+    assert "0 of 2 runs are measured; the same command goes on" in out
     assert not Path("found/musat").exists()
     code, out, _ = say("musat", papers=two)
     assert code == 0
-    assert "musat/two, reduced protocol: two of them" in out
+    assert out.startswith("musat/two, reduced protocol: 0 of 2 runs measured, 2 to train: ")
     first = Path("found/musat/two.jsonl").read_bytes()
-    assert json.loads(first.splitlines()[0])["remark"] == "two instead of all"
-    assert len(first.splitlines()) == 3
-    out = say("--list", "--protocol", "full", papers=two)[1]
-    assert re.search(r"reduced +2 +2 +reduced", out)
+    assert runs(two) == [recipe.run_name() for recipe in recipes]
+    shutil.rmtree("kept")
     code, out, _ = say("musat/two", papers=two)
-    assert code == 0
-    assert not any(recipe.run_name() in out for recipe in recipes)
+    assert (code, Path("kept").exists()) == (0, False)
+    assert out == "musat/two, reduced protocol: all 2 runs are measured; nothing to train\n"
     assert Path("found/musat/two.jsonl").read_bytes() == first
-    out = say("--list")[1]
-    assert all(known.name in out for known in PAPERS.targets.values())
-    assert "chen" not in say("musat/fig4", "--list")[1]
+    assert "musat/two" in say("--list", papers=two)[1]
 
 
 def test_a_sweep_whose_time_is_over_goes_on(
@@ -122,106 +110,33 @@ def test_a_sweep_whose_time_is_over_goes_on(
     words = ("musat/two", "--time-limit", "2.9")  # 174 seconds: 12 steps and 6
     code, out, err = say(*words, papers=two)
     assert (code, err) == (75, "")
-    part = Path("found/musat/two.reduced.part.jsonl")
-    assert (f"\n1 of 2 runs are complete and measured ({part}); the same command goes on\n") in out
+    assert "musat/two: 1 of 2 runs are measured; the same command goes on\n" in out
     assert "1 of 2 runs so far; two instead of all" in Path("found/README.md").read_text()
     assert Store("kept").create(recipes[1]).manifest.step == 6
     code, out, _ = say(*words, papers=two)
     assert code == 0
     assert "results: found/musat/two.jsonl" in out
-    assert len(two.results(Path("found")).table("musat/two").rows) == 2
-    assert not part.exists()
-
-
-def test_what_is_complete_is_measured_first(
-    say: Say, two: Registry, recipes: Recipes, monkeypatch: Patch
-) -> None:
-    measured: list[tuple[str, ...]] = []
-
-    def look(*_: object) -> None:
-        """What is measured when a training begins."""
-        part = Path("found/musat/two.reduced.part.jsonl")
-        rows = part.read_text().splitlines()[1:] if part.is_file() else []
-        measured.append(tuple(json.loads(row)["run"] for row in rows))
-
-    monkeypatch.setattr("hopscope.cli.display.display", lambda: watcher(start=look))
-    first, second = (recipe.run_name() for recipe in recipes)
-    for there, expected in (((), [(), (first,)]), (recipes[1:], [(second,)])):
-        for folder in ("kept", "found"):
-            shutil.rmtree(folder, ignore_errors=True)
-        carry_out(there, "kept", workers=Here(threads=1))
-        measured.clear()
-        assert say("musat/two", papers=two)[0] == 0
-        assert measured == expected
+    assert len(runs(two)) == 2
 
 
 @pytest.mark.slow
-def test_runs_of_workers_are_measured_meanwhile(
-    say: Say, target: Target, monkeypatch: Patch
-) -> None:
+def test_runs_of_workers_are_measured_meanwhile(say: Say, experiment: PaperExperiment) -> None:
     measured: list[str] = []
-    by_then: list[int] = []
 
-    def noted(folder: RunFolder, protocol: Protocol) -> list[End]:
+    def noted(folder: RunFolder) -> list[End]:
         measured.append(folder.name)
-        return ends(folder, protocol)
+        return ends(folder)
 
-    def watched(*of: Any) -> Outcome:
-        outcome = carried_out(*of)
-        by_then.append(len(measured))
-        return outcome
-
-    monkeypatch.setattr("hopscope.cli.reproduce.carried_out", watched)
-    papers = registry(replace(target, measure=noted))
+    papers = registry(replace(experiment, measure=noted))
     assert say("musat/two", "--workers", "1", papers=papers)[0] == 0
-    assert by_then == [2]
     assert len(set(measured)) == len(measured) == 2
-
-
-def test_a_sweep_goes_on_where_another_machine_was(
-    say: Say, two: Registry, recipes: Recipes
-) -> None:
-    assert say("musat/two", papers=two)[0] == 0
-    results = two.results(Path("found"))
-    whole = results.table("musat/two")
-    results.path("musat/two").unlink()
-    for last in (False, True):
-        shutil.rmtree("kept")
-        elsewhere = tuple(row for row in whole.rows if (row == whole.rows[-1]) == last)
-        results.save_part(replace(whole, rows=elsewhere, machine="a faster one"))
-        assert re.search(r"reduced +1 +2 ", say("--list", papers=two)[1])
-        code, out, _ = say("musat/two", papers=two)
-        assert code == 0
-        assert "1 of 2 runs are measured already" in out
-        assert Store("kept").names() == [recipes[not last].run_name()]
-        table = results.table("musat/two")
-        assert table.rows == whole.rows
-        assert table.machine == f"a faster one; {whole.machine}"
-        assert results.parts("musat/two") == []
-
-
-def test_better_results_are_in_the_way_at_once(say: Say, target: Target, two: Registry) -> None:
-    better = two.results(Path("found")).save(Table(target.name, "full", (End(loss=0.0),)))
-    other = Target("musat/one", "computed", (End,), compute=lambda protocol: [End(loss=1.0)])
-    both = registry(other, target)
-    before = better.read_bytes()
-    code, out, err = say("musat/two", papers=both)
-    assert (code, out) == (2, "")
-    assert "found/musat/two.jsonl holds the full protocol, which reduced would replace" in err
-    assert better.read_bytes() == before
-    assert not Path("kept").exists()
-    code, out, _ = say("musat", papers=both)
-    assert code == 0
-    assert "musat/two: measured already, by a better protocol" in out
-    assert better.read_bytes() == before
-    assert both.results(Path("found")).has("musat/one")
 
 
 def test_results_that_cannot_be_written_are_one_line(say: Say, two: Registry) -> None:
     for path, line, trained in (
         ("found", "cannot write found/README.md: ", False),
         ("found/README.md", "found/README.md is not a page of hopscope's, and would be ", False),
-        ("found/musat", "cannot write found/musat/two.reduced.part.jsonl: ", True),
+        ("found/musat", "cannot write found/musat/two.jsonl: ", True),
     ):
         Path(path).parent.mkdir(exist_ok=True)
         Path(path).write_text("# mine\n")
@@ -233,41 +148,30 @@ def test_results_that_cannot_be_written_are_one_line(say: Say, two: Registry) ->
         Path(path).unlink()
 
 
-def test_what_fails_loses_nothing_else(say: Say, target: Target, recipes: Recipes) -> None:
-    def fail(protocol: Protocol) -> list[End]:
+def test_what_fails_loses_nothing_else(
+    say: Say, experiment: PaperExperiment, recipes: Recipes
+) -> None:
+    def fail() -> list[Row]:
         raise NotLearned("there is no theory")
 
-    def some(folder: RunFolder, protocol: Protocol) -> list[End]:
+    def some(folder: RunFolder) -> list[End]:
         if folder.name == recipes[0].run_name():
             raise NotLearned("the model learned nothing")
-        return ends(folder, protocol)
+        return ends(folder)
 
-    one = Target("musat/one", "no use", (End,), compute=fail)
-    papers = registry(one, replace(target, measure=some))
+    one = PaperExperiment("musat/one", "no use", (End,), compute=fail)
+    papers = registry(one, replace(experiment, measure=some))
     code, out, err = say("musat", papers=papers)
     assert code == 2
     assert err.splitlines() == [
         "hopscope: musat/one: there is no theory",
         "hopscope: musat/two: the model learned nothing",
     ]
-    assert "1 of 2 runs are complete and measured" in out
+    assert "1 of 2 runs are measured" in out
     assert "overview: found/README.md" in out
-    results = papers.results(Path("found"))
-    assert results.part("musat/two", "reduced").runs == (recipes[1].run_name(),)
-    assert say("musat/two", papers=registry(target))[0] == 0
-    assert len(results.table("musat/two").rows) == 2
-
-
-def test_what_cannot_be_read_stops_no_other_target(
-    say: Say, two: Registry, recipes: Recipes
-) -> None:
-    assert say("musat/two", papers=two)[0] == 0
-    (Path("kept") / recipes[0].run_name() / "manifest.json").write_text("{}")
-    Path("found/musat/two.full.part.jsonl").write_text("{}\n")
-    code, out, _ = say("--list", papers=two)
-    assert code == 0
-    assert re.search(r"reduced +1 +2 +reduced", out)
-    assert say("musat/depth", "--protocol", "smoke", "--threads", "1")[0] == 0
+    assert runs(papers) == [recipes[1].run_name()]
+    assert say("musat/two", papers=registry(experiment))[0] == 0
+    assert len(runs(papers)) == 2
 
 
 def content(folder: RunFolder) -> Mapping[str, bytes]:
@@ -294,9 +198,9 @@ def full(recipes: Recipes) -> Experiments:
 
 
 @pytest.fixture
-def papers(target: Target, full: Recipes, say: Say) -> Registry:
-    """The target, with a longer protocol beside its own, whose runs there are."""
-    known = registry(replace(target, recipes={**target.recipes, "full": lambda: full}))
+def papers(experiment: PaperExperiment, full: Recipes, say: Say) -> Registry:
+    """The experiment, with a longer protocol beside its own, whose runs there are."""
+    known = registry(replace(experiment, recipes={**experiment.recipes, "full": lambda: full}))
     assert say("musat/two", papers=known)[0] == 0
     return known
 
@@ -314,7 +218,7 @@ def test_what_a_lesser_protocol_trained_is_not_trained_again(
         alone = train(long, Path("alone")).folder
         assert content(Store("kept").find(name)) == content(alone)
     assert {name: content(Store("kept").find(name)) for name in shorter} == shorter
-    assert papers.results(Path("found")).table("musat/two").protocol == "full"
+    assert len(runs(papers)) == 4
     assert "goes on from" not in say("musat/two", "--protocol", "full", papers=papers)[1]
 
 
@@ -324,19 +228,6 @@ def test_what_was_begun_goes_on_where_it_is(say: Say, papers: Registry, full: Ex
     out = say("musat/two", "--protocol", "full", papers=papers)[1]
     assert out.count("goes on from") == 1
     assert f"{full[1].run_name()} goes on from" in out
-
-
-def test_what_others_began_meanwhile_is_left_to_them(
-    papers: Registry, full: Experiments, monkeypatch: Patch
-) -> None:
-    store = Store("kept")
-    begin(full[0])
-    before = content(store.find(full[0].run_name()))
-    monkeypatch.setattr("hopscope.cli.reproduce._has_begun", lambda *_: False)  # a moment ago
-    with store.create(full[1]).locked():
-        go_on_from_shorter(papers.targets["musat/two"], full, store)
-    assert content(store.find(full[0].run_name())) == before
-    assert not store.find(full[1].run_name()).manifest.files.keys() - {"config.json"}
 
 
 def test_a_damaged_run_keeps_no_other_from_going_on(
@@ -350,21 +241,3 @@ def test_a_damaged_run_keeps_no_other_from_going_on(
     assert f"{full[1].run_name()} goes on from" in out
     assert f"{damaged} is damaged" in err
     assert store.find(full[1].run_name()).manifest.complete
-
-
-def test_only_a_beginning_is_gone_on_from(tiny: Experiment) -> None:
-    assert goes_on(longer(tiny), tiny)
-    for changes in ({"steps": 12}, {"lr": 0.5}, {"schedule": "cosine"}, {"checkpoint_every": 3}):
-        assert not goes_on(longer(tiny, **changes), tiny), changes
-    # Its last 100 steps are validated every 10, the others every 50.
-    short = longer(tiny, steps=120, validate_every=50)
-    assert goes_on(longer(short, steps=200), short)
-    assert not goes_on(longer(short, steps=200, validate_every=7), short)
-
-
-def test_models_of_figure_4_go_on_from_the_short_ones() -> None:
-    known = [each for each in short_over_seeds("ic") if isinstance(each, Experiment)]
-    for recipe in over_seeds():
-        assert isinstance(recipe, Experiment)
-        found = [each for each in known if goes_on(recipe, each)]
-        assert len(found) == (0 not in recipe.seeds)

@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 from calling import Patch, Said, Say
 
-from hopscope.configs import Experiment, Model, NgramExperiment, Retrieval, Training
-from hopscope.report.progress import Progress
+from hopscope.configs import Experiment, NgramExperiment, Retrieval, Training
+from hopscope.plots.progress import Progress
 from hopscope.store import RunFolder, Store
 from hopscope.store.metrics import loss_rows, losses_file
 from hopscope.store.tables import METRICS
 from hopscope.training import train
+
+RISE = ("rise", "rise_low", "rise_high")
 
 
 def created(hops: int) -> str:
@@ -41,7 +43,7 @@ def test_damage_hides_no_other_run_and_can_be_removed(
     assert "would remove" in hopscope("rm", whole, "--dry-run")[1]
     assert Store().names() == before
     for name in (strange, damaged[-10:], whole):
-        assert "removed" in hopscope("rm", name)[1]
+        assert "removed" in hopscope("rm", name, "--yes")[1]
     assert Store().names() == []
 
 
@@ -80,16 +82,23 @@ def test_a_loss_is_told_of_the_hop_that_was_asked(root: Path, said: Said, tiny: 
     progress.advance(1, {"train": np.ones((2, 1), np.float32)})
     assert [name for name, _, _ in progress.hop_rows()] == ["hop 5"]
     words = ("--head", "0.0=uniform", "--examples", "8", "--json")
-    assert [*json.loads(said("ablate", name, *words))[0]] == ["changed", "loss", "hop_5", "rise"]
+    assert [*json.loads(said("ablate", name, *words))[0]] == ["changed", "loss", "hop_5", *RISE]
 
 
-def test_names_of_folders_steer_no_terminal(root: Path, hopscope: Say, tiny: Experiment) -> None:
-    run = train(tiny).folder
-    run.path.rename(run.path.with_name("[bold]a\x1b]0;title\x07b"))
-    for command in (("runs",), ("show", "nope"), ("rm", "nope"), ("sql", "select name from runs")):
-        told = "".join(hopscope(*command)[1:])
-        assert "\x1b" not in told, command
-        assert r"[bold]a\x1b]0;title\x07b" in told, command
+def test_rm_by_tag_and_by_age(root: Path, hopscope: Say) -> None:
+    old, new, other = created(1), created(2), created(3)
+    Store().tag(old, "mine")
+    Store().tag(new, "mine")
+    os.utime(root / "runs" / old / "manifest.json", (1, 1))
+    assert "rm asks before it removes 1 runs: --yes answers" in hopscope("rm", old)[2]
+    assert hopscope("rm", "--older-than", "30d", "--dry-run")[1].split()[-1].endswith(old)
+    assert hopscope("rm", "--tag", "mine", "--older-than", "1h", "--yes")[1].count("removed") == 1
+    assert sorted(Store().names()) == sorted([new, other])
+    assert hopscope("rm", "--tag", "mine", "--yes")[0] == 0
+    assert Store().names() == [other]
+    for words, line in {"--tag x": "no run has the tag", "--older-than 3": "such as 30d"}.items():
+        code, _, err = hopscope("rm", *words.split(), "--yes")
+        assert (code, line in err) == (2, True)
 
 
 def test_a_tag_stands_where_a_run_is_asked_for(root: Path, said: Said) -> None:
@@ -103,13 +112,13 @@ def test_a_tag_stands_where_a_run_is_asked_for(root: Path, said: Said) -> None:
     said("tag", other, "mine", "--remove")
     assert said("tag", "mine", "first", "--remove") == f"{one}: mine\n"
     assert said("rm", "mine", "--dry-run") == f"would remove {Store().root / one}\n"
-    assert said("rm", "mine") == f"removed {Store().root / one}\n"
+    assert said("rm", "mine", "--yes") == f"removed {Store().root / one}\n"
     assert (Store().names(), Store().tags()) == ([other], {})
 
 
 def test_train_resume_show_and_verify(root: Path, hopscope: Say, said: Said) -> None:
-    flags = "--training.steps 6 --training.batch 4 --training.validation-examples 8 --threads 1"
-    out = said("train", "demo", *flags.split(), "--seeds", "1")
+    changes = "training.steps=6 training.batch=4 training.validation_examples=8 --threads 1"
+    out = said("train", "--seeds", "1", "demo", *changes.split())
     assert re.search(r"hop 1 +\d\.\d+", out)
     (name,) = Store().names()
     assert "final loss" in said("resume", name[-6:])
@@ -127,11 +136,11 @@ def test_train_resume_show_and_verify(root: Path, hopscope: Say, said: Said) -> 
 
 
 def test_a_training_begins_where_a_shorter_one_ended(root: Path, hopscope: Say, said: Said) -> None:
-    flags = "train demo --training.batch 4 --training.warmup 0 --threads 1".split()
-    flags += ["--training.schedule", "constant", "--training.steps"]
-    said(*flags, "4")
+    flags = "train demo training.batch=4 training.warmup=0 --threads 1".split()
+    flags += ["training.schedule=constant"]
+    said(*flags, "training.steps=4")
     (short,) = Store().names()
-    longer = (*flags, "6", "--prolong", short[-6:])
+    longer = (*flags, "training.steps=6", "--prolong", short[-6:])
     code, _, err = hopscope(*longer, "--device", "cuda:7")
     assert (code, Store().names()) == (2, [short])
     assert "device is 'cuda:7', but torch sees no GPU: use --device cpu" in err
@@ -139,12 +148,6 @@ def test_a_training_begins_where_a_shorter_one_ended(root: Path, hopscope: Say, 
     assert "step 4 of 6" in out
     assert "final loss" in out
     assert len(Store().names()) == 2
-
-
-def test_an_experiment_s_file_is_trained(root: Path, said: Said, tiny: Experiment) -> None:
-    (root / "mine.json").write_text(tiny.canonical_json())
-    said("train", "mine.json")
-    assert Store().names() == [tiny.run_name()]
 
 
 def test_two_models_side_by_side(root: Path, said: Said, monkeypatch: Patch) -> None:
@@ -155,16 +158,8 @@ def test_two_models_side_by_side(root: Path, said: Said, monkeypatch: Patch) -> 
         assert line in lines
     assert "value 2 → value 1 - 1.0" in lines
     assert any(line.endswith("in gallery/planted alone") for line in lines)
-    assert lines[-1].startswith("Loss of each hop during training")
+    assert any(line.startswith("Loss of each hop during training") for line in lines)
     assert (root / "both.svg").stat().st_size > 1_000
-
-
-def test_runs_without_losses_or_circuits(root: Path, said: Said) -> None:
-    one, other = (Store().create(Experiment(model=Model(layers=n))).name for n in (4, 2))
-    out = said("compare", one, other)
-    assert "model.layers" in out
-    assert "neither has losses" in out
-    assert f"{one} has no checkpoint" in out
 
 
 Runs = Callable[..., tuple[list[str], list[str]]]
@@ -255,18 +250,9 @@ def test_orders_and_filters(three: Three, runs: Runs) -> None:
     }.items():
         lines, _ = runs(*words.split())
         assert "".join(letters.get(line.split()[0], "") for line in lines) == expected, words
-    assert lines == [f"none of the 3 runs in {Store().root} is so"]
+    assert lines == [f"No run matches (3 in {Store().root})."]
     lines, _ = runs("--sort", "size")
     assert lines[-1].split()[0] == three["f"].name  # the largest is at the end
-
-
-def test_a_run_in_training(runs: Runs) -> None:
-    assert runs("--json")[0] == ["[", "]"]
-    assert runs()[0][0].startswith("no runs in")
-    folder = made(1, 4)
-    with folder.locked():
-        (_, row), _ = runs("--state", "in-training")
-    assert "4 of 10, in training" in row
 
 
 def test_settings_that_vary_are_columns(runs: Runs, tiny: Experiment, monkeypatch: Patch) -> None:

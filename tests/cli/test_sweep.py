@@ -1,4 +1,4 @@
-"""`hopscope sweep`, `sweep plan` and `sweep slurm`, as a user calls them."""
+"""`hopscope sweep`, also with --plan and --slurm, as a user calls them."""
 
 import json
 from pathlib import Path
@@ -32,7 +32,7 @@ def file(root: Path) -> Path:
 
 
 def test_shares_are_planned_and_carried_out_together(hopscope: Say, file: Path, root: Path) -> None:
-    plan = ("sweep", "plan", str(file))
+    plan = ("sweep", "--plan", str(file))
     for words, jobs in {"--pack 1": "2 × 1", "--workers 1": "1 × 2"}.items():
         out = hopscope(*plan, *words.split())[1]
         assert out.count(jobs) == 2
@@ -57,7 +57,7 @@ def test_a_run_that_fails_stops_no_other(hopscope: Say, file: Path, root: Path) 
     code, out, err = hopscope("sweep", str(file), "--threads", "1")
     assert (code, out.splitlines()[-1]) == (2, "3 of 4 runs are complete")
     assert err.startswith("hopscope: ")
-    rows = json.loads(hopscope("sweep", "plan", str(file), "--json")[1])
+    rows = json.loads(hopscope("sweep", "--plan", str(file), "--json")[1])
     assert sorted((row["damaged"], row["complete"]) for row in rows) == [(0, 2), (1, 1)]
 
 
@@ -70,7 +70,7 @@ def test_time_that_is_up_asks_to_be_queued_again(hopscope: Say, file: Path, root
 def test_an_empty_share_is_no_mistake(hopscope: Say, file: Path) -> None:
     shares = [f"{k}/5" for k in range(1, 6)]
     plans = {
-        k: json.loads(hopscope("sweep", "plan", str(file), "--shard", k, "--json")[1])
+        k: json.loads(hopscope("sweep", "--plan", str(file), "--shard", k, "--json")[1])
         for k in shares
     }
     assert [sum(row["runs"] for row in rows) for rows in plans.values()] == [2, 2, 0, 0, 0]

@@ -4,17 +4,18 @@ import io
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import pytest
 from calling import Captured, Patch
 from rich.console import Console
 
-from hopscope.cli import workers
-from hopscope.cli.display import Dispensable, LineDisplay, LiveDisplay, display
+from hopscope.cli.display import Dispensable, LiveDisplay, display
 from hopscope.cli.main import run
+from hopscope.cli.options import seeds_of
 from hopscope.cli.output import flush
-from hopscope.cli.training import with_ranges
-from hopscope.cli.workers import ManyDisplay, WorkersArguments, ended, headline, pool_of
+from hopscope.cli.training import train
+from hopscope.cli.workers import Workers, ended, headline
 from hopscope.configs import Experiment
 from hopscope.errors import ConfigError, OutputLost, TrainingError
 from hopscope.store import Store
@@ -35,27 +36,24 @@ class Fake:
 
 def test_who_carries_out(monkeypatch: Patch) -> None:
     monkeypatch.setattr(pools, "cores", lambda: 4)
-    assert pool_of(WorkersArguments()) == Here()
-    assert pool_of(WorkersArguments(workers="3")) == Processes(3, 4)
-    assert pool_of(WorkersArguments(workers="3", pack=8)) == Processes(3, 8)
-    for chosen, line in {
-        ("many", None): "--workers is 'many'; expected a number of processes, or ray",
-        ("2", 0): "pack is 0; expected a number of models from 1 on",
-        ("9", None): "workers is 9; expected 1 to 4",
-    }.items():
-        with pytest.raises(ConfigError, match=line):
-            pool_of(WorkersArguments(workers=chosen[0], pack=chosen[1]))
+    with click.Context(train):
+        assert Workers().pool() == Here()
+        assert Workers(workers="3").pool() == Processes(3, 4)
+        assert Workers(workers="3", pack=8).pool() == Processes(3, 8)
+        for chosen, line in {
+            ("many", None): "--workers is 'many'; expected a number of processes, or ray",
+            ("2", 0): "pack is 0; expected a number of models from 1 on",
+            ("9", None): "workers is 9; expected 1 to 4",
+        }.items():
+            with pytest.raises(ConfigError, match=line):
+                Workers(workers=chosen[0], pack=chosen[1]).pool()
 
 
 def test_seeds_are_ranges_too() -> None:
-    for words, expected in {
-        "--seeds=0..2 --threads 1": "--seeds 0 1 2 --threads 1",
-        "--store ../runs --seeds 5 7..8": "--store ../runs --seeds 5 7 8",
-    }.items():
-        assert with_ranges(words.split()) == expected.split()
-    for wrong in ("3..1", "0..", "0..9999999", "a..b", "0...3"):
-        with pytest.raises(ConfigError, match=r"--seeds is .*; expected FIRST\.\.LAST, such as"):
-            with_ranges(["--seeds", wrong])
+    assert seeds_of("5,7..8") == (5, 7, 8)
+    for wrong in ("3..1", "0..", "0..9999999", "a..b", "0...3", "0-7", ""):
+        with pytest.raises(ConfigError, match=r"--seeds is .*; expected numbers such as 0,3,5"):
+            seeds_of(wrong)
 
 
 def test_train_makes_a_run_of_each_seed(
@@ -69,7 +67,7 @@ def test_train_makes_a_run_of_each_seed(
     for name in ("workers", "alone"):
         with monkeypatch.context() as patch:
             if name == "workers":
-                patch.setattr(workers, "pool_of", lambda chosen: Fake())
+                patch.setattr(Workers, "pool", lambda chosen: Fake())
             assert run([*words, str(tmp_path / name)]) == 0
         store = Store(tmp_path / name)
         assert sorted(store.names()) == sorted(names)
@@ -100,15 +98,6 @@ def test_a_line_says_how_far_all_of_it_is(tiny: Experiment, store: Store) -> Non
     assert headline(progress) == (
         "1 of 2 runs complete · 1 failed · 0 of 24 steps of all models · 2:02 left"
     )
-
-
-def test_a_line_is_said_now_and_then(tiny: Experiment, store: Store, capsys: Captured) -> None:
-    shown = ManyDisplay()
-    progress = Progress([Job.of((tiny,), store, "cpu", 1)])
-    shown.look(progress)
-    shown.look(progress)
-    shown.stop()
-    assert len(capsys.readouterr().out.splitlines()) == 1
 
 
 def watch(shown: Any, store: Store, tiny: Experiment) -> None:
@@ -144,18 +133,6 @@ def test_lines_come_every_few_seconds_too(
     assert printed[0].endswith("step 0 of 12")
     assert 3 <= len(printed) < 8
     assert "hop 2 0." in printed[-1]
-
-
-def test_the_run_before_is_forgotten(store: Store, tiny: Experiment, monkeypatch: Patch) -> None:
-    ticks = iter(range(0, 1_000, 2))
-    monkeypatch.setattr("hopscope.cli.display.time.monotonic", lambda: float(next(ticks)))
-    once, twice = LineDisplay(), LineDisplay()
-    watch(once, store, tiny)
-    watch(twice, store, tiny)
-    twice.advance(12, {"train": np.full((1, 2), 9.0, np.float32)})
-    watch(twice, store, tiny)
-    assert twice.progress.headline() == once.progress.headline()
-    assert twice.progress.hop_rows() == once.progress.hop_rows()
 
 
 class Broken:

@@ -14,7 +14,7 @@ from hopscope.configs import (
     Experiment,
     Induction,
     KHop,
-    LlmBench,
+    LmBench,
     Model,
     NgramExperiment,
     Prompts,
@@ -71,8 +71,8 @@ class Plain(Recipe):
             '{"kind":"facts","seeds":[1,2],"task":{"hops":3,"kind":"khop"}}',
         ),
         (
-            LlmBench(model="m", prompts=(KINGDOMS,)),
-            '{"kind":"llm","model":"m","prompts":[{"formulation":"kingdoms"}]}',
+            LmBench(model="m", prompts=(KINGDOMS,)),
+            '{"kind":"lm","model":"m","prompts":[{"formulation":"kingdoms"}]}',
         ),
     ],
 )
@@ -123,7 +123,8 @@ def test_files_of_recipes_name_their_kind_whose_parts_are_fetched_when_used() ->
     for name, kind in KINDS.items():
         assert callable(fetched(kind.run))
         if name != "sums":
-            assert callable(fetched(kind.prepare))
+            parts = (kind.prepare, kind.text, kind.rows, kind.figure, kind.page, *kind.series)
+            assert all(callable(fetched(part)) for part in parts)
     with pytest.raises(ModuleNotFoundError):
         fetched(KIND.prepare)
 

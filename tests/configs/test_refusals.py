@@ -15,7 +15,7 @@ from hopscope.configs import (
     Experiment,
     InductionModel,
     KHop,
-    LlmBench,
+    LmBench,
     Model,
     NgramExperiment,
     NgramProcess,
@@ -34,11 +34,11 @@ def asked(formulation: str, **fields: Any) -> Callable[[], Prompts]:
     return lambda: Prompts(formulation=formulation, **fields)
 
 
-def bench(*prompts: Prompts, model: str = "x", **fields: Any) -> Callable[[], LlmBench]:
-    return lambda: LlmBench(model=model, prompts=prompts, **fields)
+def bench(*prompts: Prompts, model: str = "x", **fields: Any) -> Callable[[], LmBench]:
+    return lambda: LmBench(model=model, prompts=prompts, **fields)
 
 
-def endpoint(opening: bool, **asking: Any) -> Callable[[], LlmBench]:
+def endpoint(opening: bool, **asking: Any) -> Callable[[], LmBench]:
     opened = F1.model_copy(update={"opening": opening})
     return bench(opened, model="http://127.0.0.1:1/v1#x", asking=Asking(**asking))
 
@@ -104,7 +104,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (bench(), "prompts"),
     (bench(F1, F1), "once"),
     (bench(F1, seeds=(0, 1)), "a benchmark has one"),
-    (endpoint(False), "an endpoint tells no probabilities: use --protocol paper or greedy"),
+    (endpoint(False), "an endpoint gives no probabilities: use --protocol paper or greedy"),
     (endpoint(True, protocol="greedy"), "a chat endpoint begins its answers itself"),
     (lambda: Experiment.from_json("{"), "Experiment: Invalid JSON"),
     (lambda: read_recipe('{"kind": "dreams"}'), "kind is 'dreams'; expected one of facts, ngram"),

@@ -1,7 +1,7 @@
 """Rows of Chen et al. as they would be if all were as the paper says."""
 
 import json
-from typing import Literal
+from typing import Any, Literal
 
 from hopscope.papers.chen.rows import (
     ChoiceRow,
@@ -25,7 +25,7 @@ def seed_row(seed: int) -> SeedRow:
         what="seed", seed=seed, parents=(1, 2), chosen_lags=(1, 2), share_after_stage_1=1.0,
         attention_before=(0.9,), attention_after=(0.995, 0.996), a=6.0 + seed,
         slope_by_log_epoch=1.05, r2=0.999, one_over_gap=1.0, distance_begin=0.3,
-        distance_end=0.005,
+        distance_end=0.005, seconds=1.0,
     )  # fmt: skip
 
 
@@ -53,14 +53,14 @@ def growth_row(seed: int) -> GrowthRow:
     courses = dict.fromkeys(slopes, (0.01, 2.0, 4.0))
     return GrowthRow(
         what="growth", seed=seed, one_over_gap=1.0, slopes=slopes, epochs=(0, 10, 100),
-        courses=courses,
+        courses=courses, seconds=1.0,
     )  # fmt: skip
 
 
 def choice_row(setting: str, seed: int) -> ChoiceRow:
     return ChoiceRow(
         what="choice", setting=setting, seed=seed, predicted={"paper": (1, 2), "heads": (1, 2)},
-        chosen_lags=(1, 2), share=1.0,
+        chosen_lags=(1, 2), share=1.0, seconds=1.0,
     )  # fmt: skip
 
 
@@ -74,10 +74,10 @@ def setting_row(name: str, seed: int = 0) -> SettingRow:
 
 
 def training() -> list[Row]:
-    """The table of chen/training, of two seeds."""
+    """The table of chen/training, of three seeds."""
     return [
         row
-        for seed in (0, 1)
+        for seed in range(3)
         for row in (
             seed_row(seed),
             transfer_row(seed, "length", 10, 0.1),
@@ -85,3 +85,17 @@ def training() -> list[Row]:
             course_row(seed),
         )
     ]
+
+
+EPOCHS = {"C": 300, "W": 600, "a": 600}
+
+
+def _short(changes: dict[str, Any]) -> dict[str, Any]:
+    descent = {"stages": "C,W,a", **changes.get("descent", {})}
+    epochs = tuple(sum(EPOCHS[one] for one in stage) for stage in descent["stages"].split(","))
+    few = {"epochs": epochs, "chains": 1_000, "validation_chains": 200}
+    return {**changes, "descent": {**descent, **few}}
+
+
+TINY = {name: _short(SETTINGS[name]) for name in ("the paper's", "C and W together", "all at once")}
+"""Settings whose trainings are over in a second."""

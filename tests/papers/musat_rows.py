@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hopscope.circuits import Circuit
-from hopscope.papers.claim import Finding
+from hopscope.papers.experiment import Protocol
+from hopscope.papers.judge import Finding
 from hopscope.papers.musat.claims import CLAIMS
 from hopscope.papers.musat.rows import (
     AnswerRow,
-    ChangedRow,
     CircuitRow,
     Course,
     DepthRow,
@@ -17,22 +17,19 @@ from hopscope.papers.musat.rows import (
     LossRow,
     Maps,
     PathCourse,
-    PlaceRow,
     PlantedRow,
-    ReadingRow,
     Removal,
     SharedStep,
     Story,
+    VariantRow,
     WholeHead,
 )
 from hopscope.papers.registry import PAPERS
-from hopscope.papers.results_folder import Results
+from hopscope.papers.results import COMPUTED, Measured, Results, Table, lines_of
 from hopscope.papers.row import Row
-from hopscope.papers.table import Protocol, Table
 from hopscope.store.gallery import find
 
 DEPTH, ASKED, IC, NONIC = "musat/depth", "musat/fig2", "musat/fig4-ic", "musat/fig4-nonic"
-ORDER, SMALL = "musat/order", "musat/depth-small"
 ABC, D = "musat/fig5", "musat/fig7"
 PLANTED = Circuit.from_json(find("planted").read("circuit.json"))
 KNOWN = {claim.id: claim for claim in CLAIMS}
@@ -65,7 +62,7 @@ def planted_row(hops: int, layers: int) -> PlantedRow:
 
 def answer_row(model: str, kind: str, hops: int = 1) -> AnswerRow:
     return AnswerRow(
-        run="llm", model=model, protocol="exact", precision="float32", seconds=1.0, kind=kind,
+        run="lm", model=model, protocol="exact", dtype="float32", seconds=1.0, kind=kind,
         hops=hops, count=30, accuracy=0.94, interval=(0.92, 0.98), guessing=0.25, first=0.4,
         acceptance=0.9, best=0.96, tries=None,
     )  # fmt: skip
@@ -83,31 +80,13 @@ def loss_row(
     count = len(final)
     return LossRow(
         seed=seed, hops=hops or count, curriculum=hops in (None, count), layers=layers, heads=1,
-        init="gpt2", steps=6_400, batch=256, examples=2_048, seconds=1.0, guess=0.75,
-        final=tuple(final), crossed=tuple(crossed or [None] * count),
+        init="gpt2", position="token", steps=10_000, batch=256, examples=2_048, seconds=1.0,
+        guess=0.75, final=tuple(final), crossed=tuple(crossed or [None] * count),
         course=Course(
             steps=(0, 10, 20),
             losses=tuple((1.0, 0.9, loss) for loss in final),
             train=tuple((1.0, 0.8, loss) for loss in final),
         ),
-    )  # fmt: skip
-
-
-def place_row(order: str, shuffled: float, crossed: Sequence[int | None] = (400, 500)) -> PlaceRow:
-    """Of two hops; nothing is known of its places if it did not learn the first."""
-    learned = crossed[0] is not None
-    row = loss_row(4, [0.1, 0.2], crossed)
-    return PlaceRow(
-        **row.model_dump(exclude_unset=True), position="pair", base=10.0, order=order,
-        step=450 if learned else None, own=(0.3, 0.7) if learned else (),
-        shuffled=(shuffled, 0.9) if learned else (),
-    )  # fmt: skip
-
-
-def changed_row(order: str, changed: str, second: int | None, seed: int = 0) -> ChangedRow:
-    return ChangedRow(
-        run="r", seed=seed, layers=4, position="pair", base=10.0, order=order, step=450,
-        changed=changed, steps=600, start=(0.4, 0.9), first=10, second=second,
     )  # fmt: skip
 
 
@@ -157,11 +136,11 @@ def circuit_row(name: str) -> CircuitRow:
     )
 
 
-def reading_rows(reading: str) -> list[ReadingRow]:
-    """Transformers A, B and C under one reading of the paper."""
+def variant_rows(variant: str) -> list[VariantRow]:
+    """Transformers A, B and C under one variant."""
     known = [circuit_row(name).model_dump(exclude_unset=True) for name in NAMES]
     return [
-        ReadingRow(**{**row, "seed": seed}, reading=reading, flop=1.5e14)
+        VariantRow(**{**row, "seed": seed}, variant=variant, flop=1.5e14)
         for seed, row in enumerate(known)
     ]
 
@@ -210,55 +189,59 @@ def story(steps: Sequence[float | None]) -> Story:
     )
 
 
+def of_seeds(*rows: AnyRow) -> list[AnyRow]:
+    """Three models of each of these rows."""
+    return [with_(row, seed=seed) for row in rows for seed in range(3)]
+
+
 def tables() -> Tables:
     """What comes out if all is as the paper says."""
     kinds = [*(f"equations-d{hops}" for hops in (1, 2, 5)), "lives-with-d5", "kingdoms"]
     return {
-        "musat/depth": [
+        DEPTH: [
             depth_row(1, 1, 1, 2), depth_row(2, 2, 2, 3), depth_row(3, 2, 3, 3),
             planted_row(2, 3), planted_row(3, 3),
         ],
-        "musat/fig2": [answer_row(model, kind) for model in ("small", "large") for kind in kinds],
-        "musat/fig4-ic": [
+        ASKED: [answer_row(model, kind) for model in ("small", "large") for kind in kinds],
+        IC: of_seeds(
             loss_row(1, [0.6, 0.74], [None, None]),
             loss_row(2, [0.1, 0.95], [100, None]),
             loss_row(3, [0.01, 0.1], [90, 400]),
-        ],
-        "musat/fig4-nonic": [loss_row(layers, [0.75], hops=3) for layers in (1, 2, 3)],
-        "musat/fig4-nonic-seeds": [loss_row(2, [0.74], hops=3, seed=1)],
-        "musat/order": [
-            loss_row(4, [0.01, 0.02], [50, 80]), loss_row(4, [0.01, 0.02], [60, 60], seed=1),
-        ],
-        "musat/depth-small": [
-            loss_row(1, [0.75, 0.75], [None, None]), loss_row(2, [0.1, 0.75], [90, None]),
-        ],
-        "musat/fig4-seeds": [loss_row(2, [0.1, 0.95], [90, None], seed=1)],
-        "musat/fig5": [with_(circuit_row(name), seed=n) for n, name in enumerate(NAMES)],
-        "musat/readings": reading_rows("fan-in"),
-        "musat/readings-long": [with_(row, steps=24_000) for row in reading_rows("fan-in")],
-        "musat/batches": [loss_row(4, [0.1, 0.7], [90, None], seed=seed) for seed in range(3)],
-        "musat/places": [place_row("shuffled", 0.1), place_row("backward", 1.1)],
-        "musat/places-changed": [changed_row("shuffled", "backward", 50)],
-        "musat/fig7": [emerging_row(examples) for examples in (262_144, 2_048)],
-        "musat/fig7-seeds": [],
-        "musat/fig7-pair": [],
+        ),
+        NONIC: of_seeds(*(loss_row(layers, [0.75], hops=3) for layers in (1, 2, 3))),
+        ABC: [with_(circuit_row(name), seed=n) for n, name in enumerate(NAMES)],
+        D: of_seeds(*map(emerging_row, (262_144, 2_048))),
     }  # fmt: skip
 
 
 def judged(name: str, rows: Tables) -> Finding:
     claim = KNOWN[f"musat/{name}"]
-    return claim.judge([Table(target, "full", tuple(rows[target])) for target in claim.targets])
+    return claim.judge([row for source in claim.needs for row in rows[source]])
 
 
-def bent(target: str, place: int, **values: Any) -> Tables:
-    """The tables, one row of which has other values."""
+def bent(experiment: str, place: int, **values: Any) -> Tables:
+    """The tables, in which a row, or the three seeds of a model, have other values."""
     rows = tables()
-    rows[target][place] = with_(rows[target][place], **values)
+    seeds = 3 if experiment in (IC, NONIC, D) else 1
+    for at in range(seeds * place, seeds * (place + 1)):
+        rows[experiment][at] = with_(rows[experiment][at], **values)
     return rows
 
 
-def saved(root: Path, rows: Mapping[str, list[Row]], protocol: Protocol) -> Results:
+def table(name: str, rows: Sequence[Row], protocol: Protocol = "full") -> Table:
+    """Rows of one run."""
+    runs = (Measured("one", "0.1", "A, 2 cores", tuple(rows)),) if rows else ()
+    return Table(name, protocol, runs)
+
+
+def saved(root: Path, rows: Mapping[str, Sequence[Row]], protocol: Protocol = "full") -> Results:
+    """Results in which the first run of each experiment has these rows, and others have none."""
     results = PAPERS.results(root)
-    for target, own in rows.items():
-        results.save(Table(target, protocol, tuple(own)))
+    for name, own in rows.items():
+        experiment = PAPERS.experiments[name]
+        runs = [*experiment.runs(experiment.nearest(protocol))] or [COMPUTED]
+        path = results.path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = [lines_of(run, () if at else own, "here") for at, run in enumerate(runs)]
+        path.write_bytes(b"".join(lines))
     return results

@@ -7,7 +7,7 @@ import pytest
 import safetensors.torch
 import torch
 
-from hopscope.circuits import Circuit, adapter_of, exam_of
+from hopscope.circuits import Circuit, adapter_of, examples_of
 from hopscope.configs import Experiment, NgramExperiment, Retrieval
 from hopscope.errors import ConfigError, RunDamaged, RunMismatch, RunMissing, RunReadOnly
 from hopscope.models.planted import planted
@@ -29,9 +29,9 @@ def entry(name: str) -> RunFolder:
 
 def fresh_loss(run: Run) -> float:
     """On examples that neither the build nor discovery looked at."""
-    exam = exam_of(run.recipe.task, 2_048, seed=7)
+    examples = examples_of(run.recipe.task, 2_048, seed=7)
     with torch.no_grad():
-        return float(exam.losses(run.model(exam.inputs)).mean())
+        return float(examples.losses(run.model(examples.inputs)).mean())
 
 
 def test_every_model_is_whole_and_says_where_it_came_from() -> None:
@@ -64,7 +64,7 @@ def test_transformers_are_as_good_as_they_say() -> None:
         assert known.trained == (name != "planted")
         loss = fresh_loss(run)
         assert loss == pytest.approx(known.loss, rel=0.25, abs=1e-3), name
-        assert loss < 0.1 * exam_of(run.recipe.task, 1).guess, name
+        assert loss < 0.1 * examples_of(run.recipe.task, 1).chance, name
 
 
 def test_three_heads_found_the_fewest_by_training() -> None:
@@ -123,7 +123,7 @@ def test_nothing_writes_to_the_gallery(store: Store) -> None:
         folder.check_resumable,
         lambda: store.tag("gallery/demo", "mine"),
     ):
-        with pytest.raises(RunReadOnly, match="gallery/demo is read-only, .* gallery copy demo`"):
+        with pytest.raises(RunReadOnly, match="gallery/demo is read-only, .* gallery --copy demo`"):
             write()
     with pytest.raises(RunMissing, match=r"no model 'gallery/dmeo' .* There are: gallery/demo, ga"):
         entry("dmeo")

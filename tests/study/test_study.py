@@ -15,7 +15,7 @@ from hopscope.circuits import (
     Pattern,
     attention_maps,
     discover,
-    exam_of,
+    examples_of,
 )
 from hopscope.configs import Experiment, Model, NgramExperiment, Retrieval, Training
 from hopscope.errors import CircuitError, ConfigError, RunReadOnly
@@ -55,7 +55,7 @@ def test_a_gallery_model_has_its_circuit_maps_and_story() -> None:
     story = model.emergence(4)
     assert set(story.paths) == set(model.circuit.tracked)
     assert list(story.steps) == model.run.checkpoints
-    with pytest.raises(RunReadOnly, match="--out FILE keeps the circuit in a file"):
+    with pytest.raises(RunReadOnly, match="--no-keep --save FILE writes it to a file"):
         model.discover()
 
 
@@ -66,8 +66,8 @@ def test_any_model_and_task_are_studied_alike(two_hops: Planted) -> None:
     assert study.circuit is found
     assert study.patch(examples=8).account is not None
     assert study.circuit.account is not None
-    exam = exam_of(two_hops.task, 12)
-    ablator = Ablator(two_hops.model, exam)
+    examples = examples_of(two_hops.task, 12)
+    ablator = Ablator(two_hops.model, examples)
     one = study.ablate("1.0", "2.0=mean", examples=12)
     wanted = ablator.losses(
         [Ablation(), Ablation.of({(1, 0): Pattern(), (2, 0): Carried("mean")})]
@@ -129,7 +129,7 @@ def test_a_circuit_is_found_kept_and_read_again(fleet: Store, tmp_path: Path) ->
     model = load("retrieval", seed=5, store=fleet)
     assert not model.has_circuit
     assert model.heads_of_circuit() == set()
-    with pytest.raises(CircuitError, match=r"has no circuit yet: `hopscope discover \S+ --seed 5`"):
+    with pytest.raises(CircuitError, match=r"has no circuit yet: `hopscope circuit \S+ --seed 5`"):
         _ = model.circuit
     beside = model.discover(out=tmp_path / "beside.json", examples=8, force=True)
     assert not model.has_circuit

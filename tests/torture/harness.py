@@ -22,7 +22,7 @@ import safetensors.torch  # noqa: F401
 import hopscope.circuits
 import hopscope.cli.main
 import hopscope.ngram
-import hopscope.report
+import hopscope.plots
 from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.store import Store
 

@@ -79,7 +79,7 @@ def test_readers_beside_trainings_see_every_run(tmp_path: Path) -> None:
 
 
 class Server:
-    """`hopscope serve` of the gallery, in a process of its own."""
+    """`hopscope view` of the gallery, in a process of its own."""
 
     def __init__(self, process: "subprocess.Popen[str]", port: int, token: str) -> None:
         self.process, self.port, self.token = process, port, token
@@ -108,7 +108,15 @@ class Server:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    command = [sys.executable, "-m", "hopscope", "serve", "--store", str(tmp_path / "runs")]
+    command = [
+        sys.executable,
+        "-m",
+        "hopscope",
+        "view",
+        "--no-browser",
+        "--store",
+        str(tmp_path / "runs"),
+    ]
     settings = {k: v for k, v in os.environ.items() if k != "SSH_CONNECTION"}
     settings["HOPSCOPE_TOKEN_FILE"] = str(tmp_path / "token")
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=settings) as process:

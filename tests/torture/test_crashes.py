@@ -35,14 +35,14 @@ class Command:
         run = recipe.run_name()
         self.words = {
             "train": train,
-            "copy": ("gallery", "copy", "ngram"),
-            "discover": ("discover", run, "--all", "--force", "--examples", "16"),
-            "rm": ("rm", run),
+            "copy": ("gallery", "--copy", "ngram"),
+            "circuit": ("circuit", run, "--all", "--again", "--force", "--examples", "16"),
+            "rm": ("rm", run, "--yes"),
         }[name]
         self.restored = train if name == "rm" else self.words  # what was removed comes again
         self.twice = (0, 2) if name in ("rm", "copy") else (0,)
         """How the next call ends: a run that is there or gone already is refused."""
-        if name in ("discover", "rm"):
+        if name in ("circuit", "rm"):
             assert done(hopscope_, self.before, *train).code == 0
         self.fresh()
         first = done(crashing, self.work, self.words, self.log, 0, "")
@@ -100,7 +100,7 @@ class Command:
             yield place, possible[number % len(possible)]
 
 
-@pytest.fixture(params=["train", "copy", "discover", "rm"])
+@pytest.fixture(params=["train", "copy", "circuit", "rm"])
 def command(request: pytest.FixtureRequest, tmp_path: Path) -> Command:
     return Command(tmp_path, request.param)
 

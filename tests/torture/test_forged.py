@@ -26,13 +26,13 @@ QUERY = "select run, split, step, seed, hop, loss from metrics order by all"
 LISTS = {"runs": ("runs",), "sql": ("sql", QUERY, "--csv")}
 READS: dict[str, tuple[str, ...]] = {
     "show": ("show", "RUN"),
-    "circuit": ("circuit", "show", "RUN"),
-    "maps": ("maps", "RUN", "--examples", "8", "--figure", "maps.svg"),
+    "circuit": ("circuit", "RUN"),
+    "attention": ("attention", "RUN", "--examples", "8", "--figure", "maps.svg"),
 }
 WRITES: dict[str, tuple[str, ...]] = {
     "resume": ("resume", "RUN", "--device", "cpu", "--threads", "1"),
-    "discover": ("discover", "RUN", "--all", "--force", "--examples", "16"),
-    "rm": ("rm", "RUN"),
+    "search": ("circuit", "RUN", "--all", "--again", "--force", "--examples", "16"),
+    "rm": ("rm", "RUN", "--yes"),
 }
 VALUES: tuple[Any, ...] = (
     None, True, 0, -1, 3.5, 10**9, 2**63, 10**30, 1e308, float("nan"), float("inf"), "", "x",
@@ -66,7 +66,7 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number, seed in enumerate((0, 1)):
         words = train_words(root, transformer(seed), f"{number}.json")
         assert done(hopscope_, root, *words).code == 0
-    discover = of(transformer().run_name(), WRITES["discover"])
+    discover = of(transformer().run_name(), WRITES["search"])
     assert done(hopscope_, root, *discover).code == 0
     (root / "outside").mkdir()
     (root / "outside" / "secret.txt").write_text(SECRET)

@@ -9,8 +9,9 @@ from urllib.parse import unquote
 
 from standin import StandIn
 
+from hopscope.web.app import Explorer
+from hopscope.web.page import page
 from hopscope.web.policy import Policy
-from hopscope.web.serving import Explorer, explorer, public
 
 TOKEN = "k7Jx" * 11
 HOST = b"127.0.0.1:8384"
@@ -136,9 +137,9 @@ def ask_all(app: Any, asks: list[Ask]) -> list[Answer]:
 def made(views: Any = None, notes: list[str] | None = None, **changed: Any) -> Explorer:
     """An app over a stand-in; what is changed of its policy, and what else it takes."""
     of_policy = {name: changed.pop(name) for name in ("trusted", "guards") if name in changed}
-    policy = Policy(TOKEN, public=changed.pop("public", public()), **of_policy)
+    policy = Policy(TOKEN, public=frozenset(page()), **of_policy)
     note = (notes if notes is not None else []).append
-    return explorer(views or StandIn(), policy, note, **changed)
+    return Explorer(views or StandIn(), policy, note, **changed)
 
 
 def asked(
@@ -147,6 +148,6 @@ def asked(
     """What such an app answers, until its end."""
     explorer = made(views, notes, **changed)
     try:
-        return ask_all(explorer.app, list(asks))
+        return ask_all(explorer, list(asks))
     finally:
         explorer.end()

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from asking import HOST, TOKEN, Ask, made
 from standin import RUN
-from starlette.routing import Route
+
+from hopscope.web.app import Route
 
 METHODS = (
     "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "BREW",
@@ -111,48 +112,35 @@ LENGTHS: tuple[tuple[tuple[bytes, bytes], ...], ...] = (
 
 @dataclass(frozen=True)
 class Group:
-    """Attacks that one guard refuses."""
+    """Attacks that one guard refuses; those by another method, every route."""
 
     guard: str
     statuses: tuple[int, ...]
     asks: Callable[[list[Ask]], Iterator[Ask]]
-    api_only: bool = False
-    """The page itself is public."""
-
-
-WHOLE = (b"/", b"/nothing")
-ROTATION = 11
-"""Of the other files of the page, each gets one of so many attacks, and each attack some file."""
 
 
 def routed() -> list[Route]:
-    """The routes of the app."""
+    """The routes of the app, and the page."""
     explorer = made()
     explorer.end()
-    return list(explorer.routes)
+    return [*explorer.routes, Route("GET", "/", lambda _: [])]
 
 
 ROUTED = routed()
 
 
 def of_group(name: str) -> list[Ask]:
-    """The attacks of a group."""
-    return [
-        ask
-        for number, ask in enumerate(GROUPS[name].asks(good(ROUTED)))
-        if name == "path"
-        or ask.path.startswith(b"/api")
-        or ask.path in WHOLE
-        or number % ROTATION == 0
-    ]
+    """The attacks of a group; the page itself is public, and shown without a token."""
+    asks = list(GROUPS[name].asks(good(ROUTED)))
+    return asks if name != "token" else [ask for ask in asks if ask.path != b"/"]
 
 
 def good(routes: list[Route]) -> list[Ask]:
     """A request of each route that would be answered, as far as its guards are concerned."""
     found = []
     for route in routes:
-        path = route.path.replace("{id}", RUN).replace("{name}", "losses").encode()
-        found += [Ask(method, path) for method in sorted((route.methods or set()) - {"HEAD"})]
+        path = route.path.replace("{id}", RUN).replace("{name}", "losses")
+        found.append(Ask(route.method, path.encode()))
     return found
 
 
@@ -200,7 +188,10 @@ def paths(_: list[Ask]) -> Iterator[Ask]:
 
 
 def methods(asks: list[Ask]) -> Iterator[Ask]:
-    yield from (ask for ask in everywhere(asks) if ask.method not in ("GET", "POST", "PUT"))
+    ways = {(ask.method, ask.path) for ask in asks}
+    for ask in everywhere(asks):
+        if (ask.method, ask.path) not in ways and ask.method not in ("GET", "POST", "PUT"):
+            yield ask
 
 
 def bodies(asks: list[Ask]) -> Iterator[Ask]:
@@ -220,9 +211,9 @@ GROUPS: Mapping[str, Group] = {
         Group("upgrade", (400,), upgrades),
         Group("site", (403,), with_headers(SITES)),
         Group("origin", (403,), with_headers(ORIGIN_HEADERS)),
-        Group("token", (401,), tokens, api_only=True),
+        Group("token", (401,), tokens),
         Group("path", (404,), paths),
-        Group("method", (405,), methods),
+        Group("method", (404, 405), methods),
         Group("body", (400, 415), bodies),
     )
 }

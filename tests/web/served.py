@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import uvicorn
 from asking import TOKEN, made
 from standin import StandIn
 
 from hopscope.web.address import Address
-from hopscope.web.listening import listening
-from hopscope.web.serving import Explorer, Server
+from hopscope.web.app import Explorer
+from hopscope.web.serving import Patience, answer, listening, server
 
 LONG = 10.0
 """Seconds after which a test gives up."""
@@ -25,7 +26,8 @@ class Served:
     """A server that runs, and who answers behind it."""
 
     address: Address
-    server: Server
+    server: uvicorn.Server
+    explorer: Explorer
     views: Any
     notes: list[str]
 
@@ -33,10 +35,6 @@ class Served:
     def port(self) -> int:
         assert self.address.port is not None
         return self.address.port
-
-    @property
-    def explorer(self) -> Explorer:
-        return self.server.explorer
 
     def connect(self) -> socket.socket:
         """A client's connection."""
@@ -82,17 +80,22 @@ def request(method: str, path: str, body: bytes = b"", **headers: str) -> bytes:
 
 
 @contextmanager
-def served(views: Any = None, socket: Path | None = None, **changed: Any) -> Iterator[Served]:
+def served(
+    views: Any = None, socket: Path | None = None, patience: Patience | None = None, **changed: Any
+) -> Iterator[Served]:
     """A server of these views, until the end of the block."""
     views, notes = views or StandIn(), list[str]()
     with listening(Address(socket=socket)) as (opened, address):
-        server = Server(made(views, notes, **changed))
-        thread = threading.Thread(target=lambda: asyncio.run(server.serve([opened])))
+        explorer = made(views, notes, **changed)
+        running = server(explorer)
+        thread = threading.Thread(
+            target=lambda: asyncio.run(answer(running, explorer, opened, patience))
+        )
         thread.start()
         try:
-            yield Served(address, server, views, notes)
+            yield Served(address, running, explorer, views, notes)
         finally:
-            server.should_exit = True
+            running.should_exit = True
             thread.join(LONG)
-            server.explorer.end()
+            explorer.end()
             assert not thread.is_alive()

@@ -38,6 +38,13 @@ class StandIn:
         self._answer("arrays", self._known(id_), name, seed)
         return SECRET.encode()
 
+    def arrays_at(
+        self, id_: str, name: str, seed: int | None, step: int, stop: Callable[[], bool]
+    ) -> bytes:
+        self._work(stop)
+        self._answer("arrays_at", self._known(id_), name, seed, step)
+        return SECRET.encode()
+
     def example(self, id_: str, asked: ExampleQuestion) -> bytes:
         self._answer("example", self._known(id_), asked.index)
         return SECRET.encode()

@@ -59,14 +59,6 @@ def test_an_address_that_was_named_is_trusted_and_every_address_is_not() -> None
     assert Address("::1", 8384).url == "http://[::1]:8384/"
 
 
-@given(st.ip_addresses())
-def test_an_address_is_of_this_machine_by_its_number(address: object) -> None:
-    six = address.version == 6
-    place = Authority.read(f"[{address}]" if six else str(address))
-    assert place is not None
-    assert place.is_loopback == (int(address) == 1 if six else address.packed[0] == 127)
-
-
 @given(st.text(alphabet="localhost127.evi:[]@/% \t0", max_size=24))
 def test_no_text_is_taken_for_this_machine_that_python_takes_for_another(text: str) -> None:
     place = Authority.read(text)

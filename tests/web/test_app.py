@@ -1,16 +1,16 @@
-"""What every route answers, and how questions are read."""
+"""What every route answers, what it refuses, and what becomes of mistakes."""
 
 import asyncio
 import json
 from typing import Any
 
-import pytest
-from asking import Answer, Ask, answered, asked, made
+from asking import TOKEN, Answer, Ask, answered, ask_all, asked, check_headers, made
 from attacks import ROUTED, good
 from standin import RUN, SECRET, StandIn
 
-from hopscope.errors import CircuitError
-from hopscope.web.guard import Limits
+from hopscope import errors
+from hopscope.web.app import Limits
+from hopscope.web.page import page
 
 OF_RUN = f"/api/runs/{RUN}"
 
@@ -29,11 +29,13 @@ ROUTES = (
     (get(OF_RUN), f"run {RUN} None"),
     (get(OF_RUN, "seed=3"), f"run {RUN} 3"),
     (get(f"{OF_RUN}/arrays/maps", "seed=0"), f"arrays {RUN} maps 0"),
+    (get(f"{OF_RUN}/arrays/contents", "step=40&seed=3"), f"arrays_at {RUN} contents 3 40"),
     (post("example", index=17), f"example {RUN} 17"),
     (post("ablate", examples=32, changes=["1.0=uniform"]), "ablate 32"),
     (get(f"{OF_RUN}/views"), f"views {RUN}"),
     (Ask("PUT", f"{OF_RUN}/views/My%20view".encode(), body=b'{"a": [1]}'),
      f"keep {RUN} My view {{'a': [1]}}"),
+    (Ask("DELETE", f"{OF_RUN}/views/mine".encode()), f"keep {RUN} mine None"),
 )  # fmt: skip
 
 
@@ -45,14 +47,28 @@ def test_every_route_asks_its_question() -> None:
         assert (answer.status, views.asked) == (200, [said])
         if answer.headers["content-type"] == "application/octet-stream":
             assert answer.body == SECRET.encode()
-        elif ask.method != "PUT":
+        elif ask.method in ("GET", "POST"):
             told = answer.json()
             assert (told["data"], told["nan"]) == (SECRET, None)
+
+
+def test_the_page_is_what_its_html_names() -> None:
+    """It is public; nothing else is there, and it is asked for by GET alone."""
+    files = page()
+    assert {*files} == {"/", "/page.js", "/page.css", "/panes.css", "/colours.css", "/icon.svg"}
+    answers = asked(*(Ask(path=path.encode(), token=()) for path in files))
+    for (kind, read), answer in zip(files.values(), answers, strict=True):
+        assert (answer.status, answer.body) == (200, read())
+        assert answer.headers["content-type"] == kind
+        assert TOKEN.encode() not in answer.body
+    others = [Ask(path=b"/main.js"), Ask(path=b"/index.html"), Ask("POST", b"/", token=())]
+    assert [answer.status for answer in asked(*others)] == [404, 404, 405]
 
 
 def lines(answer: Answer) -> list[dict[str, object]]:
     assert answer.headers["content-type"] == "application/x-ndjson"
     assert answer.body.endswith(b"\n")
+    assert b"NaN" not in answer.body
     return [json.loads(line) for line in answer.body.decode().split("\n")[:-1]]
 
 
@@ -64,63 +80,50 @@ def test_a_stream_is_a_line_for_each_answer_whatever_stands_in_it() -> None:
     assert [line["asked"] for line in lines(steps)] == [["over_time", str(n)] for n in range(3)]
     assert [line["asked"] for line in lines(costs)] == [["costs", RUN, "\n{}\u2028"]]
     assert (none.status, none.json()["error"]) == (404, "there is no such run")
-    views = StandIn()
-    views.error = CircuitError("no head 9.9 in /home/somebody/x")
+    views, notes = StandIn(), list[str]()
+    views.error = errors.CircuitError("no head 9.9 in /home/somebody/x")
     (answer,) = asked(post("over-time"), views=views)
     assert lines(answer)[-1] == {"error": "no head 9.9 in x", "status": 422}
-
-
-def test_a_mistake_in_a_stream_is_its_last_line_and_told_in_the_terminal() -> None:
-    views, notes = StandIn(), list[str]()
     views.error = ZeroDivisionError("in /home/somebody")
-    with pytest.raises(Exception, match="a mistake of hopscope"):  # the connection ends
-        asked(post("over-time"), views=views, notes=notes)
+    (answer,) = asked(post("over-time"), views=views, notes=notes)
+    told = {"error": "a mistake of hopscope: see error 1 in its terminal", "status": 500}
+    assert (len(lines(answer)), lines(answer)[-1]) == (4, told)
     assert "ZeroDivisionError" in "\n".join(notes)
 
 
-def test_what_is_no_question_is_not_asked() -> None:
-    """How JSON is read, and what a question may hold, is decided in `test_questions`."""
-    views = StandIn()
-    what = ("example", "ablate", "over-time", "costs")
-    bodies = (b"", b'{"seed": -1}', b'{"step": 1, "step": 2}')
-    asks = [Ask("POST", f"{OF_RUN}/{each}".encode(), body=body) for each in what for body in bodies]
-    for answer in asked(*asks, Ask("PUT", f"{OF_RUN}/views/x".encode(), body=b"[]"), views=views):
-        assert answer.refused
-        assert answer.status in (400, 422)
-        assert len(answer.body) < 1_000
-    assert views.asked == []
-
-
 NOWHERE = (
-    "/api/runs/0123456789", "/api/runs/gallery", "/api/runs/gallery-demo2",
-    "/api/runs/GALLERY-DEMO", "/api/runs/%20", "/api/runs/" + "x" * 5_000, "/api", "/nothing",
-    "/api/runs/gallery-demo/arrays", "/api/runs/gallery-demo/nothing", "/api/runs/gallery%20demo",
-    "/api/runs/~", f"{OF_RUN}/arrays/{'x' * 101}",
+    "/api/runs/0123456789", "/api/runs/gallery-demo2", "/api/runs/GALLERY-DEMO", "/api/runs/%20",
+    "/api/runs/" + "x" * 5_000, "/api", "/nothing", "/api/runs/gallery-demo/arrays",
+    "/api/runs/gallery-demo/nothing", "/api/runs/gallery%20demo", "/api/runs/~",
 )  # fmt: skip
 QUERIES = (
     ("/api/runs", "since=" + "x" * 101), ("/api/runs", "since=a&since=b"), ("/api/runs", "x=1"),
-    ("/api/runs", "since=a%0ab"), (OF_RUN, "seed="), (OF_RUN, "seed=-1"), (OF_RUN, "seed=1e3"),
-    (OF_RUN, "seed=%EF%BC%91"), (OF_RUN, "seed=1&seed=2"), (OF_RUN, "seed=99999999999"),
+    ("/api/runs", "since=a%0ab"), ("/api/runs", "since"), ("/api/runs", "&"),
+    (f"{OF_RUN}/views", "seed=1"), (OF_RUN, "seed="), (OF_RUN, "seed=-1"), (OF_RUN, "seed=1e3"),
+    (f"{OF_RUN}/arrays/maps", "step=1&step=1"), (f"{OF_RUN}/arrays/maps", "step=1&x=1"),
+    (OF_RUN, "seed=%EF%BC%91"), (OF_RUN, "step=1"), (OF_RUN, "seed=1&seed=2"),
+    (OF_RUN, "seed=99999999999"),
 )  # fmt: skip
 
 
-def test_another_id_leads_nowhere_and_another_query_is_refused() -> None:
-    """Nor is there a way to keep where all is read-only."""
+def test_what_is_no_question_is_not_asked() -> None:
+    """How bodies are read is decided in `test_questions`. Where all is read-only, none is kept."""
     views = StandIn()
-    (answer,) = asked(Ask("PUT", f"{OF_RUN}/views/mine".encode()), views=views, read_only=True)
-    assert (answer.refused, answer.status) == (True, 404)
-    keep = Ask("PUT", f"{OF_RUN}/views/{'x' * 101}".encode())
-    asks = [keep, *map(get, NOWHERE), *(get(*each) for each in QUERIES)]
-    for ask, answer in zip(asks, asked(*asks, views=views), strict=True):
-        assert answer.refused, ask.path
-        assert answer.status == (400 if ask.query else 404), (ask.path, ask.query)
-    assert views.asked == []
-
-
-def test_the_other_method_is_refused() -> None:
+    writing = [Ask(method, f"{OF_RUN}/views/mine".encode()) for method in ("PUT", "DELETE")]
+    for answer in asked(*writing, views=views, read_only=True):
+        assert (answer.refused, answer.status) == (True, 404)
+    bad = [ask.but(body=b"[]") for ask in good(ROUTED) if ask.method in ("POST", "PUT")]
+    bad += [post(each, seed=-1) for each in ("example", "ablate", "over-time", "costs")]
     other = [ask.but(method="POST" if ask.method == "GET" else "GET") for ask in good(ROUTED)]
-    answers = asked(*other)
-    assert {(answer.status, answer.refused) for answer in answers} == {(405, True)}
+    nowhere = list(map(get, NOWHERE))
+    queries = [get(*each) for each in QUERIES]
+    for asks, statuses in (
+        (bad, (400, 422)), (other, (405,)), (nowhere, (404,)), (queries, (400,)),
+    ):  # fmt: skip
+        for ask, answer in zip(asks, asked(*asks, views=views), strict=True):
+            assert (answer.refused, answer.status in statuses) == (True, True), (ask, answer)
+            assert len(answer.body) < 1_000
+    assert views.asked == []
 
 
 def test_fifty_heavy_questions_at_once() -> None:
@@ -134,15 +137,98 @@ def test_fifty_heavy_questions_at_once() -> None:
         views = StandIn()
         views.slow = 0.01
         explorer = made(views, limits=Limits(waiting=waiting))
-        statuses = [answer.status for answer in asyncio.run(at_once(explorer.app))]
+        statuses = [answer.status for answer in asyncio.run(at_once(explorer))]
         explorer.end()
         assert (statuses.count(200), statuses.count(503)) == (fine, 50 - fine)
         assert views.most == 1
 
 
 def test_past_its_deadline_a_question_ends() -> None:
+    for ask in (post("ablate"), post("over-time")):
+        views = StandIn()
+        views.slow = 30
+        (answer,) = asked(ask, views=views, limits=Limits(computing=0.2))
+        assert (answer.status, views.stopped) == (503, 1)
+
+
+KEEP = Ask("PUT", f"/api/runs/{RUN}/views/mine".encode())
+LONG = b'{"a": "' + b"x" * 256 * 1024 + b'"}'
+
+
+async def sent(app: Any, messages: list[dict[str, Any]]) -> list[Any]:
+    """What is answered to a request that comes in these messages, and then no further."""
+    heard: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        if messages:
+            return messages.pop(0)
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def send(message: dict[str, Any]) -> None:
+        heard.append(message)
+
+    await app(KEEP.scope(), receive, send)
+    if heard:
+        headers = {name.decode(): value.decode() for name, value in heard[0]["headers"]}
+        check_headers(headers, KEEP.path.decode(), heard[0]["status"])
+        assert headers["connection"] == "close"  # what is still sent is not waited for
+    return [message.get("status") or message["body"] for message in heard]
+
+
+def chunk(data: bytes) -> dict[str, Any]:
+    return {"type": "http.request", "body": data, "more_body": True}
+
+
+def test_a_body_is_short_however_its_length_is_told_and_comes_within_seconds() -> None:
+    """Who leaves before all was sent is not answered."""
     views = StandIn()
-    views.slow = 30
-    answers = asked(post("ablate"), post("over-time"), views=views, limits=Limits(computing=0.05))
-    assert [answer.status for answer in answers] == [503, 503]
-    assert views.stopped == 2
+    explorer = made(views, limits=Limits(sending=0.05))
+    told = KEEP.but(more=((b"content-length", b"%d" % len(LONG)),), body=LONG)
+    lied = KEEP.but(more=((b"content-length", b"2"),), body=LONG)
+    answers = ask_all(explorer, [told, lied, told.but(more=((b"content-length", b"9" * 99),))])
+    assert [answer.status for answer in answers] == [413] * 3
+    long = [chunk(b'{"a": "'), *(chunk(b"x" * 60_000) for _ in range(10))]
+    assert asyncio.run(sent(explorer, long))[0] == 413
+    status, body = asyncio.run(sent(explorer, [chunk(b"{")]))
+    assert (status, b"expected a request within 0.05 s" in body) == (408, True)
+    assert asyncio.run(sent(explorer, [{"type": "http.disconnect"}])) == []
+    explorer.end()
+    assert views.asked == []
+
+
+STATUSES = {
+    errors.RunMissing: 404, errors.RunReadOnly: 403, errors.RunBusy: 409, errors.RunDamaged: 409,
+    errors.RunMismatch: 409, errors.StoreUnwritable: 507, errors.ConfigError: 422,
+    errors.CircuitError: 422, errors.NotLearned: 422, errors.HopscopeError: 422,
+}  # fmt: skip
+TOLD = {
+    "/home/me/runs/a-1/config.json is damaged": "config.json is damaged",
+    "cannot read '/srv/x/y': no": "cannot read 'y': no",
+    "[/a/b/c] and (/d/e)": "[c] and (e)",
+    "paths like value 0>query/itself": "paths like value 0>query/itself",
+    "gallery/demo has 1/2 of http://x/y": "gallery/demo has 1/2 of http://x/y",
+}
+
+
+class Mistaken(StandIn):
+    def run(self, id_: str, seed: int | None = None) -> dict[str, Any]:
+        raise self.error or ZeroDivisionError(f"in /home/somebody/secret with {TOKEN}")
+
+
+def test_an_error_has_a_status_and_names_no_folder_and_a_mistake_is_told_as_a_number() -> None:
+    views, notes = Mistaken(), list[str]()
+    explorer = made(views, notes)
+    mistakes = ask_all(explorer, [get(OF_RUN), get(OF_RUN)])
+    explorer.end()
+    for number, answer in enumerate(mistakes, 1):
+        told = f"a mistake of hopscope: see error {number} in its terminal"
+        assert (answer.status, answer.json()["error"]) == (500, told)
+    assert notes[0] == "error 1 of this server, a mistake of hopscope:"
+    assert "ZeroDivisionError" in "\n".join(notes)
+    for kind, status in STATUSES.items():
+        views.error = kind("x")
+        assert asked(get(OF_RUN), views=views)[0].status == status
+    for text, told in TOLD.items():
+        views.error = errors.RunDamaged(text)
+        assert asked(get(OF_RUN), views=views)[0].json()["error"] == told

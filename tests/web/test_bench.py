@@ -5,10 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from hopscope.configs import Asking, LlmBench, Prompts
+from hopscope.configs import Asking, LmBench, Prompts
 from hopscope.errors import ConfigError, RunDamaged
-from hopscope.llm.kept import ANSWERS
-from hopscope.llm.results import results
+from hopscope.lm.results import results
 from hopscope.store import Store
 from hopscope.web.questions import ExampleQuestion
 from hopscope.web.tensors import unpacked
@@ -33,9 +32,9 @@ HEADS = {
 
 @pytest.fixture
 def asked(store: Store) -> tuple[Views, str]:
-    bench = LlmBench(model="x", prompts=KINDS, questions=3, asking=Asking())
+    bench = LmBench(model="x", prompts=KINDS, questions=3, asking=Asking())
     folder = store.create(bench)
-    folder.commit({ANSWERS: line(0, 0.6) + line(2, 0.2)})
+    folder.commit({"answers/all.jsonl": line(0, 0.6) + line(2, 0.2)})
     return Views(store), folder.name.rpartition("-")[2]
 
 
@@ -45,11 +44,11 @@ def test_accuracies_are_told_with_intervals(asked: tuple[Views, str]) -> None:
     want = results(views.shelf.folder(id_))[0]
     assert found["results"][0]["accuracy"] == pytest.approx(want.accuracy) == pytest.approx(0.5)
     assert found["results"][0]["interval"] == list(want.interval)
-    assert found["llm"]["kinds"] == [prompts.label for prompts in KINDS]
+    assert found["lm"]["kinds"] == [prompts.label for prompts in KINDS]
     arrays, told = unpacked(views.arrays(id_, "answers"))
     np.testing.assert_allclose(arrays["share"][0], [0.75, np.nan, 0.25])
     assert np.isnan(arrays["share"][1]).all()
-    assert told == {"kinds": found["llm"]["kinds"]}
+    assert told == {"kinds": found["lm"]["kinds"]}
 
 
 def test_a_question_is_told_with_its_answer(asked: tuple[Views, str]) -> None:
@@ -72,7 +71,7 @@ def test_heads_are_shown_with_their_routes(asked: tuple[Views, str]) -> None:
     assert (route["layer"], route["head"], route["beyond"]) == (1, 0, 1)
     assert route["own"] == pytest.approx(0.9)
     views.shelf.folder(id_).commit({f"heads-{LABEL}.json": b"{}"})
-    with pytest.raises(RunDamaged, match=r"holds no heads .*: `hopscope llm heads --keep"):
+    with pytest.raises(RunDamaged, match=r"holds no heads .*: `hopscope lm heads --keep"):
         views.run(id_)
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from hopscope.circuits import Ablation, Ablator, adapter_of, exam_of
-from hopscope.circuits.changes import changes_of
+from hopscope.circuits import Ablation, Ablator, adapter_of, examples_of
+from hopscope.circuits.ablation import changes_of
 from hopscope.circuits.tables import estimate_tables
 from hopscope.configs import Experiment, KHop, Model, Training
 from hopscope.errors import ConfigError
@@ -31,11 +31,11 @@ def test_losses_of_an_example_are_those_among_others(views: Views) -> None:
     changes = ("0.1=mean", "2.0=position", "1.0:query=uniform")
     _, told = unpacked(views.example(DEMO, ExampleQuestion(changes=changes)))
     run = Run(gallery.find("demo"))
-    adapter, (exam, others) = (
+    adapter, (examples, others) = (
         adapter_of(run.model),
-        (exam_of(run.recipe.task, 64, n) for n in (0, 1)),
+        (examples_of(run.recipe.task, 64, purpose=its) for its in ("ablation", "tables")),
     )
-    ablator = Ablator(adapter, replace(exam, tables=estimate_tables(adapter, others)))
+    ablator = Ablator(adapter, replace(examples, tables=estimate_tables(adapter, others)))
     both = [Ablation(), Ablation.of(changes_of(changes))]
     clean, changed = ablator.losses(both)[:, 0]
     np.testing.assert_allclose(np.mean(hops(told, "loss"), 0), clean, atol=1e-6)
@@ -62,13 +62,12 @@ def test_letters_are_typed_into_a_khop_model(store: Store) -> None:
     run = train(Experiment(task=task, model=model, training=SHORT), store)
     id_ = run.name.rpartition("-")[2]
     typed = ExampleQuestion(tokens=tuple("dcabacabba"), changes=("0.0=mean",))
-    arrays, told = unpacked(Views(store).example(id_, typed))
+    _, told = unpacked(Views(store).example(id_, typed))
     assert told["answers"][0]["position"] == 9
     assert hops(told, "truth") == [["b", "a"]]  # behind the a at 6; behind the b at 3
     assert told["tokens"][9]["role"] == "query"
-    assert arrays["inputs"].tolist() == [3, 2, 0, 1, 0, 2, 0, 1, 1, 0]
     with torch.no_grad():
-        out = run.model(torch.tensor(arrays["inputs"].tolist())[None])[0, -1].double()
+        out = run.model(torch.tensor([[3, 2, 0, 1, 0, 2, 0, 1, 1, 0]]))[0, -1].double()
     chances = out.view(2, 5).softmax(-1)
     np.testing.assert_allclose(hops(told, "probability")[0], chances.max(-1).values, atol=1e-6)
     np.testing.assert_allclose(hops(told, "loss")[0], -chances[[0, 1], [1, 0]].log(), atol=1e-5)

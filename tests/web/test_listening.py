@@ -9,9 +9,9 @@ from unittest.mock import Mock
 import pytest
 
 from hopscope.errors import ConfigError
-from hopscope.web import listening as room
+from hopscope.web import serving as room
 from hopscope.web.address import Address
-from hopscope.web.listening import listening
+from hopscope.web.serving import listening
 
 
 def refused(address: Address) -> str:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hopscope.configs import LlmMechanism, Prompts
+from hopscope.configs import LmCircuit, Prompts
 from hopscope.errors import ConfigError
 from hopscope.store import Store
 from hopscope.web.mechanism import Traced
@@ -14,7 +14,7 @@ from hopscope.web.views import Views
 
 def made(store: Store, *, complete: bool = True) -> str:
     """The id of such a run."""
-    folder = store.create(LlmMechanism(model="x", prompts=Prompts(formulation="equations", hops=2)))
+    folder = store.create(LmCircuit(model="x", prompts=Prompts(formulation="equations", hops=2)))
     folder.commit({}, complete=complete)
     return folder.name.rpartition("-")[2]
 

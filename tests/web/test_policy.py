@@ -6,8 +6,7 @@ from attacks import GROUPS, METHODS, ROUTED, good, of_group
 from standin import SECRET, StandIn
 
 from hopscope.web.address import Origin
-from hopscope.web.policy import GUARDS, Asked, Policy
-from hopscope.web.serving import public
+from hopscope.web.policy import GUARDS, Policy
 
 
 def tried(
@@ -18,8 +17,6 @@ def tried(
     if known:
         ways = {(ask.method, ask.path) for ask in good(ROUTED)}
         asks = [ask for ask in asks if (ask.method, ask.path) in ways]
-    if GROUPS[group].api_only:
-        asks = [ask for ask in asks if ask.path.decode("latin-1") not in public()]
     return list(zip(asks, asked(*asks, views=views, **changed), strict=True))
 
 
@@ -27,7 +24,8 @@ def tried(
 def test_every_attack_is_refused(group: str) -> None:
     views = StandIn()
     found = tried(group, views)
-    assert len(found) >= 100
+    assert TOKEN not in repr(Policy(TOKEN))  # nor is it in a traceback
+    assert len(found) >= 90
     for ask, answer in found:
         assert answer.refused, (ask, answer)
         assert answer.status in GROUPS[group].statuses, (ask, answer)
@@ -42,8 +40,7 @@ def test_every_attack_is_refused(group: str) -> None:
 def test_without_a_guard_some_attacks_are_answered(guard: str) -> None:
     views = StandIn()
     less = {name: each for name, each in GUARDS.items() if name != guard}
-    known = guard not in ("path", "method")
-    found = tried(guard, views, known, guards=less)
+    found = tried(guard, views, guard != "path", guards=less)
     served = [ask for ask, answer in found if answer.status < 400]
     assert served
     assert views.asked
@@ -85,14 +82,6 @@ def test_a_trusted_origin_is_answered_under_its_own_name_alone() -> None:
     assert statuses == [200] * 5 + [403] * 6
 
 
-def test_the_page_is_public_and_holds_no_data() -> None:
-    asks = [Ask(path=path.encode(), token=()) for path in public()]
-    answers = asked(*asks)
-    assert {answer.status for answer in answers} == {200}
-    assert not [answer for answer in answers if TOKEN.encode() in answer.body]
-    assert TOKEN not in repr(Policy(TOKEN))  # nor is it in a traceback
-
-
 def test_a_link_from_elsewhere_leads_to_the_page_and_no_further() -> None:
     visit = (
         (b"sec-fetch-site", b"cross-site"),
@@ -103,8 +92,3 @@ def test_a_link_from_elsewhere_leads_to_the_page_and_no_further() -> None:
         Ask(path=b"/", token=(), more=visit), Ask(more=visit), Ask("POST", b"/", more=visit)
     )
     assert (page.status, data.status, posted.status) == (200, 403, 403)
-
-
-def test_header_names_are_read_in_any_case() -> None:
-    found = Asked("GET", b"/", [(b"HOST", b"a"), (b"host", b"b")])
-    assert (found.all(b"host"), found.one(b"host")) == ([b"a", b"b"], None)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hostile import KEYS, TEXTS
 
-from hopscope.configs import LlmBench, LlmMechanism, Prompts
+from hopscope.configs import LmBench, LmCircuit, Prompts
 from hopscope.store import RunFolder, Store, gallery
 from hopscope.web.bench import Bench
 from hopscope.web.mechanism import Traced
@@ -24,8 +24,8 @@ def test_a_name_is_one_literal_in_every_line(
         Trained(gallery.find("planted"), Memory(2**20)),
         Trained(gallery.find("demo"), Memory(2**20)),
         Ngram(gallery.find("ngram"), Memory(2**20)),
-        Traced(Store(tmp_path).create(LlmMechanism(model="x", prompts=prompts)), Memory(2**20)),
-        Bench(Store(tmp_path).create(LlmBench(model="x", prompts=(prompts,))), Memory(2**20)),
+        Traced(Store(tmp_path).create(LmCircuit(model="x", prompts=prompts)), Memory(2**20)),
+        Bench(Store(tmp_path).create(LmBench(model="x", prompts=(prompts,))), Memory(2**20)),
     ]
     for text in (*TEXTS, *KEYS):
         monkeypatch.setattr(RunFolder, "name", text)

@@ -1,7 +1,9 @@
 """Runs by id; a poll hears of what changed, and of nothing else."""
 
+import os
 import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hostile import KEYS, TEXTS
@@ -63,6 +65,81 @@ def test_many_runs_come_in_portions_the_newest_first(
     assert (found["more"], len(found["rows"])) == (False, len(gallery.names()) + 4)
     tags = {row["name"]: row["tags"] for row in found["rows"]}
     assert tags[names[0]] == ["first"]
+
+
+def test_an_idle_look_asks_after_few_runs_and_in_time_after_each(
+    store: Store, tiny: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once after what is in training or was asked for; nothing is read that did not change."""
+    runs = [store.create(tiny.model_copy(update={"seeds": (seed,)})) for seed in range(12)]
+    asked = list[str]()
+    signature, listed = module.signature, Mock(wraps=module._listed)
+    monkeypatch.setattr(
+        module, "signature", lambda *its: asked.append(its[0].name) or signature(*its)
+    )
+    monkeypatch.setattr(module, "_listed", listed)
+    monkeypatch.setattr(module, "IN_TURN", 3)
+    shelf = Shelf(store)
+    cursor = shelf.since()["cursor"]
+    assert listed.call_count == 12
+    with runs[0].locked():
+        while runs[0].name not in shelf._training:
+            shelf.look()
+        shelf.find(id_of(runs[1].name))
+        for _ in range(4):
+            asked.clear()
+            shelf.look()
+            assert {runs[0].name, runs[1].name} <= {*asked}
+            assert len(asked) <= 5
+    for folder in runs[1::5]:  # what was asked for; others in their turn
+        folder.commit({"views.json": b"{}"})
+    assert [row["name"] for row in shelf.since(cursor)["rows"]].count(runs[1].name) == 1
+    for _ in range(4):
+        shelf.look()
+    changed = {row["name"] for row in shelf.since(cursor)["rows"]}
+    assert {each.name for each in runs[1::5]} <= changed
+    assert listed.call_count == 12 + 2 + 3
+    listed.reset_mock()
+    shelf = Shelf(store)
+    with pytest.raises(RunMissing):
+        shelf.find("0123456789")
+    shelf.find(id_of(runs[5].name))
+    assert listed.call_count == 1  # it alone
+
+
+def test_a_store_that_vanishes_is_told_once_and_looked_for(store: Store, tiny: Experiment) -> None:
+    name = store.create(tiny).name
+    shelf = Shelf(store)
+    first = shelf.since()
+    assert first["problems"] == []
+    assert "problems" not in shelf.since(first["cursor"])
+    away = store.root.with_name("away")
+    store.root.rename(away)
+    gone = shelf.since(first["cursor"])
+    assert gone["gone"] == [id_of(name)]
+    assert gone["problems"] == [
+        f"the store {store.root} cannot be read (No such file or directory): it is looked for again"
+    ]
+    again = shelf.since(gone["cursor"])
+    assert ("problems" in again, again["rows"], again["gone"]) == (False, [], [])
+    away.rename(store.root)
+    back = shelf.since(again["cursor"])
+    assert (back["problems"], [row["name"] for row in back["rows"]]) == ([], [name])
+    (store.root / "tags.json").write_text("[")
+    (line,) = shelf.since(back["cursor"])["problems"]
+    assert "holds no tags" in line
+
+
+def test_a_second_change_within_one_tick_of_the_file_system_is_seen(
+    store: Store, tiny: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SETTLED", 60.0)
+    store.create(tiny)
+    shelf = Shelf(store)
+    cursor, tick = shelf.since()["cursor"], store.root.stat().st_mtime_ns
+    second = store.create(tiny.model_copy(update={"seeds": (5,)}))
+    os.utime(store.root, ns=(tick, tick))
+    assert [row["name"] for row in shelf.since(cursor)["rows"]] == [second.name]
 
 
 def test_copies_have_ids_of_their_own(

@@ -69,7 +69,7 @@ def test_a_word_is_exchanged_once_and_in_time_and_the_next_is_told() -> None:
     told, now = list[str](), [0.0]
     once = Once(TOKEN, told.append, lambda: now[0])
     first = once.word
-    app = made(once=once).app
+    app = made(once=once)
     wrong = [exchange(each) for each in (None, 1, "", TOKEN, first[:-1], f"{first}x", [first])]
     foreign = [
         exchange(first, host=(b"evil.test",)),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from short import FLEET, ID
 
-from hopscope.circuits.kept import checkpoint_digest, kept_circuit
+from hopscope.circuits.saved import checkpoint_digest, saved_circuit
 from hopscope.cli.main import run as command
 from hopscope.configs import Experiment
 from hopscope.errors import CircuitError, ConfigError, HopscopeError
@@ -55,7 +55,7 @@ def test_maps_and_contents_of_a_seed_are_those_of_the_command(
     assert (found["seeds"], found["seed"], found["circuit"]) == ([4, 9], 9, None)
     maps, _ = unpacked(views.arrays(ID, "maps", 9))
     every, _ = unpacked(views.arrays(ID, "fleet"))
-    wanted = said(root, capsys, "maps")
+    wanted = said(root, capsys, "attention")
     for kind in ("own", "others", "itself", "previous"):
         halves = np.array(wanted[kind], np.float16)
         np.testing.assert_array_equal(maps[kind][-1], halves)
@@ -65,6 +65,18 @@ def test_maps_and_contents_of_a_seed_are_those_of_the_command(
     assert (told["roles"], told["symbols"]) == (wanted["roles"], wanted["symbols"])
     # JSON has five digits, and the page halves.
     np.testing.assert_allclose(held["own"], np.array(wanted["own"], float), atol=5e-4)
+    asked = AblateQuestion(seed=9, step=10, examples=4, probe=True)
+    squares = views.ablate(ID, asked, never)["decodable"]  # nothing is changed yet
+    np.testing.assert_allclose(np.array(squares["own"], float), held["own"][2], atol=5e-4)
+    assert (squares["roles"], squares["symbols"]) == (told["roles"], told["symbols"])
+    without = AblateQuestion(seed=9, step=10, examples=4, probe=True, changes=("0.1=position",))
+    changed = np.array(views.ablate(ID, without, never)["decodable"]["own"], float)
+    assert np.array_equal(changed[0], np.array(squares["own"], float)[0])
+    assert not np.allclose(changed[1], squares["own"][1], atol=1e-3)
+    for at, step in ((1, 5), (3, 12)):
+        single, same = unpacked(views.arrays_at(ID, "contents", 9, step, never))
+        np.testing.assert_array_equal(single["own"], held["own"][at : at + 1])
+        assert (single["steps"].tolist(), same) == ([step], told)
 
 
 def test_the_same_change_at_every_checkpoint(
@@ -111,6 +123,8 @@ def test_what_nobody_waits_for_ends(root: Path) -> None:
         assert views.at_hand(ID, name) is None
         with pytest.raises(HopscopeError):
             views.arrays(ID, name, None, iter([False, True]).__next__)
+    with pytest.raises(HopscopeError):
+        views.arrays_at(ID, "contents", None, 5, lambda: True)
     for name in ("maps", "losses"):
         assert views.arrays(ID, name) == views.at_hand(ID, name)
     assert views.ablate(ID, asked, never)["examples"] == 8
@@ -121,7 +135,7 @@ def test_a_run_in_training_is_told_within_one_call(store: Store, tiny: Experimen
     views, id_ = Views(store), folder.name.rpartition("-")[2]
     cursor = views.runs()["cursor"]
     found = views.run(id_)
-    assert (found["state"], found["panes"], found["learned"]) == ("stopped", ["time"], None)
+    assert (found["state"], found["arrays"], found["learned"]) == ("stopped", ["losses"], None)
     with pytest.raises(CircuitError, match="has no checkpoint: `hopscope resume"):
         views.example(id_, ExampleQuestion())
     with pytest.raises(ConfigError, match="has no arrays 'maps'; it has losses"):
@@ -135,7 +149,7 @@ def test_a_run_in_training_is_told_within_one_call(store: Store, tiny: Experimen
 
 def test_the_step_that_a_circuit_was_found_at_is_told(store: Store, tiny: Experiment) -> None:
     folder, id_ = train(tiny, store).folder, tiny.run_name().rpartition("-")[2]
-    circuit = kept_circuit(gallery.find("demo"), 0)
+    circuit = saved_circuit(gallery.find("demo"), 0)
     assert circuit is not None
     for digest, step in ((checkpoint_digest(folder, 5, 0), 5), ("0" * 64, None)):
         with folder.locked():

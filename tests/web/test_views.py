@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 from hopscope import load
-from hopscope.circuits import Ablation, Ablator, adapter_of, exam_of
-from hopscope.circuits.attended import attended
-from hopscope.circuits.changes import changes_of
+from hopscope.circuits import Ablation, Ablator, adapter_of, examples_of
+from hopscope.circuits.ablation import changes_of
+from hopscope.circuits.attention import attended
 from hopscope.circuits.pattern import Source
 from hopscope.circuits.tables import tables_of
 from hopscope.cli.main import run as command
-from hopscope.configs import Experiment, LlmMechanism, Prompts
+from hopscope.configs import Experiment, LmCircuit, Prompts
 from hopscope.errors import CircuitError, ConfigError, RunMissing, RunReadOnly
 from hopscope.runs import train
 from hopscope.store import RunFolder, Store
@@ -58,17 +58,17 @@ def test_losses_of_the_circuit_are_those_of_the_command(
     told = [found["clean"]["mean"], found["changed"]["mean"]]
     np.testing.assert_allclose(told, losses(rows), atol=1e-6)
     fewer = views.ablate(DEMO, asked.model_copy(update={"examples": 4}), never)
-    assert np.all(np.array(found["clean"]["half"]) < 0.7 * np.array(fewer["clean"]["half"]))
+    assert sum(found["clean"]["half"]) < 0.7 * sum(fewer["clean"]["half"])
 
 
 def test_a_head_by_position_attends_as_on_other_examples(
     views: Views, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Those of the next sample; on a circuit, as its own tables say, where it has them."""
+    """On those for tables; on a circuit, as its own tables say, where it has them."""
     run = load("gallery/demo")
     assert isinstance(run, Study)
     adapter = adapter_of(run.model)
-    exam, others = (exam_of(run.task, 32, sample) for sample in (3, 4))
+    examples, others = (examples_of(run.task, 32, 3, its) for its in ("ablation", "tables"))
     changed = ("0.2=position", "1.0=position")
     heads, circuit = [Source("position", head=at) for at in ((0, 2), (1, 0))], run.circuit
     usual = attended(adapter, others).patterns.mean(1).round(decimals=4)  # as files keep it
@@ -81,7 +81,7 @@ def test_a_head_by_position_attends_as_on_other_examples(
         found = views.ablate(DEMO, asked, never)["changed"]["mean"]
         rows = said(capsys, "ablate", "gallery/demo", "--head", changed[0], "--head", changed[1],
                     "--examples", "32", "--sample", "3", *flags)  # fmt: skip
-        its = replace(exam, tables=followed)
+        its = replace(examples, tables=followed)
         changes = changes_of(changed, base)
         wanted = Ablator(adapter, its).losses([Ablation.of(changes)])[0].mean(0)
         np.testing.assert_allclose(found, wanted, atol=1e-6)
@@ -111,7 +111,7 @@ print("torch" in sys.modules)
 def test_the_first_view_computes_nothing(store: Store) -> None:
     """Or the thread of short questions would be held up for seconds."""
     prompts = Prompts(formulation="equations", hops=2)
-    store.create(LlmMechanism(model="x", prompts=prompts)).commit({}, complete=True)
+    store.create(LmCircuit(model="x", prompts=prompts)).commit({}, complete=True)
     line = [sys.executable, "-c", FIRST, str(store.root)]
     done = subprocess.run(line, capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
@@ -134,16 +134,12 @@ def test_what_each_pane_says_can_be_done(
 
 @pytest.mark.slow
 def test_emergence_is_that_of_the_command(views: Views, capsys: pytest.CaptureFixture[str]) -> None:
-    arrays, told = unpacked(views.arrays(DEMO, "emergence"))
+    _, told = unpacked(views.arrays(DEMO, "emergence"))
     wanted = said(capsys, "emergence", "gallery/demo")
     emerged = [path["emerged_at_step"] for path in wanted["paths"]]
     np.testing.assert_allclose(told["emerged"], emerged, atol=1e-6)
     kept = list(views.run(DEMO)["emerged"].values())  # computed on another machine
     np.testing.assert_allclose(told["emerged"], kept, rtol=1e-6)
-    np.testing.assert_allclose(
-        arrays["attention"], [path["attention"] for path in wanted["paths"]], atol=1e-6
-    )
-    np.testing.assert_allclose(arrays["losses"], wanted["losses"], atol=1e-6)
     assert told["learned"] == wanted["learned_at"] == views.run(DEMO)["learned"]
 
 
@@ -158,8 +154,8 @@ def test_what_is_not_there_is_told_in_one_line(views: Views, tmp_path: Path) -> 
         (lambda: views.ablate(DEMO, AblateQuestion(seed=9), never), ConfigError, "seed is 9; "),
         (lambda: views.example(DEMO, ExampleQuestion(seed=9)), ConfigError, "seed is 9; "),
         (lambda: views.ablate(DEMO, AblateQuestion(changes=off), never), CircuitError, "no head 9"),
-        (lambda: views.keep(DEMO, "mine", {}), RunReadOnly, "gallery/demo is read-only"),
-        (lambda: closed.keep(DEMO, "mine", {}), RunReadOnly, "this page is read-only"),
+        (lambda: views.keep(DEMO, "mine", None), RunReadOnly, "gallery/demo is read-only"),
+        (lambda: closed.keep(DEMO, "mine", None), RunReadOnly, "this page is read-only"),
     ):
         with pytest.raises(kind, match=line):
             ask()
@@ -186,13 +182,22 @@ def test_views_are_kept_beside_the_run(store: Store, tiny: Experiment) -> None:
     views = Views(store)
     id_ = folder.name.rpartition("-")[2]
     assert views.views(id_) == {}
-    views.keep(id_, "my view 1", {"step": 5})
-    assert views.views(id_) == {"my view 1": {"step": 5}}
+    first = {"address": "#/run/x?step=5"}
+    for name in ("my view 1", "two"):
+        views.keep(id_, name, first)
+    assert views.views(id_) == {"my view 1": first, "two": first}
+    views.keep(id_, "two", None)
+    assert views.views(id_) == {"my view 1": first}
+    with pytest.raises(ConfigError, match="has no view 'two'; it has my view 1"):
+        views.keep(id_, "two", None)
     assert RunFolder(folder.path).verify() == []
     for name in ("../x", "", "a" * 61, "x\n"):
         with pytest.raises(ConfigError, match="the view is called .*; expected up to 60 letters"):
-            views.keep(id_, name, {})
+            views.keep(id_, name, first)
+    for view in ({}, {"address": 1}, {"step": 5}, {**first, "more": 1}):
+        with pytest.raises(ConfigError, match="nothing else is kept"):
+            views.keep(id_, "strange", view)
     with pytest.raises(ConfigError, match="the view takes more than 16,384 letters"):
-        views.keep(id_, "large", {"text": "x" * 20_000})
+        views.keep(id_, "large", {"address": "x" * 20_000})
     error = ConfigError(f"{store.root.absolute()}{os.sep}x is\ndamaged")
     assert views.told(error) == "x is damaged"

@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from hopscope.web import worker as worker_module
-from hopscope.web.guard import ClientLeft
-from hopscope.web.worker import Stop, Worker
+from hopscope.web.worker import ClientLeft, Stop, Worker
 
 
 def run(work: Callable[[Worker], Awaitable[Any]], most: int = 4, seconds: float = 5) -> Any:
@@ -86,8 +84,7 @@ def counting(events: list[str], most: int = 3) -> Callable[[Stop], Iterator[int]
     return lines
 
 
-def asked_between() -> list[str]:
-    """What happens, and in which order, when a question follows each line of a stream."""
+def test_short_questions_come_between_the_lines_of_a_stream() -> None:
     events: list[str] = []
 
     async def between(worker: Worker) -> list[int]:
@@ -99,25 +96,11 @@ def asked_between() -> list[str]:
         return found
 
     assert run(between) == [0, 1, 2]
-    return events
+    assert events[:5] == ["line 0", "question", "line 1", "question", "line 2"]
 
 
-def test_short_questions_come_between_the_lines_of_a_stream_but_not_of_a_moment(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(worker_module, "MOMENT", 0)
-    assert asked_between()[:5] == ["line 0", "question", "line 1", "question", "line 2"]
-    monkeypatch.setattr(worker_module, "MOMENT", 60)
-    assert asked_between() == [
-        *(f"line {n}" for n in range(3)),
-        "closed in hopscope-worker",
-        *["question"] * 3,
-    ]
-
-
-def test_a_stream_takes_one_place_and_gives_it_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_takes_one_place_and_gives_it_back() -> None:
     """Read to its end or not; it is closed where it was opened."""
-    monkeypatch.setattr(worker_module, "MOMENT", 0)
     events: list[str] = []
 
     async def again(worker: Worker) -> list[list[int]]:

@@ -44,6 +44,8 @@ def alive(pid: int) -> bool:
 
 
 def parent(pid: int) -> int:
+    if not alive(pid):
+        raise ProcessLookupError(pid)
     return int(stat(pid)[1])
 
 
@@ -93,10 +95,12 @@ class Chaos:
                 diligent.append(holder.pid)
         if diligent and (self.killed < 2 or self.chance.random() < OFTEN):
             victim = self.chance.choice(diligent)
+            try:
+                machine = self.machines and not self.killed
+                os.kill(parent(victim) if machine else victim, signal.SIGKILL)
+            except ProcessLookupError:  # it has just ended
+                return
             self.killed += 1
-            os.kill(
-                parent(victim) if self.machines and self.killed == 1 else victim, signal.SIGKILL
-            )
             if self.killed == 2:
                 self.drivers[0].kill()
 
@@ -117,7 +121,7 @@ def test_all_are_complete_and_equal_to_one_after_the_other(
         commands = [[*sweep, "--shard", f"{number}/2"] for number in (1, 2)]
     elif way == "ray":
         address = request.getfixturevalue("ray")
-        commands = [[*sweep, "--workers", "ray", "--address", address, "--cpus-per-run", "0.5"]]
+        commands = [[*sweep, "--workers", f"ray={address}", "--cpus", "0.5"]]
     else:
         commands = [[*sweep, "--workers", "2"]]
     chaos, end = (

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from stopping import content
 
-from hopscope.configs import Experiment, LlmBench, NgramExperiment, Prompts
-from hopscope.errors import ConfigError, LlmError, RunDamaged, StoreUnwritable
+from hopscope.configs import Experiment, LmBench, NgramExperiment, Prompts
+from hopscope.errors import ConfigError, LmError, RunDamaged, StoreUnwritable
 from hopscope.machine import cores
 from hopscope.runs import Stop, train
 from hopscope.store import Store
@@ -24,7 +24,7 @@ POOLS: dict[str, Callable[[str], Pool]] = {
     "processes, packed": lambda _: Processes(2, PACK, threads=1),
     "ray, packed": lambda ray: Cluster(ray, gpus=0.25, cpus=0.5, pack=PACK),
 }
-BENCH = LlmBench(model="nobody-7b", prompts=(Prompts(formulation="f1"),))
+BENCH = LmBench(model="nobody-7b", prompts=(Prompts(formulation="f1"),))
 """A recipe of a model that nobody has."""
 DAMAGED, COMPLETE = 1, 3
 """Which of the five are so before all the others are carried out."""
@@ -79,7 +79,7 @@ def test_the_runs_are_those_of_one_after_the_other(
     sound = [name for name in names if name != names[DAMAGED]]
     assert [folder.name for folder in outcome.folders] == sound
     damaged, refused = outcome.troubles
-    assert (type(damaged), type(refused)) == (RunDamaged, LlmError)
+    assert (type(damaged), type(refused)) == (RunDamaged, LmError)
     assert names[DAMAGED] in str(damaged)
     assert str(refused).startswith("no model 'nobody-7b': expected one of ")
     assert str(refused).isprintable()

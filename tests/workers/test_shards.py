@@ -86,7 +86,7 @@ def test_the_script_for_slurm_asks_for_what_was_said_and_is_bash(tmp_path: Path)
     assert (done.returncode, done.stderr) == (0, "")
     for wrong, problem in (
         ({"shards": 0}, "--shards is 0; expected 1 or more"),
-        ({"minutes": 4}, "--minutes is 4; expected 5 or more"),
+        ({"minutes": 4}, "--time-limit is 4; expected 5 or more"),
         ({"cpus": 0}, "--cpus is 0; expected 1 or more"),
         ({"gpus": -1}, "--gpus is -1; expected 0 or more"),
         ({"workers": 5}, "--workers is 5; expected 1 to 4, as many as --cpus"),

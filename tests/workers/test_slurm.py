@@ -101,7 +101,9 @@ def test_an_array_is_stopped_requeued_and_ends_with_the_bytes_of_one_by_one(
     slurm("scancel", "--signal=USR1", "--batch", f"{job}_1")  # as SLURM does before the end
     waiting = ("squeue", "--noheader", f"--job={job}_1", "--format=%T %r")
     until(lambda: slurm(*waiting).strip() == "PENDING BeginTime")
-    slurm("scontrol", "update", f"JobId={job}_1", "StartTime=now")  # or it waits two minutes
+    # Or it waits two minutes. SLURM refuses a job that begins in the second of its stop.
+    time.sleep(3)
+    slurm("scontrol", "update", f"JobId={job}_1", "StartTime=now")
     until(lambda: all(is_complete(recipe, store) for recipe in recipes))
     until(lambda: not slurm("squeue", "--noheader").strip())
     logs = [path.read_text() for path in tmp_path.glob("*.log")]

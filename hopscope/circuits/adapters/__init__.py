@@ -20,7 +20,7 @@ from hopscope.circuits.adapters.callback import CallbackModel, transformer_lens
 from hopscope.circuits.adapters.decoder import DecoderAdapter
 from hopscope.circuits.adapters.encoder import EncoderAdapter
 from hopscope.circuits.adapters.nanogpt import nanogpt
-from hopscope.circuits.adapters.own import OwnAdapter
+from hopscope.circuits.adapters.transformer import TransformerAdapter
 from hopscope.circuits.engine import Adapter
 from hopscope.errors import CircuitError
 from hopscope.models import Transformer
@@ -32,7 +32,7 @@ __all__ = [
     "CallbackModel",
     "DecoderAdapter",
     "EncoderAdapter",
-    "OwnAdapter",
+    "TransformerAdapter",
     "adapter_of",
     "nanogpt",
 ]
@@ -50,7 +50,7 @@ ADAPTERS: dict[str, Callable[[Any], Adapter | CallbackModel]] = {
 def adapter_of(model: AnyModel) -> Adapter | CallbackModel:
     """The model, ready to be examined."""
     if isinstance(model, Transformer):
-        return OwnAdapter(model)
+        return TransformerAdapter(model)
     if isinstance(model, Adapter | CallbackModel):
         return model
     classes = {cls.__name__ for cls in type(model).__mro__}

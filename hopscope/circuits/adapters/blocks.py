@@ -6,7 +6,6 @@ from functools import partial
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn.functional import layer_norm
 
 from hopscope.circuits.engine import (
     Adapter,
@@ -22,9 +21,7 @@ from hopscope.circuits.engine import (
     check_attention,
     check_one_device,
     check_same,
-    device_of,
     of_chosen,
-    weights_digest,
 )
 from hopscope.errors import CircuitError
 
@@ -49,7 +46,7 @@ class Projecting(Exception):
         self.heads = heads
 
 
-class BlockAdapter:
+class BlockAdapter(Adapter):
     """Any model that is cut into its blocks.
 
     `block(layer, x, attend)` is the model's block, which calls `attend` once in the place of
@@ -74,15 +71,11 @@ class BlockAdapter:
         if min(shape) < 1:
             raise CircuitError(f"shape (layers, heads) is {shape}; expected at least one of each")
         check_one_device(module)
-        self._embed, self.block, self.unembed = embed, block, unembed
+        self._embed, self.block, self._unembed = embed, block, unembed
         self.module, self.model, self.answers = module, model, answers
         self.layers, self.heads = shape
         self.causal = causal
         self._proved = 0
-
-    @property
-    def device(self) -> torch.device:
-        return device_of(self.module)
 
     def embed(self, inputs: Tensor) -> Stream:
         x = self._embed(inputs)
@@ -145,14 +138,11 @@ class BlockAdapter:
             )
         return out
 
-    def normed(self, x: Stream) -> Stream:
-        return layer_norm(x.float(), x.shape[-1:])
+    def unembed(self, x: Stream) -> Tensor:
+        return self._unembed(x)
 
     def answers_at(self) -> int | None:
         return self.answers
-
-    def digest(self) -> str:
-        return weights_digest(self.module)
 
 
 def projected(

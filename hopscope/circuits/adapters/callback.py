@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import layer_norm
 
 from hopscope.circuits.engine import (
     Weights,
@@ -149,6 +150,10 @@ class CallbackModel:
             check_attention(layer, weights, self.causal)
             self._known.add(layer)
         return weights
+
+    def normed(self, x: Tensor) -> Tensor:
+        """The stream as layers see it, up to gains and shifts: what a linear probe reads."""
+        return layer_norm(x.float(), x.shape[-1:])
 
     def answers_at(self) -> int | None:
         return self.answers

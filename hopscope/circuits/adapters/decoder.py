@@ -16,10 +16,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import layer_norm
 
 from hopscope.circuits.adapters.blocks import Projecting, Shared, prove, shared_by
 from hopscope.circuits.engine import (
+    Adapter,
     Brought,
     Chosen,
     Keys,
@@ -28,9 +28,7 @@ from hopscope.circuits.engine import (
     Stream,
     Weights,
     check_one_device,
-    device_of,
     of_chosen,
-    weights_digest,
 )
 from hopscope.errors import CircuitError
 
@@ -105,14 +103,15 @@ class _StandIn(nn.Module):
         return hidden_states if self.returned is None else self.returned
 
 
-class DecoderAdapter:
+class DecoderAdapter(Adapter):
     """A decoder of transformers, with or without its head."""
 
     causal = True
 
     def __init__(self, model: Any) -> None:
-        self.model = model
+        self.model = self.module = model
         check_one_device(model)
+        _check_decoder(model)
         self.plain, twin = _twin(model), _twin(model)
         self.layers_of = _take_layers(twin)
         self.stand_ins = [_StandIn(layer) for layer in self.layers_of]
@@ -125,10 +124,6 @@ class DecoderAdapter:
         self._arguments: dict[int, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {}
         self._longest = 0
         """The length of the longest examples on which it was held against the model."""
-
-    @property
-    def device(self) -> torch.device:
-        return device_of(self.model)
 
     def embed(self, inputs: Tensor) -> Stream:
         self._check(inputs)
@@ -178,9 +173,6 @@ class DecoderAdapter:
             for hook in hooks:
                 hook.remove()
 
-    def normed(self, x: Stream) -> Stream:
-        return layer_norm(x.float(), x.shape[-1:])
-
     def unembed(self, x: Stream) -> Tensor:
         last = self.stand_ins[-1]
         last.returned = x
@@ -191,12 +183,6 @@ class DecoderAdapter:
             last.returned = None
         found: Tensor = out.logits if hasattr(out, "logits") else out.last_hidden_state
         return found
-
-    def answers_at(self) -> None:
-        """At every position."""
-
-    def digest(self) -> str:
-        return weights_digest(self.model)
 
     def _run(self, layer: int, x: Stream, attend: _Attend) -> Stream:
         """A layer of the model, with what the model hands to it for sequences of this length."""
@@ -258,6 +244,15 @@ class DecoderAdapter:
         found = self.plain(inputs, use_cache=False)
         expected = found.logits if hasattr(found, "logits") else found.last_hidden_state
         prove(self, x, expected, type(self.model).__name__)
+
+
+def _check_decoder(model: Any) -> None:
+    """Refuse models of transformers that are no decoders with attention."""
+    name, config = type(model).__name__, model.config.get_text_config(decoder=True)
+    if model.config.is_encoder_decoder:
+        raise CircuitError(f"{name} has an encoder and a decoder; expected a decoder alone")
+    if not hasattr(config, "num_attention_heads"):
+        raise CircuitError(f"{name} has no attention heads; expected a decoder with attention")
 
 
 def _twin(model: Any) -> Any:

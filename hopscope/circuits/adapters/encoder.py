@@ -6,21 +6,20 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import layer_norm, linear
+from torch.nn.functional import linear
 
 from hopscope.circuits.adapters.blocks import prove, softmax
 from hopscope.circuits.engine import (
+    Adapter,
     Brought,
     Projected,
     Stream,
     check_one_device,
-    device_of,
-    weights_digest,
 )
 from hopscope.errors import CircuitError
 
 
-class EncoderAdapter:
+class EncoderAdapter(Adapter):
     """A stack of torch's encoder layers.
 
     `embed` makes of the model's inputs what the first layer takes, `unembed` of the encoder's
@@ -38,6 +37,7 @@ class EncoderAdapter:
     ) -> None:
         check_one_device(encoder)
         self.encoder, self.model, self.causal = encoder.eval(), model, causal
+        self.module = model or encoder
         self._embed, self._unembed = embed, unembed
         self.layers = len(encoder.layers)
         self.heads = self._layer(0).self_attn.num_heads
@@ -49,13 +49,10 @@ class EncoderAdapter:
                 "batch_first=True, its weights fit"
             )
 
-    @property
-    def device(self) -> torch.device:
-        return device_of(self.encoder)
-
     def embed(self, inputs: Tensor) -> Stream:
         if inputs.shape[1] > self._longest:
             some = inputs[:4]
+            self._check_width(self._embed(some))
             prove(self, self._embed(some), self._expected(some), "nn.TransformerEncoder")
             self._longest = inputs.shape[1]
         return self._embed(inputs)
@@ -82,17 +79,16 @@ class EncoderAdapter:
         out: Tensor = self._layer(layer).self_attn.out_proj(brought.transpose(1, 2).flatten(2))
         return out
 
-    def normed(self, x: Stream) -> Stream:
-        return layer_norm(x, x.shape[-1:])
-
     def unembed(self, x: Stream) -> Tensor:
         return self._unembed(x if self.encoder.norm is None else self.encoder.norm(x))
 
-    def answers_at(self) -> None:
-        """At every position."""
-
-    def digest(self) -> str:
-        return weights_digest(self.model or self.encoder)
+    def _check_width(self, x: Tensor) -> None:
+        width = self._layer(0).self_attn.embed_dim
+        if x.shape[-1] != width:
+            raise CircuitError(
+                f"what enters the nn.TransformerEncoder is {list(x.shape[1:])}; it takes {width} "
+                "numbers a position: give EncoderAdapter an `embed`"
+            )
 
     def _layer(self, number: int) -> Any:
         return self.encoder.layers[number]

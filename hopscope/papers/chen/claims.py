@@ -1,18 +1,23 @@
 """What Chen et al., *Unveiling Induction Heads* (NeurIPS 2024), say, and how we judge it.
 
-Here are the claims about the paper's setting, judged over seeds; those in setting_claims are
-about others. No number of ours stands here: values come from the rows, tolerances are named.
+First the claims about the paper's own setting, over seeds; then those about other stages, parents,
+windows and lengths, and about the details that the paper leaves open or that its authors' program
+does otherwise. No number of ours stands here: values come from the rows, tolerances are named.
 """
 
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from math import exp
-from typing import Literal
+from typing import Any, Literal
 
 from hopscope.configs import NgramProcess
-from hopscope.papers.chen.judges import NEAR, chosen_over_seeds, distances, lags, over
-from hopscope.papers.chen.rows import GrowthRow, SeedRow, TransferRow
-from hopscope.papers.chen.setting_claims import IN_SETTINGS
-from hopscope.papers.claim import Claim, span
+from hopscope.papers.chen.rows import ChoiceRow, GrowthRow, SeedRow, SettingRow, TransferRow
+from hopscope.papers.chen.settings import SETTINGS, apart_from_heads, is_sharp
+from hopscope.papers.claim import Claim
+from hopscope.papers.judge import Judge, group, share, span
 
+NEAR = 0.02
+"""Total variation to the induction head up to which a model has become one."""
 ALL = 0.99
 """A share or an attention that counts as all of it."""
 NOTHING = 0.01
@@ -21,59 +26,187 @@ STRAIGHT = 0.99
 """The R² from which on a fit counts as a straight line."""
 SLOPE = 0.1
 """The relative error up to which a slope counts as agreeing."""
+SAME_LOSS = 0.01
+"""Relative difference up to which two losses are the same."""
+STILL = 0.1
+"""Growth of a per factor e of epochs that counts as growing."""
+GROWN_AT = "1000"
+"""Epoch of the last stage at which a should still grow."""
+RULES = {"paper": "the paper's rule", "heads": "seen through the heads as they begin"}
+"""Rules for who wins stage I, by their names in rows."""
 
-TRAINING = ("chen/training",)
+PAPER = "the paper's"
+"""The setting of appendix B."""
 TRAINED = {"length": NgramProcess().length, "alpha": NgramProcess().alpha}
 """The chains that models are trained on: others are those that differ."""
+LENGTHS = ("length 10", "length 20", "length 50", PAPER, "length 200", "length 400", "length 1000")
+WINDOWS = ("window 2", PAPER, "window 4", "window 6")
+LOSSES = {"−log(y + ε)": PAPER, "softmax over y": "cross-entropy of a softmax"}
+EPSILONS = {
+    "ε = 1e-6": PAPER,
+    "ε = 0.01": "epsilon 0.01",
+    "softmax over y": "cross-entropy of a softmax",
+}
+DETAILS = (
+    PAPER, "uniform start", "unit copies", "the empty set, too", "other weights 0.1",
+    "the authors' program",
+)  # fmt: skip
+AS_THEY_BEGIN, SHARP = "heads as in the paper", "sharp heads"
+"""Heads begin with 0.91 of their attention at one lag, or with 0.999."""
 
 
-def _blurred(row: SeedRow) -> float:
+def lags(found: Sequence[int]) -> str:
+    """Lags as they are printed: `1,2`."""
+    return ",".join(map(str, found))
+
+
+def all_lags(rows: Sequence[SeedRow | SettingRow]) -> str:
+    return " / ".join(sorted({lags(row.chosen_lags) for row in rows}))
+
+
+def blurred(row: SeedRow) -> float:
     """Weight of the best position that does not match, relative to one that does."""
     return exp(-row.a / row.one_over_gap)
 
 
-def _carries_over(others: str, says: str, varied: Literal["length", "alpha"]) -> Claim:
+def becomes_gih(row: SettingRow) -> bool:
+    """Did the parents win, and is the model their induction head?"""
+    return row.chosen_lags == row.parents and row.distance <= NEAR
+
+
+def distances(rows: Sequence[SettingRow | TransferRow]) -> str:
+    return f"distance to GIH {span((row.distance for row in rows), 4)}"
+
+
+def by_setting(rows: Sequence[SettingRow], value: Callable[[SettingRow], float]) -> str:
+    """A value of the models of each setting, from the least to the greatest."""
+    return "; ".join(
+        f"{name}: {span(map(value, own), 4)}"
+        for name, own in group(rows, lambda row: row.setting).items()
+    )
+
+
+def same_place(rows: Sequence[SettingRow]) -> bool:
+    """Does another way of training end where the paper's ends?"""
+    paper, other = sorted(rows, key=lambda row: row.setting != PAPER)
+    return (
+        paper.chosen_lags == other.chosen_lags
+        and abs(other.loss.model / paper.loss.model - 1) <= SAME_LOSS
+        and other.distance <= NEAR
+    )
+
+
+def comes_nearer(rows: Sequence[SettingRow]) -> bool:
+    """Does the distance fall from each length to the next?"""
+    known = {row.setting: row.distance for row in rows}
+    return all(known[longer] < known[shorter] for shorter, longer in pairwise(LENGTHS))
+
+
+def named(row: SettingRow | ChoiceRow, rule: str = "paper") -> bool:
+    """Did this rule name the set that won?"""
+    return row.predicted.get(rule) == row.chosen_lags
+
+
+def named_in(rows: Sequence[SettingRow | ChoiceRow]) -> str:
+    """In how many settings the rule named all winners, and for how many models the rule did that
+    sees through the heads as they begin.
+    """
+    settings = group(rows, lambda row: row.setting)
+    right = sum(all(map(named, own)) for own in settings.values())
+    through = sum(named(row, "heads") for row in rows)
+    return (
+        f"{share(right, len(settings))} settings (through the heads as they begin, a rule of "
+        f"ours: {share(through, len(rows))} models)"
+    )
+
+
+def _in_settings(settings: Sequence[str], holds: Any, ours: Any, **more: Any) -> Judge[Any]:
+    """Does it hold in each of these settings?"""
+    return Judge(
+        SettingRow, holds, ours, among=lambda row: row.setting in settings,
+        setting=lambda row: row.setting, settings=tuple(settings), **more,
+    )  # fmt: skip
+
+
+def _depends(
+    variants: Mapping[str, str], holds: Any, ours: Any, known: Any = lambda _: True
+) -> Judge[Any]:
+    """Does it hold under variants of what the paper leaves open, each of which is a setting?"""
+    names = {setting: name for name, setting in variants.items()}
+    return Judge(
+        SettingRow, holds, ours, among=lambda row: row.setting in names and known(row),
+        variant=lambda row: names[row.setting], first=next(iter(variants)),
+    )  # fmt: skip
+
+
+def _rule(kind: type[SettingRow] | type[ChoiceRow]) -> Judge[Any]:
+    """Does the modified χ² information name the set that wins? If not, heads that copy one lag each
+    from the start decide.
+    """
+    return Judge(
+        kind, named, named_in,
+        variant=lambda row: SHARP if is_sharp(SETTINGS[row.setting]) else AS_THEY_BEGIN,
+        first=AS_THEY_BEGIN, setting=lambda row: apart_from_heads(SETTINGS[row.setting]),
+    )  # fmt: skip
+
+
+def _carries_over(varied: Literal["length", "alpha"], others: str, says: str) -> Claim:
     return Claim(
-        id=f"chen/carries-over-to-other-{others}",
-        says=says,
-        where="appendix B",
-        paper=f"GIH at other {others}",
-        how=f"distance to GIH ≤ {NEAR} on fresh chains of each {varied}, for each seed",
-        targets=TRAINING,
-        judge=over(
+        f"chen/carries-over-to-other-{others}", says, "appendix B", f"GIH at other {others}",
+        f"distance to GIH ≤ {NEAR} on fresh chains of each {varied}, for each seed",
+        ("chen/training",),
+        Judge(
             TransferRow,
             lambda row: row.distance <= NEAR,
             lambda rows: f"{varied} {span(row.value for row in rows)}: {distances(rows)}",
             among=lambda row: row.varied == varied and row.value != TRAINED[varied],
         ),
-    )
+    )  # fmt: skip
 
 
+def _ends_there(setting: str, says: str) -> Claim:
+    return Claim(
+        f"chen/{setting.lower().replace(' ', '-')}", says, "appendix B", "GIH",
+        f"the same lags, validation loss within {SAME_LOSS:.0%}, distance to GIH ≤ {NEAR}",
+        ("chen/settings",),
+        _in_settings(
+            (PAPER, setting),
+            same_place,
+            lambda rows: (
+                f"lags {all_lags(rows)}; losses {by_setting(rows, lambda row: row.loss.model)}; "
+                f"{distances(rows)}"
+            ),
+            of="seed",
+        ),
+    )  # fmt: skip
+
+
+RULE = (
+    "the set of largest modified χ² mutual information (exact, mean over 300 tables) is the chosen "
+    "one; open: whether heads begin sharp, with 0.999 of their attention at one lag instead of 0.91"
+)
 OVER_SEEDS: tuple[Claim, ...] = (
     Claim(
-        id="chen/stage-1-selects-the-parents",
-        says="Stage I gives the whole selector to one set of heads, the one that sees the parents.",
-        where="stage I; appendix B",
-        paper="the parents' set",
-        how=f"after stage I the winning set's lags are the parents, its part of Σ c² ≥ {ALL}",
-        targets=TRAINING,
-        judge=over(
+        "chen/stage-1-selects-the-parents",
+        "Stage I gives the whole selector to one set of heads, the one that sees the parents.",
+        "stage I; appendix B", "the parents' set",
+        f"after stage I the winning set's lags are the parents, its part of Σ c² ≥ {ALL}",
+        ("chen/training",),
+        Judge(
             SeedRow,
             lambda row: row.chosen_lags == row.parents and row.share_after_stage_1 >= ALL,
             lambda rows: (
-                f"lags {' / '.join(sorted({lags(row.chosen_lags) for row in rows}))}, "
-                f"share {span((row.share_after_stage_1 for row in rows), 3)}"
+                f"lags {all_lags(rows)}, share {span((r.share_after_stage_1 for r in rows), 3)}"
             ),
         ),
     ),
     Claim(
-        id="chen/stage-2-makes-copiers",
-        says="Stage II turns each head of that set into a copier of one lag.",
-        where="stage II; appendix B",
-        paper="attention to one lag tends to 1",
-        how=f"each serving head's largest attention grows, and ends ≥ {ALL}",
-        targets=TRAINING,
-        judge=over(
+        "chen/stage-2-makes-copiers",
+        "Stage II turns each head of that set into a copier of one lag.",
+        "stage II; appendix B", "attention to one lag tends to 1",
+        f"each serving head's largest attention grows, and ends ≥ {ALL}",
+        ("chen/training",),
+        Judge(
             SeedRow,
             lambda row: (
                 min(row.attention_after) >= ALL
@@ -86,47 +219,45 @@ OVER_SEEDS: tuple[Claim, ...] = (
         ),
     ),
     Claim(
-        id="chen/stage-3-grows-a",
-        says="Stage III grows the second layer's scale a until only matches get attention.",
-        where="stage III; appendix B",
-        paper="a large",
-        how="e^(−a·gap), the weight of the most similar position that does not match relative to "
-        f"one that does, ends ≤ {NOTHING}",
-        targets=TRAINING,
-        judge=over(
+        "chen/stage-3-grows-a",
+        "Stage III grows the second layer's scale a until only matches get attention.",
+        "stage III; appendix B", "a large",
+        "e^(−a·gap), the weight of the most similar position that does not match relative to one "
+        f"that does, ends ≤ {NOTHING}",
+        ("chen/training",),
+        Judge(
             SeedRow,
-            lambda row: _blurred(row) <= NOTHING,
+            lambda row: blurred(row) <= NOTHING,
             lambda rows: (
-                f"a = {span((row.a for row in rows), 2)}, weight {span(map(_blurred, rows), 4)}"
+                f"a = {span((row.a for row in rows), 2)}, weight {span(map(blurred, rows), 4)}"
             ),
         ),
     ),
     Claim(
-        id="chen/a-grows-as-a-logarithm",
-        says="In stage III a grows with the logarithm of time.",
-        where="stage III",
-        paper="a ~ log t",
-        how="a against the logarithm of the epoch is straight from a fifth to four fifths of its "
-        f"way: R² ≥ {STRAIGHT}",
-        targets=TRAINING,
-        judge=over(
+        "chen/a-grows-as-a-logarithm",
+        "In stage III a grows with the logarithm of time.",
+        "stage III", "a ~ log t",
+        "a against the logarithm of the epoch is straight from a fifth to four fifths of its way: "
+        f"R² ≥ {STRAIGHT}",
+        ("chen/training",),
+        Judge(
             SeedRow,
             lambda row: row.r2 >= STRAIGHT,
             lambda rows: f"R² {span((row.r2 for row in rows), 4)}",
         ),
     ),
     Claim(
-        id="chen/slope-of-a",
-        says="How fast a grows follows from how often each chain has a match.",
-        where="stage III, our derivation: chains that have as many matches each give da/dt ∝ "
+        "chen/slope-of-a",
+        "How fast a grows follows from how often each chain has a match.",
+        "stage III, our derivation: chains that have as many matches each give da/dt ∝ "
         "e^(−a·gap) to leading order",
-        paper="a line; by our derivation 1/gap if chains are alike",
-        how=f"within {SLOPE:.0%}: descent on a by every chain's counts of matches (counts) has the "
+        "a line; by our derivation 1/gap if chains are alike",
+        f"within {SLOPE:.0%}: descent on a by every chain's counts of matches (counts) has the "
         "slope of the training, and the slope 1/gap once chains are made alike: of those alone in "
         "which some match is followed by the right symbol (found), as if each had as many matches "
         "(even), and both",
-        targets=("chen/growth",),
-        judge=over(
+        ("chen/growth",),
+        Judge(
             GrowthRow,
             lambda row: (
                 abs(row.slopes["counts"] / row.slopes["trained"] - 1) <= SLOPE
@@ -140,16 +271,16 @@ OVER_SEEDS: tuple[Claim, ...] = (
                 + f"; 1/gap = {span((row.one_over_gap for row in rows), 2)}"
             ),
         ),
+        origin="ours",
     ),
     Claim(
-        id="chen/limit-is-gih",
-        says="What training ends at is the generalised induction head over the parents.",
-        where="the limit; with the length, the prior and the alphabet of appendix B",
-        paper="GIH",
-        how="mean total variation to GIH, over validation chains in which it finds a match, ends "
-        f"≤ {NEAR}",
-        targets=TRAINING,
-        judge=over(
+        "chen/limit-is-gih",
+        "What training ends at is the generalised induction head over the parents.",
+        "the limit; with the length, the prior and the alphabet of appendix B", "GIH",
+        "mean total variation to GIH, over validation chains in which it finds a match, ends ≤ "
+        f"{NEAR}",
+        ("chen/training",),
+        Judge(
             SeedRow,
             lambda row: row.distance_end <= min(NEAR, row.distance_begin),
             lambda rows: (
@@ -159,41 +290,107 @@ OVER_SEEDS: tuple[Claim, ...] = (
         ),
     ),
     Claim(
-        id="chen/rule-over-seeds",
-        says="With every seed, the set of the largest modified χ² information wins stage I.",
-        where="stage I, the rule",
-        paper="always",
-        how="the set of largest modified χ² mutual information (exact, mean over 300 tables) is "
-        "chosen by every seed; reading: heads begin sharp, with 0.999 of their attention at one "
-        "lag instead of 0.91",
-        targets=("chen/choices",),
-        judge=chosen_over_seeds,
+        "chen/rule-over-seeds",
+        "With every seed, the set of the largest modified χ² information wins stage I.",
+        "stage I, the rule; with more seeds than chen/information-names-the-winner", "always",
+        RULE, ("chen/choices",), _rule(ChoiceRow), origin="ours",
     ),
     _carries_over(
-        "lengths",
+        "length", "lengths",
         "A model trained on chains of one length is an induction head on others, too.",
-        "length",
     ),
     _carries_over(
-        "priors",
+        "alpha", "priors",
         "A model trained on tables from one prior is an induction head on others, too.",
-        "alpha",
     ),
     Claim(
-        id="chen/predicts-as-well-as-gih",
-        says="The trained model predicts at least as well as the generalised induction head.",
-        where="the limit, our reading",
-        paper="GIH's loss",
-        how="expected log loss of the model ≤ GIH's, on fresh chains of each length and α",
-        targets=TRAINING,
-        judge=over(
+        "chen/predicts-as-well-as-gih",
+        "The trained model predicts at least as well as the generalised induction head.",
+        "the limit, our question", "GIH's loss",
+        "expected log loss of the model ≤ GIH's, on fresh chains of each length and α",
+        ("chen/training",),
+        Judge(
             TransferRow,
             lambda row: row.loss.model <= row.loss.gih,
             lambda rows: "model − GIH: " + span((row.loss.model - row.loss.gih for row in rows), 3),
             # Chains as in training stand among those of each length, and of each prior.
             among=lambda row: row.varied == "length" or row.value != TRAINED["alpha"],
         ),
+        origin="ours",
     ),
-)
+)  # fmt: skip
+
+IN_SETTINGS: tuple[Claim, ...] = (
+    _ends_there(
+        "C and W together",
+        "Training selector and heads together, and then a, ends at the same place.",
+    ),
+    _ends_there("all at once", "Training everything at once ends at the same place."),
+    Claim(
+        "chen/information-names-the-winner",
+        "The set with the largest modified χ² mutual information wins stage I.",
+        "stage I, the rule", "always", RULE, ("chen/settings",), _rule(SettingRow),
+    ),
+    Claim(
+        "chen/any-window",
+        "Lags in the window that tell nothing about the next symbol are left out.",
+        "the model", "the parents' set",
+        f"with each window the parents win, and the distance to GIH ends ≤ {NEAR}",
+        ("chen/settings",), _in_settings(WINDOWS, becomes_gih, distances),
+    ),
+    Claim(
+        "chen/longer-chains-come-nearer",
+        "The longer the chains of training, the nearer the model comes to GIH.",
+        "the limit, our question", "an error that vanishes with L",
+        "distance to GIH falls from each length to the next",
+        ("chen/settings",),
+        _in_settings(
+            LENGTHS, comes_nearer,
+            lambda rows: by_setting(
+                sorted(rows, key=lambda row: LENGTHS.index(row.setting)), lambda row: row.distance
+            ),
+            of="seed",
+        ),
+        origin="ours",
+    ),
+    Claim(
+        "chen/cross-entropy",
+        "Descent on the cross-entropy ends at GIH.",
+        "the model; the authors' program", "GIH",
+        "open: −log(y + ε) of the answer y, or the cross-entropy of a softmax over y, as in the "
+        f"program; the parents win, and the distance to GIH ends ≤ {NEAR}",
+        ("chen/settings",), _depends(LOSSES, becomes_gih, distances),
+    ),
+    Claim(
+        "chen/a-goes-on-growing",
+        "a goes on growing to the end, towards attention that is infinitely sharp.",
+        "stage III, our question; ε and the form of the loss are not given", "no end",
+        f"at epoch {GROWN_AT} of stage III a grows by ≥ {STILL} per factor e of epochs; open: ε, "
+        "and the cross-entropy of a softmax",
+        ("chen/settings",),
+        _depends(
+            EPSILONS,
+            lambda row: row.slopes_of_a[GROWN_AT] >= STILL,
+            lambda rows: (
+                f"{span((row.slopes_of_a[GROWN_AT] for row in rows), 3)}, "
+                f"a = {span((row.a for row in rows), 2)}"
+            ),
+            known=lambda row: GROWN_AT in row.slopes_of_a,
+        ),
+        origin="ours",
+    ),
+    Claim(
+        "chen/program-as-the-paper",
+        "The authors' program and the text, which differ in details, lead to the same head.",
+        "appendix B; the authors' program; the question is ours", "GIH",
+        "with four differences alone, and with all of them, the parents win, and the distance to "
+        f"GIH ends ≤ {NEAR}",
+        ("chen/settings",),
+        _in_settings(
+            DETAILS, becomes_gih, lambda rows: by_setting(rows, lambda row: row.distance)
+        ),
+        origin="ours",
+    ),
+)  # fmt: skip
 
 CLAIMS: tuple[Claim, ...] = (*OVER_SEEDS, *IN_SETTINGS)

@@ -1,6 +1,6 @@
 """Measures runs of the n-gram experiment: what their stages came to, and in which settings."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Literal
 
@@ -20,18 +20,25 @@ from hopscope.ngram.evaluation import (
     model_answers,
     transfer,
 )
-from hopscope.ngram.growth import gap, growth
+from hopscope.ngram.growth import gap, growth, growth_explained
 from hopscope.ngram.parameters import Course, Parameters, set_name, sets, softmax
 from hopscope.ngram.run import NgramRun
 from hopscope.ngram.stepper import record_epochs
 from hopscope.ngram.trainer import drawn
-from hopscope.papers.chen.rows import CourseRow, Lags, MeanLosses, SeedRow, SettingRow, TransferRow
-from hopscope.papers.chen.settings import settings
+from hopscope.papers.chen.rows import (
+    ChoiceRow,
+    CourseRow,
+    GrowthRow,
+    Lags,
+    MeanLosses,
+    SeedRow,
+    SettingRow,
+    TransferRow,
+)
+from hopscope.papers.chen.settings import setting_of
 from hopscope.papers.row import Row
-from hopscope.papers.table import Protocol
-from hopscope.store import RunFolder
 
-CHAINS: Mapping[Protocol, int] = {"full": 1_000, "reduced": 1_000, "smoke": 200}
+CHAINS = 1_000
 """Fresh chains of each other length and prior."""
 TABLES = 300
 """Tables from the prior over which a rule's prediction is averaged."""
@@ -43,27 +50,56 @@ MOMENTS = 18
 """Moments of each stage that are kept for a figure."""
 
 
-def training_rows(folder: RunFolder, protocol: Protocol) -> list[Row]:
-    """What became of every seed, and how it went."""
-    run = NgramRun(folder)
-    return [row for seed in run.recipe.seeds for row in seed_rows(run, seed, CHAINS[protocol])]
+def training_rows(run: NgramRun) -> list[Row]:
+    """For each seed: what its stages came to, how it does on other chains, and its course."""
+    rows: list[Row] = []
+    for seed in run.recipe.seeds:
+        moments = approach(run, seed)
+        rows += [_stages(run, seed, moments), *_others(run, seed), _course(run, seed, moments)]
+    return rows
 
 
-def setting_rows(folder: RunFolder, protocol: Protocol) -> list[SettingRow]:
+def setting_rows(run: NgramRun) -> list[SettingRow]:
     """A row for every seed of the setting that this run is of."""
-    run = NgramRun(folder)
-    seeds = len(run.recipe.seeds)
-    names = {each.run_name(): name for name, each in settings(seeds, protocol).items()}
-    rules = predicted(run.recipe)
-    return [_setting(names[folder.name], run, seed, rules) for seed in run.recipe.seeds]
+    name, rules = setting_of(run.recipe), predicted(run.recipe)
+    return [_setting(name, run, seed, rules) for seed in run.recipe.seeds]
 
 
-def seed_rows(run: NgramRun, seed: int, chains: int = CHAINS["full"]) -> Iterator[Row]:
-    """What its stages came to, how it does on other chains, and its course."""
-    moments = approach(run, seed)
-    yield _stages(run, seed, moments)
-    yield from _others(run, seed, chains)
-    yield _course(run, seed, moments)
+def growth_rows(run: NgramRun) -> list[GrowthRow]:
+    """How a grows in the model of each seed, and what of it the counts of matches explain."""
+    return [_growth(run, seed) for seed in run.recipe.seeds]
+
+
+def _growth(run: NgramRun, seed: int) -> GrowthRow:
+    found = growth_explained(run, seed)
+    return GrowthRow(
+        what="growth",
+        seed=seed,
+        one_over_gap=1 / found.gap,
+        slopes={name: found.slope(name) for name in found.courses},
+        epochs=tuple(found.epochs.tolist()),
+        courses={name: _rounded(course) for name, course in found.courses.items()},
+        seconds=seconds(run),
+    )
+
+
+def choice_rows(run: NgramRun) -> list[ChoiceRow]:
+    """Which set won stage I with each seed of a setting, beside the sets that the rules name."""
+    name, rules, rows = setting_of(run.recipe), predicted(run.recipe), []
+    for seed in run.recipe.seeds:
+        picked = choice(run.recipe.model, run.course(seed).at(-1))
+        rows.append(
+            ChoiceRow(
+                what="choice",
+                setting=name,
+                seed=seed,
+                predicted=rules,
+                chosen_lags=picked.lags,
+                share=picked.share,
+                seconds=seconds(run),
+            )
+        )
+    return rows
 
 
 def _stages(run: NgramRun, seed: int, moments: Sequence[Moment]) -> SeedRow:
@@ -100,11 +136,11 @@ def _last_stage(experiment: NgramExperiment) -> int:
     return experiment.steps - experiment.descent.plan()[-1][1]
 
 
-def _others(run: NgramRun, seed: int, chains: int) -> Iterator[TransferRow]:
+def _others(run: NgramRun, seed: int) -> Iterator[TransferRow]:
     """The trained model on chains of other lengths, and of other priors."""
     varied: list[Literal["length", "alpha"]] = ["length"] * len(LENGTHS)
     varied += ["alpha"] * len(ALPHAS)
-    for name, (process, other) in zip(varied, transfer(run, seed, chains=chains), strict=True):
+    for name, (process, other) in zip(varied, transfer(run, seed, chains=CHAINS), strict=True):
         yield TransferRow(
             what="transfer",
             seed=seed,

@@ -46,9 +46,8 @@ class SeedRow(Row):
     """The distance to the generalised induction head as the last stage begins."""
     distance_end: StrictFloat
     """The distance to the generalised induction head as the last stage ends."""
-    seconds: StrictFloat | None = None
-    """How long the training of all seeds together took; unset in rows that are older than this
-    field."""
+    seconds: StrictFloat
+    """How long the training of all seeds together took."""
 
 
 class TransferRow(Row):
@@ -101,9 +100,8 @@ class GrowthRow(Row):
     epochs: tuple[StrictInt, ...]
     courses: dict[str, Numbers]
     """The scale a at these epochs, under the assumptions of `hopscope.ngram.growth_explained`."""
-    seconds: StrictFloat | None = None
-    """How long the training of all seeds together took; unset in rows that are older than this
-    field."""
+    seconds: StrictFloat
+    """How long the training of all seeds together took."""
 
 
 class ChoiceRow(Row):
@@ -117,9 +115,8 @@ class ChoiceRow(Row):
     chosen_lags: Lags
     share: StrictFloat
     """The part in the sum of squared coefficients that the chosen set has at the end."""
-    seconds: StrictFloat | None = None
-    """How long the training of all seeds together took; unset in rows that are older than this
-    field."""
+    seconds: StrictFloat
+    """How long the training of all seeds together took."""
 
 
 class SettingRow(Row):
@@ -127,8 +124,7 @@ class SettingRow(Row):
 
     what: Literal["setting"]
     setting: str
-    seed: StrictInt = 0
-    """Rows that are older than this field are of seed 0."""
+    seed: StrictInt
     changes: dict[str, JsonObject]
     """What differs from the paper's experiment."""
     seconds: StrictFloat

@@ -1,10 +1,12 @@
 """The settings of Chen et al. in which models are trained: the paper's, and all others."""
 
+import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
-from hopscope.configs import Descent, NgramExperiment
-from hopscope.papers.table import Protocol
+from hopscope.configs import NgramExperiment
+from hopscope.errors import ConfigError
 
 SETTINGS: Mapping[str, dict[str, Any]] = {
     "the paper's": {},
@@ -60,37 +62,61 @@ CHOSEN_IN = (
 """Settings whose first stage is trained over seeds: where the paper's rule is right, and where
 heads decide."""
 
-SMOKE_SETTINGS = ("the paper's", "C and W together", "all at once")
-SMOKE_EPOCHS = {"C": 300, "W": 600, "a": 600}
-SMOKE_CHAINS = {"chains": 1_000, "validation_chains": 200}
 
-
-def settings(seeds: int, protocol: Protocol) -> dict[str, NgramExperiment]:
+def settings(seeds: int) -> dict[str, NgramExperiment]:
     """The experiment of each setting, over so many seeds."""
-    found = {
+    return {
         name: NgramExperiment(**fields, seeds=tuple(range(seeds)))
         for name, fields in SETTINGS.items()
     }
-    if protocol != "smoke":
-        return found
-    return {name: shortened(found[name]) for name in SMOKE_SETTINGS}
 
 
-def choices(seeds: int, protocol: Protocol) -> dict[str, NgramExperiment]:
+def choices(seeds: int) -> dict[str, NgramExperiment]:
     """The first stage alone of each setting in CHOSEN_IN, over so many seeds."""
-    found = {}
-    for name in CHOSEN_IN:
-        fields = {**SETTINGS[name], "descent": {"stages": "C"}, "seeds": tuple(range(seeds))}
-        whole = NgramExperiment(**fields)
-        found[name] = shortened(whole) if protocol == "smoke" else whole
-    return found
+    return {
+        name: NgramExperiment(**first_stage(SETTINGS[name]), seeds=tuple(range(seeds)))
+        for name in CHOSEN_IN
+    }
 
 
-def shortened(experiment: NgramExperiment) -> NgramExperiment:
-    """The same stages, over in a second."""
-    epochs = tuple(
-        sum(SMOKE_EPOCHS[letter] for letter in letters)
-        for letters, _ in experiment.descent.plan()
-    )  # fmt: skip
-    short = {**experiment.descent.model_dump(), "epochs": epochs, **SMOKE_CHAINS}
-    return NgramExperiment(**{**experiment.model_dump(), "descent": Descent(**short)})
+def first_stage(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The same changes, with the first stage alone."""
+    return {**changes, "descent": {"stages": "C"}}
+
+
+def setting_of(experiment: NgramExperiment) -> str:
+    """The name of the setting that a run is of, in full or its first stage alone."""
+    for name, changes in SETTINGS.items():
+        for fields in (changes, first_stage(changes)):
+            if NgramExperiment(**fields, seeds=experiment.seeds) == experiment:
+                return name
+    raise ConfigError(
+        f"no setting of chen/settings is that of {experiment.run_name()}: `hopscope presets` lists "
+        "those of the paper"
+    )
+
+
+def is_sharp(changes: Mapping[str, Any]) -> bool:
+    """Do heads begin with nearly all of their attention at one lag?"""
+    return "own" in changes.get("model", {})
+
+
+def apart_from_heads(changes: Mapping[str, Any]) -> str:
+    """What a setting changes, but for how sharp its heads begin; in the words of the setting whose
+    heads are as in the paper.
+    """
+    return _first_of()[_without_own(changes)]
+
+
+@cache
+def _first_of() -> dict[str, str]:
+    """The first setting that changes the same, but for how sharp its heads begin."""
+    return {_without_own(changes): name for name, changes in reversed([*SETTINGS.items()])}
+
+
+def _without_own(changes: Mapping[str, Any]) -> str:
+    others = {
+        group: {name: value for name, value in fields.items() if name != "own"}
+        for group, fields in changes.items()
+    }
+    return json.dumps({group: fields for group, fields in others.items() if fields}, sort_keys=True)

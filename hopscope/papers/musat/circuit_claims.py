@@ -1,71 +1,305 @@
-"""What Musat (ICLR 2025) says of the circuits of transformers A, B and C, and how it is judged."""
+"""What Musat (ICLR 2025) says of the circuits of transformers A, B and C.
 
-from dataclasses import replace
+The paper leaves open how they were initialised and more, so that each claim is judged under what
+we take it to mean (musat/fig5), and under other variants.
+"""
 
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hopscope.milestones import HALF
 from hopscope.papers.claim import Claim
-from hopscope.papers.musat.circuit_judges import (
-    accurate,
-    circuit_losses,
-    different,
-    first_joins,
-    first_layers,
-    four,
-    mostly_idle,
-    not_the_fewest,
-    removed,
-)
-from hopscope.papers.musat.reading_map import under_readings
+from hopscope.papers.cost import training_flop
+from hopscope.papers.judge import SEEDS, Judge, Outcome, group, listed, share, span
+from hopscope.papers.musat.rows import CircuitRow, VariantRow
+from hopscope.papers.musat.variants import Variant, variant_of
+from hopscope.papers.row import Row
 
-AS_WE_TAKE_IT = (
-    Claim(
-        "musat/abc-below-0.01", "Transformers A, B and C end below 0.01.", "§8.2",
-        "< 0.01", "validation loss, three seeds", ("musat/fig5",), accurate,
+SOLVED = 0.01
+"""Loss of transformers A to C (§8.2)."""
+REMOVALS = (0.17, 0.89)
+"""The loss after removing a path, from the least to the greatest (appendix E)."""
+FIRST_LAYERS = (0.05, 0.1)
+"""The loss after removing the first useful layer (appendix E)."""
+FEWEST = 3
+"""Heads with which three hops can be solved (§8.2)."""
+CIRCUIT_LOSS = 0.05
+"""The loss that a circuit alone stays below (appendix E, step 3); if it does not, what is found of
+the heads says nothing about the model."""
+Rows = list[CircuitRow]
+
+
+def name_of(row: CircuitRow) -> str:
+    """The variant under which a model was trained; rows that name none are what we take the paper
+    to mean.
+    """
+    return row.variant if isinstance(row, VariantRow) else Variant().name
+
+
+def of_the_paper(row: CircuitRow) -> bool:
+    """Can the paper mean this? Facts that stand shuffled are an experiment of ours."""
+    return variant_of(name_of(row)).order == Variant().order
+
+
+def longest_of_each(rows: Rows) -> Rows:
+    """Of each variant the models that were trained longest, among lengths with enough seeds."""
+    kept: Rows = []
+    for own in group(rows, name_of).values():
+        lengths = group(own, lambda row: row.steps)
+        kept += max(lengths.items(), key=lambda pair: (len(pair[1]) >= SEEDS, pair[0]))[1]
+    return kept
+
+
+def low(row: CircuitRow) -> bool:
+    """Does the circuit alone keep the loss low?"""
+    return row.prescribed < CIRCUIT_LOSS
+
+
+def _judge(holds: Callable[[Any], bool], ours: Callable[[Rows], str], **more: Any) -> Judge[Any]:
+    return Judge(
+        CircuitRow, holds, ours, among=of_the_paper, once=longest_of_each, variant=name_of,
+        first=Variant().name, alike=lambda rows: rows[0].steps, **more,
+    )  # fmt: skip
+
+
+def idle(row: CircuitRow) -> int:
+    """Heads without a row in the circuit."""
+    return row.layers * row.heads - len(row.needed)
+
+
+def seen_by_eye(row: CircuitRow) -> int:
+    """How many heads show something in their map: a role that gives another role of its own chain
+    more than half of its attention.
+    """
+    return sum(
+        any(
+            attention > HALF
+            for reader, sources in enumerate(own)
+            for source, attention in enumerate(sources)
+            if reader != source
+        )
+        for heads in row.maps.own
+        for own in heads
+    )
+
+
+def joined(row: CircuitRow) -> int:
+    """To how many values' own keys the first head with a path attends by more than half."""
+    if not row.useful:
+        return 0
+    (layer, head), roles = row.useful[0], row.maps.roles
+    own = row.maps.own[layer][head]
+    return sum(
+        own[roles.index(f"value {fact}")][roles.index(f"key {fact}")] > HALF
+        for fact in range(row.hops or 0)
+    )
+
+
+def paths_of(row: CircuitRow) -> tuple[str, ...]:
+    """The paths of every head but the first, whatever its layer."""
+    return tuple(sorted(each.what for each in row.removals if each.head not in row.useful[:1]))
+
+
+def different(rows: Rows) -> bool:
+    """Does every circuit keep the loss low, and does no one have the paths of another?"""
+    known = [paths_of(row) for row in rows if row.useful]
+    return len(set(known)) == len(rows) > 1 and all(map(low, rows))
+
+
+def removals(row: CircuitRow) -> list[float]:
+    """The loss without each path, but for those of the first head with a path."""
+    return [each.prescribed for each in row.removals if each.head not in row.useful[:1]]
+
+
+def first_removed(row: CircuitRow) -> list[float]:
+    """The loss without the first head that has a path."""
+    return [each.loss for each in row.whole[:1]]
+
+
+def within(losses: list[float], limits: tuple[float, float]) -> list[float]:
+    return [loss for loss in losses if limits[0] <= loss <= limits[1]]
+
+
+def all_within(losses: list[float], limits: tuple[float, float]) -> bool:
+    """Are there losses, all of them within these limits?"""
+    return [] != losses == within(losses, limits)
+
+
+def removed(rows: Rows, losses: Callable[[CircuitRow], list[float]], limits: Any) -> str:
+    """The losses of all models in words."""
+    every = [loss for row in rows for loss in losses(row)]
+    counts = (share(len(within(losses(row), limits)), len(losses(row))) for row in rows)
+    return f"{span(every, 2)} (within: {', '.join(counts)})" if every else "no such path"
+
+
+def shared_steps(rows: Rows) -> str:
+    """The loss without each step that several heads take, without all of them."""
+    steps = [step.loss for row in rows for step in row.shared]
+    return f"; steps that heads share, without all of them: {span(steps, 2)}" if steps else ""
+
+
+accurate = _judge(
+    lambda row: row.loss < SOLVED,
+    lambda rows: (
+        f"{listed(row.loss for row in rows)} at the end; {listed(row.model for row in rows)} at "
+        "the best late checkpoint"
     ),
-    Claim(
-        "musat/abc-mostly-idle", "Most heads do nothing useful.", "§8.2",
-        "8 of 12 idle", "heads without a row in the circuit", ("musat/fig5",),
+)
+mostly_idle = _judge(
+    lambda row: row.layers * row.heads / 2 < idle(row) < row.layers * row.heads and low(row),
+    lambda rows: (
+        f"{', '.join(share(idle(row), row.layers * row.heads) for row in rows)}; by eye "
+        f"{listed(row.layers * row.heads - seen_by_eye(row) for row in rows)}"
+    ),
+)
+four = _judge(
+    lambda row: len(row.useful) == 4 and low(row),
+    lambda rows: (
+        f"{listed(len(row.useful) for row in rows)}; without a path "
+        f"{listed(len(row.needed) - len(row.useful) for row in rows)} more"
+    ),
+)
+not_the_fewest = _judge(
+    lambda row: len(row.needed) > FEWEST and low(row),
+    lambda rows: listed(len(row.needed) for row in rows),
+)
+first_joins = _judge(
+    lambda row: joined(row) == row.hops and low(row),
+    lambda rows: f"pairs joined: {', '.join(share(joined(row), row.hops or 0) for row in rows)}",
+)
+differ = _judge(
+    different,
+    lambda rows: (
+        f"{len({paths_of(row) for row in rows if row.useful})} different circuits in {len(rows)}; "
+        "in all of them: "
+        + (", ".join(sorted(set.intersection(*(set(paths_of(r)) for r in rows)))) or "no path")
+    ),
+    of="all",
+)
+circuit_loss = _judge(
+    low,
+    lambda rows: (
+        f"{listed(row.prescribed for row in rows)} (model {listed(row.model for row in rows)})"
+    ),
+)
+single_removals = _judge(
+    lambda row: all_within(removals(row), REMOVALS) and low(row),
+    lambda rows: removed(rows, removals, REMOVALS) + shared_steps(rows),
+)
+first_layers = _judge(
+    lambda row: all_within(first_removed(row), FIRST_LAYERS) and low(row),
+    lambda rows: removed(rows, first_removed, FIRST_LAYERS),
+)
+
+
+def _claim(name: str, says: str, where: str, paper: str, how: str, judge: Judge[Any]) -> Claim:
+    beside = ("musat/variants-long", "musat/variants")
+    return Claim(
+        f"musat/abc-{name}", says, where, paper, how, ("musat/fig5",), judge, beside=beside
+    )
+
+
+CLAIMS = (
+    _claim(
+        "below-0.01", "Transformers A, B and C end below 0.01.", "§8.2", "< 0.01",
+        "validation loss, mean over the last 100 steps", accurate,
+    ),
+    _claim(
+        "mostly-idle", "Most heads do nothing useful.", "§8.2", "8 of 12 idle",
+        "heads without a row in the circuit: more than half, and not all; an eye would call those "
+        "idle that give no other role of a chain more than half of a role's attention",
         mostly_idle,
     ),
-    Claim(
-        "musat/abc-four-heads", "A, B and C use four heads each.", "§8.2, figure 5",
-        "4, 4, 4", "heads with a path in the circuit", ("musat/fig5",), four,
+    _claim(
+        "four-heads", "A, B and C use four heads each.", "§8.2, figure 5", "4, 4, 4",
+        "heads with a path in the circuit", four,
     ),
-    Claim(
-        "musat/abc-not-the-fewest", "None of A, B and C uses the fewest heads possible.", "§8.2",
-        "4 heads each where 3 are enough", "heads of the circuit", ("musat/fig5",),
-        not_the_fewest,
+    _claim(
+        "not-the-fewest", "None of A, B and C uses the fewest heads possible.", "§8.2",
+        "4 heads each where 3 are enough", "heads of the circuit, with a path or without; three "
+        "planted by hand solve three hops (`musat/depth`), and three that a training found "
+        "(`gallery/three-heads`)", not_the_fewest,
     ),
-    Claim(
-        "musat/abc-first-head", "The first useful head joins the two symbols of each pair.", "§8.2",
-        "3 of 3", "attention of the first head that has a path", ("musat/fig5",),
-        first_joins,
+    _claim(
+        "first-head", "The first useful head joins the two symbols of each pair.", "§8.2",
+        "3 of 3", "attention of the first head with a path, from the value of every pair of a "
+        "chain to its key: above 0.5", first_joins,
     ),
-    Claim(
-        "musat/abc-different", "But for the first head, circuits differ between seeds.", "§8.2",
-        "3 different circuits", "what the other heads do", ("musat/fig5",), different,
+    _claim(
+        "different", "But for the first head, circuits differ between seeds.", "§8.2",
+        "3 different circuits", "the paths of every head but the first, whatever its layer",
+        differ,
     ),
-    Claim(
-        "musat/abc-circuit-loss", "The circuits alone keep the loss below 0.05.", "appendix E",
-        "< 0.05", "circuit with prescribed attention", ("musat/fig5",),
-        circuit_losses,
+    _claim(
+        "circuit-loss", "The circuits alone keep the loss below 0.05.", "appendix E", "< 0.05",
+        "circuit with prescribed attention", circuit_loss,
     ),
-    Claim(
-        "musat/abc-single-removals", "Removing any one path costs much.", "appendix E",
-        "0.17 … 0.89", "every path removed alone, those of the first head apart",
-        ("musat/fig5",), removed,
+    _claim(
+        "single-removals", "Removing any one path costs much.", "appendix E", "0.17 … 0.89",
+        "every path removed alone, all others prescribed, but for those of the first head with a "
+        "path", single_removals,
     ),
-    Claim(
-        "musat/abc-first-layers", "Removing the first layer's paths costs little.", "appendix E",
-        "0.05 … 0.1", "the first head with a path, removed whole", ("musat/fig5",), first_layers,
+    _claim(
+        "first-layers", "Removing the first layer's paths costs little.", "appendix E",
+        "0.05 … 0.1", "the attention of the first head with a path made uniform, all others "
+        "prescribed", first_layers,
     ),
 )  # fmt: skip
-"""Judged under what we take the paper to mean alone."""
+"""What is said of heads counts only if the circuit alone keeps the loss below CIRCUIT_LOSS."""
 
-CLAIMS = tuple(
-    replace(
-        claim,
-        judge=under_readings(claim.judge),
-        beside=("musat/readings-long", "musat/readings"),
-    )
-    for claim in AS_WE_TAKE_IT
-)
+
+@dataclass(frozen=True)
+class VariantModels:
+    """The models that were trained under one variant for so many steps."""
+
+    variant: str
+    steps: int
+    rows: tuple[CircuitRow, ...]
+
+    @property
+    def of_the_paper(self) -> bool:
+        """Can the paper mean this variant?"""
+        return of_the_paper(self.rows[0])
+
+    @property
+    def flop(self) -> float:
+        """What one of the models cost to train."""
+        row = self.rows[0]
+        if isinstance(row, VariantRow):
+            return row.flop
+        return training_flop(variant_of(self.variant).experiment(row.seed, row.steps))
+
+    @property
+    def heads(self) -> list[tuple[int, int]]:
+        """Of each model, how many heads of its circuit have a path, and how many have none."""
+        return [(len(row.useful), len(row.needed) - len(row.useful)) for row in self.rows]
+
+    def outcomes(self) -> dict[str, Outcome]:
+        """What comes of each claim for these models."""
+        judges = {each.id: each.judge for each in CLAIMS if isinstance(each.judge, Judge)}
+        return {name: its.outcome(self.variant, [*self.rows]) for name, its in judges.items()}
+
+    def right(self) -> dict[str, int]:
+        """For how many of the models each claim holds."""
+        return {name: outcome.right for name, outcome in self.outcomes().items()}
+
+
+def by_variant(rows: Iterable[Row]) -> list[VariantModels]:
+    """The models of each variant and length, in the order in which they were trained."""
+    meant = [row for row in rows if isinstance(row, CircuitRow)]
+    groups = group(meant, lambda row: (name_of(row), row.steps))
+    return [VariantModels(name, steps, tuple(own)) for (name, steps), own in groups.items()]
+
+
+def nearest(found: Sequence[VariantModels]) -> tuple[VariantModels, CircuitRow]:
+    """The one model for which most claims hold, of variants that the paper can mean; of equals,
+    the one with the lowest loss.
+    """
+    every = [(one, row) for one in found if one.of_the_paper for row in one.rows]
+
+    def distance(pair: tuple[VariantModels, CircuitRow]) -> tuple[int, float]:
+        one, row = pair
+        return -sum(replace(one, rows=(row,)).right().values()), row.loss
+
+    return min(every, key=distance)

@@ -1,84 +1,94 @@
-"""What Musat (ICLR 2025) says of language models, and how it is judged."""
+"""What Musat (ICLR 2025) says of language models.
 
-from collections.abc import Sequence
+A claim about large models is decided by large ones, if any was asked. A smaller model that does it
+shows as much; smaller models that do not show nothing: *needs larger models*. The paper leaves open
+whether the answer's first words are given.
+"""
 
-from hopscope.papers.claim import Claim, Finding, share
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from hopscope.papers.claim import Claim
+from hopscope.papers.judge import Finding, Judge, group, share, span
 from hopscope.papers.musat.rows import AnswerRow
-from hopscope.papers.table import Table
+from hopscope.papers.row import Row
 
 ALMOST_PERFECT = 0.9
 """An accuracy that counts as "almost perfectly"."""
-LARGER = "the paper's models are larger by far, so that these cannot decide it"
-"""So a model of ours that fails says nothing of them, and one that does not says more than they."""
+LARGE = 7_000_000_000
+"""The parameters of a model that counts as large (ours; the paper names no sizes). A model whose
+size is not known, as behind an endpoint, counts as large."""
+AS_IN_THE_PAPER = "as in the paper"
+
+Rows = list[AnswerRow]
 
 
-def solve(tables: Sequence[Table]) -> Finding:
-    """Judge whether a model answers equations of every number of hops with an accuracy of at least
-    ALMOST_PERFECT; then it is "under a reading", since the models are smaller than the paper's, and
-    "not measured" if none does.
-    """
-    rows = [row for row in tables[0].of(AnswerRow) if row.kind.startswith("equations")]
-    if not rows:
-        return Finding("–", "not measured", "no equations were asked")
-    said, able = [], []
-    for name, own in _by_model(rows).items():
-        right, best = [row.accuracy for row in own], [row.best for row in own]
-        said.append(
-            f"{name} {min(right):.2f} … {max(right):.2f} (likeliest answer {min(best):.2f} … "
-            f"{max(best):.2f})"
-        )
-        able += [name] * (min(right) >= ALMOST_PERFECT)
-    return Finding(
-        "; ".join(said), "under a reading" if able else "not measured",
-        "equations of 1 to 5 hops, probability of the right answer among the acceptable ones; "
-        f"at least {ALMOST_PERFECT} at every D by {', '.join(able) or 'none'}; {LARGER}",
-    )  # fmt: skip
+def is_large(row: AnswerRow) -> bool:
+    return row.parameters is None or row.parameters >= LARGE
 
 
-def _by_model(rows: Sequence[AnswerRow]) -> dict[str, list[AnswerRow]]:
-    """What each model was asked."""
-    found: dict[str, list[AnswerRow]] = {}
-    for row in rows:
-        found.setdefault(row.asked, []).append(row)
-    return found
+def above_chance(row: AnswerRow) -> bool:
+    """Is a kind of question answered better than at chance?"""
+    return row.interval[0] > row.guessing
 
 
-def above_guessing(tables: Sequence[Table]) -> Finding:
-    """Judge whether a model answers every kind of question better than by guessing; then it is
-    "under a reading", and "not measured" if none does, as above.
-    """
-    rows = tables[0].of(AnswerRow)
-    above = {
-        name: [row.interval[0] > row.guessing for row in own]
-        for name, own in sorted(_by_model(rows).items())
-    }
-    said = [f"{name} {share(sum(kinds), len(kinds))}" for name, kinds in above.items()]
-    return Finding(
-        "; ".join(said),
-        "under a reading" if any(map(all, above.values())) else "not measured",
-        "kinds of questions answered better than by guessing (the lower end of the 95 % interval); "
-        f"asked of each kind: {_asked(rows)}; {LARGER}",
-    )  # fmt: skip
-
-
-def _asked(rows: Sequence[AnswerRow]) -> str:
-    """How many questions of a kind each model was asked."""
-    return ", ".join(
-        f"{name} {' or '.join(map(str, sorted({row.count for row in own})))}"
-        for name, own in sorted(_by_model(rows).items())
+def _accuracies(rows: Rows) -> str:
+    return "; ".join(
+        f"{model} {span((row.accuracy for row in own), 2)} (likeliest answer "
+        f"{span((row.best for row in own), 2)})"
+        for model, own in group(rows, lambda row: row.model).items()
     )
+
+
+def _above(rows: Rows) -> str:
+    return "; ".join(
+        f"{model} {share(sum(map(above_chance, own)), len(own))} kinds, of "
+        f"{min(row.count for row in own)} questions each"
+        for model, own in sorted(group(rows, lambda row: row.model).items())
+    )
+
+
+def _judge(
+    holds: Callable[[AnswerRow], bool],
+    ours: Callable[[Rows], str],
+    among: Callable[[AnswerRow], bool] = lambda _: True,
+) -> Callable[[Sequence[Row]], Finding]:
+    """Does it hold for every model, and every kind of question? The large ones decide."""
+    judge = Judge(
+        AnswerRow, holds, ours, among=among,
+        once=lambda rows: [row for row in rows if is_large(row)] or rows,
+        variant=lambda row: (
+            "answer begun" if row.kind.endswith("opened") else AS_IN_THE_PAPER
+        ),
+        first=AS_IN_THE_PAPER, who=lambda row: row.model,
+        no_seeds="published models, which have no seeds",
+    )  # fmt: skip
+
+    def judged(rows: Sequence[Row]) -> Finding:
+        found = judge(rows)
+        if found.verdict == "not reproduced" and not any(map(is_large, judge.counted(rows))):
+            size = f"all models that were asked are below {LARGE / 1e9:.0f} billion parameters"
+            words = f"{found.evidence}; {size}"
+            return replace(found, verdict="needs larger models", evidence=words)
+        return found
+
+    return judged
 
 
 CLAIMS = (
     Claim(
-        "musat/llm-solve", "Large language models solve up to five hops almost perfectly.",
-        "§4, figure 2", "almost 1", "accuracy by the paper's protocol, D = 1 … 5",
-        ("musat/fig2",), solve,
+        "musat/lm-solve", "Large language models solve up to five hops almost perfectly.",
+        "§4, figure 2", "almost 1", "equations of 1 to 5 hops: probability of the right answer "
+        f"among the acceptable ones, at least {ALMOST_PERFECT} at every D", ("musat/fig2",),
+        _judge(
+            lambda row: row.accuracy >= ALMOST_PERFECT, _accuracies,
+            lambda row: row.kind.startswith("equations"),
+        ),
     ),
     Claim(
-        "musat/llm-all-formulations", "Large language models do well at all five formulations.",
-        "§4, figure 2",
-        "great performance on each", "lower end of the 95 % interval above guessing",
-        ("musat/fig2",), above_guessing,
+        "musat/lm-all-formulations", "Large language models do well at all five formulations.",
+        "§4, figure 2", "great performance on each",
+        "kinds of questions answered better than at chance: the lower end of the 95 % interval",
+        ("musat/fig2",), _judge(above_chance, _above),
     ),
 )  # fmt: skip

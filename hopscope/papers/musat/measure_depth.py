@@ -2,7 +2,6 @@
 
 from hopscope.configs import Retrieval
 from hopscope.papers.musat.rows import DepthRow, Layers, PlantedRow
-from hopscope.papers.table import Protocol
 from hopscope.theory import depths, simulated_depth
 
 MOST_HOPS = 64
@@ -13,9 +12,8 @@ EXAMPLES = 64
 """Fresh examples on which the loss of a planted transformer is measured."""
 
 
-def depth_rows(protocol: Protocol) -> list[DepthRow | PlantedRow]:
+def depth_rows(most: int = MOST_HOPS) -> list[DepthRow | PlantedRow]:
     """A row per D: the paper's bound, and the exact minimum by closed form and by simulation."""
-    most = MOST_HOPS if protocol != "smoke" else 8
     counted = [_counted(hops) for hops in range(1, most + 1)]
     return [*counted, *(_planted(hops) for hops in PLANTED if hops <= most)]
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from hopscope.circuits import Ablator, Circuit, Component, Pattern, discover, exam_of
+from hopscope.circuits import Ablator, Circuit, Component, Pattern, discover, examples_of
+from hopscope.circuits.ablation import Row, State
 from hopscope.circuits.pattern import AS_IN_MODEL, UNIFORM
-from hopscope.circuits.state import Row, State
 from hopscope.circuits.tables import tables_of
 from hopscope.circuits.tracking import emergence
 from hopscope.configs import Task
@@ -17,18 +17,18 @@ from hopscope.facts import Role
 from hopscope.milestones import WINDOW
 from hopscope.models import Transformer
 from hopscope.papers.cost import training_flop
-from hopscope.papers.musat.readings import PaperReading
 from hopscope.papers.musat.rows import (
     CircuitRow,
     Course,
     LossRow,
     Maps,
-    ReadingRow,
     Removal,
     SharedStep,
     Story,
+    VariantRow,
     WholeHead,
 )
+from hopscope.papers.musat.variants import Variant
 from hopscope.study import RunStudy
 from hopscope.training import Run
 
@@ -93,13 +93,18 @@ def described(run: Run, seed: int) -> dict[str, Any]:
         "layers": model.layers,
         "heads": model.heads,
         "init": model.init,
-        "position": dict(task).get("position"),
+        "position": dict(task).get("position", "token"),
         "steps": training.steps,
         "batch": training.batch,
         "examples": training.examples,
         "seconds": run.folder.manifest.seconds,
         "precision": run.folder.manifest.precision,
     }
+
+
+def circuit_rows(run: Run) -> list[CircuitRow]:
+    """The row of a run."""
+    return [circuit_row(run)]
 
 
 def circuit_row(run: Run) -> CircuitRow:
@@ -211,8 +216,8 @@ def state_of(circuit: Circuit) -> State:
 
 def on_fresh_examples(model: Transformer, task: Task, circuit: Circuit) -> Ablator:
     """The circuit's model on examples that its search did not see."""
-    exam = exam_of(task, FRESH_EXAMPLES, seed=2)
-    return Ablator(model, replace(exam, tables=tables_of(circuit)))
+    examples = examples_of(task, FRESH_EXAMPLES, 1, "measurement")
+    return Ablator(model, replace(examples, tables=tables_of(circuit)))
 
 
 def losses_in(ablator: Ablator, states: Sequence[State]) -> list[float]:
@@ -228,11 +233,11 @@ def fields_of(row: LossRow) -> dict[str, Any]:
     return {name: getattr(row, name) for name in row.model_fields_set}
 
 
-def emergence_row(run: Run) -> CircuitRow:
+def emergence_rows(run: Run) -> list[CircuitRow]:
     """A run's circuit, and when each of its paths appeared."""
     row = circuit_row(run)
     found = story(run, row)
-    return row if found is None else row.model_copy(update={"emergence": found})
+    return [row if found is None else row.model_copy(update={"emergence": found})]
 
 
 def story(run: Run, row: CircuitRow) -> Story | None:
@@ -245,13 +250,15 @@ def story(run: Run, row: CircuitRow) -> Story | None:
     return Story.model_validate(found.to_dict())
 
 
-def reading_row(run: Run) -> ReadingRow:
-    """A run's circuit, under which reading it was trained, and what that cost."""
-    return ReadingRow(
-        **fields_of(circuit_row(run)),
-        reading=PaperReading.of(run.recipe).name,
-        flop=training_flop(run.recipe),
-    )
+def variant_rows(run: Run) -> list[VariantRow]:
+    """A run's circuit, under which variant it was trained, and what that cost."""
+    return [
+        VariantRow(
+            **fields_of(circuit_row(run)),
+            variant=Variant.of(run.recipe).name,
+            flop=training_flop(run.recipe),
+        )
+    ]
 
 
 def rounded(values: Float[np.ndarray, "number"]) -> tuple[float, ...]:

@@ -3,6 +3,8 @@
 Where the paper is silent the value is hopscope's default, and its source says so.
 """
 
+from collections.abc import Iterator
+from functools import cache
 from typing import Any, Literal
 
 from hopscope.configs import Experiment, Model, Retrieval, Training
@@ -30,6 +32,7 @@ SHARED = {
 }
 
 
+@cache
 def presets() -> dict[str, Preset[Experiment]]:
     """The presets of Musat (ICLR 2025), by name."""
     sweep = [_sweep(ic, layers) for ic in (True, False) for layers in range(1, 9)]
@@ -87,57 +90,42 @@ def _reader(letter: str, seed: int) -> Preset[Experiment]:
     return _preset(f"transformer-{letter}", summary, experiment, sources)
 
 
-def _emergence() -> tuple[Preset[Experiment], ...]:
+def _emergence() -> Iterator[Preset[Experiment]]:
     """Transformer D of figures 6 and 7, as the paper can be read."""
-    return _long_epochs(), _short_epochs(), _large_batches(), _larger_start()
-
-
-def _long_epochs() -> Preset[Experiment]:
-    """As its batch size and training set say."""
-    experiment = _transformer_d(examples=2**18)
-    sources = {**_SOURCES_D, "training.examples": "§9.1: 262k"}
-    summary = "figures 6, 7: transformer D, 24 layers × 1 head, D = 4, 262k examples"
-    return _preset("transformer-d", summary, experiment, sources)
-
-
-def _short_epochs() -> Preset[Experiment]:
-    """As its count of epochs says."""
-    experiment = _transformer_d(examples=2_048)
-    why = "§9.1: 6400 steps are 800 epochs, so 8 steps of 256"
-    sources = {**_SOURCES_D, "training.examples": why}
-    summary = "the other reading of §9.1: 2,048 examples, so that 800 epochs are 6,400 steps"
-    return _preset("transformer-d-epochs", summary, experiment, sources)
-
-
-def _large_batches() -> Preset[Experiment]:
-    """As its training set and its count of epochs say, which leaves the batch."""
-    experiment = _transformer_d(examples=2**18, batch=2**15)
+    first = "figures 6, 7: transformer D, 24 layers × 1 head, D = 4, 262k examples"
+    yield _transformer_d("transformer-d", first, {"training.examples": "§9.1: 262k"})
+    yield _transformer_d(
+        "transformer-d-epochs",
+        "the other reading of §9.1: 2,048 examples, so that 800 epochs are 6,400 steps",
+        {"training.examples": "§9.1: 6400 steps are 800 epochs, so 8 steps of 256"},
+        examples=2_048,
+    )
     why = "§9.1: 262k in epochs of 8 steps; 256 would be a part of it, accumulated or per device"
-    sources = {**_SOURCES_D, "training.examples": "§9.1: 262k", "training.batch": why}
-    summary = "the third reading of §9.1: batches of 32,768, so that 262k are 8 steps; 37 PFLOP"
-    return _preset("transformer-d-large-batch", summary, experiment, sources)
-
-
-def _larger_start() -> Preset[Experiment]:
-    """With initial weights that let attention begin unevenly."""
-    experiment = _transformer_d(examples=2**18, init="fan-in")
-    sources = {
-        **_SOURCES_D,
-        "training.examples": "§9.1: 262k",
-        "model.init": "ours; 0.04 and, where heads write, 0.25 instead of 0.02 and 0.003",
-    }
-    summary = "the same with initial weights of 1/√inputs, which the paper does not give"
-    return _preset("transformer-d-fan-in", summary, experiment, sources)
+    yield _transformer_d(
+        "transformer-d-large-batch",
+        "the third reading of §9.1: batches of 32,768, so that 262k are 8 steps; 37 PFLOP",
+        {"training.examples": "§9.1: 262k", "training.batch": why},
+        batch=2**15,
+    )
+    start = "ours; 0.04 and, where heads write, 0.25 instead of 0.02 and 0.003"
+    yield _transformer_d(
+        "transformer-d-fan-in",
+        "the same with initial weights of 1/√inputs, which the paper does not give",
+        {"training.examples": "§9.1: 262k", "model.init": start},
+        init="fan-in",
+    )
 
 
 def _transformer_d(
-    examples: int, init: Literal["gpt2", "fan-in"] = "gpt2", batch: int = 256
-) -> Experiment:
-    return Experiment(
+    name: str, summary: str, sources: dict[str, str], examples: int = 2**18, batch: int = 256,
+    init: Literal["gpt2", "fan-in"] = "gpt2",
+) -> Preset[Experiment]:  # fmt: skip
+    experiment = Experiment(
         task=Retrieval(hops=4),
         model=Model(layers=24, heads=1, d_model=512, d_head=16, mlp=False, init=init),
         training=Training(steps=6_400, batch=batch, examples=examples, checkpoint_every=80),
     )
+    return _preset(name, summary, experiment, {**_SOURCES_D, **sources})
 
 
 _SOURCES_D = {

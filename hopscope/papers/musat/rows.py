@@ -51,12 +51,14 @@ class PlantedRow(Row):
 
 
 class AnswerRow(Row):
-    """How a language model answers one kind of question; hopscope.llm.results says how."""
+    """How a language model answers one kind of question; hopscope.lm.results says how."""
 
     activity: ClassVar[str] = "asking"
     model: str
+    parameters: StrictInt | None = None
+    """The number of the model's parameters; None where it is not known."""
     protocol: str
-    precision: str
+    dtype: str | None
     seconds: StrictFloat
     """The seconds that the whole benchmark took."""
     kind: str
@@ -86,7 +88,7 @@ class Course(Record):
     steps: tuple[StrictInt, ...]
     losses: tuple[Numbers, ...]
     """Validation loss: for each hop, a number per step."""
-    train: tuple[Numbers, ...] | None = None
+    train: tuple[Numbers, ...]
     """Training loss, a mean over the steps before."""
 
 
@@ -98,9 +100,9 @@ class LossRow(Row):
     curriculum: StrictBool | None
     layers: StrictInt
     heads: StrictInt
-    init: str | None = None
+    init: str
     """The rule of the initial weights."""
-    position: str | None = None
+    position: str
     """Whether each token or each pair has a code of its place."""
     steps: StrictInt
     batch: StrictInt
@@ -140,8 +142,8 @@ class LossRow(Row):
         same one, looked at after more or fewer steps.
         """
         return (
-            self.hops, self.curriculum, self.layers, self.heads, self.init or "gpt2", self.batch,
-            self.examples, self.seed, self.position or "token",
+            self.hops, self.curriculum, self.layers, self.heads, self.init, self.batch,
+            self.examples, self.seed, self.position,
         )  # fmt: skip
 
 
@@ -156,53 +158,6 @@ def longest(rows: Iterable[Known]) -> list[Known]:
         if row.steps > known.steps:
             found[row.trained] = row
     return [*found.values()]
-
-
-class PlaceRow(LossRow):
-    """A trained transformer, and what it knew of facts at other places when it had just learned
-    the first hop.
-    """
-
-    base: StrictFloat
-    """The base of the code of places."""
-    order: str
-    """The order in which the facts of its training stood."""
-    step: StrictInt | None
-    """The first checkpoint after the first hop was learned; None if it never was."""
-    own: Numbers
-    """The loss of every hop there, on fresh examples as in training; of nothing, nothing."""
-    shuffled: Numbers
-    """The same with facts shuffled."""
-
-
-class ChangedRow(Row):
-    """A model that had just learned the first hop, and learned on with facts in another order, or
-    in its own.
-    """
-
-    seed: StrictInt
-    layers: StrictInt
-    position: str
-    """Whether each token or each pair has a code of its place."""
-    base: StrictFloat
-    """The base of this code."""
-    order: str
-    """The order of the facts by which it learned the first hop."""
-    step: StrictInt
-    """The step after which it learned on."""
-    changed: str
-    """The order of the facts from there on."""
-    steps: StrictInt
-    """The most steps that it learned on."""
-    start: Numbers
-    """The loss of every hop there, with facts in this order."""
-    first: StrictInt | None
-    """The steps after which it knew the first hop in this order (`hopscope.milestones.learned`, ten
-    at least); None if it did not."""
-    second: StrictInt | None
-    """The same of the second hop; None, too, where there is just one."""
-    precision: str | None = None
-    """The arithmetic in which it learned the first hop; None where rows are older than this."""
 
 
 class Removal(Record):
@@ -296,9 +251,9 @@ class CircuitRow(LossRow):
     needed: tuple[Head, ...]
     """All heads of the circuit."""
     removals: tuple[Removal, ...]
-    whole: tuple[WholeHead, ...] | None = None
+    whole: tuple[WholeHead, ...] = ()
     """The same of whole heads, of every head with a path."""
-    shared: tuple[SharedStep, ...] | None = None
+    shared: tuple[SharedStep, ...] = ()
     """The same of every step that several heads take."""
     unnamed: StrictInt
     """The number of components that follow a table, or are left as the model has them."""
@@ -309,10 +264,10 @@ class CircuitRow(LossRow):
     """Only of models whose circuit was followed through training."""
 
 
-class ReadingRow(CircuitRow):
-    """A model of transformers A, B or C, trained under one reading of the paper."""
+class VariantRow(CircuitRow):
+    """A model of transformers A, B or C under one variant of what the paper leaves open."""
 
-    reading: str
-    """The name of the reading, as `hopscope.papers.musat.readings` writes it."""
+    variant: str
+    """Its name, as `hopscope.papers.musat.variants` writes it."""
     flop: StrictFloat
     """The operations of the training's matrix products."""

@@ -1,8 +1,9 @@
 // One arrow of the circuit: a path with its name, what is told about it, and the switch that it is.
 
-import { s, switchable } from "./dom.js";
+import { s } from "./dom.js";
 import { bent, ribbons, strokesOf } from "./strokes.js";
 import { lostOf } from "./paths.js";
+import { switchOf } from "./pointed.js";
 import { KINDS, number, percent, symbolName, whole } from "./words.js";
 
 const THIN = 1.6;
@@ -19,37 +20,23 @@ export function arrow(path, all, { scene, state, tip }) {
   const curve = bent(scene, path, near * Math.max(20, size + 9));
   const middle = curve.at(0.5 - 0.17 * near);
   const group = s("g", { class: "arrow" }, ribbons(curve, size, strokesOf(path, state)));
-  const item = { layer: path.layer, head: path.head, reader: path.reader };
-  const seen = { path, group };
+  const item = { layer: path.layer, head: path.head, reader: path.reader, source: path.source };
+  const seen = { path, group, at: middle };
   const name = `${path.layer}.${path.head}`;
   seen.label = s(
     "g",
     {
       class: "tag",
-      tabindex: "0",
+      tabindex: "-1",
       role: "button",
       transform: `translate(${middle.map((its) => its.toFixed(1)).join(" ")})`,
       data: { item: `${name}:${path.reader}`, path: path.key, key: path.key },
     },
-    s("circle", { r: 10.5 }),
+    s("circle", { class: "disc", r: 10.5 }),
     s("text", { "text-anchor": "middle", "dominant-baseline": "central" }, name),
     s("path", { class: "cross", d: "M-7 7L7 -7" }),
   );
-  const enter = () => {
-    group.classList.add("hot");
-    state.under = item;
-    tip.show(seen.label, () => told(path, state));
-  };
-  const leave = () => {
-    group.classList.remove("hot");
-    state.leave(item);
-    tip.hide();
-  };
-  const press = () => {
-    state.toggle(item);
-    if (state.head !== name) state.set({ head: name }, "replace");
-  };
-  switchable(seen.label, [group, seen.label], { enter, leave, press });
+  switchOf(seen.label, item, () => told(path, state), { state, tip }, [group, seen.label]);
   return seen;
 }
 
@@ -59,26 +46,20 @@ function told(path, state) {
   const lines = [[`${path.layer}.${path.head}  ${path.source} → ${path.reader}`]];
   if (now !== null) lines.push(["attention here", number(now)]);
   if (path.component) {
-    const { kind, lost, lost_computed: computed, paths } = path.component;
+    const { kind, heads } = path.component;
     if (kind) lines.push(["kind", KINDS[kind]]);
-    const what = paths.length > 1 ? `all ${paths.length} arrows of this component` : "it";
-    for (const [attention, its] of [
-      ["prescribed", lost],
-      ["computed", computed],
-    ])
-      if (its)
-        lines.push([
-          `lost without ${what}, ${attention} attention`,
-          `${percent(its.mean)} ± ${percent(its.mean - its.low)}`,
-        ]);
+    const lost = lostOf(path.component);
+    const what = heads.length > 1 ? `heads ${heads.map((head) => `${path.layer}.${head}`).join(", ")}` : "it";
+    if (lost)
+      lines.push([`the circuit loses without ${what}`, `${percent(lost.mean)} ± ${percent(lost.mean - lost.low)}`]);
     if (path.emerged !== null) lines.push(["attention passed one half", `step ${whole(path.emerged)}`]);
     if (path.carried.length) lines.push(["moves to the answer", path.carried.map(symbolName).join(", ")]);
     if (path.told.length) lines.push(["routes later heads by", path.told.map(symbolName).join(", ")]);
   }
   lines.push([
     state.isOff(path.layer, path.head, path.reader)
-      ? "Switched off. Click: on again."
-      : "Click: switch this path off.",
+      ? "Off in the model, with the losses that are shown. Click: on again."
+      : "Click: switch it off in the model, and see its losses.",
   ]);
   return lines;
 }

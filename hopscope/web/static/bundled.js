@@ -2,26 +2,24 @@
 // makes it): arrays as they are, examples and losses by computing where it has the weights, and
 // losses that were measured beforehand where it has not.
 
-import { Engine } from "./engine.js";
-import { readSafetensors } from "./safetensors.js";
-import { answerWith, unpacked } from "./source.js";
+import { unpacked, unzipped } from "./safetensors.js";
+import { answerWith } from "./source.js";
+import { engineOf } from "./thread.js";
+
+const AHEAD = 64; // examples that the model is computed on before anybody asks
 
 /** What a page that was saved answers. */
 export class Bundle {
   live = false;
+  counts = [64, 256];
 
   constructor(carried) {
     this.carried = carried;
     this.description = carried.description;
+    this.ahead = new AbortController();
     if (!carried.engine) return;
-    this.steps = Object.keys(carried.weights).map(Number);
-    this.engine = new Engine({
-      tables: carried.engine,
-      hops: carried.description.task.hops,
-      circuit: carried.circuit,
-      attended: carried.description.circuit?.tables,
-      weights: async (step) => readSafetensors(await bytes(carried.weights[step])).tensors,
-    });
+    this.steps = Object.keys(carried.engine.steps).map(Number);
+    this.engine = engineOf({ ...carried.engine, hops: carried.description.task.hops });
   }
 
   async runs() {
@@ -41,18 +39,38 @@ export class Bundle {
         `this page carries no arrays "${name}"; it has ${Object.keys(this.carried.arrays).join(", ")}`,
       );
     }
-    return unpacked(await bytes(this.carried.arrays[name]));
+    return unpacked(await unzipped(this.carried.arrays[name]));
   }
 
   async example(id, question, options = {}) {
     if (this.carried.questions) return this.question(id, question);
     const asked = this.asked(id, question);
-    if (this.has(asked.step)) return this.engine.example(asked, options);
-    const { index, sample, changes, circuit, tokens, order } = asked;
-    const plain = !index && !sample && !changes?.length && !circuit && !tokens && order === undefined;
-    const found = this.carried.examples[asked.step];
-    if (!plain || found === undefined) throw this.withoutWeights(asked.step, "its first example can be seen");
-    return unpacked(await bytes(found));
+    const { index = 0, changes, tokens, order = null } = asked;
+    const { carried } = this.description.task;
+    if (index >= carried || order !== null)
+      throw new Error(
+        `this page carries ${carried} examples, each in one order: \`hopscope view\` draws others`,
+      );
+    if (!this.has(asked.step)) {
+      if (index || changes?.length || tokens)
+        throw this.withoutWeights(asked.step, "its first example can be seen");
+      return unpacked(await unzipped(this.carried.first[asked.step]));
+    }
+    const found = await this.ask("example", asked, options);
+    this.lookAhead(asked.step);
+    return found;
+  }
+
+  /** One question at a time: what is computed ahead of all questions waits. */
+  async ask(method, asked, options) {
+    this.ahead.abort();
+    return (await this.engine)[method](asked, options);
+  }
+
+  /** Compute the model as it is, so that the first click has its answer sooner. */
+  async lookAhead(step) {
+    const { signal } = (this.ahead = new AbortController());
+    await (await this.engine).ablate({ step, examples: AHEAD }, { signal }).catch(() => {});
   }
 
   /** A question of a benchmark. */
@@ -60,18 +78,23 @@ export class Bundle {
     this.check(id, seed);
     const found = this.carried.questions[kind];
     if (found?.[index] === undefined) {
-      const { kinds, carried } = this.description.llm;
+      const { kinds, carried } = this.description.lm;
       throw new Error(
         `this page has no question ${index} of kind "${kind}": it has the first ${carried} of ` +
           kinds.join(", "),
       );
     }
-    return unpacked(await bytes(found[index]));
+    return unpacked(await unzipped(found[index]));
   }
 
   async ablate(id, question, options = {}) {
     const asked = this.asked(id, question);
-    return this.has(asked.step) ? this.engine.ablate(asked, options) : this.measured(asked);
+    return this.has(asked.step) ? this.computed(asked, options) : this.measured(asked);
+  }
+
+  async computed(asked, options) {
+    const { hops, guess } = this.description.task;
+    return { names: hops, guess, ...(await this.ask("ablate", asked, options)) };
   }
 
   /** Every checkpoint of which the page knows the answer. */
@@ -79,20 +102,37 @@ export class Bundle {
     for (const step of this.description.checkpoints) {
       const asked = this.asked(id, { ...question, step });
       if (!this.has(step) && this.known(asked) === null) continue;
-      yield { step, ...(this.has(step) ? await this.engine.ablate(asked, options) : this.measured(asked)) };
+      yield { step, ...(this.has(step) ? await this.computed(asked, options) : this.measured(asked)) };
     }
   }
 
+  /** Every head in turn, then every row that makes a path (without paths, of every role). */
   async *costs(id, question, options = {}) {
     const asked = this.asked(id, question);
+    const { changes: before = [], ...rest } = asked;
     if (this.has(asked.step)) {
-      yield* this.engine.costs(asked, this.description.circuit?.paths, options);
+      for (const change of this.inTurn(before)) {
+        const found = await this.ask("ablate", { ...rest, before, changes: [change] }, options);
+        yield { change, clean: found.clean, changed: found.changed };
+      }
       return;
     }
     const its = this.carried.known[asked.step];
-    const same = (asked.instead ?? "uniform") === "uniform" && !asked.changes?.length;
-    if (!same || asked.sample || asked.circuit || its === undefined) throw this.withoutWeights(asked.step);
+    if (before.length || its === undefined) throw this.withoutWeights(asked.step);
     for (const [change, changed] of Object.entries(its.changes)) yield { change, clean: its.clean, changed };
+  }
+
+  inTurn(before) {
+    const { model, circuit, task } = this.description;
+    const heads = [...Array(model.layers).keys()].flatMap((layer) =>
+      [...Array(model.heads).keys()].map((head) => `${layer}.${head}`),
+    );
+    const replaced = (head) => before.some((its) => [`${head}=mean`, `${head}=resample`].includes(its));
+    const rows =
+      circuit?.paths.map(({ layer, head, reader }) => `${layer}.${head}:${reader}`) ??
+      heads.flatMap((head) => task.roles.map((role) => `${head}:${role}`));
+    const left = [...new Set(rows)].filter((row) => !replaced(row.split(":")[0]));
+    return [...heads, ...left].map((name) => `${name}=uniform`);
   }
 
   async views() {
@@ -122,13 +162,13 @@ export class Bundle {
   }
 
   has(step) {
-    return Object.hasOwn(this.carried.weights, step);
+    return Object.hasOwn(this.carried.engine.steps, step);
   }
 
   /** What was measured beforehand with these changes, or null. */
-  known({ step, changes = [], sample = 0, circuit = false }) {
+  known({ step, changes = [] }) {
     const its = this.carried.known[step];
-    if (its === undefined || sample || circuit || changes.length > 1) return null;
+    if (its === undefined || changes.length > 1) return null;
     if (!changes.length) return { ...its, changed: its.clean };
     return Object.hasOwn(its.changes, changes[0]) ? { ...its, changed: its.changes[changes[0]] } : null;
   }
@@ -148,12 +188,6 @@ export class Bundle {
         `it computes at step ${this.steps.join(", ")}`,
     );
   }
-}
-
-/** The file that is carried as text: gzip, in base64. */
-function bytes(text) {
-  const packed = new Blob([Uint8Array.from(atob(text), (one) => one.charCodeAt(0))]);
-  return new Response(packed.stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
 }
 
 /** The page that holds data answers by itself. */

@@ -1,13 +1,14 @@
 // All heads, layer by layer, beside the circuit.
 
-import { s, switchable } from "./dom.js";
+import { s } from "./dom.js";
 import { headsOf, loose, lostOf } from "./paths.js";
+import { switchOf } from "./pointed.js";
 import { KINDS, percent } from "./words.js";
 
 const SMALLEST = 6; // a disc and the room around it: smaller ones cannot be hit
 
 /** A disc for each head, which switches the whole head off; in rows, where there are many. */
-export function chips({ y, layers, heads, width, side }, state, tip) {
+export function chips({ y, layers, heads, width, side, shown = () => true }, state, tip) {
   const used = headsOf(state.about);
   const quiet = loose(state.about);
   const made = [];
@@ -23,19 +24,19 @@ export function chips({ y, layers, heads, width, side }, state, tip) {
     return `translate(${width - side + 22 + each * (head % across)} ${y(layer + 0.5) + each * row})`;
   };
   for (let layer = 0; layer < layers; layer++)
-    for (let head = 0; head < heads; head++) {
+    for (let head = 0; head < heads && shown(layer); head++) {
       const name = `${layer}.${head}`;
       const does = quiet.filter((its) => its.layer === layer && its.heads.includes(head));
       const chip = s(
         "g",
         {
           class: `chip${used.has(name) ? " used" : ""}`,
-          tabindex: "0",
+          tabindex: "-1",
           role: "button",
           data: { item: name, key: name },
           transform: place(layer, head),
         },
-        s("circle", { r: radius }),
+        s("circle", { class: "disc", r: radius }),
         heads <= 8
           ? s("text", { "text-anchor": "middle", "dominant-baseline": "central" }, String(head))
           : null,
@@ -46,27 +47,14 @@ export function chips({ y, layers, heads, width, side }, state, tip) {
           [`head ${name}`],
           ...does.map((its) => [
             its.told,
-            [KINDS[its.kind], lostOf(its) && `${percent(lostOf(its).mean)} lost without it`]
+            [KINDS[its.kind], lostOf(its) && `the circuit loses ${percent(lostOf(its).mean)} without it`]
               .filter(Boolean)
               .join(", "),
           ]),
           used.has(name) ? null : ["The circuit does without it."],
           [state.isOff(layer, head) ? "Switched off. Click: on again." : "Click: switch the whole head off."],
         ].filter(Boolean);
-      const item = { layer, head };
-      const enter = () => {
-        state.under = item;
-        tip.show(chip, lines);
-      };
-      const leave = () => {
-        state.leave(item);
-        tip.hide();
-      };
-      const press = () => {
-        state.toggle(item);
-        state.set({ head: name }, "replace");
-      };
-      switchable(chip, [chip], { enter, leave, press });
+      switchOf(chip, { layer, head }, lines, { state, tip });
       made.push({ chip, layer, head, name });
       group.append(chip);
     }

@@ -1,12 +1,16 @@
 // The circuit: layers upward, roles across. An arrow leads from what is read to what reads it.
 // Width: what is lost without it. How strongly it is drawn: its attention at this step.
 
-import { choice, fill, h, mark, s, select, write } from "./dom.js";
+import { choice, fill, h, mark, roving, s, select, switchable, write, zoom } from "./dom.js";
 import { arrow } from "./arrow.js";
 import { chips } from "./chips.js";
+import { chosen } from "./heads.js";
 import { ofSymbol } from "./colours.js";
+import { looseTags } from "./loose.js";
+import { squaresOf } from "./maps.js";
 import { Pane } from "./pane.js";
-import { arrows, ghostOf, strong } from "./paths.js";
+import { arrows, ghostOf, loose, lostOf, strong } from "./paths.js";
+import { headLit, pathLit } from "./pointed.js";
 import { bent, colourBy, nodes } from "./strokes.js";
 import { chainOrder, number, shortRole, symbolName, whole } from "./words.js";
 
@@ -14,6 +18,8 @@ const SIDE = 132;
 const EDGE = 40;
 const HEAD = 26;
 const FEET = 34;
+const DEEP = 6; // layers from which on those without a head of the circuit are folded
+const FOLD = 44;
 
 export function circuitPane(state, tip) {
   const pane = new Pane(state, "circuit", "Circuit", {
@@ -21,10 +27,12 @@ export function circuitPane(state, tip) {
     rows: () => numbers(state, pane),
   });
   pane.words = () => state.about?.task && tell(pane, state);
+  pane.opened = new Set(); // folds of layers that somebody opened, by their first
   pane.verdict = h("p", { class: "verdict" });
   const place = h("div", { class: "drawing" });
   const below = h("div", { class: "below" });
   pane.body.append(pane.verdict, place, below);
+  pane.rove = roving(place, () => [...place.querySelectorAll('[role="button"]')]);
   const rebuild = () => {
     if (state.about?.task) {
       build(pane, state, place, below, tip);
@@ -32,19 +40,41 @@ export function circuitPane(state, tip) {
       tip.check();
     }
   };
+  pane.rebuild = rebuild;
+  state.watch("run", () => pane.opened.clear());
   new ResizeObserver(() => {
     if (place.clientWidth !== pane.width) rebuild();
   }).observe(place);
-  state.watch("about maps contents fleet ghost colour theme", rebuild);
+  state.watch("about maps fleet ghost colour theme", rebuild);
+  state.watch("contents unmeasured", () => {
+    if (pane.svg && pane.nodes.squares === Boolean(state.contents)) update(pane, state);
+    else rebuild();
+  });
   state.watch("pane", () => {
     if (pane.alone !== (state.pane === "circuit")) rebuild();
   });
-  state.watch("step off head busy", () => {
+  state.watch("step off head cut", () => {
     if (!pane.svg) return;
-    if (!state.about?.circuit) return rebuild();
+    const hidden = state.off.some(({ layer }) => pane.folds?.some(([low, high]) => low <= layer && layer <= high));
+    if (!state.about?.circuit || hidden) return rebuild();
     update(pane, state);
   });
+  state.watch("point spot hover", () => pane.svg && state.about?.task && light(pane, state));
   return pane;
+}
+
+/** Light what is pointed at, here or in another pane. */
+function light(pane, state) {
+  const { point, spot, hover } = state;
+  const [layer, head] = spot ? chosen(state) : [];
+  const seen = spot ? { layer, head, ...spot } : point;
+  const { symbols } = state.about.task;
+  for (const { path, group } of pane.arrows) group.classList.toggle("hot", pathLit(seen, path, symbols));
+  for (const { label, ...its } of pane.loose.made)
+    label.classList.toggle("hot", headLit(seen, its.layer, its.head) && (seen.reader ?? its.reader) === its.reader);
+  for (const { chip, layer, head } of pane.chips.made) chip.classList.toggle("hot", headLit(seen, layer, head));
+  const roles = [seen?.reader, seen?.source, state.example?.json.tokens[hover]?.role];
+  for (const name of pane.names) name.classList.toggle("hot", roles.includes(name.dataset.role));
 }
 
 function build(pane, state, place, below, tip) {
@@ -53,17 +83,22 @@ function build(pane, state, place, below, tip) {
   pane.width = place.clientWidth;
   pane.alone = state.pane === "circuit";
   const width = Math.max(pane.width, 300);
-  const room = pane.alone ? innerHeight - 260 : Math.min(480, Math.max(340, innerHeight * 0.375));
+  const high = innerHeight / zoom();
+  const room = pane.alone ? high - 260 : Math.min(480, Math.max(340, high * 0.375));
   const found = about.circuit ? arrows(about) : maps ? strong(maps, state.at) : [];
   const side = Math.min(SIDE, 40 + 20 * heads);
-  const levels = heights(layers, found, room - HEAD - FEET);
+  const busy = layersOf([...found, ...loose(about), ...state.off]);
+  const folds = about.circuit && layers > DEEP ? foldsOf(layers, busy).filter(([low]) => !pane.opened.has(low)) : [];
+  const levels = heights(layers, busy, folds, room - HEAD - FEET);
   const height = HEAD + levels.at(-1) + FEET;
   const roles = chainOrder(about.task.roles);
   const symbols = about.task.symbols ?? [];
   const step = (width - side - EDGE) / roles.length;
   const x = (role) => EDGE + step * (roles.indexOf(role) + 0.5);
   const y = (level) => HEAD + levels[layers] - (levels[Math.floor(level)] + levels[Math.ceil(level)]) / 2;
-  const scene = { x, y, step, roles, layers, heads, symbols, width, side };
+  const shown = (layer) => !folds.some(([low, high]) => low <= layer && layer <= high);
+  const drawn = (level) => !folds.some(([low, high]) => low < level && level <= high);
+  const scene = { x, y, step, roles, layers, heads, symbols, width, side, shown, drawn };
   pane.svg = s("svg", {
     class: "scene",
     viewBox: `0 0 ${width} ${height}`,
@@ -72,7 +107,9 @@ function build(pane, state, place, below, tip) {
     role: "group",
     "aria-label": "The circuit: paths and heads; each can be switched off",
   });
-  pane.svg.append(streams(scene), labels(scene));
+  const named = labels(scene);
+  pane.names = [...named.querySelectorAll(".role")];
+  pane.svg.append(streams(scene), named);
   const real = found.filter((its) => roles.includes(its.reader) && roles.includes(its.source));
   pane.svg.append(ghosts(ghostOf(about, state.ghost, maps, state.fleet), scene));
   pane.arrows = real.map((path) => arrow(path, real, { scene, state, tip }));
@@ -91,45 +128,89 @@ function build(pane, state, place, below, tip) {
       pane.arrows.map((its) => its.label),
     ),
   );
+  pane.loose = looseTags(scene, pane.arrows, state, tip);
+  pane.svg.append(pane.loose.group);
   pane.whose = h("p", { class: "whose" });
   pane.chips = chips(scene, state, tip);
-  pane.svg.append(pane.chips.group);
+  pane.svg.append(pane.chips.group, ...foldLines(folds, scene, pane, pane.rebuild));
+  pane.folds = folds;
   write(pane.verdict, about.circuit?.verdict ?? "");
   fill(place, pane.svg);
+  pane.rove.come();
   fill(below, pane.whose, key(state, symbols), tools(pane, state));
 }
 
-/** How high every level stands: layers in which nothing is read take less room. */
-function heights(layers, paths, room) {
-  const busy = Array.from({ length: layers }, (_, layer) => paths.some((its) => its.layer === layer));
-  const weight = busy.map((its) => (its || layers <= 4 ? 1 : 0.4));
-  const each = Math.min(132, Math.max(56, room / weight.reduce((a, b) => a + b, 0)));
-  return weight.reduce((found, its) => [...found, found.at(-1) + each * its], [0]);
+const layersOf = (all) => new Set(all.map(({ layer }) => layer));
+
+/** Two layers or more in a row, [first, last], in which no head does anything for the circuit. */
+function foldsOf(layers, busy) {
+  const found = [];
+  for (let low = 0; low < layers; low++) {
+    let high = low;
+    while (high < layers && !busy.has(high)) high++;
+    if (high - low > 1) found.push([low, high - 1]);
+    low = high;
+  }
+  return found;
+}
+
+/** How high every level stands: layers in which nothing is read take less room, those that are folded
+ *  one line together. */
+function heights(layers, busy, folds, room) {
+  const folded = (layer) => folds.find(([low, high]) => low <= layer && layer <= high);
+  const weight = Array.from({ length: layers }, (_, layer) =>
+    folded(layer) ? 0 : busy.has(layer) || layers <= 4 ? 1 : 0.4,
+  );
+  const sum = weight.reduce((a, b) => a + b, 0) || 1;
+  const each = Math.min(132, Math.max(layers > 12 ? 56 : 38, (room - FOLD * folds.length) / sum));
+  const high = (layer) => (folded(layer)?.[0] === layer ? FOLD : each * weight[layer]);
+  return weight.reduce((found, _, layer) => [...found, found.at(-1) + high(layer)], [0]);
+}
+
+/** A line for the layers of each fold, which opens it. */
+function foldLines(folds, { x, y, roles, width, side }, pane, rebuild) {
+  return folds.map(([low, high]) => {
+    const told = `${low}–${high}: nothing of the circuit`;
+    const made = s(
+      "g",
+      { class: "fold", tabindex: "-1", role: "button", "aria-label": `Layers ${told}. Show them`, data: { key: `fold ${low}` } },
+      s("rect", { x: 0, y: y(high + 1) + 11, width: width - side, height: FOLD - 22, rx: 6 }),
+      s("text", { x: x(roles[0]) - 10, y: y(low) - FOLD / 2, "dominant-baseline": "central" }, `layers ${told} ▸`),
+    );
+    const press = () => {
+      pane.opened.add(low);
+      rebuild();
+    };
+    switchable(made, [made], { enter() {}, leave() {}, press });
+    return made;
+  });
 }
 
 /** A thin line for every role: what the layers add to. */
-function streams({ x, y, roles, layers, width, side }) {
+function streams({ x, y, roles, layers, width, side, drawn }) {
   const made = s("g", { class: "streams" });
   for (const role of roles)
     made.append(s("line", { x1: x(role), x2: x(role), y1: y(0), y2: y(layers) - 14 }));
   for (let level = 0; level <= layers; level++)
-    made.append(s("line", { class: "level", x1: EDGE - 8, x2: width - side, y1: y(level), y2: y(level) }));
+    if (drawn(level))
+      made.append(s("line", { class: "level", x1: EDGE - 8, x2: width - side, y1: y(level), y2: y(level) }));
   return made;
 }
 
-function labels({ x, y, roles, layers, step }) {
+function labels({ x, y, roles, layers, step, shown }) {
   const made = s("g", { class: "names" });
   for (const role of roles)
     made.append(
       s(
         "text",
-        { class: "role", x: x(role), y: y(0) + 28, "text-anchor": "middle" },
+        { class: "role", x: x(role), y: y(0) + 28, "text-anchor": "middle", data: { role } },
         step < 58 ? shortRole(role) : role,
       ),
     );
-  made.append(s("text", { class: "level", x: 4, y: y(0), "dominant-baseline": "central" }, "input"));
+  made.append(s("text", { class: "level", x: 4, y: y(0) + 7, "dominant-baseline": "central" }, "input"));
   for (let layer = 0; layer < layers; layer++)
-    made.append(
+    if (shown(layer))
+      made.append(
       s(
         "text",
         { class: "level", x: 4, y: y(layer + 0.5), "dominant-baseline": "central" },
@@ -167,6 +248,12 @@ function update(pane, state) {
     label.classList.toggle("chosen", state.head === `${path.layer}.${path.head}`);
     mark(label, { "aria-pressed": off });
   }
+  for (const { label, layer, head, reader } of pane.loose.made) {
+    const off = state.isOff(layer, head, reader);
+    label.classList.toggle("off", off);
+    label.classList.toggle("chosen", state.head === `${layer}.${head}`);
+    mark(label, { "aria-pressed": off });
+  }
   for (const { chip, layer, head, name } of pane.chips.made) {
     const off = state.isOff(layer, head);
     chip.classList.toggle("off", off);
@@ -193,19 +280,32 @@ function tell(pane, state) {
 }
 
 /** Which weights the circuit was found in, beside those that are shown. */
-function whose({ about, steps, at }) {
+function whose(state) {
+  const { about, steps, at, off, contents, unmeasured } = state;
+  if (unmeasured) return `Squares cannot be measured: ${unmeasured}`;
+  if (off.length && contents) return ofSquares(state);
+  if (contents && !contents.has(at)) return "Squares of this step are being measured …";
   if (!about.circuit) return "";
   const { circuit_step: found, name } = about;
   if (found === null)
-    return `This circuit was found in none of these weights: \`hopscope discover ${name}\` finds it anew.`;
+    return `This circuit was found in none of these weights: \`hopscope circuit ${name}\` finds it anew.`;
+  if (steps.length === 1) return "This circuit was found in these weights.";
   const shown = steps[at] === found ? ", which is shown" : `; shown is step ${whole(steps[at])}`;
   return `This circuit was found at step ${whole(found)}${shown}.`;
+}
+
+/** What the squares are of, while something is off. */
+function ofSquares(state) {
+  const { old, why } = squaresOf(state);
+  if (!old) return "Squares: the changed model, by the readout of the unchanged.";
+  const reason = state.alive ? why || "the changed one is being read …" : "a saved page reads no other";
+  return `Squares: the unchanged model; ${reason}`;
 }
 
 function key(state, symbols) {
   const losses = state.about.circuit?.losses;
   const by = colourBy(state);
-  const name = by === "emerged" ? " · colour: when it emerged" : " · dashed: routes later heads, or weak";
+  const name = by === "emerged" ? " · colour: when it emerged" : " · dashed: routes later heads · grey: weak";
   const mean = (its) => number(its.reduce((a, b) => a + b, 0) / its.length);
   return h(
     "div",
@@ -222,29 +322,29 @@ function key(state, symbols) {
       "span",
       {},
       state.about.circuit
-        ? `width: what is lost without it · strength: attention now${name}`
-        : `no circuit yet: \`hopscope discover ${state.about.name}\` finds it; arrows are rows above 0.3`,
+        ? `width: what the circuit loses without it · strength: attention now${name} · box: no arrow, point at it`
+        : `no circuit yet: \`hopscope circuit ${state.about.name}\` finds it; arrows are rows above 0.3`,
     ),
     state.about.theory
       ? h("span", {}, `layers needed: ${state.about.theory.layers}, here: ${state.about.model.layers}`)
       : null,
     losses
-      ? h("span", {}, `loss ${mean(losses.model)} of the model, ${mean(losses.prescribed)} of the circuit`)
+      ? h("span", {}, `on the examples of its search: loss ${mean(losses.model)} of the model, ${mean(losses.prescribed)} of the circuit`)
       : null,
   );
 }
 
 function tools(pane, state) {
   const { about } = state;
-  const options = [["", "no ghost"]];
-  if (about.planted?.length) options.push(["planted", "planted truth"]);
+  const options = [["", "compare with …"]];
+  if (about.planted?.length) options.push(["planted", "what was planted"]);
   if (about.theory) options.push(["theory", "theory's schedule"]);
   for (const step of state.steps ?? []) options.push([`step-${step}`, `step ${whole(step)}`]);
   for (const seed of (about.seeds ?? []).length > 1 ? about.seeds : [])
     options.push([`seed-${seed}`, `seed ${seed}`]);
   fill(
     pane.tools,
-    select("Ghost behind the circuit", options, state.ghost, (ghost) => state.set({ ghost })),
+    select("Compare the circuit with", options, state.ghost, (ghost) => state.set({ ghost })),
     about.circuit?.account && Object.keys(about.emerged ?? {}).length
       ? choice(
           "Colour of arrows",
@@ -268,8 +368,8 @@ function numbers(state, pane) {
       "destination",
       "kind",
       "attention",
-      "lost without it",
-      "lost, computed attention",
+      "the circuit loses without it",
+      "with prescribed attention",
       "emerged at step",
       "off",
     ],
@@ -279,8 +379,8 @@ function numbers(state, pane) {
       path.reader,
       path.kind,
       state.maps ? state.maps.of(state.at, path) : "",
+      (path.component && lostOf(path.component)?.mean) ?? "",
       path.component?.lost?.mean ?? "",
-      path.component?.lost_computed?.mean ?? "",
       path.emerged ?? "",
       state.isOff(path.layer, path.head, path.reader) ? "off" : "",
     ]),

@@ -11,8 +11,8 @@ export function ink(name) {
   return color;
 }
 
-export const HOPS = 8;
-export const CHAINS = 8;
+const HOPS = 8;
+const CHAINS = 8;
 
 /** A symbol (or hop): those that are known from the start are grey, the others as in the curves. */
 export function ofSymbol(symbols, symbol, known = 1) {
@@ -23,6 +23,9 @@ export function ofSymbol(symbols, symbol, known = 1) {
 export function ofHop(number) {
   return `var(--hop-${number % HOPS})`;
 }
+
+/** A token: those that belong to no chain (fillers) are grey. */
+export const ofToken = ({ role, chain }) => ofChain(role === "other" ? -1 : chain);
 
 export function ofChain(chain) {
   return chain < 0 ? "var(--known)" : `var(--chain-${chain % CHAINS})`;

@@ -39,7 +39,7 @@ export function ofMap(state, kind, [layer, head]) {
   const { name } = state.about;
   const loaded = `hopscope.load(${[text(name), ...given(which(state))].join(", ")})`;
   return {
-    shell: shell("hopscope", "maps", name, ...flags(state), "--json"),
+    shell: shell("hopscope", "attention", name, ...flags(state), "--json"),
     python: `import hopscope\n${loaded}.attention().${kind}[${layer}, ${head}]`,
   };
 }
@@ -54,7 +54,7 @@ export function ofExample(state, [layer, head]) {
   const asked = given([["index", ex], ...which(state), ...changed, ...typed, ...shuffled]);
   const drawn = ![changed, typed, shuffled].some((its) => its.length);
   return {
-    shell: drawn ? shell("hopscope", "maps", about.name, ...flags(state), "--example", ex, "--json") : "",
+    shell: drawn ? shell("hopscope", "attention", about.name, ...flags(state), "--example", ex, "--json") : "",
     python: [
       "from hopscope.store import Store",
       "from hopscope.web.questions import ExampleQuestion",
@@ -88,7 +88,7 @@ export function ofNoted({ name, seeds }, member, step) {
 export function ofSeed({ name }, seed, { reader, source }) {
   const between = `between(${text(reader)}, ${text(source)})`;
   return {
-    shell: shell("hopscope", "maps", name, "--seed", seed, "--json"),
+    shell: shell("hopscope", "attention", name, "--seed", seed, "--json"),
     python: `import hopscope\nhopscope.load(${text(name)}, seed=${seed}).attention().${between}`,
   };
 }

@@ -3,44 +3,24 @@
 // Σ_S c_S² Π_{h∈S} ⟨v_l^h, v_q^h⟩ / Σ_S c_S²; the answer is the mean symbol,
 // by softmax(a · similarity).
 
-export function softmax(values) {
+function softmax(values) {
   const most = Math.max(...values);
   const found = values.map((its) => Math.exp(its - most));
   const sum = found.reduce((a, b) => a + b, 0);
   return found.map((its) => its / sum);
 }
 
-/** Each set's part in the sum of squared coefficients. */
-export function shares(c) {
-  const squares = c.map((its) => its * its);
-  const sum = squares.reduce((a, b) => a + b, 0);
-  return squares.map((its) => its / sum);
-}
-
-/** The sets of heads that have a coefficient, small ones first; heads count from 0. */
-export function sets({ heads, degree, constant }) {
-  const found = [];
-  const grow = (set, from, size) => {
-    if (set.length === size) return found.push(set);
-    for (let head = from; head < heads; head++) grow([...set, head], head + 1, size);
-  };
-  for (let size = constant ? 0 : 1; size <= degree; size++) grow([], 0, size);
-  return found;
-}
-
-/** The model's answer to a sequence of numbers, and how much it attends to every position. */
-export function predict(tokens, alphabet, { c, w, a }, model) {
-  const window = w[0].length;
-  const looks = w.map(softmax);
-  const part = shares(c);
-  const groups = sets(model);
+/** The model's answer to a sequence of numbers, and how much it attends to every position: `shares` of
+ *  the sets of heads, what heads look at (`copied`), and a. */
+export function predict(tokens, alphabet, { shares, copied, a }, { sets, unit_copies: unit }) {
+  const window = copied[0].length;
   const copies = (place) =>
-    looks.map((look) => {
+    copied.map((look) => {
       const found = new Array(alphabet).fill(0);
       look.forEach((share, n) => {
         found[tokens[place - 1 - n]] += share;
       });
-      const size = model.unit_copies ? Math.hypot(...found) : 1;
+      const size = unit ? Math.hypot(...found) : 1;
       return found.map((its) => its / size);
     });
   const asked = copies(tokens.length);
@@ -50,8 +30,8 @@ export function predict(tokens, alphabet, { c, w, a }, model) {
       copy.reduce((sum, its, n) => sum + its * asked[head][n], 0),
     );
     similar.push(
-      groups.reduce(
-        (sum, set, n) => sum + part[n] * set.reduce((product, head) => product * inner[head], 1),
+      sets.reduce(
+        (sum, set, n) => sum + shares[n] * set.reduce((product, head) => product * inner[head], 1),
         0,
       ),
     );

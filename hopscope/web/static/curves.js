@@ -12,6 +12,7 @@ export function lossSeries({ trainSteps, train, validationSteps, validation }, m
     const by = Math.max(1, Math.floor(ys.length / 700));
     made.push({
       name,
+      hop: n + 1,
       colour: ofHop(n),
       thin: true,
       xs: trainSteps.filter((_, at) => at % by === 0),
@@ -19,6 +20,7 @@ export function lossSeries({ trainSteps, train, validationSteps, validation }, m
     });
     made.push({
       name: `${name}, validation`,
+      hop: n + 1,
       colour: ofHop(n),
       xs: validationSteps,
       ys: validationSteps.map((_, at) => validation(at, member, n)),

@@ -114,30 +114,13 @@ export function select(label, options, value, run, props = {}) {
 
 /** A table of texts, for those who cannot see the drawing, and for everybody who wants numbers. */
 export function table(columns, rows, caption = "") {
+  const cells = (row) => row.map((cell, n) => h(n ? "td" : "th", n ? {} : { scope: "row" }, String(cell)));
   return h(
     "table",
     { class: "numbers" },
     caption ? h("caption", {}, caption) : null,
-    h(
-      "thead",
-      {},
-      h(
-        "tr",
-        {},
-        columns.map((name) => h("th", { scope: "col" }, name)),
-      ),
-    ),
-    h(
-      "tbody",
-      {},
-      rows.map((row) =>
-        h(
-          "tr",
-          {},
-          row.map((cell, n) => (n ? h("td", {}, String(cell)) : h("th", { scope: "row" }, String(cell)))),
-        ),
-      ),
-    ),
+    h("thead", {}, h("tr", {}, columns.map((name) => h("th", { scope: "col" }, name)))),
+    h("tbody", {}, rows.map((row) => h("tr", {}, cells(row)))),
   );
 }
 
@@ -172,6 +155,38 @@ export function switchable(tag, elements, { enter, leave, press }) {
     press();
     enter();
   });
+}
+
+/** By how much the page is larger than it measures itself: on a large screen all of it grows. */
+export const zoom = () => document.getElementById("page")?.currentCSSZoom ?? 1;
+
+const WAYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+
+/** Tab comes to one of these parts of an element, and arrow keys go from it to the nearest one. */
+export function roving(element, items) {
+  const come = (to) => {
+    for (const its of items()) its.setAttribute("tabindex", its === to ? "0" : "-1");
+  };
+  element.addEventListener("focusin", ({ target }) => items().includes(target) && come(target));
+  element.addEventListener("keydown", (event) => {
+    const [x, y] = WAYS[event.key] ?? [0, 0];
+    if ((!x && !y) || !items().includes(event.target)) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const middle = (its) => {
+      const { left, top, width, height } = its.getBoundingClientRect();
+      return [left + width / 2, top + height / 2];
+    };
+    const [left, top] = middle(event.target);
+    const far = items().map((its) => {
+      const [across, down] = [middle(its)[0] - left, middle(its)[1] - top];
+      const ahead = x * across + y * down;
+      return ahead > 1 ? ahead + 3 * Math.abs(y * across + x * down) : Infinity;
+    });
+    const nearest = Math.min(...far);
+    if (nearest < Infinity) items()[far.indexOf(nearest)].focus();
+  });
+  return { come: () => items().some((its) => its.tabIndex === 0) || come(items()[0]) };
 }
 
 /** Say something to a screen reader, and nothing to anybody else. */

@@ -1,13 +1,16 @@
 // One example: its tokens as chips, the attention of one head as arcs over them, and its answers.
 
 import { ofExample } from "./commands.js";
-import { able, announce, button, fill, h, s } from "./dom.js";
-import { ofChain } from "./colours.js";
+import { able, announce, button, fill, h, roving, s, zoom } from "./dom.js";
+import { ofToken } from "./colours.js";
+import { taskLine } from "./explained.js";
 import { chosen } from "./heads.js";
 import { Pane } from "./pane.js";
+import { tokenLit } from "./pointed.js";
 import { number, shortRole } from "./words.js";
 
 const LEAST = 0.06;
+const [LEAST_WIDE, GAP, ROW] = [30, 3, 88]; // pixels of a token, between two, and of a row with its arcs
 
 export function examplePane(state) {
   const pane = new Pane(state, "example", "Example", {
@@ -18,24 +21,34 @@ export function examplePane(state) {
   const arcs = s("svg", { class: "arcs", "aria-hidden": "true" });
   const chips = h("ol", { class: "tokens" });
   strip.append(arcs, chips);
-  pane.body.append(strip);
+  pane.body.append(taskLine(state), strip);
   Object.assign(pane, { strip, arcs, chips, buttons: toolsOf(state) });
   const tokens = () => state.example?.json.tokens ?? [];
+  const rove = roving(chips, () => [...chips.children]);
   const refill = () => {
     const typing = chips.querySelector("input")?.closest("li"); // stays
     const made = tokens().map((token, place) =>
       typing?.dataset.place === String(place) ? typing : chip(state, token, place),
     );
     fill(chips, made);
+    rove.come();
   };
   state.watch("example", () => {
     refill();
     pane.refreshNumbers();
   });
+  // Its height is known before it is there.
+  state.watch("about width", () => {
+    const board = document.getElementById("board"); // has a width before this pane has one
+    const wide = board.clientWidth - 2 * Number.parseFloat(getComputedStyle(board).paddingLeft);
+    const across = Math.max(1, Math.floor((wide + GAP) / (LEAST_WIDE + GAP)));
+    const rows = Math.ceil((state.about?.task?.length ?? 1) / across);
+    strip.style.minHeight = `${rows * ROW + GAP}px`;
+  });
   state.watch("error", () => {
     if (state.error?.kind === "example") refill(); // what was typed is no example: arcs are of the last
   });
-  state.watch("example head hover spot pair theme width off", () => {
+  state.watch("example head hover spot pair point theme width off", () => {
     if (state.about?.task) draw(pane, state);
   });
   state.watch("about example ex head tokens order", () => {
@@ -71,15 +84,18 @@ function toolsOf(state) {
   });
   const back = button("as it was", () => state.set({ tokens: null, order: null }), { class: "plain" });
   return () => {
+    const { carried } = state.about.task; // by a saved page, which draws nothing
     able(before, state.ex);
-    return [state.tokens || state.order !== null ? back : null, before, after, shuffle];
+    able(after, !carried || state.ex < carried - 1);
+    return [state.tokens || state.order !== null ? back : null, before, after, carried ? null : shuffle];
   };
 }
 
 function tools(pane, state) {
+  const { carried } = state.about.task;
   pane.hint(
-    `number ${state.ex} · arcs: what head ${chosen(state).join(".")} attends to` +
-      (state.tokens ? " · symbols of yours" : "") +
+    `number ${state.ex}${carried ? ` of the ${carried} that this page carries` : ""} · arcs: what head ${chosen(state).join(".")} attends to` +
+      (state.tokens ? ` · symbols of yours${carried ? ": what is true is not known here" : ""}` : "") +
       (state.order !== null ? " · shuffled" : ""),
   );
   fill(pane.tools, pane.buttons());
@@ -91,9 +107,9 @@ function chip(state, token, place) {
     "li",
     {
       class: "token",
-      tabindex: "0",
+      tabindex: "-1",
       data: { place: String(place), role: token.role, key: String(place) },
-      style: { "--chain": ofChain(token.chain) },
+      style: { "--chain": ofToken(token) },
       "aria-label": `${token.text}, ${token.role}${chain}`,
     },
     textOf(token),
@@ -107,14 +123,6 @@ function chip(state, token, place) {
   element.addEventListener("dblclick", () => edit(state, element, place));
   element.addEventListener("keydown", (event) => {
     if (event.key === "Enter") edit(state, element, place);
-    const to = { ArrowRight: element.nextElementSibling, ArrowLeft: element.previousElementSibling }[
-      event.key
-    ];
-    if (to && event.target === element) {
-      event.preventDefault();
-      event.stopPropagation();
-      to.focus();
-    }
   });
   return element;
 }
@@ -149,6 +157,11 @@ function edit(state, element, place) {
     event.stopPropagation();
     if (event.key === "Enter") end(true);
     if (event.key === "Escape") end(false);
+    const to = event.shiftKey ? element.previousElementSibling : element.nextElementSibling;
+    if (event.key !== "Tab" || !to) return;
+    event.preventDefault();
+    end(true);
+    to.focus();
   });
   typed.addEventListener("blur", () => end(true));
   fill(element, typed);
@@ -161,26 +174,29 @@ function draw(pane, state) {
   const found = state.example?.attention;
   const items = [...chips.children];
   if (!found || !items.length) return;
-  const [layer, head] = chosen(state);
+  const { point } = state;
+  const [layer, head] = point?.head === undefined ? chosen(state) : [point.layer, point.head];
   const size = found.shape[2];
   const start = (layer * found.shape[1] + head) * size * size;
   const { tokens } = state.example.json;
   const box = strip.getBoundingClientRect();
+  const larger = zoom();
   const places = items.map((its) => {
     const at = its.getBoundingClientRect();
-    return [at.left - box.left + at.width / 2, at.top - box.top];
+    return [(at.left - box.left + at.width / 2) / larger, (at.top - box.top) / larger];
   });
   const shown = [];
-  const lit = new Set();
+  const lit = new Set(tokens.flatMap((its, n) => (tokenLit(point, its) ? [n] : [])));
   const focus = state.hover;
+  const spot = state.spot ?? (point?.source ? point : null);
   for (let reader = 0; reader < size; reader++)
     for (let source = 0; source < size; source++) {
       const share = found.data[start + reader * size + source];
       const [r, c] = [tokens[reader], tokens[source]];
       const spotted =
-        state.spot &&
-        r.role === state.spot.reader &&
-        c.role === state.spot.source &&
+        spot &&
+        r.role === spot.reader &&
+        c.role === spot.source &&
         (state.kind === "others" ? r.chain !== c.chain : r.chain === c.chain);
       const paired = state.pair && state.pair[0] === reader && state.pair[1] === source;
       if (spotted || paired) {
@@ -189,12 +205,12 @@ function draw(pane, state) {
       }
       if (reader === source || (share < LEAST && !paired)) continue;
       const hot = paired || spotted || focus === reader || focus === source;
-      const quiet = ((focus !== null && focus !== undefined) || state.spot || state.pair) && !hot;
+      const quiet = ((focus !== null && focus !== undefined) || spot || state.pair) && !hot;
       shown.push(
         arc(places[source], places[reader], share, {
           hot,
           quiet,
-          colour: ofChain(r.chain === c.chain ? r.chain : -1),
+          colour: r.chain === c.chain ? ofToken(r) : "var(--known)",
         }),
       );
       if (hot && focus !== null && focus !== undefined) {
@@ -212,7 +228,7 @@ function draw(pane, state) {
       (a, b) => b[1] - a[1],
     )[0];
     announce(
-      `In head ${layer}.${head}, ${tokens[focus].text} reads ${tokens[row[0]].text} with ${number(row[1])}`,
+      `In head ${layer}.${head}, ${tokens[focus].text} attends to ${tokens[row[0]].text} with ${number(row[1])}`,
     );
   }
 }
@@ -240,22 +256,21 @@ function drawing(state, pane) {
   [...pane.chips.children].forEach((item, n) => {
     const at = item.getBoundingClientRect();
     const token = state.example.json.tokens[n];
-    const x = at.left - box.left;
-    const y = at.top - box.top;
+    const [x, y, wide, high] = [at.left - box.left, at.top - box.top, at.width, at.height].map((its) => its / zoom());
     made.append(
       s("rect", {
         x,
         y,
-        width: at.width,
-        height: at.height,
+        width: wide,
+        height: high,
         rx: 6,
         "fill-opacity": 0.2,
-        style: { fill: ofChain(token.chain), stroke: ofChain(token.chain) },
+        style: { fill: ofToken(token), stroke: ofToken(token) },
       }),
-      s("text", { class: "token-text", x: x + at.width / 2, y: y + 16, "text-anchor": "middle" }, token.text),
+      s("text", { class: "token-text", x: x + wide / 2, y: y + 16, "text-anchor": "middle" }, token.text),
       s(
         "text",
-        { class: "token-role", x: x + at.width / 2, y: y + 30, "text-anchor": "middle" },
+        { class: "token-role", x: x + wide / 2, y: y + 30, "text-anchor": "middle" },
         shortRole(token.role),
       ),
     );
@@ -275,7 +290,7 @@ function numbers(state) {
       "symbol",
       "role",
       "chain",
-      ...tokens.map((its, n) => `${layer}.${head} reads ${n} ${its.text}`),
+      ...tokens.map((its, n) => `${layer}.${head} attends to ${n} ${its.text}`),
     ],
     rows: tokens.map((its, n) => [
       n,

@@ -13,7 +13,7 @@ export const FETCHED = {
     about: { ...about, emerged: Object.fromEntries(paths.map((path, n) => [path, emerged[n]])) },
   }),
   findings: (its) => ({ findings: its.about }),
-  parameters: (its) => ({ values: plain(its), valuesAbout: its.about }),
+  parameters: (its) => ({ values: { ...plain(its), sets: its.about.sets } }),
 };
 
 /** Tensors by name. */
@@ -22,7 +22,7 @@ function plain({ tensors }) {
 }
 
 /** Losses [point, seed, hop] at steps; rows that were not measured hold no number. */
-function lossesOf(its) {
+export function lossesOf(its) {
   const found = plain(its);
   const list = (name) => [...(found[name]?.data ?? [])];
   const value =
@@ -33,6 +33,7 @@ function lossesOf(its) {
   const none = { shape: [0, 1, 1], data: [] };
   const [train, validation] = [found.train ?? none, found.validation ?? none];
   return {
+    hops: Math.max(train.shape[2], validation.shape[2]),
     trainSteps: found.train_steps ? list("train_steps") : steps,
     validationSteps: found.validation_steps ? list("validation_steps") : steps,
     train: value(train),

@@ -8,7 +8,7 @@ import { Pane } from "./pane.js";
 import { arrows } from "./paths.js";
 import { chainOrder, number } from "./words.js";
 
-export function fleetPane(state, source) {
+export function fleetPane(state, live) {
   const pane = new Pane(state, "fleet", "Seeds", {
     drawing: () => state.fleet && picture(state),
     rows: () => numbers(state),
@@ -16,10 +16,9 @@ export function fleetPane(state, source) {
   const place = h("div", { class: "seeds" });
   pane.body.append(place);
   pane.fits = hasSeeds;
-  const ask = askerOf(state, source);
   state.watch("about", () => {
     const told = "Maps of every seed are being measured …";
-    if (ask() && state.fleet?.run !== state.about.id) fill(place, h("p", { class: "quiet" }, told));
+    if (ask(state, live) && state.fleet?.run !== state.about.id) fill(place, h("p", { class: "quiet" }, told));
   });
   state.watch("about fleet reading seed theme", () => {
     if (state.fleet && state.about?.task) show(pane, state, place);
@@ -31,36 +30,16 @@ function hasSeeds(about) {
   return Boolean(about?.task) && (about.arrays ?? []).includes("fleet");
 }
 
-/** Asks for the maps of every seed after the last checkpoint, one question at a time: what a training
- *  has learned since is asked for when the answer is there, and another run's at once. True when it
- *  asks. */
-function askerOf(state, source) {
-  let open = null;
-  const ask = () => {
-    const { about } = state;
-    if (open && open.run === about?.id) return false;
-    open?.stop.abort();
-    open = null;
-    if (!hasSeeds(about) || state.fleet?.key === keyOf(about)) return false;
-    open = { run: about.id, stop: new AbortController() };
-    answered(about, open);
-    return true;
-  };
-  const answered = async (about, mine) => {
-    let found = null;
-    try {
-      const maps = mapsOf(await source.arrays(about.id, "fleet", null, { signal: mine.stop.signal }), about);
-      found = { fleet: { run: about.id, key: keyOf(about), maps, seeds: about.seeds } };
-      if (state.error?.kind === "fleet") found.error = null;
-    } catch (error) {
-      found = { error: { text: error.message, kind: "fleet" } };
-    }
-    if (open !== mine) return; // given up
-    open = null;
-    state.set(found, "none");
-    if (found.fleet) ask();
-  };
-  return ask;
+/** Ask for the maps of every seed after the last checkpoint; what a training has learned since is asked
+ *  for when the answer is there. True when it asks. */
+function ask(state, live) {
+  const { about } = state;
+  if (!hasSeeds(about) || state.fleet?.key === keyOf(about) || live.open.fleet) return false;
+  live.ask("fleet", async (signal) => {
+    const maps = mapsOf(await live.source.arrays(about.id, "fleet", null, { signal }), about);
+    state.set({ fleet: { run: about.id, key: keyOf(about), maps, seeds: about.seeds } }, "none");
+  }).then(() => state.fleet?.key === keyOf(about) && ask(state, live));
+  return true;
 }
 
 /** Of which run, trained how far. */
@@ -167,5 +146,5 @@ function numbers(state) {
       for (let head = 0; head < maps.heads; head++)
         rows.push([seed, `${layer}.${head}`, its.reader, its.source, maps.of(at, { layer, head, ...its })]);
   });
-  return { columns: ["seed", "head", "reads", "is read", "attention"], rows };
+  return { columns: ["seed", "head", "destination", "source", "attention"], rows };
 }

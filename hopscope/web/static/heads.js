@@ -1,16 +1,19 @@
 // The wall: a role map for every head. One of them is large, and linked to the example.
 
 import { ofMap } from "./commands.js";
-import { announce, choice, fill, h, mark, s, write } from "./dom.js";
+import { announce, choice, fill, h, mark, roving, s, write } from "./dom.js";
 import { draw, squares, under } from "./heat.js";
 import { Pane } from "./pane.js";
 import { headsOf } from "./paths.js";
+import { headLit } from "./pointed.js";
 import { chainOrder, number, shortRole, waiting } from "./words.js";
 
 const KINDS = [
-  ["own", "own chain", "Attention to positions of the reader's own chain"],
-  ["others", "other chains", "Attention to all other chains together"],
+  ["own", "own chain", "Attention to positions of the destination's own chain"],
+  ["others", "others", "Attention to all other chains together"],
 ];
+
+const kindOf = ({ kind }) => (kind === "others" ? "others" : "own");
 
 export function headsPane(state) {
   const pane = new Pane(state, "heads", "Heads", {
@@ -20,12 +23,16 @@ export function headsPane(state) {
   const wall = h("div", { class: "wall", role: "group", "aria-label": "Role maps, layer by layer" });
   const large = h("div", { class: "large" });
   pane.body.append(wall, large);
+  const rove = roving(wall, () => [...wall.querySelectorAll(".map")]);
   let cells = [];
   let big = null;
   const rebuild = () => {
     if (!state.maps) {
       const told = state.about?.task ? waiting(state, "Role maps are being measured") : "";
       fill(wall, h("p", { class: "quiet" }, told));
+      fill(large); // it would be of another run
+      big = null;
+      pane.told();
       return pane.refreshNumbers();
     }
     const { layers, heads } = state.maps;
@@ -41,13 +48,14 @@ export function headsPane(state) {
     for (let start = 0; start < cells.length; start += across)
       rows.unshift(cells.slice(start, start + across).map((its) => its.element));
     fill(wall, rows);
+    rove.come();
     big = enlarged(state, large);
     update();
   };
   const update = () => {
     if (!state.maps || !cells.length) return;
     const order = chainOrder(state.maps.roles);
-    const kind = state.kind === "others" ? "others" : "own";
+    const kind = kindOf(state);
     for (const its of cells) its.show(state, order, kind);
     big?.update();
     state.atRest(words);
@@ -56,17 +64,19 @@ export function headsPane(state) {
   const words = () => {
     if (!state.maps) return;
     for (const its of cells) its.tell();
-    const { shell, python } = ofMap(state, state.kind === "others" ? "others" : "own", chosen(state));
+    const { shell, python } = ofMap(state, kindOf(state), chosen(state));
     pane.told(shell, python);
   };
   state.watch("about maps theme", rebuild);
   state.watch("step off head kind spot example", update);
+  state.watch("point", () => {
+    for (const its of cells) its.light(state.point);
+  });
+  state.watch("hover", () => big?.row(state.example?.json.tokens[state.hover]?.role));
   state.watch("kind about", () =>
     fill(
       pane.tools,
-      choice("Attention to", KINDS, state.kind === "others" ? "others" : "own", (kind) =>
-        state.set({ kind }),
-      ),
+      choice("Attention to", KINDS, kindOf(state), (kind) => state.set({ kind })),
     ),
   );
   return pane;
@@ -86,13 +96,14 @@ function cell(state, layer, head, used) {
   const canvas = h("canvas", { "aria-hidden": "true" });
   const item = { layer, head };
   const enter = () => {
-    state.under = item;
+    state.enter(item);
   };
   const leave = () => state.leave(item);
   const element = h(
     "button",
     {
       type: "button",
+      tabindex: "-1",
       class: `map${used.has(name) ? " used" : ""}`,
       data: { head: name, key: name },
       on: {
@@ -110,6 +121,9 @@ function cell(state, layer, head, used) {
   return {
     element,
     leave,
+    light(point) {
+      element.classList.toggle("lit", headLit(point, layer, head));
+    },
     show(its, order, kind) {
       const matrix = its.maps.matrix(kind, its.at, layer, head, order);
       draw(canvas, matrix, order.length, order.length);
@@ -131,7 +145,7 @@ function strongest(matrix, order) {
     if (share > matrix[best]) best = n;
   });
   const [reader, source] = [order[Math.floor(best / order.length)], order[best % order.length]];
-  return `most from ${reader} to ${source}, ${number(matrix[best])}`;
+  return `${reader} attends most to ${source}: ${number(matrix[best])}`;
 }
 
 /** One head, large: axes in words; what is pointed at lights up in the example. */
@@ -152,10 +166,11 @@ function enlarged(state, place) {
     state.set({ spot: at && { reader: order[at[0]], source: order[at[1]] } }, "none");
   };
   const told = ({ reader, source }) => {
-    const { at, maps, kind } = state;
+    const { at, maps } = state;
     const its = [...chosen(state), maps.place.get(reader), maps.place.get(source)];
-    const [what, whose] = kind === "others" ? ["others", " of other chains"] : ["own", ""];
-    return `${reader} reads ${source}${whose}: ${number(maps.value(what, at, ...its))}`;
+    const kind = kindOf(state);
+    const whose = kind === "others" ? " of other chains" : "";
+    return `${reader} attends to ${source}${whose}: ${number(maps.value(kind, at, ...its))}`;
   };
   const grid = h("div", { class: "axes", tabindex: "0", role: "group", style: { "--roles": n } });
   canvas.addEventListener("pointermove", spot);
@@ -172,8 +187,8 @@ function enlarged(state, place) {
     announce(told(at));
   });
   grid.append(
-    h("span", { class: "is-read" }, "is read →"),
-    h("span", { class: "reads" }, "reads →"),
+    h("span", { class: "is-read" }, "source →"),
+    h("span", { class: "reads" }, "destination →"),
     h(
       "div",
       { class: "columns" },
@@ -199,23 +214,35 @@ function enlarged(state, place) {
     state.set({ pair: at }, "none");
   });
   tokens.addEventListener("pointerleave", () => state.set({ pair: null }, "none"));
+  const names = [...grid.querySelectorAll(".rows span, .columns span")];
   return {
+    /** Light the row and the column of a role. */
+    row(role) {
+      names.forEach((its, n) => {
+        its.classList.toggle("lit", order[n % order.length] === role);
+      });
+    },
     update() {
       const [layer, head] = chosen(state);
       const { at, maps } = state;
-      const kind = state.kind === "others" ? "others" : "own";
+      const kind = kindOf(state);
       write(title, `Head ${layer}.${head}`);
       const gone = state.isOff(layer, head);
       write(off, gone ? "switch on" : "switch off");
       mark(off, { "aria-pressed": gone });
       draw(canvas, maps.matrix(kind, at, layer, head, order), n, n);
       mark(grid, { "aria-label": `Map of head ${layer}.${head}; arrow keys move` });
+      const changes = state.off.filter((its) => its.layer === layer && its.head === head);
+      canvas.classList.toggle("old", changes.length > 0);
       ring.hidden = !state.spot;
       if (state.spot) {
         const { reader, source } = state.spot;
         ring.style.setProperty("--row", order.indexOf(reader));
         ring.style.setProperty("--column", order.indexOf(source));
         write(said, told(state.spot));
+      } else if (changes.length) {
+        const told = changes.map(({ reader, as }) => `${reader || "all roles"} (${as})`).join(", ");
+        write(said, `Switched off: ${told}. The map is of the model with nothing off.`);
       } else {
         const rows = order.map((role) => [role, ...maps.beside(at, layer, head, role)]);
         const [role, itself, previous] = rows.reduce((one, other) =>
@@ -223,8 +250,9 @@ function enlarged(state, place) {
         );
         const most = Math.max(itself, previous);
         const where = itself > previous ? "itself" : "the position before";
-        const beside = most > 0.5 ? `; ${role} gives ${number(most)} to ${where}` : "";
-        write(said, strongest(maps.matrix(kind, at, layer, head, order), order) + beside);
+        const told = strongest(maps.matrix(kind, at, layer, head, order), order);
+        const beside = most > 0.5 && !told.startsWith(`${role} attends most to ${role}:`) ? `; ${role} gives ${number(most)} to ${where}` : "";
+        write(said, told + beside);
       }
       const found = state.example?.attention;
       tokens.parentElement.hidden = !found;
@@ -250,12 +278,7 @@ function picture(state) {
       const top = 10 + (layers - 1 - layer) * (wide + 16);
       made.append(
         squares(
-          state.maps.matrix(state.kind === "others" ? "others" : "own", state.at, layer, head, order),
-          n,
-          n,
-          size,
-          left,
-          top + 14,
+          state.maps.matrix(kindOf(state), state.at, layer, head, order), n, n, size, left, top + 14,
         ),
         s("text", { x: left, y: top + 9, class: "role" }, `${layer}.${head}`),
       );
@@ -263,21 +286,15 @@ function picture(state) {
   return made;
 }
 
-function numbers(state) {
-  const { roles, layers, heads } = state.maps ?? { roles: [], layers: 0, heads: 0 };
+function numbers({ maps, at }) {
+  const { roles, layers, heads } = maps ?? { roles: [], layers: 0, heads: 0 };
   const rows = [];
   for (let layer = 0; layer < layers; layer++)
     for (let head = 0; head < heads; head++)
       for (const reader of roles)
         for (const source of roles) {
-          const place = [state.at, layer, head, state.maps.place.get(reader), state.maps.place.get(source)];
-          rows.push([
-            `${layer}.${head}`,
-            reader,
-            source,
-            state.maps.value("own", ...place),
-            state.maps.value("others", ...place),
-          ]);
+          const place = [at, layer, head, maps.place.get(reader), maps.place.get(source)];
+          rows.push([`${layer}.${head}`, reader, source, ...["own", "others"].map((its) => maps.value(its, ...place))]);
         }
-  return { columns: ["head", "reads", "is read", "own chain", "other chains"], rows };
+  return { columns: ["head", "destination", "source", "own chain", "other chains"], rows };
 }

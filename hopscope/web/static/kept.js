@@ -4,6 +4,8 @@ import { able, announce, button, fill, h, select } from "./dom.js";
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9 ._-]{0,59}$/; // as in hopscope/web/views.py
 
+const REMOVE = "remove: "; // no name has a colon
+
 export function keptViews(state, source) {
   const list = h("span", {});
   let asked = 0;
@@ -15,13 +17,15 @@ export function keptViews(state, source) {
     const names = Object.keys(found);
     const go = (name) => {
       made.value = ""; // the same one may be chosen again
+      if (name.startsWith(REMOVE)) return remove(state, source, name.slice(REMOVE.length), shown);
       const { address } = found[name] ?? {};
       if (typeof address === "string" && address.startsWith("#/")) location.hash = address;
     };
-    const made = select("Kept views", [["", "views …"], ...names.map((name) => [name, name])], "", go);
+    const away = source.live ? names.map((name) => [REMOVE + name, REMOVE + name]) : [];
+    const made = select("Kept views", [["", "views …"], ...names.map((name) => [name, name]), ...away], "", go);
     fill(list, names.length ? made : null);
   };
-  const keep = button("keep", () => ask(state, source, shown), { class: "plain" });
+  const keep = button("keep view", () => ask(state, source, shown), { class: "plain" });
   state.watch("about opening", () => {
     const { about } = state;
     const never = !about || about.name.startsWith("gallery/");
@@ -32,6 +36,16 @@ export function keptViews(state, source) {
     shown();
   });
   return { list, keep };
+}
+
+async function remove(state, source, name, shown) {
+  try {
+    await source.forget(state.run, name);
+    announce(`${name} is removed`);
+  } catch (problem) {
+    state.set({ error: { text: problem.message, kind: "keep" } }, "none");
+  }
+  shown();
 }
 
 /** Ask for a name, and keep the view under it. */

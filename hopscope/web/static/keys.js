@@ -167,7 +167,10 @@ export function searchBox(state, paths) {
     box.reportValidity();
     if (!known) return;
     state.set({ head: found[1] });
-    document.querySelector(`.map[data-head="${CSS.escape(found[1])}"]`)?.scrollIntoView({ block: "nearest" });
+    const name = CSS.escape(found[1]);
+    document.querySelector(`.map[data-head="${name}"]`)?.scrollIntoView({ block: "nearest" });
+    const path = document.querySelector(`.tag[data-path="${CSS.escape(text)}"]`);
+    (path ?? document.querySelector(`.chip[data-item="${name}"]`))?.focus();
   };
   // Not when it is left: who only passes by, or gives up, searches for nothing.
   box.addEventListener("keydown", (event) => event.key === "Enter" && go());

@@ -1,10 +1,13 @@
 // Curves: axes, series, intervals, and what stands at a place. Drawn as SVG.
 
 import { h, s, write } from "./dom.js";
+import { points } from "./pointed.js";
 import { number, whole } from "./words.js";
 
 const LEFT = 44;
 const RIGHT = 14;
+/** The room beside the axis of steps, which the slider keeps as well. */
+export const EDGES = { left: LEFT, right: RIGHT };
 const TOP = 10;
 
 /** Where values stand between two places; `log` from 1 on, with 0 beside it. */
@@ -37,7 +40,7 @@ export function ticks(low, high, count = 5, log = false) {
 
 /**
  * A chart of {title, height, x: {low, high, log, label?}, y: {low, high, label}, series, levels}.
- * A series is {name, colour, xs, ys, dash?, width?, dots?, low?, high?, thin?}; a level {at, name}.
+ * A series is {name, colour, xs, ys, dash?, dots?, thin?, changed?}; a level {at, name}.
  */
 export function chart(width, asked) {
   const { height, x, y } = asked;
@@ -51,7 +54,9 @@ export function chart(width, asked) {
     "aria-label": asked.title,
   });
   const grid = s("g", { class: "grid" });
+  const named = (asked.levels ?? []).filter(({ name }) => name);
   for (const value of ticks(y.low, y.high, Math.max(2, Math.floor(height / 40)))) {
+    if (named.some(({ at }) => Math.abs(toY(at) - toY(value)) < 11)) continue; // its name stands there
     grid.append(
       s("line", { x1: LEFT, x2: width - RIGHT, y1: toY(value), y2: toY(value) }),
       s(
@@ -73,22 +78,18 @@ export function chart(width, asked) {
   for (const level of asked.levels ?? []) {
     made.append(
       s("line", { class: "level", x1: LEFT, x2: width - RIGHT, y1: toY(level.at), y2: toY(level.at) }),
-      s(
-        "text",
-        { class: "level", x: width - RIGHT - 2, y: toY(level.at) - 4, "text-anchor": "end" },
-        level.name,
-      ),
+      level.name
+        ? s("text", { class: "level", x: LEFT - 8, y: toY(level.at) + 4, "text-anchor": "end" }, level.name)
+        : "",
     );
   }
   const inside = (value) => Math.min(Math.max(toY(value), TOP - 6), height - bottom);
   for (const each of asked.series) {
-    if (each.low)
-      made.append(s("path", { class: "band", d: band(each, toX, inside), style: { fill: each.colour } }));
     made.append(
       s("path", {
-        class: each.thin ? "thin curve" : "curve",
+        class: each.thin ? "thin curve" : each.changed ? "changed curve" : "curve",
         d: line(each, toX, inside),
-        style: { stroke: each.colour, ...(each.width ? { "stroke-width": each.width } : {}) },
+        style: { stroke: each.colour },
         "stroke-dasharray": each.dash,
       }),
     );
@@ -107,13 +108,7 @@ export function chart(width, asked) {
           ),
       );
   }
-  return {
-    svg: made,
-    toX,
-    toY,
-    left: LEFT,
-    right: width - RIGHT,
-  };
+  return { svg: made, toX };
 }
 
 function line({ xs, ys }, toX, toY) {
@@ -130,24 +125,25 @@ function line({ xs, ys }, toX, toY) {
   return text;
 }
 
-function band({ xs, low, high }, toX, toY) {
-  const up = [...xs].map((value, n) => `${toX(value).toFixed(1)} ${toY(high[n]).toFixed(1)}`);
-  const back = [...xs].map((value, n) => `${toX(value).toFixed(1)} ${toY(low[n]).toFixed(1)}`).reverse();
-  return up.length ? `M${[...up, ...back].join("L")}Z` : "";
+/** Where on its axis of steps the pointer is over a chart. */
+export function underPointer({ svg, toX }, { clientX }) {
+  const { left, width } = svg.getBoundingClientRect();
+  return toX.back(((clientX - left) / width) * svg.viewBox.baseVal.width);
 }
 
 /** Names of curves, each with its colour; `show(x)` writes what each is there. */
-export function legend(entries) {
+export function legend(state, entries) {
   const values = entries.map(() => h("span"));
-  const keys = entries.map(({ name, colour, dash, on }, n) =>
-    h(
+  const keys = entries.map(({ name, colour, dash, on, point }, n) => {
+    const key = h(
       on ? "button" : "span",
       { class: "key", ...(on ? { type: "button", on: { click: on } } : {}) },
       h("i", { class: dash ? "dashed" : "", style: { "--its": colour } }),
       name,
       h("b", {}, values[n]),
-    ),
-  );
+    );
+    return point ? points(key, state, point) : key;
+  });
   return {
     element: h("div", { class: "keys" }, keys),
     show(x) {

@@ -1,27 +1,40 @@
+// @ts-check
 // What is asked while somebody looks: a run's arrays once, an example and losses when one rests.
 // Scrubbing asks for nothing. A newer question of one kind gives the older one up.
 
 import { FETCHED } from "./fetched.js";
-import { contentsOf } from "./maps.js";
+import { contentsOf, cutOf } from "./maps.js";
 import { asFlag } from "./url.js";
 
-const REST = 140;
-const SCRUB = 420;
-const FEW = [64, 256, 1024];
+const [CLICK, REST, SCRUB] = [20, 140, 420];
 const STREAMS = { "over-time": "overTime", costs: "costs" }; // and where the state has what came
+const STAYING = [...Object.keys(STREAMS), "fleet"]; // what goes on though the model learned
 
 /** What is of one model, and gone when another is looked at. */
 const GONE = {
-  ...{ example: null, answer: null, refused: "", costs: null, overTime: null, maps: null, losses: null },
-  ...{ contents: null, fleet: null, findings: null, values: null, curves: null },
-  ...{ spot: null, hover: null, pair: null },
+  ...{ example: null, answer: null, cut: null, refused: "", costs: null, overTime: null, maps: null, losses: null },
+  ...{ contents: null, unmeasured: "", fleet: null, findings: null, values: null, curves: null },
+  ...{ spot: null, hover: null, pair: null, point: null },
 };
 /** What was chosen in one run, of any of its models. */
 const CHOSEN = { asked: null, reading: null };
 
 export class Live {
   constructor(state, source) {
-    Object.assign(this, { state, source, open: {}, timers: {}, streamed: {}, missed: false });
+    this.state = state;
+    this.source = source;
+    /** @type {Record<string, AbortController>} What is asked, by its kind. */
+    this.open = {};
+    /** @type {Record<string, number>} What waits to be asked. */
+    this.timers = {};
+    /** @type {Record<string, string>} The last question of each stream. */
+    this.streamed = {};
+    this.missed = false; // has the run learned while its maps were asked for?
+    this.shown = ""; // the run and seed that are drawn
+    /** @type {string | null} The run about which questions may be asked. */
+    this.current = null;
+    this.wentBack = ""; // the question after one that was refused
+    state.set({ alive: source.live }, "none");
     state.watch("run seed", () => this.openRun());
     state.watch("about step ex tokens order off", (keys) => this.rest("example", keys, () => this.example()));
     state.watch("about losses step off", (keys) => this.rest("ablate", keys, () => this.ablate()));
@@ -67,7 +80,7 @@ export class Live {
         delete this.timers[kind];
         run();
       },
-      keys.has("step") ? SCRUB : keys.has("about") ? 0 : REST,
+      keys.has("step") ? SCRUB : keys.has("about") ? 0 : keys.has("off") ? CLICK : REST,
     );
   }
 
@@ -85,7 +98,7 @@ export class Live {
     // Given up for each new checkpoint, maps would never be there: they come first, and then what is new.
     this.missed = Boolean(again && measuring);
     if (this.missed) return;
-    for (const [kind, stop] of Object.entries(this.open)) if (!again || !STREAMS[kind]) stop.abort();
+    for (const [kind, stop] of Object.entries(this.open)) if (!again || !STAYING.includes(kind)) stop.abort();
     for (const timer of Object.values(this.timers)) clearTimeout(timer);
     this.timers = {};
     state.under = null;
@@ -105,7 +118,6 @@ export class Live {
             const its = await source.arrays(id, name, seed, { signal: own });
             if (state.run === id) take(FETCHED[name](its, about));
           },
-          name === "contents",
         );
       // What is drawn stays until there is better: new steps come with their maps.
       const ahead = {};
@@ -137,9 +149,28 @@ export class Live {
       if (this.missed && !signal.aborted) return this.openRun();
       if (about.task) await this.first(signal);
       // The slowest last, as it is missed least.
-      for (const name of [ready.has("contents") ? null : "contents", about.emerged ? null : "emergence"])
-        if (name && !signal.aborted) await ask(name);
+      if (has.has("contents") && !ready.has("contents") && !signal.aborted) await this.squares(about);
+      if (!about.emerged && !signal.aborted) await ask("emergence");
     });
+  }
+
+  /** What roles hold, one checkpoint after the other: at the one that is shown first, then at those
+   *  nearest to what is shown by then. A click never waits for more than one. */
+  squares(about) {
+    const { state, source } = this;
+    const far = (at) => Math.abs(at - state.at);
+    const measured = async (signal) => {
+      for (;;) {
+        const missing = [...state.steps.keys()].filter((at) => !state.contents?.has(at));
+        if (!missing.length) return;
+        const step = state.steps[missing.reduce((a, b) => (far(b) < far(a) ? b : a))];
+        const its = await source.arrays(about.id, "contents", state.seed, { step, signal });
+        const { contents } = FETCHED.contents(its, about);
+        state.set({ contents: contents.with(state.contents) }, "none");
+      }
+    };
+    const told = ({ name, message }) => name !== "AbortError" && state.set({ unmeasured: message }, "none");
+    return this.ask("contents", (signal) => measured(signal).catch(told));
   }
 
   /** The description of a run; null if there is the run and not the seed, which is left out then. */
@@ -218,11 +249,11 @@ export class Live {
     return this.ask("ablate", async (signal) => {
       state.set({ asking: true }, "none");
       try {
-        for (const examples of FEW) {
+        for (const examples of source.counts) {
           const asked = this.question({ examples });
           const found = await source.ablate(state.run, asked, { signal });
           const answer = { ...found, at, seed, changes: asked.changes ?? [] };
-          state.set({ answer, asking: examples !== FEW.at(-1) }, "none");
+          state.set({ answer, asking: examples !== source.counts.at(-1) }, "none");
           await new Promise((done) => setTimeout(done, 60));
           if (signal.aborted) return;
         }
@@ -232,7 +263,23 @@ export class Live {
       } finally {
         if (!signal.aborted) state.set({ asking: false }, "none");
       }
+      if (state.off.length && state.contents && source.live) await this.readCut(signal);
     });
+  }
+
+  /** What can be read at each place of the changed model; without it, squares stay pale. */
+  async readCut(signal) {
+    const { state, source } = this;
+    const { at, seed } = state;
+    const asked = this.question({ examples: source.counts.at(-1), probe: true });
+    const found = { at, seed, asked: asked.changes.join(";"), contents: null, why: "" };
+    try {
+      const { decodable } = await source.ablate(state.run, asked, { signal });
+      found.contents = cutOf(decodable, state.steps);
+    } catch (error) {
+      found.why = error.message;
+    }
+    if (!signal.aborted) state.set({ cut: found }, "none");
   }
 
   overTime() {

@@ -2,9 +2,10 @@
 
 import { ofChanged, ofNoted } from "./commands.js";
 import { announce, fill, h, mark, s, write } from "./dom.js";
-import { ofChain, ofHop } from "./colours.js";
+import { ofHop, ofToken } from "./colours.js";
 import { nearest } from "./lines.js";
 import { Pane } from "./pane.js";
+import { points } from "./pointed.js";
 import { costsOf, trayOf } from "./tray.js";
 import { asFlag } from "./url.js";
 import { counted, number, waiting, whole } from "./words.js";
@@ -71,7 +72,7 @@ export function current(state) {
 
 /** Of what an answer is; that it is of what is looked at need not be said. */
 function fromOf({ at, changes, examples }, fits, { steps }) {
-  const measured = `${examples} examples`;
+  const measured = `${whole(examples)} examples`;
   if (fits) return measured;
   const off = changes.length > 1 ? counted(changes.length, "change") : (changes[0] ?? "nothing off");
   return `step ${whole(steps[at])}, ${off}, ${measured}`;
@@ -89,7 +90,7 @@ function showBars(pane, state, place) {
     const why = refused ? `Not measured: ${refused}` : waiting(state, "Being measured");
     return fill(place, h("p", { class: "quiet" }, why));
   }
-  if (pane.drawn?.hops.join() !== hops.join()) pane.drawn = barsOf(hops);
+  if (pane.drawn?.hops.join() !== hops.join()) pane.drawn = barsOf(hops, state);
   pane.bars = pane.drawn.svg;
   if (pane.bars.parentNode !== place) fill(place, pane.bars);
   pane.bars.classList.toggle("old", !found.fits);
@@ -100,15 +101,15 @@ function showBars(pane, state, place) {
 
 /** Bars for these hops; `show` gives them their losses, with a notch for the model as it is if heads
  *  are off, and `tell` says the same in words. */
-function barsOf(hops) {
-  const foot = s("text", { class: "guess", y: ROW * hops.length + 8, "text-anchor": "middle" }, "guessing");
+function barsOf(hops, state) {
+  const foot = s("text", { class: "guess", y: ROW * hops.length + 8, "text-anchor": "middle" }, "chance");
   const svg = s("svg", {
     class: "loss-bars",
     viewBox: `0 0 ${WIDE} ${ROW * hops.length + 14}`,
     role: "img",
     "aria-label": "Losses", // until `tell` says which
   });
-  const rows = hops.map(row);
+  const rows = hops.map((hop, n) => row(hop, n, state));
   svg.append(...rows.flatMap(Object.values), foot);
   let shown = null;
   const show = (losses, off) => {
@@ -135,7 +136,7 @@ function barsOf(hops) {
     const told = hops.map((hop, n) => {
       const { changed, clean: plain } = shown;
       const [loss, clean, guess] = [changed.mean, plain.mean, shown.guess].map((its) => number(its[n]));
-      return `hop ${hop}: loss ${loss}, clean ${clean}, guessing ${guess}`;
+      return `hop ${hop}: loss ${loss}, with nothing off ${clean}, at chance ${guess}`;
     });
     const old = shown.fits ? "" : `Being measured; shown: ${shown.from}: `;
     mark(svg, { "aria-label": old + told.join("; ") });
@@ -144,7 +145,7 @@ function barsOf(hops) {
 }
 
 /** What is drawn of one hop. */
-function row(hop, n) {
+function row(hop, n, state) {
   const y = n * ROW + 6;
   const box = { x: 8, y: y + 19, height: 12, rx: 6 };
   return {
@@ -155,6 +156,7 @@ function row(hop, n) {
     interval: s("line", { class: "interval", y1: y + 25, y2: y + 25 }),
     notch: s("line", { class: "notch", y1: y + 15, y2: y + 35 }),
     level: s("line", { class: "guess", y1: y + 17, y2: y + 35 }),
+    whole: points(s("rect", { class: "grip", y, width: WIDE, height: ROW - 4 }), state, { hop }),
   };
 }
 
@@ -176,26 +178,27 @@ function showAnswers(state, place) {
   const seen = state.example?.json;
   if (!seen) return fill(place);
   const asked = seen.changes?.answers ?? seen.answers;
-  const all = asked.flatMap((its) => its.hops);
+  const all = asked.flatMap((its) => its.hops).filter((its) => its.truth !== null);
   const good = all.filter((its) => its.right).length;
-  const shown = asked.slice(0, 12).map(({ position, hops }) => {
+  const shown = asked.slice(0, 12).map(({ position, chain, hops }) => {
     const token = seen.tokens[position] ?? { text: "?", chain: -1 };
     return h(
       "li",
       {},
-      h("b", { class: "ask", style: { "--chain": ofChain(token.chain) } }, token.text),
-      hops.map((its) =>
-        h(
+      h("b", { class: "ask", style: { "--chain": ofToken(token) } }, token.text),
+      hops.map((its, n) => {
+        const said = h(
           "span",
           {
-            class: its.right ? "right" : "wrong",
-            title: `true ${its.truth}; the model says ${its.answer}, ${sure(its)}; loss ${number(its.loss)}`,
+            class: its.right === null ? "" : its.right ? "right" : "wrong",
+            title: `true ${its.truth ?? "is not known"}; the model says ${its.answer}, ${sure(its)}; loss ${number(its.loss)}`,
           },
           h("i", { "aria-hidden": "true" }, "→ "),
           its.answer,
-          h("em", {}, its.right ? "✓" : ` ✗ ${its.truth}`),
-        ),
-      ),
+          its.right === null ? null : h("em", {}, its.right ? "✓" : ` ✗ ${its.truth}`),
+        );
+        return points(said, state, { hop: state.about.task.asked[n], chain });
+      }),
     );
   });
   fill(
@@ -210,7 +213,7 @@ function numbers(state) {
   const its = current(state);
   const found = its?.fits ? its : null;
   return {
-    columns: ["hop", "loss", "± (95 %)", "clean", "± (95 %)", "guessing"],
+    columns: ["hop", "loss", "± (95 %)", "with nothing off", "± (95 %)", "at chance"],
     rows: found
       ? state.about.task.asked.map((hop, n) => [
           hop,

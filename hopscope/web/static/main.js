@@ -9,7 +9,7 @@ import { headsPane } from "./heads.js";
 import { keptViews } from "./kept.js";
 import { helpDialog, listen, searchBox } from "./keys.js";
 import { Live } from "./live.js";
-import { llmPanes } from "./llm.js";
+import { llmPanes } from "./lm.js";
 import { lossesPane } from "./losses.js";
 import { ngramPanes } from "./ngram.js";
 import { arrows } from "./paths.js";
@@ -19,7 +19,9 @@ import { offer } from "./save.js";
 import { openSource } from "./source.js";
 import { State } from "./state.js";
 import { timePane } from "./time.js";
+import { stripOf } from "./strip.js";
 import { tipOf } from "./tip.js";
+import { tourButton, tourOf } from "./tour.js";
 import { tracedPane } from "./traced.js";
 import { counted } from "./words.js";
 
@@ -33,23 +35,24 @@ async function begin() {
   const tip = tipOf(state);
   const runs = runsPane(state, source);
   const help = helpDialog(state);
-  const panes = [
+  const board = h("div", { class: "board", id: "board" });
+  const panes = [];
+  // Before any of them is drawn: what is hidden has no width.
+  state.watch("about pane", () => arrange(state, panes, board));
+  panes.push(
     examplePane(state),
     circuitPane(state, tip),
     headsPane(state),
     lossesPane(state, live),
-    fleetPane(state, source),
-    ...ngramPanes(state, source),
-    ...llmPanes(state, source),
+    fleetPane(state, live),
+    ...ngramPanes(state),
+    ...llmPanes(state, live),
     tracedPane(state),
     timePane(state),
-  ];
-  for (const pane of panes) offer(pane);
-  const board = h(
-    "main",
-    { class: "board", id: "board" },
-    panes.map((pane) => pane.element),
   );
+  for (const pane of panes) offer(pane);
+  board.append(...panes.map((pane) => pane.element));
+  const main = h("main", {}, tourOf(state), board, stripOf(state));
   const nothing = h("p", { class: "quiet nothing" }, "Choose a run: they are listed at the left (☰).");
   board.append(nothing);
   const error = errorLine(state);
@@ -62,16 +65,16 @@ async function begin() {
   };
   fill(
     document.getElementById("page"),
+    button("Skip to what is drawn", skip, { class: "plain skip" }),
     header(state, source, { find, help, showRuns }),
     error,
-    h("div", { class: "frame" }, runs.element, board),
+    h("div", { class: "frame" }, runs.element, main),
     tip.element,
     help,
   );
   if (innerWidth < 1100 || !source.live) showRuns();
   listen(state, { find: find.firstChild, help, runs: showRuns });
   if (location.protocol === "about:") stayWithin(state);
-  state.watch("about pane", () => arrange(state, panes, board));
   state.watch("about opening", () => {
     nothing.hidden = Boolean(state.about || state.opening);
   });
@@ -82,7 +85,7 @@ async function begin() {
   theme(state, remembered("theme") ?? "auto");
   const there = () => Boolean(state.error || (state.run && state.about?.id === state.run));
   /** Is all that was asked for drawn, and written into the address? */
-  const ready = () => there() && !live.busy && !state.asking && !state.later;
+  const ready = () => there() && !live.busy && !runs.busy() && !state.asking && !state.later;
   globalThis.hopscope = { state, source, live, ready };
   if (state.run) live.openRun();
   const openFirst = () => {
@@ -91,6 +94,12 @@ async function begin() {
   };
   state.watch("run listed", openFirst);
   await runs.start();
+}
+
+/** Go to what is drawn: the circuit, or what stands first. */
+function skip() {
+  const first = (where) => document.querySelector(`.pane:not([hidden]) ${where}`);
+  (first('.scene [tabindex="0"]') ?? first("button"))?.focus();
 }
 
 /** A page within a notebook has no address of its own: followed, its links would lead the frame to
@@ -175,6 +184,7 @@ function header(state, source, { find, help, showRuns }) {
     h("div", { class: "title" }, title, told),
     seeds,
     kept,
+    tourButton(state),
     find,
     source.live ? keep : null,
     themes,

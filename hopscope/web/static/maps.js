@@ -1,5 +1,7 @@
 // Arrays of a run as the panes ask for them: attention between roles, and what roles hold.
 
+import { asFlag } from "./url.js";
+
 /** Role maps of all checkpoints. */
 export class Maps {
   constructor(arrays, roles) {
@@ -50,35 +52,57 @@ export class Maps {
   }
 }
 
-/** What roles hold: shares [checkpoint, layer, role, symbol]; of the last checkpoint alone, or of all. */
+/** What roles hold: shares [layer, role, symbol] of each checkpoint that was measured; without steps,
+ *  of the last one, which then stands for all. */
 export class Contents {
-  constructor({ steps, own, roles }, names, all) {
-    this.shape = own.shape.length === 3 ? [1, ...own.shape] : own.shape;
-    this.data = own.data;
-    this.steps = steps ? [...steps.data] : [all.at(-1)];
-    this.all = all;
-    this.place = new Map((roles ?? names).map((role, n) => [role, n]));
+  constructor({ steps, own }, names, all) {
+    const [, roles, symbols] = own.shape.slice(-3);
+    const size = own.shape.slice(-3).reduce((a, b) => a * b);
+    const row = (n) => own.data.subarray(n * size, (n + 1) * size);
+    this.of = new Map((steps ? [...steps.data] : ["any"]).map((step, n) => [step, row(n)]));
+    Object.assign(this, { all, roles, symbols });
+    this.place = new Map(names.map((role, n) => [role, n]));
+  }
+
+  /** The same, with what was measured before at other checkpoints. */
+  with(earlier) {
+    for (const [step, row] of earlier?.of ?? []) if (!this.of.has(step)) this.of.set(step, row);
+    return this;
+  }
+
+  /** Was the checkpoint of this number measured? */
+  has(at) {
+    return this.of.has(this.all[at]) || this.of.has("any");
   }
 
   share(at, level, role, symbol) {
-    const [, levels, roles, symbols] = this.shape;
+    const row = this.of.get(this.all[at]) ?? this.of.get("any");
     const r = this.place.get(role);
-    if (r === undefined) return NaN;
-    let row = this.steps.indexOf(this.all[at]);
-    if (row < 0) row = this.steps.length === 1 ? 0 : -1;
-    return row < 0 ? NaN : this.data[((row * levels + level) * roles + r) * symbols + symbol];
+    return row && r !== undefined ? row[(level * this.roles + r) * this.symbols + symbol] : NaN;
   }
 }
 
+/** Shares [layer, role, symbol] of one model, as lists. */
+function ofLists(shares, roles, all) {
+  const data = Float32Array.from(shares.flat(2).map((its) => its ?? NaN));
+  return new Contents({ own: { shape: [shares.length, shares[0].length, shares[0][0].length], data } }, roles, all);
+}
+
 /** What an account says that roles hold, when contents were not measured. */
-export function contentsOf(account, all) {
-  const { shares, roles } = account.holdings;
-  const flat = Float32Array.from(shares.flat(2).map((its) => its ?? NaN));
-  return new Contents(
-    { own: { shape: [shares.length, shares[0].length, shares[0][0].length], data: flat } },
-    roles.map((role) => (typeof role === "string" ? role : NAME(role))),
-    all,
-  );
+export function contentsOf({ holdings: { shares, roles } }, all) {
+  return ofLists(shares, roles.map((role) => (typeof role === "string" ? role : NAME(role))), all);
+}
+
+/** What can be read with heads switched off, as an answer tells it. */
+export const cutOf = ({ own, roles }, all) => ofLists(own, roles, all);
+
+/** The squares to draw: of the changed model if they are known, else of the model as it is (`old`). */
+export function squaresOf({ contents, cut, off, at, seed }) {
+  if (!off.length) return { contents, old: false };
+  const fits = cut?.at === at && cut.seed === seed && cut.asked === off.map(asFlag).join(";");
+  return fits && cut.contents
+    ? { contents: cut.contents, before: contents, old: false }
+    : { contents, old: true, why: fits ? cut.why : "" };
 }
 
 const NAME = ({ kind, fact = 0, slot = 0 }) =>

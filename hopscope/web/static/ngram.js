@@ -1,7 +1,6 @@
 // The n-gram experiment: which set the selector chose, what each head copies, how sharp the last
 // layer is, at every epoch; and what the model says to a sequence, beside the induction head.
 
-import { sets, shares, softmax } from "./copier.js";
 import { fill, h, s } from "./dom.js";
 import { ofHop } from "./colours.js";
 import { Pane } from "./pane.js";
@@ -46,7 +45,7 @@ export function ngramPanes(state) {
 function curves(state) {
   const xs = epochs(state);
   const all = xs.map((_, n) => at(state, n));
-  const groups = sets(model(state));
+  const groups = model(state).sets;
   const most = Math.max(...all.map((its) => its.a), 1e-9);
   const chosen = groups.findIndex((set) => isParents(state, set));
   return [
@@ -57,7 +56,7 @@ function curves(state) {
             name: `share of ${setName(groups[chosen])}`,
             colour: ofHop(0),
             xs,
-            ys: all.map((its) => shares(its.c)[chosen]),
+            ys: all.map((its) => its.shares[chosen]),
           },
         ]),
     ...parents(state)
@@ -66,7 +65,7 @@ function curves(state) {
         name: `head ${lag} → lag ${lag}`,
         colour: ofHop(1 + n),
         xs,
-        ys: all.map((its) => softmax(its.w[lag - 1])[lag - 1]),
+        ys: all.map((its) => its.copied[lag - 1][lag - 1]),
       })),
     { name: `a / ${number(most)}`, colour: ofHop(3), xs, ys: all.map((its) => its.a / most) },
   ];
@@ -74,17 +73,17 @@ function curves(state) {
 
 function showValues(pane, state, place) {
   const now = at(state, state.at);
-  const groups = sets(model(state));
-  const part = shares(now.c);
-  const heads = now.w.map(softmax);
+  const groups = model(state).sets;
+  const { shares: part, copied: heads } = now;
   const lags = heads[0].length;
   const bar = 132;
   const row = 22;
-  const height = 34 + row * Math.max(groups.length, heads.length * 1.4, 4);
+  const below = 62 + 28 * heads.length;
+  const height = Math.max(34 + row * groups.length, below + 34);
   const told = groups.map((set, n) => `${setName(set)} ${number(part[n])}`).join(", ");
   const svg = s("svg", {
     class: "values",
-    viewBox: `0 0 720 ${height}`,
+    viewBox: `0 0 ${Math.max(530, 380 + 44 * lags)} ${height}`,
     role: "img",
     "aria-label": `Selector: ${told}; a ${number(now.a)}`,
   });
@@ -131,8 +130,8 @@ function showValues(pane, state, place) {
     );
   });
   svg.append(
-    s("text", { class: "title", x: 540, y: 12 }, "classifier: how sharp"),
-    s("text", { class: "large-value", x: 540, y: 56 }, `a = ${number(now.a)}`),
+    s("text", { class: "title", x: 290, y: below }, "classifier: how sharp"),
+    s("text", { class: "large-value", x: 290, y: below + 26 }, `a = ${number(now.a)}`),
   );
   pane.svg = svg;
   fill(place, svg);
@@ -142,7 +141,7 @@ function showValues(pane, state, place) {
 }
 
 function numbers(state) {
-  const groups = sets(model(state));
+  const groups = model(state).sets;
   const all = epochs(state);
   return {
     columns: [

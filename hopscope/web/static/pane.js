@@ -2,6 +2,7 @@
 
 import { announce, button, fill, h, table, write } from "./dom.js";
 import { ink } from "./colours.js";
+import { MEANING } from "./explained.js";
 import { csv, handOut, png, standalone } from "./save.js";
 
 /**
@@ -30,6 +31,15 @@ export class Pane {
       "aria-label": `Maximise ${title}`,
       "aria-pressed": "false",
     });
+    const meaning = MEANING[name] ? h("p", { class: "meaning", hidden: true }, MEANING[name]) : null;
+    const explain = meaning
+      ? button("?", (event) => this.explain(meaning, event.currentTarget), {
+          class: "icon explain",
+          title: "What is this?",
+          "aria-label": `What is this? ${title}`,
+          "aria-expanded": "false",
+        })
+      : null;
     this.element = h(
       "section",
       { class: `pane ${name}`, id: `pane-${name}`, "aria-labelledby": `title-${name}`, data: { pane: name } },
@@ -37,11 +47,13 @@ export class Pane {
         "header",
         {},
         h("h2", { id: `title-${name}` }, title),
+        explain,
         h("div", { class: "hint" }, this.hinted),
         this.tools,
         this.menu(),
         this.full,
       ),
+      meaning,
       this.body,
       this.numbers,
       this.foot,
@@ -98,6 +110,11 @@ export class Pane {
       ),
     );
     return this.more;
+  }
+
+  explain(meaning, pressed) {
+    meaning.hidden = !meaning.hidden;
+    pressed.setAttribute("aria-expanded", String(!meaning.hidden));
   }
 
   hint(text) {

@@ -4,7 +4,7 @@ const LETTERS = "abcdefghijklmnopqrstuvwxyz";
 
 export const ready = (state) => state.about?.kind === "ngram" && state.values && state.steps?.length;
 export const epochs = (state) => [...(state.values.epochs ?? state.values.steps).data];
-export const model = (state) => state.about.ngram;
+export const model = (state) => ({ ...state.about.ngram, sets: state.values.sets });
 export const parents = (state) => state.about.ngram.parents;
 export const setName = (set) => `{${set.map((head) => head + 1).join(",")}}`;
 
@@ -20,18 +20,21 @@ export const symbols = (state) => Array.from({ length: model(state).alphabet }, 
 /** Are there more of them than letters? Then a sequence has spaces between its symbols. */
 export const spaced = (state) => model(state).alphabet > LETTERS.length;
 
-/** Parameters at one recorded epoch. */
+/** Parameters at one recorded epoch, and what the model makes of them: shares of the sets of heads,
+ *  and what each head copies. */
 export function at(state, n) {
-  const { c, w, a } = state.values;
-  const sizes = [c.shape.at(-1), w.shape.at(-2), w.shape.at(-1)];
-  const lags = (head) => [
-    ...w.data.slice((n * sizes[1] + head) * sizes[2], (n * sizes[1] + head + 1) * sizes[2]),
-  ];
-  return {
-    c: [...c.data.slice(n * sizes[0], (n + 1) * sizes[0])],
-    w: Array.from({ length: sizes[1] }, (_, head) => lags(head)),
-    a: a.data[n],
+  const its = (name) => {
+    const { shape, data } = state.values[name];
+    const size = data.length / shape[0];
+    return [...data.subarray(n * size, (n + 1) * size)];
   };
+  const byHead = (name) => {
+    const lags = state.values[name].shape.at(-1);
+    const all = its(name);
+    return Array.from({ length: all.length / lags }, (_, head) => all.slice(head * lags, (head + 1) * lags));
+  };
+  const [a] = its("a");
+  return { c: its("c"), w: byHead("w"), a, shares: its("shares"), copied: byHead("copied") };
 }
 
 /** The head that starts at a lag: the set of the parents' heads is what the theory says wins. */

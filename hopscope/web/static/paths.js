@@ -45,7 +45,7 @@ export function arrows(about) {
   return circuit.components.flatMap((component) =>
     component.paths.map((kept) => {
       const path = readPath(kept);
-      const cargo = cargoOf(circuit.account, component, path.source);
+      const cargo = cargoOf(circuit.account, component, path);
       return {
         ...path,
         key: pathKey(path),
@@ -61,8 +61,9 @@ export function arrows(about) {
 /** Components whose rows form no path: tables, itself, even to something. */
 export const loose = (about) => (about.circuit?.components ?? []).filter((its) => !its.paths.length);
 
-/** What is lost without a component, in the way in which it is needed: a share, with its interval. */
-export const lostOf = ({ kind, lost, lost_computed: computed }) => (kind === "routes" ? computed : lost);
+/** What the circuit loses without a component: a share, with its interval. Of every kind with the
+ *  attention that the circuit computes by itself; where that was not measured, as it is prescribed. */
+export const lostOf = ({ lost, lost_computed: computed }) => computed ?? lost;
 
 /** Heads that do something in the circuit, as "2.0". */
 export function headsOf(about) {
@@ -71,15 +72,16 @@ export function headsOf(about) {
   );
 }
 
-function cargoOf(account, { layer, heads, destinations }, source) {
+/** What patching found along one path: heads that attend alike are patched one by one. */
+function cargoOf(account, { layer, destinations }, { head, source }) {
   const readers = destinations.map(roleText).sort().join();
   return (account?.cargo ?? []).find(
     ({ site }) =>
       site.layer === layer &&
-      site.heads.join() === heads.join() &&
+      site.heads.includes(head) &&
       site.source !== null &&
       roleText(site.source) === source &&
-      site.readers.map(roleText).sort().join() === readers,
+      site.destinations.map(roleText).sort().join() === readers,
   );
 }
 

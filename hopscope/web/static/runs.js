@@ -1,10 +1,13 @@
-// All runs, at the left: what comes with hopscope first, then the store, newest first.
+// All runs, at the left: sorted, in groups, each with a line of its losses where they are known.
 
-import { fill, h } from "./dom.js";
+import { lossesOf } from "./fetched.js";
+import { button, fill, h, s, select } from "./dom.js";
 import { counted, number } from "./words.js";
 
 const POLL = 1500;
 const SHOWN = 60;
+const TRAINED = ["facts", "ngram"]; // kinds that have losses
+const [WIDE, HIGH] = [44, 14];
 
 export function runsPane(state, source) {
   const search = h("input", {
@@ -13,13 +16,15 @@ export function runsPane(state, source) {
     "aria-label": "Filter runs",
     on: { input: () => show() },
   });
+  const sort = select("Sort runs", Object.keys(ORDERS).map((its) => [its, its]), "newest", () => show());
+  const group = select("Group runs", Object.keys(GROUPS).map((its) => [its, its]), "by place", () => show());
   const count = h("p", { class: "count" });
-  const list = h("ul", {});
-  const more = h("button", { type: "button", class: "plain", hidden: true }, "show all");
+  const list = h("div", {});
+  const more = button("show all", () => show((all = true)), { class: "plain" });
   const element = h(
     "nav",
     { class: "runs", id: "runs", "aria-label": "Runs" },
-    h("div", { class: "filter" }, search),
+    h("div", { class: "filter" }, search, sort, group),
     count,
     list,
     more,
@@ -27,44 +32,55 @@ export function runsPane(state, source) {
   const rows = new Map();
   let cursor = "";
   let all = false;
-  more.addEventListener("click", () => {
-    all = true;
-    show();
-  });
+  let seen = [];
+  let learning = false; // are losses asked for?
   const show = () => {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const found = [...rows.values()]
       .filter((row) => words.every((word) => row.text.includes(word)))
-      .sort(
-        (a, b) =>
-          rank(a) - rank(b) ||
-          String(b.created ?? b.date ?? "").localeCompare(String(a.created ?? a.date ?? "")),
-      );
-    const seen = all ? found : found.slice(0, SHOWN);
+      .sort(ORDERS[sort.value]);
+    seen = all ? found : found.slice(0, SHOWN);
     count.textContent = `${found.length} of ${counted(rows.size, "run")}`;
     more.hidden = seen.length === found.length;
+    const groups = Object.entries(Object.groupBy(seen, GROUPS[group.value]));
     fill(
       list,
-      seen.map((row) => line(row, state)),
+      groups.map(([name, its]) => [
+        name ? h("h2", {}, name) : null,
+        h("ul", {}, its.map((row) => line(row, state))),
+      ]),
+      rows.size ? null : h("p", { class: "quiet" }, "No run yet: `hopscope train demo` makes one."),
     );
+    learn();
+  };
+  /** Ask for the losses of what is listed, one run after the other, once a run is looked at. */
+  const learn = async () => {
+    if (learning || !source.live || !state.about || !element.checkVisibility()) return;
+    const missing = (row) => !row.curve && TRAINED.includes(row.kind) && row.step && !row.problem;
+    const wanted = seen.filter(missing);
+    if (!wanted.length) return;
+    learning = true;
+    for (const row of wanted) row.curve = curveOf(await source.arrays(row.id, "losses").catch(() => null));
+    learning = false;
+    show();
   };
   const ask = async () => {
     if (document.hidden && cursor) return; // the first answer is what the page opens with
-    const { rows: changed, cursor: now, gone = [], more: others = false } = await source.runs(cursor);
+    const { rows: changed, cursor: now, gone = [], more: others = false, problems } = await source.runs(cursor);
+    const first = !cursor;
     cursor = now;
+    if (problems?.length) state.set({ error: { text: problems.join("; "), kind: "store" } }, "none");
+    else if (problems && state.error?.kind === "store") state.set({ error: null }, "none");
     for (const id of gone) rows.delete(id);
     for (const row of changed) {
-      rows.set(row.id, {
-        ...row,
-        text: [row.name, row.kind, row.task, row.state, ...(row.tags ?? [])].join(" ").toLowerCase(),
-      });
+      const text = [row.name, row.kind, row.task, row.state, ...(row.tags ?? [])].join(" ").toLowerCase();
+      rows.set(row.id, { ...row, text });
     }
-    if (changed.length + gone.length) show();
+    if (first || changed.length + gone.length) show();
     const here = changed.find((row) => row.id === state.run);
     // Where opening it failed, too: whoever lists it now may answer.
     if (here && (state.about || !state.opening)) state.set({ stale: here }, "none");
     state.set({ listed: rows.size }, "none");
-    if (!rows.size) fill(list, h("li", { class: "quiet" }, "No run yet: `hopscope train demo` makes one."));
     return others;
   };
   state.watch("run about", show);
@@ -72,6 +88,7 @@ export function runsPane(state, source) {
     element,
     search,
     rows,
+    busy: () => learning,
     async start() {
       const again = async () => {
         let others = false;
@@ -88,6 +105,26 @@ export function runsPane(state, source) {
   };
 }
 
+/** The losses of a run's first model, as a line to draw, and the last of them: validation, if there is
+ *  any. Each is the mean over hops. */
+function curveOf(found) {
+  if (!found) return { path: "", last: null };
+  const { train, trainSteps, validation, validationSteps, hops } = lossesOf(found);
+  const mean = (of, at) => Array.from({ length: hops }, (_, hop) => of(at, 0, hop) / hops).reduce((a, b) => a + b);
+  const all = [
+    [validation, validationSteps],
+    [train, trainSteps],
+  ].map(([of, steps]) => steps.map((step, at) => [step, mean(of, at)]).filter(([, loss]) => Number.isFinite(loss)));
+  const [points] = all.filter((its) => its.length);
+  if (!points) return { path: "", last: null };
+  const drawn = all[1].length > 1 ? all[1] : points;
+  const by = Math.ceil(drawn.length / WIDE);
+  const end = drawn.at(-1)[0] || 1;
+  const top = Math.max(...drawn.map(([, loss]) => loss), 1e-9);
+  const place = ([step, loss]) => `${((WIDE * step) / end).toFixed(1)} ${(1 + (HIGH - 2) * (1 - loss / top)).toFixed(1)}`;
+  return { path: `M${drawn.filter((_, n) => n % by === 0).map(place).join("L")}`, last: points.at(-1)[1] };
+}
+
 const GALLERY = "gallery/";
 const FIRST = ["demo", "planted", "transformer-a", "ngram"];
 
@@ -98,13 +135,25 @@ function rank({ name }) {
   return at < 0 ? FIRST.length : at;
 }
 
+const ORDERS = {
+  newest: (a, b) => rank(a) - rank(b) || String(b.date ?? "").localeCompare(String(a.date ?? "")),
+  name: (a, b) => a.name.localeCompare(b.name),
+  loss: (a, b) => (a.curve?.last ?? Infinity) - (b.curve?.last ?? Infinity),
+};
+const GROUPS = {
+  "by place": ({ name }) => (name.startsWith(GALLERY) ? "Gallery" : "Mine"),
+  "by kind": ({ task, kind }) => task ?? kind ?? "damaged",
+  ungrouped: () => "",
+};
+
 function line(row, state) {
-  const here = row.id === state.run;
   const bad = row.problem || row.state === "damaged";
+  const { path = "", last = null } = row.curve ?? {};
   const told = [
+    last === null ? null : `loss ${number(last)}`,
     row.task ?? row.kind,
-    row.state,
-    row.loss === undefined || row.loss === null ? null : `loss ${number(row.loss)}`,
+    row.hops ? counted(row.hops, "hop") : null,
+    row.state === "complete" ? null : row.state,
     ...(row.tags ?? []),
   ].filter(Boolean);
   return h(
@@ -116,10 +165,14 @@ function line(row, state) {
         href: `#/run/${encodeURIComponent(row.id)}`,
         data: { key: row.id },
         class: `run ${bad ? "bad" : (row.state ?? "")}`,
-        "aria-current": here ? "page" : null,
+        title: row.problem || row.name,
+        "aria-current": row.id === state.run ? "page" : null,
       },
       h("i", { class: "state", "aria-hidden": "true" }),
-      h("b", {}, row.name),
+      h("b", {}, row.name.replace(GALLERY, "")),
+      path
+        ? s("svg", { class: "spark", width: WIDE, height: HIGH, "aria-hidden": "true" }, s("path", { d: path }))
+        : null,
       h("small", {}, row.problem || told.join(" · ")),
     ),
   );

@@ -10,7 +10,6 @@ const MOST = 400;
 
 export function showSequence(pane, state, chips, place) {
   const { alphabet, seen, plain, said, head } = both(state);
-  const most = Math.max(...(said ?? head).attention, 1e-9);
   const typed = (pane.typed ??= h("input", {
     type: "text",
     class: "typed",
@@ -40,7 +39,7 @@ export function showSequence(pane, state, chips, place) {
         {
           class: lit.has(n) ? "letter parent" : "letter",
           title: `position ${n}: attention ${number((said ?? head).attention[n])}`,
-          style: { "--chain": ofChain(its), "--share": ((said ?? head).attention[n] / most).toFixed(3) },
+          style: { "--chain": ofChain(its), "--share": (said ?? head).attention[n].toFixed(3) },
         },
         h("i", {}),
         letters(its),
@@ -94,7 +93,7 @@ export function showSequence(pane, state, chips, place) {
   fill(
     place,
     bad ? h("p", { class: "refused", role: "status" }, bad) : null,
-    h("p", { class: "quiet" }, `bars: attention of the last layer · ${matches}`),
+    h("p", { class: "quiet" }, `bars: attention of the last layer, from 0 to 1 · ${matches}`),
     svg,
   );
   pane.told(state.about.command?.example ?? "", state.about.python?.example ?? "");
@@ -116,17 +115,11 @@ function expected(state) {
     : `letters, each one of ${all.join("")}`;
 }
 
-/** The sequence that is looked at, as numbers: what was typed, or one with some order in it. */
+/** The sequence that is looked at, as numbers: what was typed, or a part of a validation chain. */
 function tokens(state) {
-  const { alphabet, window } = model(state);
   const known = symbols(state);
-  if (state.tokens && !refused(state)) return state.tokens.map((its) => known.indexOf(its));
-  const made = [0, 1 % alphabet, 1 % alphabet];
-  for (let seed = 7; made.length < Math.max(36, window + 20);) {
-    seed = (seed * 1103515245 + 12345) % 2147483648;
-    made.push(seed % 7 === 0 ? seed % alphabet : (made.at(-1) + made.at(-2) + 1) % alphabet);
-  }
-  return made;
+  const typed = state.tokens && !refused(state);
+  return typed ? state.tokens.map((its) => known.indexOf(its)) : [...state.values.sequence.data];
 }
 
 /** Why what was typed is no sequence for this model; empty if it is one, or nothing was typed. */

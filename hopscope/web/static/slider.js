@@ -108,7 +108,7 @@ export function slider(state) {
             s("line", { x1: x, x2: x, y1: 4, y2: 16, style: { stroke: ofHop(its.hop) } }),
             s(
               "text",
-              { x: from, y: 11, style: { fill: ofHop(its.hop) } },
+              { x: from, y: 11 },
               its.text.startsWith("stage")
                 ? near
                   ? its.name

@@ -1,20 +1,24 @@
+// @ts-check
 // Where the page's data comes from: a server, or (bundled.js) the page itself. Both answer the same
 // questions, asynchronously; the last argument may be {signal}, which gives a question up.
 //
 //   runs(since)                  {cursor, rows}: rows that changed since the cursor
 //   run(id)                      the description of a run; {seed} says of which model of a fleet
-//   arrays(id, name, seed)       {about, tensors}: tensors is a Map of {shape, data}
+//   arrays(id, name, seed)       {about, tensors}: tensors is a Map of {shape, data}; {step} says at
+//                                which checkpoint alone (contents)
 //   example(id, question)        the same; about tells tokens and answers
 //   ablate(id, question)         losses of the model as it is, and with changes
 //   overTime(id, question)       the same at every checkpoint: an asynchronous iterator
 //   costs(id, question)          one answer for each head and path: an asynchronous iterator
-//   views(id), keep(id, name, view)
+//   views(id), keep(id, name, view), forget(id, name)
+//   counts                       how many examples losses are measured on, one count after the other
 //
 // What cannot be answered is an error whose message is one line for the reader of the page.
 
-import { readSafetensors } from "./safetensors.js";
+import { unpacked } from "./safetensors.js";
 
 const KEPT = "hopscope-token";
+/** @type {any} */
 let registered = null;
 
 /** Have this answer instead of a server. */
@@ -25,12 +29,6 @@ export function answerWith(source) {
 /** Whoever answers this page. */
 export async function openSource() {
   return registered ?? new Server(await takeToken());
-}
-
-/** A file of arrays, and the JSON in its metadata. */
-export function unpacked(buffer) {
-  const { metadata, tensors } = readSafetensors(buffer);
-  return { about: metadata.json === undefined ? null : JSON.parse(metadata.json), tensors };
 }
 
 /** Does this address hold what gives access to a server? */
@@ -56,9 +54,10 @@ async function exchanged(word) {
   return answer?.ok ? (await answer.json()).token : "";
 }
 
-/** A server of `hopscope view` or `hopscope serve`. */
+/** A server of `hopscope view`. */
 export class Server {
   live = true;
+  counts = [256, 1024];
 
   constructor(token) {
     this.token = token;
@@ -69,11 +68,11 @@ export class Server {
   }
 
   async run(id, { seed = null, ...options } = {}) {
-    return this.json("GET", path(id) + ofSeed(seed), options);
+    return this.json("GET", path(id) + query({ seed }), options);
   }
 
-  async arrays(id, name, seed = null, options = {}) {
-    return this.file("GET", path(id, "arrays", name) + ofSeed(seed), options);
+  async arrays(id, name, seed = null, { step = null, ...options } = {}) {
+    return this.file("GET", path(id, "arrays", name) + query({ seed, step }), options);
   }
 
   async example(id, question, options = {}) {
@@ -98,6 +97,10 @@ export class Server {
 
   async keep(id, name, view, options = {}) {
     await this.ask("PUT", path(id, "views", name), { ...options, body: view });
+  }
+
+  async forget(id, name, options = {}) {
+    await this.ask("DELETE", path(id, "views", name), { ...options, body: {} });
   }
 
   async json(...asked) {
@@ -136,8 +139,9 @@ function path(id, ...rest) {
   return ["runs", id, ...rest].map(encodeURIComponent).join("/");
 }
 
-function ofSeed(seed) {
-  return seed === null ? "" : `?seed=${seed}`;
+function query(numbers) {
+  const given = Object.entries(numbers).filter(([, number]) => number !== null);
+  return given.length ? `?${new URLSearchParams(given)}` : "";
 }
 
 function failure(text, status = 0) {

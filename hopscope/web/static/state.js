@@ -1,3 +1,4 @@
+// @ts-check
 // One object that everything looks at: what the address says (view) and what was fetched (data).
 // Whoever draws something names the keys that it depends on, and is called when one changes.
 
@@ -8,16 +9,60 @@ const VIEW = Object.keys(START);
 const REST = 120;
 export const OF_HEADS = ["mean", "resample"]; // what a whole head can do, and one row cannot
 
+/**
+ * One thing that is switched off: a head, or (with a reader) one row of it.
+ * @typedef {{layer: number, head: number, reader: string, as: string}} Change
+ * @typedef {{layer?: number, head?: number, reader?: string, source?: string, hop?: number, chain?: number}} Point
+ */
+
+/** All that the address does not say: what was fetched, what is on its way, what is pointed at. */
+const DATA = {
+  /** What is known of the run, as hopscope/web/views.py tells it. @type {any} */
+  about: null,
+  /** Its checkpoints. @type {number[] | null} */
+  steps: null,
+  // Arrays of the run (fetched.js); null until they are there.
+  ...{ losses: null, maps: null, contents: null, fleet: null, findings: null, values: null, curves: null },
+  // Answers: to the example, to what is switched off (its losses; its squares), and streams.
+  ...{ example: null, answer: null, cut: null, overTime: null, costs: null },
+  // What goes on: is a run opened, are losses asked, which streams come, does the slider play?
+  ...{ opening: false, asking: false, working: "", playing: false },
+  // Why losses, and squares, cannot be measured.
+  ...{ refused: "", unmeasured: "" },
+  /** The line about what went wrong. @type {{text: string, kind?: string} | null} */
+  error: null,
+  // The list of runs: how many, and the one that changed.
+  ...{ listed: 0, stale: null },
+  // Chosen in this run: which symbol or question, and which path of the fleet.
+  ...{ asked: null, reading: null },
+  /** What is pointed at. @type {Point | null} */
+  point: null,
+  // A cell of the map, a token, a pair of tokens.
+  ...{ spot: null, hover: null, pair: null },
+  // Does a server answer; what is drawn anew when the theme or the width is another.
+  ...{ alive: true, theme: "", width: 0 },
+};
+const KEYS = new Set([...VIEW, ...Object.keys(DATA)]);
+
 export class State {
   constructor() {
-    this.dropped = []; // of the address, and not yet told
-    Object.assign(this, parse(location.hash, this.dropped));
+    /** @type {string[]} Of the address, and not yet told. */
+    this.dropped = [];
+    Object.assign(this, DATA, parse(location.hash, this.dropped));
+    /** @type {{keys: string[], run: (keys: Set<string>) => void}[]} */
     this.watchers = [];
     this.changed = new Set();
+    /** @type {Change[][]} */
     this.undone = [];
     this.later = 0;
     this.waiting = false;
     this.words = new Set();
+    this.rests = 0;
+    /** @type {Point | null} What the key for switching off means. */
+    this.under = null;
+    this.near = ""; // the pane that was pointed at last
+    this.letters = true; // are keys of one letter taken?
+    Object.seal(this);
     addEventListener("popstate", () => this.goTo(location.hash));
     addEventListener("hashchange", () => this.goTo(location.hash));
   }
@@ -48,7 +93,9 @@ export class State {
 
   /** Call `run(keys)` once a frame when one of the keys changed. */
   watch(keys, run) {
-    this.watchers.push({ keys: new Set(keys.split(" ")), run });
+    const its = keys.split(" ");
+    its.forEach(known);
+    this.watchers.push({ keys: its, run });
   }
 
   /** Change some keys. `how`: a new entry of the history (push), the same one (replace), none. */
@@ -56,6 +103,7 @@ export class State {
     if (how === "push") this.remembered(); // what waits is of the entry that is left now
     let seen = false;
     for (const [key, value] of Object.entries(patch)) {
+      known(key);
       if (this[key] === value || (VIEW.includes(key) && same(this[key], value))) continue;
       this[key] = value;
       this.changed.add(key);
@@ -73,7 +121,7 @@ export class State {
     this.changed = new Set();
     this.waiting = false;
     for (const { keys: wanted, run } of this.watchers)
-      if ([...keys].some((key) => wanted.has(key))) this.draw(() => run(keys));
+      if (wanted.some((key) => keys.has(key))) this.draw(() => run(keys));
   }
 
   /** What goes wrong becomes a line, and the rest goes on. */
@@ -144,9 +192,16 @@ export class State {
     if (this.undone.length) this.set({ off: this.undone.pop() });
   }
 
-  /** The pointer or the focus is no longer on this. */
+  /** The pointer or the focus is on this: a head, or one of its arrows. */
+  enter(item) {
+    this.under = item;
+    this.set({ point: item }, "none");
+  }
+
+  /** It is no longer there. */
   leave(item) {
     if (this.under === item) this.under = null;
+    if (this.point === item) this.set({ point: null }, "none");
   }
 
   /** Is this row of a head (or with no reader: the whole head) switched off? */
@@ -171,6 +226,10 @@ export class State {
     });
     return best;
   }
+}
+
+function known(key) {
+  if (!KEYS.has(key)) throw new Error(`the page has no state "${key}"`);
 }
 
 /** Is the second off if the first is? */

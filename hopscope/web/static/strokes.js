@@ -2,6 +2,7 @@
 
 import { mark, s, write } from "./dom.js";
 import { ofMoment, ofSymbol } from "./colours.js";
+import { squaresOf } from "./maps.js";
 import { number, symbolName } from "./words.js";
 
 const SQUARE = 11;
@@ -62,12 +63,13 @@ export function ribbons(bend, size, strokes) {
 
 /** At every role and layer: a square for each symbol, as full as it is held. */
 export function nodes(scene, state) {
-  const { x, y, roles, layers, symbols, step } = scene;
+  const { x, y, roles, layers, symbols, step, drawn } = scene;
   const group = s("g", { class: "nodes" });
   const made = [];
   const size = Math.min(SQUARE, (step - 12) / Math.max(1, symbols.length) - 2);
   const wide = symbols.length * (size + 2) + 6;
-  for (let level = 0; level <= layers; level++)
+  const levels = Array.from({ length: layers + 1 }, (_, level) => level).filter(drawn);
+  for (const level of levels)
     for (const role of roles) {
       if (!state.contents) {
         group.append(s("circle", { class: "dot", cx: x(role), cy: y(level), r: 3.5 }));
@@ -91,25 +93,30 @@ export function nodes(scene, state) {
   // All squares of a symbol are one shape: a shape is little work, and each change of one some.
   const shapes = symbols.map((its) => s("path", { class: "held", style: { fill: ofSymbol(symbols, its) } }));
   group.append(...shapes);
-  const full = ({ level, role, n }) => {
-    const share = state.contents.share(state.at, level, role, n);
+  const full = (contents, { level, role, n }) => {
+    const share = contents.share(state.at, level, role, n);
     return Math.min(1, Math.max(0, Number.isNaN(share) ? 0 : share));
   };
   const update = () => {
+    const { contents, old } = squaresOf(state);
     const parts = symbols.map(() => "");
-    for (const its of made) parts[its.n] += block(its.left, its.floor, size, size * full(its));
+    for (const its of made) parts[its.n] += block(its.left, its.floor, size, size * full(contents, its));
     shapes.forEach((shape, n) => mark(shape, { d: parts[n] }));
+    group.classList.toggle("old", old);
   };
   const tell = () => {
+    const { contents, before } = squaresOf(state);
     const texts = new Map();
     for (const its of made) {
       const where = `${its.role}, ${its.level ? `after layer ${its.level - 1}` : "input"}:`;
-      const held = `${symbolName(symbols[its.n])} ${number(full(its))}`;
-      texts.set(its.node, `${texts.get(its.node) ?? where} ${held}`);
+      const held = `${symbolName(symbols[its.n])} ${number(full(contents, its))}`;
+      const usual = before ? ` (${number(full(before, its))} with nothing off)` : "";
+      texts.set(its.node, `${texts.get(its.node) ?? where} ${held}${usual}`);
     }
     for (const [node, text] of texts) write(node.firstChild, text);
   };
-  return { group, update, tell };
+  const squares = made.length > 0;
+  return { group, update: squares ? update : () => {}, tell: squares ? tell : () => {}, squares };
 }
 
 /** A box with round corners that stands on a floor, so wide and so high. */
@@ -132,9 +139,9 @@ export function strokesOf(path, state) {
       ...path.carried.map((its) => ({ colour: ofSymbol(symbols, its) })),
       ...path.told.map((its) => ({ colour: ofSymbol(symbols, its), dashed: true })),
     ];
-  const dashed = path.kind !== "moves" && path.kind !== "seen";
+  const dashed = path.kind === "routes";
   if (by === "emerged") return [{ colour: momentColour(path, state.about), dashed }];
-  return [{ colour: path.kind === "moves" ? "var(--accent)" : "var(--known)", dashed }];
+  return [{ colour: path.kind === "weak" ? "var(--known)" : "var(--accent)", dashed }];
 }
 
 /** The one colour of a path where there is room for one alone. */

@@ -1,12 +1,13 @@
-// The training: losses of every hop, attention along every path, and one slider over all of it.
+// The training: losses of every hop, and attention along every path.
 
 import { lastOf, lossSeries } from "./curves.js";
-import { choice, fill, h, s } from "./dom.js";
+import { choice, fill, h, s, write, zoom } from "./dom.js";
 import { ofHop } from "./colours.js";
-import { chart, legend, nearest } from "./lines.js";
+import { chart, legend, nearest, underPointer } from "./lines.js";
 import { Pane } from "./pane.js";
 import { arrows } from "./paths.js";
-import { drag, slider } from "./slider.js";
+import { pathLit } from "./pointed.js";
+import { drag } from "./slider.js";
 import { pathColour } from "./strokes.js";
 import { counted, shortRole, waiting, whole } from "./words.js";
 
@@ -18,12 +19,10 @@ export function timePane(state) {
     rows: () => numbers(state),
   });
   const place = h("div", { class: "curves" });
-  const rail = h("div", { class: "rail" });
-  pane.body.append(place, rail);
-  pane.slider = slider(state);
+  pane.body.append(place);
   const rebuild = () => {
     if (!state.steps) return;
-    build(pane, state, place, rail);
+    build(pane, state, place);
     if (pane.charts) update(pane, state);
   };
   new ResizeObserver(() => {
@@ -36,6 +35,7 @@ export function timePane(state) {
   state.watch("step playing", () => {
     if (pane.charts) update(pane, state);
   });
+  state.watch("point", () => pane.charts && light(pane, state));
   state.watch("about steps scale", () => {
     if (state.steps) tools(pane, state);
   });
@@ -54,7 +54,7 @@ function tools(pane, state) {
           ["linear", "linear"],
           ["log", "log"],
         ],
-        state.scale,
+        scaleOf(state),
         (scale) => state.set({ scale }),
       ),
     );
@@ -62,16 +62,27 @@ function tools(pane, state) {
   pane.told(state.about.command.time, state.about.python.time);
 }
 
-function build(pane, state, place, rail) {
+/** Was this model trained, as far as is known? */
+export function trained({ steps, losses }) {
+  return steps.length > 1 || !losses || losses.trainSteps.length > 0 || losses.validationSteps.length > 0;
+}
+
+/** From which step to which charts and slider go. */
+export function spanOf({ about, steps, losses, scale }) {
+  const planned = about.state === "complete" ? 0 : (about.recipe?.steps ?? about.steps ?? 0);
+  const last = Math.max(steps.at(-1), losses ? lastOf(losses.trainSteps) : 0, planned, 1);
+  return { low: 0, high: last, log: scaleOf({ about, scale }) === "log" };
+}
+
+/** Stages of an n-gram training are of very different lengths. */
+const scaleOf = ({ about, scale }) => scale || (about.kind === "ngram" ? "log" : "linear");
+
+function build(pane, state, place) {
   pane.width = place.clientWidth;
   pane.alone = state.pane === "time";
   const { about, losses, maps, steps } = state;
-  if (
-    !steps.length ||
-    (steps.length < 2 && losses && !losses.trainSteps.length && !losses.validationSteps.length)
-  ) {
+  if (!steps.length || !trained(state)) {
     pane.charts = null;
-    fill(rail);
     return fill(
       place,
       h(
@@ -86,16 +97,16 @@ function build(pane, state, place, rail) {
   const side = pane.width > 640 ? SIDE : 0;
   const width = Math.max(280, pane.width - side);
   const hops = about.task?.hops ?? ["loss"];
-  const last = Math.max(steps.at(-1), losses ? lastOf(losses.trainSteps) : 0, 1);
-  const x = { low: 0, high: last, log: state.scale === "log" };
+  const x = spanOf(state);
   const member = Math.max(0, (about.seeds ?? []).indexOf(state.seed));
   const two = steps.length > 1 && ((about.task && arrows(about).length > 0 && maps) || state.curves);
   const guess = about.task?.guess?.[0] ?? about.guess ?? 0;
+  const high = innerHeight / zoom();
   const tall = pane.alone
-    ? Math.max(150, (innerHeight - 320) / 2)
+    ? Math.max(150, (high - 320) / 2)
     : about.task
-      ? Math.min(130, Math.max(84, innerHeight * 0.088))
-      : Math.max(160, (innerHeight - 520) / 2);
+      ? Math.min(130, Math.max(84, high * 0.088))
+      : Math.max(160, (high - 520) / 2);
   const series = losses ? lossSeries(losses, member, hops) : [];
   const top = guess
     ? Math.max(
@@ -108,12 +119,13 @@ function build(pane, state, place, rail) {
     : Math.max(...series.flatMap((its) => [...its.ys].filter((value) => value < Infinity)), 0.1) * 1.05;
   const changed = hops.map((_, n) => ({
     name: `hop ${n + 1}, with the changes`,
+    hop: n + 1,
     colour: ofHop(n),
-    dash: "5 3",
-    width: 2,
+    changed: true,
     xs: (state.overTime ?? []).map((row) => row.step),
     ys: (state.overTime ?? []).map((row) => row.changed.mean[n]),
   }));
+  const upper = [...series, ...(state.overTime?.length ? changed : [])];
   const up = chart(width, {
     title: "Loss of every hop during training",
     height: tall + (two ? 0 : 40),
@@ -121,8 +133,8 @@ function build(pane, state, place, rail) {
     low: true,
     x,
     y: { low: 0, high: top, label: "loss" },
-    series: [...series, ...(state.overTime?.length ? changed : [])],
-    levels: guess ? [{ at: guess, name: "guessing" }] : [],
+    series: upper,
+    levels: guess ? [{ at: guess, name: "chance" }] : [],
   });
   pane.paths = about.task ? arrows(about) : [];
   pane.seen =
@@ -132,7 +144,7 @@ function build(pane, state, place, rail) {
           path,
           name: `${path.layer}.${path.head} ${shortRole(path.source)} → ${shortRole(path.reader)}`,
           colour: pathColour(path, state),
-          dash: path.kind === "moves" ? null : "4 3",
+          dash: path.kind === "routes" ? "6 3.5" : null,
           xs: maps.steps,
           ys: maps.steps.map((_, at) => maps.of(at, path)),
         }))
@@ -144,16 +156,20 @@ function build(pane, state, place, rail) {
     x,
     y: { low: 0, high: 1.04, label: state.curves ? "share" : "attention" },
     series: pane.seen,
-    levels: two && !state.curves ? [{ at: 0.5, name: "emerged" }] : [],
+    levels: two && !state.curves ? [{ at: 0.5, name: "" }] : [],
   });
   pane.charts = two ? [up, down] : [up];
+  pane.drawn = [upper, pane.seen];
   pane.legends = [series, pane.seen].map((all) => legendOf(all, state));
   const lines = [
     series.some((its) => its.thin) ? "faint: training losses" : "",
-    state.overTime?.length ? "dashed: with what is changed" : "",
+    state.overTime?.length ? "broad: with what is switched off" : "",
+    two && !state.curves ? "dots: one half, from which an arrow counts as emerged" : "",
   ].filter(Boolean);
   // Beside the drawing, so that a move of it draws nothing anew.
   pane.cursor = h("i", { class: "cursor" });
+  pane.pointer = h("i", { class: "cursor pointer", hidden: true });
+  pane.where = h("p", { class: "quiet" });
   fill(
     place,
     h(
@@ -163,47 +179,75 @@ function build(pane, state, place, rail) {
         "div",
         { class: "stack" },
         pane.charts.map((each) => each.svg),
-        h("div", { class: "over", "aria-hidden": "true" }, pane.cursor),
+        h("div", { class: "over", "aria-hidden": "true" }, pane.cursor, pane.pointer),
       ),
       h(
         "div",
         { class: "legend" },
+        pane.where,
         pane.legends.map((its) => its.element),
         h("p", { class: "quiet" }, lines.join(" · ")),
       ),
     ),
   );
-  for (const each of pane.charts)
-    drag(each.svg, state, (event) =>
-      each.toX.back(
-        ((event.clientX - each.svg.getBoundingClientRect().left) / each.svg.getBoundingClientRect().width) *
-          width,
-      ),
-    );
-  fill(rail, pane.slider.build(up, width, state));
+  for (const each of pane.charts) {
+    drag(each.svg, state, (event) => underPointer(each, event));
+    each.svg.addEventListener("pointermove", (event) => {
+      const { low, high } = spanOf(state);
+      point(pane, state, Math.min(high, Math.max(low, underPointer(each, event))));
+    });
+    each.svg.addEventListener("pointerleave", () => point(pane, state, null));
+  }
+}
+
+/** Show the values at a step that is pointed at; at none, those of the step that is looked at. */
+function point(pane, state, step) {
+  const { unit = "step" } = state.about;
+  const at = step ?? state.steps[state.at];
+  pane.pointer.hidden = step === null;
+  stand(pane, pane.pointer, at);
+  write(pane.where, `at ${unit} ${whole(at)}`);
+  for (const each of pane.legends) each.show(at);
+}
+
+function stand({ charts: [{ toX, svg }] }, line, step) {
+  line.style.transform = `translateX(${(100 * toX(step)) / svg.viewBox.baseVal.width}%)`;
 }
 
 function update(pane, state) {
   const { steps, about } = state;
   const step = steps[state.at];
-  const where = `${about.unit ?? "step"} ${whole(step)} of ${whole(steps.at(-1))}`;
-  pane.hint(`${where} · ${counted(steps.length, "checkpoint")}`);
-  const { toX, svg } = pane.charts[0];
-  pane.cursor.style.transform = `translateX(${(100 * toX(step)) / svg.viewBox.baseVal.width}%)`;
-  for (const each of pane.legends) each.show(step);
-  pane.slider.update(state);
+  const where = `${about.unit ?? "step"} ${whole(step)} of ${whole(spanOf(state).high)}`;
+  pane.hint(`${where} · ${counted(steps.length, "checkpoint")} · point at a curve for its values`);
+  stand(pane, pane.cursor, step);
+  point(pane, state, null);
   pane.refreshNumbers();
+}
+
+/** Light the curves of what is pointed at: the paths of a head, or the losses of a hop. */
+function light(pane, { point, about }) {
+  const lit = [
+    (its) => its.hop !== undefined && its.hop === point?.hop,
+    (its) => Boolean(its.path) && pathLit(point, its.path, about.task?.symbols),
+  ];
+  pane.charts.forEach(({ svg }, n) => {
+    svg.querySelectorAll(".curve").forEach((curve, at) => {
+      curve.classList.toggle("hot", lit[n](pane.drawn[n][at]));
+    });
+  });
 }
 
 /** Curves by name; a path's leads to its head. */
 function legendOf(series, state) {
   return legend(
+    state,
     series
       .filter((its) => !its.thin)
       .map((its) => ({
         ...its,
         name: its.name.replace(", validation", ""),
         on: its.path && (() => state.set({ head: `${its.path.layer}.${its.path.head}` })),
+        point: its.path ?? (its.hop && { hop: its.hop }),
       })),
   );
 }

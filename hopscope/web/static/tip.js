@@ -1,6 +1,6 @@
 // What is told beside something that is pointed at, as long as it is there.
 
-import { fill, h } from "./dom.js";
+import { fill, h, zoom } from "./dom.js";
 
 export function tipOf(state) {
   const element = h("div", { class: "tip", role: "tooltip", hidden: true });
@@ -43,8 +43,9 @@ export function tipOf(state) {
         innerWidth - width - 8,
         Math.max(8, at.right + 12 + width > innerWidth ? at.left - width - 12 : at.right + 12),
       );
-      element.style.left = `${left}px`;
-      element.style.top = `${Math.min(innerHeight - height - 8, Math.max(8, at.top - 12))}px`;
+      const top = Math.min(innerHeight - height - 8, Math.max(8, at.top - 12));
+      element.style.left = `${left / zoom()}px`;
+      element.style.top = `${top / zoom()}px`;
     },
     /** Once all panes watch: what they draw anew is checked behind them. */
     follow() {

@@ -7,9 +7,9 @@ import { number } from "./words.js";
 
 export function tracedPane(state) {
   const pane = new Pane(state, "mechanism", "Mechanism", { rows: () => numbers(state) });
-  pane.fits = (about) => about.kind === "llm-mechanism";
+  pane.fits = (about) => about.kind === "lm-circuit";
   state.watch("about findings asked", () => {
-    if (state.about?.kind === "llm-mechanism") show(pane, state);
+    if (state.about?.kind === "lm-circuit") show(pane, state);
   });
   return pane;
 }
@@ -29,7 +29,7 @@ function show(pane, state) {
   const names = Object.keys(findings.follows);
   const { right, of, guessing } = findings.answered;
   const name = names.includes(state.asked) ? state.asked : names[0];
-  pane.hint(`${model}, ${questions} · ${right} of ${of} answered right (guessing ${number(guessing)})`);
+  pane.hint(`${model}, ${questions} · ${right} of ${of} answered right (chance ${number(guessing)})`);
   fill(
     pane.tools,
     select(

@@ -4,13 +4,16 @@
 
 import { add, affine, gelu, norm } from "./algebra.js";
 import { paint } from "./paint.js";
+import { affineIn, roomFor } from "./vectors.js";
 
 export class Transformer {
-  /** `config` as hopscope/web/tables.py tells it; `tensors` by name, as a checkpoint has them. */
+  /** `config` as hopscope/web/carried.py tells it; `tensors` by name, as a checkpoint has them. */
   constructor(config, tensors) {
     Object.assign(this, config);
     this.tensors = tensors;
     this.inner = config.heads * config.d_head;
+    const matrices = [...tensors.values()].filter(({ shape }) => shape.length === 2);
+    this.room = roomFor(Math.max(...matrices.flatMap(({ shape }) => shape)));
     this.blocks = Array.from({ length: config.layers }, (_, n) => this.block(`blocks.${n}.`));
     this.tokens = tensors.has("input.token");
     this.last = { norm: this.normOf("norm"), head: this.map("head", config.d_model, config.outputs) };
@@ -38,7 +41,10 @@ export class Transformer {
   map(name, inputs, outputs, biased = true) {
     const weight = this.numbers(`${name}.weight`, [outputs, inputs]);
     const bias = biased ? this.numbers(`${name}.bias`, [outputs]) : null;
-    return (x, rows) => affine(x, rows, weight, bias, inputs, outputs);
+    const { room } = this;
+    return room
+      ? affineIn(room, weight, bias, inputs, outputs)
+      : affine(weight, bias, inputs, outputs);
   }
 
   /** A norm, as a function of an array and its number of rows; without norms, the same array. */
@@ -57,14 +63,14 @@ export class Transformer {
     return found.data;
   }
 
-  /** The residual stream of some examples before the first layer. */
-  enter(exam, from, to) {
+  /** The residual stream of examples [from, to) before the first layer. */
+  enter({ inputs: all, count, length }, from, to) {
     const { d_model: width } = this;
-    const { length } = exam;
     const rows = (to - from) * length;
-    const inputs = exam.inputs.subarray(from * length * exam.width, to * length * exam.width);
+    const size = all.length / count;
+    const inputs = all.subarray(from * size, to * size);
     if (!this.tokens) {
-      this.input ??= this.map("input", exam.width, width);
+      this.input ??= this.map("input", size / length, width);
       return this.input(inputs, rows);
     }
     const [token, place] = ["input.token", "input.position"].map((name) => this.tensors.get(name));
@@ -86,13 +92,13 @@ export class Transformer {
 
   /** The residual stream of examples [from, to) after a layer, at the last `read` positions.
    *
-   *  `changes` holds what heads of this layer do instead, by their numbers; `tables` what their rows
-   *  may follow, by name; `carried` what heads carry instead, [example, read, inner];
+   *  `changes` holds what heads of this layer do instead, by their numbers; `means` the mean attention
+   *  of all heads; `carried(head, example)` gives what a head carries instead, [read, inner];
    *  `seen(example, head, pattern)` is shown all attention, `brought(example, mixed)` what is carried.
    */
-  layer(number, x, exam, { from, to, read, changes, tables, carried, seen, brought }) {
-    const { d_model: width, inner, heads } = this;
-    const { length } = exam;
+  layer(number, x, all, { from, to, read, changes, means, carried, seen, brought }) {
+    const { d_model: width, inner, heads, d_head, causal } = this;
+    const { length } = all;
     const block = this.blocks[number];
     const rows = (to - from) * length;
     const y = block.attentionNorm(x, rows);
@@ -107,11 +113,15 @@ export class Transformer {
         const change = changes?.get(head);
         this.attend(query, key, n, head, read, length, pattern);
         if (change && !change.carried) {
-          paint(change, pattern, { exam, example: from + n, read, causal: this.causal, tables });
+          const mean = means.subarray((number * heads + head) * length * length);
+          paint(change, pattern, { all, example: from + n, read, causal, mean });
         }
         seen?.(from + n, head, pattern);
         this.mix(pattern, value, n, head, read, length, mixed);
-        if (change?.carried) copyHead(carried, from + n, mixed, n, { read, inner, head, width: this.d_head });
+        if (change?.carried) {
+          const own = mixed.subarray(n * read * inner, (n + 1) * read * inner);
+          copyHead(carried(head, from + n), own, { inner, head, width: d_head });
+        }
       }
       brought?.(from + n, mixed.subarray(n * read * inner, (n + 1) * read * inner));
     }
@@ -132,9 +142,13 @@ export class Transformer {
       let most = -Infinity;
       for (let to = 0; to < end; to++) {
         const k = (n * length + to) * inner + head * width;
-        let score = 0;
-        for (let i = 0; i < width; i++) score += query[q + i] * key[k + i];
-        pattern[line + to] = score *= scale;
+        let one = 0, two = 0; // two sums, as each has to wait for itself
+        for (let i = 1; i < width; i += 2) {
+          one += query[q + i - 1] * key[k + i - 1];
+          two += query[q + i] * key[k + i];
+        }
+        if (width % 2) one += query[q + width - 1] * key[k + width - 1];
+        const score = (pattern[line + to] = (one + two) * scale);
         if (score > most) most = score;
       }
       let total = 0;
@@ -171,9 +185,7 @@ function lastRows(x, examples, length, read, width) {
 }
 
 /** One head's part of what is carried in an example, from one array into another. */
-function copyHead(source, example, target, n, { read, inner, head, width }) {
-  for (let row = 0; row < read; row++) {
-    const from = (example * read + row) * inner + head * width;
-    target.set(source.subarray(from, from + width), (n * read + row) * inner + head * width);
-  }
+function copyHead(source, target, { inner, head, width }) {
+  for (let at = head * width; at < target.length; at += inner)
+    for (let n = at; n < at + width; n++) target[n] = source[n];
 }

@@ -25,7 +25,7 @@ export function trayOf(state, live) {
   });
   const way = select(
     "What a head does when it is switched off",
-    WAYS.map(([its]) => [its, `off: ${its}`]),
+    WAYS,
     state.as,
     (as) => state.set({ as }),
   );
@@ -85,14 +85,14 @@ function kept(make) {
 function row(state, name) {
   const its = () => state.off.find((one) => named(one) === name);
   const words = changeWords(item(name));
-  const ways = WAYS.map(([way]) => way).filter((way) => !item(name).reader || !OF_HEADS.includes(way));
+  const ways = WAYS.filter(([way]) => !item(name).reader || !OF_HEADS.includes(way));
   return h(
     "li",
     {},
     h("span", {}, words),
     select(
       `What ${name} does instead`,
-      ways.map((way) => [way, way]),
+      ways,
       its().as,
       (as) => state.change(state.off.map((one) => (one === its() ? { ...one, as } : one))),
     ),

@@ -1,4 +1,7 @@
+// @ts-check
 // The state of the page as the part of its address behind #, and back. Names, not indices.
+
+/** @typedef {import("./state.js").Change} Change */
 
 export const START = {
   run: "",
@@ -12,9 +15,10 @@ export const START = {
   ghost: "",
   colour: "",
   pane: "",
-  scale: "linear",
+  scale: "",
   tokens: null,
   order: null,
+  tour: 0,
 };
 const PLAIN = {
   head: /^\d+\.\d+$/,
@@ -31,7 +35,9 @@ const MOST_OFF = 4096; // more than a server takes, which says so: fewer would b
 const ITEM = /^(\d{1,3})\.(\d{1,3})(?::([^=:;]{1,40}))?(?:=([a-z]{1,10}))?$/;
 
 /** The state that an address tells; whatever cannot be read is left at its start, and added to the
- *  list `dropped`. */
+ *  list `dropped`.
+ *  @param {string} hash
+ *  @param {string[]} dropped */
 export function parse(hash, dropped = []) {
   const found = { ...START, off: [] };
   const [path, query = ""] = hash.replace(/^#\/?/, "").split("?");
@@ -43,7 +49,7 @@ export function parse(hash, dropped = []) {
     if (text !== null && pattern.test(text)) found[name] = text;
     else if (text) dropped.push(`${name}=${text}`);
   }
-  for (const name of ["step", "seed", "ex", "order"]) {
+  for (const name of ["step", "seed", "ex", "order", "tour"]) {
     const text = asked.get(name) ?? "";
     if (/^\d{1,10}$/.test(text) && Number(text) < MOST) found[name] = Number(text);
     else if (text) dropped.push(`${name}=${text}`);
@@ -66,7 +72,8 @@ function decoded(text) {
   }
 }
 
-/** One change: "1.0", "2.1:query", "2.1:query=itself". */
+/** One change: "1.0", "2.1:query", "2.1:query=itself".
+ *  @returns {Change | null} */
 export function item(text, as = "uniform") {
   const found = ITEM.exec(text);
   if (!found) return null;
@@ -80,7 +87,7 @@ export function item(text, as = "uniform") {
 }
 
 /** What of a state a run does not have: the state without it, and a list of it in words. */
-export function fitted({ off, head, step }, { task, model, checkpoints }) {
+export function fitted({ off, head, step, ex, order }, { task, model, checkpoints }) {
   const has = (its) =>
     task &&
     its.layer < model.layers &&
@@ -96,15 +103,25 @@ export function fitted({ off, head, step }, { task, model, checkpoints }) {
     patch.step = null;
     dropped.push(`step=${step}`);
   }
+  if (task?.carried && ex >= task.carried) {
+    patch.ex = 0;
+    dropped.push(`ex=${ex}`);
+  }
+  if (task?.carried && order !== null) {
+    patch.order = null;
+    dropped.push(`order=${order}`);
+  }
   return { patch, dropped };
 }
 
-/** The name of a change, without what is done instead. */
+/** The name of a change, without what is done instead.
+ *  @param {{layer: number, head: number, reader?: string}} its */
 export function named(its) {
   return `${its.layer}.${its.head}${its.reader ? `:${its.reader}` : ""}`;
 }
 
-/** The change in the words of `hopscope ablate --head`. */
+/** The change in the words of `hopscope ablate --head`.
+ *  @param {Change} its */
 export function asFlag(its) {
   return `${named(its)}=${its.as}`;
 }
@@ -117,7 +134,7 @@ export function format(state) {
     parts.push(`${name}=${text.replace(/%3[ABD]/g, decodeURIComponent)}`);
   };
   for (const name of ["step", "seed", "order"]) if (state[name] !== null) add(name, state[name]);
-  if (state.ex) add("ex", state.ex);
+  for (const name of ["ex", "tour"]) if (state[name]) add(name, state[name]);
   if (state.off.length)
     add("off", state.off.map((its) => named(its) + (its.as === state.as ? "" : `=${its.as}`)).join(";"));
   for (const name of Object.keys(PLAIN)) if (state[name] !== START[name]) add(name, state[name]);

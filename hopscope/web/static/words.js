@@ -6,7 +6,7 @@ const WHOLE = new Intl.NumberFormat("en-US"); // once: to make one takes longer 
 export function number(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   const size = Math.abs(value);
-  if (size === 0) return "0";
+  if (size < 1e-9) return "0"; // of numbers with seven digits
   if (size < 1e-4) return value.toExponential(1);
   if (size < 0.1) return value.toFixed(4);
   return size < 10 ? value.toFixed(3) : value.toFixed(size < 100 ? 1 : 0);
@@ -67,15 +67,15 @@ export function symbolName(name) {
 /** A change as a sentence. */
 export function changeWords(item) {
   return item.reader
-    ? `${item.layer}.${item.head}, read by ${item.reader}`
+    ? `head ${item.layer}.${item.head} at ${item.reader}`
     : `head ${item.layer}.${item.head}`;
 }
 
 export const WAYS = [
-  ["uniform", "uniform: look everywhere, evenly"],
-  ["itself", "itself: look at its own position"],
-  ["previous", "previous: look at the position before"],
-  ["position", "position: the model's average there"],
-  ["mean", "mean of what it carries"],
-  ["resample", "what it carries in another example"],
+  ["uniform", "attend evenly"],
+  ["itself", "attend to itself"],
+  ["previous", "attend to the previous position"],
+  ["position", "attend by position"],
+  ["mean", "bring its mean"],
+  ["resample", "bring another example's"],
 ];

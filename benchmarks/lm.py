@@ -1,0 +1,178 @@
+"""The exact protocol against transformers' own generate, and a benchmark that is killed.
+
+    python benchmarks/lm.py                      seconds per question, side by side
+    python benchmarks/lm.py --kills 20           kill a benchmark at random moments, resume it
+
+Needs the model: `hopscope lm pull smollm2-135m`. The peer is what one would write first: a
+loop over the same questions that calls `generate` (greedy, up to 16 new tokens) and reads the
+answer. That is a single answer; for a few questions the paper's protocol is timed as well, which
+samples until an answer is acceptable. Times are CPU time of one thread.
+"""
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+
+from hopscope.configs import Asking, LmBench, Prompts
+from hopscope.lm.model import LanguageModel, load
+from hopscope.lm.prompts import Question, answered, questions
+from hopscope.lm.results import answers
+from hopscope.lm.scoring import probabilities
+from hopscope.store import RunFolder, Store
+
+KINDS = (
+    *(Prompts(formulation="equations", hops=hops) for hops in range(1, 6)),
+    Prompts(formulation="lives-with"), Prompts(formulation="kingdoms"),
+    Prompts(formulation="functions"), Prompts(formulation="relatives"),
+)  # fmt: skip
+ASK = (
+    "import sys; from hopscope.configs import LmBench; from hopscope.runs import train; "
+    "train(LmBench.from_json(sys.argv[1]), sys.argv[2])"
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--questions", type=int, default=32)
+    parser.add_argument("--rounds", type=int, default=3, help="the median of which counts")
+    parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"])
+    parser.add_argument("--sampled", type=int, default=4, help="asked by the paper's protocol")
+    parser.add_argument("--kills", type=int, default=0)
+    chosen = parser.parse_args()
+    if chosen.kills:
+        with tempfile.TemporaryDirectory() as folder:
+            print(json.dumps(killed(Path(folder), chosen.kills)))
+        return
+    torch.set_num_threads(1)
+    model = load("smollm2-135m", chosen.dtype, "cpu")
+    rows = []
+    for kind in KINDS:
+        rows.append(speed(model, kind, chosen.questions, chosen.rounds))
+        print(json.dumps({**rows[-1], "dtype": chosen.dtype}), flush=True)
+    print(json.dumps({**whole(rows), "dtype": chosen.dtype}), flush=True)
+    print(json.dumps({**paper(model, chosen.sampled), "dtype": chosen.dtype}))
+
+
+def speed(model: LanguageModel, kind: Prompts, count: int, rounds: int) -> dict[str, Any]:
+    """Milliseconds a question: CPU time, medians over rounds, in turns, after a warm-up."""
+    asked = questions(kind, 0, count)
+    exact(model, asked[:4])
+    generated(model, asked[:2])
+    turns = [(exact(model, asked), generated(model, asked)) for _ in range(rounds)]
+    seconds = dict(zip(("exact", "generate"), map(median, zip(*turns, strict=True)), strict=True))
+    return {
+        "what": "lm protocol",
+        "kind": kind.label,
+        "questions": count,
+        "rounds": rounds,
+        "tokens": round(sum(len(model.tokens(model.text(each.prompt))) for each in asked) / count),
+        **{f"{name}_ms": round(1e3 * s / count, 1) for name, s in seconds.items()},
+        "ratio": round(seconds["generate"] / seconds["exact"], 2),
+    }
+
+
+def whole(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """A benchmark of all kinds, as many questions of each."""
+    ours, peer = (sum(row[name] for row in rows) for name in ("exact_ms", "generate_ms"))
+    mean = {"exact_ms": round(ours / len(rows), 1), "generate_ms": round(peer / len(rows), 1)}
+    return {"what": "lm protocol", "kind": "all", **mean, "ratio": round(peer / ours, 2)}
+
+
+def paper(model: LanguageModel, count: int) -> dict[str, Any]:
+    """What the exact protocol replaces: sampling by `generate` until an acceptable answer."""
+    asked = questions(KINDS[0], 0, count)
+    exact(model, asked)
+    seconds = {"exact": exact(model, asked)}
+    torch.manual_seed(0)
+    begun = time.process_time()
+    samples = [sampled(model, each) for each in asked]
+    seconds["generate"] = time.process_time() - begun
+    return {
+        "what": "lm protocol",
+        "kind": f"{KINDS[0].label}, sampled until acceptable",
+        "questions": count,
+        "samples": round(sum(samples) / count, 1),
+        **{f"{name}_ms": round(1e3 * s / count, 1) for name, s in seconds.items()},
+        "ratio": round(seconds["generate"] / seconds["exact"], 2),
+    }
+
+
+@torch.inference_mode()
+def sampled(local: LanguageModel, question: Question) -> int:
+    """Samples until one is acceptable, or as many as the benchmark allows."""
+    text, most = local.text(question.prompt), Asking().tries
+    tokens = local.tokenizer(text, return_tensors="pt", add_special_tokens=False)
+    length = tokens["input_ids"].shape[1]
+    for sample in range(1, most + 1):
+        said = local.model.generate(
+            **tokens, max_new_tokens=local.max_tokens, do_sample=True, top_k=0, temperature=1.0
+        )
+        words = local.tokenizer.decode(said[0, length:], skip_special_tokens=True)
+        if answered(words, question.acceptable) is not None:
+            return sample
+    return most
+
+
+def exact(local: LanguageModel, asked: list[Question]) -> float:
+    begun = time.process_time()
+    probabilities(local, asked)
+    return time.process_time() - begun
+
+
+@torch.inference_mode()
+def generated(local: LanguageModel, asked: list[Question]) -> float:
+    begun = time.process_time()
+    for each in asked:
+        tokens = local.tokenizer(
+            local.text(each.prompt), return_tensors="pt", add_special_tokens=False
+        )
+        local.model.generate(**tokens, max_new_tokens=local.max_tokens, do_sample=False)
+    return time.process_time() - begun
+
+
+def killed(folder: Path, kills: int) -> dict[str, object]:
+    """The same benchmark left alone and killed at random moments: are the answers the same?"""
+    bench = LmBench(
+        model="smollm2-135m", prompts=(Prompts(formulation="equations", hops=1),), questions=500,
+        asking=Asking(),
+    )  # fmt: skip
+    command = [sys.executable, "-c", ASK, bench.canonical_json()]
+    subprocess.run([*command, str(folder / "whole")], check=True)
+    done = 0
+    while done < kills:
+        process = subprocess.Popen([*command, str(folder / "killed")])
+        try:
+            process.wait(random.uniform(4, 9))
+            break
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            done += 1
+    subprocess.run([*command, str(folder / "killed")], check=True)
+    whole, other = (Store(folder / name).create(bench) for name in ("whole", "killed"))
+    return {
+        "what": "lm kills",
+        "kills": done,
+        "questions": len(answers(other)),
+        "same_questions": _asked(other) == _asked(whole),
+        "identical": answers(other) == answers(whole),
+        "verified": other.verify() == [],
+    }
+
+
+def _asked(folder: RunFolder) -> list[tuple[str, int]]:
+    return [(each["kind"], each["index"]) for each in answers(folder)]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""The tables and the figure of docs/lm.md on circuits, from the rows of a run, finished or not.
+
+python benchmarks/lm_circuit_tables.py RUN --store runs --figure docs/images/NAME.svg
+"""
+
+import argparse
+from collections import Counter
+from pathlib import Path
+
+from markdown import table
+
+from hopscope.lm.findings import LmCircuitRun, LmFindings
+from hopscope.lm.rows import of_phase
+from hopscope.plots.lm_circuit import confirmed_rows, lm_circuit_figure, proof_rows, shown_roles
+from hopscope.plots.saving import save_figure
+from hopscope.store import Store
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("run")
+    parser.add_argument("--store", type=Path)
+    parser.add_argument("--figure", type=Path)
+    chosen = parser.parse_args()
+    folder = Store(chosen.store).find(chosen.run)
+    found = LmCircuitRun(folder).findings
+    measured = Counter(row["phase"] for row in found.rows)
+    print(f"{folder.name}: {found.answered}")
+    print(", ".join(f"{name} {measured[name]} of {n}" for name, n in found.recipe.phases if n))
+    if of_phase(found.rows, "roles"):
+        roles(found)
+        if chosen.figure:
+            save_figure(lm_circuit_figure(found), chosen.figure)
+    heads(found)
+    for phase in ("proof", "elsewhere"):
+        if proofs := found.proofs(phase):
+            print(f"\n{phase}, {proofs[0].questions} questions\n")
+            table(*proof_rows(proofs))
+    if found.confirmed:
+        print(f"\nwhat roles hold, on {found.confirmed[0].questions} fresh questions\n")
+        table(*confirmed_rows(found))
+
+
+def roles(found: LmFindings) -> None:
+    """For each exchange, how far the answer follows each role before each layer."""
+    for name, shares in found.shares.items():
+        print(f"\n{name}\n")
+        rows = [
+            (str(found.roles[role]), *(f"{its.mean:.2f}" for its in shares[role]))
+            for role in shown_roles(found)
+        ]
+        table(("role", *map(str, found.layers)), rows)
+    print("\n" + "; ".join(found.verdict()))
+
+
+def heads(found: LmFindings) -> None:
+    """The rows that count."""
+    rows = found.strongest
+    if rows:
+        print()
+        table(
+            ("head", "destination", "looks at", "exchange", "the answer follows"),
+            [
+                (
+                    f"{row.layer}.{row.head}", str(found.roles[row.role]),
+                    ", ".join(str(found.roles[n]) for n in row.sources),
+                    max(row.shares, key=lambda name: row.shares[name].mean), str(row.most),
+                )
+                for row in rows
+            ],
+        )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""The tables behind docs/lm.md, from the rows in results/lm.
+
+hopscope show RUN … --json | jq --compact-output '.[]' > results/lm/bench.jsonl
+python benchmarks/lm.py >> results/lm/speed.jsonl
+python benchmarks/lm_tables.py
+"""
+
+import json
+from itertools import groupby
+from pathlib import Path
+
+from markdown import table
+
+RESULTS = Path(__file__).parents[1] / "results" / "lm"
+
+
+def main() -> None:
+    bench = [json.loads(line) for line in (RESULTS / "bench.jsonl").read_text().splitlines()]
+    for run, rows in groupby(bench, key=lambda row: (row["run"], row["dtype"], row["seconds"])):
+        print(f"\n{run[0]}, {run[1]}, {run[2] / 60:.0f} minutes\n")
+        table(
+            ("questions", "number", "accuracy", "95 %", "guessing", "best", "first try",
+             "acceptable", "tries"),
+            [
+                (
+                    row["kind"], row["count"], f"{row['accuracy']:.3f}",
+                    f"{row['interval'][0]:.3f} … {row['interval'][1]:.3f}",
+                    f"{row['guessing']:.3f}", f"{row['best']:.3f}", f"{row['first']:.4f}",
+                    f"{row['acceptance']:.4f}", tries(row["tries"]),
+                )
+                for row in rows
+            ],
+        )  # fmt: skip
+    speed = [json.loads(line) for line in (RESULTS / "speed.jsonl").read_text().splitlines()]
+    print("\nspeed\n")
+    by_kind = {(row["kind"], row["dtype"]): row for row in speed if row["what"] == "lm protocol"}
+    table(
+        ("", "tokens", *(f"{name}, {p}" for p in DTYPES for name in NAMES.values())),
+        [
+            (
+                kind, by_kind[kind, "float32"].get("tokens", ""),
+                *(by_kind[kind, p][name] for p in DTYPES for name in NAMES),
+            )
+            for kind in dict.fromkeys(kind for kind, _ in by_kind)
+        ],
+    )  # fmt: skip
+
+
+def tries(number: float | None) -> str:
+    return "∞" if number is None else f"{number:,.1f}"
+
+
+DTYPES = ("float32", "bfloat16")
+NAMES = {"exact_ms": "exact", "generate_ms": "generate", "ratio": "ratio"}
+
+
+if __name__ == "__main__":
+    main()

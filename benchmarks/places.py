@@ -1,0 +1,377 @@
+"""Is the first hop known by the place of its facts, and what follows? (Musat, ICLR 2025, §9.2.)
+
+    python benchmarks/places.py losses   [--store runs] > results/places.jsonl
+    python benchmarks/places.py learn-on [--store runs] > results/places_learn_on.jsonl
+    python benchmarks/places.py figures
+
+* losses: when a model has just learned the first hop, it is asked with facts shuffled. Small models
+  of two hops, whose code tells places apart well or hardly, with facts in order and shuffled; and
+  transformer D with weights of 1/√inputs. 10 minutes for each of five fleets, 1.8 to 3 hours for
+  each of four D, on one thread without BF16.
+* learn-on: the same models learn on from where they have just learned the first hop, with facts in
+  order and with facts shuffled, until they know the second, 600 steps at most, at a constant rate.
+  Their optimiser begins anew: its state is not kept with a checkpoint. 4 minutes for each fleet, 10
+  to 30 for each D.
+"""
+
+import json
+import sys
+from argparse import ArgumentParser
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from pydantic import StrictFloat, StrictInt
+from small_models import small
+from torch import Tensor
+
+from hopscope.circuits import Ablation, Ablator, adapter_of, examples_of
+from hopscope.configs import Experiment, Retrieval, Task
+from hopscope.configs.tasks import Order
+from hopscope.facts import symbol_name
+from hopscope.milestones import learned, learned_below
+from hopscope.models import Transformer
+from hopscope.papers.musat.emergence_claims import QUICKLY
+from hopscope.papers.musat.experiments import STEPS_D, larger_seeds, per_pair
+from hopscope.papers.musat.measure_runs import fields_of, loss_rows, rounded
+from hopscope.papers.musat.rows import LossRow
+from hopscope.papers.row import Numbers, Row
+from hopscope.plots.look import COLOURS, DIM, PAPER, WIDTHS, Picture, drawn, picture, width
+from hopscope.plots.saving import save_figure
+from hopscope.runs import train
+from hopscope.store import Store
+from hopscope.study import RunStudy
+from hopscope.training import Run
+from hopscope.training.device import precision_of
+from hopscope.training.trainer import Trainer
+
+RESULTS = Path(__file__).parents[1] / "results"
+PLACE_SEEDS = 6
+"""Models of each kind."""
+PLACE_STEPS = 2_500
+"""Steps of their training."""
+EXAMPLES = 512
+"""Fresh examples on which losses are measured."""
+ORDERS: tuple[Order, ...] = ("backward", "shuffled")
+STEPS = 600
+"""The most steps that a model learns on."""
+CHECK_EVERY = 25
+"""Steps between validations, after each of which it stops if it knows both hops."""
+SHARES = (0.05, 0.1, 0.25, 0.5, 1.0)
+"""Shares of steps that have a tick."""
+IN_WORDS = {"backward": "in order", "shuffled": "shuffled"}
+"""The orders that are compared."""
+SIDES = tuple(IN_WORDS)
+BESIDE = 0.03
+"""How far models of a kind stand apart from those of the next."""
+
+
+class PlaceRow(LossRow):
+    """A trained transformer, and what it knew of facts at other places when it had just learned
+    the first hop.
+    """
+
+    base: StrictFloat
+    """The base of the code of places."""
+    order: str
+    """The order in which the facts of its training stood."""
+    step: StrictInt | None
+    """The first checkpoint after the first hop was learned; None if it never was."""
+    own: Numbers
+    """The loss of every hop there, on fresh examples as in training; of nothing, nothing."""
+    shuffled: Numbers
+    """The same with facts shuffled."""
+
+
+class ChangedRow(Row):
+    """A model that had just learned the first hop, and learned on with facts in another order, or
+    in its own.
+    """
+
+    seed: StrictInt
+    layers: StrictInt
+    position: str
+    """Whether each token or each pair has a code of its place."""
+    base: StrictFloat
+    """The base of this code."""
+    order: str
+    """The order of the facts by which it learned the first hop."""
+    step: StrictInt
+    """The step after which it learned on."""
+    changed: str
+    """The order of the facts from there on."""
+    steps: StrictInt
+    """The most steps that it learned on."""
+    start: Numbers
+    """The loss of every hop there, with facts in this order."""
+    first: StrictInt | None
+    """The steps after which it knew the first hop in this order (`hopscope.milestones.learned`, ten
+    at least); None if it did not."""
+    second: StrictInt | None
+    """The same of the second hop; None, too, where there is just one."""
+    precision: str | None = None
+    """The arithmetic in which it learned the first hop; None where rows are older than this."""
+
+
+Known = TypeVar("Known", PlaceRow, ChangedRow)
+
+
+def by_place() -> tuple[Experiment, ...]:
+    """Small models whose facts stand in order or shuffled, with codes that tell places apart well
+    and hardly, as fleets.
+
+    Shuffled facts stand otherwise in every example, so that a place tells nothing about the hop.
+    """
+    known = small(PLACE_SEEDS)
+    tasks = (
+        Retrieval(hops=2, position="pair", base=10),
+        Retrieval(hops=2, position="pair", base=10, order="shuffled"),
+        Retrieval(hops=2, position="pair"),
+        Retrieval(hops=2),
+        Retrieval(hops=2, order="shuffled"),
+    )
+    training = known.training.model_copy(update={"steps": PLACE_STEPS, "checkpoint_every": 25})
+    return tuple(known.model_copy(update={"task": task, "training": training}) for task in tasks)
+
+
+def d_by_place() -> tuple[Experiment, ...]:
+    """Transformer D with larger initial weights: two seeds with facts in order, and one of these
+    seeds with facts shuffled, and with a code per pair.
+    """
+    known = larger_seeds(STEPS_D)
+    shuffled = known[0].model_copy(update={"task": known[0].task.ordered("shuffled")})
+    return (*known, shuffled, per_pair(STEPS_D)[0])
+
+
+def place_rows(run: Run) -> list[PlaceRow]:
+    """A row per model."""
+    return [_place_row(run, row) for row in loss_rows(run)]
+
+
+def _place_row(run: Run, row: LossRow) -> PlaceRow:
+    task = run.recipe.task
+    code = {name: value for name, value in task if name in ("base", "order")}
+    step = after(run.checkpoints, row.crossed[0])
+    own: tuple[float, ...] = ()
+    shuffled = own
+    if step is not None:
+        model = RunStudy(run, row.seed, step).model
+        own = losses(model, task)
+        shuffled = losses(model, task.ordered("shuffled"))
+    return PlaceRow(**fields_of(row), **code, step=step, own=own, shuffled=shuffled)
+
+
+def after(steps: list[int], learned: int | None) -> int | None:
+    """The first of these steps that is not before this one."""
+    return next((step for step in steps if learned is not None and step >= learned), None)
+
+
+@torch.no_grad()
+def losses(model: Transformer, task: Task) -> tuple[float, ...]:
+    """The loss of every hop on fresh examples of the task."""
+    found = Ablator(adapter_of(model), examples_of(task, EXAMPLES, 1, "measurement")).losses(
+        [Ablation()]
+    )
+    return rounded(found.mean((0, 1)).double().cpu().numpy())
+
+
+def changed_rows(run: Run, steps: int = STEPS) -> list[ChangedRow]:
+    """Two rows for each model that learned the first hop: from the first checkpoint after that it
+    learns on with facts in order, and with facts shuffled.
+
+    Models that stop at the same time share their steps, as a fleet.
+    """
+    starts = {
+        seed: step
+        for seed, (first, *_) in zip(run.recipe.seeds, run.learned(), strict=True)
+        if (step := after(run.checkpoints, first)) is not None
+    }
+    return [row for order in ORDERS for row in _learning_on(run, starts, order, steps)]
+
+
+def _learning_on(run: Run, starts: Mapping[int, int], order: Order, steps: int) -> list[ChangedRow]:
+    """A row for each of these seeds, from its step on."""
+    if not starts:
+        return []
+    models = [RunStudy(run, seed, step).model.state_dict() for seed, step in starts.items()]
+    trainer = _trainer_of(run.recipe, tuple(starts), order)
+    start_again(trainer, models)
+    before = trainer.validate().double().cpu().numpy()
+    when = first_two(trainer, steps)
+    task = run.recipe.task
+    code = {name: value for name, value in task if name in ("position", "base", "order")}
+    precision = run.folder.manifest.precision
+    return [
+        ChangedRow(
+            seed=seed, layers=run.recipe.model.layers, **code, step=step, changed=order,
+            steps=steps, start=rounded(losses), first=hops[0], second=(*hops, None)[1],
+            precision=precision,
+        )
+        for (seed, step), losses, hops in zip(starts.items(), before, when, strict=True)
+    ]  # fmt: skip
+
+
+def _trainer_of(recipe: Experiment, seeds: tuple[int, ...], order: Order) -> Trainer:
+    """With a constant rate, since models of a fleet go on from different steps."""
+    training = recipe.training.model_copy(update={"schedule": "constant", "warmup": 0})
+    changed = {"task": recipe.task.ordered(order), "training": training, "seeds": seeds}
+    device = torch.device("cpu")
+    return Trainer(recipe.model_copy(update=changed), device, precision_of(training, device))
+
+
+def start_again(trainer: Trainer, models: list[dict[str, Tensor]]) -> None:
+    """Give a trainer the weights of these models. Its optimiser begins anew: what it knew of them
+    is not kept with a checkpoint.
+    """
+    fleet = len(models) > 1
+    weights = {
+        name: torch.stack([model[name] for model in models]) if fleet else models[0][name]
+        for name in trainer.weights.named()
+    }
+    moments = {name: torch.zeros_like(moment) for name, moment in trainer.optimiser.state().items()}
+    trainer.restore(weights, moments, 0)
+
+
+def first_two(trainer: Trainer, steps: int) -> list[list[int | None]]:
+    """The steps after which every model has learned the first hop and, if any, the second."""
+    level = learned_below(trainer.experiment.chance)
+    train, validation = [], []
+    when: list[list[int | None]] = []
+    for step in range(1, steps + 1):
+        train.append(trainer.advance()[:, :2].cpu().numpy())
+        if step % CHECK_EVERY and step < steps:
+            continue
+        validation.append(trainer.validate()[:, :2].cpu().numpy())
+        losses, checked = np.stack(train, axis=1), np.stack(validation, axis=1)
+        taken = np.arange(1, step + 1)
+        when = [
+            learned(taken, own, known, level) for own, known in zip(losses, checked, strict=True)
+        ]
+        if all(hop is not None for hops in when for hop in hops):
+            break
+    return when
+
+
+@drawn
+def place_figure(rows: Sequence[PlaceRow]) -> Picture:
+    """How long the second hop takes, by what is known of the first hop at other places."""
+    first, second = symbol_name("x1"), symbol_name("x2")
+    wide = width(2) > WIDTHS[1]
+    figure = picture(
+        "what places do to the second hop",
+        f"Across: the loss of {first} with facts shuffled, when it has just been learned. Up: "
+        f"steps from then to {second}, as a share of those to {first}. A point for each model that "
+        f"learns both; dotted: a quarter, up to which {second} counts as following quickly.",
+        2.8 if wide else 4.2,
+        columns=2,
+    )
+    axes = figure.subplots()
+    for number, (kind, models) in enumerate(_by_kind(rows).items()):
+        known = [(row.shuffled[0], wait / start) for row in models for start, wait in _waits(row)]
+        axes.plot(
+            *zip(*known, strict=True) if known else ([], []),
+            "o" if models[0].order == "shuffled" else "s",
+            color=COLOURS[number % len(COLOURS)],
+            alpha=0.8,
+            label=f"{kind} ({len(known)} of {len(models)})",
+        )
+    axes.axhline(QUICKLY, color=DIM, linestyle=":")
+    axes.set(xlabel=f"loss of {first} with facts shuffled", yscale="log", xlim=(0, None))
+    axes.set_ylabel(f"steps from {first} to {second}, as a share")
+    axes.set_yticks(SHARES, [f"{each:.0%}" for each in SHARES])
+    axes.minorticks_off()
+    figure.legend(loc="outside right center" if wide else "outside lower center")
+    return figure
+
+
+def _waits(row: PlaceRow) -> list[tuple[int, int]]:
+    """The steps to the first hop, and from there to the second, if both were learned."""
+    return [row.wait] if row.wait is not None else []
+
+
+@drawn
+def changed_figure(rows: Sequence[ChangedRow]) -> Picture:
+    """How soon models that know the first hop learn the second, with facts in order or shuffled."""
+    first, second = symbol_name("x1"), symbol_name("x2")
+    most = max(row.steps for row in rows)
+    wide = width(2) > WIDTHS[1]
+    figure = picture(
+        "the second hop, by how the first was learned",
+        f"Models that have just learned {first}, on the left with facts in order and on the right "
+        f"with facts shuffled, learn on in both orders: steps until they know {second}. A line for "
+        f"each model. Hollow: not within {most:,} steps.",
+        2.8 if wide else 5.2,
+        columns=2,
+    )
+    sides = figure.subplots(*((1, 2) if wide else (2, 1)), sharey=True)
+    for number, (kind, models) in enumerate(_by_kind(rows, ordered=False).items()):
+        for axes, order in zip(sides, SIDES, strict=True):
+            known = [row for row in models if row.order == order]
+            _two_ends(axes, known, number)
+        sides[0].plot([], [], "o-", color=COLOURS[number % len(COLOURS)], label=kind)
+    for axes, order in zip(sides, SIDES, strict=True):
+        axes.set_xticks(range(len(SIDES)), [f"then {IN_WORDS[side]}" for side in SIDES])
+        axes.set(title=f"{first} learned with facts {IN_WORDS[order]}", xlim=(-0.4, 1.4))
+        axes.set_ylim(0, 1.05 * most)
+    for axes in sides[: 1 if wide else 2]:
+        axes.set_ylabel(f"steps until {second} is known")
+    figure.legend(loc="outside lower center", ncols=2 if wide else 1)
+    return figure
+
+
+def _two_ends(axes: Axes, rows: Sequence[ChangedRow], number: int) -> None:
+    """A line for each model, from one order of its facts to the other."""
+    colour = COLOURS[number % len(COLOURS)]
+    models: dict[tuple[str | None, int], list[ChangedRow]] = {}
+    for row in rows:
+        models.setdefault((row.run, row.seed), []).append(row)
+    for ends in models.values():
+        steps = [row.steps if row.second is None else row.second for row in ends]
+        places = [SIDES.index(row.changed) + BESIDE * (number - 1) for row in ends]
+        axes.plot(places, steps, "-", color=colour, alpha=0.4)
+        for row, place, height in zip(ends, places, steps, strict=True):
+            inside = colour if row.second is not None else PAPER
+            axes.plot(place, height, "o", color=colour, markerfacecolor=inside, alpha=0.8)
+
+
+def _by_kind(rows: Sequence[Known], *, ordered: bool = True) -> dict[str, list[Known]]:
+    """Models by how deep they are, by their code of places and (`ordered`) by how facts stood."""
+    found: dict[str, list[Known]] = {}
+    for row in rows:
+        order = f", {IN_WORDS[row.order]}" if ordered else ""
+        kind = f"{row.layers} layers{order}, code per {row.position}, base {row.base:,.0f}"
+        found.setdefault(kind, []).append(row)
+    return found
+
+
+def read(name: str, kind: type[Known]) -> list[Known]:
+    """The rows that are committed."""
+    lines = (RESULTS / f"{name}.jsonl").read_text().splitlines()
+    return [kind.model_validate(json.loads(line)) for line in lines]
+
+
+def main() -> None:
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=["losses", "learn-on", "figures"])
+    parser.add_argument("--store", type=Path, default=Path("runs"))
+    chosen = parser.parse_args()
+    if chosen.what == "figures":
+        for name, figure in {
+            "waits": place_figure(read("places", PlaceRow)),
+            "learn-on": changed_figure(read("places_learn_on", ChangedRow)),
+        }.items():
+            print(save_figure(figure, RESULTS / f"places-{name}.svg"))
+        return
+    measure = place_rows if chosen.what == "losses" else changed_rows
+    for recipe in (*by_place(), *d_by_place()):
+        run = train(recipe, Store(chosen.store), threads=1)
+        for row in measure(run):
+            print(row.model_copy(update={"run": run.folder.name}).to_json())
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

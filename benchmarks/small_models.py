@@ -1,0 +1,160 @@
+"""Small models of ours beside claims of Musat (ICLR 2025): order of hops, law of depth, batches.
+
+    python benchmarks/small_models.py order | depth | batches [--store runs]   > results/….jsonl
+    python benchmarks/small_models.py figures
+
+Models and setting (a position code for each pair, a rate on a cosine) are ours, not the paper's.
+
+* order: ten models of 4 layers and 4 heads on three hops, trained as one fleet (20 minutes).
+* depth: ten models each of 1, 2 and 3 layers, asked for four hops, of which the exact law allows 0,
+  1 and 3, for 6,000 steps (15 minutes).
+* batches: two hops, 4 layers, GPT-2's initial weights, 1,500 steps with batches of 64 to 2,048,
+  three seeds each (0.5 PFLOP).
+
+Rows are printed, one JSON object each; `figures` draws those of results/ anew.
+"""
+
+import json
+import sys
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from pathlib import Path
+
+from hopscope.configs import Experiment, Model, Retrieval, Training
+from hopscope.facts import symbol_name
+from hopscope.papers.musat.measure_runs import loss_rows
+from hopscope.papers.musat.rows import LossRow
+from hopscope.plots.look import COLOURS, Picture, drawn, picture
+from hopscope.plots.saving import save_figure
+from hopscope.plots.sweeps import by_depth as figures_by_depth
+from hopscope.plots.sweeps import courses_figure
+from hopscope.runs import train
+from hopscope.store import Store
+
+RESULTS = Path(__file__).parents[1] / "results"
+SEEDS = (0, 1, 2)
+BATCHES = (64, 128, 256, 512, 1_024, 2_048)
+MANY = 5
+"""Sizes of batches whose names stand beside one another in a column."""
+
+
+def small(seeds: int = 10) -> Experiment:
+    """Three hops, learned by small models in minutes: the demo's setting with one hop more."""
+    return Experiment(
+        task=Retrieval(hops=3, position="pair", base=10),
+        model=Model(layers=4, heads=4, d_model=64, init="fan-in"),
+        training=Training(
+            steps=3_000, batch=48, lr=2e-3, schedule="cosine", warmup=200,
+            validate_every=50, checkpoint_every=1_000,
+        ),
+        seeds=tuple(range(seeds)),
+    )  # fmt: skip
+
+
+def small_by_depth() -> tuple[Experiment, ...]:
+    """Small models of the depths that cannot follow all of four hops, ten seeds each."""
+    known = small()
+    return tuple(
+        known.model_copy(
+            update={
+                "task": known.task.model_copy(update={"hops": 4}),
+                "model": known.model.model_copy(update={"layers": layers}),
+                "training": known.training.model_copy(update={"steps": 6_000}),
+            }
+        )
+        for layers in (1, 2, 3)
+    )
+
+
+def by_batch() -> tuple[Experiment, ...]:
+    """Small models with batches of several sizes, from the smallest on, three seeds each.
+
+    Their initial weights are GPT-2's, since those are what makes the plateau.
+    """
+    known = small(1)
+    return tuple(
+        known.model_copy(
+            update={
+                "task": Retrieval(hops=2, position="pair", base=10),
+                "model": known.model.model_copy(update={"init": "gpt2"}),
+                "training": Training(
+                    steps=1_500, batch=batch, lr=2e-3, examples=2**18, validate_every=50,
+                    checkpoint_every=1_500,
+                ),
+                "seeds": (seed,),
+            }
+        )
+        for batch in BATCHES
+        for seed in SEEDS
+    )  # fmt: skip
+
+
+@drawn
+def batch_figure(rows: Sequence[LossRow]) -> Picture:
+    """When models learn each hop, and where they end, by the number of examples per step."""
+    figure = picture(
+        "what the batch does to the plateau",
+        "Left: the step at which models learn each hop, by the number of examples per step. Right: "
+        "the loss of each hop at the end.",
+        2.6,
+        columns=2,
+    )
+    when, end = figure.subplots(1, 2)
+    for hop in range(len(rows[0].final)):
+        name, colour = symbol_name(f"x{hop + 1}"), COLOURS[hop % len(COLOURS)]
+        learned = [(row.batch, row.crossed[hop]) for row in rows if row.crossed[hop] is not None]
+        when.plot(
+            *zip(*learned, strict=True) if learned else ([], []), "o", color=colour, label=name
+        )
+        end.plot([row.batch for row in rows], [row.final[hop] for row in rows], "o", color=colour)
+    for axes, what in ((when, "step at which the hop is learned"), (end, "loss at the end")):
+        axes.set(xlabel="examples per step", ylabel=what, xscale="log", ylim=(0, None))
+        batches = sorted({row.batch for row in rows}, reverse=True)
+        named = batches[:: 1 + (len(batches) > MANY)]  # labels of all would overlap
+        axes.set_xticks(batches, [f"{its}" if its in named else "" for its in batches])
+        axes.minorticks_off()
+    when.legend()
+    return figure
+
+
+RECIPES = {
+    "order": lambda: (small(),),
+    "depth": small_by_depth,
+    "batches": by_batch,
+}
+FILES = {"order": "small_in_order", "depth": "small_by_depth", "batches": "batches"}
+
+
+def rows_of(what: str) -> list[LossRow]:
+    """The rows that are committed."""
+    lines = (RESULTS / f"{FILES[what]}.jsonl").read_text().splitlines()
+    return [LossRow.model_validate(json.loads(line)) for line in lines]
+
+
+def draw() -> None:
+    shown = {
+        "small-in-order-courses": courses_figure(rows_of("order")),
+        "batches-plateau": batch_figure(rows_of("batches")),
+    }
+    shown |= {f"small-by-depth-{n}": f for n, f in figures_by_depth(rows_of("depth"))}
+    for name, figure in shown.items():
+        print(save_figure(figure, RESULTS / f"{name}.svg"))
+
+
+def main() -> None:
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=[*RECIPES, "figures"])
+    parser.add_argument("--store", type=Path, default=Path("runs"))
+    chosen = parser.parse_args()
+    if chosen.what == "figures":
+        draw()
+        return
+    for recipe in RECIPES[chosen.what]():
+        run = train(recipe, Store(chosen.store), threads=1)
+        for row in loss_rows(run):
+            print(row.model_copy(update={"run": run.folder.name}).to_json())
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

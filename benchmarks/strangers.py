@@ -1,0 +1,462 @@
+"""Models trained by other people's recipes, by plain loops, and what hopscope reads in them.
+
+    python benchmarks/strangers.py train --to models [--only guo] [--minutes 30]
+    python benchmarks/strangers.py read --models models >> results/strangers.jsonl
+
+Training can be stopped and goes on where it was; `read` prints a JSON row for each model that has
+all its steps. Tasks and shapes are those of the papers unless a recipe says otherwise; steps are
+fewer (hours on one thread), dropout is off, and data are always fresh.
+
+Rules of reading, fixed before the first model was read:
+
+1. A model is read once, with the settings that `discover` has for everybody and seed 0. Nothing is
+   tuned, and no row is left out.
+2. Roles and relations are those that the paper describes its task by, written down here. No
+   relation contains an answer.
+3. The error is measured on 4,096 fresh examples, at all answers; the first line of a circuit is
+   taken as it is printed.
+4. An answer is *honest* if a model that solves its task by look-ups is called explained or partly
+   explained only with agreement and recovered above 0.9, and if a model that must do something else
+   (no look-up; or more hops than the exact law allows) is not called explained.
+"""
+
+import argparse
+import json
+import math
+import resource
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from other_tasks import BASE, NUMBERS, cumulative_sum, described, sorting
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from hopscope.circuits import Circuit, Drawn, OwnTask, discover
+from hopscope.errors import HopscopeError
+from hopscope.machine import processor
+from hopscope.theory.chain import reach
+
+TRAINED_FROM = 1_000_000
+"""Training draws by seeds from here on; circuits are found and measured on others."""
+SAVED_EVERY = 60.0
+"""Seconds between two checkpoints."""
+TESTED = 4096
+AGREES = 0.9
+"""Recovered and agreement (equal answers) of a circuit that may be called explained."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A task of a paper, and how its models are shaped and trained."""
+
+    paper: str
+    draw: Callable[[int, int], Drawn]
+    roles: tuple[str, ...]
+    vocabulary: int
+    layers: int
+    heads: int
+    steps: int
+    chance: float
+    batch: int = 64
+    rate: float = 3e-4
+    width: int = 128
+    by_look_ups: bool = True
+    """Can it be solved by look-ups alone, within the law of depth?"""
+
+    @property
+    def task(self) -> OwnTask:
+        """The task as hopscope reads it."""
+        return OwnTask(self.draw, roles=self.roles, chance=self.chance)
+
+    def blank(self) -> GPT2LMHeadModel:
+        """A GPT-2 of this shape with fresh weights."""
+        config = GPT2Config(
+            vocab_size=self.vocabulary, n_positions=128, n_embd=self.width, n_layer=self.layers,
+            n_head=self.heads, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, bos_token_id=0,
+            eos_token_id=0, tie_word_embeddings=False,
+        )  # fmt: skip
+        return GPT2LMHeadModel(config)
+
+
+LETTERS, LONG = 4, 100
+"""Letters of Sanford et al.'s k-hop induction, and positions: the first says how many hops."""
+
+
+def khop(hops: tuple[int, ...], examples: int, seed: int) -> Drawn:
+    """Sanford et al. 2024: from each letter to the one behind its last occurrence before, and on
+    from there, as often as the first token says. No letter follows itself.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    steps = torch.randint(1, LETTERS, (examples, LONG - 1), generator=generator)
+    letters = steps.cumsum(1) % LETTERS
+    number = torch.randint(0, len(hops), (examples,), generator=generator)
+    asked = torch.tensor(hops)[number]
+    hop = _behind_last(letters)
+    here = torch.arange(LONG - 1).expand(examples, -1)
+    for step in range(max(hops)):
+        onward = torch.where(here >= 0, hop.gather(1, here.clamp_min(0)), -1)
+        here = torch.where((step < asked)[:, None], onward, here)
+    answers = torch.where(here >= 0, letters.gather(1, here.clamp_min(0)), LETTERS)
+    inputs = torch.cat([LETTERS + number[:, None], letters], 1)
+    landing = torch.cat([torch.full((examples, 1), -1), torch.where(hop >= 0, hop + 1, -1)], 1)
+    return Drawn(
+        inputs,
+        answers,
+        roles=["count", *["letter"] * (LONG - 1)],
+        relations={"hop": landing, "same": torch.where(landing > 0, landing - 1, -1)},
+        conditions={f"k={k}": asked == k for k in hops},
+    )
+
+
+def _behind_last(letters: Tensor) -> Tensor:
+    """The position behind the last occurrence of the same letter before; -1 for none."""
+    found = torch.full_like(letters, -1)
+    last = letters.new_full((len(letters), LETTERS), -1)
+    rows = torch.arange(len(letters))
+    for at in range(letters.shape[1]):
+        before = last[rows, letters[:, at]]
+        found[:, at] = torch.where(before >= 0, before + 1, -1)
+        last[rows, letters[:, at]] = at
+    return found
+
+
+NAMES, PAIRS, CHAINS = 30, 11, 4
+"""Names of Guo et al., pairs in a sequence, and two-hop chains among them at most."""
+GUO = ("key 0", "value 0", "key 1", "value 1", "other", "query")
+
+
+def two_hops(examples: int, seed: int) -> Drawn:
+    """Guo et al. 2025: one to four chains of two pairs, the first before the second, among pairs
+    that lead on to nothing; then the beginning of a chain, of which the end is asked for.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    names = torch.rand(examples, NAMES, generator=generator).argsort(1)
+    count = torch.randint(1, CHAINS + 1, (examples, 1), generator=generator)
+    # Each chain has two pairs; where there is no chain, both are pairs of four names.
+    spare = names[:, 3 * CHAINS :]
+    first, middle, last = names[:, : 3 * CHAINS].view(examples, CHAINS, 3).unbind(-1)
+    real = torch.arange(CHAINS) < count
+    start = torch.where(real, middle, spare[:, :CHAINS])
+    left = torch.cat([first, start, spare[:, 2 * CHAINS : 2 * CHAINS + 3]], 1)
+    right = torch.cat([middle, last, spare[:, 2 * CHAINS + 3 : 2 * CHAINS + 6]], 1)
+    place = torch.rand(examples, PAIRS, generator=generator)
+    both = place[:, : 2 * CHAINS].view(examples, 2, CHAINS)
+    place[:, : 2 * CHAINS] = both.sort(1).values.flatten(1)  # the first pair before the second
+    order = place.argsort(1)
+    pairs = torch.stack([left, right], -1).gather(1, order[..., None].expand(-1, -1, 2))
+    asked = (torch.rand(examples, CHAINS, generator=generator) * real).argmax(1, keepdim=True)
+    inputs = torch.cat([pairs.flatten(1), first.gather(1, asked)], 1)
+    other = torch.full((examples, 3), -1)
+    kinds = torch.cat([torch.where(real, 0, -1), torch.where(real, 1, -1), other], 1)
+    chains = torch.cat([torch.arange(CHAINS).expand(examples, -1)] * 2 + [other + CHAINS + 1], 1)
+    kind, chain = kinds.gather(1, order), chains.gather(1, order)
+    roles = torch.where(kind[..., None] < 0, 4, 2 * kind[..., None] + torch.arange(2))
+    return Drawn(
+        inputs,
+        last.gather(1, asked),
+        roles=torch.cat([roles.flatten(1), torch.full((examples, 1), 5)], 1),
+        chain=torch.cat([chain.repeat_interleave(2, 1), asked], 1),
+    )
+
+
+LINES, DIGITS, DEEPEST = 12, 10, 4
+"""Lines of a program of Wu et al., their numbers, and the longest chain."""
+EQUALS, NEWLINE = LINES + DIGITS, LINES + DIGITS + 1
+
+
+def binding(examples: int, seed: int) -> Drawn:
+    """Wu et al. 2025: lines such as a=3 and b=a, each name given once, chains of up to four; then a
+    name, of which the number is asked for. (There: 17 lines, 12 layers of 8 heads.)
+    """
+    generator = torch.Generator().manual_seed(seed)
+    names = torch.rand(examples, LINES, generator=generator).argsort(1)
+    numbers = LINES + torch.randint(0, DIGITS, (examples, LINES), generator=generator)
+    earlier = (torch.rand(examples, LINES, generator=generator) * torch.arange(LINES)).long()
+    points = torch.rand(examples, LINES, generator=generator) < 0.75
+    depth, value, to = torch.zeros(3, examples, LINES, dtype=torch.long)
+    rows = torch.arange(examples)
+    for line in range(LINES):
+        at = earlier[:, line]
+        on = points[:, line] & (line > 0) & (depth[rows, at] < DEEPEST - 1)
+        depth[:, line] = torch.where(on, depth[rows, at] + 1, 0)
+        value[:, line] = torch.where(on, value[rows, at], numbers[:, line])
+        to[:, line] = torch.where(on, at, -1)
+    right = torch.where(to >= 0, names.gather(1, to.clamp_min(0)), numbers)
+    signs = torch.tensor([EQUALS, NEWLINE]).expand(examples, LINES, 2)
+    lines = torch.stack([names, signs[..., 0], right, signs[..., 1]], -1).flatten(1)
+    deep = depth + torch.rand(examples, LINES, generator=generator)
+    asked = deep.argmax(1)  # a line of the deepest chains
+    shallow = torch.randint(0, LINES, (examples,), generator=generator)
+    asked = torch.where(torch.rand(examples, generator=generator) < 0.5, asked, shallow)
+    inputs = torch.cat([lines, names[rows, asked][:, None]], 1)
+    bound = torch.full_like(inputs, -1)  # from a name that is used to what it was given
+    bound[:, 2:-1:4] = torch.where(to >= 0, 4 * to + 2, -1)
+    bound[:, -1] = 4 * asked + 2
+    return Drawn(
+        inputs,
+        value[rows, asked][:, None],
+        roles=[*["left", "equals", "right", "newline"] * LINES, "query"],
+        relations={"bound": bound},
+    )
+
+
+NODES, SHOWN = 16, 4
+"""Nodes of a tree of Brinkmann et al., and steps of a path that are answered."""
+
+
+def tree(examples: int, seed: int) -> Drawn:
+    """Brinkmann et al. 2024: the edges of a binary tree in random order, one of its deepest leaves
+    as goal, the root; then the nodes of the path, each of which is asked for by the one before.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    parent, depth = torch.full((2, examples, NODES), -1)
+    depth[:, 0] = 0
+    children = torch.zeros(examples, NODES)
+    rows = torch.arange(examples)
+    for node in range(1, NODES):
+        free = torch.rand(examples, node, generator=generator) * (children[:, :node] < 2)
+        above = free.argmax(1)
+        parent[:, node] = above
+        depth[:, node] = depth[rows, above] + 1
+        children[rows, above] += 1
+    goal = (depth + torch.rand(examples, NODES, generator=generator)).argmax(1)
+    up = [goal]
+    for _ in range(NODES):
+        up.append(torch.where(up[-1] > 0, parent[rows, up[-1]], 0))
+    climbed = (depth[rows, goal][:, None] - torch.arange(SHOWN + 1)).clamp_min(0)
+    path = torch.stack(up, 1).gather(1, climbed)  # from the root; who is there stays there
+    name = torch.rand(examples, NODES, generator=generator).argsort(1)
+    order = 1 + torch.rand(examples, NODES - 1, generator=generator).argsort(1)
+    ends = torch.stack([parent.gather(1, order), order], -1)
+    inputs = torch.cat([ends.flatten(1), goal[:, None], path[:, :-1]], 1)
+    place = torch.full((examples, NODES), -1)  # of each node: where its parent stands
+    place.scatter_(1, order, 2 * torch.arange(NODES - 1).expand(examples, -1))
+    above = torch.full_like(inputs, -1)
+    above[:, 0 : 2 * (NODES - 1) : 2] = place.gather(1, ends[..., 0])
+    goal_at = 2 * (NODES - 1)
+    above[:, goal_at] = place[rows, goal]
+    to_goal = torch.full_like(inputs, -1)
+    to_goal[:, goal_at + 1 :] = goal_at
+    return Drawn(
+        name.gather(1, inputs),
+        name.gather(1, path[:, 1:]),
+        roles=[*["parent", "child"] * (NODES - 1), "goal", *["path"] * SHOWN],
+        relations={"above": above, "goal": to_goal},
+    )
+
+
+BRACKETS = 20
+
+
+def brackets(examples: int, seed: int) -> Drawn:
+    """Are these brackets balanced? Half are; of the others half are shuffled, half at random."""
+    generator = torch.Generator().manual_seed(seed)
+    kind = torch.randint(0, 4, (examples,), generator=generator)
+    # A balanced sequence: open or close at random, as far as both are possible.
+    height, opened = torch.zeros(2, examples, dtype=torch.long)
+    signs = []
+    for _ in range(BRACKETS):
+        may_open, may_close = opened < BRACKETS // 2, height > 0
+        opens = may_open & (~may_close | (torch.rand(examples, generator=generator) < 0.5))
+        signs.append(opens)
+        opened, height = opened + opens.long(), height + torch.where(opens, 1, -1)
+    fine = torch.stack(signs, 1)
+    mixed = fine.gather(1, torch.rand(examples, BRACKETS, generator=generator).argsort(1))
+    free = torch.rand(examples, BRACKETS, generator=generator) < 0.5
+    opens = torch.where((kind == 2)[:, None], mixed, torch.where((kind == 3)[:, None], free, fine))
+    heights = torch.where(opens, 1, -1).cumsum(1)
+    good = (heights.min(1).values >= 0) & (heights[:, -1] == 0)
+    inputs = torch.cat([opens.long(), torch.full((examples, 1), 2)], 1)
+    return Drawn(inputs, good.long()[:, None], roles=[*["bracket"] * BRACKETS, "end"])
+
+
+def sorted_list(examples: int, seed: int) -> Drawn:
+    """ARENA's sorted list: numbers, a separator, and the same numbers in order. The relation to the
+    next larger number is left out, as it leads to the answer.
+    """
+    return replace(sorting(examples, seed), relations={})
+
+
+def _sanford(layers: int, heads: int) -> Recipe:
+    """One of Sanford et al.'s models: as many hops as the law allows, and one more. (There: up to
+    16 hops in all, 100,000 steps of 32 sequences.)
+    """
+    lawful = reach(layers)
+    hops = tuple(k for k in (1, 2, 3, 4, 6, 8) if k <= lawful + 1)
+
+    def draw(examples: int, seed: int) -> Drawn:
+        return khop(hops, examples, seed)
+
+    return Recipe(
+        "Sanford, Hsu and Telgarsky 2024", draw, ("count", "letter"), LETTERS + len(hops) + 1,
+        layers, heads, steps=8_000, chance=math.log(LETTERS), batch=32, rate=1e-3,
+        by_look_ups=hops[-1] <= lawful,
+    )  # fmt: skip
+
+
+RECIPES = {
+    "guo": Recipe(
+        "Guo et al. 2025", two_hops, GUO, NAMES, 3, 1, steps=10_000, width=256,
+        chance=sum(math.log(n) for n in range(1, CHAINS + 1)) / CHAINS,
+    ),
+    "wu": Recipe(
+        "Wu, Geiger and Millière 2025", binding,
+        ("left", "equals", "right", "newline", "query"), NEWLINE + 1, 6, 4, steps=20_000,
+        chance=math.log(DIGITS), rate=5e-4,
+    ),
+    "brinkmann": Recipe(
+        "Brinkmann et al. 2024", tree, ("parent", "child", "goal", "path"), NODES, 6, 1,
+        steps=20_000, chance=math.log(2),
+    ),
+    "brackets": Recipe(
+        "ARENA, balanced brackets", brackets, ("bracket", "end"), 3, 3, 2, steps=4_000,
+        chance=math.log(2), width=56, rate=1e-3, by_look_ups=False,
+    ),
+    "sorting": Recipe(
+        "ARENA, sorted list", sorted_list, ("number", "separator", "sorted"), NUMBERS + 1, 1, 2,
+        steps=4_000, chance=math.log(NUMBERS), width=96, rate=1e-3,
+    ),
+    "sums": Recipe(
+        "ARENA, cumulative sum", cumulative_sum, ("digit",), BASE, 1, 1, steps=6_000,
+        chance=math.log(BASE), width=64, rate=1e-3, by_look_ups=False,
+    ),
+    **{f"khop-{layers}x{heads}": _sanford(layers, heads)
+       for layers in (2, 3, 4, 5) for heads in (4, 8)},
+}  # fmt: skip
+
+
+def train(chosen: argparse.Namespace) -> None:
+    """Train every model that has not all its steps, for so many minutes each."""
+    chosen.to.mkdir(parents=True, exist_ok=True)
+    for name in chosen.only or RECIPES:
+        _trained(name, chosen.to / f"{name}.pt", time.monotonic() + 60 * chosen.minutes)
+
+
+def _trained(name: str, path: Path, end: float) -> None:
+    recipe = RECIPES[name]
+    torch.manual_seed(0)
+    model = recipe.blank().train()
+    optimiser = torch.optim.AdamW(model.parameters(), recipe.rate, betas=(0.9, 0.99))
+    step, spent = 0, 0.0
+    if path.exists():
+        kept = torch.load(path, weights_only=True)
+        model.load_state_dict(kept["model"])
+        optimiser.load_state_dict(kept["optimiser"])
+        step, spent = kept["step"], kept["cpu_seconds"]
+    begun, saved = time.process_time() - spent, time.monotonic()
+    while step < recipe.steps and time.monotonic() < end:
+        for group in optimiser.param_groups:
+            group["lr"] = recipe.rate * _share(step / recipe.steps, step)
+        loss = _loss(recipe, model, recipe.batch, TRAINED_FROM + step)
+        optimiser.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        step += 1
+        if step % 100 == 0:
+            row = {"model": name, "step": step, "loss": round(loss.item(), 4)}
+            print(json.dumps(row | {"cpu": round(time.process_time() - begun)}), flush=True)
+        if time.monotonic() > saved + SAVED_EVERY or step == recipe.steps:
+            saved = time.monotonic()
+            kept = {"model": model.state_dict(), "optimiser": optimiser.state_dict(),
+                    "step": step, "cpu_seconds": time.process_time() - begun}  # fmt: skip
+            torch.save(kept, path.with_suffix(".new"))
+            path.with_suffix(".new").replace(path)
+
+
+def _share(done: float, step: int) -> float:
+    """The share of the learning rate: it warms up for 200 steps, then falls on a cosine to 1/20."""
+    return min(1.0, (step + 1) / 200) * (0.05 + 0.95 * (1 + math.cos(math.pi * done)) / 2)
+
+
+def _loss(recipe: Recipe, model: nn.Module, examples: int, seed: int) -> Tensor:
+    drawn = recipe.draw(examples, seed)
+    logits = model(drawn.inputs).logits[:, -drawn.targets.shape[1] :]
+    return cross_entropy(logits.flatten(0, 1), drawn.targets.flatten())
+
+
+def read(chosen: argparse.Namespace) -> None:
+    """A row for each model that has all its steps."""
+    for name in chosen.only or RECIPES:
+        recipe, path = RECIPES[name], chosen.models / f"{name}.pt"
+        if not path.exists():
+            continue
+        kept = torch.load(path, weights_only=True)
+        if kept["step"] == recipe.steps:
+            model = recipe.blank().eval()
+            model.load_state_dict(kept["model"])
+            print(json.dumps(row(name, recipe, model), ensure_ascii=False), flush=True)
+
+
+@torch.no_grad()
+def error(recipe: Recipe, model: nn.Module) -> float:
+    """The share of wrong answers on fresh examples."""
+    drawn = recipe.draw(TESTED, TRAINED_FROM - 1)
+    wrong = []
+    for inputs, targets in zip(drawn.inputs.split(256), drawn.targets.split(256), strict=True):
+        answers = model(inputs).logits[:, -targets.shape[1] :].argmax(-1)
+        wrong.append((answers != targets).double().mean(1))
+    return float(torch.cat(wrong).mean())
+
+
+def row(name: str, recipe: Recipe, model: nn.Module) -> dict[str, Any]:
+    """One model, read."""
+    about = {
+        "benchmark": "strangers", "model": name, "paper": recipe.paper,
+        "shape": f"{recipe.layers} x {recipe.heads}", "error": round(error(recipe, model), 4),
+        "machine": processor(), "threads": torch.get_num_threads(), "seeds": {"search": 0},
+    }  # fmt: skip
+    begun = time.process_time()
+    try:
+        found = discover(model, recipe.task)
+    except HopscopeError as refusal:
+        return about | {"refused": str(refusal)}
+    seconds = time.process_time() - begun
+    peak = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2)
+    return about | {"peak_gb": peak} | described(found, seconds) | judged(recipe, found)
+
+
+def judged(recipe: Recipe, found: Circuit) -> dict[str, Any]:
+    """How the rows of a circuit are written down, and whether its verdict is honest (rule 4)."""
+    written: dict[str, int] = {}
+    for each in found.components:
+        written[each.written] = written.get(each.written, 0) + len(each.rows)
+    same = [each.same_answer for each in found.scores]
+    sure = all(
+        each is not None and each.mean > AGREES
+        for score in found.scores
+        if score.rest == "even"
+        for each in (score.recovered, score.same_answer)
+    )
+    explained = found.verdict.startswith(("Explained", "Partly explained"))
+    return {
+        "same answers": [each and round(each.mean, 3) for each in same],
+        "rows": written,
+        "honest": not explained or (recipe.by_look_ups and sure),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    for name, way in {"train": train, "read": read}.items():
+        command = commands.add_parser(name)
+        command.set_defaults(way=way)
+        command.add_argument("--only", nargs="*", choices=RECIPES)
+        if name == "train":
+            command.add_argument("--to", type=Path, required=True)
+            command.add_argument("--minutes", type=float, default=math.inf)
+        else:
+            command.add_argument("--models", type=Path, required=True)
+    torch.set_num_threads(1)
+    chosen = parser.parse_args()
+    chosen.way(chosen)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""Where the law of depth stops: how far back two layers find the second hop by a window.
+
+    python benchmarks/windows.py [--store runs] [--only 4x4 8x4] >> results/windows.jsonl
+
+k-hop induction with learned position embeddings, trained as fleets of three seeds: 2 layers with 1
+to 16 heads and 4 to 64 letters, asked for one and for two hops, of which the law allows one; and 3
+layers, asked for four, of which it allows three. A row for each seed: the error at each hop, and
+
+* by how far the last hop goes back, from where the hop before it landed;
+* with the first layer cut to so many letters back (its attention there is scaled up to 1). With one
+  letter no window is left: what remains is what the law allows.
+
+Runs are kept in the store and go on where they were. About 20 minutes on one thread for each fleet.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from hopscope.circuits import adapter_of
+from hopscope.circuits.engine import Adapter, Attend, Brought, Heads, forward
+from hopscope.configs import Experiment, KHop, Model, Training
+from hopscope.machine import processor
+from hopscope.runs import train
+from hopscope.tasks import dataset
+from hopscope.tasks.khop import landings
+
+LENGTH, EXAMPLES, FEW = 64, 2048, 50
+"""Positions, examples that are measured, and the fewest answers that an error is given of."""
+CUTS = (1, 2, 3, 4, 6, 8)
+SHAPES = {
+    f"{letters}x{heads}": (letters, heads, 2, 2)
+    for letters, heads in [
+        *((4, heads) for heads in (1, 2, 4, 8, 16)),
+        *((letters, 4) for letters in (8, 16, 32, 64)),
+        *((16, heads) for heads in (1, 8, 16)),
+    ]
+} | {f"4x{heads}, 3 layers": (4, heads, 3, 4) for heads in (4, 8)}
+
+
+def recipe(letters: int, heads: int, layers: int, hops: int) -> Experiment:
+    """Three seeds of one shape."""
+    return Experiment(
+        task=KHop(hops=hops, alphabet=letters, length=LENGTH),
+        model=Model(layers=layers, heads=heads, d_model=128, init="fan-in"),
+        training=Training(
+            steps=4_000, batch=64, lr=1e-3, schedule="cosine", warmup=200, weight_decay=0.01,
+            examples=2**20, validate_every=200, checkpoint_every=1_000,
+        ),
+        seeds=(0, 1, 2),
+    )  # fmt: skip
+
+
+def within(letters: int | None) -> Attend:
+    """The model's attention, that of the first layer cut to so many letters back."""
+
+    def attend(layer: int, heads: Heads) -> Brought:
+        weights = heads.weights()
+        if layer == 0 and letters is not None:
+            seen = torch.ones(weights.shape[-2:], dtype=torch.bool).triu(-letters)
+            weights = weights * seen
+            weights = weights / weights.sum(-1, keepdim=True)
+        return weights @ heads.values
+
+    return attend
+
+
+@torch.no_grad()
+def wrong(
+    adapter: Adapter, inputs: Tensor, targets: Tensor, letters: int | None = None
+) -> Float[Tensor, "example position hop"]:
+    """1 where an answer is wrong."""
+    found = []
+    for some, right in zip(inputs.split(128), targets.split(128), strict=True):
+        outputs = adapter.unembed(forward(adapter, adapter.embed(some), within(letters)))
+        answers = outputs.unflatten(-1, (right.shape[-1], -1)).argmax(-1)
+        found.append((answers != right).double())
+    return torch.cat(found)
+
+
+def by_distance(
+    errors: Float[Tensor, "example position hop"], landed: Int[Tensor, "example position hop"]
+) -> dict[int, float]:
+    """The error of the last hop by how far it goes back from where the hop before landed."""
+    before, last = landed[..., -2], landed[..., -1]
+    back = torch.where(last >= 0, before - last, -1)
+    return {
+        distance: round(float(errors[..., -1][back == distance].mean()), 4)
+        for distance in range(LENGTH)
+        if int((back == distance).sum()) >= FEW
+    }
+
+
+def rows(name: str, store: Path) -> Iterator[dict[str, Any]]:
+    """A row for each seed of a fleet."""
+    letters, heads, layers, hops = SHAPES[name]
+    run = train(recipe(letters, heads, layers, hops), store, threads=1)
+    batch = dataset(run.recipe.task, 7, EXAMPLES, "validation")
+    landed = landings(batch.inputs, hops)
+    answered = landed >= 0
+    for seed in run.recipe.seeds:
+        adapter = adapter_of(run.model.member(seed))
+        assert isinstance(adapter, Adapter)
+        errors = wrong(adapter, batch.inputs, batch.targets)
+
+        def shares(errors: Tensor) -> list[float]:
+            return [round(float(errors[..., n][answered[..., n]].mean()), 4) for n in range(hops)]
+
+        yield {
+            "benchmark": "windows", "letters": letters, "heads": heads, "layers": layers,
+            "hops": hops, "seed": seed, "error": shares(errors),
+            "by distance": by_distance(errors, landed),
+            "first layer cut": {
+                cut: shares(wrong(adapter, batch.inputs, batch.targets, cut)) for cut in CUTS
+            },
+            "machine": processor(),
+        }  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--store", type=Path, default=Path("runs"))
+    parser.add_argument("--only", nargs="*", choices=SHAPES)
+    torch.set_num_threads(1)
+    chosen = parser.parse_args()
+    for name in chosen.only or SHAPES:
+        for row in rows(name, chosen.store):
+            print(json.dumps(row), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""Faithfulness of a set of arrows, as the MIB benchmark measures it (Mueller et al. 2025).
+
+The arrows of the set are kept. Every other is ablated: it brings what it brings in the
+counterfactual, or its mean over examples. The score is how much nearer the answers are to the
+symbols of their own chain than to those of the other chain (for tokens the difference of their
+logits), over all minimal pairs. Faithfulness is
+
+    (score of the set - score of no arrow) / (score of the model - score of no arrow)
+
+What the model embeds stays that of the example, and MLPs compute from what reaches them.
+"""
+
+from collections.abc import Iterator, Sequence
+from math import inf
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from hopscope.circuits.engine import Adapter, Attend, Brought, Heads, Recorded, forward
+from hopscope.circuits.patching import Pairs, Patching, chunks_of
+from hopscope.circuits.ranking import SHARES, CurvePoint, Switches
+
+Chosen = Bool[Tensor, "layer head destination source chain"]
+
+Place = tuple[int, ...]
+"""An arrow by its numbers: layer, head, destination, source, chain."""
+
+
+class Faithfulness:
+    """Minimal pairs and a model, in which sets of arrows are kept."""
+
+    def __init__(
+        self, adapter: Adapter, pairs: Pairs, possible: Chosen, switches: Switches
+    ) -> None:
+        self.adapter, self.pairs, self.possible = adapter, pairs, possible
+        self.switches = switches
+        self.means = self._means() if switches.rest == "mean" else None
+        nothing = torch.zeros_like(possible)
+        self.empty, self.model = self._score(nothing), self._score(~nothing)
+
+    def of(self, chosen: Chosen) -> float:
+        """The faithfulness of these arrows: 0 with none, 1 with all."""
+        return (self._score(chosen) - self.empty) / (self.model - self.empty)
+
+    def kept(self, arrows: Sequence[Place], circuit: Chosen) -> CurvePoint:
+        """These arrows are kept, and held against those of a circuit."""
+        chosen = torch.zeros_like(circuit)
+        for at in arrows:
+            chosen[at] = True
+        hits = int((chosen & circuit).sum())
+        return CurvePoint(arrows=len(arrows), hits=hits, faithfulness=self.of(chosen))
+
+    def curve(self, order: Sequence[Place], circuit: Chosen) -> tuple[CurvePoint, ...]:
+        """The first arrows are kept: one entry for each of `SHARES`, of all possible arrows."""
+        counts = [int(share * int(self.possible.sum())) for share in SHARES]
+        found = {count: self.kept(order[:count], circuit) for count in dict.fromkeys(counts)}
+        return tuple(found[count] for count in counts)
+
+    def best_first(
+        self, scores: Float[Tensor, "layer head destination source chain"]
+    ) -> list[Place]:
+        """All possible arrows by score; those with the same score by their numbers."""
+        at: list[Place] = [tuple(each) for each in self.possible.nonzero().tolist()]
+        by_score = scores[self.possible]
+        by_score = by_score if self.switches.signed else by_score.abs()
+        order = [at[n] for n in by_score.argsort(descending=True, stable=True).tolist()]
+        return list(self._connected(order)) if self.switches.greedy else order
+
+    def _connected(self, rest: list[Place]) -> Iterator[Place]:
+        """Again and again the best arrow that leads to an answer, or to an arrow taken before."""
+        examples = self.pairs.examples
+        answers = examples.roles.role[:, -examples.read_of(self.adapter.answers_at()) :]
+        # What a role holds reaches the output if it is there before this layer.
+        reached: dict[int, float] = dict.fromkeys(answers.unique().tolist(), inf)
+        while found := next((at for at in rest if at[0] < reached.get(at[2], 0)), None):
+            rest.remove(found)
+            for role in found[2:4]:
+                reached[role] = max(reached.get(role, 0), found[0])
+            yield found
+
+    def _score(self, chosen: Chosen) -> float:
+        total, chosen = 0.0, chosen.to(self.adapter.device)
+        for its in self._parts():
+            others = [None] if self.means is not None else [*its.counterfactuals().values()]
+            for other in others:
+                end = forward(self.adapter, its.own.streams[0], self._keeping(chosen, its, other))
+                to_other, to_own = its.nearness(end[None])[:, 0]
+                total += float((to_own - to_other).sum()) / len(others)
+        return total
+
+    def _keeping(self, chosen: Chosen, its: Patching, other: Recorded | None) -> Attend:
+        """The chosen arrows compute what they bring; the rest is ablated."""
+        role, chain = its.role.long(), (~its.same).long()
+
+        def attend(layer: int, heads: Heads) -> Brought:
+            kept = chosen[layer][:, role[:, :, None], role[:, None, :], chain].transpose(0, 1)
+            brought = (heads.weights() * kept) @ heads.values
+            if other is not None:
+                return brought + (other.weights[layer] * ~kept) @ other.values[layer]
+            assert self.means is not None
+            rest = (self.means[layer] * ~chosen[layer][..., None]).sum((2, 3))
+            return brought + rest[:, role].transpose(0, 1).to(brought.dtype)
+
+        return attend
+
+    def _means(self) -> Float[Tensor, "layer head destination source chain d_head"]:
+        """What each arrow brings on average."""
+        total, count = torch.zeros(()), torch.zeros(())
+        for its in self._parts():
+            here = one_hot(its.role.long(), len(self.pairs.examples.table)).float()
+            same = its.same[:, None].float()
+            count = count + here.sum((0, 1))
+            total = total + torch.stack([
+                torch.stack([
+                    torch.einsum("bhij,bir,bjs,bhjd->hrsd",
+                                 weights.float() * part, here, here, values.float())
+                    for part in (same, 1 - same)
+                ], 3)
+                for weights, values in zip(its.own.weights, its.own.values, strict=True)
+            ])  # fmt: skip
+        return total / count.clamp_min(1)[:, None, None, None]
+
+    def _parts(self) -> Iterator[Patching]:
+        """The examples, as many at a time as memory allows."""
+        for some in chunks_of(self.adapter, self.pairs.examples, 4 * self.adapter.heads):
+            yield Patching(self.adapter, self.pairs, (), some)

@@ -1,0 +1,280 @@
+"""A task of one's own: what draws its examples, who stands where, and how answers are marked.
+
+    def draw(examples, seed):
+        ...
+        return Drawn(inputs, targets, roles=names, relations={"hop": landing})
+
+    task = OwnTask(draw, roles=("count", "letter"), chance=math.log(4), hops=2)
+    discover(model, task)
+
+Everything that is drawn is checked, and a mistake is named in one line.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from hopscope.circuits.examples import Examples, check_form, check_places
+from hopscope.errors import CircuitError
+from hopscope.facts import FactGraph, parse_facts, parse_role
+from hopscope.tasks import Roles
+
+ENOUGH = 8
+"""Examples of which not all are the same by chance."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Some examples of a task of one's own."""
+
+    inputs: Tensor
+    """The inputs of the model [example, position, …], of whatever type it takes."""
+    targets: Tensor
+    """The right answers [example, answer, …]: numbers of classes, vectors, or whatever the loss
+    takes."""
+    roles: Sequence[str] | Tensor
+    """The name of each position's role, the same in all examples; or [example, position], numbers
+    in the task's table."""
+    chain: Tensor | None = None
+    """[example, position]: to which of several chains each belongs; unset: there is one."""
+    answers_at: Sequence[int] | Tensor | None = None
+    """The positions of the answers, [answer] or [example, answer]; unset: the last ones, as many as
+    there are targets."""
+    hop: Tensor | None = None
+    """[example, answer]: the hop of each answer, from 0 to `OwnTask`'s `hops` - 1. Unset: all are
+    of one hop, or the loss gives a number for each hop."""
+    relations: Mapping[str, Tensor] = field(default_factory=dict)
+    """Name → [example, position], the position that the relation leads to; -1 for nowhere. Or,
+    where it leads to a set: [example, destination, source], True for each source."""
+    conditions: Mapping[str, Tensor] = field(default_factory=dict)
+    """Name → [example, position] or [example]: True where the condition holds."""
+
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+"""Outputs at the answers [example, answer, …] and targets → a loss for each answer, or for each
+answer and hop.
+"""
+
+
+def answer_losses(outputs: Tensor, targets: Tensor) -> Float[Tensor, "example answer"]:
+    """Cross-entropy where targets are numbers of classes, else the squared error."""
+    if targets.is_floating_point():
+        if outputs.shape != targets.shape:
+            raise CircuitError(
+                f"the model's answers are {list(outputs.shape)}, the targets {list(targets.shape)}:"
+                " expected the same; give a loss of your own to compare others"
+            )
+        return (outputs - targets).square().flatten(2).mean(-1)
+    classes = outputs.shape[-1]
+    if targets.dim() != 2 or int(targets.max()) >= classes or int(targets.min()) < 0:
+        raise CircuitError(
+            f"targets are {list(targets.shape)} with classes {int(targets.min())} … "
+            f"{int(targets.max())}; expected [example, answer] with 0 … {classes - 1}, as the "
+            "model's outputs have"
+        )
+    found = cross_entropy(outputs.float().flatten(0, 1), targets.flatten(), reduction="none")
+    return found.view(targets.shape)
+
+
+class OwnTask:
+    """A task of one's own, equal to hopscope's: a function of a number of examples and a seed."""
+
+    def __init__(
+        self,
+        draw: Callable[[int, int], Drawn],
+        *,
+        roles: Sequence[str],
+        chance: float,
+        hops: int = 1,
+        loss: Loss = answer_losses,
+        facts: Sequence[str] = (),
+    ) -> None:
+        """`hops` is how many hops have a loss of their own, the same number in every draw. `facts`
+        (as "x0->x1") are those of one chain, if the roles are theirs: along them it is checked
+        whether the paths of a circuit bring every symbol to the query.
+        """
+        if not callable(draw) or isinstance(draw, type):
+            raise CircuitError(
+                "a task of one's own begins with a function that draws (examples, seed) -> Drawn; "
+                f"got {draw!r}"
+            )
+        if isinstance(roles, str) or not roles:
+            raise CircuitError(f"roles are {roles!r}; expected a list of names, such as ['query']")
+        if not isinstance(hops, int) or hops < 1:
+            raise CircuitError(f"hops is {hops!r}; expected how many hops the task has, at least 1")
+        self.draw, self.chance, self.hops, self.loss = draw, chance, hops, loss
+        self.table = tuple(parse_role(name) for name in roles)
+        self.graph: FactGraph | None = parse_facts(facts) if facts else None
+        self._fresh = False  # whether another seed was seen to draw other examples
+
+    def __call__(self, examples: int, seed: int) -> Examples:
+        """Fresh examples."""
+        drawn = self._drawn(examples, seed)
+        if not self._fresh and examples >= ENOUGH:
+            other = self._drawn(examples, seed + 1)
+            if torch.equal(drawn.inputs, other.inputs):
+                raise CircuitError(
+                    f"the function that draws gave the same {examples} examples for the seeds "
+                    f"{seed} and {seed + 1}; expected others: a circuit is found on some and "
+                    "proved on fresh ones"
+                )
+            self._fresh = True
+        shape = (examples, drawn.inputs.shape[1])
+        answers = _Answers(drawn, self.hops, self.loss)
+        holds = {name: _spread(name, each, shape) for name, each in drawn.conditions.items()}
+        chain = torch.zeros(shape, dtype=torch.long) if drawn.chain is None else drawn.chain
+        role = self._numbers(drawn.roles, shape)
+        check_places("the role of positions", role, shape, (0, len(self.table)))
+        check_places("the chain of positions", chain, shape, (0, None))
+        found = Examples(
+            inputs=drawn.inputs,
+            roles=Roles(role, chain),
+            table=self.table,
+            losses=answers.losses,
+            chance=self.chance,
+            read=answers.read,
+            relations=dict(drawn.relations),
+            conditions=holds,
+            graph=self.graph,
+            classes=not drawn.targets.is_floating_point(),
+            answered=answers.at,
+        )
+        check_form(found, examples)
+        return found
+
+    def _drawn(self, examples: int, seed: int) -> Drawn:
+        """What the function draws, if it is what was asked for."""
+        drawn = self.draw(examples, seed)
+        if not isinstance(drawn, Drawn):
+            raise CircuitError(
+                f"the function that draws returned {type(drawn).__name__}; expected a Drawn"
+            )
+        _check_first_axis(drawn, examples)
+        return drawn
+
+    def _numbers(self, roles: Sequence[str] | Tensor, shape: tuple[int, int]) -> Tensor:
+        """The number of each position's role."""
+        if isinstance(roles, Tensor):
+            return roles
+        if len(roles) != shape[1]:
+            raise CircuitError(f"{len(roles)} roles are named for {shape[1]} positions")
+        found = [parse_role(name) for name in roles]
+        if unknown := [role for role in found if role not in self.table]:
+            known = ", ".join(map(str, self.table))
+            raise CircuitError(
+                f"a position has the role {str(unknown[0])!r}; the task's roles are {known}"
+            )
+        return torch.tensor([self.table.index(role) for role in found]).expand(shape)
+
+
+class _Answers:
+    """Where the answers of some examples stand, and what they should be."""
+
+    def __init__(self, drawn: Drawn, hops: int, loss: Loss) -> None:
+        examples, length = drawn.inputs.shape[:2]
+        self.targets, self.hops, self.loss = drawn.targets, hops, loss
+        count = drawn.targets.shape[1]
+        at = _positions(drawn.answers_at, (examples, count), length)
+        self.read = length - int(at.min())
+        self.at = at - length
+        # Without hops of answers, several hops are told apart by the loss.
+        hop = torch.zeros_like(at) if drawn.hop is None and hops == 1 else drawn.hop
+        self.weights = None if hop is None else _weights(hop, hops, (examples, count))
+
+    def losses(self, outputs: Tensor) -> Float[Tensor, "*variant example hop"]:
+        """The loss of each example and hop, from outputs [*variant, example, position, width]."""
+        if outputs.dim() > 3:
+            return torch.stack([self.losses(each) for each in outputs])
+        rows = torch.arange(len(self.targets), device=outputs.device)[:, None]
+        at = self.at.to(outputs.device)
+        # A position counted from the last is the same whether or not the first ones are read.
+        found = self.loss(outputs[rows, at + outputs.shape[1]], self.targets.to(outputs.device))
+        expected = [*self.at.shape, *([self.hops] if self.weights is None else [])]
+        if not isinstance(found, Tensor) or list(found.shape) != expected:
+            got = list(found.shape) if isinstance(found, Tensor) else type(found).__name__
+            raise CircuitError(
+                f"the loss is {got}; expected one for each answer"
+                f"{' and hop' if self.weights is None else ''}, {expected}: "
+                f"{self._advice(found)}"
+            )
+        if self.weights is None:
+            return found.float().mean(1)
+        return torch.einsum("ea,eah->eh", found.float(), self.weights.to(outputs.device))
+
+    def _advice(self, found: object) -> str:
+        """What to do about a loss of another shape."""
+        shape = tuple(found.shape) if isinstance(found, Tensor) else ()
+        if shape == self.at.shape:
+            return "say to which hop each answer belongs (Drawn(hop=…))"
+        if len(shape) == 3 and shape[:2] == self.at.shape:
+            return f"say OwnTask(…, hops={shape[2]}), and leave out Drawn(hop=…)"
+        return "leave out the mean (reduction='none')"
+
+
+def _weights(hop: Tensor, hops: int, shape: tuple[int, int]) -> Float[Tensor, "example answer hop"]:
+    """With them the mean over examples is, for each hop, the mean over its answers."""
+    if tuple(hop.shape) != shape or hop.is_floating_point() or int(hop.min()) < 0:
+        raise CircuitError(
+            f"hop is {hop.dtype} {list(hop.shape)}; expected a whole number from 0 on for each "
+            f"answer, {list(shape)}"
+        )
+    if int(hop.max()) >= hops:
+        raise CircuitError(
+            f"hop has numbers up to {int(hop.max())}, and the task has {hops} "
+            f"hop{'s' * (hops > 1)}: say OwnTask(…, hops={int(hop.max()) + 1})"
+        )
+    member = torch.nn.functional.one_hot(hop.long(), hops).float()
+    count = member.sum((0, 1))
+    if not bool((count > 0).all()):
+        raise CircuitError(
+            f"hop {int((count == 0).nonzero()[0])} (of 0 … {hops - 1}) has no answer in "
+            f"{len(hop)} examples: draw more (`examples`; `discover` first looks at the share "
+            "`sketch` of them), or draw every hop more often"
+        )
+    weights: Tensor = member * len(hop) / count
+    return weights
+
+
+def _positions(at: Sequence[int] | Tensor | None, shape: tuple[int, int], length: int) -> Tensor:
+    """The position of every answer."""
+    examples, count = shape
+    if at is None:
+        at = torch.arange(length - count, length)
+    at = torch.as_tensor(at)
+    at = at.expand(shape) if at.dim() == 1 and len(at) == count else at
+    if tuple(at.shape) != shape or at.is_floating_point():
+        raise CircuitError(
+            f"answers_at is {list(at.shape)}; expected whole numbers [{count}] or "
+            f"[{examples}, {count}], as there are {count} targets in each example"
+        )
+    if not at.numel() or int(at.min()) < 0 or int(at.max()) >= length:
+        span = f"positions {int(at.min())} … {int(at.max())}" if at.numel() else "nowhere"
+        raise CircuitError(f"answers stand at {span}; expected positions 0 … {length - 1}")
+    return at
+
+
+def _check_first_axis(drawn: Drawn, examples: int) -> None:
+    """As many inputs and targets as were asked for."""
+    for name, axes in (("inputs", "example, position, …"), ("targets", "example, answer, …")):
+        tensor = getattr(drawn, name)
+        if not isinstance(tensor, Tensor) or tensor.dim() < 2 or len(tensor) != examples:
+            got = list(tensor.shape) if isinstance(tensor, Tensor) else type(tensor).__name__
+            raise CircuitError(
+                f"{name} are {got}; expected a tensor [{axes}] of {examples} examples"
+            )
+
+
+def _spread(name: str, holds: Tensor, shape: tuple[int, int]) -> Tensor:
+    """A condition of examples holds at all of their positions."""
+    if isinstance(holds, Tensor) and tuple(holds.shape) == shape[:1]:
+        return holds[:, None].expand(shape).bool()
+    if not isinstance(holds, Tensor) or tuple(holds.shape) != shape:
+        got = list(holds.shape) if isinstance(holds, Tensor) else type(holds).__name__
+        raise CircuitError(
+            f"the condition {name!r} is {got}; expected [{shape[0]}] or {list(shape)}"
+        )
+    return holds.bool()

@@ -1,0 +1,244 @@
+"""Prescribed attention: the rows that a pattern gives to the positions of some examples."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from hopscope.circuits import budget
+from hopscope.circuits.examples import Examples
+from hopscope.circuits.pattern import AS_IN_MODEL, Pattern, Source, Target
+from hopscope.errors import CircuitError
+from hopscope.facts import Role
+
+SAME_FOR_ALL = ("uniform", "itself", "previous")
+"""Targets that are the same in every example."""
+
+Drawn = tuple[Float[Tensor, "spot seq"], Bool[Tensor, "spot"]]
+
+
+@dataclass(frozen=True)
+class Spots:
+    """Some rows of attention of some examples, one *spot* for each."""
+
+    example: Int[Tensor, "spot"]
+    row: Int[Tensor, "spot"]
+    """The positions of the rows, counted from the first of the sequence."""
+    read: Int[Tensor, "spot"]
+    """The same positions, counted from the first that is read."""
+    slot: Int[Tensor, "spot"]
+    """A number for each row; no two rows of an example have the same."""
+    width: int
+    """How many slots there are."""
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    @classmethod
+    def where(cls, mask: Bool[Tensor, "batch seq"], read: int) -> "Spots":
+        """The rows that are True; the last `read` are read."""
+        example, row = mask.nonzero(as_tuple=True)
+        number = mask.cumsum(-1)
+        width = int(number[:, -1].max()) if mask.numel() else 0
+        first = mask.shape[-1] - read
+        return cls(example, row, row - first, number[example, row] - 1, width)
+
+    @classmethod
+    def of_all(cls, several: "list[Spots]") -> "Spots":
+        """Rows of one kind after the other; none may be of two kinds."""
+        ends = [0]
+        for spots in several:
+            ends.append(ends[-1] + spots.width)
+        slots = [spots.slot + end for spots, end in zip(several, ends, strict=False)]
+        parts = zip(*((spots.example, spots.row, spots.read) for spots in several), strict=True)
+        example, row, read = (torch.cat(part) for part in parts)
+        return cls(example, row, read, torch.cat(slots), ends[-1])
+
+
+def _same_for_all(target: Target) -> bool:
+    """True if a row looks the same in every example."""
+    return not any(its.when for its in target.each) and all(
+        t.where in SAME_FOR_ALL for t in target.every
+    )
+
+
+class Prescriber:
+    """Makes the attention of patterns for some examples, and keeps the rows that it has made."""
+
+    def __init__(self, examples: Examples, causal: bool) -> None:
+        self.examples = examples
+        length, device = examples.length, examples.inputs.device
+        self.places = torch.arange(length, device=device)
+        last = self.places[:, None] if causal else torch.full_like(self.places, length)[:, None]
+        self.seen = self.places <= last
+        self.chain = examples.roles.chain
+        self._spots: dict[tuple[Role | None, int], Spots] = {}
+        self._drawn = budget.Cache(budget.times(device) * budget.DRAWN_BYTES)
+
+    def replaced(
+        self, patterns: Mapping[int, Pattern], own: Float[Tensor, "batch head read seq"]
+    ) -> Float[Tensor, "batch head read seq"]:
+        """The attention of a layer in which some heads follow a pattern; `own` is the model's."""
+        found = own.clone()
+        for head, pattern in patterns.items():
+            found[:, head] = self.attention_of(pattern, own[:, head], own.shape[-2])
+        return found
+
+    def attention_of(
+        self, pattern: Pattern, own: Float[Tensor, "batch read seq"] | None, read: int
+    ) -> Float[Tensor, "batch read seq"]:
+        """The attention of a head that follows the pattern, from the last `read` positions; `own`
+        may be None for a pattern that does not depend on the model.
+        """
+        ground = pattern.rest
+        if not pattern.targets:
+            return self._every(ground, own, read)
+        targets = {**dict.fromkeys(self.examples.table, ground), **dict(pattern.targets)}
+        as_in_model = [len(self.spots(r, read)) for r, its in targets.items() if its == AS_IN_MODEL]
+        if own is not None and 2 * sum(as_in_model) > read * len(self.examples):
+            ground = AS_IN_MODEL
+        others = [r for r, its in targets.items() if its != ground and len(self.spots(r, read))]
+        attention = self._every(ground, own, read)
+        if others:
+            attention = attention.clone()
+        for role in others:
+            spots = self.spots(role, read)
+            rows = self.rows_of(targets[role], role, own, read)
+            attention[spots.example, spots.read] = rows.to(attention.dtype)
+        return attention
+
+    def rows_of_roles(
+        self,
+        pattern: Pattern,
+        roles: Sequence[Role],
+        own: Float[Tensor, "batch read seq"] | None,
+        read: int,
+    ) -> Float[Tensor, "spot seq"]:
+        """The attention of a head that follows the pattern, in the rows of some roles alone."""
+        return torch.cat([self.rows_of(pattern.of(role), role, own, read) for role in roles])
+
+    def _every(
+        self, target: Target, own: Float[Tensor, "batch read seq"] | None, read: int
+    ) -> Float[Tensor, "batch read seq"]:
+        """Every row under one target."""
+        if target == AS_IN_MODEL and own is not None:
+            return own
+        size = len(self.examples)
+        if _same_for_all(target):
+            return self._fixed(target, None, read).expand(size, -1, -1)
+        every: Tensor = self.rows_of(target, None, own, read).unflatten(0, (size, read))
+        return every
+
+    def rows_of(
+        self,
+        target: Target,
+        role: Role | None,
+        own: Float[Tensor, "batch read seq"] | None,
+        read: int,
+    ) -> Float[Tensor, "spot seq"]:
+        """The rows of a role (None: of all) under a target, of the last `read` positions."""
+        if target != AS_IN_MODEL:
+            return self._fixed(target, role, read)
+        assert own is not None
+        spots = self.spots(role, read)
+        return own[spots.example, spots.read]
+
+    def _fixed(self, target: Target, role: Role | None, read: int) -> Tensor:
+        """The rows of a role, where they do not depend on the example's own attention.
+
+        A row that cannot see its source attends to itself: in token sequences the source may be
+        the destination itself, which has only one role.
+        """
+        found = self._drawn.get((target, role, read))
+        if found is None:
+            spots = self.spots(role, read)
+            if role is None and _same_for_all(target):  # one example stands for all
+                rows, here = self.places[-read:], self.places[:read]
+                spots = Spots(torch.zeros_like(rows), rows, here, here, read)
+            rows, possible = self.drawn(target, spots)
+            itself = (self.places == spots.row[:, None]).float()
+            found = torch.where(possible[:, None], rows, itself)
+            self._drawn.put((target, role, read), found)
+        return found
+
+    def rows(
+        self, target: Target
+    ) -> tuple[Float[Tensor, "batch seq seq"], Bool[Tensor, "batch seq"]]:
+        """What every row looks like under the target, and whether it sees any source at all."""
+        shape = (len(self.examples), self.examples.length)
+        rows, possible = self.drawn(target, self.spots(None, self.examples.length))
+        return rows.unflatten(0, shape), possible.unflatten(0, shape)
+
+    def drawn(self, target: Target, spots: Spots) -> Drawn:
+        """What these rows look like under the target, and whether they see any source at all."""
+        rows, possible = self._alone(target, spots)
+        for other in target.otherwise:
+            its, can = self._alone(other, spots)
+            rows = torch.where(possible[:, None], rows, its)
+            possible = possible | can
+        return rows, possible
+
+    def _alone(self, target: Target, spots: Spots) -> Drawn:
+        """Rows under one target without its alternatives, and where it leads somewhere."""
+        if target.written == "table":
+            rows = self._from_table(target.sources[0], spots)
+            return rows, rows.sum(-1) > 0
+        weights = torch.zeros((), device=self.seen.device)
+        for source, weight in target.parts:
+            at = self.leads(source, spots).float()
+            weights = weights + weight * at / at.sum(-1, keepdim=True).clamp_min(1)
+        if target.when:
+            holds = self.examples.condition(target.when)[spots.example, spots.row]
+            weights = weights * holds[:, None]
+        total = weights.sum(-1, keepdim=True)
+        return weights / total.clamp_min(1e-9), total[..., 0] > 0
+
+    def _from_table(self, source: Source, spots: Spots) -> Float[Tensor, "spot seq"]:
+        """Rows of a table, at the positions that each row can see."""
+        table = self.examples.table_of(source)
+        if source.where == "position":
+            rows = table[spots.row]
+        else:
+            tokens = self.examples.inputs
+            new = max(0, int(tokens.max()) + 1 - len(table))  # tokens that the table has not seen
+            table = torch.nn.functional.pad(table, (0, new, 0, new))
+            rows = table[tokens[spots.example, spots.row, None], tokens[spots.example]]
+        rows = rows * self.seen[spots.row]
+        return rows / rows.sum(-1, keepdim=True).clamp_min(1e-9)
+
+    def leads(self, source: Source, spots: Spots) -> Bool[Tensor, "spot seq"]:
+        """True at the positions of a source that each of these rows can see."""
+        return self._target(source, spots) & self.seen[spots.row]
+
+    def _target(self, source: Source, spots: Spots) -> Bool[Tensor, "spot seq"]:
+        """True at the positions that are the source, for each of the rows."""
+        at = spots.row[:, None]
+        if source.where == "relation":
+            return self.examples.sources(source.relation, source.times, spots.example, spots.row)
+        if source.role is not None:
+            return self._of_role(source, source.role, spots)
+        if source.where not in SAME_FOR_ALL:
+            raise CircuitError(f"the source {source.where!r} needs a role")
+        if source.where == "uniform":
+            return torch.ones_like(self.places == at)
+        return self.places == (at if source.where == "itself" else at - 1)
+
+    def _of_role(self, source: Source, role: Role, spots: Spots) -> Bool[Tensor, "spot seq"]:
+        """True at the positions of a source that names a role, for each of the rows."""
+        at = spots.row[:, None]
+        chain = self.chain[spots.example]
+        same = chain == chain.gather(1, at)
+        of_role = self.examples.positions(role)[spots.example]
+        if source.where == "own":
+            return of_role & same
+        return of_role if source.where == "all" else of_role & ~same
+
+    def spots(self, role: Role | None, read: int) -> Spots:
+        """The rows of a role (None: of all) among the last `read` positions."""
+        if (role, read) not in self._spots:
+            every = self.places.expand_as(self.chain) >= self.examples.length - read
+            mask = every if role is None else every & self.examples.positions(role)
+            self._spots[role, read] = Spots.where(mask, read)
+        return self._spots[role, read]

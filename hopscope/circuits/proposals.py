@@ -1,0 +1,252 @@
+"""What each row of attention looks at, read off in one pass: targets along relations and at roles.
+
+For every row (one head's attention from the positions of one role) the source that gets most of
+its attention is looked for, among where the task's relations lead, the positions of other roles,
+the position before, and the destination itself. A source counts by what it gets beyond an even
+share, at the positions from which it can be seen. Where the best leads nowhere the next best is
+asked for; and if different sources are best under different conditions, the target says so.
+"""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from hopscope.circuits.ablation import Row
+from hopscope.circuits.adapters import CallbackModel
+from hopscope.circuits.attention import patterns
+from hopscope.circuits.engine import Adapter
+from hopscope.circuits.examples import AND, LEADS, SELDOM, Examples
+from hopscope.circuits.pattern import Source, Target
+from hopscope.circuits.prescriber import Prescriber, Spots
+from hopscope.facts import Role
+
+LONGEST = 3
+"""How many targets may stand one behind the other, or sources beside each other."""
+MIXED = 0.1
+"""Targets that get less are left out of mixtures, whose shares are told in tenths."""
+ENOUGH = 2_000
+"""Rows of attention from which it is read off: more change no tenth."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the rows of one role look at in all heads of a layer, source by source."""
+
+    sources: Sequence[Source]
+    rows: Float[Tensor, "spot head seq"]
+    masks: Bool[Tensor, "source spot seq"]
+    """What each source is, seen from there."""
+    even: Float[Tensor, "spot"]
+    """What one position gets of attention that is even."""
+    gets: Float[Tensor, "source spot head"]
+    """The attention that each head gives to each source."""
+    there: Bool[Tensor, "source spot"]
+    """From where it can be seen."""
+
+    def gains(self, head: int, here: Bool[Tensor, "spot"]) -> Float[Tensor, "source"]:
+        """What each source gets beyond an even share, where it can be seen."""
+        beyond = self.gets[..., head] - self.masks.sum(-1) * self.even
+        return _mean(beyond, self.there & here)
+
+    def left(
+        self, head: int, number: int, here: Bool[Tensor, "spot"], free: Bool[Tensor, "spot seq"]
+    ) -> tuple[float, float]:
+        """What one source gets of the positions that are free: beyond an even share, and in all."""
+        mask = self.masks[number] & free
+        gets = (self.rows[:, head] * mask).sum(-1)
+        both = torch.stack((gets - mask.sum(-1) * self.even, gets))
+        beyond, share = _mean(both, mask.any(-1) & here).tolist()
+        return beyond, share
+
+
+def _mean(
+    numbers: Float[Tensor, "several spot"], where: Bool[Tensor, "*several spot"]
+) -> Float[Tensor, "several"]:
+    means: Tensor = (numbers * where).sum(-1) / where.sum(-1).clamp_min(1)
+    return means
+
+
+def proposed_targets(
+    examples: Examples, adapter: Adapter | CallbackModel, least: float
+) -> dict[Row, list[Target]]:
+    """For every row that looks at something, targets that say what; the most exact first.
+
+    Targets that get less than `least` beyond an even share are not taken, nor are relations that
+    lead to the same place in every example.
+    """
+    conditions, examples = [*examples.conditions], _with_lookups(examples)
+    examples = examples.part(slice(max(8, ENOUGH // examples.length)))
+    prescriber = Prescriber(examples, adapter.causal)
+    found: dict[Row, list[Target]] = {}
+    for layer, pattern in enumerate(patterns(adapter, examples.inputs)):
+        for role in examples.table:
+            spots = prescriber.spots(role, examples.length)
+            if not len(spots):
+                continue
+            seen = _seen(pattern, prescriber, spots, role)
+            inside = _conditions(examples, conditions, spots)
+            for head in range(adapter.heads):
+                if targets := _targets_of(seen, head, inside, least):
+                    found[(layer, head), role] = targets
+    return found
+
+
+def _conditions(
+    examples: Examples, names: Sequence[str], spots: Spots
+) -> dict[str, Bool[Tensor, "spot"]]:
+    """Where each condition holds; under the empty name, where none does, unless that is seldom."""
+    inside = {name: examples.condition(name)[spots.example, spots.row] for name in names}
+    if inside:
+        none = ~torch.stack([*inside.values()]).any(0)
+        if int(none.sum()) > SELDOM * len(none):
+            inside[""] = none
+    return inside
+
+
+def _with_lookups(examples: Examples) -> Examples:
+    """The examples without relations that cannot be told from attention by position."""
+    fixed = [name for name in examples.relations if examples.by_place(name)]
+    for name in fixed:
+        warnings.warn(
+            f"the relation {name!r} leads to the same place or offset in every example: it cannot "
+            'be told from "by position", and explains nothing here; vary lengths or places',
+            stacklevel=2,
+        )
+    return replace(
+        examples, relations={n: t for n, t in examples.relations.items() if n not in fixed}
+    )
+
+
+def _targets_of(seen: Seen, head: int, inside: dict[str, Tensor], least: float) -> list[Target]:
+    """The simplest first: single sources, with one target for each condition if these differ, then
+    mixtures.
+    """
+    everywhere = torch.ones_like(seen.there[0])
+    overall = _chain(seen, head, everywhere, least)
+    each = {name: _chain(seen, head, here, least) for name, here in inside.items()}
+    targets: list[Target] = []
+    if len({tuple(target.sources for target in chain[:1]) for chain in each.values()}) > 1:
+        targets.append(_by_condition(each))
+    if overall:
+        targets += [_joined(overall), *overall[:1]]
+    if targets:
+        mixed = {name: _mixtures(seen, head, here) for name, here in inside.items()}
+        overall = _mixtures(seen, head, everywhere)
+        targets.append(_joined(overall))
+        if any(_all_apart(its, overall) for its in mixed.values()):
+            targets.append(_by_condition(mixed))
+    return list(dict.fromkeys(targets))
+
+
+def _by_condition(chains: dict[str, list[Target]]) -> Target:
+    """One target of all: conditions with the same targets are merged, and what holds under most of
+    them (or where no condition does) comes last, without a condition.
+    """
+    same: dict[tuple[Target, ...], list[str]] = {}
+    for name, chain in chains.items():
+        same.setdefault(tuple(chain), []).append(name)
+    last = max(same, key=lambda chain: ("" in same[chain], bool(chain), len(same[chain])))
+    named = [(name, chain) for chain, names in same.items() if chain != last for name in names]
+    every = [*(its.if_(_both(name, its)) for name, chain in named for its in chain), *last]
+    plain: list[Target] = []
+    for its in reversed(every):  # what holds under a condition and else as well needs none
+        if not plain or replace(its, when="") != plain[0]:
+            plain.insert(0, its)
+    return _joined(plain)
+
+
+def _both(name: str, target: Target) -> str:
+    """The condition of a target, where another condition holds as well."""
+    return AND.join(filter(None, (name, target.when)))
+
+
+def _apart(one: Target, other: Target) -> bool:
+    """Do two mixtures differ by more than what they leave out?"""
+    here, there = dict(one.parts), dict(other.parts)
+    return any(abs(here.get(t, 0.0) - there.get(t, 0.0)) > 1.5 * MIXED for t in {*here, *there})
+
+
+def _all_apart(several: list[Target], others: list[Target]) -> bool:
+    if len(several) != len(others):
+        return True
+    return any(_apart(one, other) for one, other in zip(several, others, strict=True))
+
+
+def _joined(targets: Sequence[Target]) -> Target:
+    return targets[0].or_else(*targets[1:])
+
+
+def _chain(seen: Seen, head: int, left: Bool[Tensor, "spot"], least: float) -> list[Target]:
+    """The best source at these positions, then the best where that leads nowhere, and so on.
+
+    Each must lead somewhere from more than a share `SELDOM` of them.
+    """
+    chain: list[Target] = []
+    few = SELDOM * int(left.sum())
+    while len(chain) < LONGEST and int(left.sum()) > few:
+        gains = seen.gains(head, left)
+        gains[(seen.there & left).sum(-1) <= few] = -1.0
+        best = int(gains.argmax())
+        if gains[best] < least:
+            break
+        chain.append(Target(((seen.sources[best], 1.0),)))
+        left = left & ~seen.there[best]
+    return chain
+
+
+def _mixtures(seen: Seen, head: int, here: Bool[Tensor, "spot"]) -> list[Target]:
+    """A mixture for these positions; another for those from which its relation leads nowhere, if
+    that is another.
+    """
+    whole = _mixture(seen, head, here)
+    told = [n for n, source in enumerate(seen.sources) if source in whole.sources]
+    led = next((n for n in told if seen.sources[n].relation), None)
+    if led is not None:
+        there = seen.there[led]
+        if int((here & ~there).sum()) > SELDOM * int(here.sum()):
+            first, rest = (_mixture(seen, head, here & side) for side in (there, ~there))
+            if _apart(first, rest):
+                leads = f"{seen.sources[led]}{LEADS}"
+                return [first.if_(leads), rest]
+    return [whole]
+
+
+def _mixture(seen: Seen, head: int, here: Bool[Tensor, "spot"]) -> Target:
+    """The sources that get most, each without what those before it have, and the rest evenly."""
+    free, parts, rest = torch.ones_like(seen.masks[0]), [], 1.0
+    worth = [n for n, gain in enumerate(seen.gains(head, here).tolist()) if gain >= MIXED]
+    for _ in range(LONGEST):
+        found = {n: seen.left(head, n, here, free) for n in worth}
+        best = max(found, key=lambda n: found[n][0], default=None)
+        if best is None or found[best][0] < MIXED:
+            break
+        share = min(round(found[best][1], 1), rest)
+        parts.append((seen.sources[best], share))
+        rest = round(rest - share, 1)
+        free = free & ~seen.masks[best]
+        worth.remove(best)
+    return Target((*parts, *([(Source("uniform"), rest)] if rest else [])))
+
+
+def _seen(
+    pattern: Float[Tensor, "batch head seq seq"], prescriber: Prescriber, spots: Spots, role: Role
+) -> Seen:
+    sources = list(_sources(prescriber, role))
+    masks = torch.stack([prescriber.leads(source, spots) for source in sources])
+    rows = pattern[spots.example, :, spots.row].float()
+    gets = torch.stack([torch.einsum("shk,sk->sh", rows, mask.float()) for mask in masks])
+    even = 1 / prescriber.seen[spots.row].sum(-1)
+    return Seen(sources, rows, masks, even, gets, masks.any(-1))
+
+
+def _sources(prescriber: Prescriber, destination: Role) -> Iterator[Source]:
+    """What a row may look at."""
+    examples = prescriber.examples
+    yield from (Source("relation", None, name, times) for name, times in examples.follows())
+    yield from (Source("own", role) for role in examples.table if role != destination)
+    yield Source("previous")
+    yield Source("itself")

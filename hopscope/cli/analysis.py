@@ -1,0 +1,451 @@
+"""`hopscope attention`, `circuit`, `probe`, `patch`, `ablate`, `evaluate`, `baselines`."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from hopscope.cli.asked import Asked, analysis, progress
+from hopscope.cli.options import refuse_unused
+from hopscope.cli.output import note, say
+from hopscope.cli.results import Found
+from hopscope.cli.subject import Subject
+from hopscope.configs import Config, Discovery
+from hopscope.errors import ConfigError
+
+if TYPE_CHECKING:
+    from hopscope.circuits import Circuit
+    from hopscope.plots.look import Picture
+    from hopscope.study import Study
+
+STRONGEST = 3
+"""Roles that are listed of each head."""
+MOST_EXAMPLE = 10_000
+"""Examples one of which can be drawn; all before it are made as well."""
+
+
+@analysis(
+    256,
+    click.option("--example", type=int, metavar="N",
+                 help="Show this single example, position by position, instead of a mean."),
+)  # fmt: skip
+def attention(asked: Asked, example: int | None) -> Found:
+    """Show how every head's attention goes from role to role, as a mean over examples."""
+    if example is not None:
+        return _one_example(asked, example)
+    study = asked.fits
+    found = study.attention(asked.examples, asked.sample)
+    used = {head for each in _circuit_if_found(study) for head in each.at}
+
+    def text() -> None:
+        from hopscope.cli.tables import table
+
+        rows = [
+            (f"{layer}.{head}{'*' if (layer, head) in used else ''}", words)
+            for (layer, head), words in _strongest(found)
+        ]
+        table(("head", "where its attention is strongest: source → destination, share"), rows)
+        if used:
+            say("", "*: a head of the circuit")
+
+    def make() -> "Picture":
+        from hopscope.plots.maps import role_maps_figure
+
+        return role_maps_figure(found, used)
+
+    return Found(found.to_dict(), text, make, frame=found.frame)
+
+
+def _strongest(found: Any) -> Iterator[tuple[tuple[int, int], str]]:
+    """For each head its strongest attention to other positions than its own."""
+    every: dict[tuple[int, int], list[tuple[float, str]]] = {}
+    for source, shares in found.sources():
+        for (layer, head, number), share in np.ndenumerate(shares):
+            role = found.roles[number]
+            if source not in (str(role), "itself") and not np.isnan(share):
+                words = f"{source} → {role} {share:.2f}"
+                every.setdefault((layer, head), []).append((share, words))
+    for at, known in sorted(every.items()):
+        yield at, ", ".join(words for _, words in sorted(known, reverse=True)[:STRONGEST])
+
+
+def _one_example(asked: Asked, example: int) -> Found:
+    from hopscope.circuits import adapter_of, examples_of
+    from hopscope.circuits.export import circuitsvis
+    from hopscope.plots.maps import example_figure
+
+    refuse_unused("with --example", "--examples", "--circuit-file")
+    if not 0 <= example < MOST_EXAMPLE:
+        raise ConfigError(f"--example is {example}; expected 0 to {MOST_EXAMPLE - 1:,}")
+    study = asked.subject.study()
+    examples = examples_of(study.task, example + 1, asked.sample)
+    shown = circuitsvis(adapter_of(study.model), examples, example)
+
+    def text() -> None:
+        say(" ".join(map(str, shown["tokens"])), "--figure FILE draws it, --json prints it")
+
+    return Found(
+        shown,
+        text,
+        lambda: example_figure(shown["attention"], shown["tokens"], f"example {example}"),
+    )
+
+
+def _circuit_if_found(study: "Study") -> Any:
+    """The components of the circuit of a run, if it was found before."""
+    return study.circuit.components if getattr(study, "has_circuit", False) else ()
+
+
+SAVED = (".edges.json", ".circuitsvis.json", ".safetensors", ".legacy.safetensors")
+"""Endings of the files that other tools read."""
+
+
+@analysis(
+    128,
+    click.option("--again", is_flag=True, help="Search again, though a circuit was found before."),
+    click.option("--repeat", type=click.IntRange(1), default=1, metavar="N",
+                 help="Independent searches; the share that finds a component is its stability."),
+    click.option("--force", is_flag=True,
+                 help="Search even if the model has not learned its task."),
+    click.option("--no-keep", is_flag=True, help="Do not keep the circuit with the run."),
+    click.option("--all", "every", is_flag=True,
+                 help="All seeds of the run's recipe, a line for each."),
+    click.option("--diagnose", is_flag=True,
+                 help="Also compute flow along its paths, backup heads, and restored heads."),
+    endings=SAVED,
+)  # fmt: skip
+def circuit(asked: Asked, again: bool, every: bool, diagnose: bool, **search: Any) -> Found | None:
+    """Find the circuit of a model and keep it with the run; or show the one that was found before.
+
+    The first line is the verdict. A circuit's file (JSON) may stand for RUN. --save writes what
+    its ending says: .json, .csv, a figure, .edges.json (as EAP-IG and MIB read), .circuitsvis.json,
+    .safetensors or .legacy.safetensors (weights for TransformerLens).
+    """
+    keep = not search.pop("no_keep")
+    path = Path(asked.subject.name)
+    if path.suffix == ".json" and path.is_file():
+        return _circuit_alone(asked, path)
+    if every:
+        from hopscope.cli.emergence import circuits_of_all
+
+        refuse_unused("with --all", "--seed", "--save", "--figure", "--diagnose", "--no-keep")
+        circuits_of_all(asked, again=again, **search)
+        return None
+    found = None if again else asked.subject.kept_circuit()
+    if found is not None:
+        refuse_unused("as the circuit was found before (--again searches anew)",
+                      "--examples", "--sample", "--repeat", "--force", "--no-keep")  # fmt: skip
+        if differs := found.differs_from(Discovery()):
+            note(f"hopscope: {differs}")
+    else:
+        found = _search(asked, asked.fits, keep=keep, **search)
+
+    def text() -> None:
+        from hopscope.cli.tables import print_circuit
+
+        print_circuit(found)
+        if diagnose:
+            say("", *str(asked.subject.study().diagnose()).splitlines())
+
+    if diagnose:
+        refuse_unused("with --diagnose", "--json")
+    return _found_circuit(found, text, asked.subject)
+
+
+def _circuit_alone(asked: Asked, path: Path) -> Found:
+    """A circuit in a file, without its model."""
+    refuse_unused("beside a circuit's file", "--seed", "--step", "--circuit-file", "--store",
+                  "--again", "--all", "--diagnose", "--examples", "--sample", "--task")  # fmt: skip
+    if asked.output.save and asked.output.save.name.endswith(SAVED):
+        raise ConfigError(
+            f"--save is {asked.output.save}, for which the model is needed: name its run, and this "
+            f"file as --circuit-file {path}"
+        )
+    from hopscope.circuits import Circuit
+    from hopscope.cli.tables import print_circuit
+
+    found = Circuit.load(path)
+    return _found_circuit(found, lambda: print_circuit(found))
+
+
+def _found_circuit(
+    found: "Circuit", text: Callable[[], None], subject: Subject | None = None
+) -> Found:
+    def make() -> "Picture":
+        from hopscope.plots.circuit import circuit_figure
+
+        return circuit_figure(found)
+
+    files = {end: partial(_export, found, subject, end) for end in SAVED} if subject else {}
+    return Found(found.to_dict(), text, make, frame=found.frame, files=files)
+
+
+def _export(found: "Circuit", subject: Subject, ending: str, path: Path) -> None:
+    """Write what another tool reads."""
+    from hopscope.circuits import adapter_of, examples_of
+    from hopscope.circuits.export import circuitsvis, edges, transformer_lens_weights
+    from hopscope.models import Transformer
+    from hopscope.store.files import write_bytes
+
+    study = subject.study()
+    if ending == ".circuitsvis.json":
+        shown = circuitsvis(adapter_of(study.model), examples_of(study.task, 1))
+        write_bytes(path, json.dumps(shown).encode())
+        return
+    if not isinstance(study.model, Transformer):
+        raise ConfigError(f"{ending} is written of hopscope's own models")
+    if ending == ".edges.json":
+        write_bytes(path, json.dumps(edges(found, study.model)).encode())
+        return
+    import safetensors.torch
+
+    weights = transformer_lens_weights(study.model, ending == ".safetensors")
+    write_bytes(path, safetensors.torch.save({n: t.contiguous() for n, t in weights.items()}))
+
+
+def _search(asked: Asked, study: "Study", *, keep: bool, repeat: int, force: bool) -> "Circuit":
+    """Find the circuit, and keep it with the run where it can be kept."""
+    from hopscope.study import RunStudy
+
+    settings: dict[str, Any] = {
+        "examples": asked.examples, "seed": asked.sample, "force": force, "searches": repeat,
+    }  # fmt: skip
+    started = time.monotonic()
+    if isinstance(study, RunStudy):
+        _note_spike(study)
+    if isinstance(study, RunStudy) and keep and not study.run.folder.gallery:
+        found = study.discover(progress(), **settings)
+        kept = "kept with the run"
+    else:
+        from hopscope.circuits import discover
+
+        found = discover(study.model, study.task, watch=progress(), **settings)
+        kept = "not kept: --save FILE writes it to a file"
+    if not asked.output.save or "not" not in kept:
+        note(f"found in {time.monotonic() - started:.0f} s; {kept}")
+    return found
+
+
+def _note_spike(study: Any) -> None:
+    """At a constant learning rate the last step may sit on a spike."""
+    calm = study.best_late_checkpoint()
+    now, then = study.validation_loss(), calm.validation_loss()
+    if now is not None and then is not None and now > 3 * then:
+        note(
+            f"note: the loss at step {study.step:,} is {now:.3f}, at {calm.step:,} it was "
+            f"{then:.3f}: --step {calm.step} examines that checkpoint"
+        )
+
+
+@analysis(
+    1024,
+    click.option("--over-training", is_flag=True,
+                 help="Probe every checkpoint: when did each symbol become decodable?"),
+    least=2, frame=False,
+)  # fmt: skip
+def probe(asked: Asked, over_training: bool) -> Found:
+    """Fit linear probes: how much of each symbol can be read at each role, after every layer.
+
+    Half as many other examples score the probes. With --over-training 256 examples are usual.
+    """
+    from hopscope.cli.emergence import probe_over_training
+    from hopscope.cli.tables import show
+    from hopscope.plots import pieces
+    from hopscope.plots.probe import probe_figure
+
+    if over_training:
+        return probe_over_training(asked)
+    found = asked.subject.study().probe(asked.examples, asked.sample)
+    text = partial(show, pieces.probe(found))
+    return Found(found.to_dict(), text, lambda: probe_figure(found))
+
+
+@analysis(
+    64,
+    click.option("--no-keep", is_flag=True, help="Do not keep the account with the circuit."),
+    least=2,
+)  # fmt: skip
+def patch(asked: Asked, no_keep: bool) -> Found:
+    """Patch the circuit arrow by arrow: which symbol does each path move, and what do roles hold?
+
+    The account is kept with the circuit of the run.
+    """
+    from hopscope.cli.tables import show
+    from hopscope.plots.pieces import account
+    from hopscope.study import RunStudy
+
+    study = asked.fits
+    if not isinstance(study, RunStudy) or not (no_keep or study.run.folder.gallery):
+        found, kept = study.patch(asked.examples, asked.sample), "kept with the run's circuit"
+    else:
+        from hopscope.circuits.circuit_patching import patch_circuit
+
+        circuit, count = study.circuit, asked.examples
+        found = patch_circuit(study.model, circuit, study.task, count, asked.sample)
+        kept = "not kept: --save FILE writes it to a file"
+
+    def text() -> None:
+        show([account(found)])
+        say("", kept)
+
+    return _found_circuit(found, text)
+
+
+@analysis(
+    256,
+    click.option("--head", multiple=True, metavar="LAYER.HEAD[:ROLE]=WHAT",
+                 help="Change a head (may be given several times), e.g. 3.0=uniform. WHAT is where "
+                 "the head looks: uniform (everywhere; also where no WHAT is given), itself, "
+                 "previous, position (its mean attention on other examples); mean or resample "
+                 "(ablation of its output); or paths, source>destination, such as \"value 0>query,"
+                 "key 1>value 1\", with all other rows uniform (or \"…/itself\"). With :ROLE only "
+                 "the rows of that role change, e.g. 3.0:query=uniform."),
+    click.option("--circuit", "of_circuit", is_flag=True,
+                 help="Change heads of the circuit, not of the model."),
+    click.option("--order", type=click.Choice(["backward", "forward", "shuffled"]),
+                 help="Also ask with the facts in this order: last hop first (backward), first hop "
+                 "first (forward), or shuffled."),
+    draws=False,
+)  # fmt: skip
+def ablate(asked: Asked, head: tuple[str, ...], of_circuit: bool, order: Any) -> Found:
+    """Show the losses with heads changed, or with the facts in another order; with neither, with
+    every head changed in turn.
+    """
+    from hopscope.circuits import ablator, adapter_of
+    from hopscope.circuits.components import Estimate
+
+    study = asked.fits
+    of_circuit = of_circuit or asked.subject.circuit_file is not None
+    circuit = study.circuit if of_circuit else None
+    base = dict(circuit.ablation().changes) if circuit else {}
+    adapter = adapter_of(study.model)
+    if head:
+        changes = ablator.asked_for(head, base)
+    elif order is not None:
+        changes = {}
+    else:
+        changes = ablator.every_head(adapter.layers, adapter.heads, base)
+    task: Any = study.task
+    if order is not None and not hasattr(task, "ordered"):
+        raise ConfigError("--order is for the tasks of hopscope")
+    measure = partial(ablator.ablate, adapter, circuit=circuit, examples=asked.examples,
+                      seed=asked.sample)  # fmt: skip
+    found = measure(task if order is None else task.ordered(order), changes)
+    whole = "the circuit" if of_circuit else "the model"
+    rows: dict[str, tuple[tuple[float, ...], Estimate | None]]
+    rows = {whole if order is None else f"{whole}, facts {order}": (found.model, None)}
+    if order is not None:
+        rows = {whole: (measure(task, {}).model, None)} | rows
+    rows |= {row.changed: (row.losses, row.rise) for row in found.rows}
+    hops = task.asked_hops() if hasattr(task, "asked_hops") else range(1, 1 + len(found.model))
+    shown = [
+        {"changed": name, "loss": sum(losses) / len(losses)}
+        | {f"hop_{hop}": loss for hop, loss in zip(hops, losses, strict=True)}
+        | {
+            "rise": rise and rise.mean,
+            "rise_low": rise and rise.low,
+            "rise_high": rise and rise.high,
+        }
+        for name, (losses, rise) in rows.items()
+    ]
+    return Found(shown, partial(_print_losses, study, asked, shown), frame=partial(_frame, shown))
+
+
+def _frame(rows: Any) -> Any:
+    from hopscope.display import data_frame
+
+    return data_frame(rows)
+
+
+def _print_losses(study: "Study", asked: Asked, rows: list[dict[str, Any]]) -> None:
+    from hopscope.cli.tables import print_rows
+
+    cells = []
+    for row in rows:
+        low, high = row["rise_low"], row["rise_high"]
+        rise = "" if low is None else f"{row['rise']:.4f} ± {(high - low) / 2:.4f}"
+        cells.append({k: v for k, v in row.items() if not k.startswith("rise")} | {"rise": rise})
+    formats = dict.fromkeys(cells[0], ".4f") | {"changed": "", "rise": ""}
+    print_rows(cells, formats, f"{study.name}, {asked.examples} examples")
+
+
+@analysis(1024, click.argument("changes", nargs=-1, metavar="[KEY=VALUE]…"), draws=False)
+def evaluate(asked: Asked, changes: tuple[str, ...]) -> Found:
+    """Measure a model on fresh examples: the loss of each hop with its 95 % interval.
+
+    KEY=VALUE changes the task, e.g. `order=forward`, `chains=8` or `length=64`, as far as the
+    model can take it: what a model has learned, on questions that it was not trained on.
+    """
+    from hopscope.circuits import Ablation, Ablator, examples_of
+    from hopscope.circuits.components import Estimate
+
+    study = asked.fits
+    model, task = _reshaped(study, changes) if changes else (study.model, study.task)
+    examples = examples_of(task, asked.examples, asked.sample, "evaluation")
+    losses = Ablator(model, examples).losses([Ablation()])[0].double().cpu().numpy()
+    hops = task.asked_hops() if hasattr(task, "asked_hops") else range(1, 1 + losses.shape[1])
+    estimates = {f"hop {hop}": Estimate.of(losses[:, at]) for at, hop in enumerate(hops)}
+    if len(estimates) > 1:
+        estimates["all"] = Estimate.of(losses.mean(1))
+    rows = [
+        {"hop": name, "loss": its.mean, "low": its.low, "high": its.high, "chance": examples.chance}
+        for name, its in estimates.items()
+    ]
+
+    def text() -> None:
+        from hopscope.cli.tables import print_rows
+
+        what = f"{study.name}, {asked.examples:,} fresh examples {' '.join(changes)}".rstrip()
+        print_rows(rows, dict.fromkeys(("loss", "low", "high", "chance"), ".4f"), what)
+
+    return Found(rows, text, frame=partial(_frame, rows))
+
+
+def _reshaped(study: "Study", changes: tuple[str, ...]) -> tuple[Any, Any]:
+    """A model of hopscope made for its task with some fields changed, and that task."""
+    from hopscope.cli.changes import changed
+    from hopscope.models import Transformer
+
+    model, task = study.model, study.task
+    if not isinstance(model, Transformer) or not isinstance(task, Config):
+        raise ConfigError("KEY=VALUE is for the models and tasks of hopscope")
+    task = changed(task, changes, "the task")
+    made = Transformer(model.config, task.interface()).to(next(model.parameters()).device)
+    try:
+        made.load_state_dict(model.state_dict())
+    except RuntimeError as error:
+        raise ConfigError(
+            f"{study.name} cannot read questions with {' '.join(changes)}: its weights have the "
+            "shapes of the task that it was trained on"
+        ) from error
+    return made, task
+
+
+@analysis(
+    64,
+    click.option("--interpolations", type=click.IntRange(1), default=5, metavar="N",
+                 help="EAP-IG: interpolations between the inputs of a pair."),
+    click.option("--exact", is_flag=True, help="Also patch every single arrow, one by one (slow)."),
+    least=2, frame=False,
+)  # fmt: skip
+def baselines(asked: Asked, interpolations: int, exact: bool) -> Found:
+    """Hold the circuit against EAP-IG, activation patching and direct attribution.
+
+    The examples are the minimal pairs on which the circuit is patched.
+    """
+    from hopscope.circuits.ranking import Switches
+    from hopscope.cli.tables import show
+    from hopscope.plots import pieces
+    from hopscope.plots.baselines import baselines_figure
+
+    switches = Switches(steps=interpolations, exact=exact)
+    found = asked.fits.baselines(asked.examples, asked.sample, switches)
+    return Found(
+        found.model_dump(mode="json"), partial(show, pieces.baselines(found)),
+        lambda: baselines_figure(found),
+    )  # fmt: skip

@@ -1,0 +1,120 @@
+"""The shape of analysis commands: open a model, check what is written, compute, print, save."""
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hopscope.cli.options import (
+    FILE,
+    RUNS,
+    command,
+    device_option,
+    options,
+    sample_option,
+    store_option,
+    threads_option,
+)
+from hopscope.cli.output import note
+from hopscope.cli.results import Found, Output, output_options
+from hopscope.cli.subject import Subject
+from hopscope.errors import ConfigError
+
+if TYPE_CHECKING:
+    from hopscope.study import Study
+
+run_options = options(
+    click.argument("run", metavar="RUN", shell_complete=RUNS),
+    click.option("--step", type=int, metavar="N", help="Checkpoint to take (default: the last)."),
+    click.option("--seed", type=int, metavar="N",
+                 help="Seed of the fleet member to take (default: the first)."),
+    click.option("--task", metavar="FILE",
+                 help="Of a model from elsewhere: its task as JSON, or repeated-tokens."),
+    click.option("--circuit-file", type=FILE, metavar="FILE",
+                 help="Take the circuit from this file, not the one kept with the run."),
+    store_option,
+)  # fmt: skip
+ABOUT = """
+
+    RUN is a run's name or tag, or enough of its name; gallery/NAME; a run's folder or a checkpoint
+    in it; or a model from elsewhere with its --task: hf:FOLDER, nanogpt:FILE."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What an analysis is asked to do."""
+
+    subject: Subject
+    output: Output
+    examples: int
+    sample: int
+
+    @property
+    def fits(self) -> "Study":
+        """The model, if so many examples of its task fit into memory."""
+        study = self.subject.study()
+        study.check_fits(self.examples)
+        return study
+
+
+Analysis = Callable[..., Found | None]
+
+
+def analysis(
+    examples: int,
+    *own: Callable[[Any], Any],
+    least: int = 1,
+    endings: tuple[str, ...] = (),
+    beside: tuple[str, ...] = (),
+    frame: bool = True,
+    draws: bool = True,
+    gpu: bool = True,
+) -> Callable[[Analysis], click.Command]:
+    """Make a command of a function that takes what is Asked and its own options, and returns what
+    it Found.
+    """
+    count = click.option("--examples", type=int, default=examples, metavar="N",
+                         help="Number of fresh examples.")  # fmt: skip
+
+    def decorate(compute: Analysis) -> click.Command:
+        @wraps(compute)
+        def called(threads: int | None, **flags: Any) -> None:
+            names = ("store", "seed", "step", "task", "circuit_file")
+            device = flags.pop("device", "cpu")
+            known = {name: flags.pop(name) for name in names}
+            subject = Subject(flags.pop("run"), device=device, **known)
+            output = Output(*(flags.pop(name) for name in ("json", "save", "figure")))
+            if flags["examples"] < least:
+                raise ConfigError(f"--examples is {flags['examples']}; expected at least {least}")
+            output.check(*endings, frame=frame, draws=draws, beside=beside)
+            asked = Asked(subject, output, flags.pop("examples"), flags.pop("sample"))
+            with _using(threads):
+                found = compute(asked, **flags)
+            if found is not None:
+                output.show(found)
+
+        called.__doc__ = (compute.__doc__ or "") + ABOUT
+        where = (device_option, threads_option) if gpu else (threads_option,)
+        every = (run_options, count, sample_option(), *own, *where)
+        return command(options(*every, output_options)(called))
+
+    return decorate
+
+
+def _using(threads: int | None) -> AbstractContextManager[None]:
+    """Compute with so many threads; with as many as ever (None) needs no torch."""
+    if threads is None:
+        return nullcontext()
+    from hopscope.runs.computing import using_threads
+
+    return using_threads(threads)
+
+
+def progress() -> Callable[[str], None]:
+    """What shows on stderr what is being done."""
+    started = time.monotonic()
+    return lambda what: note(f"[{time.monotonic() - started:5.1f} s] {what}")

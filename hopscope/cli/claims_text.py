@@ -1,0 +1,238 @@
+"""Claims and variants in the terminal: both papers held against what was measured."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from hopscope.cli.output import prose, say, say_json, warn, width
+from hopscope.cli.tables import table
+from hopscope.errors import ConfigError, ResultsError
+from hopscope.papers.claim import Claim
+from hopscope.papers.judge import Finding
+from hopscope.papers.registry import Registry
+from hopscope.papers.results import Results
+
+if TYPE_CHECKING:
+    from hopscope.papers.musat.circuit_claims import VariantModels
+
+COLOURS: Mapping[str, str] = {
+    "reproduced": "32",
+    "not reproduced": "31",
+    "depends on an open choice": "33",
+    "at smaller scale": "33",
+    "needs larger models": "33",
+    "not enough seeds": "2",
+    "not measured": "2",
+}
+"""The order of verdicts; green, red, yellow and dim, in the codes of a terminal."""
+
+LISTS = ("ours", "evidence", "cost")
+"""What is said of a claim piece by piece, each in a line of its own; the rest is prose."""
+
+
+def show_claims(pattern: str, papers: Registry, results: Results, *, json: bool) -> int:
+    """Print the claims whose names begin so; 2 if some results cannot be read."""
+    judged = papers.judged(pattern, results)
+    if json:
+        say_json([_fields(claim, finding) for claim, finding in judged])
+    elif len(judged) == 1 and pattern:
+        _print_whole(*judged[0])
+    else:
+        _print_table(judged)
+    return _complain([claim for claim, _ in judged], results)
+
+
+def _complain(judged: Sequence[Claim], results: Results) -> int:
+    """A line for every file of results that cannot be read, and the exit code that this means."""
+    code = 0
+    of_all = {name for claim in judged for name in claim.sources}
+    for name in sorted(of_all & results.experiments.keys()):
+        try:
+            results.measured(name)
+        except ResultsError as error:
+            warn(error)
+            code = error.exit_code
+    return code
+
+
+def _fields(claim: Claim, finding: Finding) -> dict[str, Any]:
+    names = ("id", "origin", "says", "where", "paper", "how")
+    said = {name: getattr(claim, name) for name in names}
+    said["experiments"] = claim.sources
+    why = claim.why(finding)
+    return said | asdict(finding) | {"why": asdict(why) if why else None}
+
+
+def _print_table(judged: Sequence[tuple[Claim, Finding]]) -> None:
+    """A line or two for each claim, verdict by verdict."""
+    for verdict, colour in COLOURS.items():
+        found = [claim for claim, finding in judged if finding.verdict == verdict]
+        rows = [(claim.id, claim.says) for claim in found]
+        if rows:
+            ours = sum(claim.origin == "ours" for claim in found)
+            head = f"{verdict}: {len(rows)}{f', {ours} of which are ours' * (ours > 0)}"
+            table((head, ""), rows, colours={head: colour})
+            say()
+    prose("`hopscope papers claims NAME`: the paper's value, ours, and the evidence")
+
+
+def _print_whole(claim: Claim, finding: Finding) -> None:
+    """Everything about one claim, each part in a paragraph of its own."""
+    from hopscope.plots.layout import clauses, continued, hanging, wrapped
+
+    why = claim.why(finding)
+    parts = {
+        "verdict": finding.verdict,
+        "says so": "hopscope, and not the paper" if claim.origin == "ours" else "",
+        "where": claim.where,
+        "paper": claim.paper,
+        "ours": finding.ours,
+        "evidence": finding.evidence,
+        "chance": "" if finding.chance is None else f"p = {finding.chance:.2g} (permutation test)",
+        "notes": "; ".join(finding.notes),
+        "why": why.says if why else "",
+        "cost": "; ".join(finding.cost),
+        "how": claim.how,
+        "from": ", ".join(claim.sources),
+    }
+    margin = max(map(len, parts)) + 2
+    say(claim.id, *wrapped(claim.says, width()), "")
+    for name, text in parts.items():
+        pieces = clauses(text) if name in LISTS else [text]
+        lines = [line for one in pieces for line in hanging(one, width() - margin)]
+        for number, line in enumerate(lines if text else ()):
+            say(f"{'' if number else name:<{margin}}{line}")
+    if why:
+        say("", "what shows why:", *continued(why.command, width()))
+
+
+def show_variants(words: Sequence[str], results: Results, *, json: bool) -> None:
+    """Print the variants that have these words; of a single one, every claim."""
+    from hopscope.papers.musat.circuit_claims import CLAIMS, by_variant
+    from hopscope.papers.musat.variants import VARIANTS
+    from hopscope.papers.musat.variants import chosen as meant
+
+    wanted = meant(" ".join(words).split())  # a variant's name may come as one word
+    names = [each.name for each in VARIANTS if wanted.items() <= each.words.items()]
+    if not names:
+        raise ConfigError(
+            f"no variant that is tried has {' and '.join(words)}: `hopscope papers "
+            "claims --variants` lists them"
+        )
+    every = [run for name in CLAIMS[0].sources for run in results.measured(name).values()]
+    found = by_variant(row for run in every for row in run.rows)
+    rows = [_row(one) for name in names for one in found if one.variant == name]
+    rows += [_untried(name) for name in names if name not in {row["variant"] for row in rows}]
+    if json:
+        say_json(rows)
+    else:
+        _print_variants(rows, whole=len(names) == 1)
+        if len(names) > 1:
+            _print_permutation([one for one in found if one.variant in names])
+
+
+def _row(one: "VariantModels") -> dict[str, Any]:
+    return {
+        "variant": one.variant,
+        "steps": one.steps,
+        "losses": [row.loss for row in one.rows],
+        "learned": {row.seed: row.crossed for row in one.rows},
+        "heads": one.heads,
+        "holds": one.right(),
+        "flop": one.flop,
+    }
+
+
+def _untried(name: str) -> dict[str, Any]:
+    return {"variant": name, "steps": None, "losses": [], "learned": {}, "heads": [], "holds": {},
+            "flop": None}  # fmt: skip
+
+
+def _loss(loss: float) -> str:
+    """Three digits, or the first that is none of zero.
+
+    >>> _loss(0.0123), _loss(0.00041)
+    ('0.012', '0.0004')
+    """
+    return f"{loss:.3f}" if loss >= 0.001 else f"{loss:.1g}"
+
+
+def _print_variants(rows: list[dict[str, Any]], whole: bool) -> None:
+    """A line for each variant; of a single one also a line for each claim, and for each model."""
+    from hopscope.papers.cost import in_flop
+
+    shown = [
+        (
+            row["variant"],
+            "" if row["steps"] is None else f"{row['steps']:,}",
+            " ".join(map(_loss, row["losses"])) or "not yet",
+            " ".join(f"{paths}+{others}" for paths, others in row["heads"]),
+            _all(row),
+            "" if row["flop"] is None else in_flop(row["flop"]),
+        )
+        for row in rows
+    ]
+    table(("variant", "steps", "losses at the end", "heads", "claims", "each"), shown)
+    for row in rows:
+        if whole and row["losses"]:
+            say("")
+            of = len(row["losses"])
+            claims = [(name, f"{held} of {of}") for name, held in row["holds"].items()]
+            table(("claim", f"holds, {row['steps']:,} steps"), claims)
+            say("")
+            _print_steps(row["learned"])
+    say()
+    prose(
+        "heads: those of the circuit with a path, and those without",
+        "claims: how many of them hold for all models",
+        "`hopscope papers run musat/variants` trains what is missing",
+    )
+
+
+def _print_permutation(found: "list[VariantModels]") -> None:
+    """A line for each claim: whether it goes with the variant, or with the seed."""
+    from hopscope.papers.judge import share
+    from hopscope.papers.permutation import permutation_test
+
+    steps = Counter(each.steps for each in found if each.of_the_paper).most_common(1)
+    alike = [each for each in found if each.of_the_paper and each.steps == steps[0][0]]
+    if len(alike) < 2:
+        return
+    rows = []
+    outcomes = [each.outcomes() for each in alike]
+    for name in outcomes[0]:
+        known = [each[name] for each in outcomes]
+        right, models = sum(each.right for each in known), sum(each.count for each in known)
+        whole = sum(each.holds for each in known)
+        of_each = [[(k.split()[-1], its) for k, its in each.models.items()] for each in known]
+        chance = f"{permutation_test(of_each):.2g}" if all(of_each) else "–"
+        rows.append((name, share(right, models), share(whole, len(known)), chance))
+    say("")
+    table(("claim", "models", "variants", "p"), rows)
+    say()
+    prose(
+        f"models, variants: for how many it holds after {steps[0][0]:,} steps (a variant: for all "
+        "its models); facts shuffled are no variant of the paper",
+        "p: how likely models of one variant would agree as well, if variants made no difference "
+        "(permutation test)",
+    )
+
+
+def _print_steps(learned: dict[int, tuple[int | None, ...]]) -> None:
+    """When each model learned each hop."""
+    from hopscope.facts import symbol_name
+
+    hops = max(map(len, learned.values()))
+    named = [f"{symbol_name(f'x{hop + 1}')} learned at step" for hop in range(hops)]
+    rows = [
+        (f"{seed}", *("never" if step is None else f"{step:,}" for step in steps))
+        for seed, steps in learned.items()
+    ]
+    table(("seed", *named), rows)
+
+
+def _all(row: dict[str, Any]) -> str:
+    """How many claims hold for every model of a variant."""
+    held = row["holds"].values()
+    return f"{sum(count == len(row['losses']) for count in held)} of {len(held)}" if held else ""

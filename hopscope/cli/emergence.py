@@ -1,0 +1,183 @@
+"""`hopscope emergence`, and what else looks at every checkpoint or at every seed of a run."""
+
+from collections.abc import Sequence
+from functools import partial
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hopscope.cli.asked import Asked, analysis, progress
+from hopscope.cli.options import given, refuse_unused
+from hopscope.cli.output import prose, say
+from hopscope.cli.results import Found, draw, near
+from hopscope.cli.tables import print_rows, show, table
+from hopscope.errors import CircuitError, ConfigError, NotLearned
+from hopscope.plots import pieces
+
+if TYPE_CHECKING:
+    from hopscope.circuits.emergence import Emergence
+    from hopscope.study import RunStudy
+
+BESIDE = ("order", "circuit")
+HISTORY_EXAMPLES = 256
+"""Examples of a probe of each checkpoint where none are given: of all of them 1,024 take long."""
+
+
+@analysis(
+    32,
+    click.option("--all", "every", is_flag=True,
+                 help="All seeds of the run's recipe, a line for each (after `circuit --all`)."),
+    beside=BESIDE, gpu=False,
+)  # fmt: skip
+def emergence(asked: Asked, every: bool) -> Found:
+    """Show when the paths of the circuit appeared during training.
+
+    Beside --figure FILE two more figures are drawn: FILE-order, the order of the paths, and
+    FILE-circuit, the circuit in the colours of their time. With --all, FILE-seed-N for each seed.
+    """
+    if every:
+        return _emergence_of_all(asked)
+    study = asked.fits
+    if study.history is not None:
+        _ = study.circuit  # if there is none, nothing else is asked
+    story = study.emergence(asked.examples)
+    main, beside = _figures(study.circuit, story)
+    return Found(story.to_dict(), lambda: show(pieces.emergence(story)), main, beside, story.frame)
+
+
+def _figures(circuit: Any, story: "Emergence") -> tuple[Any, dict[str, Any]]:
+    """What draws the emergence, and the figures beside it."""
+    from hopscope.plots.circuit import circuit_figure
+    from hopscope.plots.emergence import emergence_figure, order_figure
+
+    makes = (lambda: order_figure(story), lambda: circuit_figure(circuit, story))
+    return lambda: emergence_figure(story), dict(zip(BESIDE, makes, strict=True))
+
+
+def members_of(asked: Asked) -> "list[RunStudy]":
+    """Every seed of the recipe of a run."""
+    from hopscope.study import RunStudy
+
+    study = asked.subject.study()
+    if not isinstance(study, RunStudy):
+        raise ConfigError(f"--all is for runs; {study.name} is one model")
+    return study.members()
+
+
+def _emergence_of_all(asked: Asked) -> Found:
+    """The emergence in every seed; those without a circuit with paths are named."""
+    refuse_unused("with --all", "--seed", "--circuit-file")
+    if asked.output.save is not None and asked.output.save.suffix != ".json":
+        raise ConfigError("--all saves .json: one list with all seeds")
+    members = members_of(asked)
+    found = [study for study in members if study.has_circuit]
+    stories = [
+        (study, study.emergence(asked.examples))
+        for study in found or members[:1]  # if there is none, the first says what to do
+        if study.circuit.paths
+    ]
+    for study, story in stories:
+        if path := asked.output.figure:
+            main, beside = _figures(study.circuit, story)
+            own = near(path, f"seed-{study.seed}")
+            for place, make in {own: main, **{near(own, n): m for n, m in beside.items()}}.items():
+                draw(place, make, asked.output.tell)
+    data = [{"seed": study.seed, **story.to_dict()} for study, story in stories]
+
+    def text() -> None:
+        _print_seeds([(study.seed, _events(story)) for study, story in stories])
+        without = [str(each.seed) for each in members if each not in [own for own, _ in stories]]
+        if without:
+            say("", f"without a circuit that has paths: seed {', '.join(without)}")
+
+    return Found(data, text)  # its figures are drawn
+
+
+def _events(story: "Emergence") -> dict[str, float | None]:
+    """When each path emerged and each hop was learned; of several heads that do the same, the
+    first.
+    """
+    from hopscope.plots.symbols import short_role
+
+    found: dict[str, float | None] = {}
+    for path, step in reversed(story.order):
+        found[f"{short_role(path.source)}→{short_role(path.reader)}"] = step
+    learned = zip(story.asked, story.learned_at or (), strict=False)
+    return dict(sorted(found.items())) | {f"hop {hop}": step for hop, step in learned}
+
+
+def _print_seeds(rows: Sequence[tuple[int, dict[str, float | None]]]) -> None:
+    """A line for each seed, then the median and the range over seeds."""
+    names = [*dict.fromkeys(name for _, events in rows for name in events)]
+    names.sort(key=lambda name: name.startswith("hop"))
+
+    def cell(events: dict[str, float | None], name: str) -> str:
+        if name not in events:
+            return "–"
+        return "never" if (step := events[name]) is None else f"{step:,.0f}"
+
+    lines = [(f"{seed}", *(cell(events, name) for name in names)) for seed, events in rows]
+    steps = [[at for _, e in rows if (at := e.get(n)) is not None] for n in names]
+    lines.append(("median", *(f"{median(each):,.0f}" if each else "–" for each in steps)))
+    spans = [f"{min(each):,.0f} … {max(each):,.0f}" if each else "–" for each in steps]
+    table(("seed", *names), [*lines, ("range", *spans)])
+    say()
+    prose("the step at which attention passed 0.5; –: the circuit of this seed has no such path")
+
+
+def circuits_of_all(asked: Asked, *, again: bool, repeat: int, force: bool) -> None:
+    """Find and keep the circuit of every seed; a line for each."""
+    rows, watch = [], progress()
+    for study in members_of(asked):
+        watch(f"seed {study.seed}")
+        row: dict[str, Any] = dict.fromkeys(COLUMNS) | {"seed": study.seed}
+        try:
+            if study.has_circuit and not again:
+                found = study.circuit
+            else:
+                study.check_fits(asked.examples)
+                found = study.discover(
+                    examples=asked.examples, seed=asked.sample, force=force, searches=repeat
+                )
+        except NotLearned as error:
+            rows.append(row | {"paths": str(error)})
+            continue
+        losses = found.losses
+        rows.append(
+            row
+            | {
+                "loss": losses.mean("model"),
+                "circuit": losses.mean("prescribed"),
+                "recovered": found.recovered(),
+                "computed": found.recovered("computed"),
+                "paths": ", ".join(map(_short, found.paths)),
+                "not_named": ", ".join(each.name for each in found.unnamed),
+            }
+        )
+    shares = {"loss": ".4f", "circuit": ".4f", "recovered": ".1%", "computed": ".1%"}
+    print_rows(rows, shares, json=asked.output.json)
+
+
+COLUMNS = ("seed", "loss", "circuit", "recovered", "computed", "paths", "not_named")
+
+
+def _short(path: Any) -> str:
+    from hopscope.plots.symbols import short_role
+
+    return f"{path.layer}.{path.head} {short_role(path.source)}→{short_role(path.reader)}"
+
+
+def probe_over_training(asked: Asked) -> Found:
+    """Which symbols could be read at which role, at every checkpoint."""
+    from hopscope.plots.probe import history_figure
+    from hopscope.study import RunStudy
+
+    refuse_unused("with --over-training", "--step", "--device")
+    study = asked.subject.study()
+    if not isinstance(study, RunStudy):
+        raise CircuitError(f"{study.name} has one checkpoint: --over-training is for runs")
+    count = asked.examples if given("--examples") else HISTORY_EXAMPLES
+    history = study.probe_history(count, asked.sample)
+    text = partial(show, pieces.probe_history(history))
+    return Found(history.to_dict(), text, lambda: history_figure(history))

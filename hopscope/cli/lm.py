@@ -1,0 +1,478 @@
+"""`hopscope lm …`: questions for language models, their heads, and how they come to answers."""
+
+import json as json_
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hopscope.cli.options import (
+    FILE,
+    MODELS,
+    RUNS,
+    command,
+    device_option,
+    json_option,
+    options,
+    sample_option,
+    store_option,
+    threads_option,
+)
+from hopscope.cli.output import note, prose, say, say_json
+from hopscope.cli.results import Found, Output, output_options
+from hopscope.configs import Asking, Dtype, LmBench, LmCircuit, Prompts, Tracing
+from hopscope.configs.lm_circuit import LEAST
+from hopscope.configs.prompts import FORMULATIONS
+from hopscope.errors import ConfigError
+from hopscope.machine import check_threads
+from hopscope.store import RunFolder, Store
+from hopscope.store.files import check_files, check_folder, write_bytes
+
+if TYPE_CHECKING:
+    from hopscope.papers.musat.rows import AnswerRow
+
+PAPER = 500
+"""Questions of each kind that the paper asks (§4)."""
+model_options = options(
+    click.option("--model", default="smollm2-135m", metavar="MODEL", shell_complete=MODELS,
+                 help="A known model (`hopscope lm list`), OWNER/NAME of the hub that was fetched, "
+                 "a folder, a GGUF file, or for `ask` and `claims` the URL of an endpoint up to "
+                 "/v1 with the model's name after it, as http://127.0.0.1:8080/v1#llama (its key "
+                 "in $HOPSCOPE_API_KEY)."),
+    click.option("--dtype", default="auto", help="Arithmetic; auto: bfloat16 on a GPU that "
+                 "multiplies it, float32 elsewhere.",
+                 type=click.Choice(["auto", "float32", "bfloat16", "float16"])),
+    device_option, threads_option, store_option,
+)  # fmt: skip
+chains_option = click.option(
+    "--chains", type=int, default=4, metavar="N", help="Chains interleaved in a question."
+)
+opening_option = click.option(
+    "--opening", is_flag=True, help='Give the answer\'s first words ("The value of b is").'
+)
+template_option = click.option(
+    "--template", type=click.Choice(["chat", "raw"]), default="chat",
+    help="The model's chat template, or the bare prompt.",
+)  # fmt: skip
+formulation_options = options(
+    click.option("--formulation", default="f1", metavar="NAME",
+                 help="Kind of question, f1 to f5 or by its long name."),
+    click.option("--hops", type=int, metavar="N",
+                 help="Hops of equations and lives-with (default: 5)."),
+    chains_option, sample_option("questions"),
+)  # fmt: skip
+asking_options = options(
+    click.option("--protocol", type=click.Choice(["exact", "paper", "greedy"]), default="exact",
+                 help="exact: the probability of each acceptable answer. paper: sample until an "
+                 "acceptable answer comes. greedy: the likeliest token, once."),
+    template_option,
+    click.option("--temperature", type=float, default=1.0, metavar="X",
+                 help="Temperature of sampled answers (protocol paper)."),
+    click.option("--tries", type=int, default=50, metavar="N",
+                 help="Samples of a question before it counts as never answered."),
+    click.option("--max-tokens", type=int, default=16, metavar="N",
+                 help="The largest number of tokens of an answer."),
+)  # fmt: skip
+
+
+TRACING = {
+    "--map-questions": (
+        "mapped", "Questions whose streams are patched at every role (default: all).",
+    ),
+    "--search-questions": ("searched", "Questions on which single heads are patched."),
+    "--test-questions": (
+        "proved", "Fresh questions on which the circuit is exchanged, and runs alone.",
+    ),
+    "--also-test-questions": (
+        "proved_elsewhere", "Questions of --also-test (default: as many as --test-questions).",
+    ),
+    "--every-layers": ("every", "Patch residual streams before every N-th layer."),
+    "--least-gain": (
+        "gains", "Patch heads where a layer brings the answer so much closer to the donor's.",
+    ),
+    "--least-effect": (
+        "counts", "Share of the way to the donor's answer that a head's row must move it.",
+    ),
+    "--most-rows": ("most", "The largest number of rows whose sources are looked for."),
+}  # fmt: skip
+"""For each flag of `lm circuit`, the field of Tracing that it sets, and its help."""
+
+
+def _tracing_option(flag: str, name: str, text: str) -> Any:
+    default = Tracing.model_fields[name].default
+    kind, metavar = (float, "SHARE") if isinstance(default, float) else (int, "N")
+    return click.option(flag, name, type=kind, default=default, metavar=metavar, help=text)
+
+
+tracing_options = options(
+    *(_tracing_option(flag, *said) for flag, said in TRACING.items()),
+    click.option("--skip-query-symbol", "given", is_flag=True, flag_value=False, default=True,
+                 show_default=False,
+                 help="Do not exchange the symbol that the question gives (x0)."),
+)  # fmt: skip
+
+
+def questions_option(count: int, what: str) -> Any:
+    """The number of questions."""
+    return click.option("--questions", type=int, default=count, metavar="N", help=what)
+
+
+def _dtype(model: str, dtype: str, device: str) -> Dtype:
+    """The dtype for the recipe, which names the one that is used; an endpoint has its own."""
+    if "://" in model:
+        return "float32"
+    from hopscope.lm.model import dtype_of
+
+    return dtype_of(dtype, device)
+
+
+def _prompts(formulation: str, hops: int | None, chains: int, *, opening: bool = False) -> Prompts:
+    fields: dict[str, Any] = {"formulation": formulation, "hops": hops, "chains": chains}
+    return Prompts(**fields, opening=opening)
+
+
+@command
+@options(model_options)
+@click.option(
+    "--formulations",
+    default="f1,f2,f3,f4,f5",
+    metavar="NAMES",
+    help="Kinds of questions, by short or long names.",
+)
+@click.option(
+    "--hops",
+    default="5",
+    metavar="N|N..N",
+    help="Hops of equations (f1) and lives-with (f2): a number, or a range for f1.",
+)
+@options(chains_option, opening_option, questions_option(PAPER, "Questions of each kind."))
+@options(asking_options, sample_option("questions"))
+def ask(
+    formulations: str, hops: str, chains: int, opening: bool, questions: int, sample: int,
+    **rest: Any,
+) -> None:  # fmt: skip
+    """Ask a model the paper's questions (§4). Every answer is kept, and a stop loses none."""
+    model = rest["model"]
+    bench = LmBench(
+        model=model, prompts=kinds(formulations, hops, chains, opening=opening),
+        questions=questions, dtype=_dtype(model, rest["dtype"], rest["device"]),
+        asking=_asking(rest),
+        seeds=(sample,),
+    )  # fmt: skip
+    print_bench(_trained(bench, rest, watch=True))
+
+
+def _asking(flags: dict[str, Any]) -> Asking:
+    return Asking(**{name: flags[name] for name in Asking.model_fields})
+
+
+def _trained(recipe: Any, flags: dict[str, Any], *, watch: bool) -> Any:
+    from hopscope.cli.display import display
+    from hopscope.runs import train
+
+    watcher = display() if watch else None
+    store = Store(flags["store"])
+    return train(recipe, store, flags["device"], watcher=watcher, threads=flags["threads"])
+
+
+def kinds(formulations: str, hops: str, chains: int, *, opening: bool) -> tuple[Prompts, ...]:
+    """The kinds of questions. A range of hops is for equations; lives-with takes its last."""
+    match = re.fullmatch(r"(\d{1,9})(?:\.\.(\d{1,9}))?", hops)
+    first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+    if last < first:
+        raise ConfigError(f"--hops is {hops!r}; expected a number or a range, such as 5 or 1..5")
+    levels: dict[str, Iterable[int | None]] = {
+        "equations": range(first, last + 1),
+        "lives-with": [last],
+    }
+    names = [FORMULATIONS.get(short, short) for short in formulations.split(",")]
+    return tuple(
+        _prompts(name, level, chains, opening=opening)
+        for name in names
+        for level in levels.get(name, [None])
+    )
+
+
+def print_bench(run: Any) -> None:
+    """A row for every kind of question."""
+    from hopscope.cli.tables import table
+    from hopscope.lm.results import results
+
+    rows = [
+        (
+            each.kind, each.count, _number(each.accuracy),
+            " … ".join(map(_number, each.interval or ())) or "–", f"{each.guessing:.3f}",
+            f"{each.best:.3f}", f"{each.first:.3f}", f"{each.acceptance:.3f}",
+            _number(each.tries, 1),
+        )
+        for each in results(run.folder)
+    ]  # fmt: skip
+    columns = ["questions", "count", "accuracy", "95 %", "guessing", "best", "first try",
+               "acceptable", "tries"]  # fmt: skip
+    manifest = run.folder.manifest
+    title = f"{run.name}: {manifest.step:,} answers in {manifest.seconds:.0f} s"
+    table(columns, rows, title=title if manifest.complete else f"{title} (stopped)")
+
+
+def _number(value: float | None, digits: int = 3) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+def bench_rows(run: Any) -> list[dict[str, Any]]:
+    """The result of each kind of question, and how it was measured."""
+    from hopscope.lm.results import result_rows
+
+    return result_rows(run.folder)
+
+
+@command
+@options(model_options, questions_option(PAPER, "Questions of each kind."), asking_options)
+@json_option
+@click.option(
+    "--save",
+    type=FILE,
+    metavar="FILE.jsonl",
+    help="Also write the rows to this file, which can be sent in.",
+)
+def claims(questions: int, json: bool, save: Path | None, **rest: Any) -> None:
+    """Judge what the paper says of language models on one model.
+
+    It asks everything that these claims need: all five formulations, one to five hops, with and
+    without an opening.
+    """
+    check_files(save)
+    from hopscope.papers.musat.language_claims import CLAIMS
+
+    runs = _measured(questions, rest, watch=not json)
+    rows = [row for own in runs.values() for row in own]
+    found = {claim.id: claim.judge(rows) for claim in CLAIMS}
+    if json:
+        fields = ("verdict", "ours", "evidence")
+        say_json(
+            {name: {each: getattr(its, each) for each in fields} for name, its in found.items()}
+        )
+    else:
+        for claim in CLAIMS:
+            its = found[claim.id]
+            say("", f"{claim.id}: {its.verdict}")
+            prose(claim.says, its.ours, its.evidence)
+    if save:
+        from hopscope.papers.results import lines_of, machine
+
+        here = machine(rest["threads"] or 1)
+        write_bytes(save, b"".join(lines_of(run, own, here) for run, own in runs.items()))
+        (note if json else say)(f"rows: {save}")
+
+
+def _measured(
+    questions: int, flags: dict[str, Any], *, watch: bool
+) -> "dict[str, list[AnswerRow]]":
+    """The rows of each run: the model asked with an opening and without."""
+    from hopscope.papers.musat.measure_answers import answer_rows
+
+    model, asking = flags["model"], _asking(flags)
+    chat_endpoint = "://" in model and asking.template == "chat"
+    found = {}
+    for opening in (False,) if chat_endpoint else (False, True):
+        bench = LmBench(
+            model=model, prompts=kinds("f1,f2,f3,f4,f5", "1..5", 4, opening=opening),
+            questions=questions, dtype=_dtype(model, flags["dtype"], flags["device"]),
+            asking=asking,
+        )  # fmt: skip
+        run = _trained(bench, flags, watch=watch)
+        found[run.name] = answer_rows(run)
+    return found
+
+
+@command
+@options(model_options, formulation_options, opening_option, template_option)
+@options(questions_option(100, "Questions to read; as many others are asked without heads."))
+@click.option("--top", type=int, default=10, metavar="N", help="Heads to switch off.")
+@click.option(
+    "--keep",
+    metavar="RUN",
+    shell_complete=RUNS,
+    help="Keep the numbers with this benchmark of the same model, where the page of "
+    "`hopscope view` shows them.",
+)
+@output_options
+def heads(
+    questions: int, top: int, keep: str | None, json: bool, save: Path | None,
+    figure: Path | None, opening: bool, **rest: Any,
+) -> None:  # fmt: skip
+    """Find the heads that read keys and values of the right chain, and switch them off.
+
+    --save FILE.json writes all numbers; FILE.retrieval.json the scores as retrieval-head tools
+    read them.
+    """
+    if questions < LEAST or top < 1:
+        raise ConfigError(f"lm heads needs at least {LEAST} questions, and 1 head to switch off")
+    check_threads(rest["threads"])
+    output = Output(json, save, figure)
+    output.check(".retrieval.json", frame=False)
+    bench = _bench(keep, rest["model"], rest["store"])
+    from hopscope.lm.heads import head_scores, switch_off
+    from hopscope.lm.model import load
+    from hopscope.runs.computing import using_threads
+
+    prompts = _prompts(rest["formulation"], rest["hops"], rest["chains"], opening=opening)
+    with using_threads(rest["threads"]):
+        local = load(rest["model"], rest["dtype"], rest["device"], rest["template"])
+        scores = head_scores(local, prompts, questions, rest["sample"])
+        best = scores.best(top)
+        off = switch_off(local, prompts, best, 4 * questions, questions) if best else None
+    data = {**scores.as_data(), "switched_off": off.model_dump(mode="json") if off else None}
+
+    output.show(_found_heads(data, scores, off))
+    if bench is not None:
+        with bench.locked():
+            bench.commit({f"heads-{prompts.label}.json": json_.dumps(data).encode()})
+        output.tell(f"kept with {bench.name}")
+
+
+def _found_heads(data: Any, scores: Any, off: Any) -> Found:
+    def text() -> None:
+        from hopscope.cli.lm_text import print_effect, print_heads
+
+        print_heads(scores)
+        print_effect(off)
+        say()
+
+    def make() -> Any:
+        from hopscope.plots.heads import heads_figure
+
+        return heads_figure(scores)
+
+    def retrieval(path: Path) -> None:
+        write_bytes(path, json_.dumps(scores.as_retrieval_heads()).encode())
+
+    return Found(data, text, make, files={".retrieval.json": retrieval})
+
+
+def _bench(keep: str | None, model: str, store: Path | None) -> RunFolder | None:
+    """The benchmark that heads are kept with, if one is named; it must be of this model."""
+    if keep is None:
+        return None
+    folder = Store(store).find(keep)
+    folder.check_writable()
+    asked = folder.recipe_as(LmBench).model
+    if asked != model:
+        raise ConfigError(
+            f"--keep names {folder.name}, a benchmark of {asked}; the heads are of {model}"
+        )
+    return folder
+
+
+@command
+@options(model_options, formulation_options, opening_option, template_option)
+@options(questions_option(200, "Pairs of questions whose residual streams are patched."))
+@click.option(
+    "--also-test",
+    metavar="NAME",
+    help="Prove the circuit on this formulation as well (with the same hops and roles).",
+)
+@tracing_options
+@output_options
+def circuit(
+    questions: int, also_test: str | None, opening: bool, json: bool, save: Path | None,
+    figure: Path | None, **rest: Any,
+) -> None:  # fmt: skip
+    """Find how a model comes to its answer: which roles hold what after which layer, and which
+    heads bring it. Two chains exchange one symbol, and activations are patched.
+
+    All is kept as it comes, and a stop loses none. --save FILE.circuit.json writes the circuit,
+    which `hopscope circuit` reads; FILE.json all findings.
+    """
+    hops, chains = rest["hops"], rest["chains"]
+    recipe = LmCircuit(
+        model=rest["model"],
+        prompts=_prompts(rest["formulation"], hops, chains, opening=opening),
+        elsewhere=_prompts(also_test, hops, chains, opening=opening) if also_test else None,
+        questions=questions,
+        tracing=Tracing(**{name: rest[name] for name in Tracing.model_fields}),
+        template=rest["template"],
+        dtype=_dtype(rest["model"], rest["dtype"], rest["device"]),
+        seeds=(rest["sample"],),
+    )
+    output = Output(json, save, figure)
+    output.check(".circuit.json", frame=False)
+    found = _trained(recipe, rest, watch=not json).findings
+    from hopscope.cli.lm_text import print_findings
+
+    def make() -> Any:
+        from hopscope.plots.lm_circuit import lm_circuit_figure
+
+        return lm_circuit_figure(found)
+
+    files = {".circuit.json": found.circuit.save}
+    output.show(Found(found.to_dict(), lambda: print_findings(found), make, files=files))
+
+
+@command
+@options(formulation_options, questions_option(PAPER, "Number of questions."))
+@click.option(
+    "--to",
+    type=click.Choice(["ruler", "lm-eval", "inspect"]),
+    default="ruler",
+    help="The tool that is to read them.",
+)
+@click.option(
+    "--save",
+    type=FILE,
+    default=Path("exports"),
+    metavar="FOLDER",
+    help="Folder for the files; lm-eval's name it, so export again after moving it.",
+)
+def export(
+    formulation: str, hops: int | None, chains: int, sample: int, questions: int, to: Any,
+    save: Path,
+) -> None:  # fmt: skip
+    """Write the paper's questions as a task for RULER, lm-evaluation-harness or inspect_ai."""
+    if questions < 1:
+        raise ConfigError(f"--questions is {questions}; expected at least 1")
+    check_folder(save)
+    from hopscope.lm.export import exported
+
+    prompts = _prompts(formulation, hops, chains)
+    for name, text in exported(to, prompts, sample, questions, str(save.resolve())).items():
+        write_bytes(save / name, text.encode())
+        say(f"{to}: {save / name}")
+
+
+@command
+@json_option
+def listing(json: bool) -> None:
+    """List the language models that can be fetched by name, and those that have been fetched."""
+    from hopscope.cli.tables import print_rows
+    from hopscope.lm.known import KNOWN, cached
+    from hopscope.machine import cache_root
+
+    rows = [
+        {"model": name, "what": known.summary, "license": known.license,
+         "here": "yes" if cached(name).exists() else "no"}
+        for name, known in KNOWN.items()
+    ]  # fmt: skip
+    for folder in sorted((cache_root() / "models").glob("[!.]*--*")):
+        name = folder.name.replace("--", "/", 1)
+        rows.append({"model": name, "what": "from a hub", "license": "", "here": "yes"})
+    print_rows(rows, {}, json=json)
+
+
+@command
+@click.argument("model", shell_complete=MODELS)
+def pull(model: str) -> None:
+    """Fetch a language model into the cache ($HOPSCOPE_CACHE, or ~/.cache/hopscope).
+
+    MODEL is a name of `hopscope lm list`, or OWNER/NAME, which comes from a hub.
+    """
+    from hopscope.lm.known import cached, is_hub_name
+    from hopscope.lm.known import pull as fetch
+
+    if is_hub_name(model) and not cached(model).exists():
+        from hopscope.export.hub import Hub
+
+        if Hub().is_run(model):
+            raise ConfigError(f"{model} is a run of hopscope: `hopscope pull {model}` fetches it")
+    say(f"{model}: {fetch(model)}")

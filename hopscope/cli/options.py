@@ -1,0 +1,139 @@
+"""Arguments and flags that several commands have; names that are completed."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from hopscope.cli.commands import Command
+from hopscope.errors import ConfigError, HopscopeError
+
+F = TypeVar("F", bound=Callable[..., Any])
+Names = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+FILE = click.Path(path_type=Path)
+MOST_SEEDS = 100_000
+"""The largest number of seeds of a range."""
+
+
+def command(function: Callable[..., int | None]) -> click.Command:
+    """Make a command of a function; its docstring is the help."""
+    settings = {"show_default": True}
+    return click.command(cls=Command, context_settings=settings)(function)
+
+
+def names(known: Callable[[click.Context], Iterable[str]]) -> Names:
+    """Complete a word with the names that there are."""
+
+    def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        found: set[str] = set()
+        with suppress(HopscopeError):  # of a store that is broken, what can be read
+            for name in known(ctx):
+                found.add(name)
+        return [CompletionItem(name) for name in sorted(found) if name.startswith(incomplete)]
+
+    return complete
+
+
+def _runs(ctx: click.Context) -> Iterator[str]:
+    from hopscope.store import Store, gallery
+
+    yield from (f"gallery/{name}" for name in gallery.names())
+    store = Store(ctx.params.get("store"))
+    yield from store.names()
+    yield from (tag for tags in store.tags().values() for tag in tags)
+
+
+def _presets(_: click.Context) -> Iterable[str]:
+    from hopscope.papers import presets
+
+    return presets()
+
+
+def _models(_: click.Context) -> Iterable[str]:
+    from hopscope.lm.known import KNOWN
+
+    return KNOWN
+
+
+RUNS, PRESETS, MODELS = map(names, (_runs, _presets, _models))
+
+run_argument = click.argument("run", metavar="RUN", shell_complete=RUNS)
+store_option = click.option(
+    "--store", type=FILE, metavar="FOLDER",
+    help="Folder of runs (default: $HOPSCOPE_STORE, or ./runs).",
+)  # fmt: skip
+json_option = click.option("--json", is_flag=True, help="Print JSON only.")
+threads_option = click.option(
+    "--threads", type=int, metavar="N",
+    help="Processor threads (default: all cores; a run that goes on takes as many as before). "
+    "Results are bit-identical for the same number of threads.",
+)  # fmt: skip
+device_option = click.option(
+    "--device", default="auto", metavar="DEVICE",
+    help="Where to compute: cpu, cuda, or one of several GPUs, as cuda:1; auto takes a GPU if "
+    "there is one.",
+)  # fmt: skip
+seeds_option = click.option(
+    "--seeds", metavar="SEEDS", callback=lambda _, __, text: text and seeds_of(text),
+    help="Train a run for each of these seeds: 0..7, or 0,3,5.",
+)  # fmt: skip
+
+
+def options(*each: Callable[[F], F]) -> Callable[[F], F]:
+    """Several options as one decorator, listed in this order in the help."""
+
+    def decorate(function: F) -> F:
+        for one in reversed(each):
+            function = one(function)
+        return function
+
+    return decorate
+
+
+def sample_option(what: str = "examples") -> Callable[[F], F]:
+    """The flag that draws other examples."""
+    return click.option(
+        "--sample", type=int, default=0, metavar="N",
+        help=f"Which {what}: another number draws others.",
+    )  # fmt: skip
+
+
+def seeds_of(text: str) -> tuple[int, ...]:
+    """The seeds that a text names.
+
+    >>> seeds_of("0..2,7")
+    (0, 1, 2, 7)
+    """
+    found: list[int] = []
+    for part in text.replace(" ", ",").split(","):
+        match = re.fullmatch(r"(\d{1,10})(?:\.\.(\d{1,10}))?", part, re.ASCII)
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, -1)
+        if not 0 <= last - first < MOST_SEEDS:
+            raise ConfigError(
+                f"--seeds is {text!r}; expected numbers such as 0,3,5 or a range such as 0..7, of "
+                f"at most {MOST_SEEDS:,}"
+            )
+        found += range(first, last + 1)
+    return tuple(found)
+
+
+def given(*flags: str) -> list[str]:
+    """Those of these flags (`--over-training`) that are on the command line."""
+    context = click.get_current_context()
+    typed = click.core.ParameterSource.COMMANDLINE
+    known = {flag: each.name for each in context.command.params for flag in each.opts}
+    return [
+        flag for flag in flags
+        if flag in known and context.get_parameter_source(known[flag] or "") is typed
+    ]  # fmt: skip
+
+
+def refuse_unused(where: str, *flags: str) -> None:
+    """Refuse flags that would do nothing."""
+    if found := given(*flags):
+        it = "it" if len(found) == 1 else "them"
+        raise ConfigError(f"{', '.join(found)} would be ignored {where}: leave {it} out")

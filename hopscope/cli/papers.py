@@ -1,0 +1,315 @@
+"""`hopscope papers list|run|claims|report`: what the papers show, and what we measured."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hopscope.cli.options import (
+    FILE,
+    command,
+    json_option,
+    names,
+    options,
+    refuse_unused,
+    store_option,
+)
+from hopscope.cli.output import say, warn
+from hopscope.cli.workers import Workers, carried_out, seconds_of, workers_options
+from hopscope.configs import Recipe
+from hopscope.errors import OF_ONE_RUN, CircuitError, ConfigError, HopscopeError, ResultsError
+from hopscope.machine import check_threads
+from hopscope.papers import registry
+from hopscope.papers.cost import in_time
+from hopscope.papers.registry import Registry
+from hopscope.papers.results import Results, Table, machine
+from hopscope.papers.running import State, run_missing, states
+from hopscope.store import Store
+from hopscope.store.files import check_files
+
+if TYPE_CHECKING:
+    from hopscope.workers import Outcome
+    from hopscope.workers.progress import Progress
+
+    Carry = Callable[[Sequence[Recipe], Callable[[Progress], None]], Outcome]
+
+OWN = Path("results")
+experiment_options = options(
+    click.argument("experiment", default="", metavar="[EXPERIMENT]",
+                   shell_complete=names(lambda _: registry.PAPERS.experiments)),
+    click.option("--protocol", type=click.Choice(["full", "reduced"]), default="reduced",
+                 help="full: what the paper ran; reduced: what two cores can do."),
+)  # fmt: skip
+results_option = click.option(
+    "--results", type=FILE, metavar="FOLDER", default=OWN, help="Folder of what is measured."
+)
+measured_option = click.option(
+    "--results", type=FILE, metavar="FOLDER",
+    help="Folder of what `papers run` measured (default: ./results if there is anything in it, "
+    "else what came with hopscope).",
+)  # fmt: skip
+
+
+@command
+@options(experiment_options, results_option, json_option, store_option)
+def experiments(experiment: str, protocol: Any, results: Path, json: bool, store: Path) -> None:
+    """List the experiments: what there is of each, what is missing, how long it takes.
+
+    EXPERIMENT is a name, such as musat/fig4, or how names begin, such as chen.
+    """
+    papers = registry.PAPERS
+    found = papers.matching(experiment)
+    _list(states(found, protocol, Store(store), papers.results(results)), json=json)
+
+
+@command
+@experiment_options
+@click.option(
+    "--time-limit",
+    type=float,
+    metavar="MINUTES",
+    help="Stop each experiment after so many minutes with a checkpoint, and the command "
+    "with exit code 75; the same command goes on.",
+)
+@click.option(
+    "--draw", "draws", is_flag=True, help="Draw the figures of what is measured; train nothing."
+)
+@options(workers_options, results_option, store_option)
+def run(
+    experiment: str, protocol: Any, time_limit: float | None, draws: bool, results: Path,
+    store: Path | None, **workers: Any,
+) -> int:  # fmt: skip
+    """Reproduce a figure, a paper, or both papers: train what is missing, measure, draw.
+
+    It first says what there is, what is missing, and how long that takes.
+    """
+    papers, how = registry.PAPERS, Workers(**workers)
+    found, where = papers.matching(experiment), papers.results(results)
+    if draws:
+        refuse_unused("with --draw, which trains nothing", "--protocol", "--time-limit",
+                      "--workers", "--pack", "--device", "--threads")  # fmt: skip
+        draw_again([each.name for each in found], where)
+        say(f"overview: {write_readme(papers, where)}")
+        return 0
+    seconds_of(time_limit)
+    known = states(found, protocol, Store(store), where)
+    for state in known:
+        say(_what_there_is(state))
+    left = [state for state in known if not state.complete]
+    if not left:
+        return 0
+    check_threads(how.threads)
+    how.pool()
+    write_readme(papers, where)  # where it cannot be written, better now than after the training
+    code = _run_all(left, how, time_limit, Store(store), where)
+    say(f"overview: {write_readme(papers, where)}")
+    return code
+
+
+@command
+@click.argument(
+    "words", nargs=-1, metavar="[CLAIM]", shell_complete=names(lambda _: registry.PAPERS.claims)
+)
+@click.option(
+    "--variants",
+    is_flag=True,
+    help="Show the variants of what the paper leaves open: how each ends, and which "
+    "claims hold under it. Words then say what a variant has, such as fan-in pair.",
+)
+@options(measured_option, json_option)
+def claims(words: tuple[str, ...], variants: bool, results: Path | None, json: bool) -> int:
+    """Show the claims of both papers with our verdicts; of one, the values and all the evidence.
+
+    CLAIM is a claim's name, or how names begin, such as musat or abc.
+    """
+    from hopscope.cli import claims_text as shown
+
+    papers = registry.PAPERS
+    found = measured(results, papers)
+    if variants:
+        shown.show_variants(words, found, json=json)
+        return 0
+    if len(words) > 1:
+        raise ConfigError(f"got {' '.join(words)}; expected one claim, or --variants")
+    return shown.show_claims("".join(words), papers, found, json=json)
+
+
+@command
+@click.option(
+    "--save", type=FILE, default=Path("reports/papers.html"), metavar="FILE.html", help="The page."
+)
+@measured_option
+def report(save: Path, results: Path | None) -> None:
+    """Write the claims, their verdicts and every figure as one self-contained page."""
+    from hopscope.plots import table_figures
+    from hopscope.plots.page import save_page
+    from hopscope.plots.paper import paper_page
+
+    check_files(save)
+    papers = registry.PAPERS
+    text = paper_page(papers, measured(results, papers), table_figures.figures)
+    say(f"page: {save_page(text, save)}")
+
+
+def measured(asked: Path | None, papers: Registry) -> Results:
+    """What was measured here; else what came with hopscope, which is said."""
+    from hopscope import __version__
+    from hopscope.papers.results import that_came_with_it
+
+    here = papers.results(asked or OWN)
+    if asked is None and not here.any() and (kept := that_came_with_it()) is not None:
+        warn(f"these results came with version {__version__}; --results names a folder of yours")
+        return papers.results(kept)
+    if not here.root.is_dir():  # a name that is not there may be a typing error
+        warn(
+            f"no folder {here.root}, so nothing is measured: what comes with the repository "
+            "is in its results/; --results names another folder"
+        )
+    return here
+
+
+def _what_there_is(state: State) -> str:
+    """What there is of an experiment, what is missing, and how long that takes."""
+    name, of = state.experiment.name, f"{state.protocol} protocol"
+    if state.complete:
+        return f"{name}, {of}: all {state.runs} runs are measured; nothing to train"
+    if not state.experiment.recipes:
+        return f"{name}: computed, without any training"
+    trained = f", {state.trained} trained and not measured" if state.trained else ""
+    said = f"{name}, {of}: {state.measured} of {state.runs} runs measured{trained}"
+    if not state.missing:
+        return said
+    return f"{said}, {len(state.missing)} to train: {_time(state)}"
+
+
+def _time(state: State) -> str:
+    """How long training what is missing takes, by what runs like it took."""
+    here, gpu = state.hours.here, state.hours.gpu
+    told = [f"about {in_time(here)} on a processor core" if here is not None else ""]
+    told += [f"{in_time(gpu)} on an H200" if gpu is not None else ""]
+    return ", ".join(filter(None, told)) or "nothing like them was timed yet"
+
+
+def _list(known: Sequence[State], *, json: bool) -> None:
+    from hopscope.cli.tables import print_rows
+
+    rows = [
+        {
+            "experiment": state.experiment.name,
+            "shows": state.experiment.shows,
+            "protocol": state.protocol,
+            "runs": state.runs,
+            "measured": state.measured,
+            "trained": state.trained,
+            "missing": len(state.missing),
+            "seconds_here": state.hours.here,
+            "seconds_gpu": state.hours.gpu,
+        }
+        for state in known
+    ]
+    if not json:
+        for row, state in zip(rows, known, strict=True):
+            del row["seconds_here"], row["seconds_gpu"], row["trained"]
+            row["to_train"] = _time(state) if state.missing else "nothing"
+    print_rows(rows, {}, json=json)
+
+
+def _run_all(
+    left: Sequence[State], how: Workers, minutes: float | None, store: Store, results: Results
+) -> int:
+    """Run what each experiment lacks; what fails says nothing about the others."""
+    from hopscope.runs.stop import REQUEUE
+
+    here, carry = _here(how), _carry(how, minutes, store)
+    failed: list[HopscopeError] = []
+    over = False
+    for state in left:
+        name = state.experiment.name
+        say(f"{name}: {state.experiment.shows}")
+        try:
+            troubles = run_missing(state, store, results, here, carry, say)
+        except (CircuitError, ResultsError, *OF_ONE_RUN) as error:
+            warn(f"{name}: {error}")
+            failed.append(error)
+            continue
+        table = results.table(name, state.protocol)
+        # Another process may have done what this one could not.
+        over |= len(troubles) < len(table.missing)
+        failed += troubles if table.missing else []
+        for trouble in troubles:
+            warn(f"{name}: {trouble}")
+        measured = len(table.runs)
+        if table.missing:
+            say(f"{name}: {measured} of {measured + len(table.missing)} runs are measured; the "
+                "same command goes on")  # fmt: skip
+        else:
+            say(f"results: {results.path(name)}")
+        if table.runs and (shown := results.shown(name)) is not None:
+            draw(shown, results)
+    return REQUEUE if over else failed[0].exit_code if failed else 0
+
+
+def _here(how: Workers) -> str:
+    import torch
+
+    from hopscope.runs.computing import processor_of
+    from hopscope.training.device import device_of
+
+    device = device_of(how.device)
+    gpu = processor_of(device) if device.type == "cuda" else ""
+    return machine(how.threads or torch.get_num_threads(), gpu)
+
+
+def _carry(how: Workers, minutes: float | None, store: Store) -> "Carry":
+    """Trains with the workers that the flags ask for."""
+    from dataclasses import replace
+
+    from hopscope.runs import Stop
+
+    # Alone, unless fleets are asked for: a longer protocol goes on with the bits of a shorter one.
+    alone = how if how.pack else replace(how, pack=1)
+
+    def carry(recipes: Sequence[Recipe], look: "Callable[[Progress], None]") -> "Outcome":
+        return carried_out(recipes, store, alone, Stop(seconds_of(minutes)), look)
+
+    return carry
+
+
+def write_readme(papers: Registry, results: Results) -> Path:
+    """What is in a folder of results, in words; a page of somebody else's is not written over."""
+    from hopscope.plots.readme import HEAD, readme
+    from hopscope.store.files import read_bytes, write_bytes
+
+    path = results.root / "README.md"
+    if path.is_file() and not read_bytes(path).startswith(HEAD.partition(" from")[0].encode()):
+        raise ConfigError(
+            f"{path} is not a page of hopscope's, and would be written over: choose another folder "
+            "with --results"
+        )
+    write_bytes(path, readme(papers, results).encode())
+    return path
+
+
+def draw_again(names: Sequence[str], results: Results) -> None:
+    """The figures of all that is measured of these experiments, complete or not."""
+    for name in names:
+        results.measured(name)  # what cannot be read is an error
+    tables = [*filter(None, map(results.shown, names))]
+    if not tables:
+        which = f"none of {len(names)} experiments is" if len(names) > 1 else f"{names[0]} is not"
+        raise ResultsError(
+            f"nothing to draw: {which} measured in {results.root}: --results names another folder"
+        )
+    for table in tables:
+        draw(table, results)
+
+
+def draw(found: Table, results: Results) -> None:
+    """The figures of an experiment, beside its results."""
+    from hopscope.plots.saving import save_figure
+    from hopscope.plots.table_figures import figures
+
+    for name, figure in figures(found, results.shown):
+        path = results.path(found.experiment)
+        say(f"figure: {save_figure(figure, path.with_name(f'{path.stem}-{name}.svg'))}")

@@ -1,0 +1,168 @@
+"""What a command found: printed as text or JSON, saved by the ending of a file's name, drawn.
+
+Whether files can be written is asked before anything is computed for them.
+"""
+
+import json as json_
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hopscope.cli.options import FILE, F, json_option, options, refuse_unused
+from hopscope.cli.output import note, prose, say_json
+from hopscope.errors import ConfigError
+from hopscope.plots.formats import FORMATS, check_format, check_width
+from hopscope.store.files import check_files, write_bytes
+
+if TYPE_CHECKING:
+    from hopscope.plots.look import Picture
+
+    Draw = Callable[[], Picture]
+
+FRAMES = {".csv": ("pandas",), ".parquet": ("pandas", "pyarrow")}
+"""Endings of tables, and the packages that write them."""
+
+
+WIDTH, DPI = "hopscope.width", "hopscope.dpi"
+
+
+def _keep_size(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    """Note the size of figures for `draw`."""
+    if param.name == "width":
+        check_width(value)
+    ctx.meta[f"hopscope.{param.name}"] = value
+
+
+figure_options = options(
+    click.option("--figure", type=FILE, metavar="FILE",
+                 help="Draw a figure to this file (.svg, .pdf or .png)."),
+    click.option("--width", type=float, metavar="INCHES", expose_value=False, callback=_keep_size,
+                 help="Width of the figure (default: 3.35 or 6.9, whichever fits better)."),
+    click.option("--dpi", type=click.IntRange(50, 1200), default=300, metavar="N",
+                 expose_value=False, callback=_keep_size, help="Dots per inch of PNG."),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a command found."""
+
+    data: Any
+    """What --json prints, and what a .json file holds."""
+    text: Callable[[], None]
+    """Prints it for people."""
+    draw: "Draw | None" = None
+    beside: "Mapping[str, Draw]" = field(default_factory=dict)
+    """Figures that go beside the one that is asked for, by what is added to its name."""
+    frame: Callable[[], Any] | None = None
+    """A data frame, of what can be a table."""
+    files: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)
+    """What writes files of other endings."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where a command's result goes."""
+
+    json: bool
+    save: Path | None = None
+    figure: Path | None = None
+
+    def check(
+        self, *endings: str, frame: bool = True, draws: bool = True, beside: Sequence[str] = ()
+    ) -> None:
+        """Refuse files that cannot be written, and endings that nothing can write."""
+        if self.save is not None:
+            known = (".json", *(FRAMES if frame else ()), *(FORMATS if draws else ()), *endings)
+            found = ending(self.save, known)
+            for package in FRAMES.get(found, ()):
+                if find_spec(package) is None:
+                    raise ConfigError(f"{found} files need {package}: `pip install {package}`")
+        saved = self.save if self.save and self.save.suffix in FORMATS else None
+        figures = [path for path in (self.figure, saved) if path]
+        check_figure(*figures)
+        check_files(self.save, *(near(path, name) for path in figures for name in beside))
+
+    def show(self, found: Found) -> None:
+        """Print, save and draw what was found."""
+        if self.json:
+            say_json(found.data)
+        else:
+            found.text()
+        if self.save is not None:
+            self._write(found, self.save)
+        if self.figure is not None:
+            self._draw(found, self.figure)
+
+    def tell(self, line: object) -> None:
+        """Say something beside the result: not on the output, where that is JSON."""
+        (note if self.json else prose)(line)
+
+    def _write(self, found: Found, path: Path) -> None:
+        which = ending(path, (".json", *FRAMES, *FORMATS, *found.files))
+        if which in FORMATS:
+            self._draw(found, path)
+            return
+        if which in found.files:
+            found.files[which](path)
+        elif which == ".json":
+            write_bytes(path, json_.dumps(found.data, ensure_ascii=False).encode())
+        elif found.frame is not None:
+            frame = found.frame()
+            write = frame.to_csv if which == ".csv" else frame.to_parquet
+            write(path, index=False)
+        self.tell(f"saved: {path}")
+
+    def _draw(self, found: Found, path: Path) -> None:
+        if found.draw is None:
+            return
+        draw(path, found.draw, self.tell)
+        for name, make in found.beside.items():
+            draw(near(path, name), make, self.tell)
+
+
+def output_options(function: F) -> F:
+    """The flags of every command whose result can be saved and drawn."""
+    save = click.option(
+        "--save", type=FILE, metavar="FILE",
+        help="Write the result to this file, in the format that its name ends in.",
+    )  # fmt: skip
+    return options(json_option, save, figure_options)(function)
+
+
+def check_figure(*paths: Path | None) -> None:
+    """Refuse figures that cannot be written, and a size where there is none."""
+    if not any(paths):
+        refuse_unused("where no figure is drawn", "--width", "--dpi")
+    for path in filter(None, paths):
+        check_format(path)
+        check_files(path)
+
+
+def draw(path: Path, make: "Draw", tell: Callable[[object], None] = prose) -> None:
+    """Draw a figure of the size that is asked for; say where it is and what it shows."""
+    from hopscope.plots.look import looking
+    from hopscope.plots.saving import save_figure
+
+    size = click.get_current_context().meta
+    with looking(size.get(WIDTH)):
+        figure = make()
+    tell(f"figure: {save_figure(figure, path, size.get(DPI, 300))}")
+    tell(figure.caption)
+
+
+def near(path: Path, name: str) -> Path:
+    """The path of a figure that goes beside another one."""
+    return path.with_name(f"{path.stem}-{name}{path.suffix}")
+
+
+def ending(path: Path, known: Sequence[str]) -> str:
+    """The longest of these endings that a file's name has."""
+    found = [each for each in known if path.name.endswith(each)]
+    if not found:
+        raise ConfigError(f"--save is {path}; expected a name that ends in {', '.join(known)}")
+    return max(found, key=len)

@@ -1,0 +1,88 @@
+"""A benchmark of a language model on questions in words."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from hopscope.configs.config import Config, Positive, Real
+from hopscope.configs.prompts import Dtype, Prompts, model_word
+from hopscope.configs.recipe import Recipe, Seeds
+
+
+class Asking(Config):
+    """How a model is asked."""
+
+    protocol: Literal["exact", "paper", "greedy"] = "exact"
+    """exact: the probability of each acceptable answer, renormalised. paper: sample until an
+    acceptable answer comes (appendix A). greedy: the likeliest token, once."""
+    template: Literal["chat", "raw"] = "chat"
+    """The model's own chat template, or the bare prompt and "Answer:" on a line of its own."""
+    temperature: Annotated[Real, Field(gt=0)] = 1.0
+    """The temperature at which answers are sampled (paper protocol; the paper names none)."""
+    tries: Positive = 50
+    """Samples per question before it counts as never answered (the paper names no cap)."""
+    max_tokens: Positive = 16
+    """The largest number of tokens of an answer."""
+
+
+class LmBench(Recipe):
+    """One model, asked questions of one or several formulations."""
+
+    kind: Literal["lm"] = "lm"
+
+    model: str
+    """A known model, a folder, a GGUF file, or the URL of an endpoint with #NAME behind it."""
+    prompts: Annotated[tuple[Prompts, ...], Field(min_length=1)]
+    """The kinds of questions."""
+    questions: Positive = 500
+    """Questions of each kind (§4: 500)."""
+    dtype: Dtype = "float32"
+    """Arithmetic of a model in this process; an endpoint has its own."""
+    asking: Asking = Asking()
+    seeds: Seeds = (0,)
+    """One seed; it fixes the questions, and what is sampled."""
+
+    @model_validator(mode="after")
+    def _one_of_each(self) -> Self:
+        labels = [prompts.label for prompts in self.prompts]
+        if len(set(labels)) < len(labels):
+            raise ValueError(f"prompts are {', '.join(labels)}: each kind of question once")
+        if len(self.seeds) > 1:
+            raise ValueError(f"seeds are {self.seeds}: a benchmark has one")
+        return self
+
+    @model_validator(mode="after")
+    def _what_endpoints_can(self) -> Self:
+        if not self.endpoint:
+            return self
+        if self.asking.protocol == "exact":
+            raise ValueError("an endpoint gives no probabilities: use --protocol paper or greedy")
+        if not self.model.partition("#")[2]:
+            raise ValueError(f"write the model's name after the URL, as {self.model}#NAME")
+        if self.asking.template == "chat" and any(each.opening for each in self.prompts):
+            raise ValueError(
+                "a chat endpoint begins its answers itself: leave out the opening, or ask with the "
+                "raw template"
+            )
+        return self
+
+    @property
+    def endpoint(self) -> bool:
+        """Whether the model is behind a URL."""
+        return "://" in self.model
+
+    @property
+    def task_kind(self) -> str:
+        return "lm"
+
+    @property
+    def steps(self) -> int:
+        """The number of questions of all kinds together."""
+        return self.questions * len(self.prompts)
+
+    @property
+    def unit(self) -> str:
+        return "question"
+
+    def title(self) -> str:
+        return f"lm-{model_word(self.model)}-{self.asking.protocol}".lower()

@@ -1,0 +1,130 @@
+"""The card of a run on a hub: what it is, how well it does, what was found in it, how to make and
+load it again. All of it is read from the run.
+"""
+
+import tempfile
+from pathlib import Path
+
+from hopscope import __version__
+from hopscope.circuits.circuit import Circuit
+from hopscope.circuits.saved import saved_circuit
+from hopscope.store import RunFolder
+from hopscope.store.gallery import about
+from hopscope.store.metrics import losses
+
+FIGURE = "circuit.png"
+
+PAGE = """\
+---
+library_name: hopscope
+license: {license}
+tags:
+- interpretability
+- multi-hop
+- circuits
+- {task}
+---
+# {name}
+
+{what}
+{losses}{circuit}
+## Load it
+
+```
+pip install 'hopscope[hub]'
+hopscope pull {place}
+hopscope show {run}
+```
+
+```python
+import hopscope
+model = hopscope.load("{run}")
+```
+
+## Make it again
+
+`hopscope train recipe.json` (hopscope {version}), where `recipe.json` is
+
+```json
+{recipe}```
+"""
+
+
+def card(folder: RunFolder, place: str, licence: str) -> dict[str, bytes]:
+    """The files of the card, by name; `place` is where it will be, OWNER/NAME."""
+    found = saved_circuit(folder, folder.recipe.seeds[0])
+    known = about(folder)
+    page = PAGE.format(
+        license=licence,
+        task=folder.recipe.task_kind,
+        name=place.partition("/")[2],
+        what=what(folder),
+        losses=_losses(folder),
+        circuit="" if found is None else _circuit(found),
+        place=place,
+        run=run_name(folder, place),
+        version=__version__ if known is None else known.hopscope,
+        recipe=folder.recipe.to_file(),
+    )
+    figures = {} if found is None else {FIGURE: _figure(found)}
+    return {"README.md": page.encode(), **figures}
+
+
+def run_name(folder: RunFolder, place: str) -> str:
+    """What the run is called in the store of whoever fetches it: a training by its recipe, which
+    it can go on with; what was made from one otherwise (as in the gallery) by where it was.
+    """
+    return folder.manifest.name if about(folder) is None else place.replace("/", "--")
+
+
+def what(folder: RunFolder) -> str:
+    """What the run is, in a line or two."""
+    recipe, known = folder.recipe, about(folder)
+    shape = {name: value for name, value in recipe.shape().items() if value is not None}
+    told = ", ".join(f"{name} {value}" for name, value in shape.items())
+    seeds = ", ".join(map(str, recipe.seeds))
+    lines = [f"Task: {recipe.task_kind}{f' ({told})' if told else ''}. Seeds: {seeds}."]
+    if known is not None:
+        lines.append(f"{known.what}; {known.origin}.")
+    if not folder.manifest.complete:
+        stands = f"{recipe.unit} {folder.manifest.step:,} of {recipe.steps:,}"
+        lines.append(f"Not complete: it stands at {stands}; `hopscope resume` goes on with it.")
+    return "\n".join(lines)
+
+
+def _losses(folder: RunFolder) -> str:
+    """The last validation losses, a row for each seed."""
+    recipe = folder.recipe
+    steps, found = losses(folder, "validation")
+    if not len(steps):
+        return ""
+    names = recipe.loss_names(found.shape[2])
+    rows = [
+        f"| {seed} | {' | '.join(f'{value:.4g}' for value in own)} |"
+        for seed, own in zip(recipe.seeds, found[-1], strict=True)
+    ]
+    chance = "" if recipe.chance is None else f" Guessing: {recipe.chance:.4g}."
+    return "\n".join(
+        [
+            f"\n## Validation loss after {recipe.unit} {steps[-1]:,}\n",
+            f"| seed | {' | '.join(names)} |",
+            f"|---{'|---' * len(names)}|",
+            *rows,
+            f"\nOn fresh examples.{chance}\n",
+        ]
+    )
+
+
+def _circuit(circuit: Circuit) -> str:
+    from hopscope.plots.words import circuit_grid
+
+    grid = circuit_grid(circuit)
+    return f"\n## Circuit\n\n![circuit]({FIGURE})\n\n```\n{grid}\n```\n"
+
+
+def _figure(circuit: Circuit) -> bytes:
+    from hopscope.plots.circuit import circuit_figure
+    from hopscope.plots.saving import save_figure
+
+    with tempfile.TemporaryDirectory() as folder:
+        return save_figure(circuit_figure(circuit), Path(folder) / FIGURE).read_bytes()

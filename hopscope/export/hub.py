@@ -1,0 +1,171 @@
+"""Pushes a run to a hub of models, with a card, and pulls it back; all by huggingface_hub.
+
+Nothing that a hub sends is trusted. Its manifest lists the files, by the patterns of a run's names;
+each is asked for by that name, if its size on the hub is that of the manifest; and every hash is
+checked before the store is touched. Only JSON, Parquet and safetensors are read.
+"""
+
+import re
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from hopscope.errors import RunMismatch, SharingError, StoreError
+from hopscope.export.card import card, run_name
+from hopscope.store import RunFolder, Store
+from hopscope.store.folder import CONFIG
+from hopscope.store.manifest import MANIFEST, MOST_BYTES, NAME, Manifest, read_manifest
+
+OTHERS = {".gitattributes", "README.md", "circuit.png"}
+"""What may lie beside the files of a run."""
+MOST_FILES = 10_000
+"""The most files that are fetched for one run."""
+
+
+class Hub:
+    """A hub; None: the one that $HF_ENDPOINT names, or huggingface_hub's own."""
+
+    def __init__(self, endpoint: str | None = None) -> None:
+        try:
+            import huggingface_hub
+            import huggingface_hub.errors
+            import huggingface_hub.utils
+        except ImportError as error:
+            raise SharingError(
+                f"{error.name} is not installed: pip install 'hopscope[hub]'"
+            ) from error
+        self.library: Any = huggingface_hub
+        self.library.utils.disable_progress_bars()
+        self.api: Any = huggingface_hub.HfApi(endpoint)
+        self.token = huggingface_hub.get_token()
+
+    def files(self, repository: str, revision: str | None = None) -> tuple[str, dict[str, int]]:
+        """The commit of a revision, and the size of each of its files."""
+        with self.failures(f"cannot look at {repository}"):
+            found = self.api.model_info(repository, revision=revision, files_metadata=True)
+        return str(found.sha), {each.rfilename: each.size or 0 for each in found.siblings or []}
+
+    def is_run(self, place: str) -> bool:
+        """Is this, OWNER/NAME or OWNER/NAME@REVISION, a run of hopscope?"""
+        repository, _, revision = place.partition("@")
+        _, names = self.files(repository, revision or None)
+        return {MANIFEST, CONFIG} <= names.keys()
+
+    def push(
+        self, folder: RunFolder, place: str, licence: str = "apache-2.0", private: bool = False
+    ) -> str:
+        """Put a run there in place of an earlier one, and return its address."""
+        check_place(place)
+        if self.token is None:
+            raise SharingError("not logged in to the hub: `hf auth login`, or set HF_TOKEN")
+        if folder.in_training():
+            raise SharingError(f"{folder.name} is being trained: push it when it is complete")
+        paths = dict(zip(folder.files(""), folder.paths("", verify=True), strict=True))
+        with self.failures(f"cannot push to {place}"):
+            url = str(self.api.create_repo(place, private=private, exist_ok=True))
+        _, there = self.files(place)
+        others = there.keys() - OTHERS
+        if others and MANIFEST not in there:
+            raise SharingError(f"{place} holds {min(others)}, and no run: choose another name")
+        add, remove = self.library.CommitOperationAdd, self.library.CommitOperationDelete
+        made = {**card(folder, place, licence), MANIFEST: folder.manifest.copied().to_bytes()}
+        gone = {name for name in there.keys() - {*paths, *made} if NAME.fullmatch(name)}
+        changes = [
+            *(add(name, str(path)) for name, path in paths.items()),
+            *(add(name, data) for name, data in made.items()),
+            *(remove(name) for name in sorted(gone)),
+        ]
+        with self.failures(f"cannot push to {place}"), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "It seems that you are about to commit a data file")
+            self.api.create_commit(place, changes, commit_message=f"Run {folder.manifest.name}")
+        return url
+
+    def pull(self, place: str, store: Store) -> RunFolder:
+        """Fetch a run into a store."""
+        repository, _, revision = place.partition("@")
+        check_place(repository)
+        commit, sizes = self.files(repository, revision or None)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder)
+
+            def fetch(name: str) -> None:
+                with self.failures(f"cannot fetch {name}"):
+                    self.api.hf_hub_download(repository, name, revision=commit, local_dir=path)
+
+            if sizes.get(MANIFEST, 0) > MOST_BYTES:
+                raise SharingError(f"{MANIFEST} of {place} is larger than {MOST_BYTES:,} bytes")
+            fetch(MANIFEST)
+            with _sound(place):
+                manifest = read_manifest(path)
+            _check_sizes(manifest, sizes, path)
+            for name in manifest.files:
+                fetch(manifest.place(name))
+            with _sound(place):
+                found = RunFolder(path)
+                found.check_recipe()
+                found.paths("", verify=True)
+                name = run_name(found, repository)
+            return _copied(found, store, name)
+
+    @contextmanager
+    def failures(self, what: str) -> Iterator[None]:
+        """Turns what the hub's library raises into one line."""
+        errors = self.library.errors
+        failures = (
+            errors.LocalTokenNotFoundError, errors.HFValidationError, errors.EntryNotFoundError,
+            OSError, ValueError, *errors.HfHubHTTPError.__bases__,
+        )  # fmt: skip
+        try:
+            yield
+        except failures as error:
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise SharingError(f"{what}: {reason[:200]}") from error
+
+
+def check_place(place: str) -> None:
+    """Refuse anything but OWNER/NAME."""
+    if re.fullmatch(r"\w[\w.-]{0,95}/\w[\w.-]{0,95}", place, re.ASCII) is None:
+        raise SharingError(f"{place[:100]!r} is no place on a hub; expected OWNER/NAME")
+
+
+def _check_sizes(manifest: Manifest, sizes: Mapping[str, int], path: Path) -> None:
+    """Refuse files that differ in size from the manifest, or do not fit this disk."""
+    if CONFIG not in manifest.files:
+        raise SharingError(f"{manifest.name[:100]!r} is no run: it has no {CONFIG}")
+    free = shutil.disk_usage(path).free // 2  # it is written twice
+    total = sum(entry.size for entry in manifest.files.values())
+    if len(manifest.files) > MOST_FILES or total > free:
+        raise SharingError(
+            f"the run has {len(manifest.files):,} files of {total:,} bytes together; this machine "
+            f"takes {MOST_FILES:,} and {free:,}"
+        )
+    for name, entry in manifest.files.items():
+        size = sizes.get(manifest.place(name))
+        if size != entry.size:
+            raise SharingError(
+                f"{name} has {size} bytes on the hub; its manifest says {entry.size}"
+            )
+
+
+def _copied(found: RunFolder, store: Store, name: str) -> RunFolder:
+    """A copy in the store; if the same run is there already, that one."""
+    try:
+        return store.copy(found, name)
+    except RunMismatch:
+        there = RunFolder(store.root / name)
+        if there.manifest.files == found.manifest.files:
+            return there
+        raise
+
+
+@contextmanager
+def _sound(place: str) -> Iterator[None]:
+    """Says where a run came from that is not sound."""
+    try:
+        yield
+    except StoreError as error:
+        raise SharingError(f"{place} holds no sound run: {error}") from error

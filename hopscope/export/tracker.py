@@ -1,0 +1,347 @@
+"""Sends runs to trackers, from the files of a run: training knows no tracker.
+
+For each tracker one function opens the run of a model there, by the tracker's own client, and says
+up to which step each series is there. Sending a run again adds what is missing: later steps, and
+every step of a series that is new. Nothing is imported or sent before `send` or `follow` is called.
+"""
+
+import io
+import json
+import logging
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, redirect_stdout
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+from hopscope.errors import SharingError
+from hopscope.export.tracked import Row, Tracked
+from hopscope.store import RunFolder
+from hopscope.store.files import check_folder, read_bytes, write_bytes
+from hopscope.store.folder import CONFIG
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in a tracker runs go."""
+
+    project: str = "hopscope"
+    to: Path | None = None
+    """The folder for what stays on this machine; None: where the tracker puts it."""
+
+
+@dataclass
+class Log:
+    """The run of one model in a tracker, open for rows."""
+
+    add: Callable[[Sequence[Row]], None]
+    """Adds rows, which are in the order of their steps."""
+    where: Callable[[], str]
+    """Where the run can be seen."""
+    last: dict[str, int] = field(default_factory=dict)
+    """The last step of each series that is there, by the name that it has there."""
+    named: Callable[[str], str] = str
+    """The name there of a series."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What was sent of one model."""
+
+    name: str
+    steps: int
+    """How many steps got new numbers."""
+    where: str
+
+
+Tracker = Callable[[Tracked], AbstractContextManager[Log]]
+"""Opens the run of a model: the one that is there, or a new one."""
+
+
+def tracker(name: str, place: Place) -> Tracker:
+    """The tracker of this name; the check that its package is installed is made here."""
+    os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    if place.to is not None:
+        check_folder(place.to)
+        os.environ["TRACKIO_DIR"] = str(place.to)  # read when trackio is imported
+    return partial(TRACKERS[name], place, library(name))
+
+
+def library(name: str) -> Any:
+    """The package of a tracker, which is an extra of hopscope."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise SharingError(
+            f"{name} is not installed ({error}): pip install 'hopscope[{name}]'"
+        ) from error
+
+
+def send(runs: Sequence[Tracked], to: Tracker) -> Iterator[Sent]:
+    """Send what these models have so far, one after the other."""
+    if not runs[0].rows():
+        raise SharingError(
+            f"{runs[0].folder.name} has no numbers to send: it was not trained, or has not "
+            "committed a step yet"
+        )
+    for run in runs:
+        with to(run) as log:
+            steps = _add(run, log)
+            yield Sent(run.name, steps, log.where())
+
+
+def follow(runs: Sequence[Tracked], to: Tracker, pause: Callable[[], None]) -> Iterator[Sent]:
+    """Send models of one run while they train: after each pause what is new, until the run is
+    complete.
+    """
+    folder = runs[0].folder
+    with ExitStack() as open_:
+        logs = [open_.enter_context(to(run)) for run in runs]
+        while True:
+            folder.manifest = RunFolder(folder.path, folder.gallery).manifest
+            complete = folder.manifest.complete
+            for run, log in zip(runs, logs, strict=True):
+                if steps := _add(run, log):
+                    yield Sent(run.name, steps, log.where())
+            if complete:
+                return
+            pause()
+
+
+def _add(run: Tracked, log: Log) -> int:
+    """Add the numbers that are not there, and count the steps that have any."""
+    rows = [(step, new) for step, values in run.rows() if (new := _missing(log, step, values))]
+    if rows:
+        log.add(rows)
+        log.last |= {log.named(name): step for name, step in _last(rows).items()}
+    return len(rows)
+
+
+def _missing(log: Log, step: int, values: Mapping[str, float]) -> dict[str, float]:
+    last = {name: log.last.get(log.named(name), -1) for name in values}
+    return {name: value for name, value in values.items() if step > last[name]}
+
+
+def _last(rows: Iterable[tuple[int, Iterable[str]]]) -> dict[str, int]:
+    """The last step of each series in these rows."""
+    return {name: step for step, names in sorted(rows, key=itemgetter(0)) for name in names}
+
+
+LOGS = Path("exports/tensorboard")
+
+
+@contextmanager
+def tensorboard(place: Place, _: Any, run: Tracked) -> Iterator[Log]:
+    """A folder for each model; what is new becomes a further event file in it, by the writer of
+    torch. Times are estimates: steps of equal length since the run was made.
+    """
+    from torch.utils.tensorboard.writer import SummaryWriter
+
+    folder = (place.to or LOGS) / run.name
+    check_folder(folder)
+    events = import_module("tensorboard.backend.event_processing.event_accumulator")
+    known = events.EventAccumulator(str(folder), {"scalars": 1}) if folder.is_dir() else None
+    tags = known.Reload().Tags()["scalars"] if known else []
+    last = {tag: known.Scalars(tag)[-1].step for tag in tags} if known else {}
+    began = (run.folder.path / CONFIG).stat().st_mtime
+
+    def add(rows: Sequence[Row]) -> None:
+        with SummaryWriter(folder) as writer:
+            if not log.last:
+                table = "".join(f"\n| {name} | {value} |" for name, value in run.settings.items())
+                writer.add_text("config", f"| setting | value |\n|---|---|{table}", 0, began)
+            for step, values in rows:
+                for name, value in values.items():
+                    writer.add_scalar(name, value, step, began + step * run.seconds_per_step)
+
+    log = Log(add, lambda: str(folder), last)
+    yield log
+
+
+QUIET = {
+    "silent": True,
+    "console": "off",
+    "disable_git": True,
+    "disable_code": True,
+    "x_disable_stats": True,
+    "x_disable_meta": True,
+    "x_disable_machine_info": True,
+    "x_save_requirements": False,
+    "host": "hopscope",
+}
+"""Settings of wandb: it sends the run's numbers, nothing about this machine, and prints nothing."""
+
+
+@contextmanager
+def wandb(place: Place, library: Any, run: Tracked) -> Iterator[Log]:
+    """A run of Weights & Biases whose id is the run's hash. Its charts have our steps as their
+    x axis (wandb's own steps only rise), so that a series may come later than others.
+
+    With WANDB_MODE=offline every portion is a folder on this machine, for `wandb sync`.
+    """
+    home, online = _wandb_home(place, library)
+    note = f"hopscope-{run.id}.json"  # beside an offline portion: the last step of each series
+    made = _wandb_run(place, library, run, home) if online else None
+    where, last = str(made.url) if made else "", {}
+    try:
+        with _refusals("wandb", run, (library.errors.Error, ValueError)):
+            if made and made.resumed:
+                rows = library.Api().run(made.path).scan_history()
+                last = _last((row["step"], row) for row in rows if "step" in row)
+            notes = sorted((home / "wandb").glob(f"offline-run-*/{note}"))
+            if not online and notes:
+                last, where = json.loads(read_bytes(notes[-1])), str(notes[-1].parent)
+
+        def add(rows: Sequence[Row]) -> None:
+            nonlocal made, where
+            if made is None:  # offline: the first numbers of a new portion
+                made = _wandb_run(place, library, run, home)
+                where = str(Path(made.dir).parent)
+            for step, values in rows:
+                made.log({"step": step, **values})
+
+        log = Log(add, lambda: where, last)
+        yield log
+    finally:
+        if made:
+            made.finish()
+            if not online:
+                write_bytes(Path(where) / note, json.dumps(log.last).encode())
+
+
+def _wandb_home(place: Place, library: Any) -> tuple[Path, bool]:
+    """The folder of wandb on this machine, and whether numbers go to its server."""
+    home = place.to or Path(os.environ.get("WANDB_DIR", "."))
+    online = os.environ.get("WANDB_MODE", "online") == "online"
+    if online and not library.login(prompt=False):
+        raise SharingError(
+            "wandb has no key: `wandb login`, or set WANDB_API_KEY; WANDB_MODE=offline writes to "
+            "this machine, for `wandb sync`"
+        )
+    check_folder(home)
+    home.mkdir(parents=True, exist_ok=True)
+    return home, online
+
+
+def _wandb_run(place: Place, library: Any, run: Tracked, home: Path) -> Any:
+    with _refusals("wandb", run, (library.errors.Error, TimeoutError)):
+        made = library.init(
+            project=place.project, id=run.id, name=run.name, group=run.group, config=run.settings,
+            dir=home, resume="allow", reinit="create_new", settings=library.Settings(**QUIET),
+        )  # fmt: skip
+    made.define_metric("step")
+    made.define_metric("*", step_metric="step")
+    return made
+
+
+@contextmanager
+def trackio(place: Place, library: Any, run: Tracked) -> Iterator[Log]:
+    """A run in the local database of trackio, by the calls of wandb. It has one open run at a time:
+    each portion is opened, and finished.
+    """
+    for name in ("TRACKIO_SPACE_ID", "TRACKIO_SERVER_URL"):
+        if os.environ.get(name):
+            raise SharingError(
+                f"{name} is set, and which steps are there cannot be read from here: unset it, "
+                "export, and send the project with `trackio sync`"
+            )
+
+    def add(rows: Sequence[Row]) -> None:
+        with redirect_stdout(io.StringIO()):
+            library.init(
+                project=place.project, name=run.name, group=run.group, config=run.settings,
+                resume="allow", embed=False, auto_log_cpu=False, auto_log_gpu=False,
+            )  # fmt: skip
+            for step, values in rows:
+                library.log(values, step=step)
+            library.finish()
+
+    storage = import_module("trackio.sqlite_storage").SQLiteStorage
+    log = Log(add, lambda: f"project {place.project} (`trackio show`)")
+    if storage.get_max_step_for_run(place.project, run.name) is not None:
+        rows = storage.get_logs(place.project, run.name)
+        log.last = _last((row["step"], row) for row in rows)
+    yield log
+
+
+HASH = "hopscope.hash"
+"""The tag by which a run is found again in MLflow."""
+AT_ONCE, LONGEST = 1_000, 500
+"""Numbers that a server of MLflow takes in one request; letters of a setting that it keeps."""
+
+
+@contextmanager
+def mlflow(place: Place, library: Any, run: Tracked) -> Iterator[Log]:
+    """A run of MLflow, in a database in the folder, or where MLflow's own settings say."""
+    for name in ("mlflow", "alembic"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    uri = None
+    if place.to is not None:
+        place.to.mkdir(parents=True, exist_ok=True)
+        uri = f"sqlite:///{place.to.resolve()}/mlflow.db"
+    entities = import_module("mlflow.entities")
+    refusals = partial(_refusals, "mlflow", run, (library.exceptions.MlflowException, OSError))
+    with refusals():
+        client = library.MlflowClient(tracking_uri=uri)
+        there = client.get_experiment_by_name(place.project)
+        experiment = there.experiment_id if there else client.create_experiment(place.project)
+        runs = client.search_runs([experiment], f"tags.`{HASH}` = '{run.id}'", max_results=1)
+        if not runs:
+            tags = {HASH: run.id, **({"hopscope.group": run.group} if run.group else {})}
+            runs = [client.create_run(experiment, run_name=run.name, tags=tags)]
+            settings = [entities.Param(n, str(v)[:LONGEST]) for n, v in run.settings.items()]
+            client.log_batch(runs[0].info.run_id, params=settings)
+        number = runs[0].info.run_id
+        last = {
+            name: max(metric.step for metric in client.get_metric_history(number, name))
+            for name in runs[0].data.metrics
+        }
+
+    def add(rows: Sequence[Row]) -> None:
+        numbers = [
+            entities.Metric(metric_name(name), value, int(step * run.seconds_per_step * 1e3), step)
+            for step, values in rows
+            for name, value in values.items()
+        ]
+        with refusals():
+            for start in range(0, len(numbers), AT_ONCE):
+                client.log_batch(number, metrics=numbers[start : start + AT_ONCE])
+
+    yield Log(add, lambda: uri or library.get_tracking_uri(), last, metric_name)
+    if run.folder.manifest.complete:
+        with refusals():
+            client.set_terminated(number)
+
+
+def metric_name(name: str) -> str:
+    """The name in the letters that MLflow allows.
+
+    >>> metric_name("attention/0.1/key 0→value 0"), metric_name("parameters/c{1,2}")
+    ('attention/0.1/key 0 to value 0', 'parameters/c_1_2')
+    """
+    return re.sub(r"[^\w./ -]+", "_", name.replace("→", " to ")).rstrip("_")
+
+
+@contextmanager
+def _refusals(name: str, run: Tracked, kinds: tuple[type[BaseException], ...]) -> Iterator[None]:
+    """Turns what the library of a tracker raises into one line."""
+    try:
+        yield
+    except kinds as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise SharingError(f"{name} refuses {run.name}: {reason[:200]}") from error
+
+
+TRACKERS: Mapping[str, Callable[[Place, Any, Tracked], AbstractContextManager[Log]]] = {
+    "tensorboard": tensorboard,
+    "wandb": wandb,
+    "trackio": trackio,
+    "mlflow": mlflow,
+}
+"""Every tracker, by the name of its format, which is the name of its package and its extra."""

@@ -1,0 +1,171 @@
+"""Ask all questions of a benchmark, of a language model in this process or of an endpoint.
+
+Answers are committed to the run in pieces. A benchmark that was killed asks only the questions that
+have no answer yet.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from functools import partial
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import torch
+
+from hopscope.configs import LmBench
+from hopscope.errors import ConfigError, LmError
+from hopscope.lm.endpoint import Endpoint
+from hopscope.lm.model import LanguageModel, load
+from hopscope.lm.prompts import Question, answered, question
+from hopscope.lm.results import ANSWERS, Answer, answers
+from hopscope.lm.rows import RowStepper
+from hopscope.lm.scoring import GREEDY, complete, probabilities
+from hopscope.runs import runner
+from hopscope.runs.stepper import MakeStepper, Watcher
+from hopscope.store import RunFolder, Store
+
+CONCURRENCY = 8
+"""Questions that an endpoint gets at the same time."""
+PIECE = 25
+"""The number of questions that are answered between two commits."""
+
+
+@runtime_checkable
+class Sampler(Protocol):
+    """Anything that answers a question in words, such as an endpoint."""
+
+    name: str
+
+    def answer(self, question: Question, temperature: float, seed: int) -> str:
+        """An answer; at temperature 0 the likeliest one."""
+
+
+Respondent = LanguageModel | Sampler
+
+
+def prepare(bench: LmBench, device: str) -> MakeStepper:
+    """The stepper of a benchmark: it asks an endpoint if the model is a URL, else a model here."""
+    asking = bench.asking
+    model: Respondent
+    if not bench.endpoint:
+        model = load(bench.model, bench.dtype, device, asking.template, asking.max_tokens)
+    elif device in ("auto", "cpu"):
+        url, _, name = bench.model.partition("#")
+        model = Endpoint(url, name, chat=asking.template == "chat", max_tokens=asking.max_tokens)
+    else:
+        raise ConfigError(f"device is {device!r}; an endpoint computes on its own: use auto")
+    return lambda folder: questions_of(bench, model, folder)
+
+
+def ask(
+    bench: LmBench,
+    model: Callable[[], Respondent],
+    store: Store | Path | str | None = None,
+    watcher: Watcher | None = None,
+) -> RunFolder:
+    """Ask a model of your own, or continue where the run was; returns the complete run. The model
+    is only made if there is a question to ask.
+    """
+    store = store if isinstance(store, Store) else Store(store)
+    # Made before the run is: a model that cannot be opened leaves no run.
+    made = None if store.has_complete(bench) else model()
+    return runner.complete(
+        bench, lambda folder: questions_of(bench, made or model(), folder), store, watcher
+    )
+
+
+def questions_of(bench: LmBench, model: Respondent, folder: RunFolder) -> RowStepper:
+    """The stepper of a benchmark: asks the questions that have no answer yet."""
+    device = model.device if isinstance(model, LanguageModel) else torch.device("cpu")
+    precision = "unknown" if bench.endpoint else bench.dtype
+    stepper = RowStepper(folder, ANSWERS, answers, device, precision)
+    stepper.pieces = _pieces(bench, model, {(row["kind"], row["index"]) for row in stepper.rows})
+    return stepper
+
+
+def _pieces(
+    bench: LmBench, model: Respondent, done: set[tuple[str, int]]
+) -> Iterator[list[Answer]]:
+    """The answers to all other questions, kind by kind. If one question fails, the answers to the
+    others of its piece come before the failure is raised.
+    """
+    for prompts in bench.prompts:
+        open_ = [n for n in range(bench.questions) if (prompts.label, n) not in done]
+        for first in range(0, len(open_), PIECE):
+            piece = [question(prompts, bench.seeds[0], n) for n in open_[first : first + PIECE]]
+            new, failure = answers_to(piece, bench, model)
+            if new:
+                yield [{"kind": prompts.label, **each} for each in new]
+            if failure:
+                raise failure
+
+
+def answers_to(
+    questions: Sequence[Question], bench: LmBench, model: Respondent
+) -> tuple[list[Answer], BaseException | None]:
+    """The answers to some questions, by the benchmark's protocol, and the first failure."""
+    if bench.asking.protocol == "exact":
+        return _scored(questions, model), None
+    if isinstance(model, LanguageModel):
+        return _sampled(questions, bench, partial(complete, model)), None
+
+    def one(question: Question) -> list[Answer]:
+        def sample(_: object, temperature: float, seeds: Sequence[int]) -> list[str]:
+            return [model.answer(question, temperature, seeds[0])]
+
+        return _sampled([question], bench, sample)
+
+    with ThreadPoolExecutor(CONCURRENCY) as pool:
+        futures = [pool.submit(one, each) for each in questions]
+        wait(futures, return_when=FIRST_EXCEPTION)
+        pool.shutdown(cancel_futures=True)
+    ended = [each for each in futures if not each.cancelled()]
+    failures = [failure for each in ended if (failure := each.exception())]
+    return [each.result()[0] for each in ended if not each.exception()], next(iter(failures), None)
+
+
+def _scored(questions: Sequence[Question], model: Respondent) -> list[Answer]:
+    if not isinstance(model, LanguageModel):
+        raise LmError(f"{model.name} gives no probabilities: use --protocol paper or greedy")
+    return [
+        {
+            "index": each.index,
+            "correct": each.correct,
+            "probabilities": dict(zip(each.acceptable, chances, strict=True)),
+        }
+        for each, chances in zip(questions, probabilities(model, questions), strict=True)
+    ]
+
+
+def _sampled(
+    questions: Sequence[Question],
+    bench: LmBench,
+    sample: Callable[[Sequence[Question], float, Sequence[int]], list[str]],
+) -> list[Answer]:
+    """Ask each question until an answer is acceptable, or no tries are left."""
+    greedy = bench.asking.protocol == "greedy"
+    texts: dict[int, list[str]] = {each.index: [] for each in questions}
+    open_ = list(questions)
+    for turn in range(1 if greedy else bench.asking.tries):
+        seeds = [_seed(bench.seeds[0], each.index, turn) for each in open_]
+        new = sample(open_, GREEDY if greedy else bench.asking.temperature, seeds)
+        for each, text in zip(open_, new, strict=True):
+            texts[each.index].append(text)
+        open_ = [each for each in open_ if answered(texts[each.index][-1], each.acceptable) is None]
+        if not open_:
+            break
+    return [
+        {
+            "index": each.index,
+            "correct": each.correct,
+            "acceptable": list(each.acceptable),
+            "said": texts[each.index],
+            "answer": answered(texts[each.index][-1], each.acceptable),
+        }
+        for each in questions
+    ]
+
+
+def _seed(seed: int, index: int, turn: int) -> int:
+    """A seed for each sample, the same however questions are grouped."""
+    return (seed * 1_000_003 + index) * 1_009 + turn

@@ -1,0 +1,550 @@
+"""What the rows of a run add up to: maps, look-ups, the circuit and its proof."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from math import log
+from typing import Any
+
+import numpy as np
+
+from hopscope import intervals
+from hopscope.circuits.account import KEPT, Account, Effect, Holdings, Patched, Site, Way
+from hopscope.circuits.circuit import Circuit
+from hopscope.circuits.components import Component, Estimate, Kind, Losses, Score
+from hopscope.circuits.pattern import AS_IN_MODEL, Source, Target
+from hopscope.configs import Config, LmCircuit, Prompts
+from hopscope.display import Displayed
+from hopscope.errors import NotLearned
+from hopscope.facts import Role
+from hopscope.lm.look_ups import ASKING, BY, LookUps
+from hopscope.lm.pairs import ANSWER, ON, followed, proving, role_table
+from hopscope.lm.patching import mean_of, share_of, surety
+from hopscope.lm.rows import Row, of_phase, rows_of
+from hopscope.milestones import HALF
+from hopscope.runs.view import PlainRun
+
+CIRCUIT, REST, EVERYTHING, RANDOM = range(4)
+"""The rows that are the donor's in a proof: the circuit's; all others; all; as many random ones."""
+WAYS: tuple[Way, ...] = ("all", "values", "queries", "keys")
+LOOKS = 0.1
+"""The least share of a row's attention to a role whose part of the row is patched."""
+
+Cell = tuple[int, int, list[int]]
+"""A layer, a role, and the numbers of the exchanges with which it is patched."""
+
+
+@dataclass(frozen=True)
+class Answered:
+    """How the model answers the questions, unpatched."""
+
+    right: int
+    count: int
+    chance: float
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> "Answered":
+        """The answers in some rows."""
+        return cls(
+            right=sum(row["right"] for row in rows),
+            count=len(rows),
+            chance=float(np.mean([1 / row["acceptable"] for row in rows])),
+        )
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the share of right answers."""
+        return intervals.share(self.right, self.count)
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return (
+            f"{self.right} of {self.count} answered right ({low:.2f} … {high:.2f}; chance "
+            f"{self.chance:.2f})"
+        )
+
+
+def check_answers(
+    recipe: LmCircuit, prompts: Prompts, rows: Sequence[Row], exchanged: Sequence[str]
+) -> None:
+    """Refuse a model that answers these questions at chance."""
+    answers = Answered.of(rows)
+    if answers.interval[0] <= answers.chance:
+        raise NotLearned(
+            f"{recipe.model} answers {prompts.label} at chance: {answers}: ask for fewer hops, for "
+            "an opening or another formulation, or take another model"
+        )
+    unsure = [n for n in exchanged if share_of(own := surety(rows, n), own) is None]
+    if unsure:
+        raise NotLearned(
+            f"{recipe.model} is as near to the partner's answer as to its own on {len(rows)} "
+            f"questions of {prompts.label} ({', '.join(unsure)}): ask more of them"
+        )
+
+
+class Proof(Config):
+    """One exchange on fresh questions: how far answers follow the donor if some rows are its."""
+
+    exchange: str
+    circuit: Estimate
+    """The circuit's rows: how far the circuit is *necessary* for the answer."""
+    random: Estimate
+    """As many rows of other heads, in the same layers and roles, drawn anew for each question."""
+    more: Estimate
+    """How much further answers follow the circuit than random rows, paired."""
+    rest: Estimate
+    """All rows but the circuit's: 0 if the circuit is *sufficient* for the answer."""
+    everything: Estimate
+    questions: int
+
+
+class Confirmed(Config):
+    """What a role holds before a layer, on fresh questions."""
+
+    exchange: str
+    role: Role
+    layer: int
+    share: Estimate
+    questions: int
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the logit lens sees: [role][layer], not a number where a role does not occur."""
+
+    probability: np.ndarray
+    rank: np.ndarray
+
+
+@dataclass(frozen=True)
+class HeadRow:
+    """One attention row, and how far answers follow what it brings alone."""
+
+    layer: int
+    head: int
+    role: int
+    shares: dict[str, Estimate]
+    """For each exchange that it was patched with, where answers can follow."""
+    sources: dict[int, float]
+    """The roles of the own chain that get a good share of the row's attention, with that share."""
+
+    @property
+    def most(self) -> Estimate:
+        """The largest of its shares."""
+        return max(self.shares.values(), key=lambda share: share.mean)
+
+    @property
+    def place(self) -> tuple[int, int, int]:
+        """Layer, head and role."""
+        return self.layer, self.head, self.role
+
+
+@dataclass(frozen=True)
+class LmFindings(Displayed):
+    """Everything that the rows of a run add up to, finished or not."""
+
+    recipe: LmCircuit
+    rows: Sequence[Row]
+
+    def __repr__(self) -> str:
+        return f"LmFindings({self.recipe.model} on {self.recipe.prompts.label}: {self.answered})"
+
+    @cached_property
+    def answered(self) -> Answered:
+        """How the model answers."""
+        return Answered.of(of_phase(self.rows, "answers"))
+
+    @property
+    def roles(self) -> tuple[Role, ...]:
+        """The roles of tokens."""
+        return role_table(self.recipe.prompts)
+
+    @cached_property
+    def exchanges(self) -> tuple[str, ...]:
+        """The exchanges that the run makes."""
+        return followed(self.recipe)
+
+    @cached_property
+    def layers(self) -> list[int]:
+        """The layers before which streams were patched; the last entry is after all layers."""
+        layers = of_phase(self.rows, "answers")[0]["shape"][0]
+        return [*range(0, layers, self.recipe.tracing.every), layers]
+
+    @cached_property
+    def shares(self) -> dict[str, list[list[Estimate]]]:
+        """[exchange][role][layer]: how far answers follow the stream at the role before the layer;
+        an exchange after which answers cannot be measured is absent.
+        """
+        rows = of_phase(self.rows, "roles")
+        if not rows:
+            return {}
+        moved = np.array([row["moved"] for row in rows], dtype=float)[..., 0]  # [q, name, role, …]
+        found = {}
+        for number, name in enumerate(self.exchanges):
+            sure = surety(rows, name)
+            shares = [
+                [share_of(sure, layer, moved[0].size) for layer in role.T]
+                for role in moved[:, number].swapaxes(0, 1)
+            ]
+            if shares[0][0] is not None:
+                found[name] = [[share for share in role if share] for role in shares]
+        return found
+
+    @cached_property
+    def lens(self) -> dict[str, Seen]:
+        """What the logit lens sees of each symbol."""
+        values = np.array([row["lens"] for row in of_phase(self.rows, "roles")], dtype=float)
+        return {
+            fact.value: Seen(values[:, n, ..., 0].mean(0), np.median(values[:, n, ..., 1], axis=0))
+            for n, fact in enumerate(self.recipe.prompts.graph().facts)
+        }
+
+    @cached_property
+    def last_look_up(self) -> dict[str, list[Estimate]]:
+        """[position, word or pointer][layer]: the probability of the answer that is found in this
+        way, if the stream at the answer is the donor's; empty if it was not measured.
+        """
+        found = [row["last"] for row in of_phase(self.rows, "roles") if row.get("last")]
+        if len(found) < 2:
+            return {}
+        values = np.array(found, dtype=float)  # [question, layer, own position word pointer new]
+        pointer = values[..., 3] - values[..., 4]
+        by = dict(zip(BY, (values[..., 1], values[..., 2], pointer), strict=True))
+        cells = len(BY) * values.shape[1]
+        return {name: [mean_of(layer, cells) for layer in each.T] for name, each in by.items()}
+
+    @property
+    def look_ups(self) -> LookUps:
+        """Which symbols roles hold, and from this how look-ups are made."""
+        graph = self.recipe.prompts.graph()
+        return LookUps(graph, self.roles, self.layers, self.shares, self.last_look_up)
+
+    def verdict(self) -> list[str]:
+        """In words: are look-ups stacked, or made in place; and how is the last line found?"""
+        return self.look_ups.in_words()
+
+    @property
+    def gaining(self) -> list[Cell]:
+        """The layers and roles whose heads are worth patching: where a role gains an exchange."""
+        found: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for name, shares in self.shares.items():
+            for role, by_layer in enumerate(shares):
+                steps = zip(pairwise(self.layers), pairwise(by_layer), strict=True)
+                for (first, stop), (before, after) in steps:
+                    if after.mean - before.mean >= self.recipe.tracing.gains:
+                        for layer in range(first, stop):
+                            found[layer, role].append(self.exchanges.index(name))
+        return [(*cell, found[cell]) for cell in sorted(found)]
+
+    @property
+    def peaks(self) -> list[Cell]:
+        """Where fresh questions are asked what each role holds: the last layer at which it holds
+        its own word, the first at which it holds what is brought to it; of roles of the question
+        that hold nothing, the best layer.
+        """
+        found: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for name, shares in self.shares.items():
+            if name in self.recipe.prompts.graph().known:
+                continue
+            for role, by_layer in enumerate(shares):
+                above = [n for n, share in enumerate(by_layer) if share.mean > HALF]
+                if above:
+                    best = above[-1] if above[0] == 0 else above[0]
+                else:
+                    best = max(range(1, len(by_layer)), key=lambda n: by_layer[n].mean)
+                if above or self.roles[role] in ASKING:
+                    found[self.layers[best], role].append(self.exchanges.index(name))
+        return [(*cell, found[cell]) for cell in sorted(found)]
+
+    @cached_property
+    def strongest(self) -> list[HeadRow]:
+        """The strongest of the rows that count: answers follow them by enough, beyond the interval.
+
+        This is a search: its intervals are not corrected for all the rows that were tried. What its
+        rows are worth is measured on the fresh questions of the proof.
+        """
+        rows = of_phase(self.rows, "heads")
+        if not rows or not rows[0]["cells"]:
+            return []
+        attention = np.array([row["attention"] for row in rows], dtype=float).mean(0)
+        sure = {name: surety(rows, name) for name in self.exchanges}
+        found = []
+        for cell, (layer, role, exchanged) in enumerate(rows[0]["cells"]):
+            names = [self.exchanges[n] for n in exchanged]
+            moved = np.array([row["moved"][cell] for row in rows], dtype=float)
+            for head, looks in enumerate(attention[cell]):
+                by_name = zip(names, moved[:, :, head, 0].T, strict=True)
+                shares = {n: share for n, each in by_name if (share := share_of(sure[n], each))}
+                sources = {n: float(look) for n, look in enumerate(looks) if look >= LOOKS}
+                if shares:
+                    found.append(HeadRow(layer, head, role, shares, sources))
+        least = self.recipe.tracing.counts
+        found = [row for row in found if row.most.mean >= least and row.most.low > 0]
+        return sorted(found, key=lambda row: -row.most.mean)[: self.recipe.tracing.most]
+
+    def _site(self, row: HeadRow, source: int | None = None) -> Site:
+        """The site of a row: all that it brings, or what comes from the role of this number."""
+        return Site(
+            layer=row.layer,
+            heads=(row.head,),
+            destinations=(self.roles[row.role],),
+            source=None if source is None else self.roles[source],
+        )
+
+    @cached_property
+    def sites(self) -> dict[Site, set[str]]:
+        """The sites of all rows that count: each as a whole, then by the roles that it looks at;
+        with the symbols whose exchange the answer follows.
+        """
+        found: dict[Site, set[str]] = {}
+        for row in self.strongest:
+            follows = {
+                name.removesuffix(ON)
+                for name, share in row.shares.items()
+                if share.mean >= self.recipe.tracing.counts
+            }
+            found |= {self._site(row, source): follows for source in (None, *row.sources)}
+        return found
+
+    @cached_property
+    def effects(self) -> dict[Site, Patched]:
+        """What each site brings."""
+        rows, graph = of_phase(self.rows, "paths"), self.recipe.prompts.graph()
+        if not rows:
+            return {}
+        moved = np.array([row["moved"] for row in rows], dtype=float)  # [q, symbol, site, way, 2]
+        sure = {symbol: surety(rows, symbol) for symbol in graph.symbols}
+        found = {}
+        for number, site in enumerate(self.sites):
+            effects = []
+            for n, symbol in enumerate(graph.symbols):
+                for w, way in enumerate(WAYS):
+                    follow, stay = moved[:, n, number, w].T
+                    share, left = (share_of(sure[symbol], each) for each in (follow, -stay))
+                    if share and left and max(abs(share.mean), abs(left.mean)) >= KEPT:
+                        effects.append(
+                            Effect(
+                                symbol=symbol, way=way, hop=len(graph.facts), share=share, left=left
+                            )
+                        )
+            found[site] = Patched(site=site, moves=tuple(effects))
+        return found
+
+    @cached_property
+    def chosen(self) -> list[tuple[HeadRow, dict[Role, float]]]:
+        """The rows of the circuit in order, each with the roles that it brings something from and
+        the share of its attention to them.
+
+        The circuit is put together from the answer backwards: a row belongs to it if a later row of
+        the circuit brings something from where it writes.
+        """
+        below = {ANSWER: self.layers[-1]}
+        """The layer below which a role is still needed."""
+        found = []
+        for row in sorted(self.strongest, key=lambda row: -row.layer):
+            if row.layer >= below.get(self.roles[row.role], 0):
+                continue
+            sources = {}
+            for number, look in row.sources.items():
+                moves = self.effects[self._site(row, number)].moves if self.effects else ()
+                if (
+                    max((move.left.mean for move in moves), default=0.0)
+                    >= self.recipe.tracing.counts
+                ):
+                    sources[self.roles[number]] = look
+            for source in sources:
+                below[source] = max(below.get(source, 0), row.layer)
+            found.append((row, sources))
+        return sorted(found, key=lambda each: each[0].place)
+
+    @cached_property
+    def circuit(self) -> Circuit:
+        """The circuit, proved on fresh questions."""
+        first = of_phase(self.rows, "answers")[0]
+        layers, heads = first["shape"]
+        losses, score = self._proved()
+        return Circuit(
+            model=first["model"],
+            task=None,
+            roles=self.roles,
+            layers=layers,
+            heads=heads,
+            components=tuple(
+                self._component(number, losses.gap) for number, _ in enumerate(self.chosen)
+            ),
+            losses=losses,
+            scores=(score,),
+            account=Account(
+                holdings=self._holdings(layers),
+                cargo=tuple(self.effects.values()),
+                examples=self.recipe.tracing.searched,
+                asked=self._asked,
+            ),
+        )
+
+    @property
+    def _asked(self) -> dict[str, int]:
+        """The last symbol alone is asked for."""
+        facts = self.recipe.prompts.graph().facts
+        return {facts[-1].value: len(facts)}
+
+    def _component(self, number: int, gap: float) -> Component:
+        """One row: what it looks at, and on fresh questions the share of the gap that is lost if
+        the row is the donor's, by the exchange that costs most. It is weak if answers follow it for
+        no exchange.
+        """
+        row, looks = self.chosen[number]
+        parts = tuple(
+            (Source("own", role), look / sum(looks.values())) for role, look in looks.items()
+        )
+        proof, cells = of_phase(self.rows, "proof"), len(self.chosen)
+        moved = np.array([each["rows"] for each in proof], dtype=float)[
+            :, :, number
+        ]  # [q, name, mark]
+        rises = moved[:, :, 2]
+        follows = [
+            share_of(surety(proof, name), moved[:, n, 0], cells)
+            for n, name in enumerate(proving(self.recipe.prompts))
+        ]
+        return Component(
+            layer=row.layer,
+            heads=(row.head,),
+            destinations=(self.roles[row.role],),
+            target=Target(parts) if parts else AS_IN_MODEL,
+            kind=self._kind(row) if any(each and each.low > 0 for each in follows) else "weak",
+            lost=mean_of(rises[:, rises.mean(0).argmax()] / gap, cells) if gap > 0 else None,
+        )
+
+    def _kind(self, row: HeadRow) -> Kind | None:
+        """Whether the answer needs what a row brings by its values, or by queries or keys."""
+        whole = self.effects[self._site(row)]
+        if whole.moved(self._asked):
+            return "moves"
+        return "routes" if whole.routes("queries") or whole.routes("keys") else None
+
+    def _proved(self) -> tuple[Losses, Score]:
+        """Losses among the acceptable answers: of the model, of the circuit alone (all other rows
+        are the donor's), and with all rows the donor's; and how faithful the circuit alone is.
+        """
+        rows = of_phase(self.rows, "proof")
+        model = np.array([next(iter(row["clean"].values()))[2] for row in rows])
+        moved = np.array([row["moved"] for row in rows], dtype=float)
+        exchanged = model[:, None, None] + moved[..., 2]  # [question, exchange, variant]
+        rest, everything = (moved[:, :, variant].mean(1) for variant in (REST, EVERYTHING))
+        losses = Losses(
+            model=(float(model.mean()),),
+            prescribed=None,
+            computed=(float(exchanged[..., REST].mean()),),
+            ablated=(float(exchanged[..., EVERYTHING].mean()),),
+            chance=log(1 / self.answered.chance),
+        )
+        return losses, Score(
+            attention="computed",
+            rest="interchange",
+            recovered=Estimate.ratio(everything[:, 2] - rest[:, 2], everything[:, 2]),
+            agreement=mean_of(rest[:, 3]),
+            same_answer=mean_of(1 + rest[:, 4]),
+        )
+
+    def _holdings(self, layers: int) -> Holdings:
+        """How far answers follow the stream at each role, symbol by symbol. A layer that was not
+        patched has the shares of the last one before it that was.
+        """
+        symbols = tuple(s for s in self.recipe.prompts.graph().symbols if s in self.shares)
+        at = np.searchsorted(self.layers, range(layers + 1), side="right") - 1
+        return Holdings(
+            roles=self.roles,
+            symbols=symbols,
+            shares=tuple(
+                tuple(
+                    tuple(min(1.0, max(0.0, self.shares[s][role][n].mean)) for s in symbols)
+                    for role in range(len(self.roles))
+                )
+                for n in at
+            ),
+        )
+
+    def proofs(self, phase: str = "proof") -> list[Proof]:
+        """The circuit on fresh questions, or (elsewhere) on another formulation; exchanges after
+        which answers cannot be measured are absent.
+        """
+        rows = of_phase(self.rows, phase)
+        prompts = self.recipe.prompts if phase == "proof" else self.recipe.elsewhere
+        found = []
+        for number, name in enumerate(proving(prompts) if rows and prompts else ()):
+            sure = surety(rows, name)
+            moved = np.array([row["moved"][number] for row in rows], dtype=float)[..., 0]
+            circuit, rest, everything, random = (share_of(sure, each) for each in moved.T)
+            more = share_of(sure, moved[:, CIRCUIT] - moved[:, RANDOM])
+            if circuit and rest and everything and random and more:
+                found.append(
+                    Proof(
+                        exchange=name, circuit=circuit, random=random, more=more, rest=rest,
+                        everything=everything, questions=len(rows),
+                    )
+                )  # fmt: skip
+        return found
+
+    @cached_property
+    def confirmed(self) -> list[Confirmed]:
+        """What roles hold, on the fresh questions of the proof."""
+        rows = of_phase(self.rows, "proof")
+        cells = [(*cell, n) for *cell, some in (rows[0]["cells"] if rows else ()) for n in some]
+        found = []
+        for number, (layer, role, n) in enumerate(cells):
+            name, moved = self.exchanges[n], np.array([row["held"][number][0] for row in rows])
+            if share := share_of(surety(rows, name), moved, len(cells)):
+                found.append(
+                    Confirmed(exchange=name, role=self.roles[role], layer=layer, share=share,
+                              questions=len(rows))
+                )  # fmt: skip
+        return sorted(found, key=lambda each: (each.exchange, self.roles.index(each.role)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as dictionaries, lists and numbers, ready for JSON."""
+        answered = self.answered
+        return {
+            "model": self.recipe.model,
+            "questions": self.recipe.prompts.label,
+            "answered": {"right": answered.right, "of": answered.count,
+                         "interval": answered.interval, "chance": answered.chance},
+            "roles": [str(role) for role in self.roles],
+            "layers": self.layers,
+            "follows": {
+                name: [_dumped(by_layer) for by_layer in by_role]
+                for name, by_role in self.shares.items()
+            },
+            "last look-up": {by: _dumped(shares) for by, shares in self.last_look_up.items()},
+            "lens": {
+                symbol: {"probability": seen.probability.tolist(), "rank": seen.rank.tolist()}
+                for symbol, seen in self.lens.items()
+            },
+            "verdict": self.verdict(),
+            "confirmed": [
+                {**each.model_dump(), "role": str(each.role)} for each in self.confirmed
+            ],
+            "circuit": self.circuit.to_dict(),
+            "proof": _dumped(self.proofs()),
+            "elsewhere": _dumped(self.proofs("elsewhere")),
+        }  # fmt: skip
+
+
+def _dumped(configs: Sequence[Config]) -> list[dict[str, Any]]:
+    return [each.model_dump() for each in configs]
+
+
+@dataclass(frozen=True, repr=False)
+class LmCircuitRun(PlainRun):
+    """The circuit of a language model on disk: its recipe, and what was measured so far."""
+
+    @property
+    def recipe(self) -> LmCircuit:
+        """The recipe of the run."""
+        return self.folder.recipe_as(LmCircuit)
+
+    @property
+    def findings(self) -> LmFindings:
+        """What the rows add up to."""
+        return LmFindings(self.recipe, rows_of(self.folder))

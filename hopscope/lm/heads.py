@@ -1,0 +1,301 @@
+"""Which heads of a language model look facts up: attention between roles in a prompt.
+
+A head that looks up fact d attends from where its key is known (the query, or the value of an
+earlier fact) to the key or value of fact d *of the same chain*. Its attention to the same role in
+the other chains is the control: the same place in the prompt, the same kind of word, another chain.
+
+The best heads are then switched off (what they bring is zero) on fresh questions.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from hopscope.circuits.components import Estimate
+from hopscope.circuits.engine import Adapter, Brought, Heads, as_model, forward, record
+from hopscope.circuits.patching import replaceable
+from hopscope.configs import Config, Prompts
+from hopscope.display import Displayed
+from hopscope.facts import FactGraph, Role
+from hopscope.intervals import standard_error
+from hopscope.lm.model import LanguageModel
+from hopscope.lm.pairs import ANSWER, Unreadable, cut, first_made, first_tokens, role_table
+from hopscope.lm.patching import AttentionRow, mean_of, random_rows
+from hopscope.lm.prompts import Question, question
+
+DEALS = 200
+"""How often the chain asked about is drawn at random, to see how large scores are by chance."""
+LEVEL = 0.05
+"""The share of these draws whose best head may pass the threshold."""
+Head = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Route:
+    """From one role to another, and what going there is for."""
+
+    destination: Role
+    source: Role
+    purpose: str
+
+    def __str__(self) -> str:
+        return f"{self.source} → {self.destination}"
+
+
+def routes(graph: FactGraph, backwards: Collection[int] = ()) -> list[Route]:
+    """What a model may read to answer: within each fact, from what is printed later to what is
+    printed earlier (to the key; to the value if the fact is printed backwards); each look-up, by
+    the value that leads to it or by the question itself; and at the end, what the answer reads.
+    """
+    known = graph.query_roles
+    source = dict(zip(graph.known, known, strict=True))
+    found = []
+    for number, fact in enumerate(graph.facts):
+        value = Role("value", number)
+        for slot, name in enumerate(fact.keys):
+            key = Role("key", number, slot)
+            ends = (key, value) if number in backwards else (value, key)
+            found.append(Route(*ends, "within a fact"))
+            readers = dict.fromkeys((source[name], *known))
+            found += [Route(reader, to, "look-up") for reader in readers for to in (key, value)]
+        source[fact.value] = value
+    found += [
+        Route(ANSWER, Role(kind, number), "answer")
+        for number in range(len(graph.facts))
+        for kind in ("key", "value")
+    ]
+    return list(dict.fromkeys(found))
+
+
+def printed_backwards(asked: Question) -> set[int]:
+    """The facts whose value is printed before their key."""
+    first: dict[tuple[str, int], int] = {}
+    for span in asked.spans:
+        if span.chain == asked.chain:
+            first.setdefault((span.role.kind, span.role.fact), span.start)
+    facts = {fact for kind, fact in first if kind == "value"}
+    return {fact for fact in facts if first["value", fact] < first["key", fact]}
+
+
+@dataclass(frozen=True)
+class HeadScores(Displayed):
+    """Attention along each route, of every head, averaged over questions."""
+
+    model: str
+    kind: str
+    routes: tuple[Route, ...]
+    own: Float[np.ndarray, "route layer head"]
+    """Attention to the role in the chain asked about."""
+    others: Float[np.ndarray, "route layer head"]
+    """Attention to the same role in the other chains, averaged over them."""
+    threshold: Float[np.ndarray, "route"]
+    """For each route, a head is significant if own - others exceeds this: the 95 % quantile of the
+    largest own - others over all heads, if the chain asked about is drawn at random in each
+    question. So in 5 % of such draws, any head at all passes by chance."""
+    right: Float[np.ndarray, "route layer head"]
+    """own - others over the questions that the model answers correctly, minus that over the
+    others; NaN if the model answers all of them alike."""
+    error: Float[np.ndarray, "route layer head"]
+    """The standard error of `right`."""
+    questions: int
+    correct: int
+
+    def __repr__(self) -> str:
+        return f"HeadScores({self.model} on {self.kind}: {self.questions} questions)"
+
+    @property
+    def score(self) -> Float[np.ndarray, "route layer head"]:
+        """`own` - `others`: how much more each head attends to the chain asked about."""
+        return np.asarray(self.own - self.others)
+
+    @property
+    def significant(self) -> Bool[np.ndarray, "route layer head"]:
+        """True where the score exceeds the threshold of its route."""
+        return np.asarray(self.score > self.threshold[:, None, None])
+
+    def as_data(self) -> dict[str, Any]:
+        """The scores as dictionaries, lists and numbers, ready for JSON."""
+        names = ("own", "others", "threshold", "right", "error")
+        known = names if 0 < self.correct < self.questions else names[:3]
+        numbers = {name: np.round(getattr(self, name), 6).tolist() for name in known}
+        along = [{"route": str(each), "purpose": each.purpose} for each in self.routes]
+        counts = {"questions": self.questions, "correct": self.correct}
+        return {"model": self.model, "kind": self.kind, "routes": along, **counts, **numbers}
+
+    def as_retrieval_heads(self) -> dict[str, list[float]]:
+        """In the format of Retrieval_Head (Wu et al. 2024): "layer-head" and a list of scores, here
+        the largest one over all look-ups and answers, at least 0.
+        """
+        peak = np.clip(self.score[self._looking_up], 0, None).max(axis=0)
+        return {
+            f"{layer}-{head}": [round(float(s), 6)] for (layer, head), s in np.ndenumerate(peak)
+        }
+
+    def best(self, count: int) -> list[Head]:
+        """The heads with the largest significant score on any look-up or answer."""
+        peak = np.where(self.significant, self.score, 0.0)[self._looking_up].max(axis=0)
+        order = np.argsort(-peak, axis=None)[:count]
+        heads = [divmod(int(place), peak.shape[1]) for place in order]
+        return [head for head in heads if peak[head] > 0]
+
+    @property
+    def _looking_up(self) -> list[int]:
+        return [n for n, route in enumerate(self.routes) if route.purpose != "within a fact"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question as tokens, up to where its acceptable answers differ."""
+
+    tokens: Tensor
+    places: dict[tuple[int, Role], list[int]]
+    """The positions of each role in each chain; 0 is the chain asked about."""
+    own: int
+    acceptable: tuple[int, ...]
+    """First tokens of the answers."""
+
+
+def asked(local: LanguageModel, prompts: Prompts, seed: int, start: int, count: int) -> list[Asked]:
+    """The first questions from number `start` on that have each symbol and each answer in a token
+    of its own.
+    """
+    table = role_table(prompts)
+
+    def read(index: int) -> Asked:
+        each = question(prompts, seed, index)
+        common, first, _ = first_tokens(local, each)
+        tokens, roles, chains = cut(local, prompts, each, (each.chain + 1) % prompts.chains, common)
+        places: dict[tuple[int, Role], list[int]] = {}
+        for place, (role, chain) in enumerate(zip(roles, chains, strict=True)):
+            places.setdefault((chain, table[role]), []).append(place)
+        if any((0, span.role) not in places for span in each.spans):
+            raise Unreadable(f"{local.name}'s tokenizer joins two symbols in one token")
+        at = torch.tensor([tokens], device=local.model.device)
+        return Asked(at, places, first[each.correct], tuple(first.values()))
+
+    return first_made(read, start, count, f"questions of {prompts.label} can be read")
+
+
+@torch.no_grad()
+def head_scores(local: LanguageModel, prompts: Prompts, count: int, seed: int = 0) -> HeadScores:
+    """The attention of all heads along all routes, on the first questions of a seed."""
+    adapter = replaceable(local.model)
+    along = routes(prompts.graph(), printed_backwards(question(prompts, seed, 0)))
+    attention, right = [], []
+    for each in asked(local, prompts, seed, 0, count):
+        passed = record(adapter, each.tokens)
+        attention.append(_along(passed.weights, each, along, prompts.chains))
+        logits = adapter.unembed(passed.streams[-1][:, -1:])[0, -1]
+        right.append(each.acceptable[int(logits[list(each.acceptable)].argmax())] == each.own)
+    table, correct = np.stack(attention), np.array(right)
+    score = _score(table, np.zeros(count, int))
+    generator = np.random.default_rng(seed)
+    by_chance = [
+        _score(table, generator.integers(table.shape[1], size=count)).mean(0).max((1, 2))
+        for _ in range(DEALS)
+    ]
+    own = table[:, 0]
+    return HeadScores(
+        model=local.name,
+        kind=prompts.label,
+        routes=tuple(along),
+        own=own.mean(0),
+        others=(own - score).mean(0),
+        threshold=np.quantile(np.stack(by_chance), 1 - LEVEL, axis=0),
+        right=_mean(score[correct]) - _mean(score[~correct]),
+        error=np.hypot(standard_error(score[correct]), standard_error(score[~correct])),
+        questions=count,
+        correct=int(correct.sum()),
+    )
+
+
+def _score(
+    table: Float[np.ndarray, "question chain route layer head"], own: np.ndarray
+) -> Float[np.ndarray, "question route layer head"]:
+    """Attention to one chain in each question, minus the mean of that to the others."""
+    chosen = table[np.arange(len(own)), own]
+    rest = (table.sum(axis=1) - chosen) / (table.shape[1] - 1)
+    return np.asarray(chosen - rest)
+
+
+def _along(
+    weights: Sequence[Tensor], each: Asked, along: Sequence[Route], chains: int
+) -> Float[np.ndarray, "chain route layer head"]:
+    """Attention from the asked chain's roles to those of each chain, along each route."""
+    attention = torch.stack([layer[0] for layer in weights]).float().cpu().numpy()
+    found = np.zeros((chains, len(along), *attention.shape[:2]))
+    for number, route in enumerate(along):
+        start = each.places[0, route.destination][-1]
+        for chain in range(chains):
+            found[chain, number] = attention[:, :, start, each.places[chain, route.source]].sum(-1)
+    return found
+
+
+def _mean(values: np.ndarray) -> np.ndarray:
+    return np.asarray(values.mean(0) if len(values) else np.full(values.shape[1:], np.nan))
+
+
+class SwitchedOff(Config):
+    """The probability of the correct answer among the acceptable ones with some heads switched off,
+    on questions by which these heads were not chosen.
+    """
+
+    heads: tuple[Head, ...]
+    questions: int
+    model: Estimate
+    without: Estimate
+    random: Estimate
+    """With as many other heads of the same layers, drawn anew for each question."""
+    more: Estimate
+    """How much more is lost without these heads than without random ones, paired."""
+
+
+@torch.no_grad()
+def switch_off(
+    local: LanguageModel,
+    prompts: Prompts,
+    heads: Sequence[Head],
+    start: int,
+    count: int,
+    seed: int = 0,
+) -> SwitchedOff:
+    """The answers to questions from number `start` on, without these heads."""
+    adapter = replaceable(local.model)
+    shape, rows = (adapter.layers, adapter.heads, 1), [(*head, 0) for head in heads]
+    shares = [
+        _shares(adapter, each, [[], rows, random_rows(shape, rows, Random(seed + number))])  # noqa: S311
+        for number, each in enumerate(asked(local, prompts, seed, start, count))
+    ]
+    model, without, random = np.array(shares).T
+    return SwitchedOff(
+        heads=tuple(heads),
+        questions=count,
+        model=mean_of(model),
+        without=mean_of(without),
+        random=mean_of(random),
+        more=mean_of(random - without),
+    )
+
+
+def _shares(
+    adapter: Adapter, each: Asked, variants: Sequence[Sequence[AttentionRow]]
+) -> list[float]:
+    """The probability of the correct answer with each of these sets of heads switched off."""
+    on = torch.ones(len(variants), adapter.layers, adapter.heads, device=each.tokens.device)
+    for number, rows in enumerate(variants):
+        for layer, head, _ in rows:
+            on[number, layer, head] = 0
+
+    def attend(layer: int, heads: Heads) -> Brought:
+        return as_model(layer, heads) * on[:, layer, :, None, None].to(heads.values.dtype)
+
+    x = forward(adapter, adapter.embed(each.tokens).repeat(len(variants), 1, 1), attend)
+    logits = adapter.unembed(x[:, -1:])[:, -1, list(each.acceptable)].float()
+    shares: list[float] = logits.softmax(-1)[:, each.acceptable.index(each.own)].tolist()
+    return shares

@@ -1,0 +1,213 @@
+"""A causal language model of transformers with its tokenizer, on any device.
+
+All answers to a question are scored in one sequence, as a tree (see `scoring`). So all layers must
+use the positions and the mask that they are given, and a prompt must fit into the narrowest window
+of attention. Other models are refused when they are opened, longer prompts when they are cut.
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from inspect import signature
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import torch
+
+from hopscope.configs import Dtype
+from hopscope.errors import LmError
+from hopscope.lm.known import KNOWN, cached, is_hub_name, open_files
+from hopscope.lm.prompts import first_line, forms, raw_text
+from hopscope.training.device import device_of
+
+Template = Literal["chat", "raw"]
+Tokens = tuple[int, ...]
+
+DTYPES: dict[Dtype, torch.dtype] = {
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+}
+NATIVE_BFLOAT16 = (8, 0)
+"""The least compute capability of a GPU that multiplies bfloat16."""
+JOINT = 8
+"""Characters at the end of a text that decide how the text after it is cut into tokens."""
+KINDS = {"full_attention", "sliding_attention", "chunked_attention"}
+"""Layers that use the positions that they are given, by their names in transformers."""
+WINDOWS = {
+    "sliding_attention": "sliding_window",
+    "chunked_attention": "attention_chunk_size",
+    "local": "window_size",
+}
+"""Kinds of layers that attend within a window, with the name of its width in a config."""
+
+
+@dataclass
+class LanguageModel:
+    """A causal language model with its tokenizer."""
+
+    model: Any
+    tokenizer: Any
+    name: str
+    template: Template = "chat"
+    max_tokens: int = 16
+    """The most tokens of an answer that is sampled."""
+    _cut: dict[tuple[str, str], Tokens] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.template == "chat" and not self.tokenizer.chat_template:
+            raise LmError(f"{self.name} has no chat template: use --template raw")
+        _check(self.model, self.name)
+        self.model.eval()
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the model's weights."""
+        return torch.device(self.model.device)
+
+    @cached_property
+    def room(self) -> tuple[int, str] | None:
+        """The number of tokens that fit, and the name of this limit; None if there is no limit."""
+        config = self.model.config.get_text_config()
+        kinds = getattr(config, "layer_types", None) or getattr(config, "attention_layers", None)
+        windows = WINDOWS.keys() & (kinds or {"sliding_attention"})
+        limits = [(getattr(config, WINDOWS[kind], None), "window of attention") for kind in windows]
+        limits.append((getattr(config, "max_position_embeddings", None), "context"))
+        return min(((size, what) for size, what in limits if size and size > 0), default=None)
+
+    @cached_property
+    def ends(self) -> frozenset[int]:
+        """The tokens with which the model itself ends an answer."""
+        own = self.model.generation_config.eos_token_id
+        return frozenset(own if isinstance(own, list) else [] if own is None else [own])
+
+    @cached_property
+    def stops(self) -> list[int]:
+        """The tokens that end an answer: the model's own end, and all that begin a new line, even
+        after spaces.
+        """
+        word = self.tokenizer.encode("a", add_special_tokens=False)
+        alone = self.tokenizer.decode(word)
+        tokens = sorted(set(self.tokenizer.get_vocab().values()))
+        # After a word, because many tokenizers strip the beginning of a text.
+        texts = self.tokenizer.batch_decode([[*word, token] for token in tokens])
+        lines = {
+            token
+            for token, text in zip(tokens, texts, strict=True)
+            if first_line(text) != text and first_line(text).rstrip() == alone
+        }
+        if not self.ends | lines:
+            raise LmError(
+                f"{self.name} has no token that ends an answer, neither its own (eos_token_id) nor "
+                "one that begins a new line: give its generation_config.json an eos_token_id"
+            )
+        return sorted(self.ends | lines)
+
+    def text(self, prompt: str, opening: str = "") -> str:
+        """The text that the model gets: prompt, template, and the beginning of the answer."""
+        if self.template == "raw":
+            return raw_text(prompt, opening)
+        asked: str = self.tokenizer.apply_chat_template(
+            [{"role": "user", "content": prompt}], tokenize=False, add_generation_prompt=True
+        )
+        return asked + opening
+
+    def tokens(self, text: str) -> Tokens:
+        """The tokens of a text; a text that does not fit is refused."""
+        found = tuple(self.tokenizer.encode(text, add_special_tokens=self.template == "raw"))
+        if self.room is not None and len(found) + self.max_tokens > self.room[0]:
+            raise LmError(
+                f"a prompt of {len(found)} tokens and {self.max_tokens} for the answer do not fit "
+                f"into {self.name}'s {self.room[1]} of {self.room[0]}: ask for fewer hops or chains"
+            )
+        return found
+
+    def spellings(self, text: str, answer: str) -> list[Tokens]:
+        """The token sequences of an answer after a text."""
+        return [self._after(text, form) for form in forms(answer, text)]
+
+    def _after(self, text: str, form: str) -> Tokens:
+        """The tokens of a form after a text; only the end of the text matters."""
+        joint = (text[-JOINT:], form)
+        if joint not in self._cut:
+            before, whole = self.tokens(text), self.tokens(text + form)
+            if whole[: len(before)] != before:
+                raise LmError(
+                    f"{self.name}'s tokenizer joins the end of the prompt with {form!r}: use the "
+                    "other --template"
+                )
+            self._cut[joint] = whole[len(before) :]
+        return self._cut[joint]
+
+
+def _check(model: Any, name: str) -> None:
+    """Refuse a model that does not use the positions that it is given."""
+    config = model.config.get_text_config()
+    kinds = set(getattr(config, "layer_types", None) or ())
+    if kinds - KINDS or getattr(model, "_is_stateful", False):
+        does = "has layers other than plain attention"
+    elif (
+        getattr(config, "alibi", False) or "position_ids" not in signature(model.forward).parameters
+    ):
+        does = "counts the positions of tokens itself (as ALiBi does)"
+    else:
+        return
+    raise LmError(
+        f"{name} is a model of type {config.model_type}, which {does}: its answers cannot be "
+        "scored side by side; serve it, and ask the endpoint with --protocol paper or greedy"
+    )
+
+
+def dtype_of(name: str, device: str = "auto") -> Dtype:
+    """The dtype with this name. auto is bfloat16 on a GPU that multiplies it, else float32, so that
+    all CPUs have the same results.
+    """
+    if name not in ("auto", *DTYPES):
+        raise LmError(f"dtype is {name!r}; expected auto, {', '.join(DTYPES)}")
+    if name != "auto":
+        return cast(Dtype, name)
+    where = device_of(device)
+    fast = where.type == "cuda" and torch.cuda.get_device_capability(where) >= NATIVE_BFLOAT16
+    return "bfloat16" if fast else "float32"
+
+
+def load(
+    where: str,
+    dtype: str = "auto",
+    device: str = "auto",
+    template: Template = "chat",
+    max_tokens: int = 16,
+) -> LanguageModel:
+    """Open a known model or OWNER/NAME that was fetched before, a folder, or a GGUF file. Nothing
+    is downloaded.
+    """
+    target, options = device_of(device), {"dtype": DTYPES[dtype_of(dtype, device)]}
+    path, files = _source(where)
+    tokenizer, model = open_files(where, path, files, options)
+    try:
+        model = model.to(target)
+    except torch.OutOfMemoryError as error:
+        raise LmError(
+            f"{where} does not fit into the memory of {target}: use --dtype bfloat16, a smaller "
+            "model, or --device cpu"
+        ) from error
+    return LanguageModel(model, tokenizer, where, template, max_tokens)
+
+
+def _source(where: str) -> tuple[str | Path, dict[str, str]]:
+    """The folder or name that transformers opens, and the options that select its files."""
+    path = Path(where)
+    if path.suffix == ".gguf" and path.is_file():
+        return path.parent, {"gguf_file": path.name}
+    if (path / "config.json").is_file():
+        return path, {}
+    if (where in KNOWN or is_hub_name(where)) and cached(where).exists():
+        return cached(where), {}
+    if where in KNOWN:
+        raise LmError(f"{where} is not on this machine: `hopscope lm pull {where}`")
+    if is_hub_name(where):  # transformers itself may have fetched it
+        name, _, revision = where.partition("@")
+        return name, {"revision": revision} if revision else {}
+    raise LmError(
+        f"no model {where!r}: expected one of {', '.join(KNOWN)}, OWNER/NAME, a folder with a "
+        "config.json, or a .gguf file"
+    )

@@ -1,0 +1,302 @@
+"""Patch pairs of questions of one length in a language model, and how far answers follow.
+
+After a patch, only later layers and later positions are computed again; all else is the own
+question's, and is computed once. Patches of one place go through the layers together.
+
+How far answers follow is a share: from the own answer (0) to the partner's (1). Its interval is
+that of a ratio (delta method), by Student's t over the questions. Where many cells are reported
+together (roles by layers by exchanges; the rows of a circuit), each has the level 5 % / cells
+(Bonferroni): with a probability of 95 % all of them contain the true values.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from random import Random
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from hopscope import intervals
+from hopscope.circuits import budget
+from hopscope.circuits.components import Estimate
+from hopscope.circuits.engine import Adapter, Recorded, record
+from hopscope.circuits.patching import SURE
+from hopscope.lm.pairs import Paired
+from hopscope.lm.rows import Row
+
+FOLLOWS, OWN, LOSS, KL, SAME = range(5)
+"""The numbers of an answer: how far the logit of the partner's answer is above those of third
+chains; the same of the own answer; the loss among the acceptable answers; and against the own
+question, the KL divergence of the next token in nats, and whether the likeliest token is the same.
+"""
+MARKS = 5
+
+AttentionRow = tuple[int, int, int]
+"""An attention row: layer, head, number of the role."""
+Marks = Float[Tensor, "variant batch mark"]
+PerQuestion = Float[np.ndarray, "question"]
+
+
+class Batch:
+    """Some pairs of one length, and their passes through the model."""
+
+    def __init__(self, adapter: Adapter, pairs: Sequence[Paired], roles: int) -> None:
+        self.adapter, self.pairs, self.roles = adapter, pairs, roles
+        self.tokens = self._tensor([pair.tokens for pair in pairs])
+        self.role = self._tensor([pair.roles for pair in pairs])
+        self.chain = self._tensor([pair.chains for pair in pairs])
+        self.donors = {
+            name: self._tensor([pair.donors[name] for pair in pairs]) for name in pairs[0].donors
+        }
+        self._given: dict[str, Recorded] = {}
+        self._clean: dict[str, Marks] = {}
+
+    def _tensor(self, rows: Sequence[Sequence[int]]) -> Int[Tensor, "batch seq"]:
+        return torch.tensor(rows, device=self.adapter.device)
+
+    @cached_property
+    def own(self) -> Recorded:
+        """The pass over the own questions."""
+        return record(self.adapter, self.tokens)
+
+    def given(self, name: str) -> Recorded:
+        """The pass over the donors of an exchange."""
+        if name not in self._given:
+            self._given[name] = record(self.adapter, self.donors[name])
+        return self._given[name]
+
+    def exchanged(self, name: str) -> int:
+        """The position of the first word exchanged."""
+        return first_of((self.tokens != self.donors[name]).any(0))
+
+    @cached_property
+    def _one_hot(self) -> Bool[Tensor, "batch seq role"]:
+        return torch.nn.functional.one_hot(self.role, self.roles).bool()
+
+    def at(self, role: int) -> Bool[Tensor, "batch seq"]:
+        """True at the positions of a role, in all chains."""
+        return self._one_hot[:, :, role]
+
+    def last(self, role: int) -> Int[Tensor, "batch"]:
+        """The last position of a role in the chain asked about; -1 if there is none."""
+        mine = self.at(role) & (self.chain == 0)
+        found: Tensor = self.role.shape[1] - 1 - mine.flip(1).int().argmax(1)
+        return torch.where(mine.any(1), found, -1)
+
+    def attention(self, layer: int) -> Float[Tensor, "batch head destination source"]:
+        """Attention between roles of the chain asked about, from the last position of each."""
+        weights = self.own.weights[layer]
+        mine = self._one_hot & (self.chain == 0)[:, :, None]
+        last = torch.stack([self.last(role) for role in range(self.roles)], 1).clamp_min(0)
+        index = last[:, None, :, None].expand(-1, weights.shape[1], -1, weights.shape[3])
+        found: Tensor = weights.gather(2, index).float() @ mine.float()[:, None]
+        return found * mine.any(1)[:, None, :, None]
+
+    def marks(self, x: Float[Tensor, "variant batch one d_model"], names: Sequence[str]) -> Marks:
+        """The numbers of the answers; each variant is measured by one exchange."""
+        return self._marks(self._logs(x), names)
+
+    def _marks(
+        self, logs: Float[Tensor, "variant batch vocabulary"], names: Sequence[str]
+    ) -> Marks:
+        found = torch.zeros(*logs.shape[:2], MARKS, dtype=torch.float64)
+        found[..., KL] = (self._model.exp() * (self._model - logs)).sum(-1).cpu()
+        found[..., SAME] = (logs.argmax(-1) == self._model.argmax(-1)).cpu()
+        for row, pair in enumerate(self.pairs):
+            answers = pair.answers
+            scores = logs[:, row, list(answers.acceptable)].double().cpu()
+            at = answers.acceptable.index
+            own = scores[:, at(answers.own)]
+            found[:, row, LOSS] = scores.logsumexp(-1) - own
+            for variant, name in enumerate(names):
+                third = scores[variant, [at(each) for each in answers.thirds(name)]].mean()
+                found[variant, row, FOLLOWS] = scores[variant, at(answers.others[name])] - third
+                found[variant, row, OWN] = own[variant] - third
+        return found
+
+    def _logs(self, x: Float[Tensor, "variant batch one d_model"]) -> Tensor:
+        logits = self.adapter.unembed(x[:, :, -1:].flatten(0, 1))[:, -1].float()
+        found: Tensor = logits.log_softmax(-1).unflatten(0, x.shape[:2])
+        return found
+
+    @cached_property
+    def _model(self) -> Float[Tensor, "batch vocabulary"]:
+        return self._logs(self.own.streams[-1][None])[0]
+
+    def clean(self, names: Sequence[str]) -> Marks:
+        """The numbers of the own questions, for each exchange."""
+        for name in names:
+            if name not in self._clean:
+                self._clean[name] = self._marks(self._model[None], [name])
+        return torch.cat([self._clean[name] for name in names])
+
+    def right(self) -> list[bool]:
+        """For each question, whether its own answer is the likeliest of the acceptable ones."""
+        answers = [pair.answers for pair in self.pairs]
+        best = [int(self._model[n, list(a.acceptable)].argmax()) for n, a in enumerate(answers)]
+        return [a.acceptable[n] == a.own for n, a in zip(best, answers, strict=True)]
+
+    def onward(
+        self,
+        layer: int,
+        patched: Float[Tensor, "variant batch some d_model"],
+        replaced: Callable[[int, slice, Tensor], Tensor] = lambda _layer, _part, brought: brought,
+    ) -> Float[Tensor, "variant batch one d_model"]:
+        """The last position after the last layer. The streams before this layer are patched at
+        their last positions; at all earlier positions they are the own question's. What heads bring
+        may be replaced, layer by layer, for as many variants (a slice) as fit in memory.
+        """
+        adapter, (count, batch, some, width) = self.adapter, patched.shape
+        one = budget.WIDTHS * batch * some * width * patched.element_size()
+        size = max(1, budget.times(patched.device) * budget.CALL_BYTES // one)
+        ends = []
+        for at in range(0, count, size):
+            part = slice(at, at + size)
+            x = patched[part].flatten(0, 1)
+            for number in range(layer, adapter.layers):
+                before = self.own.streams[number][:, : self.tokens.shape[1] - some]
+                whole = torch.cat([before.repeat(len(x) // batch, 1, 1), x], 1)
+                read = some if number < adapter.layers - 1 else 1
+                heads = adapter.project(number, whole)
+                brought = replaced(number, part, heads.weights(read) @ heads.values)
+                x = adapter.finish(number, whole[:, -read:], brought)
+            ends.append(x[:, -1:].unflatten(0, (-1, batch)))
+        return torch.cat(ends)
+
+
+def first_of(there: Bool[Tensor, "seq"]) -> int:
+    """The first position where this is true; the number of positions if it is true nowhere."""
+    return int(there.int().argmax()) if bool(there.any()) else len(there)
+
+
+def batches(adapter: Adapter, pairs: Sequence[Paired], roles: int) -> Iterator[Batch]:
+    """The pairs as batches of one length."""
+    for length in sorted({len(pair.tokens) for pair in pairs}):
+        yield Batch(adapter, [pair for pair in pairs if len(pair.tokens) == length], roles)
+
+
+def at_role(
+    batch: Batch, layer: int, role: int, names: Sequence[str]
+) -> Float[Tensor, "name batch mark"]:
+    """How answers move if the stream at one role before one layer is the donor's (the number of
+    layers: after the last).
+    """
+    found = torch.zeros(len(names), len(batch.pairs), MARKS).double()
+    at, own = batch.at(role)[:, :, None], batch.own.streams[layer]
+    patched = [torch.where(at, batch.given(name).streams[layer], own) for name in names]
+    changed = [(stream != own).any(-1).any(0) for stream in patched]
+    if some := [n for n, there in enumerate(changed) if there.any()]:
+        first = min(first_of(changed[n]) for n in some)
+        end = batch.onward(layer, torch.stack([patched[n] for n in some])[:, :, first:])
+        exchanged = [names[n] for n in some]
+        found[some] = batch.marks(end, exchanged) - batch.clean(exchanged)
+    return found
+
+
+def by_head(
+    batch: Batch, layer: int, role: int, names: Sequence[str]
+) -> Float[Tensor, "name head batch mark"]:
+    """How answers move if what one head brings to a role is the donor's."""
+    heads = torch.arange(batch.adapter.heads)
+    shape = (len(heads), len(batch.pairs), batch.adapter.layers, len(heads), batch.roles)
+    donor = torch.zeros(shape, dtype=torch.bool)
+    donor[heads, :, layer, heads, role] = True
+    return torch.stack([interchanged(batch, name, donor) for name in names])
+
+
+def interchanged(
+    batch: Batch, name: str, donor: Bool[Tensor, "variant batch layer head role"]
+) -> Marks:
+    """How answers move, in each variant, if these attention rows are the donor's; all others are
+    computed anew, from the first layer and position on that a variant changes.
+    """
+    found = torch.zeros(len(donor), len(batch.pairs), MARKS).double()
+    begins = [first_of(layers) for layers in donor.flatten(3).any(-1).any(1)]
+    for begin in sorted({first for first in begins if first < batch.adapter.layers}):
+        some = [n for n, first in enumerate(begins) if first == begin]
+        rows = donor[some].to(batch.tokens.device)
+        there = rows.flatten(2, 3).any(2).any(0).gather(-1, batch.role)  # [batch, seq]
+        first = max(batch.exchanged(name), first_of(there.any(0)))
+        own = batch.own.streams[begin][:, min(first, batch.tokens.shape[1] - 1) :]
+        end = batch.onward(begin, own.expand(len(some), -1, -1, -1), _donated(batch, name, rows))
+        found[some] = batch.marks(end, [name] * len(some)) - batch.clean([name])
+    return found
+
+
+def _donated(
+    batch: Batch, name: str, rows: Bool[Tensor, "variant batch layer head role"]
+) -> Callable[[int, slice, Tensor], Tensor]:
+    """Replaces what heads bring by what they bring in the donor, at these rows."""
+    role = batch.role[None, :, None].expand(len(rows), -1, batch.adapter.heads, -1)
+
+    def replaced(layer: int, part: slice, brought: Tensor) -> Tensor:
+        read = brought.shape[2]
+        taken = rows[part, :, layer].gather(-1, role[part]).flatten(0, 1)[:, :, -read:, None]
+        theirs = batch.given(name).brought(layer)[:, :, -read:]
+        return torch.where(taken, theirs.repeat(len(taken) // len(theirs), 1, 1, 1), brought)
+
+    return replaced
+
+
+def random_rows(
+    shape: tuple[int, int, int], rows: Sequence[AttentionRow], rng: Random
+) -> list[AttentionRow]:
+    """As many rows of other heads, drawn layer by layer among the roles that the circuit's rows
+    have there; if there are fewer, all of them.
+    """
+    found = []
+    for layer in sorted({row[0] for row in rows}):
+        mine = [row for row in rows if row[0] == layer]
+        roles = sorted({role for _, _, role in mine})
+        heads = range(shape[1])
+        free = [(layer, h, role) for h in heads for role in roles if (layer, h, role) not in mine]
+        found += rng.sample(free, min(len(mine), len(free)))
+    return found
+
+
+def lens(batch: Batch, layers: Sequence[int]) -> Float[Tensor, "symbol role layer batch two"]:
+    """The logit lens (nostalgebraist 2020): probability of every symbol among the words of all
+    chains, and its rank in the vocabulary (0: the first), if the stream at the last position of a
+    role were the model's last; not a number where a role does not occur.
+    """
+    symbols = list(batch.pairs[0].candidates)
+    found = torch.full((len(symbols), batch.roles, len(layers), len(batch.pairs), 2), torch.nan)
+    places = torch.stack([batch.last(role) for role in range(batch.roles)], 1)  # [batch, role]
+    for column, layer in enumerate(layers):
+        x = batch.own.streams[layer]
+        index = places.clamp_min(0)[:, :, None].expand(-1, -1, x.shape[-1])
+        logits = batch.adapter.unembed(x.gather(1, index)).float()
+        for row, pair in enumerate(batch.pairs):
+            for number, symbol in enumerate(symbols):
+                words = list(pair.candidates[symbol])
+                own = logits[row, :, words[0]]
+                found[number, :, column, row, 0] = logits[row][:, words].softmax(-1)[:, 0].cpu()
+                found[number, :, column, row, 1] = (logits[row] > own[:, None]).sum(-1).cpu()
+    return torch.where((places.T.cpu() >= 0)[None, :, None, :, None], found, torch.nan)
+
+
+def mean_of(values: PerQuestion, cells: int = 1) -> Estimate:
+    """The mean over questions, with its interval by Student's t, as one of so many cells."""
+    low, high = intervals.student(values, cells)
+    return Estimate(mean=float(values.mean()), low=low, high=high)
+
+
+def share_of(sure: PerQuestion, moved: PerQuestion, cells: int = 1) -> Estimate | None:
+    """How far answers move from their own to the partner's; None where these are not the model's
+    own answers, so that there is no way to go.
+    """
+    total = float(sure.sum())
+    if len(sure) < 2 or total <= SURE * float(np.abs(sure).sum()):
+        return None
+    mean = float(moved.sum()) / total
+    low, high = intervals.student((moved - mean * sure) * len(sure) / total, cells)
+    return Estimate(mean=mean, low=mean + low, high=mean + high)
+
+
+def surety(rows: Sequence[Row], exchange: str) -> PerQuestion:
+    """How much nearer the own answer is than the partner's, question by question."""
+    clean = np.array([row["clean"][exchange] for row in rows], dtype=float)
+    nearer: np.ndarray = clean[:, 1] - clean[:, 0]
+    return nearer

@@ -1,0 +1,233 @@
+"""Fact graphs as questions in words (Musat, ICLR 2025, appendix A), and when a text answers them.
+
+A question is drawn (`hopscope.lm.drawing`) and worded here. Each symbol is marked where it is
+printed, with its role, so that the attention of a language model is read by the same roles as that
+of a model trained here.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from random import Random
+from string import Formatter
+
+from hopscope.configs.prompts import Prompts
+from hopscope.facts import Kind, Role
+from hopscope.lm.drawing import Drawn, Line, draw
+
+WORDING = {
+    "equations": ("{key0} = {value}",),
+    "lives-with": ("{key0} lives with {value}", "{key0} lives in {value}"),
+    "kingdoms": (
+        "{value} causes {key0}.",
+        "{value:capital} contains {key0}.",
+        "{value:believers} eat {key0}.",
+        "{value:people} believe in {key0}.",
+        "{value} lives in {key0}.",
+    ),
+    "functions": ("{key0} = {value}", "{key0} = {value}", "{key0}({key1}) = {value}"),
+    "relatives": (
+        "{key0} works as {article} {value}.",
+        "{key0:capital plural} live with their {value:plural}.",
+        "{key0:plural} {key1} is {value}.",
+        "{key0} lives in {value}.",
+    ),
+}
+"""The wording of each fact; in a longer chain the first one is that of all earlier hops, too."""
+
+ASKING = {
+    "equations": "What is the value of {query0}? "
+    "Say directly only the numeric value, without any other words.",
+    "lives-with": "Where does {query0} live? "
+    "Say directly only the name of the city, without any other words.",
+    "kingdoms": "Who has {query0}? Say directly the name without other words.",
+    "functions": "What is the value of {query0}({query1})? "
+    "Say directly only the numeric value, without any other words.",
+    "relatives": "Where does {query0} live? Say directly only the name, without any other words.",
+}
+
+OPENING = {
+    "equations": "The value of {query0} is",
+    "lives-with": "{query0} lives in",
+    "kingdoms": "The person who has {query0} is",
+    "functions": "The value of {query0}({query1}) is",
+    "relatives": "{query0} lives in",
+}
+"""The beginning of a sentence that answers the question; it is ours, not the paper's."""
+
+INFLECTIONS: dict[str, Callable[[str], str]] = {
+    "": str,
+    "capital": str.capitalize,
+    "plural": lambda noun: f"{noun}s",  # also the genitive: the paper writes no apostrophe
+    "capital plural": lambda noun: f"{noun.capitalize()}s",
+    "people": lambda kingdom: f"{kingdom}ns",
+    "believers": lambda religion: f"{religion.removesuffix('m').capitalize()}ts",
+}
+
+
+@dataclass(frozen=True)
+class Span:
+    """Where a symbol is printed: `prompt[start:end]`, with its inflection."""
+
+    start: int
+    end: int
+    role: Role
+    chain: int
+
+
+@dataclass(frozen=True)
+class Question:
+    """A prompt, its answer, and all acceptable answers (appendix A)."""
+
+    prompt: str
+    correct: str
+    acceptable: tuple[str, ...]
+    spans: tuple[Span, ...]
+    """All symbols in the order of the prompt."""
+    chain: int
+    """The number of the chain that the question asks about."""
+    index: int
+    opening: str = ""
+    """The first words of the answer, given to the model as its own words."""
+    lines: tuple[Span, ...] = ()
+    """The line of each fact, with the end of the line."""
+
+
+def raw_text(prompt: str, opening: str = "") -> str:
+    """A prompt for a model without a chat template, with the beginning of its answer."""
+    return f"{prompt}\nAnswer:{' ' * bool(opening)}{opening}"
+
+
+def questions(prompts: Prompts, seed: int, count: int = 500) -> list[Question]:
+    """The first questions of this seed (§4: 500)."""
+    return [question(prompts, seed, index) for index in range(count)]
+
+
+def question(prompts: Prompts, seed: int, index: int) -> Question:
+    """Question number `index` of a seed; the chains are asked about in turn."""
+    return render(prompts, drawn(prompts, seed, index), index)
+
+
+def drawn(prompts: Prompts, seed: int, index: int) -> Drawn:
+    """The lines of question number `index`."""
+    asked = prompts.model_dump(mode="json", exclude={"opening"})  # the same, however answered
+    kind = json.dumps(asked, sort_keys=True, separators=(",", ":"))
+    identity = json.dumps([kind, seed, index])
+    rng = Random(hashlib.sha256(identity.encode()).digest())  # noqa: S311 - nothing secret here
+    return draw(prompts, index % prompts.chains, rng)
+
+
+def render(prompts: Prompts, drawn: Drawn, index: int) -> Question:
+    """The question that prints these lines."""
+    graph, name = prompts.graph(), prompts.formulation
+    words, last = drawn.words(graph), len(graph.facts) - 1
+    given = {
+        f"query{role.fact}": (words[symbol], role)
+        for symbol, role in zip(graph.known, graph.query_roles, strict=True)
+    }
+    wording = [*[WORDING[name][0]] * last, *WORDING[name]][-len(graph.facts) :]
+    text, spans, lines = "", list[Span](), list[Span]()
+    for line in drawn.lines:
+        article = "an" if line.value[0] in "aeiou" else "a"
+        template = wording[line.fact].replace("{article}", article)
+        sentence, printed = _printed(template, _symbols(line), line.chain, len(text))
+        spans += printed
+        lines.append(
+            Span(len(text), len(text) + len(sentence) + 1, Role("line", line.fact), line.chain)
+        )
+        text += f"{sentence}\n"
+    ask, printed = _printed(ASKING[name], given, drawn.chain, len(text))
+    answers = {line.value for line in drawn.lines if line.fact == last}
+    return Question(
+        prompt=text + ask,
+        correct=words[graph.facts[last].value],
+        acceptable=tuple(sorted(answers, key=_as_number_or_word)),
+        spans=(*spans, *printed),
+        chain=drawn.chain,
+        index=index,
+        opening=_printed(OPENING[name], given, drawn.chain)[0] if prompts.opening else "",
+        lines=tuple(lines),
+    )
+
+
+Symbols = dict[str, tuple[str, Role]]
+"""For each field of a template, the word before its inflection, and its role."""
+
+
+def _symbols(line: Line) -> Symbols:
+    """The fields of a fact's template."""
+    key: Kind = "decoy key" if line.decoy else "key"
+    value: Kind = "decoy value" if line.decoy else "value"
+    symbols = {
+        f"key{slot}": (word, Role(key, line.fact, slot)) for slot, word in enumerate(line.keys)
+    }
+    return symbols | {"value": (line.value, Role(value, line.fact))}
+
+
+def _printed(template: str, symbols: Symbols, chain: int, begin: int = 0) -> tuple[str, list[Span]]:
+    """A sentence, and its symbols where the text before it has so many letters."""
+    text, spans = "", []
+    for between, field, inflection, _ in Formatter().parse(template):
+        text += between
+        if field is not None:
+            word, role = symbols[field]
+            start = begin + len(text)
+            text += INFLECTIONS[inflection or ""](word)
+            spans.append(Span(start, begin + len(text), role, chain))
+    return text, spans
+
+
+def _as_number_or_word(answer: str) -> tuple[int, str]:
+    return (int(answer) if answer.isdigit() else 0, answer)
+
+
+RULES = """When a text is an answer, and which one: the same rules everywhere.
+
+A text answers X if its first line and X are equal once case is ignored, signs that are neither a
+letter nor a digit are taken off both ends ("**Berlin.**" is "berlin"), white space is single, and
+one final "s" is taken off both ("Doctors" is "doctor"), with the signs before it ("Berlin's").
+Nothing else is guessed: "The answer is 3" is no answer.
+"""
+ENDS = ("", ".")
+"""What the spellings end with whose probabilities are added up; others are rarer by far."""
+
+
+def first_line(text: str) -> str:
+    """A text up to the end of its first line; blank lines before that one do not count.
+
+    >>> first_line(" 3\\nFor a = 3."), first_line("\\n3\\n")
+    (' 3', '\\n3')
+    """
+    stripped = text.lstrip()
+    return text.removesuffix(stripped) + stripped.partition("\n")[0]
+
+
+def normal(text: str) -> str:
+    """A text by the rules above.
+
+    >>> normal(' "Berlin." '), normal("Berlin's")
+    ('berlin', 'berlin')
+    """
+    words = " ".join(text.casefold().split())
+    kept = [number for number, sign in enumerate(words) if sign.isalnum()]
+    if len(kept) > 1 and words[kept[-1]] == "s":
+        kept.pop()
+    return words[kept[0] : kept[-1] + 1] if kept else ""
+
+
+def answered(text: str, acceptable: Iterable[str]) -> str | None:
+    """The acceptable answer that a text gives, if it gives one."""
+    line = normal(first_line(text))
+    return next((answer for answer in acceptable if normal(answer) == line), None)
+
+
+def forms(answer: str, text: str) -> Sequence[str]:
+    """The spellings of an answer that are scored after a text: with a space before the word, unless
+    the text ends with one.
+
+    >>> forms("Berlin", "Answer:"), forms("Berlin", "<assistant>\\n")
+    ([' Berlin', ' Berlin.'], ['Berlin', 'Berlin.'])
+    """
+    space = "" if text[-1:].isspace() else " "
+    return [f"{space}{answer}{end}" for end in ENDS]

@@ -1,0 +1,167 @@
+"""The answers of a benchmark, checked as they are read, and its results; without torch."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from hopscope import intervals
+from hopscope.configs import Config, LmBench
+from hopscope.errors import ConfigError
+from hopscope.lm.rows import read_lines
+from hopscope.runs.view import PlainRun
+from hopscope.store import RunFolder
+
+ANSWERS = "answers"
+"""The folder of the files of a benchmark's run."""
+
+Answer = dict[str, Any]
+"""The fields of a `Scored` or a `Sampled`, as JSON has them."""
+
+
+class Saved(Config):
+    """The fields of every answer, whatever the protocol."""
+
+    kind: str
+    """Which of the benchmark's kinds of question."""
+    index: Annotated[int, Field(ge=0)]
+    """The number of the question among its kind."""
+    correct: str
+
+
+class Scored(Saved):
+    """An answer of the exact protocol."""
+
+    probabilities: dict[str, Annotated[float, Field(ge=0)]]
+    """The probability of every acceptable answer, by its text."""
+
+
+class Sampled(Saved):
+    """An answer of a protocol that samples."""
+
+    acceptable: Annotated[tuple[str, ...], Field(min_length=1)]
+    said: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Everything that the model said, sample by sample."""
+    answer: str | None
+    """The acceptable answer that the last sample gives, if it gives one."""
+
+
+def answers(folder: RunFolder) -> list[Answer]:
+    """All answers that were committed, kind by kind."""
+    bench = folder.recipe_as(LmBench)
+    form = Scored if bench.asking.protocol == "exact" else Sampled
+    kinds = [prompts.label for prompts in bench.prompts]
+
+    def parse(line: str) -> tuple[tuple[int, int], Answer]:
+        saved = form.from_json(line)
+        if isinstance(saved, Scored) and saved.correct not in saved.probabilities:
+            raise ConfigError(f"question {saved.index}: the correct answer has no probability")
+        if saved.index >= bench.questions:
+            raise ConfigError(f"question {saved.index} of {bench.questions}")
+        return (kinds.index(saved.kind), saved.index), json.loads(line)
+
+    return read_lines(folder, ANSWERS, parse)
+
+
+@dataclass(frozen=True, repr=False)
+class BenchRun(PlainRun):
+    """One benchmark on disk: its recipe and the answers so far."""
+
+    @property
+    def recipe(self) -> LmBench:
+        """The recipe that the run is made from."""
+        return self.folder.recipe_as(LmBench)
+
+    @property
+    def answers(self) -> list[Answer]:
+        """All answers so far, kind by kind."""
+        return answers(self.folder)
+
+
+@dataclass(frozen=True)
+class Result:
+    """How well a model answered one kind of question; None is what could not be measured."""
+
+    kind: str
+    hops: int
+    count: int
+    accuracy: float | None
+    """The chance that the accepted answer is correct, averaged over the questions that have an
+    accepted answer; with the greedy protocol, over all questions."""
+    interval: tuple[float, float] | None
+    """The 95 % interval of the accuracy, over questions (`hopscope.intervals`)."""
+    guessing: float
+    first: float
+    """The chance that the very first sample is the correct answer."""
+    acceptance: float
+    """The chance that a sample is an acceptable answer."""
+    best: float
+    """How often the likeliest acceptable answer (exact) or the answer (else) is correct."""
+    tries: float | None
+    """The mean number of samples until an acceptable answer comes; None if one never does."""
+
+
+def results(folder: RunFolder) -> list[Result]:
+    """One result for each kind of question that has answers."""
+    bench, every = folder.recipe_as(LmBench), answers(folder)
+    rows = []
+    for prompts in bench.prompts:
+        own = [each for each in every if each["kind"] == prompts.label]
+        if own:
+            exact = bench.asking.protocol == "exact"
+            numbers = _exact(own) if exact else _sampled(own, bench.asking.protocol == "greedy")
+            rows.append(Result(kind=prompts.label, hops=prompts.depth, count=len(own), **numbers))
+    return rows
+
+
+def result_rows(folder: RunFolder) -> list[dict[str, Any]]:
+    """A row for each kind of question: its result, and how it was measured."""
+    bench = folder.recipe_as(LmBench)
+    about = {
+        "run": folder.name,
+        "model": bench.model,
+        "protocol": bench.asking.protocol,
+        "dtype": None if bench.endpoint else bench.dtype,
+        "seconds": folder.manifest.seconds,
+    }
+    return [{**about, **asdict(each)} for each in results(folder)]
+
+
+def _exact(every: Sequence[Answer]) -> dict[str, Any]:
+    chances = [each["probabilities"] for each in every]
+    whole = [sum(each.values()) for each in chances]
+    right = [each["probabilities"][each["correct"]] for each in every]
+    shares = [one / all_ for one, all_ in zip(right, whole, strict=True) if all_ > 0]
+    best = [max(each, key=each.__getitem__) for each in chances]
+    return {
+        "accuracy": _mean(shares) if shares else None,
+        "interval": intervals.mean_share(shares) if shares else None,
+        "guessing": _mean([1 / len(each) for each in chances]),
+        "first": _mean(right),
+        "acceptance": _mean(whole),
+        "best": _mean([b == each["correct"] for b, each in zip(best, every, strict=True)]),
+        "tries": _mean([1 / all_ for all_ in whole]) if all(whole) else None,
+    }
+
+
+def _sampled(every: Sequence[Answer], greedy: bool) -> dict[str, Any]:
+    accepted = [each for each in every if each["answer"] is not None]
+    counted = every if greedy else accepted
+    samples = sum(len(each["said"]) for each in every)
+    right = [each["answer"] == each["correct"] for each in every]
+    first = [yes and len(each["said"]) == 1 for yes, each in zip(right, every, strict=True)]
+    return {
+        "accuracy": sum(right) / len(counted) if counted else None,
+        "interval": intervals.share(sum(right), len(counted)) if counted else None,
+        "guessing": _mean([1 / len(each["acceptable"]) for each in every]),
+        "first": _mean(first),
+        "acceptance": len(accepted) / samples,
+        "best": _mean(right),
+        "tries": samples / len(accepted) if accepted else None,
+    }
+
+
+def _mean(values: Sequence[float | bool]) -> float:
+    return sum(values) / len(values)

@@ -1,0 +1,116 @@
+"""What a run of a language model measured: a line of JSON for each question, in the run's files.
+
+Lines are committed in parts as they come; at the end all parts become one file.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hopscope.configs import LmCircuit
+from hopscope.errors import ConfigError, RunDamaged
+from hopscope.runs.stepper import Losses
+from hopscope.store import RunFolder
+
+if TYPE_CHECKING:
+    import torch
+
+DIGITS = 6
+ROWS = "rows"
+"""The folder of the files of a circuit's run."""
+
+Row = dict[str, Any]
+"""What was measured of one question."""
+
+
+def read_lines(
+    folder: RunFolder, name: str, parse: Callable[[str], tuple[tuple[int, int], Row]]
+) -> list[Row]:
+    """The lines of the files in NAME/ of a run, in order. `parse` returns a line's place (group and
+    number of its question) and its row; it raises an error if the run did not write this line.
+    """
+
+    def read() -> list[Row]:
+        rows: dict[tuple[int, int], Row] = {}
+        for file in folder.files(f"{name}/"):
+            try:
+                new = [parse(line) for line in folder.read(file).decode().splitlines()]
+                why = "" if len({*rows, *dict(new)}) == len(rows) + len(new) else "a question twice"
+            except (ConfigError, ValueError, LookupError, TypeError) as error:
+                why = str(error)
+            if why:
+                raise RunDamaged(
+                    f"{folder.path / file} has a line that this run did not write ({why}): "
+                    f"restore it from a copy, or `hopscope rm {folder.name}` and measure again"
+                )
+            rows |= new
+        return [rows[place] for place in sorted(rows)]
+
+    return folder.snapshot(read)
+
+
+class RowStepper:
+    """The stepper of a run that measures questions in pieces, and keeps a row for each of them."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        name: str,
+        read: Callable[[RunFolder], list[Row]],
+        device: "torch.device",
+        precision: str,
+    ) -> None:
+        self.folder, self.name, self.read = folder, name, read
+        self.device, self.precision = device, precision
+        self.rows = read(folder)
+        self.step = self.saved = len(self.rows)
+        self.planned = range(1, folder.recipe.steps + 1)
+        self.pieces: Iterator[list[Row]] = iter(())
+        """The rows of the next pieces; whoever makes the stepper sets it."""
+
+    def advance(self) -> Losses:
+        """Measure a piece of the questions."""
+        new = next(self.pieces)
+        self.rows += new
+        self.step += len(new)
+        return {}
+
+    def files(self) -> Mapping[str, bytes]:
+        """The rows since the last commit."""
+        before, self.saved = self.saved, self.step
+        return {f"{self.name}/part-{before:08d}.jsonl": _lines(self.rows[before:])}
+
+    def merged(self) -> tuple[Mapping[str, bytes], tuple[str, ...]]:
+        """All rows as one file, and the names of the parts that it replaces."""
+        parts = tuple(self.folder.files(f"{self.name}/part-"))
+        return {f"{self.name}/all.jsonl": _lines(self.read(self.folder))}, parts
+
+
+def _lines(rows: Iterable[Row]) -> bytes:
+    return "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows).encode()
+
+
+def numbers(values: Any) -> Any:
+    """Numbers of any shape as lists, rounded; a number that was not measured becomes null."""
+    rounded = np.round(np.asarray(values, dtype=np.float64), DIGITS)
+    listed = rounded.astype(object)
+    listed[~np.isfinite(rounded)] = None
+    return listed.tolist()
+
+
+def rows_of(folder: RunFolder) -> list[Row]:
+    """All committed rows of a circuit's run, phase by phase."""
+    phases = [phase for phase, _ in folder.recipe_as(LmCircuit).phases]
+
+    def parse(line: str) -> tuple[tuple[int, int], Row]:
+        row = json.loads(line)
+        return (phases.index(row["phase"]), int(row["index"])), row
+
+    return read_lines(folder, ROWS, parse)
+
+
+def of_phase(rows: Sequence[Row], phase: str) -> list[Row]:
+    """The rows of one phase."""
+    return [row for row in rows if row["phase"] == phase]

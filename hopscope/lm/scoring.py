@@ -1,0 +1,244 @@
+"""The answers of a language model: the probability of each acceptable answer, or sampled text.
+
+The tokens of all acceptable answers follow the prompt in one sequence, as a tree: each token sees
+the prompt and the tokens before it in its own answer, and has the position that it would have
+there. So a question is one forward pass. The common beginning of answers is computed once, and so
+is the common beginning of all prompts. Shorter prompts of a batch are padded in front.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
+from math import exp
+from typing import Any, TypeVar
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from hopscope.errors import LmError
+from hopscope.lm.model import LanguageModel, Tokens
+from hopscope.lm.prompts import Question, first_line
+
+T = TypeVar("T")
+GREEDY = 0.0
+"""The temperature that stands for taking the likeliest token."""
+BATCH_TOKENS = {"cpu": 2_048, "cuda": 65_536}
+"""Tokens in a batch; larger batches do not fit in a CPU's cache and are slower."""
+Tree = dict[Tokens, int]
+"""All beginnings of some token sequences, numbered: the empty one is 0, parents first."""
+
+
+def probabilities(model: LanguageModel, questions: Sequence[Question]) -> list[list[float]]:
+    """For each question and answer, the probability that the model gives the answer and stops."""
+    texts = [model.text(each.prompt, each.opening) for each in questions]
+    prompts = [model.tokens(text) for text in texts]
+    spelled = [
+        [model.spellings(text, answer) for answer in each.acceptable]
+        for text, each in zip(texts, questions, strict=True)
+    ]
+    trees = [tree_of(spelling for some in each for spelling in some) for each in spelled]
+    prefix = _prefix(model, prompts)
+    stops = torch.tensor(model.stops, device=model.device)
+
+    @torch.inference_mode()
+    def score(chosen: list[int]) -> list[list[float]]:
+        own = [prompts[n][prefix.length :] for n in chosen]
+        logits = _logits(model, own, [trees[n] for n in chosen], prefix)
+        return [
+            answer_chances(row, trees[n], spelled[n], stops)
+            for n, row in zip(chosen, logits, strict=True)
+        ]
+
+    sizes = [len(own) + len(tree) - 1 for own, tree in zip(prompts, trees, strict=True)]
+    return _in_batches(model, sizes, score)
+
+
+def tree_of(sequences: Iterable[Tokens]) -> Tree:
+    """All beginnings of the sequences, each once."""
+    tree: Tree = {(): 0}
+    for sequence in sequences:
+        for length in range(1, len(sequence) + 1):
+            tree.setdefault(sequence[:length], len(tree))
+    return tree
+
+
+def answer_chances(
+    logits: Float[Tensor, "node vocabulary"],
+    tree: Tree,
+    spelled: Sequence[Sequence[Tokens]],
+    stops: Int[Tensor, "stop"],
+) -> list[float]:
+    """The probability of each answer: the sum over its spellings, with any stop after them. Row n
+    of the logits predicts the token after beginning n of the tree.
+    """
+    logs = torch.log_softmax(logits[: len(tree)].float(), dim=-1)
+    ended = logs[:, stops].logsumexp(-1).tolist()
+    nodes = list(tree)[1:]
+    steps = logs[[tree[node[:-1]] for node in nodes], [node[-1] for node in nodes]].tolist()
+    total: dict[Tokens, float] = {(): 0.0}
+    for node, step in zip(nodes, steps, strict=True):
+        total[node] = total[node[:-1]] + step
+    return [sum(exp(total[each] + ended[tree[each]]) for each in some) for some in spelled]
+
+
+@dataclass(frozen=True)
+class _Prefix:
+    """The model's cache for the tokens with which all prompts begin."""
+
+    length: int
+    cache: Any
+
+    def repeated(self, count: int) -> Any:
+        """A copy for each of some prompts, for the model to continue from."""
+        copy = deepcopy(self.cache)
+        if copy is not None:
+            copy.batch_repeat_interleave(count)
+        return copy
+
+
+@torch.inference_mode()
+def _prefix(model: LanguageModel, prompts: Sequence[Tokens]) -> _Prefix:
+    """Compute the common beginning of all prompts; at least one token of each prompt is left."""
+    first, last = min(prompts), max(prompts)
+    most = min(map(len, prompts)) - 1
+    shared = next((n for n in range(most) if first[n] != last[n]), most)
+    if shared == 0:
+        return _Prefix(0, None)
+    step = torch.tensor([first[:shared]], device=model.device)
+    output = model.model(input_ids=step, use_cache=True, logits_to_keep=1)
+    return _Prefix(shared, output.past_key_values)
+
+
+def _logits(
+    model: LanguageModel, prompts: Sequence[Tokens], trees: Sequence[Tree], prefix: _Prefix
+) -> Float[Tensor, "prompt node vocabulary"]:
+    """The logits of the token after each prompt, and after each node of its tree. The prompts come
+    after the prefix, and all end at the same place.
+    """
+    longest, nodes = max(map(len, prompts)), max(map(len, trees)) - 1
+    shape = (len(prompts), longest + nodes)
+    tokens, positions = torch.zeros(shape, dtype=torch.long), torch.zeros(shape, dtype=torch.long)
+    # Padding sees itself: a softmax over nothing is NaN.
+    sees = torch.eye(shape[1], dtype=torch.bool).repeat(shape[0], 1, 1)
+    for row, (prompt, tree) in enumerate(zip(prompts, trees, strict=True)):
+        begin, root = longest - len(prompt), longest - 1
+        tokens[row, begin:longest] = torch.tensor(prompt)
+        positions[row, begin:longest] = prefix.length + torch.arange(len(prompt))
+        sees[row, begin:longest, begin:longest] = torch.ones(len(prompt), len(prompt)).tril() > 0
+        for node, number in list(tree.items())[1:]:
+            place = root + number
+            tokens[row, place] = node[-1]
+            positions[row, place] = prefix.length + len(prompt) + len(node) - 1
+            sees[row, place, begin:longest] = True
+            sees[row, place, [root + tree[node[:n]] for n in range(1, len(node) + 1)]] = True
+    sees = torch.cat([torch.ones(*shape, prefix.length, dtype=torch.bool), sees], dim=-1)
+    dtype = model.model.dtype
+    mask = torch.zeros(sees.shape, dtype=dtype).masked_fill_(~sees, torch.finfo(dtype).min)
+    logits: Tensor = model.model(
+        input_ids=tokens.to(model.device),
+        attention_mask=mask[:, None].to(model.device),
+        position_ids=positions.to(model.device),
+        past_key_values=prefix.repeated(len(prompts)),
+        use_cache=prefix.length > 0,
+        logits_to_keep=nodes + 1,
+    ).logits
+    return logits
+
+
+def _in_batches(
+    model: LanguageModel, sizes: Sequence[int], work: Callable[[list[int]], list[T]]
+) -> list[T]:
+    """The results of `work` for all numbers. Numbers of similar sizes go together, up to a number
+    of tokens; if memory runs out, up to half as many.
+    """
+    found: dict[int, T] = {}
+    most = BATCH_TOKENS.get(model.device.type, BATCH_TOKENS["cpu"])
+    waiting = sorted(range(len(sizes)), key=sizes.__getitem__)
+    while waiting:
+        count = 1
+        while count < len(waiting) and (count + 1) * sizes[waiting[count]] <= most:
+            count += 1
+        try:
+            made = work(waiting[:count])
+        except torch.OutOfMemoryError as error:
+            if count == 1:
+                raise LmError(
+                    f"one question of {sizes[waiting[0]]} tokens does not fit into the memory of "
+                    f"{model.device}: use --dtype bfloat16, a smaller model, or --device cpu"
+                ) from error
+            most = count * sizes[waiting[count - 1]] // 2
+        else:
+            found.update(zip(waiting[:count], made, strict=True))
+            waiting = waiting[count:]
+    return [found[number] for number in range(len(sizes))]
+
+
+def complete(
+    model: LanguageModel, questions: Sequence[Question], temperature: float, seeds: Sequence[int]
+) -> list[str]:
+    """One answer to each question: the first line that the model gives before its own end or the
+    limit of tokens. An answer depends on its seed, and not on how questions are grouped.
+    """
+    prompts = [model.tokens(model.text(each.prompt, each.opening)) for each in questions]
+    prefix = _prefix(model, prompts)
+
+    def answer(chosen: list[int]) -> list[str]:
+        own = [prompts[n][prefix.length :] for n in chosen]
+        generators = [torch.Generator().manual_seed(seeds[n]) for n in chosen]
+        return _continued(model, own, temperature, generators, prefix)
+
+    return _in_batches(model, [len(each) + model.max_tokens for each in prompts], answer)
+
+
+@torch.inference_mode()
+def _continued(
+    model: LanguageModel,
+    prompts: Sequence[Tokens],
+    temperature: float,
+    generators: Sequence[torch.Generator],
+    prefix: _Prefix,
+) -> list[str]:
+    """The first line of each answer; one token of all answers is computed at a time."""
+    cache = prefix.repeated(len(prompts))
+    aligned = partial(pad_sequence, batch_first=True, padding_side="left")
+    step = aligned([torch.tensor(prompt) for prompt in prompts])
+    seen = aligned([torch.ones(len(prompt), dtype=torch.long) for prompt in prompts])
+    seen = torch.cat([torch.ones(len(prompts), prefix.length, dtype=torch.long), seen], dim=1)
+    positions = (seen.cumsum(1) - 1)[:, prefix.length :]
+    tokens: list[list[int]] = [[] for _ in prompts]
+    texts = [""] * len(prompts)
+    open_ = list(range(len(prompts)))
+    for _ in range(model.max_tokens):
+        output = model.model(
+            input_ids=step.to(model.device),
+            attention_mask=seen.to(model.device),
+            position_ids=positions.clamp(min=0).to(model.device),
+            past_key_values=cache,
+            use_cache=True,
+            logits_to_keep=1,
+        )
+        cache, logits = output.past_key_values, output.logits[:, -1].float().cpu()
+        drawn = {row: _drawn(logits[row], temperature, generators[row]) for row in open_}
+        open_ = [row for row in open_ if drawn[row] not in model.ends]
+        for row in open_:
+            tokens[row].append(drawn[row])
+            texts[row] = model.tokenizer.decode(tokens[row], skip_special_tokens=True)
+        open_ = [row for row in open_ if first_line(texts[row]) == texts[row]]
+        if not open_:
+            break
+        step = torch.tensor([drawn.get(row, 0) for row in range(len(prompts))])[:, None]
+        seen = torch.cat([seen, torch.ones_like(step)], dim=1)
+        positions = positions[:, -1:] + 1
+    return [first_line(text) for text in texts]
+
+
+def _drawn(
+    logits: Float[Tensor, "vocabulary"], temperature: float, generator: torch.Generator
+) -> int:
+    if temperature == GREEDY:
+        return int(logits.argmax())
+    weights = torch.softmax(logits / temperature, dim=-1)
+    return int(torch.multinomial(weights, 1, generator=generator))

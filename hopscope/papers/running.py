@@ -1,0 +1,169 @@
+"""Runs experiments: trains the runs that are missing, and keeps the rows of each once complete."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from hopscope.configs import Experiment, Recipe
+from hopscope.errors import OF_ONE_RUN, CircuitError, HopscopeError, StoreError
+from hopscope.papers.cost import Hours, Recorded
+from hopscope.papers.experiment import PaperExperiment, Protocol
+from hopscope.papers.results import COMPUTED, Results
+from hopscope.store import RunFolder, Store
+
+if TYPE_CHECKING:
+    from hopscope.workers import Outcome
+    from hopscope.workers.progress import Progress
+
+Carry = Callable[[Sequence[Recipe], Callable[["Progress"], None]], "Outcome"]
+"""Trains runs, and shows its progress to a function."""
+
+
+@dataclass(frozen=True)
+class State:
+    """What there is of an experiment in one protocol, and what is missing."""
+
+    experiment: PaperExperiment
+    protocol: Protocol
+    runs: int
+    """The runs of the protocol."""
+    measured: int
+    """Those whose rows are kept."""
+    trained: int
+    """Those that are trained in the store, and only have to be measured."""
+    missing: tuple[Recipe, ...]
+    """Those that have to be trained."""
+    hours: Hours
+    """How long training the missing takes, in seconds."""
+
+    @property
+    def complete(self) -> bool:
+        return not self.missing and self.measured == self.runs
+
+
+def states(
+    experiments: Iterable[PaperExperiment], wanted: Protocol, store: Store, results: Results
+) -> list[State]:
+    """What is there of each experiment, what is missing, and how long that takes. Results that
+    cannot be read raise ResultsError.
+    """
+    recorded: Recorded | None = None
+    found = []
+    for each in experiments:
+        known = results.measured(each.name)
+        protocol = each.nearest(wanted)
+        full = each.runs("full")
+        if full and full.keys() <= known.keys():
+            protocol = "full"  # it tells more, and is there
+        recipes = each.runs(protocol)
+        left = {name: recipe for name, recipe in recipes.items() if name not in known}
+        missing = tuple(recipe for recipe in left.values() if not is_trained(store, recipe))
+        hours = Hours(0.0, 0.0)
+        if missing:
+            recorded = recorded or Recorded(results)
+            hours = recorded.hours(missing)
+        runs, measured = len(recipes), len(recipes) - len(left)
+        if not recipes:
+            runs, measured = 1, int(COMPUTED in known)
+        trained = len(left) - len(missing)
+        found.append(State(each, protocol, runs, measured, trained, missing, hours))
+    return found
+
+
+def is_trained(store: Store, recipe: Recipe) -> bool:
+    """Is the run complete? One that is damaged is reported when it is needed."""
+    try:
+        return store.has_complete(recipe)
+    except StoreError:
+        return False
+
+
+@dataclass
+class Keeper:
+    """Measures the runs of an experiment, and keeps their rows, each as soon as it is complete."""
+
+    experiment: PaperExperiment
+    store: Store
+    results: Results
+    machine: str
+    troubles: dict[str, HopscopeError | None] = field(default_factory=dict)
+    """What was wrong with each run that was looked at, if anything was."""
+
+    def look(self, progress: "Progress") -> None:
+        """Measure the runs that are reported as complete."""
+        for name, report in progress.reports.items():
+            if report.state == "complete":
+                self.measure(RunFolder(self.store.root / name))
+
+    def measure(self, folder: RunFolder) -> None:
+        """Keep the rows of a run, unless another process has; or what was wrong with it."""
+        if folder.name in self.troubles:
+            return
+        self.troubles[folder.name] = None
+        try:
+            if folder.name not in self.results.measured(self.experiment.name):
+                rows = self.experiment.measure(folder)
+                self.results.keep(self.experiment.name, folder.name, rows, self.machine)
+        except (CircuitError, *OF_ONE_RUN) as error:
+            self.troubles[folder.name] = error
+
+
+def run_missing(
+    state: State, store: Store, results: Results, machine: str, carry: Carry,
+    say: Callable[[str], None] = lambda _: None,
+) -> list[HopscopeError]:  # fmt: skip
+    """Train and measure what an experiment lacks; the troubles of single runs."""
+    experiment = state.experiment
+    if not experiment.recipes:
+        if not state.complete:
+            results.keep(experiment.name, COMPUTED, experiment.compute(), machine)
+        return []
+    keeper = Keeper(experiment, store, results, machine)
+    known = results.measured(experiment.name)
+    for name, recipe in experiment.runs(state.protocol).items():
+        if name not in known and is_trained(store, recipe):
+            keeper.measure(RunFolder(store.root / name))
+    if not state.missing:
+        return [*filter(None, keeper.troubles.values())]
+    go_on_from_shorter(experiment, state.missing, store, say)
+    outcome = carry(state.missing, keeper.look)
+    for folder in outcome.folders:
+        keeper.measure(folder)
+    return [*outcome.troubles, *filter(None, keeper.troubles.values())]
+
+
+def go_on_from_shorter(
+    experiment: PaperExperiment,
+    wanted: Sequence[Recipe],
+    store: Store,
+    say: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Begin runs with those of the other protocol that are the same with fewer steps."""
+    from hopscope.training.prolong import goes_on, prolong
+
+    known = [
+        recipe
+        for protocol in experiment.recipes
+        for recipe in experiment.runs(protocol).values()
+        if isinstance(recipe, Experiment) and is_trained(store, recipe)
+    ]
+    for recipe in [each for each in wanted if isinstance(each, Experiment)]:
+        beginnings = [each for each in known if goes_on(recipe, each)]
+        if not beginnings or has_begun(store, recipe):
+            continue
+        name = max(beginnings, key=lambda each: each.steps).run_name()
+        try:
+            prolong(RunFolder(store.root / name), recipe, store)
+        except OF_ONE_RUN as error:  # another process begins it as well, or the shorter is damaged
+            say(f"{recipe.run_name()} does not go on from {name}: {error}")
+        else:
+            say(f"{recipe.run_name()} goes on from {name}")
+
+
+def has_begun(store: Store, recipe: Recipe) -> bool:
+    """Is there a state of the run that training goes on from?"""
+    try:
+        found = store.of(recipe)
+    except StoreError:  # training reports it
+        return True
+    return found is not None and bool(found.files("checkpoints/"))

@@ -1,0 +1,100 @@
+"""What moves in a circuit, in words."""
+
+from hopscope.circuits import Circuit
+from hopscope.circuits.account import Account, Averaged, Patched, answers
+from hopscope.circuits.components import Component
+from hopscope.circuits.contradictions import accounted_for, contradictions
+
+ACCOUNT_COLUMNS = ("head", "arrow", "moves", "routes later heads")
+
+
+def list_carried(circuit: Circuit, patched: Patched | None) -> list[str]:
+    """The symbols that travel to the answer along an arrow."""
+    return list(patched.moved(asked_by(circuit))) if patched else []
+
+
+def asked_by(circuit: Circuit) -> dict[str, int]:
+    """The hop that asks for each symbol."""
+    if circuit.task:
+        return answers(circuit.task.graph())
+    return circuit.account.asked if circuit.account else {}
+
+
+def account_rows(circuit: Circuit) -> list[tuple[str, ...]]:
+    """A row per arrow: head, from where to where, what it moves, how it routes later heads."""
+    account = circuit.account
+    if account is None:
+        return []
+    return [
+        row for component in circuit.components for row in _rows_of(circuit, account, component)
+    ]
+
+
+def _rows_of(circuit: Circuit, account: Account, component: Component) -> list[tuple[str, ...]]:
+    rows = [
+        _row(circuit, account.of(component, path), f"{path.source} → {path.reader}")
+        for path in component.paths
+    ]
+    if not component.paths:
+        rows = [_row(circuit, account.of(component), circuit.described(component))]
+        rows += [
+            _row(circuit, patched, f"… {patched.site.arrow}{_from(account, component, patched)}")
+            for patched in account.fetched(component)
+        ]
+    if text := _without_symbols(account.mean_of(component)):
+        rows[-1] = (*rows[-1][:-1], text)
+    return rows
+
+
+def _row(circuit: Circuit, patched: Patched | None, arrow: str) -> tuple[str, ...]:
+    if patched is None:
+        return ("", arrow, "not measured", "")
+    carried = patched.moved(asked_by(circuit))
+    routed = [
+        f"{how} {symbol}"
+        for way, how in (("queries", "to look for"), ("keys", "found by"))
+        for symbol in patched.routes(way)  # type: ignore[arg-type]
+    ]
+    brings = ", ".join(f"{s} {e.mean:.2f} ± {e.mean - e.low:.2f}" for s, e in carried.items())
+    if not brings and not routed and patched.symbols:
+        brings = f"{', '.join(patched.symbols)}: answers leave, and none follows"
+    return (
+        "+".join(f"{patched.site.layer}.{head}" for head in patched.site.heads),
+        arrow,
+        brings or "·",
+        ", ".join(routed) or "·",
+    )
+
+
+def _without_symbols(mean: Averaged | None) -> str:
+    """What a component brings that moves no symbol: loss with its mean by place, and without."""
+    if mean is None or mean.brings == "symbols":
+        return ""
+    with_it, without, clean = mean.by_place.mean, mean.by_role.mean, mean.model.mean
+    if mean.brings == "constant":
+        return f"nothing but a constant (loss {clean:.3f}; {without:.3f} with its mean)"
+    return (
+        f"where it stands (loss {clean:.3f}; {with_it:.3f} with that alone, {without:.3f} without)"
+    )
+
+
+def _from(account: Account, component: Component, patched: Patched) -> str:
+    """Who put there what is fetched."""
+    source = patched.site.source
+    if source is None:
+        return ""
+    givers = dict.fromkeys(
+        "+".join(f"{giver.site.layer}.{head}" for head in giver.site.heads)
+        for symbol in patched.symbols
+        for giver in account.givers(source, symbol, component.layer)
+    )
+    return f" (put there by {', '.join(givers)})" if givers else ""
+
+
+def account_remarks(circuit: Circuit) -> list[str]:
+    """How much of the circuit has an account, and what contradicts what."""
+    if circuit.account is None:
+        return []
+    accounted = len(accounted_for(circuit))
+    lines = [f"{accounted} of {len(circuit.components)} components have a causal account"]
+    return lines + [f"contradiction: {line}" for line in contradictions(circuit)]

@@ -1,0 +1,93 @@
+"""A circuit beside what other methods say: which rows they find, and what these are worth."""
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+
+from hopscope.circuits.ranking import Arrow, Baselines, Ranking
+from hopscope.plots.look import COLOURS, DIM, INK, Picture, drawn, picture
+
+ACROSS = 3
+"""Panels beside each other."""
+LEAST = -0.5
+"""Faithfulness below this is drawn there."""
+
+
+@drawn
+def baselines_figure(found: Baselines) -> Picture:
+    """A panel for each method (precision and recall of the circuit's rows by threshold), and one
+    with their faithfulness when so many arrows are kept.
+    """
+    count = len(found.rankings)
+    down = -(-(count + 1) // ACROSS)
+    figure = picture(
+        "what other methods find of the circuit",
+        "Of each method, precision (solid) and recall (dotted) of the circuit's rows, by the least "
+        "score that counts; and the faithfulness of its best arrows (0: none is kept, 1: all are). "
+        "Star: the circuit.",
+        1.8 * down + 0.3,
+        columns=2,
+    )
+    panels = figure.subplots(down, ACROSS, squeeze=False).ravel()
+    for axes in panels[count + 1 :]:
+        axes.set_axis_off()
+    for number, (axes, ranking) in enumerate(zip(panels, found.rankings, strict=False)):
+        _grades(axes, ranking, found.circuit, COLOURS[number])
+    panels[0].set_ylabel("of the circuit's rows")
+    _worth(panels[count], found)
+    named = panels[count].get_legend_handles_labels()
+    if count + 1 < len(panels):  # a place where no panel stands
+        panels[count + 1].legend(*named, loc="upper left")
+    else:
+        panels[count].legend(*named, loc="best")
+    return figure
+
+
+def _grades(axes: Axes, ranking: Ranking, circuit: Sequence[Arrow], colour: str) -> None:
+    grades = ranking.grades(circuit, "row")
+    thresholds = [grade.threshold for grade in grades]
+    precision, recall = ([grade[n] for grade in grades] for n in (1, 2))
+    axes.step(thresholds, precision, where="post", color=colour, label="precision")
+    axes.step(thresholds, recall, where="post", color=colour, linestyle=":", label="recall")
+    axes.set(xscale="log", xlim=(1e-3, 1.3), ylim=(-0.03, 1.05), title=ranking.method)
+    axes.set_xlabel("least score")
+    axes.legend(loc="best")
+
+
+def _worth(axes: Axes, found: Baselines) -> None:
+    for number, ranking in enumerate(found.rankings):
+        sizes = [kept.arrows for kept in ranking.kept]
+        shares = [max(LEAST, kept.faithfulness) for kept in ranking.kept]
+        axes.plot(sizes, shares, marker=".", color=COLOURS[number], label=ranking.method)
+    mine = found.circuit_kept
+    axes.plot([mine.arrows], [max(LEAST, mine.faithfulness)], "*", color=INK, markersize=8,
+              label="circuit")  # fmt: skip
+    axes.axhline(0, color=DIM, linestyle=":", linewidth=1)
+    axes.axhline(1, color=DIM, linestyle=":", linewidth=1)
+    axes.set(xscale="log", ylim=(LEAST - 0.05, 1.15), xlim=(0.8, 1.2 * found.possible))
+    axes.set(xlabel=f"arrows kept, of {found.possible}", title="what arrows are worth")
+    axes.set_ylabel("faithfulness")
+
+
+def baselines_rows(found: Baselines) -> tuple[list[str], list[list[str]]]:
+    """Columns and rows of a table: a method, how it finds the circuit at its best threshold, its
+    faithfulness with as many arrows as the circuit has, and the measures of MIB.
+    """
+    columns = ["method", "rows: precision / recall", "arrows", "at", "faithfulness", "CPR", "CMD",
+               "AUROC"]  # fmt: skip
+    mine = found.circuit_kept
+    rows = [[f"circuit ({mine.arrows} arrows)", "", "", "", f"{mine.faithfulness:.2f}", "", "", ""]]
+    for ranking in found.rankings:
+        row, arrow = ranking.best(found.circuit, "row"), ranking.best(found.circuit, "arrow")
+        measures = found.measures(ranking)
+        rows.append(
+            [
+                ranking.method,
+                f"{row.precision:.2f} / {row.recall:.2f}",
+                f"{arrow.precision:.2f} / {arrow.recall:.2f}" if ranking.by == "arrow" else "·",
+                f"{row.threshold:.3f}",
+                f"{ranking.as_many.faithfulness:.2f}",
+                *("·" if each is None else f"{each:.2f}" for each in measures),
+            ]
+        )
+    return columns, rows

@@ -1,0 +1,320 @@
+"""A circuit as a picture (the paper's figures 5 and 7): layers upward, roles across.
+
+An arrow leads from the source to the destination, one layer up. Its width says how much is lost
+without its component; its colour when it emerged, or in a circuit that has an account the symbol
+that it brings. Squares then show what each role holds. Components that form no path are labels at
+their destinations: *previous*, the name of a relation, *by position*.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.lines import Line2D
+from matplotlib.patches import FancyArrowPatch, Patch, Rectangle
+
+from hopscope.circuits import Circuit
+from hopscope.circuits.account import Account
+from hopscope.circuits.components import Component
+from hopscope.circuits.emergence import Emergence
+from hopscope.facts import Role, symbol_name
+from hopscope.plots.account import list_carried
+from hopscope.plots.look import (
+    COLOURS,
+    DIM,
+    FAINT,
+    PAPER,
+    SMALL,
+    TIMES,
+    Picture,
+    drawn,
+    picture,
+    times,
+)
+from hopscope.plots.probe import colour_of
+from hopscope.plots.symbols import role_legend, short_role
+from hopscope.plots.words import drawn as drawn_components
+from hopscope.plots.words import ordered_roles, pathless, short_target
+from hopscope.theory import Path
+
+PLAIN, ROUTES, NEVER = COLOURS[0], DIM, DIM
+ROW = 0.5
+"""Inches per layer."""
+THIN, THICK, ASIDE = 0.8, 4.0, 1.4
+"""Points of an arrow without which nothing is lost, or all; of one that routes, at most."""
+ONE_COLUMN = 8
+"""Roles for which one column of a paper has room."""
+SQUARE = 0.11
+"""Width of a square that stands for a symbol, in columns."""
+LEFT, ASIDE_LAYERS = 2.2, -0.85
+"""Columns to the left of the first role, and where the names of layers end."""
+STAGGER = 0.36
+"""Layers between labels at neighbouring roles, where there are many roles."""
+BETWEEN = 0.2
+"""Layers between labels that stand at one role."""
+BEND, BESIDE = 0.14, 0.1
+"""How far apart arrows of several heads bend, and the strokes of one arrow."""
+FROM, TO = 0.05, 0.95
+"""Where in its layer an arrow begins and ends."""
+PLACES = (0.5, 0.36, 0.64, 0.25, 0.75, 0.43, 0.57)
+"""Where along its arrow a number may stand: the first that is free, or else the freest."""
+APART = (0.3, 0.34)
+"""How far numbers stand from each other, in columns and in layers."""
+Stroke = tuple[str, bool]
+"""How an arrow is drawn: its colour, and whether it is dashed."""
+
+
+@drawn
+def circuit_figure(circuit: Circuit, story: Emergence | None = None, of: str = "") -> Picture:
+    """The circuit's components; those of every role are in the caption. `of` says whose it is."""
+    roles, shown = ordered_roles(circuit), drawn_components(circuit)
+    layers = sorted({component.layer for component in shown})
+    figure = picture(
+        of or _name(circuit),
+        _caption(circuit, story),
+        ROW * (len(layers) + 0.6) + 0.5,
+        columns=1 if len(roles) <= ONE_COLUMN else 2,
+    )
+    axes = figure.subplots()
+    axes.set(xlim=(-LEFT, len(roles) - 0.4), ylim=(-0.6, len(layers) + 0.1))
+    axes.set_axis_off()
+    _grid(axes, roles, layers)
+    arrows = Arrows(axes, roles, layers, figure.get_size_inches()[0] / (len(roles) + LEFT) / ROW)
+    strokes = _strokes(circuit, story)
+    for component in sorted(shown, key=lambda each: each.kind == "moves"):  # these on top
+        for path in component.paths:
+            arrows.draw(circuit, path, strokes[path], _width(component))
+    _labels(axes, circuit, roles, layers, story)
+    if circuit.account is not None:
+        _squares(axes, circuit.account, roles, layers)
+    _legend(figure, axes, circuit, story)
+    return figure
+
+
+def _name(circuit: Circuit) -> str:
+    return f"circuit: {circuit.task.kind}" if circuit.task else "circuit"
+
+
+def _caption(circuit: Circuit, story: Emergence | None) -> str:
+    shown = drawn_components(circuit)
+    others = [component for component in circuit.components if component not in shown]
+    aside = "; ".join(f"{each.name} {circuit.described(each)}" for each in others)
+    labels = " Labels: prev, self, even; pos: by position; own: as in the model."
+    labels = labels if pathless(circuit) else ""
+    squares = " Squares: what a position holds." if circuit.account is not None else ""
+    when = " Grey arrows never passed one half." if story is not None else ""
+    return (
+        "An arrow leads from the source to the destination, one layer up; its width says how much "
+        f"of the gap between everything ablated and the model is lost without it.{squares}{when} "
+        f"{role_legend(ordered_roles(circuit))}{labels} {circuit.verdict}."
+        + (f" At every role: {aside}." if aside else "")
+    )
+
+
+def _grid(axes: Axes, roles: Sequence[Role], layers: Sequence[int]) -> None:
+    """A line per role, and the names of roles and layers; dots where layers are left out."""
+    for number, role in enumerate(roles):
+        axes.plot([number, number], [0, len(layers)], color=FAINT, linewidth=0.8, zorder=0)
+        axes.text(number, -0.15, short_role(role), ha="center", va="top")
+    for level, layer in enumerate(layers):
+        axes.text(ASIDE_LAYERS, level + 0.5, f"layer {layer}", ha="right", va="center")
+    for level, (below, above) in enumerate(pairwise(layers), 1):
+        if above > below + 1:
+            axes.plot([0.1 - LEFT, ASIDE_LAYERS], [level, level], ":", color=DIM, linewidth=1)
+
+
+def _width(component: Component) -> float:
+    """By what is lost without it: with prescribed attention, or of what routes with computed."""
+    moves = component.kind == "moves"
+    if component.kind == "weak":
+        return THIN
+    lost = (component.lost if moves else None) or component.lost_computed
+    share = min(1.0, max(0.0, lost.mean if lost else 0.0))
+    return THIN + ((THICK if moves else ASIDE) - THIN) * share
+
+
+def _strokes(circuit: Circuit, story: Emergence | None) -> dict[Path, list[Stroke]]:
+    """How each path is drawn: a stroke for every symbol, if the circuit has an account."""
+    kinds = {path: each.kind for each in circuit.components for path in each.paths}
+    if story is not None or circuit.account is None:
+        colours = _colours(circuit, story)
+        return {path: [(colours[path], kind == "routes")] for path, kind in kinds.items()}
+    account = circuit.account
+    found = {}
+    for component in circuit.components:
+        for path in component.paths:
+            patched = account.of(component, path)
+            carried = list_carried(circuit, patched)
+            routed = [s for s in (patched.symbols if patched else ()) if s not in carried]
+            names = account.holdings.symbols
+            found[path] = [(colour_of(names, s), s in routed) for s in (*carried, *routed)] or [
+                (NEVER, kinds[path] == "routes")
+            ]
+    return found
+
+
+def _labels(
+    axes: Axes,
+    circuit: Circuit,
+    roles: Sequence[Role],
+    layers: Sequence[int],
+    story: Emergence | None,
+) -> None:
+    """Components that form no path, named at their destinations."""
+    account = circuit.account
+    beside: dict[tuple[int, Role], dict[tuple[str, str], list[int]]] = {}
+    for component in pathless(circuit):
+        colour = PLAIN if component.kind == "moves" and account is None and story is None else DIM
+        patched = account.of(component) if account is not None and story is None else None
+        if account is not None and patched is not None and patched.symbols:
+            colour = colour_of(account.holdings.symbols, patched.symbols[0])
+        text = short_target(component)
+        for role in component.destinations:
+            named = beside.setdefault((component.layer, role), {})
+            same = next((label for label in named if label[0] == text), (text, colour))
+            named.setdefault(same, []).extend(component.heads)
+    box = {"boxstyle": "round,pad=0.15", "facecolor": PAPER, "linewidth": THIN}
+    for (layer, role), found in beside.items():
+        column = roles.index(role)
+        height = layers.index(layer) + 0.5
+        if len(roles) > ONE_COLUMN:  # neighbours have no room beside each other
+            height += STAGGER * (column % 2 - 0.5)
+        for number, ((text, colour), heads) in enumerate(found.items()):
+            which = f"\n{'+'.join(map(str, heads))}" if circuit.heads > 1 else ""
+            axes.text(
+                column, height + BETWEEN * (number - (len(found) - 1) / 2) * 2,
+                text + which,
+                fontsize=SMALL, ha="center", va="center", color=colour, zorder=5,
+                bbox={**box, "edgecolor": colour},
+            )  # fmt: skip
+
+
+def _squares(axes: Axes, account: Account, roles: Sequence[Role], layers: Sequence[int]) -> None:
+    """What each role holds before each layer that is drawn, and after the last."""
+    holdings = account.holdings
+    for level, after in enumerate((*layers, layers[-1] + 1) if layers else ()):
+        for column, role in enumerate(roles):
+            held = holdings.held(role, after)
+            for number, symbol in enumerate(held):
+                left = column + SQUARE * (number - len(held) / 2)
+                colour = colour_of(holdings.symbols, symbol)
+                corner = (left, level - SQUARE / 2)
+                axes.add_patch(Rectangle(corner, SQUARE * 0.9, SQUARE, facecolor=colour, zorder=4))
+
+
+def _colours(circuit: Circuit, story: Emergence | None) -> dict[Path, str]:
+    if story is None:
+        kinds = {path: each.kind for each in circuit.components for path in each.paths}
+        return {path: PLAIN if kind == "moves" else ROUTES for path, kind in kinds.items()}
+    scale = _time_scale(story)
+    when = {path: story.emerged(path) for path in circuit.paths}
+    return {
+        path: NEVER if step is None else TIMES[min(int(scale(step) * len(TIMES)), len(TIMES) - 1)]
+        for path, step in when.items()
+    }
+
+
+def _time_scale(story: Emergence) -> Normalize:
+    """From the first path that emerged to the last; of one moment alone there is no scale."""
+    known = [step for _, step in story.order if step is not None] or [0.0]
+    return Normalize(min(known), max(*known, min(known) + 1))
+
+
+def _legend(figure: Picture, axes: Axes, circuit: Circuit, story: Emergence | None) -> None:
+    """What colours and dashes mean; widths are in the caption."""
+    by_symbol = circuit.account is not None and story is None
+    line = DIM if by_symbol or story is not None else PLAIN
+    kinds = {each.kind for each in circuit.components if each.paths}
+    handles: list[Line2D | Patch] = []
+    if "moves" in kinds:
+        handles.append(Line2D([], [], color=line, linewidth=THICK / 2, label="moves content"))
+    if "weak" in kinds and not by_symbol:
+        handles.append(Line2D([], [], color=ROUTES, linewidth=THIN, label="weak"))
+    if "routes" in kinds or by_symbol:
+        dashed = {"color": ROUTES, "linewidth": ASIDE, "linestyle": (0, (3, 2))}
+        handles.append(Line2D([], [], **dashed, label="routes later heads"))  # type: ignore[arg-type]
+    if by_symbol:
+        assert circuit.account is not None
+        names = circuit.account.holdings.symbols
+        handles += [
+            Patch(color=colour_of(names, symbol), label=symbol_name(symbol)) for symbol in names
+        ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=min(4, len(handles)))
+    if story is not None and any(step is not None for _, step in story.order):
+        scale = ScalarMappable(_time_scale(story), times())
+        bar = figure.colorbar(scale, ax=axes, shrink=0.8, pad=0.01, aspect=18)
+        bar.set_label("step of emergence")
+
+
+class Arrows:
+    """Draws arrows into axes, and remembers where it has put a number."""
+
+    def __init__(
+        self, axes: Axes, roles: Sequence[Role], layers: Sequence[int], shape: float
+    ) -> None:
+        """`shape` is the width of a column, in layers."""
+        self.axes, self.shape = axes, shape
+        self.column = {role: float(number) for number, role in enumerate(roles)}
+        self.level = {layer: number for number, layer in enumerate(layers)}
+        self.taken: list[tuple[float, float]] = []
+
+    def draw(self, circuit: Circuit, path: Path, strokes: Sequence[Stroke], width: float) -> None:
+        """The arrow of a path, with its head's number if it needs one."""
+        same = [other for other in circuit.paths if other.reading == path.reading]
+        bend = BEND * (same.index(path) - (len(same) - 1) / 2)
+        level = self.level[path.layer]
+        start = (self.column[path.source], level + FROM)
+        end = (self.column[path.reader], level + TO)
+        for number, (colour, dashed) in enumerate(strokes):
+            aside = BESIDE * (number - (len(strokes) - 1) / 2)
+            self.axes.add_patch(
+                FancyArrowPatch(
+                    start,
+                    end,
+                    connectionstyle=f"arc3,rad={bend + aside}",
+                    arrowstyle="-|>",
+                    mutation_scale=8,
+                    linewidth=width / len(strokes),
+                    linestyle=(0, (3, 2)) if dashed else "-",
+                    color=colour,
+                    shrinkA=0,
+                    shrinkB=0,
+                    zorder=2 if dashed else 3,
+                )
+            )
+        if len(same) > 1 or circuit.heads > 1:
+            self._number(path.head, start, end, bend)
+
+    def _number(
+        self, head: int, start: tuple[float, float], end: tuple[float, float], bend: float
+    ) -> None:
+        places = [self._along(start, end, bend, share) for share in PLACES]
+        place = next(
+            (each for each in places if self._room(each) >= 1), max(places, key=self._room)
+        )
+        self.taken.append(place)
+        box = {"boxstyle": "circle,pad=0.12", "facecolor": PAPER, "linewidth": 0.4}
+        middle: dict[str, Any] = {"ha": "center", "va": "center"}
+        self.axes.text(*place, str(head), fontsize=SMALL, zorder=5, bbox=box, **middle)
+
+    def _along(
+        self, start: tuple[float, float], end: tuple[float, float], bend: float, share: float
+    ) -> tuple[float, float]:
+        """A point of the arrow: it is the curve of Bézier whose middle point stands aside."""
+        across, up = end[0] - start[0], end[1] - start[1]
+        aside = 2 * share * (1 - share) * bend
+        x = start[0] + share * across + aside * up / self.shape
+        return x, start[1] + share * up - aside * across * self.shape
+
+    def _room(self, place: tuple[float, float]) -> float:
+        """How far a place is from the nearest number; from 1 on it is free."""
+        return min(
+            (
+                max(abs(place[0] - x) / APART[0], abs(place[1] - y) / APART[1])
+                for x, y in self.taken
+            ),
+            default=1.0,
+        )

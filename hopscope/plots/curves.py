@@ -1,0 +1,136 @@
+"""Losses during training as figures: of one run, and of two runs side by side."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float, Int
+from matplotlib.axes import Axes
+
+from hopscope.errors import ConfigError
+from hopscope.facts import symbol_name
+from hopscope.plots.look import COLOURS, DIM, LINES, Picture, drawn, picture, width
+from hopscope.plots.names import run_title
+from hopscope.study.comparison import Comparison
+from hopscope.training import Run
+
+WINDOW = 25
+"""Steps over which a drawn curve is smoothed; `milestones` decides when a hop is learned."""
+POINTS = 500
+"""A longer curve is thinned to this many points, or up to twice as many."""
+DOTS = 50
+"""The most validation losses that are drawn: at the end of a training there are many."""
+FULL_SCALE = 1.6
+"""Height of the axis in levels of chance; the first steps are worse, and say little."""
+PANEL = 1.6
+"""Inches of a panel of two runs, at least; more go below."""
+Losses = Float[np.ndarray, "step model"]
+
+
+@drawn
+def loss_curves(run: Run) -> Picture:
+    """Training loss (smoothed) and validation loss of every hop; a band spans a fleet."""
+    several, level = len(run.recipe.seeds) > 1, run.recipe.task.chance()
+    band = " Bands: from the lowest to the highest of the models." if several else ""
+    figure = picture(
+        run_title(run.folder),
+        f"Loss of each hop during training, the mean of {WINDOW} steps; dots: validation. Dotted "
+        f"line: chance.{band} The axis ends at {FULL_SCALE:g}{' times chance' * (level > 0)}.",
+        2.2,
+    )
+    axes = figure.subplots()
+    (steps, losses), (checked, validation) = run.losses("train"), run.losses("validation")
+    for hop, number in enumerate(run.recipe.task.asked_hops()):
+        colour = COLOURS[hop % LINES]
+        _curve(axes, steps, losses[:, :, hop], colour, symbol_name(f"x{number}"))
+        _dots(axes, checked, validation[:, :, hop], colour)
+    axes.axhline(level, color=DIM, linestyle=":", label="chance")
+    axes.set(xlabel="step", ylabel="loss", ylim=(0, FULL_SCALE * (level or 1.0)), xlim=(0, None))
+    axes.legend(loc="upper right")
+    return figure
+
+
+@drawn
+def comparison_figure(found: Comparison) -> Picture:
+    """The losses of two runs, a panel for each hop and a colour for each run."""
+    hops = found.hops
+    if not hops:
+        raise ConfigError(f"neither {found.names[0]} nor {found.names[1]} has losses to draw")
+    across = min(int(width(2) / PANEL), len(hops))
+    down = -(-len(hops) // across)
+    figure = picture(
+        "two runs",
+        f"Loss of each hop during training, the mean of {WINDOW} {found.courses[0].unit}s; dots: "
+        "validation; bands: from the lowest to the highest of several models; dotted: chance, in "
+        "the colour of its run where they differ.",
+        0.9 + 1.5 * down,
+        columns=2,
+    )
+    panels = list(figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).flat)
+    for hop, axes in zip(hops, panels, strict=False):
+        for course, colour in zip(found.courses, COLOURS, strict=False):
+            if hop in course.hops:
+                column = course.hops.index(hop)
+                _curve(axes, course.steps, course.train[:, :, column], colour)
+                _dots(axes, course.checked, course.validation[:, :, column], colour)
+        axes.set_title(hop)
+    for axes in panels[len(hops) - across : len(hops)]:
+        axes.tick_params(labelbottom=True)  # there may be none below
+        axes.set_xlabel(found.courses[0].unit)
+    for axes in panels[len(hops) :]:
+        axes.remove()
+    _label(figure, found)
+    return figure
+
+
+def _label(figure: Picture, found: Comparison) -> None:
+    """Axes, levels of chance, and the legend."""
+    first, *_ = figure.axes
+    levels = {
+        course.chance: colour
+        for course, colour in zip(found.courses, COLOURS, strict=False)
+        if course.chance is not None
+    }
+    if len(levels) == 1:
+        levels = dict.fromkeys(levels, DIM)
+    for axes in figure.axes:
+        for level, colour in levels.items():
+            axes.axhline(level, color=colour, linestyle=":", zorder=0)
+    if levels:
+        first.set_ylim(0, FULL_SCALE * (max(levels) or 1.0))
+    figure.supylabel("loss (dots: validation)")
+    lines = [
+        first.plot([], [], color=colour, label=name)[0]
+        for name, colour in zip(found.names, COLOURS, strict=False)
+    ]
+    lines += [
+        first.plot([], [], color=colour, linestyle=":", label="chance")[0]
+        for colour in levels.values()
+    ]
+    figure.legend(handles=lines, loc="outside lower center", ncols=4)
+
+
+def _curve(
+    axes: Axes, steps: Sequence[int] | np.ndarray, losses: Losses, colour: str, label: str = ""
+) -> None:
+    """Smoothed losses: the mean of the models, and a band if there are several."""
+    if not len(steps):
+        return
+    shown = slice(None, None, max(1, len(steps) // POINTS))
+    steps, smooth = steps[shown], smoothed(losses)[shown]
+    if losses.shape[1] > 1:
+        axes.fill_between(steps, smooth.min(1), smooth.max(1), color=colour, alpha=0.2, linewidth=0)
+    axes.plot(steps, smooth.mean(1), color=colour, label=label or None)
+
+
+def _dots(axes: Axes, steps: Int[np.ndarray, "step"], losses: Losses, colour: str) -> None:
+    """The mean of the models at DOTS of these steps at most, as far apart as can be."""
+    if len(steps):
+        dots = np.unique(np.searchsorted(steps, np.linspace(steps[0], steps[-1], DOTS)))
+        axes.plot(steps[dots], losses[dots].mean(1), ".", color=colour)
+
+
+def smoothed(losses: Losses) -> Losses:
+    """The mean over the last WINDOW steps."""
+    sums = np.cumsum(losses, axis=0, dtype=float)
+    sums[WINDOW:] -= sums[:-WINDOW].copy()
+    return sums / np.minimum(np.arange(1, len(losses) + 1), WINDOW)[:, None]

@@ -1,0 +1,80 @@
+"""Depth theory as pictures: who shares information, and a schedule of readings."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Arc
+
+from hopscope.facts import FactGraph, Role, symbol_name
+from hopscope.plots.look import COLOURS, DIM, SMALL, Picture, drawn, picture
+from hopscope.plots.symbols import role_legend, short_role
+from hopscope.theory import Flow, Reading, flow
+
+SYMBOL_COLOUR, CODE_COLOUR = COLOURS[:2]
+GRID_ROLES = 25
+"""The most columns a terminal's diagram may have."""
+
+
+@drawn
+def shared_information(graph: FactGraph) -> Picture:
+    """Figures 3 and 8 of the paper: positions that hold a piece in common before any layer."""
+    start = flow(graph)
+    pieces, roles = start.holdings[0], start.roles
+    figure = picture(
+        "what positions share before any layer",
+        "Symbols (above) and roles (below) of one chain, in the order of the sequence. Arcs above "
+        f"join equal symbols, arcs below positions with the same code. {role_legend(roles)}",
+        2.1,
+        columns=2,
+    )
+    axes = figure.subplots()
+    for place, (role, held) in enumerate(zip(roles, pieces, strict=True)):
+        (symbol,) = held & set(graph.symbols)
+        middle: dict[str, Any] = {"ha": "center", "va": "center"}
+        axes.text(place, 0.05, symbol_name(symbol), **middle)
+        axes.text(place, -0.3, short_role(role), fontsize=SMALL, color=DIM, **middle)
+        for earlier in range(place):
+            for piece in pieces[earlier] & held:
+                _arc(axes, earlier, place, above=piece in graph.symbols)
+    axes.set(xlim=(-0.7, len(roles) - 0.3), ylim=(-1.9, 1.9))
+    axes.set_axis_off()
+    handles = [
+        Line2D([], [], color=SYMBOL_COLOUR, label="the same symbol"),
+        Line2D([], [], color=CODE_COLOUR, label="the same code"),
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=2)
+    return figure
+
+
+def grid(found: Flow, readings: Sequence[Reading]) -> str:
+    """A schedule as text: a column per position, a row per layer, in each cell what is read."""
+    used = {role for reading in readings for role in (reading.reader, reading.source)}
+    columns = [role for role in found.roles if role in used]
+    if len(columns) > GRID_ROLES:
+        return "\n".join(str(reading) for reading in readings)
+    cells: dict[tuple[int, Role], str] = {}
+    for reading in readings:
+        place = (reading.layer, reading.reader)
+        cells[place] = "+".join(filter(None, (cells.get(place), short_role(reading.source))))
+    width = max(len(text) for text in (*map(short_role, columns), *cells.values())) + 1
+    head = "layer " + "".join(f"{short_role(role):>{width}}" for role in columns) + "   query knows"
+    rows = [head]
+    for layer in range(1, max(reading.layer for reading in readings) + 1):
+        known = [s for s in found.graph.symbols if s in found.holdings[layer][-1]]
+        line = "".join(f"{cells.get((layer, role), '·'):>{width}}" for role in columns)
+        rows.append(f"{layer:>5} {line}   {_span(known)}")
+    return "\n".join(rows)
+
+
+def _arc(axes: Axes, left: int, right: int, above: bool) -> None:
+    height = 0.9 + 0.5 * min(right - left, 6) ** 0.5
+    angles = {"theta1": 0, "theta2": 180} if above else {"theta1": 180, "theta2": 360}
+    centre = ((left + right) / 2, 0.25 if above else -0.55)
+    colour = SYMBOL_COLOUR if above else CODE_COLOUR
+    axes.add_patch(Arc(centre, right - left, height, edgecolor=colour, linewidth=1.2, **angles))
+
+
+def _span(names: list[str]) -> str:
+    return ", ".join(names) if len(names) <= 4 else f"{names[0]} … {names[-1]}"

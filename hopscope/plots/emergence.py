@@ -1,0 +1,143 @@
+"""Emergence as pictures: attention along each path, and losses (figures 6, 7, appendix D)."""
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator
+
+from hopscope.circuits.emergence import Emergence
+from hopscope.facts import symbol_name
+from hopscope.milestones import HALF
+from hopscope.plots.curves import FULL_SCALE
+from hopscope.plots.look import (
+    COLOURS,
+    DIM,
+    FAINT,
+    INK,
+    PAPER,
+    SMALL,
+    Picture,
+    amounts,
+    drawn,
+    picture,
+)
+from hopscope.plots.symbols import role_legend, short_role
+from hopscope.plots.words import learned_hops
+from hopscope.theory import Path
+
+ROW = 0.15
+"""Inches of a path's row."""
+ROOM = 1.15
+"""Length of the axis, in times of the last event."""
+WIDE = 8
+"""Where the last event is so many times as late as the first, the axis is logarithmic."""
+FAR = 30
+"""Where it is more than so many times as late, only 10, 100, 1,000 and so on are labelled."""
+
+
+@drawn
+def emergence_figure(story: Emergence, of: str = "") -> Picture:
+    """Above: attention along every path, a row each. Below: the loss of each hop."""
+    rows = len(story.paths)
+    figure = picture(
+        of or "when each path appeared",
+        "Above: mean attention along each path of the circuit (layer.head: source → destination), "
+        f"in the order in which they emerged; a mark where attention passes {HALF:g}. Below: the "
+        f"loss of each hop at the same steps; dotted: chance. {_roles(story)}",
+        ROW * rows + 2.0,
+        columns=2,
+    )
+    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(ROW * rows + 0.1, 1.0))
+    _heat(figure, above, story)
+    for number, hop in enumerate(story.asked):
+        colour, name = COLOURS[number % len(COLOURS)], symbol_name(f"x{hop}")
+        below.plot(story.steps, story.losses[:, number], color=colour, label=name)
+    below.axhline(story.chance, color=DIM, linestyle=":", label="chance")
+    below.set(xlabel="step", ylabel="loss", ylim=(0, FULL_SCALE * (story.chance or 1.0)))
+    below.set_xlim(0, story.steps[-1])
+    below.legend(loc="upper left", bbox_to_anchor=(1, 1.1))
+    return figure
+
+
+def _heat(figure: Picture, axes: Axes, story: Emergence) -> None:
+    """A row per path: how much attention goes along it at every checkpoint."""
+    order = [path for path, _ in story.order][::-1]
+    steps = np.array(story.steps, float)
+    middles = (steps[1:] + steps[:-1]) / 2
+    edges = [steps[0], *middles, steps[-1] if len(steps) > 1 else steps[0] + 1]
+    values = np.stack([story.attention[story.paths.index(path)] for path in order])
+    shown = axes.pcolormesh(
+        edges,
+        np.arange(len(order) + 1) - 0.5,
+        values,
+        cmap=amounts(),
+        vmin=0,
+        vmax=1,
+        rasterized=True,
+    )
+    for row, path in enumerate(order):
+        if (step := story.emerged(path)) is not None:
+            axes.plot([step], [row], "D", color=COLOURS[1], markeredgecolor=PAPER, markersize=4)
+    axes.hlines(np.arange(1, len(order)) - 0.5, steps[0], steps[-1], color=PAPER, linewidth=1)
+    axes.set_yticks(range(len(order)), [label(path) for path in order])
+    axes.tick_params(axis="y", length=0)
+    bar = figure.colorbar(shown, ax=axes, pad=0.01, aspect=max(4, 2 * len(order)))
+    bar.set_label("attention")
+
+
+@drawn
+def order_figure(story: Emergence, of: str = "") -> Picture:
+    """Figure 7, right: when each path passed one half, and, if known, when hops were learned."""
+    rows = _events(story)
+    figure = picture(
+        of or "in which order",
+        f"The step at which attention along each path (layer.head: source → destination) passed "
+        f"{HALF:g} (dots), and at which each hop was learned (diamonds). {_roles(story)}",
+        ROW * len(rows) + 0.75,
+    )
+    axes = figure.subplots()
+    known = [step for _, step, _ in rows if step]
+    late, early = max(known, default=story.steps[-1]), min(known, default=1)
+    if late > WIDE * early:
+        axes.set_xscale("log")
+        between = (1, 2, 5) if late <= FAR * early else (1,)
+        axes.xaxis.set_major_locator(LogLocator(subs=between))
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+        axes.minorticks_off()
+    begin = 0 if late <= WIDE * early else early / 2
+    axes.set_xlim(begin, max(ROOM * late, begin + 1))
+    for row, (_, step, is_hop) in enumerate(rows):
+        place = (begin if step is None else step, row)
+        if step is None:
+            axes.annotate("never", place, (3, 0), textcoords="offset points", va="center",
+                          fontsize=SMALL, color=DIM)  # fmt: skip
+            continue
+        axes.hlines(row, begin, step, color=FAINT, linewidth=1, zorder=0)
+        colour, mark = (COLOURS[1], "D") if is_hop else (COLOURS[0], "o")
+        axes.plot(*place, mark, color=colour)
+    axes.set_yticks(range(len(rows)), [name for name, _, _ in rows])
+    for tick, (_, _, is_hop) in zip(axes.get_yticklabels(), rows, strict=True):
+        tick.set_color(COLOURS[1] if is_hop else INK)
+    axes.set_ylim(-0.6, len(rows) - 0.4)
+    axes.set_xlabel("step")
+    return figure
+
+
+def _events(story: Emergence) -> list[tuple[str, int | float | None, bool]]:
+    """Paths and hops with their steps, the last of them first, and whether each is a hop."""
+    found: list[tuple[str, int | float | None, bool]] = [
+        (label(path), step, False) for path, step in story.order
+    ]
+    found += [
+        (f"{symbol_name(f'x{hop}')} learned", step, True) for hop, step in learned_hops(story)
+    ]
+    found.sort(key=lambda event: (event[1] is None, event[1] or 0.0))
+    return found[::-1]
+
+
+def label(path: Path) -> str:
+    """A path in a few characters, read from source to reader."""
+    return f"{path.layer}.{path.head}: {short_role(path.source)} → {short_role(path.reader)}"
+
+
+def _roles(story: Emergence) -> str:
+    return role_legend([role for path in story.paths for role in (path.reader, path.source)])

@@ -1,0 +1,23 @@
+"""The formats and widths of figures; no drawing library here."""
+
+from pathlib import Path
+
+from hopscope.errors import ConfigError
+
+FORMATS = (".svg", ".pdf", ".png")
+WIDTH = (5.5, 20.0)
+"""The least and the largest width, in inches: every figure has room in the least."""
+
+
+def check_format(path: Path) -> None:
+    """Refuse an ending that is no format of figures."""
+    if path.suffix not in FORMATS:
+        raise ConfigError(f"a figure goes to a file that ends in {', '.join(FORMATS)}, not {path}")
+
+
+def check_width(width: float | None) -> None:
+    """Refuse a width that a figure cannot have; None is the width that is best for it."""
+    if width is not None and not WIDTH[0] <= width <= WIDTH[1]:
+        raise ConfigError(
+            f"a figure cannot be {width:g} inches wide; expected {WIDTH[0]:g} to {WIDTH[1]:g}"
+        )

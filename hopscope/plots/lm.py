@@ -1,0 +1,105 @@
+"""Accuracy of language models: figure 2 of the paper."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from hopscope.configs import LmBench
+from hopscope.lm.results import BenchRun, Result, results
+from hopscope.papers.musat.rows import AnswerRow
+from hopscope.plots.look import COLOURS, DIM, LINES, Picture, drawn, picture
+from hopscope.store import RunFolder
+
+ROW = 0.17
+"""Inches of a kind of question."""
+MARKS = "os^Dv<>P"
+"""Marks of benchmarks, beside their colours."""
+
+
+Scored = Result | AnswerRow
+"""One kind of question with its accuracy."""
+
+
+def bench_figure(run: BenchRun) -> Picture:
+    """One benchmark."""
+    return accuracy_figure([run.folder])
+
+
+def accuracy_figure(folders: Sequence[RunFolder]) -> Picture:
+    """The benchmarks in these runs, side by side."""
+    asked = [folder.recipe_as(LmBench) for folder in folders]
+    models = [bench.model for bench in asked]
+    # Where a model was asked twice, what differs is in its run's title, or in the end its seed.
+    names = models if len(set(models)) == len(models) else [bench.title() for bench in asked]
+    if len(set(names)) < len(names):
+        names = [folder.name for folder in folders]
+    return results_figure(
+        {name: results(folder) for name, folder in zip(names, folders, strict=True)}
+    )
+
+
+@drawn
+def results_figure(every: Mapping[str, Sequence[Scored]]) -> Picture:
+    """Left, equations by hops; right, every kind of question; a colour and mark per model."""
+    every = {
+        name: [each for each in rows if each.accuracy is not None] for name, rows in every.items()
+    }
+    kinds = list(dict.fromkeys(each.kind for rows in every.values() for each in rows))
+    tall = ROW * len(kinds) * max(1.0, 0.5 * len(every))
+    figure = picture(
+        "accuracy of language models",
+        "Accuracy by the number of hops of equations, and of every kind of question; bars: 95 % "
+        "intervals; dotted: chance.",
+        max(2.2, tall) + 0.7 + 0.13 * len(every),
+        columns=2,
+    )
+    first, second = figure.subplots(1, 2, width_ratios=(1, 1.3))
+    for number, (label, rows) in enumerate(every.items()):
+        drawn_as = COLOURS[number % LINES], MARKS[number % len(MARKS)]
+        by_hops = [each for each in rows if _is_equations(each)]
+        hops = [each.hops + 0.04 * (number - len(every) / 2) for each in by_hops]
+        _points(first, hops, by_hops, (*drawn_as, "-"), label)
+        beside = 0.7 * ((number + 0.5) / len(every) - 0.5)
+        places = [kinds.index(each.kind) + beside for each in rows]
+        _points(second, places, rows, (*drawn_as, ""), label, across=True)
+    for place, kind in enumerate(kinds):
+        level = next(each.guessing for rows in every.values() for each in rows if each.kind == kind)
+        second.vlines(level, place - 0.4, place + 0.4, colors=DIM, linestyles=":")
+    for level in {each.guessing for rows in every.values() for each in rows if _is_equations(each)}:
+        first.axhline(level, color=DIM, linestyle=":")
+    first.set(xlabel="hops", ylabel="accuracy", title="equations", ylim=(0, 1.02))
+    first.xaxis.get_major_locator().set_params(integer=True)
+    second.set_yticks(range(len(kinds)), kinds)
+    second.set(title="every kind of question", xlabel="accuracy", xlim=(0, 1.02))
+    second.invert_yaxis()
+    handles, labels = second.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2)
+    return figure
+
+
+def _is_equations(each: Scored) -> bool:
+    return each.kind.startswith("equations")
+
+
+def _points(
+    axes: Axes,
+    places: Sequence[float],
+    rows: Sequence[Scored],
+    style: tuple[str, str, str],
+    label: str,
+    *,
+    across: bool = False,
+) -> None:
+    """Draw accuracies with their intervals, upward or across."""
+    if not rows:
+        return
+    colour, mark, line = style
+    means = np.array([each.accuracy for each in rows])
+    error = np.abs(np.array([each.interval for each in rows]).T - means)
+    shown: dict[str, Any] = {"x": places, "y": means, "yerr": error}
+    if across:
+        shown = {"x": means, "y": places, "xerr": error}
+    axes.errorbar(**shown, fmt=f"{mark}{line}", color=colour, capsize=1.5, label=label,
+                  elinewidth=0.8)  # fmt: skip

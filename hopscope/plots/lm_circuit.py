@@ -1,0 +1,159 @@
+"""How a language model comes to its answer: maps of roles by layers, and the same in words."""
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.image import AxesImage
+
+from hopscope.facts import Role
+from hopscope.lm.findings import LmCircuitRun, LmFindings, Proof
+from hopscope.lm.pairs import ON
+from hopscope.plots.look import SMALL, Picture, amounts, drawn, picture, width
+from hopscope.plots.terminal import sparkline
+
+SHOWN = 0.05
+"""A role that no answer follows by so much is left out."""
+COLUMN, ROW = 0.14, 0.06
+"""Inches per role, at least, and per layer."""
+PANEL, BESIDE = 1.4, 0.9
+"""Inches of a panel, at least; and of what stands beside all of them."""
+
+
+def shown_roles(found: LmFindings) -> list[int]:
+    """The numbers of the roles that some answer follows somewhere."""
+    return [
+        number
+        for number, _ in enumerate(found.roles)
+        if any(abs(e.mean) >= SHOWN for by in found.shares.values() for e in by[number])
+    ]
+
+
+def exchanged(name: str) -> str:
+    """What is exchanged, in words.
+
+    >>> exchanged("x1"), exchanged("x1…")
+    ('x1, wherever it stands', 'x1, as a value alone')
+    """
+    if name.endswith(ON):
+        return f"{name.removesuffix(ON)}, as a value alone"
+    return f"{name}, wherever it stands"
+
+
+def role_rows(found: LmFindings) -> tuple[list[str], list[list[str]]]:
+    """Columns and rows of a table: for each role, how far answers follow, layer by layer."""
+    rows = []
+    for number in shown_roles(found):
+        layers = [[each.mean for each in by_role[number]] for by_role in found.shares.values()]
+        bars = [sparkline(its, width=len(its)) if max(its) >= SHOWN else "·" for its in layers]
+        rows.append([str(found.roles[number]), *bars])
+    return ["role", *found.shares], rows
+
+
+def lens_rows(found: LmFindings) -> tuple[list[str], list[list[str]]]:
+    """For each role that holds something, the logit lens at its best."""
+    rows = []
+    for number in shown_roles(found):
+        for symbol, seen in found.lens.items():
+            chance = seen.probability[number]
+            if np.isfinite(chance).all() and chance.max() >= 0.5:
+                best = int(chance.argmax())
+                rows.append(
+                    [str(found.roles[number]), symbol, str(found.layers[best]),
+                     f"{chance[best]:.2f}", f"{seen.rank[number, best]:.0f}"]
+                )  # fmt: skip
+    return ["role", "symbol", "clearest before layer", "probability", "rank"], rows
+
+
+def proof_rows(proofs: list[Proof]) -> tuple[list[str], list[list[str]]]:
+    """Columns and rows of a table: how far answers follow the donor if these rows are its."""
+    columns = ["exchange", "the circuit's rows", "random rows", "more than random",
+               "all other rows", "all rows"]  # fmt: skip
+    rows = [
+        [exchanged(each.exchange),
+         *map(str, (each.circuit, each.random, each.more, each.rest, each.everything))]
+        for each in proofs
+    ]  # fmt: skip
+    return columns, rows
+
+
+def confirmed_rows(found: LmFindings) -> tuple[list[str], list[list[str]]]:
+    """What roles hold, on fresh questions."""
+    rows = [
+        [exchanged(its.exchange), str(its.role), str(its.layer), str(its.share)]
+        for its in found.confirmed
+    ]
+    return ["exchange", "role", "before layer", "the answer follows"], rows
+
+
+def run_figure(run: LmCircuitRun) -> Picture:
+    """What a run found."""
+    return lm_circuit_figure(run.findings)
+
+
+@drawn
+def lm_circuit_figure(found: LmFindings) -> Picture:
+    """Maps, layers upward: how far answers follow the stream at each role, a panel for each
+    exchange; what the logit lens sees there; and how the last look-up finds its line.
+    """
+    roles = shown_roles(found) or [*range(len(found.roles))]
+    names = [label(found.roles[role]) for role in roles]
+    follows = {
+        exchanged(name): np.array([[each.mean for each in shares[role]] for role in roles])
+        for name, shares in found.shares.items()
+    }
+    lens = {f"logit lens: {name}": its.probability[roles] for name, its in found.lens.items()}
+    by = {name: [each.mean for each in its] for name, its in found.last_look_up.items()}
+    groups: list[tuple[str, dict[str, np.ndarray], list[str]]] = [
+        ("how far the answer follows", follows, names),
+        ("probability", lens, names),
+        ("share of answers", {"the last look-up": np.array([*by.values()])} if by else {}, [*by]),
+    ]
+    groups = [group for group in groups if group[1]]
+    room = int((width(2) - BESIDE) / max(COLUMN * len(roles), PANEL))
+    across = max(1, min(room, max(len(panels) for _, panels, _ in groups)))
+    rows = [-(-len(panels) // across) for _, panels, _ in groups]
+    high = max(1.2, ROW * len(found.layers))
+    figure = picture(
+        f"{found.recipe.model} on {found.recipe.prompts.label}: {found.answered}",
+        "How far the answer follows when one symbol is exchanged in the residual stream at a role "
+        "(column) before a layer (row); the probability that the logit lens gives to a symbol "
+        "there, among the words of all chains; and whether the last look-up finds its line by "
+        "position, by word or by a pointer.",
+        sum(rows) * (high + 0.25) + 1.3,
+        columns=2,
+    )
+    grid = figure.subplots(sum(rows), across, squeeze=False, sharey=True)
+    first = 0
+    for count, (what, panels, columns) in zip(rows, groups, strict=True):
+        part = grid[first : first + count]
+        for axes, (name, values) in zip(part.flat, panels.items(), strict=False):
+            image = _panel(axes, values, found, columns)
+            axes.set_title(name)
+        for axes in part.flat[len(panels) :]:
+            axes.set_axis_off()
+        figure.colorbar(image, ax=part.ravel().tolist(), label=what, aspect=15 * count)
+        first += count
+    figure.supylabel("before layer")
+    return figure
+
+
+def _panel(axes: Axes, values: np.ndarray, found: LmFindings, columns: list[str]) -> AxesImage:
+    """[column, layer] as a map, layers upward."""
+    image = axes.imshow(
+        values.T,
+        origin="lower",
+        aspect="auto",
+        cmap=amounts(),
+        vmin=0,
+        vmax=1,
+        interpolation="nearest",
+    )
+    axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize=SMALL)
+    step = -(-len(found.layers) // 6)  # more labels would touch
+    at = range(0, len(found.layers), step)
+    axes.set_yticks(list(at), [str(found.layers[n]) for n in at])
+    return image
+
+
+def label(role: Role) -> str:
+    """A role's name; the rest of a fact's line is named by the number of its fact."""
+    return f"line {role.fact}" if role.kind == "line" else str(role)

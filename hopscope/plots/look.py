@@ -1,0 +1,171 @@
+"""How every figure looks: its width, its type and its colours.
+
+A function that draws is `drawn`: the settings of this style hold within, and leave no trace. All is
+drawn in the light palette; files and pages give SVG the colours of the reader (`saving`).
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, Literal, ParamSpec
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.colors import LinearSegmentedColormap, ListedColormap, to_hex
+from matplotlib.figure import Figure
+
+from hopscope.display import Displayed
+from hopscope.plots.formats import check_width
+
+P = ParamSpec("P")
+
+Columns = Literal[1, 2]
+WIDTHS = {1: 3.35, 2: 6.9}
+"""Inches of one column of a paper with two, and of both: a small figure, and a large one."""
+TEXT, SMALL = 8.0, 7.0
+"""Points of all text; of text at ticks and beside points."""
+LINES = 8
+"""Colours that tell lines apart; after the last they begin again."""
+SHADES = 12
+"""Steps of the scale from early to late."""
+
+
+@dataclass(frozen=True)
+class Palette:
+    """Colours for one ground; contrast and distances are measured in the tests."""
+
+    lines: tuple[str, ...]
+    dim: str
+    faint: str
+    paper: str
+    ink: str
+    times: tuple[str, str, str]
+    """Early, between, late: what is late stands out least from nothing."""
+    amounts: tuple[str, str, str]
+    """None, half, all."""
+
+    def cycle(self) -> tuple[str, ...]:
+        """All colours; the same place has the same meaning in every palette."""
+        scale = LinearSegmentedColormap.from_list("times", self.times)
+        times = (to_hex(scale(place)) for place in np.linspace(0, 1, SHADES))
+        return (*self.lines, self.dim, self.faint, self.paper, self.ink, *times, *self.amounts)
+
+
+LIGHT = Palette(
+    lines=("#3f7cf7", "#6f1b03", "#557719", "#903788", "#af8229", "#10a4aa", "#912c3d", "#1a1a1b"),
+    dim="#5f6570",
+    faint="#d9dce2",
+    paper="#ffffff",
+    ink="#1c2027",
+    times=("#2a1b5e", "#28708e", "#2f9a6f"),
+    amounts=("#ffffff", "#6f9bd1", "#0d2a5c"),
+)
+DARK = Palette(
+    lines=("#5a63e6", "#eb9b61", "#90f976", "#c75c93", "#ddc83c", "#0fd1d8", "#f15f3d", "#65686b"),
+    dim="#a3abb8",
+    faint="#3d4552",
+    paper="#15181e",
+    ink="#eceef2",
+    times=("#f3cf55", "#55c596", "#3f95b8"),
+    amounts=("#15181e", "#3a68ad", "#dcebff"),
+)
+
+
+COLOURS = LIGHT.lines
+"""The colours of lines and symbols, in this order."""
+DIM, FAINT, PAPER, INK = LIGHT.dim, LIGHT.faint, LIGHT.paper, LIGHT.ink
+"""Asides; rules and grounds; the paper; text."""
+TIMES = LIGHT.cycle()[LINES + 4 : LINES + 4 + SHADES]
+"""From early to late."""
+SETTINGS: Any = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "Verdana", "sans-serif"],
+    "font.size": TEXT,
+    **dict.fromkeys(("axes.titlesize", "axes.labelsize", "figure.titlesize"), TEXT),
+    **dict.fromkeys(("figure.labelsize", "legend.title_fontsize"), TEXT),
+    **dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), SMALL),
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), DIM),
+    **dict.fromkeys(("xtick.labelcolor", "ytick.labelcolor"), INK),
+    **dict.fromkeys(("axes.facecolor", "figure.facecolor"), PAPER),
+    **dict.fromkeys(("savefig.facecolor", "savefig.edgecolor"), PAPER),
+    "axes.prop_cycle": f"cycler('color', {[*COLOURS]!r})",
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right", "legend.frameon"), False),
+    "patch.edgecolor": INK,
+    "axes.linewidth": 0.6,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 3.5,
+    **dict.fromkeys(("xtick.major.width", "ytick.major.width"), 0.6),
+    **dict.fromkeys(("xtick.major.size", "ytick.major.size"), 2.5),
+    "legend.handlelength": 1.6,
+    "pdf.fonttype": 42,  # several venues refuse the Type 3 that is the default
+    "svg.fonttype": "none",  # text stays text: it can be found, copied and edited
+}
+"""The settings of matplotlib that make this style."""
+
+_WIDTH: ContextVar[float | None] = ContextVar("width", default=None)
+
+
+@contextmanager
+def looking(width: float | None) -> Iterator[None]:
+    """Figures that are drawn within are so many inches wide; None: each as wide as is best."""
+    check_width(width)
+    token = _WIDTH.set(width)
+    try:
+        yield
+    finally:
+        _WIDTH.reset(token)
+
+
+class Picture(Displayed, Figure):
+    """A figure with a name and a caption, which are written beside it and not into it."""
+
+    def __init__(self, name: str, caption: str, size: tuple[float, float]) -> None:
+        super().__init__(figsize=size, layout="constrained")
+        self.name, self.caption = name, " ".join(caption.split())
+
+    def draw(self, renderer: Any) -> None:
+        """As matplotlib does, in this style: ticks are made when they are drawn."""
+        with rc_context(SETTINGS):
+            super().draw(renderer)
+
+    def savefig(self, *args: Any, **options: Any) -> None:
+        """The same; the settings of a format are read after all is drawn."""
+        with rc_context(SETTINGS):
+            super().savefig(*args, **options)
+
+
+def picture(name: str, caption: str, height: float, columns: Columns = 1) -> Picture:
+    """A new figure, so many inches high, and as wide as so many columns unless another width is
+    asked for.
+    """
+    return Picture(name, caption, (width(columns), height))
+
+
+def width(columns: Columns) -> float:
+    """The width in inches of a figure that is best so many columns wide."""
+    return _WIDTH.get() or WIDTHS[columns]
+
+
+def drawn(draw: Callable[P, Picture]) -> Callable[P, Picture]:
+    """A function that draws in this style."""
+
+    @wraps(draw)
+    def draws(*args: P.args, **options: P.kwargs) -> Picture:
+        with rc_context(SETTINGS):
+            return draw(*args, **options)
+
+    return draws
+
+
+def times() -> ListedColormap:
+    """The scale from early to late."""
+    return ListedColormap(TIMES)
+
+
+def amounts() -> LinearSegmentedColormap:
+    """The scale from nothing to all."""
+    return LinearSegmentedColormap.from_list("amounts", LIGHT.amounts)

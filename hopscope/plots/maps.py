@@ -1,0 +1,162 @@
+"""Attention as pictures: every head's role map (the paper's appendix C), or one example."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from matplotlib.axes import Axes
+
+from hopscope.circuits import RoleMaps
+from hopscope.plots.look import COLOURS, DIM, FAINT, SMALL, Picture, amounts, drawn, picture, width
+from hopscope.plots.symbols import role_legend, short_role
+
+LINE = 1.08 * SMALL / 72
+"""Inches from one label to the next."""
+LETTER = 0.65 * SMALL / 72
+"""Inches that a letter of a label takes."""
+BAR = 1.05
+"""Inches for the colour bar at the right, and the name of the axis at the left."""
+PANEL, BEST = 0.5, 1.25
+"""Inches of a panel, at least; and of one where several layers stand in a row."""
+TITLE = 0.2
+"""Inches above a panel."""
+SPARSE = 4
+"""Where not every fourth label has room, there are none."""
+USED = COLOURS[6]
+
+
+@drawn
+def role_maps_figure(
+    maps: RoleMaps, used: Collection[tuple[int, int]] = (), of: str = "role maps"
+) -> Picture:
+    """A map per head: rows read, columns are read, of the own chain and (right) of others.
+
+    Heads in `used` (those of a circuit) are marked; `of` says whose maps these are.
+    """
+    names = [short_role(role) for role in maps.roles]
+    caption = (
+        "Mean attention of each head (layer.head) from a role (row) to the same roles (column): "
+        "left of the line those of the own chain, right of it those of all other chains."
+        f"{' Star: heads of the circuit.' * bool(used)} {role_legend(maps.roles)}"
+    )
+    layers, heads = maps.own.shape[:2]
+    grid = Grid.of(layers, heads, len(names), 2 * len(names), max(map(len, names)))
+    figure, panels = _panels((of, caption), grid, heads)
+    for head, axes in panels.items():
+        both = np.concatenate((maps.own[head], maps.others[head]), axis=1)
+        _map(axes, both, (names, names * 2), grid)
+        axes.axvline(len(names) - 0.5, color=DIM, linewidth=0.8)
+        if head in used:
+            axes.set_title(f"{axes.get_title()}*", color=USED, fontweight="bold", pad=2)
+    star = "; *: head of the circuit" if used else ""
+    figure.supxlabel(f"source: own chain (left of the line), other chains (right){star}")
+    figure.supylabel("destination")
+    _scale(figure, panels)
+    return figure
+
+
+@drawn
+def example_figure(
+    attention: Float[np.ndarray, "layer head query key"] | list[object],
+    names: Sequence[str],
+    of: str = "one example",
+) -> Picture:
+    """One example, position by position, for every head."""
+    shown = np.asarray(attention, dtype=float)
+    layers, heads, queries, keys = shown.shape
+    caption = (
+        "Attention of each head (layer.head) in one example, from a position (row) to a position "
+        "(column)."
+    )
+    if not np.triu(shown, k=1).any():  # there is nothing to attend to, which is not the same as 0
+        shown = np.where(np.tri(queries, keys, dtype=bool), shown, np.nan)
+        caption += " Grey: positions that come later, which it cannot attend to."
+    grid = Grid.of(layers, heads, queries, keys, max(map(len, names)))
+    figure, panels = _panels((of, caption), grid, heads)
+    for head, axes in panels.items():
+        axes.set_facecolor(FAINT)
+        _map(axes, shown[head], (names, names), grid)
+    figure.supxlabel("source")
+    figure.supylabel("destination")
+    _scale(figure, panels)
+    return figure
+
+
+@dataclass(frozen=True)
+class Grid:
+    """How the panels of all heads stand: a layer in a row, in several, or several in one."""
+
+    panels: int
+    across: int
+    down: int
+    pitch: tuple[float, float]
+    """Inches from row to row of a map, and from column to column."""
+    size: tuple[float, float]
+    """Inches of a panel with what stands around it: height, and what the last one has below."""
+
+    @classmethod
+    def of(cls, layers: int, heads: int, rows: int, columns: int, letters: int) -> "Grid":
+        """For maps of so many rows and columns, whose labels have so many letters."""
+        room = width(2) - BAR - LETTER * letters
+        most = max(1, int(room / PANEL))
+        of_layer = [count for count in range(1, heads + 1) if heads % count == 0 and count <= most]
+        across = heads * min(layers, int(room / BEST) // heads) or of_layer[-1]
+        wide = room / across - 0.05
+        high = min(max(wide * rows / columns, PANEL, LINE * rows), 1.2 * wide)
+        return cls(
+            layers * heads,
+            across,
+            -(-layers * heads // across),
+            (high / rows, wide / columns),
+            (high + TITLE, LETTER * letters),
+        )
+
+
+def _panels(
+    said: tuple[str, str], grid: Grid, heads: int
+) -> tuple[Picture, dict[tuple[int, int], Axes]]:
+    """A figure of this title and caption, with a titled panel per head."""
+    figure = picture(*said, grid.size[0] * grid.down + grid.size[1] + 0.3, columns=2)
+    figure.get_layout_engine().set(w_pad=0.02, h_pad=0.02)  # type: ignore[union-attr, call-arg]
+    panels = {}
+    every = figure.subplots(grid.down, grid.across, squeeze=False).flat
+    for axes in every[grid.panels :]:
+        axes.remove()
+    for number, axes in enumerate(every[: grid.panels]):
+        head = divmod(number, heads)
+        axes.set_title(f"{head[0]}.{head[1]}", pad=2)
+        panels[head] = axes
+    return figure, panels
+
+
+def _map(
+    axes: Axes,
+    values: Float[np.ndarray, "row column"],
+    names: tuple[Sequence[str], Sequence[str]],
+    grid: Grid,
+) -> None:
+    axes.imshow(values, cmap=amounts(), vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+    place = axes.get_subplotspec()
+    assert place is not None
+    lowest = place.num1 + grid.across >= grid.panels  # there may be no panel below
+    sides = (axes.yaxis, place.is_first_col()), (axes.xaxis, lowest)
+    for (axis, shown), labels, pitch in zip(sides, names, grid.pitch, strict=True):
+        step = int(np.ceil(LINE / pitch))
+        half = len(labels) // 2
+        twice = labels[:half] == labels[half:]  # own chain, other chains: the same labels in both
+        spots = range(0, half - step + 1, step) if twice else range(0, len(labels), step)
+        named = shown and step <= SPARSE
+        at = [*spots, *(half + n for n in spots if twice)] if named else []
+        axis.set_ticks(at, [labels[number] for number in at])
+    axes.tick_params(length=0, pad=1.5)
+    axes.tick_params(axis="x", rotation=90)
+    axes.spines[:].set(visible=True, linewidth=0.4)
+
+
+def _scale(figure: Picture, panels: dict[tuple[int, int], Axes]) -> None:
+    """The colour bar of all panels."""
+    every = list(panels.values())
+    bar = figure.colorbar(every[0].images[0], ax=every, aspect=25, shrink=min(1, 2.2 / len(every)))
+    bar.set_label("attention")
+    bar.outline.set_linewidth(0.4)

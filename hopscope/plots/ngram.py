@@ -1,0 +1,333 @@
+"""Figures of the n-gram experiment: stages, heads, the way to the induction head, other chains.
+
+`Stages` and `Transfer` are what two of them draw, of a run or of rows of results (`chen`).
+"""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int, Num
+from matplotlib.axes import Axes
+
+from hopscope.configs import NgramProcess
+from hopscope.ngram.evaluation import Comparison, Moment
+from hopscope.ngram.parameters import set_name, sets, softmax
+from hopscope.ngram.run import NgramRun
+from hopscope.plots.look import (
+    COLOURS,
+    DIM,
+    FAINT,
+    INK,
+    PAPER,
+    SMALL,
+    Picture,
+    amounts,
+    drawn,
+    picture,
+)
+from hopscope.plots.names import run_title
+from hopscope.plots.symbols import counted, seed_text
+
+LAGS = 4
+"""Lags for which the narrow figure has room."""
+BAND = 0.2
+"""Opacity of the band from the least to the greatest of the seeds."""
+NEAR = 0.01
+"""Points nearer to each other than this part of a stage are drawn as one."""
+
+
+def stages_figure(run: NgramRun) -> Picture:
+    """The selector's sets, the heads' attention, the scale a, and the losses, by epoch."""
+    model, courses = run.recipe.model, [run.course(seed) for seed in run.recipe.seeds]
+    attention = np.stack([softmax(course.w) for course in courses])
+    found = Stages(
+        plan=run.recipe.descent.plan(),
+        epochs=courses[0].epochs,
+        shares={
+            set_name(heads): np.stack([course.shares[:, number] for course in courses])
+            for number, heads in enumerate(sets(model))
+        },
+        attention={
+            f"head {head + 1} to lag {lag + 1}": attention[:, :, head, lag]
+            for head, lag in ((head, min(head, model.window - 1)) for head in range(model.heads))
+        },
+        a=np.stack([course.a for course in courses]),
+        losses={split: run.losses(split)[1][:, :, 0].T for split in ("train", "validation")},
+    )
+    return draw_stages(found, _title(run))
+
+
+@drawn
+def heads_figure(run: NgramRun) -> Picture:
+    """Every head's attention to every lag, before and after training (the mean over seeds)."""
+    courses = [run.course(seed) for seed in run.recipe.seeds]
+    sides = {
+        "before": np.mean([softmax(course.w[0]) for course in courses], axis=0),
+        "after": np.mean([softmax(course.w[-1]) for course in courses], axis=0),
+    }
+    model = run.recipe.model
+    figure = picture(
+        _title(run),
+        "Attention of every head of the first layer to every lag, before and after training"
+        + (f"; means of {len(courses)} seeds." if len(courses) > 1 else "."),
+        0.9 + 0.28 * model.heads,
+        columns=1 if model.window <= LAGS else 2,
+    )
+    for axes, (name, attention) in zip(figure.subplots(1, 2), sides.items(), strict=True):
+        shown = axes.imshow(attention, cmap=amounts(), vmin=0, vmax=1, aspect="auto")
+        for (head, lag), weight in np.ndenumerate(attention):
+            colour = PAPER if weight > 0.5 else INK
+            axes.text(
+                lag, head, f"{weight:.2f}", ha="center", va="center", color=colour, fontsize=SMALL
+            )
+        axes.set_xticks(range(model.window), range(1, model.window + 1))
+        axes.set_yticks(range(model.heads), range(1, model.heads + 1))
+        axes.set(title=f"{name} training", xlabel="lag", ylabel="head")
+    figure.colorbar(shown, ax=figure.axes, label="attention", aspect=12)
+    return figure
+
+
+@drawn
+def approach_figure(run: NgramRun, moments: Sequence[Sequence[Moment]], gap: float) -> Picture:
+    """The last stage: how far the model is from GIH by epoch and by a, and how a grows."""
+    several = "each seed" if len(moments) > 1 else "the model"
+    figure = picture(
+        _title(run),
+        "The last stage: the distance to the generalised induction head (GIH) by epoch and by the "
+        "scale a, and how a grows. A line for each seed; dashed: the slope that is predicted where "
+        "a is large.",
+        2.4,
+        columns=2,
+    )
+    axes = figure.subplots(1, 3)
+    for number, seed in enumerate(moments):
+        epochs = np.array([each.epoch for each in seed]) + 1
+        scale = np.array([each.a for each in seed])
+        distance = [each.distance for each in seed]
+        label = several if number == 0 else None
+        style = {"color": COLOURS[0], "linewidth": 1, "alpha": 0.6, "label": label}
+        axes[0].plot(epochs, distance, **style)
+        axes[1].plot(scale, distance, **style)
+        axes[2].plot(epochs, scale, **style)
+    if gap > 0:
+        _predicted(axes[2], moments, gap)
+    labels = (("epoch of the stage", "distance to GIH"), ("a", "distance to GIH"),
+              ("epoch of the stage", "a"))  # fmt: skip
+    for one, (x, y) in zip(axes, labels, strict=True):
+        one.set(xlabel=x, ylabel=y)
+    if any(each.distance > 0 for seed in moments for each in seed):
+        axes[0].set_yscale("log")
+        axes[1].set_yscale("log")
+    for one in (axes[0], axes[2]):
+        one.set_xscale("log")
+    handles = axes[2].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=2)
+    return figure
+
+
+def transfer_figure(
+    run: NgramRun, found: Sequence[Sequence[tuple[NgramProcess, Comparison]]]
+) -> Picture:
+    """Losses and distance to GIH on chains of other lengths (left) and priors (right)."""
+    trained, columns = run.recipe.process, []
+    for name, kept in (("length", "alpha"), ("alpha", "length")):
+        chosen = [
+            number
+            for number, (process, _) in enumerate(found[0])
+            if getattr(process, kept) == getattr(trained, kept)
+        ]
+        chosen.sort(key=lambda number: getattr(found[0][number][0], name))
+        losses = [[astuple(seed[number][1].expected) for number in chosen] for seed in found]
+        columns.append(
+            Transfer(
+                varied=name,
+                values=np.array([getattr(found[0][number][0], name) for number in chosen]),
+                trained=getattr(trained, name),
+                losses=np.array(losses),
+                distance=np.array([[seed[n][1].distance for n in chosen] for seed in found]),
+            )
+        )
+    return draw_transfer(columns, _title(run))
+
+
+def _predicted(axes: Axes, moments: Sequence[Sequence[Moment]], gap: float) -> None:
+    """A line with the slope that a large a grows by: da/dt ~ e^(−a·gap) gives log(t)/gap."""
+    ends = np.array([each.epoch for each in moments[0]]) + 1
+    scale = np.mean([[each.a for each in seed] for seed in moments], axis=0)
+    half = int(np.searchsorted(scale, 0.8 * scale[-1]))
+    reach = ends[max(0, half - 20) : half + 20]
+    line = scale[half] + np.log(reach / ends[half]) / gap
+    axes.plot(reach, line, "--", color=COLOURS[1], label=f"slope 1/gap = {1 / gap:.2f}")
+
+
+def _title(run: NgramRun) -> str:
+    process = run.recipe.process
+    parents = ", ".join(map(str, process.parents))
+    return (
+        f"{run_title(run.folder)}: {process.alphabet} symbols, parents {parents}, "
+        f"α = {process.alpha:g}, {seed_text(run.recipe.seeds)}"
+    )
+
+
+@dataclass(frozen=True)
+class Stages:
+    """What changed in each seed's training, at the same epochs."""
+
+    plan: Sequence[tuple[str, int]]
+    """The letters of what each stage trains, and its number of epochs."""
+    epochs: Int[np.ndarray, "epoch"]
+    shares: Mapping[str, Float[np.ndarray, "seed epoch"]]
+    """For each set of heads, its part in the sum of squared coefficients."""
+    attention: Mapping[str, Float[np.ndarray, "serving epoch"]]
+    """For each head, its attention to its lag, in the seeds of which it is known."""
+    a: Float[np.ndarray, "seed epoch"]
+    losses: Mapping[str, Float[np.ndarray, "seed epoch"]]
+
+
+@drawn
+def draw_stages(found: Stages, name: str) -> Picture:
+    """Four panels; each stage is as wide as the others."""
+    models = len(found.a)
+    seeds = f" Lines: means of {models} seeds; bands: lowest to highest." if models > 1 else ""
+    figure = picture(
+        name,
+        "A training in stages, each as wide as the others and with epochs counted anew; above, "
+        f"what it trains (c: the selector, w: the first layer, a: the second).{seeds}",
+        3.7,
+        columns=2,
+    )
+    scale = StageScale(found.plan)
+    shown = scale.shown(found.epochs)
+    panels: dict[str, Mapping[str, Float[np.ndarray, "seed epoch"]]] = {
+        "share of c² of each set of heads": found.shares,
+        "attention of each head to its own lag": found.attention,
+        "scale of the second layer": {"a": found.a},
+        "loss": found.losses,
+    }
+    axes = figure.subplots(2, 2).ravel()
+    for one, (what, curves) in zip(axes, panels.items(), strict=True):
+        for number, (label, values) in enumerate(curves.items()):
+            colour = COLOURS[number % len(COLOURS)]
+            band(one, found.epochs[shown], values[:, shown], colour, label)
+        scale.draw(one)
+        one.set_title(what, pad=15)
+        one.legend()
+    return figure
+
+
+def band(axes: Axes, x: np.ndarray, values: np.ndarray, colour: str, label: str) -> None:
+    """The mean over seeds, and a band from the least to the largest."""
+    if len(values) > 1:
+        axes.fill_between(x, values.min(0), values.max(0), color=colour, alpha=BAND, linewidth=0)
+    axes.plot(x, values.mean(0), color=colour, label=label)
+
+
+class StageScale:
+    """Epochs, each stage as wide as the others and logarithmic: most happens at its beginning."""
+
+    def __init__(self, plan: Sequence[tuple[str, int]]) -> None:
+        self.letters = [letters for letters, _ in plan]
+        self.ends = np.cumsum([0, *(epochs for _, epochs in plan)])
+        self.spans = np.log1p(np.diff(self.ends))
+
+    def place(self, epoch: Any) -> Any:
+        """Where an epoch is drawn: stage n takes the places from n to n + 1."""
+        last = len(self.spans) - 1
+        stage = np.clip(np.searchsorted(self.ends, epoch, side="right") - 1, 0, last)
+        since = np.clip(epoch - self.ends[stage], 0, None)
+        return stage + np.log1p(since) / self.spans[stage]
+
+    def epoch(self, place: Any) -> Any:
+        """The epoch that is drawn at a place; the inverse of `place`."""
+        stage = np.clip(np.floor(place), 0, len(self.spans) - 1).astype(int)
+        return self.ends[stage] + np.expm1((place - stage) * self.spans[stage])
+
+    def shown(self, epochs: np.ndarray) -> list[int]:
+        """Which of these epochs to draw."""
+        places, chosen = self.place(epochs), [0]
+        for number in range(1, len(epochs)):
+            if places[number] - places[chosen[-1]] >= NEAR or epochs[number] in self.ends:
+                chosen.append(number)
+        return chosen
+
+    def draw(self, axes: Axes) -> None:
+        """Put the scale on an axis, with the letters of the stages above."""
+        axes.set_xscale("function", functions=(self.place, self.epoch))
+        axes.set_xlim(0, self.ends[-1])
+        ticks = _ticks(self.ends)
+        axes.set_xticks(ticks, [_tick(tick, self.ends) for tick in ticks])
+        axes.minorticks_off()
+        for number, letters in enumerate(self.letters):
+            if number:
+                axes.axvline(self.ends[number], color=FAINT, linewidth=0.8)
+            where: dict[str, Any] = {"transform": axes.transAxes, "ha": "center", "va": "bottom"}
+            axes.text((number + 0.5) / len(self.letters), 1.01, letters, color=DIM, **where)
+        axes.set_xlabel("epoch (counted anew in each stage)")
+
+
+def _ticks(ends: np.ndarray) -> list[int]:
+    """The ends of stages, and within them 10 and 1,000 if they are not too near an end."""
+    ticks = {0}
+    for begin, end in itertools.pairwise(ends.tolist()):
+        ticks |= {end, *(begin + since for since in (10, 1_000) if 5 * since < end - begin)}
+    return sorted(ticks)
+
+
+def _tick(epoch: int, ends: np.ndarray) -> str:
+    """Epochs since the stage began."""
+    stage = max(0, int(np.searchsorted(ends, epoch, side="left")) - 1)
+    since = epoch - int(ends[stage])
+    return f"{since // 1000}k" if since >= 1_000 else str(since)
+
+
+PREDICTORS = {"model": COLOURS[0], "GIH": COLOURS[1], "Bayes": COLOURS[2], "truth": COLOURS[7]}
+"""The predictors whose losses are drawn, each with its colour."""
+
+SETTINGS = {"length": "length of the chain", "alpha": "α of the prior"}
+"""The settings in which chains differ, as an axis says them."""
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """Every seed's model on chains that differ in one thing from those it was trained on."""
+
+    varied: str
+    """The setting in which the chains differ: length, or alpha."""
+    values: Num[np.ndarray, "value"]
+    trained: int | float
+    """The value on which the models were trained."""
+    losses: Float[np.ndarray, "seed value line"]
+    """Expected losses, in the order of PREDICTORS."""
+    distance: Float[np.ndarray, "seed value"]
+    """The distance of the model to the generalised induction head (GIH)."""
+
+
+@drawn
+def draw_transfer(found: Sequence[Transfer], name: str) -> Picture:
+    """A column for each: above the losses, below the distance to the induction head."""
+    figure = picture(
+        name,
+        "Other chains than those trained on (dotted): above the expected loss of the model, of the "
+        "generalised induction head (GIH), of Bayes' rule and of the truth; below the distance of "
+        f"the model to GIH. {counted(len(found[0].losses), 'seed')}"
+        + ("; bands: lowest to highest." if len(found[0].losses) > 1 else "."),
+        3.6,
+        columns=2,
+    )
+    axes = figure.subplots(2, len(found), sharex="col", squeeze=False)
+    for column, each in enumerate(found):
+        above, below = axes[:, column]
+        for place, (label, colour) in enumerate(PREDICTORS.items()):
+            band(above, each.values, each.losses[:, :, place], colour, label)
+        band(below, each.values, each.distance, COLOURS[0], "model to GIH")
+        below.set(xlabel=SETTINGS[each.varied], ylim=(0, None))
+        for one in (above, below):
+            one.set_xscale("log")
+            one.axvline(each.trained, color=DIM, linestyle=":")
+    axes[0, 0].set_ylabel("expected loss")
+    axes[1, 0].set_ylabel("distance to GIH")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    return figure

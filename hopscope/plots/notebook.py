@@ -1,0 +1,134 @@
+"""The HTML of a result in a notebook (figures with captions, and tables), and its figure anywhere.
+
+`hopscope.display` calls this when a result is shown: only then a drawing library is loaded. Results
+are listed by the names of their classes, so that their subpackages are not imported here.
+"""
+
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from hopscope.configs.kinds import KINDS, fetched
+from hopscope.errors import ConfigError, HopscopeError
+from hopscope.plots.look import DARK, LIGHT, Picture, looking
+from hopscope.plots.page import figure_html, list_html, more_html, prose, table_html
+from hopscope.plots.pieces import Piece
+from hopscope.plots.saving import HUE, save_figure, theme
+
+SHOWN: Mapping[str, tuple[str | None, str | None]] = {
+    "hopscope.circuits.circuit:Circuit": ("circuit", "circuit:circuit_figure"),
+    "hopscope.circuits.emergence:Emergence": ("emergence", "emergence:emergence_figure"),
+    "hopscope.circuits.maps:RoleMaps": (None, "maps:role_maps_figure"),
+    "hopscope.circuits.probe:Probe": ("probe", "probe:probe_figure"),
+    "hopscope.circuits.probe:ProbeHistory": ("probe_history", "probe:history_figure"),
+    "hopscope.circuits.ranking:Baselines": ("baselines", "baselines:baselines_figure"),
+    "hopscope.lm.heads:HeadScores": (None, "heads:heads_figure"),
+    "hopscope.lm.findings:LmFindings": ("lm_findings", "lm_circuit:lm_circuit_figure"),
+    "hopscope.lm.findings:LmCircuitRun": ("run", "notebook:figure_of"),
+    "hopscope.lm.results:BenchRun": ("run", "notebook:figure_of"),
+    "hopscope.ngram.run:NgramRun": ("run", "notebook:figure_of"),
+    "hopscope.papers.claim:Claim": ("claim", None),
+    "hopscope.papers.judge:Finding": ("finding", None),
+    "hopscope.runs.view:PlainRun": ("run", None),
+    "hopscope.store.folder:RunFolder": ("folder", None),
+    "hopscope.store.query:Answer": ("answer", None),
+    "hopscope.store.query:Question": ("question", None),
+    "hopscope.store.store:Store": ("store", None),
+    "hopscope.study.comparison:Comparison": ("comparison", "curves:comparison_figure"),
+    "hopscope.study.run:RunStudy": ("study", None),
+    "hopscope.training.run:Run": ("run", "notebook:figure_of"),
+}
+"""For each class of results, the function of `pieces` that gives what it says, and the one that
+draws its figure.
+"""
+
+MOST = 20
+"""Rows of a table that are shown at once; the others are counted."""
+LIGHTS = ':is([data-jp-theme-light="true"], [data-theme="light"], .vscode-light) .hopscope'
+DARKS = ':is([data-jp-theme-light="false"], [data-theme="dark"], .vscode-dark) .hopscope'
+"""What notebooks, and pages of documentation, say of the theme that was chosen there."""
+SHEET = f"""
+.hopscope {{ overflow-x: auto; line-height: 1.5 }}
+.hopscope figure {{ margin: .5rem 0 }} .hopscope svg {{ max-width: 100%; height: auto }}
+.hopscope figcaption, .hopscope .dim {{ opacity: .75; max-width: 44rem }}
+.hopscope td, .hopscope th {{ text-align: left; vertical-align: top; padding: .1rem 1rem .1rem 0 }}
+@media (prefers-color-scheme: dark) {{
+  .hopscope {{ {theme(DARK)} }} .hopscope image {{ {HUE} }}
+}}
+{LIGHTS} {{ {theme(LIGHT)} }} {LIGHTS} image {{ filter: none }}
+{DARKS} {{ {theme(DARK)} }} {DARKS} image {{ {HUE} }}
+"""
+"""For what is shown in a notebook, whose own light or dark comes before that of the browser."""
+
+
+def html(result: object) -> str:
+    """The HTML of a result; where it cannot be drawn, the reason and its text."""
+    view, draw = _shown(result)
+    try:
+        pieces: list[Piece] = _function(f"pieces:{view}")(result) if view else []
+        parts = [*map(_piece_html, pieces)]
+        if isinstance(result, Picture):
+            parts = [figure_html(result)]
+        elif draw and view != "run":  # whose piece has its figure, if there is something to draw
+            parts.insert(0, figure_html(_function(draw)(result)))
+    except ModuleNotFoundError as error:
+        parts = _as_text(result, f"{error.name} is not installed: pip install {error.name}")
+    except HopscopeError as error:
+        parts = _as_text(result, str(error))
+    return f'<div class="hopscope"><style>{SHEET}</style>{"".join(parts)}</div>'
+
+
+def _piece_html(piece: Piece) -> str:
+    """A table with texts below it; folded if it has a title."""
+    body = (
+        list_html(piece.lines)
+        if len(piece.lines) > 1
+        else "".join(f"<p>{prose(line)}</p>" for line in piece.lines)
+    )
+    if piece.rows:
+        left = len(piece.rows) - MOST
+        more = f'<p class="dim">and {left:,} more</p>' if left > 0 and not piece.title else ""
+        rows = piece.rows if piece.title else piece.rows[:MOST]
+        body = table_html(piece.columns, rows) + more + body
+    figure = figure_html(piece.figure()) if piece.figure else ""
+    return figure + (more_html(piece.title, body) if piece.title else body)
+
+
+def picture(result: object, path: Path | str | None = None, width: float | None = None) -> Picture:
+    """The one figure of a result, so many inches wide, and written if a path is given."""
+    _, draw = _shown(result)
+    if draw is None:
+        known = ", ".join(sorted(name.partition(":")[2] for name, (_, its) in SHOWN.items() if its))
+        raise ConfigError(
+            f"there is no single figure of a {type(result).__name__}; there is one of each of "
+            f"{known}"
+        )
+    with looking(width):
+        figure: Picture = _function(draw)(result)
+    if path is not None:
+        save_figure(figure, path)
+    return figure
+
+
+def figure_of(run: Any) -> Picture:
+    """The figure of a run of any kind that has one."""
+    draw = KINDS[run.recipe.kind].figure
+    if not draw:
+        raise ConfigError(f"there is no figure of a run of kind {run.recipe.kind}")
+    figure: Picture = fetched(draw)(run)
+    return figure
+
+
+def _shown(result: object) -> tuple[str | None, str | None]:
+    """The entry of the class of a result, or of the nearest class that it inherits from."""
+    names = (f"{each.__module__}:{each.__qualname__}" for each in type(result).__mro__)
+    return next((SHOWN[name] for name in names if name in SHOWN), (None, None))
+
+
+def _function(name: str) -> Any:
+    return fetched(f"hopscope.plots.{name}")
+
+
+def _as_text(result: object, why: str) -> list[str]:
+    return [f'<p class="dim">{escape(why)}</p>', f"<pre>{escape(str(result))}</pre>"]

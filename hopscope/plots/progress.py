@@ -1,0 +1,74 @@
+"""How far a training is, in numbers and words, whoever shows them."""
+
+import time
+from collections import deque
+
+import numpy as np
+
+from hopscope.plots.terminal import sparkline
+from hopscope.store import RunFolder
+
+SMOOTHING = 0.95
+"""The weight of the earlier mean in the exponential mean of the losses that is shown."""
+CURVE = 32
+"""The width of a curve of losses, in characters."""
+
+
+class Progress:
+    """Rate, time left and smoothed losses."""
+
+    def __init__(self) -> None:
+        self.marks: deque[tuple[float, int]] = deque(maxlen=200)
+        self.smooth: np.ndarray | None = None
+        self.history: list[np.ndarray] = []
+
+    def start(self, folder: RunFolder, step: int) -> None:
+        """Begin with a run at a step, and forget the run before."""
+        self.recipe, self.name = folder.recipe, folder.name
+        self.steps, self.unit = self.recipe.steps, self.recipe.unit
+        self.level = self.recipe.chance
+        self.step, self.smooth = step, None
+        self.marks.clear()  # of the run before, if there was one
+        self.history.clear()
+        self.marks.append((time.monotonic(), step))
+
+    def advance(self, step: int, latest: dict[str, np.ndarray]) -> None:
+        """Take in the latest losses, split → [model, hop], and smooth those of training."""
+        self.step = step
+        self.marks.append((time.monotonic(), step))
+        if "train" not in latest:
+            return
+        train = latest["train"]
+        old = train if self.smooth is None else self.smooth
+        self.smooth = SMOOTHING * old + (1 - SMOOTHING) * train
+        self.history.append(self.smooth.mean(0))
+
+    def headline(self) -> str:
+        """The step, the rate and the time left in one line."""
+        (begun, first), (now, last) = self.marks[0], self.marks[-1]
+        rate = (last - first) / (now - begun) if now > begun else 0.0
+        left = f"{clock_time((self.steps - self.step) / rate)} left" if rate else "…"
+        return f"{self.unit} {self.step:,} of {self.steps:,} · {rate:,.1f} {self.unit}s/s · {left}"
+
+    def hop_rows(self) -> list[tuple[str, str, str]]:
+        """For every hop its name, its loss (and a fleet's range), and its course."""
+        if self.smooth is None:
+            return []
+        curves = np.stack(self.history)
+        rows = []
+        for name, column, course in zip(self._names(), self.smooth.T, curves.T, strict=True):
+            spread = f" ({column.min():.3f} … {column.max():.3f})" if len(column) > 1 else ""
+            curve = sparkline(course, CURVE, top=max(self.level or 1.0, 1e-9) * 1.2)
+            rows.append((name, f"{column.mean():.3f}{spread}", curve))
+        return rows
+
+    def _names(self) -> list[str]:
+        assert self.smooth is not None
+        return self.recipe.loss_names(self.smooth.shape[1])
+
+
+def clock_time(seconds: float) -> str:
+    """A length of time as clocks show it."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,69 @@
+"""results/README.md: the verdicts, and where what was measured comes from."""
+
+from collections.abc import Sequence
+
+from hopscope.papers.judge import Finding
+from hopscope.papers.registry import Registry
+from hopscope.papers.results import Results, Table
+
+HEAD = """\
+# Results
+
+Written by `hopscope papers run` from the rows beside it, and not by hand. How they came about, and
+how to have them again: docs/papers.md. Other files come from `benchmarks/` and `scripts/`, as the
+docs say.
+"""
+COLUMNS = ("claim", "says", "where", "paper", "ours", "verdict", "evidence")
+
+
+def readme(papers: Registry, results: Results) -> str:
+    """Every claim with its verdict, those of hopscope apart, and every table of rows."""
+    judged = papers.judged("", results)
+    rows = {
+        origin: [
+            (claim.id, claim.says, claim.where, claim.paper, found.ours, found.verdict, told(found))
+            for claim, found in judged
+            if claim.origin == origin
+        ]
+        for origin in ("paper", "ours")
+    }
+    shown = [(name, results.shown(name)) for name in papers.experiments]
+    measured = [
+        (name, _protocol(table), len(table.rows), " / ".join(table.versions),
+         " / ".join(table.machines))
+        for name, table in shown
+        if table is not None
+    ]  # fmt: skip
+    return "\n".join(
+        [
+            HEAD,
+            "## What the papers claim\n",
+            _table(COLUMNS, rows["paper"]),
+            "\n## What hopscope papers claims\n",
+            _table(COLUMNS, rows["ours"]),
+            "\n## Rows\n",
+            _table(("experiment", "protocol", "rows", "hopscope", "machine"), measured),
+            "",
+        ]
+    )
+
+
+def told(found: Finding) -> str:
+    """All that a finding rests on, in one line."""
+    chance = [] if found.chance is None else [f"permutation test: p = {found.chance:.2g}"]
+    return "; ".join(filter(None, (found.evidence, *chance, *found.notes, *found.cost)))
+
+
+def _protocol(table: Table) -> str:
+    """The protocol, what it left out, and whether runs are still missing."""
+    measured = len(table.runs)
+    so_far = f"{measured} of {measured + len(table.missing)} runs so far" if table.missing else ""
+    return ": ".join(
+        filter(None, (table.protocol, "; ".join(filter(None, (so_far, table.remark)))))
+    )
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    lines = [columns, ["---" for _ in columns], *rows]
+    cells = (" | ".join(str(cell).replace("|", "\\|") for cell in line) for line in lines)
+    return "\n".join(f"| {line} |" for line in cells)

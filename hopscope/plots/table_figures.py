@@ -1,0 +1,173 @@
+"""Figures of the papers, drawn from tables of results alone: which experiment has which."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from hopscope.circuits import Circuit, RoleMaps
+from hopscope.circuits.emergence import Emergence
+from hopscope.configs import Retrieval
+from hopscope.papers.musat.circuit_claims import by_variant, nearest
+from hopscope.papers.musat.rows import (
+    AnswerRow,
+    CircuitRow,
+    DepthRow,
+    LossRow,
+    longest,
+)
+from hopscope.papers.results import Table
+from hopscope.plots.chen import choices_figures, growth_figures, settings_figures, training_figures
+from hopscope.plots.circuit import circuit_figure
+from hopscope.plots.depth import shared_information
+from hopscope.plots.emergence import emergence_figure, order_figure
+from hopscope.plots.look import COLOURS, Picture, drawn, picture
+from hopscope.plots.maps import role_maps_figure
+from hopscope.plots.sweeps import (
+    D_LAYERS,
+    Drawn,
+    by_depth,
+    courses_figure,
+    curriculum_figure,
+    final_losses,
+    map_figure,
+    model_name,
+)
+
+
+def figures(table: Table, others: Callable[[str], Table | None] = lambda _: None) -> list[Drawn]:
+    """All figures of an experiment; what shows two experiments stands with the second."""
+    if not table.rows or table.experiment not in FIGURES:
+        return []
+    known = others("musat/fig4-ic") if table.experiment in BESIDE_FIGURE_4 else None
+    if known is not None and known.rows:
+        return BESIDE_FIGURE_4[table.experiment](table, known)
+    return FIGURES[table.experiment](table)
+
+
+def _levels(table: Table) -> list[Drawn]:
+    return final_losses(table.of(LossRow))
+
+
+def _by_depth(table: Table) -> list[Drawn]:
+    return by_depth(table.of(LossRow))
+
+
+def _beside_curriculum(table: Table, with_: Table) -> list[Drawn]:
+    """Figure 4, left, and its right."""
+    rows = table.of(LossRow)
+    return [("curriculum", curriculum_figure(with_.of(LossRow), rows)), *final_losses(rows)]
+
+
+def _all_seeds(table: Table, first: Table) -> list[Drawn]:
+    """By depth all models of two tables, and how those of the second came about."""
+    rows = table.of(LossRow)
+    return by_depth(longest([*first.of(LossRow), *rows]), rows)
+
+
+def _variants(table: Table) -> list[Drawn]:
+    found = by_variant(table.rows)
+    if not any(each.of_the_paper for each in found):
+        return [("map", map_figure(found))]
+    one, row = nearest(found)
+    circuit = Circuit.from_dict(row.circuit)
+    of = f"nearest to figure 5: {one.variant}, seed {row.seed}"
+    shown = [("nearest", circuit_figure(circuit, None, of))] if circuit.paths else []
+    return [("map", map_figure(found)), *shown]
+
+
+def _circuits(table: Table) -> list[Drawn]:
+    """Figure 5, appendix C."""
+    found: list[Drawn] = []
+    for number, row in enumerate(table.of(CircuitRow)):
+        name, circuit = _letter(number, row), Circuit.from_dict(row.circuit)
+        letter = name.partition("-")[0].upper()
+        who, story = f"transformer {letter}: {', '.join(model_name(row).splitlines())}", _story(row)
+        if circuit.paths:
+            found.append((f"circuit-{name}", circuit_figure(circuit, story, f"circuit of {who}")))
+        maps = RoleMaps.from_dict(row.maps.model_dump(mode="json"))
+        drawn_maps = role_maps_figure(maps, set(row.useful), f"role maps of {who}")
+        found.append((f"maps-{name}", drawn_maps))
+        if story is not None:
+            found.append((f"emergence-{name}", emergence_figure(story, f"emergence in {who}")))
+            found.append((f"order-{name}", order_figure(story, f"order in {who}")))
+    return [*found, ("courses", courses_figure(table.of(LossRow)))]
+
+
+def _letter(number: int, row: CircuitRow) -> str:
+    """A, B and C have 12 layers, and are seeds 0, 1 and 2; D comes in several variants."""
+    if row.layers == D_LAYERS:
+        weights = "" if row.init == "gpt2" else f"-{row.init}"
+        seed = f"-seed-{row.seed}" if row.seed else ""
+        return f"d-{row.examples}{weights}{seed}"
+    return "abc"[row.seed] if row.layers == 12 else f"{row.layers}x{row.heads}-{number}"
+
+
+def _story(row: CircuitRow) -> Emergence | None:
+    """How the row's circuit emerged; when hops were learned stands in every row of losses."""
+    kept = row.emergence
+    if kept is None:
+        return None
+    return Emergence.from_dict(kept.model_dump(mode="json") | {"learned_at": row.crossed})
+
+
+def _depths(table: Table) -> list[Drawn]:
+    """Figure 3, and the three counts of layers."""
+    shared = shared_information(Retrieval(hops=5).graph())
+    return [("layers", _fewest(table.of(DepthRow))), ("shared", shared)]
+
+
+@drawn
+def _fewest(rows: Sequence[DepthRow]) -> Picture:
+    figure = picture(
+        "fewest layers for D hops",
+        "The fewest layers that D hops need: with causal attention and with attention in both "
+        "directions, exactly; and as theorem 1 of the paper says.",
+        2.4,
+    )
+    axes = figure.subplots()
+    hops = [row.hops for row in rows]
+    levels = {
+        "causal, exact": [row.causal for row in rows],
+        "both directions, exact": [row.bidirectional for row in rows],
+        "theorem 1": [row.theorem_1 for row in rows],
+    }
+    for colour, (label, layers) in zip(COLOURS, levels.items(), strict=False):
+        dashed = "--" if label == "theorem 1" else "-"
+        axes.step(hops, layers, where="mid", color=colour, label=label, linestyle=dashed)
+    axes.set(xlabel="hops D", ylabel="layers", ylim=(0, None))
+    axes.legend()
+    return figure
+
+
+def _answers(table: Table) -> list[Drawn]:
+    """Figure 2, from rows."""
+    from hopscope.plots.lm import results_figure
+
+    by_model: dict[str, list[AnswerRow]] = {}
+    for row in table.of(AnswerRow):
+        by_model.setdefault(row.asked, []).append(row)
+    return [("accuracy", results_figure(by_model))]
+
+
+BESIDE_FIGURE_4: Mapping[str, Callable[[Table, Table], list[Drawn]]] = {
+    "musat/fig4-nonic": _beside_curriculum,
+    "musat/fig4-seeds": _all_seeds,
+}
+"""What is drawn of an experiment beside the models of `musat/fig4-ic`, where there are any."""
+
+FIGURES: Mapping[str, Callable[[Table], list[Drawn]]] = {
+    "musat/depth": _depths,
+    "musat/fig2": _answers,
+    "musat/fig4-ic": _by_depth,
+    "musat/fig4-seeds": _by_depth,
+    "musat/fig4-nonic": _levels,
+    "musat/fig4-nonic-seeds": _levels,
+    "musat/fig5": _circuits,
+    "musat/variants": _variants,
+    "musat/variants-long": _variants,
+    "musat/fig7": _circuits,
+    "musat/fig7-seeds": _circuits,
+    "musat/fig7-pair": _circuits,
+    "chen/training": training_figures,
+    "chen/growth": growth_figures,
+    "chen/choices": choices_figures,
+    "chen/settings": settings_figures,
+}

@@ -1,0 +1,180 @@
+"""A circuit in words: a grid of text, a row per component, the table of scores, and remarks; and
+how it emerged. No drawing library here.
+"""
+
+from hopscope.circuits import Circuit
+from hopscope.circuits.components import Component, Estimate, Score
+from hopscope.circuits.emergence import Emergence
+from hopscope.facts import Role
+from hopscope.plots.symbols import chain_order, short_role
+
+COMPONENT_COLUMNS = ("head", "what it does", "", "lost without it", "computed", "stability")
+EMERGENCE_COLUMNS = ("head", "path", "emerged at step", "epoch", "attention at the end")
+SCORE_COLUMNS = ("attention", "everything else", "recovered", "agreement", "same answer")
+SHORT = {
+    "position": "pos",
+    "token": "tok",
+    "itself": "self",
+    "previous": "prev",
+    "uniform": "even",
+    "model": "own",
+}
+"""Short words for what a row looks at that forms no path."""
+
+
+def circuit_grid(circuit: Circuit) -> str:
+    """The circuit as text: a column per role, a row per layer, in each cell what is looked at."""
+    cells: dict[tuple[int, Role], str] = {}
+    for component in drawn(circuit):
+        for (layer, head), role in component.rows:
+            number = f"·{head}" if circuit.heads > 1 else ""
+            place, said = (layer, role), f"{short_target(component)}{number}"
+            cells[place] = "+".join(filter(None, (cells.get(place), said)))
+    roles = ordered_roles(circuit)
+    layers = sorted({layer for layer, _ in cells}, reverse=True)
+    columns = [
+        [short_role(role), *(cells.get((layer, role), "·") for layer in layers)] for role in roles
+    ]
+    widths = [max(map(len, column)) + 2 for column in columns]
+    rows = []
+    for at, name in enumerate(("layer", *map(str, layers))):
+        line = "".join(
+            f"{column[at]:>{room}}" for column, room in zip(columns, widths, strict=True)
+        )
+        rows.append(f"{name:>5} {line}")
+    return "\n".join(rows)
+
+
+def short_target(component: Component) -> str:
+    """What a component looks at, in a few letters."""
+    source = component.sources[0]
+    if source.role is not None:
+        return short_role(source.role)
+    return SHORT.get(source.where, str(source))
+
+
+def ordered_roles(circuit: Circuit) -> list[Role]:
+    """The roles in the order of a chain: query, then key and value of each hop."""
+    used = {role for path in circuit.paths for role in (path.reader, path.source)}
+    used |= {role for each in drawn(circuit) for role in each.destinations}
+    return chain_order(role for role in circuit.roles if role in used)
+
+
+def drawn(circuit: Circuit) -> list[Component]:
+    """The components of which roles are drawn: all but those of every role of many."""
+    many = len(circuit.roles) if len(circuit.roles) > 2 else 3
+    return [each for each in circuit.components if each.paths or len(each.destinations) < many]
+
+
+def pathless(circuit: Circuit) -> list[Component]:
+    """The drawn components that form no path, as rows that attend by position."""
+    return [each for each in drawn(circuit) if not each.paths]
+
+
+def component_rows(circuit: Circuit) -> list[tuple[str, ...]]:
+    """A row per component: head, what it does, kind, what is lost without it; – if not measured."""
+    return [
+        (
+            each.name,
+            circuit.described(each),
+            each.kind or "–",
+            _share(each.lost),
+            _share(each.lost_computed),
+            "–" if each.stability is None else f"{each.stability:.0%}",
+        )
+        for each in circuit.components
+    ]
+
+
+def _share(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return "–"
+    return f"{estimate.mean:.1%} ± {100 * (estimate.high - estimate.mean):.1f}"
+
+
+def score_rows(circuit: Circuit) -> list[tuple[str, ...]]:
+    """A row per way to run the circuit: what it recovers, and how far it agrees with the model."""
+    return [
+        (
+            score.attention,
+            score.rest,
+            _share(score.recovered),
+            _agreement(score),
+            "–" if score.same_answer is None else _share(score.same_answer),
+        )
+        for score in circuit.scores
+    ]
+
+
+def _agreement(score: Score) -> str:
+    name = "R²" if score.same_answer is None else "KL"
+    its = score.agreement
+    if its is None:
+        return "–"
+    return f"{name} {its.mean:.3f} ± {its.high - its.mean:.3f}"
+
+
+def loss_line(circuit: Circuit) -> str:
+    """A line with the losses: of the model, of the circuit, with everything ablated, by chance."""
+    losses = circuit.losses
+    computed = (
+        ""
+        if losses.prescribed is None or losses.computed is None
+        else f" · {losses.mean('computed'):.4f} with computed attention"
+    )
+    return (
+        f"loss: {losses.mean('model'):.4f} of the model · {losses.circuit:.4f} of the "
+        f"circuit{computed} · {losses.mean('ablated'):.3f} everything ablated · "
+        f"{losses.chance:.3f} by chance"
+    )
+
+
+def remarks(circuit: Circuit) -> list[str]:
+    """What else there is to say about a circuit, one line each."""
+    lines = [f"warning: {line}" for line in circuit.warnings]
+    previous = dict.fromkeys(each.name for each in circuit.components if each.is_previous)
+    lines += [f"{name} is a previous-token head" for name in previous]
+    if circuit.unnamed:
+        names = ", ".join(dict.fromkeys(f"{each.name} {each.target}" for each in circuit.unnamed))
+        lines.append(f"no rule describes {names}")
+    if circuit.found is None:
+        return lines
+    if circuit.components and not circuit.sufficient:
+        lines.append(f"prescribed attention recovers less than {circuit.enough:.0%}")
+    elif not circuit.self_contained:
+        lines.append(
+            f"computed attention recovers less than {circuit.enough:.0%}: the heads need other "
+            "attention to find where to look"
+        )
+    return lines
+
+
+def emergence_rows(story: Emergence) -> list[tuple[str, ...]]:
+    """A row per path, first to last; below, one per hop and when it was learned."""
+    rows: list[tuple[str, ...]] = [
+        (
+            f"{path.layer}.{path.head}",
+            f"{path.source} → {path.reader}",
+            *_moment(story, step),
+            f"{story.attention[story.paths.index(path), -1]:.2f}",
+        )
+        for path, step in story.order
+    ]
+    return rows + [
+        ("", f"hop {hop} is learned", *_moment(story, step), "")
+        for hop, step in learned_hops(story)
+    ]
+
+
+def learned_hops(story: Emergence) -> list[tuple[int, int | None]]:
+    """The hops that are asked, and when they were learned, if that is known."""
+    when = story.learned_at
+    return [] if when is None else list(zip(story.asked, when, strict=True))
+
+
+def _moment(story: Emergence, step: int | float | None) -> tuple[str, str]:
+    epoch = story.epoch(step)
+    return (
+        "never" if step is None else f"{step:,.0f}",
+        "" if epoch is None else f"{epoch:.2f}",
+    )

@@ -1,0 +1,191 @@
+// A benchmark of a language model: how often it is right, on what, and which heads look things up.
+
+import { button, fill, h, s, select, table } from "./dom.js";
+import { ofChain } from "./colours.js";
+import { isRefusal } from "./live.js";
+import { Pane } from "./pane.js";
+import { counted, number } from "./words.js";
+
+const LEFT = 190;
+const ROW = 28;
+const EDGE = 24;
+
+export function llmPanes(state, live) {
+  const pane = new Pane(state, "lm", "Accuracy", { drawing: () => pane.svg, rows: () => numbers(state) });
+  const question = new Pane(state, "question", "Questions", {});
+  const chart = h("div", { class: "drawing" });
+  const heads = h("div", {
+    class: "routes",
+    tabindex: "0",
+    role: "region",
+    "aria-label": "Heads that look things up",
+  });
+  pane.body.append(chart, heads);
+  for (const each of [pane, question]) each.fits = (about) => about.kind === "lm";
+  state.watch("about theme width", () => {
+    if (state.about?.kind !== "lm") return;
+    show(pane, state, chart);
+    fill(heads, (state.about.heads ?? []).map(routes));
+  });
+  const ask = askerOf(state, live, (about) => showQuestion(question, state, about));
+  state.watch("about ex asked", () => {
+    if (state.about?.kind === "lm") ask();
+  });
+  return [pane, question];
+}
+
+/** Asks for the question that the state names. Where there is none, the page stays with the one that
+ *  is shown, or begins with the first, beside the line that says so. */
+function askerOf(state, live, show) {
+  let shown = { run: "", index: 0 };
+  let wentBack = "";
+  return () =>
+    live.ask("question", async (signal) => {
+      const { about, ex: index } = state;
+      const kind = about.lm.kinds.includes(state.asked) ? state.asked : about.lm.kinds[0];
+      try {
+        const found = await live.source.example(about.id, { index, kind }, { signal });
+        shown = { run: about.id, index };
+        show(found.about);
+        return wentBack === `${about.id} ${index}`; // the line says why
+      } catch (error) {
+        if (!signal.aborted && isRefusal(error)) {
+          const to = shown.run === about.id ? shown.index : 0;
+          wentBack = `${about.id} ${to}`;
+          state.set({ ex: to }, "replace");
+        }
+        throw error;
+      }
+    });
+}
+
+/** Every kind of question: a dot with its 95 % interval, a tick where chance stands. */
+function show(pane, state, place) {
+  // A pane that was hidden until now has no width yet; the board has.
+  const rows = state.about.results ?? [];
+  const room = document.getElementById("board").clientWidth - 2 * EDGE;
+  const width = Math.min(900, Math.max(340, room));
+  const right = width - 70;
+  const at = (share) => LEFT + share * (right - LEFT);
+  const svg = (pane.svg = s("svg", {
+    class: "values accuracies",
+    viewBox: `0 0 ${width} ${rows.length * ROW + 34}`,
+    style: { "max-width": `${width}px` },
+    role: "img",
+    "aria-label": `Accuracy: ${rows.map((its) => `${its.kind} ${number(its.accuracy)}`).join(", ")}`,
+  }));
+  for (const share of width < 600 ? [0, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1])
+    svg.append(
+      s("line", { class: "rule", x1: at(share), x2: at(share), y1: 4, y2: rows.length * ROW + 8 }),
+      s("text", { x: at(share), y: rows.length * ROW + 24, "text-anchor": "middle" }, `${share * 100} %`),
+    );
+  rows.forEach((its, n) => {
+    const y = n * ROW + 20;
+    const [low, high] = its.interval ?? [];
+    svg.append(
+      s("text", { class: "strong", x: 0, y: y + 4 }, its.kind),
+      s("text", { x: LEFT - 12, y: y + 4, "text-anchor": "end" }, counted(its.hops, "hop")),
+      s(
+        "line",
+        { class: "guess", x1: at(its.guessing), x2: at(its.guessing), y1: y - 9, y2: y + 9 },
+        s("title", {}, `chance ${number(its.guessing)}`),
+      ),
+      s("text", { class: "value", x: right + 14, y: y + 4 }, number(its.accuracy)),
+    );
+    if (its.interval)
+      svg.append(
+        s("line", { class: "whisker", x1: at(low), x2: at(high), y1: y, y2: y }),
+        s("circle", { class: "mean", cx: at(its.accuracy), cy: y, r: 5.5 }),
+      );
+  });
+  fill(place, rows.length ? svg : h("p", { class: "quiet" }, "No answers yet."));
+  pane.hint(`${state.about.lm.model} · dot: accuracy with its 95 % interval · dotted tick: chance`);
+  pane.told(state.about.command?.lm ?? "", state.about.python?.lm ?? "");
+  pane.refreshNumbers();
+}
+
+/** Along each route the best head: what it gives to the chain that is asked, and to the others. */
+function routes({ model, kind, routes: all }) {
+  const plain = (its) => its.route;
+  return h(
+    "section",
+    {},
+    h("h3", {}, "Heads that look things up ", h("small", {}, `${model}, ${kind}`)),
+    table(
+      ["route", "best head", "own chain", "other chains", "threshold", "heads beyond it"],
+      all.map((its) => [
+        plain(its),
+        `${its.layer}.${its.head}`,
+        number(its.own),
+        number(its.others),
+        number(its.threshold),
+        its.beyond,
+      ]),
+    ),
+  );
+}
+
+/** One question: its text with what chains say in it marked, what is right, what the model said. */
+function showQuestion(pane, state, { kind, index, text, opening, spans, correct, answer, right }) {
+  const marked = [];
+  const sorted = [...spans].sort((a, b) => a.start - b.start);
+  let end = 0;
+  for (const { start, end: last, role, chain } of sorted) {
+    if (start < end) continue;
+    marked.push(
+      text.slice(end, start),
+      h("mark", { title: role, style: { "--chain": ofChain(chain) } }, text.slice(start, last)),
+    );
+    end = last;
+  }
+  marked.push(text.slice(end), opening ? h("i", {}, opening) : null);
+  const said =
+    answer?.answer ??
+    (answer?.probabilities ? Object.entries(answer.probabilities).sort((a, b) => b[1] - a[1])[0][0] : null);
+  fill(
+    pane.body,
+    h("pre", { class: "prompt", tabindex: "0" }, marked),
+    h(
+      "p",
+      { class: said === correct ? "right" : "wrong" },
+      said === null ? "Not answered yet. True: " : "The model says ",
+      h("b", {}, said ?? correct),
+      said === null ? "" : said === correct ? " ✓" : ` ✗ true: ${correct}`,
+      right === null || right === undefined ? "" : `; the chance that it is right: ${number(right)}`,
+    ),
+  );
+  const all = state.about.lm.questions;
+  const last = Math.min(all, state.about.lm.carried ?? all) - 1;
+  const some = last < all - 1 ? `; this page has the first ${last + 1}` : "";
+  pane.hint(`${kind}, number ${index} of ${all}${some}`);
+  fill(
+    pane.tools,
+    select(
+      "Which kind of question",
+      state.about.lm.kinds.map((its) => [its, its]),
+      kind,
+      (its) => state.set({ asked: its }, "none"),
+    ),
+    button("‹", () => state.set({ ex: Math.max(0, state.ex - 1) }), {
+      class: "icon",
+      "aria-label": "The question before",
+      disabled: !state.ex,
+    }),
+    button("next", () => state.set({ ex: state.ex + 1 }), { class: "plain", disabled: state.ex >= last }),
+  );
+  pane.told(state.about.command?.example ?? "", state.about.python?.example ?? "");
+}
+
+function numbers(state) {
+  return {
+    columns: ["questions", "hops", "count", "accuracy", "low", "high", "chance"],
+    rows: (state.about.results ?? []).map((its) => [
+      its.kind,
+      its.hops,
+      its.count,
+      its.accuracy,
+      ...its.interval,
+      its.guessing,
+    ]),
+  };
+}

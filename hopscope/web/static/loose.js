@@ -1,0 +1,63 @@
+// What of the circuit forms no arrow: heads that go by position, look at the place before, or follow a
+// relation. Each stands as a tag beside the role that it serves.
+
+import { s } from "./dom.js";
+import { loose, lostOf, roleText } from "./paths.js";
+import { switchOf } from "./pointed.js";
+import { KINDS, percent } from "./words.js";
+
+const ASIDE = 17;
+const EACH = 21; // between the middles of two tags
+
+/** A tag for each head and role of such a component, which switches that row off. */
+export function looseTags({ x, y, roles }, arrows, state, tip) {
+  const made = [];
+  const taken = arrows.map(({ at }) => at);
+  const group = s("g", { class: "loose" });
+  for (const component of loose(state.about))
+    for (const head of component.heads)
+      for (const reader of component.destinations.map(roleText).filter((its) => roles.includes(its))) {
+        const { layer } = component;
+        const at = free([x(reader), y(layer + 0.5)], taken);
+        taken.push(at);
+        made.push(tagOf({ layer, head, reader, component }, at, state, tip));
+        group.append(made.at(-1).label);
+      }
+  return { group, made };
+}
+
+/** A place near this one at which no other tag stands. */
+function free([left, top], taken) {
+  const beside = [[ASIDE, 0], [ASIDE, EACH], [-ASIDE, 0], [ASIDE, -EACH], [-ASIDE, EACH], [ASIDE, 2 * EACH]];
+  const places = beside.map(([aside, below]) => [left + aside, top + below]);
+  const clear = ([a, b]) => taken.every(([c, d]) => Math.hypot(a - c, b - d) >= EACH - 1);
+  return places.find(clear) ?? places[0];
+}
+
+function tagOf({ layer, head, reader, component }, [left, top], state, tip) {
+  const name = `${layer}.${head}`;
+  const label = s(
+    "g",
+    {
+      class: "tag loose",
+      tabindex: "-1",
+      role: "button",
+      transform: `translate(${left.toFixed(1)} ${top.toFixed(1)})`,
+      data: { item: `${name}:${reader}`, key: `${name} ${component.told}` },
+      "aria-label": `${name} ${component.told}`,
+    },
+    s("rect", { class: "disc", x: -10, y: -8.5, width: 20, height: 17, rx: 3 }),
+    s("text", { "text-anchor": "middle", "dominant-baseline": "central" }, name),
+    s("path", { class: "cross", d: "M-6 6L6 -6" }),
+  );
+  const lines = () => {
+    const lost = lostOf(component);
+    return [
+      [`${name}  ${component.told}`],
+      [component.kind ? KINDS[component.kind] : "", lost ? `the circuit loses ${percent(lost.mean)} without it` : ""],
+      [state.isOff(layer, head, reader) ? "Switched off. Click: on again." : "Click: switch this row off."],
+    ];
+  };
+  switchOf(label, { layer, head, reader }, lines, { state, tip });
+  return { label, layer, head, reader };
+}

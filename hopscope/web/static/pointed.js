@@ -1,0 +1,52 @@
+// What is pointed at in one pane lights up in the others: a head or one of its arrows, a hop, a chain.
+
+import { switchable } from "./dom.js";
+
+/** Point at something as long as the pointer or the keyboard is on this element. */
+export function points(element, state, point) {
+  const enter = () => state.set({ point }, "none");
+  const leave = () => state.set({ point: null }, "none");
+  element.addEventListener("pointerenter", enter);
+  element.addEventListener("pointerleave", leave);
+  return element;
+}
+
+/** Make a drawing the switch of a head or row: pointed at, it says what `lines` give; pressed, it is
+ *  switched off (or on again) and looked at. `elements` are where the pointer may be. */
+export function switchOf(tag, item, lines, { state, tip }, elements = [tag]) {
+  const enter = () => {
+    state.enter(item);
+    tip.show(tag, lines);
+  };
+  const leave = () => {
+    state.leave(item);
+    tip.hide();
+  };
+  const press = () => {
+    state.toggle(item);
+    state.set({ head: `${item.layer}.${item.head}` }, "replace");
+  };
+  switchable(tag, elements, { enter, leave, press });
+}
+
+/** Is this arrow pointed at: itself, its head, or the hop whose symbol it moves? */
+export function pathLit(point, path, symbols = []) {
+  if (!point) return false;
+  if (point.hop) return path.carried.includes(symbols[point.hop]);
+  if (!headLit(point, path.layer, path.head)) return false;
+  return (
+    (!point.reader || point.reader === path.reader) && (!point.source || point.source === path.source)
+  );
+}
+
+/** Is this head pointed at? */
+export function headLit(point, layer, head) {
+  return Boolean(point) && point.layer === layer && point.head === head;
+}
+
+/** Is this token pointed at: its role or chain, or the value that answers the hop? */
+export function tokenLit(point, { role, chain }) {
+  if (!point) return false;
+  if (point.hop) return role === `value ${point.hop - 1}` && (point.chain ?? chain) === chain;
+  return Boolean(point.reader) && (role === point.reader || role === point.source);
+}

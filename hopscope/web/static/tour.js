@@ -1,0 +1,133 @@
+// A tour in six questions. Each is an address of the page, with a line that answers it.
+
+import { button, fill, h } from "./dom.js";
+import { asks } from "./explained.js";
+import { current } from "./losses.js";
+import { arrows, headsOf } from "./paths.js";
+import { counted, number, symbolName, whole } from "./words.js";
+
+const NOTHING = { off: [], head: "", ghost: "", step: null, pane: "" };
+export const STOPS = 6;
+
+/** The bar of the tour; it is there while the address says so. */
+export function tourOf(state) {
+  const line = h("p", { role: "status" });
+  const count = h("b", {});
+  const back = button("back", () => go(state, state.tour - 1), { class: "plain" });
+  const next = button("next", () => go(state, state.tour + 1), { class: "plain" });
+  const end = button("×", () => state.set({ ...NOTHING, tour: 0 }), {
+    class: "icon",
+    "aria-label": "End the tour",
+  });
+  const element = h("section", { class: "tour", "aria-label": "Tour", hidden: true }, count, line, back, next, end);
+  state.watch("tour about example off answer losses step asking maps", () => {
+    const stop = state.tour && offered(state) ? stops(state)[state.tour - 1] : null;
+    element.hidden = !stop;
+    if (!stop) return;
+    count.textContent = `${state.tour} of ${STOPS}`;
+    fill(line, h("strong", {}, stop.question), ` ${stop.answer()}`);
+    back.hidden = state.tour === 1;
+    next.hidden = state.tour === STOPS;
+  });
+  return element;
+}
+
+/** What begins it, in the bar at the top. */
+export function tourButton(state) {
+  const begin = button("tour", () => go(state, 1), { class: "plain", title: "Six questions, answered here" });
+  state.watch("about", () => {
+    begin.hidden = !offered(state);
+  });
+  return begin;
+}
+
+/** Only of a model over facts whose circuit was found. */
+function offered({ about }) {
+  return Boolean(about?.task && about.circuit && arrows(about).length);
+}
+
+function go(state, number) {
+  const { patch } = stops(state)[number - 1];
+  state.set({ ...NOTHING, ...patch, tour: number });
+}
+
+function stops(state) {
+  const { about } = state;
+  const { task, model, circuit, theory } = about;
+  const all = arrows(about);
+  const last = task.symbols.at(-1);
+  const moving = all.filter((its) => its.kind === "moves");
+  const path = all.find((its) => its.carried.includes(last)) ?? moving[0] ?? all[0];
+  const { layer, head, reader, source } = path;
+  const name = `${layer}.${head}`;
+  const row = { layer, head, reader, as: state.as };
+  const used = headsOf(about);
+  const others = Array.from({ length: model.layers * model.heads }, (_, n) => ({
+    layer: Math.floor(n / model.heads),
+    head: n % model.heads,
+    reader: "",
+    as: state.as,
+  })).filter((its) => !used.has(`${its.layer}.${its.head}`));
+  const losses = () => {
+    const found = current(state);
+    if (!found?.fits) return "Its losses are being measured …";
+    const each = task.hops.map(
+      (hop, n) => `${hop} ${number(found.clean.mean[n])} → ${number(found.changed.mean[n])}`,
+    );
+    return `Losses: ${each.join(", ")}; at chance ${number(task.guess[0])}.`;
+  };
+  const brought = path.carried.length ? path.carried.map(symbolName).join(" and ") : "its symbol";
+  const more = moving.filter((its) => its !== path).map((its) => `${its.layer}.${its.head}`);
+  const layers = theory ? theory.layers : null;
+  return [
+    { question: "What is asked here?", patch: {}, answer: () => asks(state)?.text ?? "…" },
+    {
+      question: `Which head moves ${path.carried.map(symbolName).join(", ") || "the answer"}?`,
+      patch: { head: name },
+      answer: () =>
+        `Head ${name} brings ${brought} from ${source} to ${reader}.` +
+        (more.length ? ` Other heads that move something: ${[...new Set(more)].join(", ")}.` : ""),
+    },
+    {
+      question: "What breaks without it?",
+      patch: { head: name, off: [row] },
+      answer: () => `Head ${name} is switched off at ${reader}. ${losses()}`,
+    },
+    {
+      question: "When did it appear?",
+      patch: { head: name, step: nearestStep(state, path.emerged) },
+      answer: () =>
+        path.emerged === null
+          ? "Its attention was never followed through a training."
+          : `Its attention passed one half at step ${whole(path.emerged)}${learnedAt(about)}.`,
+    },
+    {
+      question: "Is that all there is?",
+      patch: { off: others },
+      answer: () =>
+        `${circuit.verdict}. ` +
+        (others.length
+          ? `Here ${counted(others.length, "head")} outside the circuit ${others.length > 1 ? "are" : "is"} switched off. ${losses()}`
+          : "Every head is part of the circuit."),
+    },
+    {
+      question: "What does theory allow?",
+      patch: { ghost: theory ? "theory" : "" },
+      answer: () =>
+        layers === null
+          ? "Theory says nothing about this task."
+          : `${counted(task.hops.length, "hop")} need at least ${counted(layers, "layer")}; this model has ` +
+            `${model.layers}. Dotted lines are the earliest layers at which each place can be read.`,
+    },
+  ];
+}
+
+/** The first checkpoint at or after a step. */
+function nearestStep({ steps }, step) {
+  return step === null ? null : (steps.find((its) => its >= step) ?? null);
+}
+
+function learnedAt({ learned, task }) {
+  const last = learned?.at(-1);
+  return last === null || last === undefined ? "" : `; ${task.hops.at(-1)} was learned at step ${whole(last)}`;
+}

@@ -1,0 +1,146 @@
+"""What cannot be read is refused in one line before anything runs, whoever asks."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from hopscope.circuits import CallbackModel, Drawn, OwnTask, discover, repeated_tokens
+from hopscope.circuits.examples import Questions
+from hopscope.errors import CircuitError, HopscopeError
+from tests.circuits.families import TOKENS, made, transformers
+from tests.conftest import TWO_HOPS
+
+LENGTH = 6
+TASK = repeated_tokens(TOKENS, length=LENGTH)
+
+
+def of_family(family: str, **config: Any) -> Any:
+    """A model that `made` does not know."""
+    every = {"vocab_size": TOKENS, "bos_token_id": 0, "eos_token_id": 0, **config}
+    return transformers.AutoModelForCausalLM.from_config(
+        transformers.AutoConfig.for_model(family, **every)
+    )
+
+
+def task_with(change: Callable[[Drawn], Drawn]) -> OwnTask:
+    return OwnTask(lambda n, seed: change(TASK.draw(n, seed)), roles=["token"], chance=4.0, hops=2)
+
+
+def padded(drawn: Drawn) -> Drawn:
+    inputs = drawn.inputs.clone().clamp_min(1)
+    inputs[0, :2] = 0
+    return replace(drawn, inputs=inputs, roles=["token"] * inputs.shape[1])
+
+
+def handing(weigh: Callable[[Tensor], Tensor], module: nn.Module) -> CallbackModel:
+    """Even attention that is handed out after a change."""
+
+    def forward(inputs: Tensor, attention: Callable[[int, Tensor], Tensor]) -> Tensor:
+        seen = torch.ones(len(inputs), 1, inputs.shape[1], inputs.shape[1]).tril()
+        x = nn.functional.one_hot(inputs, TOKENS).float()
+        return attention(0, weigh(seen / seen.sum(-1, keepdim=True)))[:, 0] @ x
+
+    return CallbackModel(forward, module, (1, 1))
+
+
+def encoder() -> nn.Module:
+    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, norm_first=True)
+    return nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
+
+
+def on_two_devices() -> Any:
+    model = made("gpt2")  # its embedding and its head are one tensor
+    model.transformer.h[1].to("meta")
+    return model
+
+
+DROP = nn.Dropout(0.5)
+SMALL = {"hidden_size": 16, "num_attention_heads": 2, "num_hidden_layers": 1}
+MODELS: dict[str, tuple[Callable[[], Any], str]] = {
+    "GPT-J": (
+        lambda: of_family("gptj", n_layer=1, n_head=2, n_embd=16, rotary_dim=4),
+        "GPTJForCausalLM computes its attention itself.*use CallbackModel",
+    ),
+    "Bloom": (
+        lambda: of_family("bloom", n_layer=1, n_head=2, hidden_size=16),
+        "BloomForCausalLM computes its attention itself",
+    ),
+    "Falcon": (lambda: of_family("falcon", **SMALL), "FalconForCausalLM computes its attention"),
+    "GPT-Neo": (
+        lambda: of_family(
+            "gpt_neo",
+            num_layers=1,
+            num_heads=2,
+            hidden_size=16,
+            attention_types=[[["global"], 1]],
+        ),
+        "GPTNeoForCausalLM computes its attention",
+    ),
+    "no attention": (
+        lambda: of_family("mamba", hidden_size=16, num_hidden_layers=1),
+        "MambaForCausalLM has no attention heads",
+    ),
+    "encoder and decoder": (
+        lambda: transformers.T5ForConditionalGeneration(
+            transformers.T5Config(d_model=16, d_kv=8, num_heads=2, num_layers=1, vocab_size=TOKENS)
+        ),
+        "has an encoder and a decoder; expected a decoder alone",
+    ),
+    "no decoder": (
+        lambda: transformers.BertForMaskedLM(
+            transformers.BertConfig(**SMALL, vocab_size=TOKENS, intermediate_size=16)
+        ),
+        "attends to later positions.*only decoders are read",
+    ),
+    "two devices": (on_two_devices, r"on 2 devices \(cpu, meta\)"),
+    "no weights": (lambda: made("gpt2").to("meta"), "this model has no weights"),
+    "another width": (encoder, "it takes 16 numbers a position: give EncoderAdapter an `embed`"),
+    "sums of 2": (lambda: handing(lambda p: 2 * p, nn.Linear(1, 1)), "sums up to 2"),
+    "dropout": (lambda: handing(DROP, nn.Linear(1, 1)), "without dropout"),
+    "another module": (lambda: nn.Linear(1, 1), "there is no adapter for a Linear"),
+}
+TASKS: dict[str, tuple[Questions, str]] = {
+    "left padding": (task_with(padded), "begin with the padding token 0"),
+    "a hop too many": (
+        task_with(lambda its: replace(its, hop=torch.full(its.targets.shape, 2))),
+        r"hop has numbers up to 2, and the task has 2 hops",
+    ),
+    "another role": (
+        task_with(lambda its: replace(its, roles=["letter"] * its.inputs.shape[1])),
+        "a position has the role 'letter'; the task's roles are token",
+    ),
+    "other tokens": (repeated_tokens(2 * TOKENS, length=LENGTH), "the model knows 0 … 63"),
+    "too long": (repeated_tokens(TOKENS, length=30), "the model has 24 positions"),
+    "vectors": (TWO_HOPS, "this model takes tokens"),
+}
+
+
+def refused(model: Any, task: Questions, line: str, **settings: Any) -> None:
+    said: list[str] = []
+    with pytest.raises(HopscopeError, match=line) as error:
+        discover(model, task, watch=said.append, **{"examples": 8, "fresh": 8, **settings})
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) <= 260
+    assert said == []  # no step of the search began
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_that_cannot_be_read_are_refused(name: str) -> None:
+    make, line = MODELS[name]
+    vectors = name == "another width"
+    refused(make(), TWO_HOPS if vectors else TASK, line)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_tasks_that_do_not_fit_are_refused(name: str) -> None:
+    task, line = TASKS[name]
+    refused(made("gpt2", pad_token_id=0), task, line)
+
+
+def test_more_examples_than_memory_holds_are_refused_before_they_are_drawn() -> None:
+    with pytest.raises(CircuitError, match=r"a search with .* would take about .* GiB"):
+        discover(made("gpt2"), TASK, examples=10**8)

@@ -1,0 +1,288 @@
+"""Your own tasks are examined like hopscope's, relations and conditions that they name are what
+their circuits speak of, and each mistake has its line.
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from hopscope.circuits import Circuit, Drawn, Examples, OwnTask, along, discover, examples_of
+from hopscope.configs import KHop, Retrieval
+from hopscope.errors import CircuitError, ConfigError
+from hopscope.facts import Role
+from hopscope.models.planted import Planted
+from hopscope.tasks import Roles, dataset
+from tests.conftest import TWO_HOPS
+
+CLASSES, LENGTH = 5, 6
+
+
+def draw(count: int, seed: int) -> Drawn:
+    """A count token and letters; every letter answers."""
+    generator = torch.Generator().manual_seed(seed)
+    tokens = torch.randint(CLASSES, (count, LENGTH), generator=generator)
+    twice = torch.arange(count) % 2 == 1
+    return Drawn(
+        tokens,
+        targets=tokens[:, :-1],
+        roles=["count", *["letter"] * (LENGTH - 1)],
+        hop=twice.long()[:, None].expand(count, LENGTH - 1),
+        relations={"before": (torch.arange(LENGTH) - 1).expand(count, -1)},
+        conditions={"twice": twice},
+    )
+
+
+def own(**options: Any) -> OwnTask:
+    task = OwnTask.__new__(OwnTask)
+    # Without the checks of types that only tests have.
+    begin = inspect.unwrap(OwnTask.__init__)
+    begin(task, **{"draw": draw, "roles": ["count", "letter"], "chance": 1.0, "hops": 2, **options})
+    return task
+
+
+def test_answers_everywhere_are_marked_hop_by_hop() -> None:
+    examples = examples_of(own(), 4)
+    assert examples.read == LENGTH - 1
+    outputs = torch.randn(4, LENGTH, CLASSES)
+    each = nn.functional.cross_entropy(
+        outputs[:, 1:].flatten(0, 1), examples.inputs[:, :-1].flatten(), reduction="none"
+    ).view(4, LENGTH - 1)
+    expected = [each[0::2].mean().item(), each[1::2].mean().item()]
+    assert examples.losses_of(outputs).mean(0).tolist() == pytest.approx(expected)
+    for count in (2, 4):  # as many variants as examples, too
+        several = [outputs.roll(number, 0) for number in range(count)]
+        expected_of_each = torch.stack([examples.losses_of(each) for each in several])
+        assert torch.equal(examples.losses_of(torch.stack(several)), expected_of_each)
+
+
+def test_as_many_hops_as_answers_of_a_short_example_are_no_mistake() -> None:
+    """Five positions, answers at the last three, a hop each."""
+
+    def each_its_hop(count: int, seed: int) -> Drawn:
+        letters = replace(draw(count, seed), relations={}, conditions={})
+        return replace(letters, inputs=letters.inputs[:, :5], targets=letters.targets[:, :3],
+                       roles=["letter"] * 5, hop=torch.arange(3).expand(count, 3))  # fmt: skip
+
+    examples = examples_of(own(draw=each_its_hop, hops=3), 4)
+    assert examples.losses_of(torch.randn(4, 5, CLASSES)).shape == (4, 3)
+
+
+def test_answers_are_read_at_chosen_positions() -> None:
+    def chosen(count: int, seed: int) -> Drawn:
+        return replace(draw(count, seed), answers_at=[4, 1], targets=torch.zeros(count, 2).long(),
+                       hop=None)  # fmt: skip
+
+    examples = examples_of(own(draw=chosen, hops=1), 3)
+    outputs = torch.randn(3, LENGTH, CLASSES)
+    assert examples.read == 5
+    expected = -outputs.log_softmax(-1)[:, [4, 1], 0].mean(1, keepdim=True)
+    assert torch.allclose(examples.losses_of(outputs), expected)
+
+
+def test_conditions_and_relations_stand_at_every_position() -> None:
+    examples = examples_of(own(), 2)
+    assert examples.condition("twice").tolist() == [[False] * LENGTH, [True] * LENGTH]
+    rows = torch.arange(LENGTH)
+    three = examples.sources("before", 3, torch.zeros_like(rows), rows)
+    assert torch.equal(three, rows == rows[:, None] - 3)
+    leads = [False] * 3 + [True] * 3
+    assert examples.leads("before", 3).tolist() == [leads, leads]
+    assert examples.condition("before ×3 leads").tolist() == [leads, leads]
+    assert examples.condition("twice and before ×3 leads").tolist() == [[False] * LENGTH, leads]
+
+
+def as_own(task: Retrieval, draw: Callable[[int, int], Drawn] | None = None) -> OwnTask:
+    """One of hopscope's tasks, told as a stranger's; or with other things drawn beside it."""
+
+    def drawing(count: int, seed: int) -> Drawn:
+        batch = dataset(task, seed, count, "validation")
+        answers, length = batch.targets.shape[1], task.interface().length
+        return Drawn(batch.inputs, batch.targets, batch.roles.role, batch.roles.chain,
+                     answers_at=range(length - answers, length))  # fmt: skip
+
+    def both_hops(outputs: Tensor, targets: Tensor) -> Tensor:
+        return (outputs.view_as(targets) - targets).square().mean(-1)
+
+    return OwnTask(
+        draw or drawing,
+        roles=[str(role) for role in task.roles()],
+        chance=task.chance(),
+        hops=task.hops,
+        loss=both_hops,
+        facts=() if draw else [str(fact) for fact in task.graph().facts],
+    )
+
+
+def test_the_circuit_of_a_task_told_by_hand_is_that_of_ours(
+    two_hops: Planted, circuit: Circuit
+) -> None:
+    found = discover(two_hops.model, as_own(TWO_HOPS), examples=32)
+    assert found.components == circuit.components
+    assert found.losses == circuit.losses
+    assert found.task is None
+
+
+def drawn(**changes: Any) -> dict[str, Any]:
+    """A task whose examples are changed."""
+    return {"draw": lambda count, seed: replace(draw(count, seed), **changes)}
+
+
+def zeros(*shape: int, number: int = 0) -> Tensor:
+    return torch.full(shape, number)
+
+
+MISTAKES: list[tuple[dict[str, Any], str]] = [
+    ({"draw": KHop()}, "a function that draws .*; got KHop"),
+    ({"draw": Drawn}, "a function that draws"),
+    ({"draw": lambda n, s: 3}, "returned int; expected a Drawn"),
+    ({"draw": lambda n, s: draw(n + 1, s)}, r"inputs are \[5, 6\]"),
+    ({"roles": []}, r"roles are \[\]"),
+    ({"roles": "count"}, "roles are 'count'"),
+    ({"roles": ["a<b"]}, "there is no role 'a<b'"),
+    ({"roles": ["letter", "count", "count"]}, "expected each role once"),
+    ({"roles": ["letter"]}, "has the role 'count'"),
+    ({"hops": 3}, r"hop 2 \(of 0 … 2\) has no answer"),
+    ({"hops": 1}, r"say OwnTask\(…, hops=2\)"),
+    ({"hops": 0}, "hops is 0"),
+    ({"chance": 0.0}, "chance is 0.0"),
+    (drawn(targets=zeros(4)), r"targets are \[4\]"),
+    (drawn(roles=["count"]), "1 roles are named for 6 positions"),
+    (drawn(roles=zeros(4, 6, number=2)), "role of positions has numbers 2"),
+    (drawn(roles=zeros(4, 6).float()), "role of positions has numbers of type torch.float32"),
+    (drawn(roles=zeros(6)), r"role of positions is \[6\]"),
+    (drawn(answers_at=[2, 3, 4, 5, 6]), "answers stand at positions 2 … 6"),
+    (drawn(answers_at=[2]), r"answers_at is \[1\]"),
+    (drawn(hop=zeros(4, 5, number=1)), "hop 0 .* has no answer"),
+    (drawn(hop=zeros(4)), r"hop is torch.int64 \[4\]"),
+    (drawn(relations={"on": zeros(4, 6, number=6)}), "relation 'on' has numbers 6"),
+    (drawn(relations={"on": zeros(4)}), r"relation 'on' is \[4\]"),
+    (drawn(relations={"on": zeros(4, 6, 5).bool()}), r"'on' is torch.bool \[4, 6, 5\]"),
+    (drawn(relations={"on": zeros(4, 6, 6)}), r"'on' is torch.int64 \[4, 6, 6\]"),
+    (drawn(conditions={"if": zeros(3)}), r"condition 'if' is \[3\]"),
+]
+"""What is wrong with a task, and with what it draws."""
+OUTPUTS = torch.zeros(4, LENGTH, CLASSES)
+
+
+def by_hand(losses: Callable[[Tensor], Any], read: int | None = None) -> Examples:
+    """Examples without a builder."""
+    number = torch.zeros(4, 6).long()
+    return Examples(number, Roles(number, number), examples_of(own(), 4).table, losses, 1.0, read)
+
+
+def test_every_mistake_in_a_task_has_its_line() -> None:
+    examples = inspect.unwrap(examples_of)
+    cases: list[tuple[Callable[[], Any], str]] = [
+        *((lambda its=options: examples(own(**its), 4), line) for options, line in MISTAKES),
+        (lambda: examples(lambda n, s: 3, 4), "returned int; expected Examples"),
+        (lambda: examples_of(lambda count, seed: by_hand(torch.relu, 7), 4), "read is 7"),
+        (lambda: examples_of(own(), 4).leads("hop"), "no relation 'hop' here; the relations are b"),
+        (
+            lambda: examples_of(own(), 4).condition("3 hops"),
+            "no condition '3 hops' here; .* are twice",
+        ),
+        (
+            lambda: examples_of(own(), 4).condition("twice and hop leads"),
+            "no condition 'hop leads'",
+        ),
+    ]
+    for make, line in cases:
+        with pytest.raises((CircuitError, ConfigError), match=line) as caught:
+            make()
+        assert "\n" not in str(caught.value)
+
+
+def test_every_mistake_in_a_loss_or_an_answer_has_its_line() -> None:
+    for its, outputs, line in (
+        (own(loss=lambda o, t: o.mean()), OUTPUTS, r"the loss is \[\]"),
+        (own(loss=lambda o, t: 3.0), OUTPUTS, "the loss is float"),
+        (own(loss=lambda o, t: torch.zeros(4, 5, 3)), OUTPUTS, r"say OwnTask\(…, hops=3\)"),
+        (own(), OUTPUTS[..., :3], r"classes 0 … 4; expected .* with 0 … 2"),
+        (own(**drawn(targets=torch.zeros(4, 5, 2))), OUTPUTS, r"answers are \[4, 5, 5\]"),
+        (by_hand(lambda o: o.mean()), OUTPUTS, r"losses are \[\]"),
+        (by_hand(lambda o: o[:, 0, 0]), OUTPUTS, r"losses are \[4\]"),
+        (by_hand(lambda o: 3), OUTPUTS, "losses are int"),
+        (by_hand(torch.relu, 5), OUTPUTS[:, :2], "last 5 positions; this model answers at 2"),
+    ):
+        examples = its if isinstance(its, Examples) else examples_of(its, 4)
+        with pytest.raises(CircuitError, match=line):
+            inspect.unwrap(Examples.losses_of)(examples, outputs)
+
+
+def test_a_draw_that_does_not_heed_its_seed_is_refused() -> None:
+    same = own(draw=lambda count, _: draw(count, 0))
+    with pytest.raises(CircuitError, match="gave the same 8 examples for the seeds 3 and 4"):
+        same(8, 3)
+    assert torch.equal(same(2, 3).inputs, draw(2, 0).inputs)  # so few may be the same by chance
+    own()(8, 3)
+
+
+QUERY, VALUES = Role("query"), (Role("value", 0), Role("value", 1))
+
+
+def onward(role: Tensor, chain: Tensor) -> Tensor:
+    """From a query to value 0 of its chain, from there to value 1; from elsewhere nowhere."""
+    table = TWO_HOPS.roles()
+    steps = {table.index(QUERY): VALUES[0], table.index(VALUES[0]): VALUES[1]}
+    found = torch.full(role.shape, -1)
+    for example, place in np.ndindex(*role.shape):
+        source = steps.get(int(role[example, place]))
+        for there in range(role.shape[1]) if source else ():
+            same = chain[example, there] == chain[example, place]
+            if same and table[int(role[example, there])] == source:
+                found[example, place] = there
+    return found
+
+
+def draw_related(count: int, seed: int) -> Drawn:
+    drawn = as_own(TWO_HOPS).draw(count, seed)
+    first = torch.arange(count) < count // 2
+    return replace(
+        drawn,
+        relations={"onward": onward(torch.as_tensor(drawn.roles), torch.as_tensor(drawn.chain))},
+        conditions={"first half": first, "second half": ~first},
+    )
+
+
+def test_what_relations_lead_to_is_named_by_them_and_conditions_where_they_matter(
+    two_hops: Planted,
+) -> None:
+    circuit = discover(two_hops.model, as_own(TWO_HOPS, draw_related), examples=32)
+    assert circuit.verdict.startswith("Explained")
+    last = {(2, 0): along("onward", 2), (1, 0): along("onward")}
+    for head, looks in last.items():
+        assert circuit.pattern(*head).of(QUERY) == looks
+    assert Circuit.from_dict(circuit.to_dict()) == circuit
+
+
+def test_a_relation_that_leads_everywhere_alike_is_no_look_up(two_hops: Planted) -> None:
+    """Each value stands after its key: whether a head looks it up, or goes one back, nobody
+    can tell.
+    """
+
+    def related(count: int, seed: int) -> Drawn:
+        drawn = as_own(TWO_HOPS).draw(count, seed)
+        back = (torch.arange(drawn.inputs.shape[1]) - 1).expand(count, -1)
+        return replace(drawn, relations={"of its key": back})
+
+    with pytest.warns(UserWarning, match="the relation 'of its key' leads to the same place or of"):
+        found = discover(two_hops.model, as_own(TWO_HOPS, related), examples=32)
+    assert found.paths == two_hops.paths
+
+
+def test_a_position_says_where_a_relation_leads() -> None:
+    for leads, fixed in (
+        ([[2, -1, 0], [2, -1, 0]], True),  # the mirrored place
+        ([[-1, 0, 1], [-1, -1, 1]], True),  # one back, where it leads anywhere
+        ([[-1, 0, 1], [-1, 0, 0]], False),
+        ([[2, -1, 0], [2, -1, -1]], False),  # the same in some examples alone
+    ):
+        examples = replace(examples_of(own(), 2), relations={"on": torch.tensor(leads)},
+                       roles=Roles(*[torch.zeros(2, 3).long()] * 2))  # fmt: skip
+        assert examples.by_place("on") == fixed, leads

@@ -1,0 +1,137 @@
+"""`hopscope lm` and `hopscope lm list`, with a model of a few thousand weights in a folder."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from calling import Patch, Say
+
+from hopscope.configs import LmBench, Prompts
+from hopscope.lm.model import LanguageModel
+from hopscope.store import RunFolder, Store
+
+Both = Callable[[bool], LanguageModel]
+SMALL = (
+    "--model mine --template raw --questions 6 --formulations f1 --hops 1 --max-tokens 4".split()
+)
+
+
+@pytest.fixture
+def say(root: Path, hopscope: Say, mine: Path, monkeypatch: Patch) -> Say:
+    monkeypatch.setenv("HOPSCOPE_CACHE", str(root / "cache"))
+    Path("mine").symlink_to(mine)
+    return hopscope
+
+
+def test_a_benchmark_from_its_questions_to_its_figure(say: Say, tmp_path: Path) -> None:
+    out = say("lm", "ask", *SMALL)[1]
+    assert "question 6 of 6" in out
+    assert "equations-d1" in out
+    (name,) = Store(tmp_path / "runs").names()
+    assert name.startswith("lm-mine-exact-")
+    assert say("lm", "ask", *SMALL, "--protocol", "paper", "--tries", "3")[0] == 0
+    for words in (["show", "exact"], ["resume", "exact"], ["show", "exact", "paper"]):
+        code, out, err = say(*words)
+        assert code == 0, err
+        assert "equations-d1" in out
+    (kind,) = json.loads(say("show", "exact", "--json")[1])["results"]
+    assert kind["kind"] == "equations-d1"
+    assert kind["interval"][0] <= kind["accuracy"] <= kind["interval"][1]
+    rows = [json.loads(line) for line in say("show", "paper", "--answers")[1].splitlines()]
+    assert [each["index"] for each in rows] == list(range(6))
+    assert {len(text.split()) <= 4 for each in rows for text in each["said"]} == {True}
+    assert say("show", "exact", "paper", "--figure", "drawn.svg")[0] == 0
+    assert (tmp_path / "drawn.svg").is_file()
+
+
+def test_the_claims_are_judged_on_one_model(
+    say: Say, tmp_path: Path, make_tiny: Callable[..., LanguageModel]
+) -> None:
+    tiny = make_tiny("raw", 5)
+    tiny.model.config.max_position_embeddings = 512
+    tiny.model.save_pretrained("large")
+    tiny.tokenizer.save_pretrained("large")
+    words = "lm claims --model large --template raw --questions 2 --threads 1".split()
+    found = json.loads(say(*words, "--json", "--save", "rows.jsonl")[1])
+    assert {its["verdict"] for its in found.values()} == {"needs larger models"}
+    lines = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    rows = [line for line in lines if "parameters" in line]
+    assert len(rows) == 18
+    assert {row["parameters"] for row in rows} == {tiny.model.num_parameters()}
+    assert "musat/lm-solve: needs larger models" in say(*words)[1]
+
+
+def test_heads_are_read_switched_off_and_kept(say: Say, tmp_path: Path) -> None:
+    words = "lm heads --model mine --template raw --hops 1 --top 1".split()
+    out = say(*words, "--questions", "12", "--save", "heads.json", "--figure", "heads.svg")[1]
+    assert "key 0 → query" in out
+    assert "Accuracy on 12 other questions" in out or "nothing to switch off" in out
+    say(*words, "--questions", "10", "--save", "heads.retrieval.json")
+    kept, scores = (
+        json.loads((tmp_path / f"{name}.json").read_text()) for name in ("heads", "heads.retrieval")
+    )
+    assert (tmp_path / "heads.svg").stat().st_size
+    assert len(kept["own"]) == len(kept["routes"])
+    assert len(scores) == 8
+    words += ["--questions", "10"]
+    out, err = say(*words, "--json", "--figure", "h.svg")[1:]
+    assert json.loads(out)["questions"] == 10
+    assert "figure: h.svg" in err
+    store = Store(tmp_path / "kept")
+    prompts = (Prompts(formulation="f1", hops=1),)
+    mine, other = (
+        store.create(LmBench(model=model, prompts=prompts)) for model in ("mine", "other")
+    )
+    words += ["--store", str(store.root), "--keep"]
+    assert f"kept with {mine.name}" in say(*words, mine.name)[1]
+    assert json.loads(RunFolder(mine.path).read("heads-equations-d1.json"))["own"]
+    code, _, err = say(*words, other.name)
+    assert (code, "a benchmark of other; the heads are of mine" in err) == (2, True)
+
+
+def test_a_mechanism_from_pairs_to_its_figure(say: Say, tmp_path: Path, planted: Both) -> None:
+    planted(True).model.save_pretrained("planted")
+    planted(True).tokenizer.save_pretrained("planted")
+    words = "lm circuit --model planted --template raw --hops 2 --questions 10"
+    words += " --search-questions 10 --test-questions 10 --threads 1"
+    code, out, err = say(*words.split(), "--save", "c.circuit.json", "--figure", "c.svg")
+    assert code == 0, err
+    assert "question 50 of 50" in out
+    assert "planted on equations-d2: 10 of 10 answered right (0.72 … 1.00; chance 0.25)" in out
+    assert "look-ups: stacked" in out
+    (name,) = Store(tmp_path / "runs").names()
+    assert name.startswith("lm-circuit-planted-equations-d2-")
+    assert (tmp_path / "c.svg").exists()
+    told = json.loads(say(*words.split(), "--json")[1])
+    assert told["verdict"][-2:] == ["look-ups: stacked", "the last look-up goes by: word"]
+    assert told["proof"][1]["circuit"]["mean"] == pytest.approx(1, abs=0.01)
+    assert "value 1 → answer" in say("circuit", "c.circuit.json")[1]
+    assert "what roles hold, on 10 fresh questions" in say("show", name)[1]
+    rows = json.loads(say("show", name, "--json")[1])["results"]
+    assert {row["exchange"] for row in rows} == {"x0", "x1", "x2", "x1…"}
+
+
+MISTAKES = [
+    (
+        "lm circuit --model mine --template raw --hops 2 --questions 10 --search-questions 10",
+        "mine answers equations-d2 at chance",
+    ),
+    ("lm ask --hops x", "--hops is 'x'; expected a number or a range"),
+    (
+        "lm ask --model http://127.0.0.1:9/v1 --protocol greedy",
+        "write the model's name after the URL, as http:",
+    ),
+    ("lm ask --model mine --formulations f1", "mine has no chat template: use --template raw"),
+    ("lm heads --model mine --questions 1", "needs at least 10 questions"),
+    ("show", "Missing argument"),
+    ("lm pull", "Missing argument"),
+]
+
+
+def test_a_mistake_is_one_line(say: Say) -> None:
+    for words, answer in MISTAKES:
+        code, _, err = say(*words.split())
+        assert (code, answer in err, len(err.strip().splitlines())) == (2, True, 1), (words, err)
+    assert re.search(r"smollm2-135m +SmolLM2-135M-Instruct.* Apache-2.0 +no", say("lm", "list")[1])

@@ -1,0 +1,141 @@
+"""Heads that look things up: found in a model made to have one, and switched off."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from hopscope.configs import Prompts
+from hopscope.facts import Role, parse_facts
+from hopscope.lm.heads import asked, head_scores, printed_backwards, routes, switch_off
+from hopscope.lm.model import LanguageModel
+from hopscope.lm.prompts import question, questions
+
+Make = Callable[..., LanguageModel]
+EQUATIONS = Prompts(formulation="equations", hops=1)
+
+
+def same_token_head(local: LanguageModel, layer: int = 0, head: int = 1) -> LanguageModel:
+    """Make one head attend to where its own token stands: queries and keys are the embedding."""
+    model = local.model.model
+    weights = model.embed_tokens.weight.data
+    torch.manual_seed(0)
+    weights.copy_(
+        torch.linalg.qr(torch.randn(weights.shape[1], weights.shape[1]))[0][: len(weights)]
+    )
+    attention, size = model.layers[layer].self_attn, local.model.config.head_dim
+    shared = head // (
+        local.model.config.num_attention_heads // local.model.config.num_key_value_heads
+    )
+    maps = 3 * torch.randn(size, weights.shape[1])
+    maps[[0, size // 2]] = 0  # the one frequency that turns within a prompt
+    attention.q_proj.weight.data[head * size : (head + 1) * size] = maps
+    attention.k_proj.weight.data[shared * size : (shared + 1) * size] = maps
+    return local
+
+
+def test_routes_follow_the_graph_in_the_order_of_telling() -> None:
+    found = [str(route) for route in routes(parse_facts(["a->x", "a->y", "x,y->z"]))]
+    assert {*found} >= {
+        "key 0 → query", "value 1 → query", "value 2 → query", "key 2 → value 0",
+        "key 2.1 → value 1", "value 2 → value 1", "key 2.1 → value 2",
+    }  # fmt: skip
+    assert found[-2:] == ["key 2 → answer", "value 2 → answer"]
+    assert len(set(found)) == len(found)
+    assert "value 1 → key 1" not in found
+    assert "value 1 → key 1" in map(str, routes(parse_facts(["a->x", "x->y"]), {1}))
+    for name, told in {"equations": set(), "kingdoms": {0, 1, 2, 3, 4}, "relatives": set()}.items():
+        assert printed_backwards(questions(Prompts(formulation=name), 0, 1)[0]) == told
+
+
+def test_roles_are_found_among_the_tokens(tiny: LanguageModel) -> None:
+    for index, each in enumerate(asked(tiny, EQUATIONS, 0, 0, 8)):
+        text = question(EQUATIONS, 0, index)
+        assert each.places[0, Role("answer")] == [each.tokens.shape[1] - 1]
+        for span in text.spans:
+            if span.chain == text.chain:
+                words = tiny.tokenizer.decode([
+                    int(each.tokens[0, n]) for n in each.places[0, span.role]
+                ])  # fmt: skip
+                assert text.prompt[span.start : span.end] in words
+        assert each.own == tiny.tokenizer.encode(text.correct)[0]
+
+
+def test_a_planted_head_is_found_and_others_are_not(make_tiny: Make) -> None:
+    scores = head_scores(same_token_head(make_tiny("raw", 3)), EQUATIONS, 24)
+    number = [str(route) for route in scores.routes].index("key 0 → query")
+    assert scores.score[number].argmax() == np.ravel_multi_index((0, 1), scores.score[0].shape)
+    assert scores.significant[number, 0, 1]
+    assert scores.best(1) == [(0, 1)]
+    assert scores.as_retrieval_heads()["0-1"][0] == pytest.approx(
+        scores.score[1:, 0, 1].max(), abs=1e-5
+    )
+
+
+@torch.no_grad()
+def test_attention_is_the_model_s_own(make_tiny: Make) -> None:
+    """In the chain asked about and in the others, over right answers and over wrong ones."""
+    local, count = make_tiny("raw", 3), 24
+    scores = head_scores(local, EQUATIONS, count)
+    number = [str(route) for route in scores.routes].index("value 0 → answer")
+    own, others, right = [], [], []
+    for each in asked(local, EQUATIONS, 0, 0, count):
+        out = local.model(each.tokens, output_attentions=True)
+        whole = torch.stack([layer[0, :, -1] for layer in out.attentions])
+        first, *rest = (whole[..., each.places[n, Role("value", 0)]].sum(-1) for n in range(4))
+        own.append(first.numpy())
+        others.append(np.mean([chain.numpy() for chain in rest], 0))
+        logits = out.logits[0, -1, list(each.acceptable)]
+        right.append(each.acceptable[int(logits.argmax())] == each.own)
+    assert scores.correct == sum(right)
+    assert 0 < scores.correct < count
+    score, correct = np.array(own) - np.array(others), np.array(right)
+    np.testing.assert_allclose(scores.own[number], np.mean(own, 0), atol=1e-5)
+    np.testing.assert_allclose(scores.others[number], np.mean(others, 0), atol=1e-5)
+    difference = score[correct].mean(0) - score[~correct].mean(0)
+    np.testing.assert_allclose(scores.right[number], difference, atol=1e-5)
+
+
+def test_chance_is_kept_in_its_place(make_tiny: Make) -> None:
+    """Random models pass the threshold of a route about once in twenty."""
+    passed = []
+    for seed in range(10):
+        scores = head_scores(make_tiny("raw", seed + 10), EQUATIONS, 24)
+        answers = [n for n, route in enumerate(scores.routes) if route.purpose == "answer"]
+        passed += [bool(scores.significant[n].any()) for n in answers]
+    assert sum(passed) <= 3
+
+
+def test_heads_switched_off_bring_nothing(make_tiny: Make) -> None:
+    """As hooks say it; random heads are others of the same layers."""
+    local, heads = make_tiny("raw", 3), [(0, 1), (1, 2), (1, 3)]
+    found = switch_off(local, EQUATIONS, heads, 5, 6)
+
+    def silenced(layer: int) -> Callable[..., tuple[torch.Tensor]]:
+        def hook(_: object, inputs: tuple[torch.Tensor]) -> tuple[torch.Tensor]:
+            parts = inputs[0].unflatten(-1, (4, -1)).clone()
+            parts[..., [h for at, h in heads if at == layer], :] = 0
+            return (parts.flatten(-2),)
+
+        return hook
+
+    def accuracy() -> float:
+        shares = []
+        for each in asked(local, EQUATIONS, 0, 5, 6):
+            with torch.no_grad():
+                logits = local.model(each.tokens).logits[0, -1, list(each.acceptable)]
+            shares.append(float(logits.softmax(-1)[each.acceptable.index(each.own)]))
+        return float(np.mean(shares))
+
+    assert found.model.mean == pytest.approx(accuracy(), abs=1e-5)
+    layers = local.model.model.layers
+    handles = [
+        layer.self_attn.o_proj.register_forward_pre_hook(silenced(n))
+        for n, layer in enumerate(layers)
+    ]
+    assert found.without.mean == pytest.approx(accuracy(), abs=1e-5)
+    for handle in handles:
+        handle.remove()
+    assert found.more.mean == pytest.approx(found.random.mean - found.without.mean, abs=1e-6)
+    assert found.random.mean not in (found.model.mean, found.without.mean)

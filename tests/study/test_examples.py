@@ -1,0 +1,108 @@
+"""No analysis sees an example that a search or its measurement saw, or another analysis."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import combinations
+from typing import Any
+
+import pytest
+from torch import Tensor
+
+from hopscope.circuits import Examples, examples_of
+from hopscope.circuits.examples import FIRST_SEED
+from hopscope.configs import MQAR, Model, Retrieval
+from hopscope.errors import NotLearned
+from hopscope.models import Transformer
+from hopscope.models.planted import planted
+from hopscope.study import Study, load
+from hopscope.tasks import dataset
+
+Seen = Callable[[Callable[[], Any]], set[bytes]]
+TOGETHER = {"probe", "patch", "baselines"}
+"""Patching probes what roles hold, and baselines are held against it on the same pairs."""
+FEW = 64
+
+
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> Seen:
+    """Every example that models are given while something is done."""
+    given: list[Tensor] = []
+    enter = Transformer.enter
+
+    def recorded(self: Transformer, inputs: Tensor) -> Tensor:
+        given.append(inputs)
+        return enter(self, inputs)
+
+    def during(work: Callable[[], Any]) -> set[bytes]:
+        given.clear()
+        with suppress(NotLearned):  # of a model without answers, the examples were seen by then
+            work()
+        return {example.numpy().tobytes() for inputs in given for example in inputs}
+
+    monkeypatch.setattr(Transformer, "enter", recorded)
+    return during
+
+
+def analyses(study: Study) -> dict[str, Callable[[], Any]]:
+    """Every analysis of a study, at the seed that nobody sets."""
+    found: dict[str, Callable[[], Any]] = {
+        "attention": lambda: study.attention(FEW),
+        "ablate": lambda: study.ablate("1.0=position", examples=FEW),  # it estimates tables, too
+        "diagnose": lambda: study.diagnose(examples=FEW),
+        "probe": lambda: study.probe(4 * FEW),
+        "patch": lambda: study.patch(FEW),
+        "baselines": lambda: study.baselines(FEW),
+    }
+    # A circuit of no path has no emergence.
+    return found | ({"emergence": lambda: study.emergence(4)} if study.circuit.tracked else {})
+
+
+def studied(kind: str) -> Study:
+    """A model with a history: of a run; of vectors, or of tokens, from elsewhere."""
+    if kind == "run":
+        return load("gallery/demo")
+    if kind == "vectors":
+        its = planted(Retrieval(hops=1, chains=2, dim=64, symbols="sphere"))
+        return Study.series({1: its.model, 2: its.model}, its.task)
+    task = MQAR(pairs=4, alphabet=64, length=24)
+    model = Transformer.seeded(Model(layers=2, heads=1, d_model=8), task.interface(), 0)
+    study = Study.series({1: model, 2: model}, task)
+    study.discover(examples=FEW, force=True)
+    return study
+
+
+@pytest.mark.parametrize("kind", ["run", "vectors", "tokens"])
+def test_every_analysis_has_examples_of_its_own(seen: Seen, kind: str) -> None:
+    study = studied(kind)
+    circuit = study.circuit
+    assert circuit.found is not None
+    seed, sizes = circuit.found.seed, circuit.found.settings
+    drawn = [dataset(study.task, *its, "validation").inputs for its in (
+        *((seed + 1000 * n, sizes.examples) for n in range(sizes.searches)), (seed + 1, sizes.fresh)
+    )]  # fmt: skip
+    search = {example.numpy().tobytes() for inputs in drawn for example in inputs}
+    if kind != "run":  # whose circuit was found before
+        assert search == seen(lambda: study.discover(settings=sizes, force=True))
+    known = {name: seen(work) for name, work in analyses(study).items()}
+    for (one, its), (other, others) in combinations({"search": search, **known}.items(), 2):
+        assert {one, other} <= TOGETHER or not its & others, (one, other)
+    assert not known["probe"] & seen(lambda: study.probe(4 * FEW, seed=1))
+
+
+def test_the_same_seed_gives_the_same_numbers() -> None:
+    first, second = (studied("vectors") for _ in range(2))
+    for name, work in analyses(first).items():
+        assert str(work()) == str(analyses(second)[name]()), name
+
+
+def test_purposes_differ_for_a_function_that_draws() -> None:
+    asked, task = [], Retrieval(hops=1, chains=2)
+
+    def draw(examples: int, seed: int) -> Examples:
+        asked.append(seed)
+        return examples_of(task, examples, seed)
+
+    for purpose in FIRST_SEED:
+        for seed in (0, 1000, 2000):  # independent searches are a thousand apart
+            examples_of(draw, 2, seed, purpose)
+    assert len({*asked}) == len(asked)
