@@ -87,6 +87,21 @@ def test_letters_are_no_keys_for_those_who_switch_them_off(page: Any, explorer: 
     assert pressed(page, "Escape", "n")["ex"] == "1"
 
 
+AT_ONCE = """() => { const box = document.querySelector(".letters input");
+box.closest("dialog").showModal();
+box.focus();
+box.closest("dialog").close();
+document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "Home", bubbles: true }));
+}"""
+
+
+def test_keys_count_as_soon_as_the_list_of_them_is_closed(page: Any, explorer: str) -> None:
+    """Its box keeps the keyboard until the page is drawn anew."""
+    opened(page, explorer, "/run/gallery-demo")
+    page.evaluate(AT_ONCE)
+    assert asked(page) == {"step": "0"}
+
+
 def test_a_table_is_scrolled_by_keys_unless_all_of_it_is_seen(page: Any, explorer: str) -> None:
     opened(page, explorer, "/run/gallery-demo")
     table_of(page, "heads")

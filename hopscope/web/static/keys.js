@@ -28,7 +28,8 @@ const SCROLLS = ["ArrowLeft", "ArrowRight", "Home", "End", " "];
 export function listen(state, { find, help, runs }) {
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || help.open) return;
-    if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) {
+    // A box of a dialog that was just closed has the keyboard until the next frame.
+    if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) && event.target.checkVisibility()) {
       if (event.key === "Escape") leave(event.target);
       return;
     }
