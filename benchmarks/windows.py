@@ -7,8 +7,9 @@ to 16 heads and 4 to 64 letters, asked for one and for two hops, of which the la
 layers, asked for four, of which it allows three. A row for each seed: the error at each hop, and
 
 * by how far the last hop goes back, from where the hop before it landed;
-* with the first layer cut to so many letters back (its attention there is scaled up to 1). With one
-  letter no window is left: what remains is what the law allows.
+* with the first layer cut to so many letters back (its attention there is scaled up to 1), beside
+  the error that `hopscope.theory.known_hops` predicts for a model that knows all that can be known
+  with such a window, and guesses the rest evenly.
 
 Runs are kept in the store and go on where they were. About 20 minutes on one thread for each fleet.
 """
@@ -30,6 +31,7 @@ from hopscope.machine import processor
 from hopscope.runs import train
 from hopscope.tasks import dataset
 from hopscope.tasks.khop import landings
+from hopscope.theory import known_hops
 
 LENGTH, EXAMPLES, FEW = 64, 2048, 50
 """Positions, examples that are measured, and the fewest answers that an error is given of."""
@@ -97,6 +99,17 @@ def by_distance(
     }
 
 
+def predicted(letters: Tensor, layers: int, window: int, hops: int) -> list[float]:
+    """The error at each hop if every hop that can be known is right, and others are guessed."""
+    known = torch.from_numpy(known_hops(letters.numpy(), layers, window, hops))
+    answered = landings(letters, hops) >= 0
+    guessed = 1 - 1 / (int(letters.max()) + 1)
+    return [
+        round(guessed * float((known < hop)[answered[..., hop - 1]].double().mean()), 4)
+        for hop in range(1, hops + 1)
+    ]
+
+
 def rows(name: str, store: Path) -> Iterator[dict[str, Any]]:
     """A row for each seed of a fleet."""
     letters, heads, layers, hops = SHAPES[name]
@@ -119,6 +132,7 @@ def rows(name: str, store: Path) -> Iterator[dict[str, Any]]:
             "first layer cut": {
                 cut: shares(wrong(adapter, batch.inputs, batch.targets, cut)) for cut in CUTS
             },
+            "predicted": {cut: predicted(batch.inputs, layers, cut, hops) for cut in CUTS},
             "machine": processor(),
         }  # fmt: skip
 

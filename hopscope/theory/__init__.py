@@ -6,6 +6,7 @@
 
 from hopscope.theory.chain import Depths, depths, reach, simulated_depth
 from hopscope.theory.flow import Flow, Followed, Path, Reading, flow, follow
+from hopscope.theory.window import known_hops
 
 __all__ = [
     "Depths",
@@ -16,6 +17,7 @@ __all__ = [
     "depths",
     "flow",
     "follow",
+    "known_hops",
     "reach",
     "simulated_depth",
 ]
