@@ -56,16 +56,16 @@ def test_the_line_that_is_printed_leads_to_the_run(root: Path) -> None:
         )
         api, body = f"http://127.0.0.1:{port}/api", json.dumps({"word": word}).encode()
         exchange = Request(f"{api}/token", body, {"Content-Type": "application/json"})
-        with urlopen(exchange, timeout=20) as answer:
+        with urlopen(exchange, timeout=60) as answer:
             token = json.loads(answer.read())["token"]
         with pytest.raises(HTTPError, match="401"):
-            urlopen(exchange, timeout=20)
+            urlopen(exchange, timeout=60)
         url = f"{api}/runs/gallery-demo"
         asked = Request(url, headers={"Authorization": f"Bearer {token}"})
-        with urlopen(asked, timeout=20) as answer:
+        with urlopen(asked, timeout=60) as answer:
             assert b'"gallery/demo"' in answer.read()
         with pytest.raises(HTTPError, match="401"):
-            urlopen(url, timeout=20)
+            urlopen(url, timeout=60)
         arguments = Path(f"/proc/{process.pid}/cmdline").read_bytes()
         assert word.encode() not in arguments
         assert token.encode() not in arguments
@@ -75,7 +75,7 @@ def test_the_line_that_is_printed_leads_to_the_run(root: Path) -> None:
         with busy.getresponse() as answer, closing(busy):
             assert answer.status == 200
             process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=20)
+            out, err = process.communicate(timeout=60)
         assert (process.returncode, out) == (0, "")
         again = URL.fullmatch(err.removeprefix("for the next tab: ").rstrip("\n"))
         assert again is not None, err

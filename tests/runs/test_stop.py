@@ -83,11 +83,11 @@ def test_another_thread_notes_no_signals(heard: list[int]) -> None:
     def work() -> None:
         with stop.listening():
             inside.set()
-            go_on.wait(10)
+            go_on.wait(60)
 
     thread = threading.Thread(target=work)
     thread.start()
-    assert inside.wait(10)
+    assert inside.wait(60)
     signal.raise_signal(signal.SIGTERM)
     go_on.set()
     thread.join()
