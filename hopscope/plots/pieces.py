@@ -7,12 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hopscope.circuits.circuit import Circuit
-from hopscope.circuits.emergence import Emergence
-from hopscope.circuits.probe import Probe, ProbeHistory
-from hopscope.circuits.ranking import Baselines
 from hopscope.configs.kinds import KINDS, fetched
-from hopscope.papers.claim import Claim
-from hopscope.papers.judge import Finding
 from hopscope.plots.account import ACCOUNT_COLUMNS, account_remarks, account_rows
 from hopscope.plots.names import run_title
 from hopscope.plots.symbols import setting_text, when_text
@@ -32,7 +27,12 @@ from hopscope.store.listing import state_of
 from hopscope.store.query import Answer
 
 if TYPE_CHECKING:
+    from hopscope.circuits.emergence import Emergence
+    from hopscope.circuits.probe import Probe, ProbeHistory
+    from hopscope.circuits.ranking import Baselines
     from hopscope.lm.findings import LmFindings
+    from hopscope.papers.claim import Claim
+    from hopscope.papers.judge import Finding
     from hopscope.plots.look import Picture
     from hopscope.study.comparison import Comparison, Ended
     from hopscope.study.run import RunStudy
@@ -71,12 +71,12 @@ def account(found: Circuit) -> Piece:
     )
 
 
-def emergence(story: Emergence) -> list[Piece]:
+def emergence(story: "Emergence") -> list[Piece]:
     """When each path passed one half, first to last; below, when each hop was learned."""
     return [Piece("each path and hop", EMERGENCE_COLUMNS, emergence_rows(story))]
 
 
-def probe(found: Probe) -> list[Piece]:
+def probe(found: "Probe") -> list[Piece]:
     """The symbols that can be read, and those that each head adds."""
     from hopscope.plots.probe import added_rows, probe_remarks, probe_rows
 
@@ -87,7 +87,7 @@ def probe(found: Probe) -> list[Piece]:
     ]
 
 
-def probe_history(history: ProbeHistory) -> list[Piece]:
+def probe_history(history: "ProbeHistory") -> list[Piece]:
     """When each symbol became decodable at each role."""
     from hopscope.plots.probe import history_rows
 
@@ -95,7 +95,7 @@ def probe_history(history: ProbeHistory) -> list[Piece]:
     return [Piece("when each symbol became decodable", columns, history_rows(history))]
 
 
-def baselines(found: Baselines) -> list[Piece]:
+def baselines(found: "Baselines") -> list[Piece]:
     """What each method finds, and what that is worth."""
     from hopscope.plots.baselines import baselines_rows
 
@@ -231,14 +231,14 @@ def question(shown: Question) -> list[Piece]:
     return answer(shown.answer())
 
 
-def claim(shown: Claim) -> list[Piece]:
+def claim(shown: "Claim") -> list[Piece]:
     """What a paper says, and how we measure it."""
     names = ("says", "where", "paper", "how")
     rows = [(name, getattr(shown, name)) for name in names]
     return [Piece("", ("claim", shown.id), rows)]
 
 
-def finding(shown: Finding) -> list[Piece]:
+def finding(shown: "Finding") -> list[Piece]:
     """What came of a claim."""
     return [Piece("", ("verdict", shown.verdict),
                   (("ours", shown.ours), ("evidence", shown.evidence)))]  # fmt: skip
