@@ -2,7 +2,7 @@
 notebooks show them. No drawing library is needed for what the terminal shows.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +51,52 @@ class Piece:
     lines: Sequence[str] = ()
     figure: "Callable[[], Picture] | None" = None
     """A figure that notebooks show here."""
+
+
+SHOWN: Mapping[str, tuple[str | None, str | None]] = {
+    "hopscope.circuits.circuit:Circuit": ("circuit", "circuit:circuit_figure"),
+    "hopscope.circuits.emergence:Emergence": ("emergence", "emergence:emergence_figure"),
+    "hopscope.circuits.maps:RoleMaps": (None, "maps:role_maps_figure"),
+    "hopscope.circuits.probe:Probe": ("probe", "probe:probe_figure"),
+    "hopscope.circuits.probe:ProbeHistory": ("probe_history", "probe:history_figure"),
+    "hopscope.circuits.ranking:Baselines": ("baselines", "baselines:baselines_figure"),
+    "hopscope.lm.heads:HeadScores": (None, "heads:heads_figure"),
+    "hopscope.lm.findings:LmFindings": ("lm_findings", "lm_circuit:lm_circuit_figure"),
+    "hopscope.lm.findings:LmCircuitRun": ("run", "notebook:figure_of"),
+    "hopscope.lm.results:BenchRun": ("run", "notebook:figure_of"),
+    "hopscope.ngram.run:NgramRun": ("run", "notebook:figure_of"),
+    "hopscope.papers.claim:Claim": ("claim", None),
+    "hopscope.papers.judge:Finding": ("finding", None),
+    "hopscope.runs.view:PlainRun": ("run", None),
+    "hopscope.store.folder:RunFolder": ("folder", None),
+    "hopscope.store.query:Answer": ("answer", None),
+    "hopscope.store.query:Question": ("question", None),
+    "hopscope.store.store:Store": ("store", None),
+    "hopscope.study.comparison:Comparison": ("comparison", "curves:comparison_figure"),
+    "hopscope.study.run:RunStudy": ("study", None),
+    "hopscope.training.run:Run": ("run", "notebook:figure_of"),
+}
+"""For each class of results, the function of this file that gives what it says, and the one that
+draws its figure; by its name, so that its subpackage is not imported here.
+"""
+
+
+def pieces_of(result: object) -> list[Piece]:
+    """What a result of any class says."""
+    view, _ = shown(result)
+    pieces: list[Piece] = globals()[view](result) if view else []
+    return pieces
+
+
+def shown(result: object) -> tuple[str | None, str | None]:
+    """The entry of the class of a result, or of the nearest class that it inherits from."""
+    names = (f"{each.__module__}:{each.__qualname__}" for each in type(result).__mro__)
+    return next((SHOWN[name] for name in names if name in SHOWN), (None, None))
+
+
+def plot(name: str) -> Any:
+    """A function of hopscope.plots."""
+    return fetched(f"hopscope.plots.{name}")
 
 
 def circuit(found: Circuit) -> list[Piece]:
