@@ -1,6 +1,6 @@
 """The HTML of a result in a notebook (figures with captions, and tables), and its figure anywhere.
 
-`hopscope.display` calls this when a result is shown: only then a drawing library is loaded.
+`hopscope.display` calls this when a result is shown: only then a of_plots library is loaded.
 """
 
 from html import escape
@@ -11,7 +11,7 @@ from hopscope.configs.kinds import KINDS, fetched
 from hopscope.errors import ConfigError, HopscopeError
 from hopscope.plots.look import DARK, LIGHT, Picture, looking
 from hopscope.plots.page import figure_html, list_html, more_html, prose, table_html
-from hopscope.plots.pieces import SHOWN, Piece, pieces_of, plot, shown
+from hopscope.plots.pieces import SHOWN, Piece, entry_of, of_plots, pieces_of
 from hopscope.plots.saving import HUE, save_figure, theme
 
 MOST = 20
@@ -35,13 +35,13 @@ SHEET = f"""
 
 def html(result: object) -> str:
     """The HTML of a result; where it cannot be drawn, the reason and its text."""
-    view, draw = shown(result)
+    view, draw = entry_of(result)
     try:
         parts = [*map(_piece_html, pieces_of(result))]
         if isinstance(result, Picture):
             parts = [figure_html(result)]
         elif draw and view != "run":  # whose piece has its figure, if there is something to draw
-            parts.insert(0, figure_html(plot(draw)(result)))
+            parts.insert(0, figure_html(of_plots(draw)(result)))
     except ModuleNotFoundError as error:
         parts = _as_text(result, f"{error.name} is not installed: pip install {error.name}")
     except HopscopeError as error:
@@ -67,7 +67,7 @@ def _piece_html(piece: Piece) -> str:
 
 def picture(result: object, path: Path | str | None = None, width: float | None = None) -> Picture:
     """The one figure of a result, so many inches wide, and written if a path is given."""
-    _, draw = shown(result)
+    _, draw = entry_of(result)
     if draw is None:
         known = ", ".join(sorted(name.partition(":")[2] for name, (_, its) in SHOWN.items() if its))
         raise ConfigError(
@@ -75,7 +75,7 @@ def picture(result: object, path: Path | str | None = None, width: float | None 
             f"{known}"
         )
     with looking(width):
-        figure: Picture = plot(draw)(result)
+        figure: Picture = of_plots(draw)(result)
     if path is not None:
         save_figure(figure, path)
     return figure

@@ -1,5 +1,5 @@
 """What a result says beside its figure: lines of text, and tables. The terminal prints them, and
-notebooks show them. No drawing library is needed for what the terminal shows.
+notebooks show them. No of_plots library is needed for what the terminal shows.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -83,18 +83,18 @@ draws its figure; by its name, so that its subpackage is not imported here.
 
 def pieces_of(result: object) -> list[Piece]:
     """What a result of any class says."""
-    view, _ = shown(result)
-    pieces: list[Piece] = globals()[view](result) if view else []
+    view, _ = entry_of(result)
+    pieces: list[Piece] = of_plots(f"pieces:{view}")(result) if view else []
     return pieces
 
 
-def shown(result: object) -> tuple[str | None, str | None]:
+def entry_of(result: object) -> tuple[str | None, str | None]:
     """The entry of the class of a result, or of the nearest class that it inherits from."""
     names = (f"{each.__module__}:{each.__qualname__}" for each in type(result).__mro__)
     return next((SHOWN[name] for name in names if name in SHOWN), (None, None))
 
 
-def plot(name: str) -> Any:
+def of_plots(name: str) -> Any:
     """A function of hopscope.plots."""
     return fetched(f"hopscope.plots.{name}")
 

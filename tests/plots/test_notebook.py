@@ -163,7 +163,7 @@ def test_light_and_dark_are_those_of_the_notebook_before_those_of_the_browser(
     def missing(view: str) -> Any:
         raise ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
 
-    monkeypatch.setattr("hopscope.plots.notebook.plot", missing)
+    monkeypatch.setattr("hopscope.plots.notebook.of_plots", missing)
     text = circuit._repr_html_()  # without a drawing library there is a line and the text
     assert "matplotlib is not installed: pip install matplotlib" in text
     assert circuit.verdict.split(":")[0] in text

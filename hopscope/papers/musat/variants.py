@@ -117,12 +117,12 @@ def variant_of(words: str) -> Variant:
     return Variant.model_validate(chosen(words.split()))
 
 
-def named(*names: str) -> tuple[Variant, ...]:
+def variants_of(*names: str) -> tuple[Variant, ...]:
     """The variants of these names."""
     return tuple(map(variant_of, names))
 
 
-VARIANTS = named(
+VARIANTS = variants_of(
     # What was best for small models, as a whole and with the paper's code.
     "fan-in warm-up-cosine pair base-10",
     "fan-in warm-up-cosine",
@@ -149,7 +149,7 @@ VARIANTS = named(
     "warm-up-cosine base-10",
 )
 """The variants that are tried, in the order of what matters."""
-BEST = named(
+BEST = variants_of(
     "fan-in warm-up-cosine pair base-10", "fan-in warm-up-cosine base-10", "fan-in warm-up-cosine"
 )
 """The best three of the map, over three seeds: they are trained as long as the paper trained."""
