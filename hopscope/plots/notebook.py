@@ -1,6 +1,6 @@
 """The HTML of a result in a notebook (figures with captions, and tables), and its figure anywhere.
 
-`hopscope.display` calls this when a result is shown: only then a of_plots library is loaded.
+`hopscope.display` calls this when a result is shown: only then a drawing library is loaded.
 """
 
 from html import escape

@@ -1,5 +1,5 @@
 """What a result says beside its figure: lines of text, and tables. The terminal prints them, and
-notebooks show them. No of_plots library is needed for what the terminal shows.
+notebooks show them. No drawing library is needed for what the terminal shows.
 """
 
 from collections.abc import Callable, Mapping, Sequence
