@@ -96,7 +96,7 @@ class Claim(Displayed):
 
 
 def _new_rows(tables: Sequence[Table]) -> list[list[Row]]:
-    """The rows of each table, without runs that an earlier one has: both protocols may have them."""
+    """The rows of each table, but for runs that an earlier one (another protocol) has as well."""
     found: list[list[Row]] = []
     known: set[tuple[str, str]] = set()
     for table in tables:
