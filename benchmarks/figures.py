@@ -17,7 +17,6 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from hopscope.cli.main import run
-from hopscope.cli.papers import draw
 from hopscope.facts import parse_role
 from hopscope.lm.heads import HeadScores, Route
 from hopscope.lm.results import Result
@@ -25,6 +24,7 @@ from hopscope.papers.registry import PAPERS
 from hopscope.plots.heads import heads_figure
 from hopscope.plots.lm import results_figure
 from hopscope.plots.saving import save_figure
+from hopscope.plots.table_figures import figures
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
@@ -45,16 +45,23 @@ def main() -> None:
     if unknown := set(asked) - {"results", "docs"}:
         sys.exit(f"{', '.join(sorted(unknown))}: expected results, docs, or both")
     if "results" in asked:
-        results = PAPERS.results(ROOT / "results")
-        for name in PAPERS.experiments:
-            table = results.shown(name)
-            if table is not None:
-                draw(table, results)
+        in_results()
     if "docs" in asked:
         for name, line in COMMANDS.items():
             by_command(name, line)
         print(save_figure(heads_figure(scores()), IMAGES / "lm-heads.svg"))
         print(save_figure(results_figure(accuracies()), IMAGES / "lm-accuracy.svg"))
+
+
+def in_results() -> None:
+    """Those figures of `results/` that are kept there: the docs show them."""
+    results = PAPERS.results(ROOT / "results")
+    for table in filter(None, map(results.shown, PAPERS.experiments)):
+        path = results.path(table.experiment)
+        for name, figure in figures(table, results.shown):
+            kept = path.with_name(f"{path.stem}-{name}.svg")
+            if kept.is_file():
+                print(save_figure(figure, kept))
 
 
 def accuracies() -> dict[str, list[Result]]:

@@ -26,8 +26,7 @@ from hopscope.papers.musat.measure_runs import loss_rows
 from hopscope.papers.musat.rows import LossRow
 from hopscope.plots.look import COLOURS, Picture, drawn, picture
 from hopscope.plots.saving import save_figure
-from hopscope.plots.sweeps import by_depth as figures_by_depth
-from hopscope.plots.sweeps import courses_figure
+from hopscope.plots.sweeps import law_figure
 from hopscope.runs import train
 from hopscope.store import Store
 
@@ -133,10 +132,9 @@ def rows_of(what: str) -> list[LossRow]:
 
 def draw() -> None:
     shown = {
-        "small-in-order-courses": courses_figure(rows_of("order")),
         "batches-plateau": batch_figure(rows_of("batches")),
+        "small-by-depth-law": law_figure(rows_of("depth")),
     }
-    shown |= {f"small-by-depth-{n}": f for n, f in figures_by_depth(rows_of("depth"))}
     for name, figure in shown.items():
         print(save_figure(figure, RESULTS / f"{name}.svg"))
 

@@ -15,7 +15,8 @@ from functools import cache
 from math import atan, cos, pi, sin, sqrt
 
 import numpy as np
-from jaxtyping import Float
+
+from hopscope.shapes import Float
 
 NORMAL_95 = 1.959964
 """Standard errors to both sides of a mean that hold 95 % of a normal law."""

@@ -12,8 +12,9 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float, Int
 from numpy.lib.stride_tricks import sliding_window_view
+
+from hopscope.shapes import Float, Int
 
 HALF = 0.5
 """Mean attention above which a path has emerged (Musat 2025, §9)."""

@@ -27,10 +27,10 @@ called("--help")
 found = {"help": heavy("torch", "pydantic", "numpy", "duckdb")}
 for module in modules:
     importlib.import_module(f"hopscope.{module}")
-    found[module] = heavy("torch", "duckdb")
+    found[module] = heavy("torch", "duckdb", "jaxtyping")
 for words in commands:
     called(*words)
-    found[" ".join(words)] = heavy("torch")
+    found[" ".join(words)] = heavy("torch", "jaxtyping", "matplotlib")
 print(json.dumps({step: names for step, names in found.items() if names}))
 """
 LIGHT = (

@@ -3,12 +3,12 @@
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Float
 
 from hopscope import intervals
 from hopscope.circuits.pattern import Head, Source, Target
 from hopscope.configs import Config, Discovery
 from hopscope.facts import Role
+from hopscope.shapes import Float
 from hopscope.theory import Path
 
 AttentionKind = Literal["prescribed", "computed"]

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from hopscope.display import Displayed, data_frame
 from hopscope.errors import CircuitError
 from hopscope.facts import parse_role
 from hopscope.milestones import crossing
+from hopscope.shapes import Float
 from hopscope.theory import Path
 
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from jaxtyping import Float
 
 from hopscope.display import Displayed, data_frame
 from hopscope.errors import CircuitError
 from hopscope.facts import Role, number_of, parse_role
+from hopscope.shapes import Float
 
 KINDS = ("own", "others", "itself", "previous")
 

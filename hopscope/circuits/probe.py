@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from jaxtyping import Float
 from pydantic import PlainSerializer, PlainValidator, model_validator
 
 from hopscope.circuits.pattern import Head
@@ -18,6 +17,7 @@ from hopscope.display import Displayed
 from hopscope.errors import CircuitError
 from hopscope.facts import Role, number_of, parse_role
 from hopscope.milestones import HALF, crossing
+from hopscope.shapes import Float
 from hopscope.store.files import read_bytes, write_bytes
 
 FORMAT: Literal[1] = 1

@@ -11,7 +11,7 @@ import click
 import numpy as np
 
 from hopscope.cli.asked import Asked, analysis, progress
-from hopscope.cli.options import refuse_unused
+from hopscope.cli.options import option, refuse_unused
 from hopscope.cli.output import note, say
 from hopscope.cli.results import Found
 from hopscope.cli.subject import Subject
@@ -31,9 +31,8 @@ MOST_EXAMPLE = 10_000
 
 @analysis(
     256,
-    click.option("--example", type=int, metavar="N",
-                 help="Show this single example, position by position, instead of a mean."),
-)  # fmt: skip
+    option("--example N", "Show this single example, position by position, instead of a mean."),
+)
 def attention(asked: Asked, example: int | None) -> Found:
     """Show how every head's attention goes from role to role, as a mean over examples."""
     if example is not None:
@@ -107,16 +106,13 @@ SAVED = (".edges.json", ".circuitsvis.json", ".safetensors", ".legacy.safetensor
 
 @analysis(
     128,
-    click.option("--again", is_flag=True, help="Search again, though a circuit was found before."),
-    click.option("--repeat", type=click.IntRange(1), default=1, metavar="N",
-                 help="Independent searches; the share that finds a component is its stability."),
-    click.option("--force", is_flag=True,
-                 help="Search even if the model has not learned its task."),
-    click.option("--no-keep", is_flag=True, help="Do not keep the circuit with the run."),
-    click.option("--all", "every", is_flag=True,
-                 help="All seeds of the run's recipe, a line for each."),
-    click.option("--diagnose", is_flag=True,
-                 help="Also compute flow along its paths, backup heads, and restored heads."),
+    option("--again", "Search again, though a circuit was found before."),
+    option("--repeat N", "Independent searches; the share that finds a component is its stability.",
+           type=click.IntRange(1), default=1),
+    option("--force", "Search even if the model has not learned its task."),
+    option("--no-keep", "Do not keep the circuit with the run."),
+    option("--all", "All seeds of the run's recipe, a line for each.", name="every"),
+    option("--diagnose", "Also compute flow along its paths, backup heads, and restored heads."),
     endings=SAVED,
 )  # fmt: skip
 def circuit(asked: Asked, again: bool, every: bool, diagnose: bool, **search: Any) -> Found | None:
@@ -176,13 +172,8 @@ def _circuit_alone(asked: Asked, path: Path) -> Found:
 def _found_circuit(
     found: "Circuit", text: Callable[[], None], subject: Subject | None = None
 ) -> Found:
-    def make() -> "Picture":
-        from hopscope.plots.circuit import circuit_figure
-
-        return circuit_figure(found)
-
     files = {end: partial(_export, found, subject, end) for end in SAVED} if subject else {}
-    return Found(found.to_dict(), text, make, frame=found.frame, files=files)
+    return Found(found.to_dict(), text, found.picture, frame=found.frame, files=files)
 
 
 def _export(found: "Circuit", subject: Subject, ending: str, path: Path) -> None:
@@ -244,8 +235,7 @@ def _note_spike(study: Any) -> None:
 
 @analysis(
     1024,
-    click.option("--over-training", is_flag=True,
-                 help="Probe every checkpoint: when did each symbol become decodable?"),
+    option("--over-training", "Probe every checkpoint: when did each symbol become decodable?"),
     least=2, frame=False,
 )  # fmt: skip
 def probe(asked: Asked, over_training: bool) -> Found:
@@ -254,22 +244,17 @@ def probe(asked: Asked, over_training: bool) -> Found:
     Half as many other examples score the probes. With --over-training 256 examples are usual.
     """
     from hopscope.cli.emergence import probe_over_training
-    from hopscope.cli.tables import show
-    from hopscope.plots import pieces
-    from hopscope.plots.probe import probe_figure
 
     if over_training:
         return probe_over_training(asked)
-    found = asked.subject.study().probe(asked.examples, asked.sample)
-    text = partial(show, pieces.probe(found))
-    return Found(found.to_dict(), text, lambda: probe_figure(found))
+    return Found.of(asked.subject.study().probe(asked.examples, asked.sample))
 
 
 @analysis(
     64,
-    click.option("--no-keep", is_flag=True, help="Do not keep the account with the circuit."),
+    option("--no-keep", "Do not keep the account with the circuit."),
     least=2,
-)  # fmt: skip
+)
 def patch(asked: Asked, no_keep: bool) -> Found:
     """Patch the circuit arrow by arrow: which symbol does each path move, and what do roles hold?
 
@@ -298,18 +283,15 @@ def patch(asked: Asked, no_keep: bool) -> Found:
 
 @analysis(
     256,
-    click.option("--head", multiple=True, metavar="LAYER.HEAD[:ROLE]=WHAT",
-                 help="Change a head (may be given several times), e.g. 3.0=uniform. WHAT is where "
-                 "the head looks: uniform (everywhere; also where no WHAT is given), itself, "
-                 "previous, position (its mean attention on other examples); mean or resample "
-                 "(ablation of its output); or paths, source>destination, such as \"value 0>query,"
-                 "key 1>value 1\", with all other rows uniform (or \"…/itself\"). With :ROLE only "
-                 "the rows of that role change, e.g. 3.0:query=uniform."),
-    click.option("--circuit", "of_circuit", is_flag=True,
-                 help="Change heads of the circuit, not of the model."),
-    click.option("--order", type=click.Choice(["backward", "forward", "shuffled"]),
-                 help="Also ask with the facts in this order: last hop first (backward), first hop "
-                 "first (forward), or shuffled."),
+    option("--head LAYER.HEAD[:ROLE]=WHAT", "Change a head (may be given several times), e.g. "
+           "3.0=uniform. WHAT is where the head looks: uniform (everywhere; also where no WHAT is "
+           "given), itself, previous, position (its mean attention on other examples); mean or "
+           'resample (ablation of its output); or paths, source>destination, such as "value '
+           '0>query,key 1>value 1", with all other rows uniform (or "…/itself"). With :ROLE only '
+           "the rows of that role change, e.g. 3.0:query=uniform.", multiple=True),
+    option("--circuit", "Change heads of the circuit, not of the model.", name="of_circuit"),
+    option("--order", "Also ask with the facts in this order: last hop first (backward), first hop "
+           "first (forward), or shuffled.", choices=['backward', 'forward', 'shuffled']),
     draws=False,
 )  # fmt: skip
 def ablate(asked: Asked, head: tuple[str, ...], of_circuit: bool, order: Any) -> Found:
@@ -428,9 +410,9 @@ def _reshaped(study: "Study", changes: tuple[str, ...]) -> tuple[Any, Any]:
 
 @analysis(
     64,
-    click.option("--interpolations", type=click.IntRange(1), default=5, metavar="N",
-                 help="EAP-IG: interpolations between the inputs of a pair."),
-    click.option("--exact", is_flag=True, help="Also patch every single arrow, one by one (slow)."),
+    option("--interpolations N", "EAP-IG: interpolations between the inputs of a pair.",
+           type=click.IntRange(1), default=5),
+    option("--exact", "Also patch every single arrow, one by one (slow)."),
     least=2, frame=False,
 )  # fmt: skip
 def baselines(asked: Asked, interpolations: int, exact: bool) -> Found:
@@ -439,13 +421,7 @@ def baselines(asked: Asked, interpolations: int, exact: bool) -> Found:
     The examples are the minimal pairs on which the circuit is patched.
     """
     from hopscope.circuits.ranking import Switches
-    from hopscope.cli.tables import show
-    from hopscope.plots import pieces
-    from hopscope.plots.baselines import baselines_figure
 
     switches = Switches(steps=interpolations, exact=exact)
     found = asked.fits.baselines(asked.examples, asked.sample, switches)
-    return Found(
-        found.model_dump(mode="json"), partial(show, pieces.baselines(found)),
-        lambda: baselines_figure(found),
-    )  # fmt: skip
+    return Found.of(found, found.model_dump(mode="json"))

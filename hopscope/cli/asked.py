@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hopscope.cli.options import (
-    FILE,
     RUNS,
     command,
     device_option,
+    option,
     options,
     sample_option,
     store_option,
@@ -29,13 +29,12 @@ if TYPE_CHECKING:
 
 run_options = options(
     click.argument("run", metavar="RUN", shell_complete=RUNS),
-    click.option("--step", type=int, metavar="N", help="Checkpoint to take (default: the last)."),
-    click.option("--seed", type=int, metavar="N",
-                 help="Seed of the fleet member to take (default: the first)."),
-    click.option("--task", metavar="FILE",
-                 help="Of a model from elsewhere: its task as JSON, or repeated-tokens."),
-    click.option("--circuit-file", type=FILE, metavar="FILE",
-                 help="Take the circuit from this file, not the one kept with the run."),
+    option("--step N", "Checkpoint to take (default: the last)."),
+    option("--seed N", "Seed of the fleet member to take (default: the first)."),
+    option("--task FILE", "Of a model from elsewhere: its task as JSON, or repeated-tokens.",
+           type=str),
+    option("--circuit-file FILE",
+           "Take the circuit from this file, not the one kept with the run."),
     store_option,
 )  # fmt: skip
 ABOUT = """
@@ -77,8 +76,7 @@ def analysis(
     """Make a command of a function that takes what is Asked and its own options, and returns what
     it Found.
     """
-    count = click.option("--examples", type=int, default=examples, metavar="N",
-                         help="Number of fresh examples.")  # fmt: skip
+    count = option("--examples N", "Number of fresh examples.", default=examples)
 
     def decorate(compute: Analysis) -> click.Command:
         @wraps(compute)

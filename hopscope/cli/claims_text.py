@@ -114,7 +114,7 @@ def show_variants(words: Sequence[str], results: Results, *, json: bool) -> None
     from hopscope.papers.musat.variants import chosen as meant
 
     wanted = meant(" ".join(words).split())  # a variant's name may come as one word
-    names = [each.name for each in VARIANTS if wanted.items() <= each.words.items()]
+    names = [each.name for each in VARIANTS if wanted.items() <= dict(each).items()]
     if not names:
         raise ConfigError(
             f"no variant that is tried has {' and '.join(words)}: `hopscope papers "

@@ -1,7 +1,6 @@
 """`hopscope compare`: two runs side by side."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -9,9 +8,6 @@ from hopscope.cli.options import RUNS, command, options, store_option
 from hopscope.cli.results import Found, Output, output_options
 from hopscope.cli.subject import find
 from hopscope.store import Store
-
-if TYPE_CHECKING:
-    from hopscope.plots.look import Picture
 
 
 @command
@@ -30,14 +26,4 @@ def compare(
     pair = find(first, store), find(second, store)  # asked before torch is loaded
     from hopscope.study import compare as compared
 
-    found = compared(*pair, Store(store))
-
-    def make() -> "Picture":
-        from hopscope.plots.curves import comparison_figure
-
-        return comparison_figure(found)
-
-    from hopscope.cli.tables import show
-    from hopscope.plots import pieces
-
-    output.show(Found(found.to_dict(), lambda: show(pieces.comparison(found)), make))
+    output.show(Found.of(compared(*pair, Store(store))))

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from hopscope.cli.options import command, json_option, options, refuse_unused
+from hopscope.cli.options import command, json_option, option, options, refuse_unused
 from hopscope.cli.output import prose, say, say_json
 from hopscope.cli.results import check_figure, draw, figure_options
 from hopscope.configs.tasks import KINDS
@@ -34,32 +34,28 @@ class Asked:
 
 @command
 @click.argument("facts", nargs=-1, metavar="[FACT]…")
-@click.option("--hops", type=int, metavar="N", help="Hops of a linear chain (default: 3).")
-@click.option(
+@option("--hops N", "Hops of a linear chain (default: 3).")
+@option(
     "--task",
-    type=click.Choice([*KINDS]),
+    "Take the look-ups of a task with its usual settings.",
+    choices=[*KINDS],
     default="retrieval",
-    help="Take the look-ups of a task with its usual settings.",
 )
-@click.option(
+@option(
     "--order",
-    type=click.Choice(["backward", "forward"]),
+    "Order of the facts: last hop first (as in the paper), or first hop first.",
+    choices=["backward", "forward"],
     default="backward",
-    help="Order of the facts: last hop first (as in the paper), or first hop first.",
 )
-@click.option(
-    "--bidirectional", is_flag=True, help="Attention in both directions instead of causal."
-)
-@click.option(
-    "--heads",
+@option("--bidirectional", "Attention in both directions instead of causal.")
+@option(
+    "--heads 1",
+    "At most one head per layer (default: as many as needed).",
     type=click.IntRange(1, 1),
-    metavar="1",
-    help="At most one head per layer (default: as many as needed).",
 )
-@click.option(
-    "--table",
-    metavar="FIRST..LAST",
-    help="Print a table for a range of hops, such as 1..64, and nothing else.",
+@option(
+    "--table FIRST..LAST",
+    "Print a table for a range of hops, such as 1..64, and nothing else.",
 )
 @options(json_option, figure_options)
 def depth(table: str | None, json: bool, figure: Path | None, **asked: Any) -> None:

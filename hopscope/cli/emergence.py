@@ -1,19 +1,15 @@
 """`hopscope emergence`, and what else looks at every checkpoint or at every seed of a run."""
 
 from collections.abc import Sequence
-from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from hopscope.cli.asked import Asked, analysis, progress
-from hopscope.cli.options import given, refuse_unused
+from hopscope.cli.options import given, option, refuse_unused
 from hopscope.cli.output import prose, say
 from hopscope.cli.results import Found, draw, near
-from hopscope.cli.tables import print_rows, show, table
+from hopscope.cli.tables import print_rows, table
 from hopscope.errors import CircuitError, ConfigError, NotLearned
-from hopscope.plots import pieces
 
 if TYPE_CHECKING:
     from hopscope.circuits.emergence import Emergence
@@ -26,8 +22,8 @@ HISTORY_EXAMPLES = 256
 
 @analysis(
     32,
-    click.option("--all", "every", is_flag=True,
-                 help="All seeds of the run's recipe, a line for each (after `circuit --all`)."),
+    option("--all", "All seeds of the run's recipe, a line for each (after `circuit --all`).",
+           name="every"),
     beside=BESIDE, gpu=False,
 )  # fmt: skip
 def emergence(asked: Asked, every: bool) -> Found:
@@ -42,17 +38,16 @@ def emergence(asked: Asked, every: bool) -> Found:
     if study.history is not None:
         _ = study.circuit  # if there is none, nothing else is asked
     story = study.emergence(asked.examples)
-    main, beside = _figures(study.circuit, story)
-    return Found(story.to_dict(), lambda: show(pieces.emergence(story)), main, beside, story.frame)
+    return Found.of(story, beside=_beside(study.circuit, story))
 
 
-def _figures(circuit: Any, story: "Emergence") -> tuple[Any, dict[str, Any]]:
-    """What draws the emergence, and the figures beside it."""
+def _beside(circuit: Any, story: "Emergence") -> dict[str, Any]:
+    """What draws the figures beside that of the emergence."""
     from hopscope.plots.circuit import circuit_figure
-    from hopscope.plots.emergence import emergence_figure, order_figure
+    from hopscope.plots.emergence import order_figure
 
     makes = (lambda: order_figure(story), lambda: circuit_figure(circuit, story))
-    return lambda: emergence_figure(story), dict(zip(BESIDE, makes, strict=True))
+    return dict(zip(BESIDE, makes, strict=True))
 
 
 def members_of(asked: Asked) -> "list[RunStudy]":
@@ -79,10 +74,10 @@ def _emergence_of_all(asked: Asked) -> Found:
     ]
     for study, story in stories:
         if path := asked.output.figure:
-            main, beside = _figures(study.circuit, story)
             own = near(path, f"seed-{study.seed}")
-            for place, make in {own: main, **{near(own, n): m for n, m in beside.items()}}.items():
-                draw(place, make, asked.output.tell)
+            draw(own, story.picture, asked.output.tell)
+            for name, make in _beside(study.circuit, story).items():
+                draw(near(own, name), make, asked.output.tell)
     data = [{"seed": study.seed, **story.to_dict()} for study, story in stories]
 
     def text() -> None:
@@ -170,7 +165,6 @@ def _short(path: Any) -> str:
 
 def probe_over_training(asked: Asked) -> Found:
     """Which symbols could be read at which role, at every checkpoint."""
-    from hopscope.plots.probe import history_figure
     from hopscope.study import RunStudy
 
     refuse_unused("with --over-training", "--step", "--device")
@@ -178,6 +172,4 @@ def probe_over_training(asked: Asked) -> Found:
     if not isinstance(study, RunStudy):
         raise CircuitError(f"{study.name} has one checkpoint: --over-training is for runs")
     count = asked.examples if given("--examples") else HISTORY_EXAMPLES
-    history = study.probe_history(count, asked.sample)
-    text = partial(show, pieces.probe_history(history))
-    return Found(history.to_dict(), text, lambda: history_figure(history))
+    return Found.of(study.probe_history(count, asked.sample))

@@ -10,7 +10,7 @@ from typing import Any
 import click
 import numpy as np
 
-from hopscope.cli.options import command, json_option, options, store_option
+from hopscope.cli.options import command, json_option, option, options, store_option
 from hopscope.cli.output import printable, say, say_json, warn, width
 from hopscope.configs.recipe import differing
 from hopscope.store import Listed, Store
@@ -42,23 +42,22 @@ class Row:
 
 @command
 @click.argument("part", default="", metavar="[PART]")
-@click.option(
+@option(
     "--state",
+    "Only runs in this state.",
+    choices=["any", "complete", "stopped", "in-training", "damaged"],
     default="any",
-    help="Only runs in this state.",
-    type=click.Choice(["any", "complete", "stopped", "in-training", "damaged"]),
 )
-@click.option(
+@option(
     "--sort",
+    "Order of the list; the latest and the largest are at the end.",
+    choices=["begun", *ORDERS],
     default="begun",
-    type=click.Choice(["begun", *ORDERS]),
-    help="Order of the list; the latest and the largest are at the end.",
 )
-@click.option(
+@option(
     "--varies",
-    is_flag=True,
-    help="Show the settings in which the listed runs differ, a column each, instead of "
-    "date, size and tags.",
+    "Show the settings in which the listed runs differ, a column each, instead of date, size and "
+    "tags.",
 )
 @options(json_option, store_option)
 def runs(

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hopscope.cli.options import (
-    FILE,
     MODELS,
     RUNS,
     command,
     device_option,
     json_option,
+    option,
     options,
     sample_option,
     store_option,
@@ -36,87 +36,61 @@ if TYPE_CHECKING:
 PAPER = 500
 """Questions of each kind that the paper asks (§4)."""
 model_options = options(
-    click.option("--model", default="smollm2-135m", metavar="MODEL", shell_complete=MODELS,
-                 help="A known model (`hopscope lm list`), OWNER/NAME of the hub that was fetched, "
-                 "a folder, a GGUF file, or for `ask` and `claims` the URL of an endpoint up to "
-                 "/v1 with the model's name after it, as http://127.0.0.1:8080/v1#llama (its key "
-                 "in $HOPSCOPE_API_KEY)."),
-    click.option("--dtype", default="auto", help="Arithmetic; auto: bfloat16 on a GPU that "
-                 "multiplies it, float32 elsewhere.",
-                 type=click.Choice(["auto", "float32", "bfloat16", "float16"])),
+    option("--model MODEL", "A known model (`hopscope lm list`), OWNER/NAME of the hub that was "
+           "fetched, a folder, a GGUF file, or for `ask` and `claims` the URL of an endpoint up to "
+           "/v1 with the model's name after it, as http://127.0.0.1:8080/v1#llama (its key in "
+           "$HOPSCOPE_API_KEY).", default="smollm2-135m", shell_complete=MODELS),
+    option("--dtype", "Arithmetic; auto: bfloat16 on a GPU that multiplies it, float32 elsewhere.",
+           choices=['auto', 'float32', 'bfloat16', 'float16'], default="auto"),
     device_option, threads_option, store_option,
 )  # fmt: skip
-chains_option = click.option(
-    "--chains", type=int, default=4, metavar="N", help="Chains interleaved in a question."
-)
-opening_option = click.option(
-    "--opening", is_flag=True, help='Give the answer\'s first words ("The value of b is").'
-)
-template_option = click.option(
-    "--template", type=click.Choice(["chat", "raw"]), default="chat",
-    help="The model's chat template, or the bare prompt.",
-)  # fmt: skip
+chains_option = option("--chains N", "Chains interleaved in a question.", default=4)
+opening_option = option("--opening", 'Give the answer\'s first words ("The value of b is").')
+template_option = option("--template", "The model's chat template, or the bare prompt.",
+                         choices=['chat', 'raw'], default="chat")  # fmt: skip
 formulation_options = options(
-    click.option("--formulation", default="f1", metavar="NAME",
-                 help="Kind of question, f1 to f5 or by its long name."),
-    click.option("--hops", type=int, metavar="N",
-                 help="Hops of equations and lives-with (default: 5)."),
+    option("--formulation NAME", "Kind of question, f1 to f5 or by its long name.", default="f1"),
+    option("--hops N", "Hops of equations and lives-with (default: 5)."),
     chains_option, sample_option("questions"),
 )  # fmt: skip
 asking_options = options(
-    click.option("--protocol", type=click.Choice(["exact", "paper", "greedy"]), default="exact",
-                 help="exact: the probability of each acceptable answer. paper: sample until an "
-                 "acceptable answer comes. greedy: the likeliest token, once."),
+    option("--protocol", "exact: the probability of each acceptable answer. paper: sample until an "
+           "acceptable answer comes. greedy: the likeliest token, once.",
+           choices=['exact', 'paper', 'greedy'], default="exact"),
     template_option,
-    click.option("--temperature", type=float, default=1.0, metavar="X",
-                 help="Temperature of sampled answers (protocol paper)."),
-    click.option("--tries", type=int, default=50, metavar="N",
-                 help="Samples of a question before it counts as never answered."),
-    click.option("--max-tokens", type=int, default=16, metavar="N",
-                 help="The largest number of tokens of an answer."),
+    option("--temperature X", "Temperature of sampled answers (protocol paper).", default=1.0),
+    option("--tries N", "Samples of a question before it counts as never answered.", default=50),
+    option("--max-tokens N", "The largest number of tokens of an answer.", default=16),
 )  # fmt: skip
 
 
-TRACING = {
-    "--map-questions": (
-        "mapped", "Questions whose streams are patched at every role (default: all).",
-    ),
-    "--search-questions": ("searched", "Questions on which single heads are patched."),
-    "--test-questions": (
-        "proved", "Fresh questions on which the circuit is exchanged, and runs alone.",
-    ),
-    "--also-test-questions": (
-        "proved_elsewhere", "Questions of --also-test (default: as many as --test-questions).",
-    ),
-    "--every-layers": ("every", "Patch residual streams before every N-th layer."),
-    "--least-gain": (
-        "gains", "Patch heads where a layer brings the answer so much closer to the donor's.",
-    ),
-    "--least-effect": (
-        "counts", "Share of the way to the donor's answer that a head's row must move it.",
-    ),
-    "--most-rows": ("most", "The largest number of rows whose sources are looked for."),
-}  # fmt: skip
-"""For each flag of `lm circuit`, the field of Tracing that it sets, and its help."""
-
-
-def _tracing_option(flag: str, name: str, text: str) -> Any:
-    default = Tracing.model_fields[name].default
-    kind, metavar = (float, "SHARE") if isinstance(default, float) else (int, "N")
-    return click.option(flag, name, type=kind, default=default, metavar=metavar, help=text)
+def _tracing(flag: str, field: str, says: str) -> Any:
+    """The flag that sets a field of Tracing."""
+    return option(flag, says, name=field, default=Tracing.model_fields[field].default)
 
 
 tracing_options = options(
-    *(_tracing_option(flag, *said) for flag, said in TRACING.items()),
-    click.option("--skip-query-symbol", "given", is_flag=True, flag_value=False, default=True,
-                 show_default=False,
-                 help="Do not exchange the symbol that the question gives (x0)."),
+    _tracing("--map-questions N", "mapped",
+             "Questions whose streams are patched at every role (default: all)."),
+    _tracing("--search-questions N", "searched", "Questions on which single heads are patched."),
+    _tracing("--test-questions N", "proved",
+             "Fresh questions on which the circuit is exchanged, and runs alone."),
+    _tracing("--also-test-questions N", "proved_elsewhere",
+             "Questions of --also-test (default: as many as --test-questions)."),
+    _tracing("--every-layers N", "every", "Patch residual streams before every N-th layer."),
+    _tracing("--least-gain SHARE", "gains",
+             "Patch heads where a layer brings the answer so much closer to the donor's."),
+    _tracing("--least-effect SHARE", "counts",
+             "Share of the way to the donor's answer that a head's row must move it."),
+    _tracing("--most-rows N", "most", "The largest number of rows whose sources are looked for."),
+    option("--skip-query-symbol", "Do not exchange the symbol that the question gives (x0).",
+           name="given", flag_value=False, default=True, show_default=False),
 )  # fmt: skip
 
 
 def questions_option(count: int, what: str) -> Any:
     """The number of questions."""
-    return click.option("--questions", type=int, default=count, metavar="N", help=what)
+    return option("--questions N", what, default=count)
 
 
 def _dtype(model: str, dtype: str, device: str) -> Dtype:
@@ -135,17 +109,15 @@ def _prompts(formulation: str, hops: int | None, chains: int, *, opening: bool =
 
 @command
 @options(model_options)
-@click.option(
-    "--formulations",
+@option(
+    "--formulations NAMES",
+    "Kinds of questions, by short or long names.",
     default="f1,f2,f3,f4,f5",
-    metavar="NAMES",
-    help="Kinds of questions, by short or long names.",
 )
-@click.option(
-    "--hops",
+@option(
+    "--hops N|N..N",
+    "Hops of equations (f1) and lives-with (f2): a number, or a range for f1.",
     default="5",
-    metavar="N|N..N",
-    help="Hops of equations (f1) and lives-with (f2): a number, or a range for f1.",
 )
 @options(chains_option, opening_option, questions_option(PAPER, "Questions of each kind."))
 @options(asking_options, sample_option("questions"))
@@ -230,12 +202,7 @@ def bench_rows(run: Any) -> list[dict[str, Any]]:
 @command
 @options(model_options, questions_option(PAPER, "Questions of each kind."), asking_options)
 @json_option
-@click.option(
-    "--save",
-    type=FILE,
-    metavar="FILE.jsonl",
-    help="Also write the rows to this file, which can be sent in.",
-)
+@option("--save FILE.jsonl", "Also write the rows to this file, which can be sent in.")
 def claims(questions: int, json: bool, save: Path | None, **rest: Any) -> None:
     """Judge what the paper says of language models on one model.
 
@@ -289,13 +256,12 @@ def _measured(
 @command
 @options(model_options, formulation_options, opening_option, template_option)
 @options(questions_option(100, "Questions to read; as many others are asked without heads."))
-@click.option("--top", type=int, default=10, metavar="N", help="Heads to switch off.")
-@click.option(
-    "--keep",
-    metavar="RUN",
+@option("--top N", "Heads to switch off.", default=10)
+@option(
+    "--keep RUN",
+    "Keep the numbers with this benchmark of the same model, where the page of `hopscope view` "
+    "shows them.",
     shell_complete=RUNS,
-    help="Keep the numbers with this benchmark of the same model, where the page of "
-    "`hopscope view` shows them.",
 )
 @output_options
 def heads(
@@ -340,15 +306,10 @@ def _found_heads(data: Any, scores: Any, off: Any) -> Found:
         print_effect(off)
         say()
 
-    def make() -> Any:
-        from hopscope.plots.heads import heads_figure
-
-        return heads_figure(scores)
-
     def retrieval(path: Path) -> None:
         write_bytes(path, json_.dumps(scores.as_retrieval_heads()).encode())
 
-    return Found(data, text, make, files={".retrieval.json": retrieval})
+    return Found(data, text, scores.picture, files={".retrieval.json": retrieval})
 
 
 def _bench(keep: str | None, model: str, store: Path | None) -> RunFolder | None:
@@ -368,10 +329,9 @@ def _bench(keep: str | None, model: str, store: Path | None) -> RunFolder | None
 @command
 @options(model_options, formulation_options, opening_option, template_option)
 @options(questions_option(200, "Pairs of questions whose residual streams are patched."))
-@click.option(
-    "--also-test",
-    metavar="NAME",
-    help="Prove the circuit on this formulation as well (with the same hops and roles).",
+@option(
+    "--also-test NAME",
+    "Prove the circuit on this formulation as well (with the same hops and roles).",
 )
 @tracing_options
 @output_options
@@ -401,29 +361,22 @@ def circuit(
     found = _trained(recipe, rest, watch=not json).findings
     from hopscope.cli.lm_text import print_findings
 
-    def make() -> Any:
-        from hopscope.plots.lm_circuit import lm_circuit_figure
-
-        return lm_circuit_figure(found)
-
     files = {".circuit.json": found.circuit.save}
-    output.show(Found(found.to_dict(), lambda: print_findings(found), make, files=files))
+    output.show(Found(found.to_dict(), lambda: print_findings(found), found.picture, files=files))
 
 
 @command
 @options(formulation_options, questions_option(PAPER, "Number of questions."))
-@click.option(
+@option(
     "--to",
-    type=click.Choice(["ruler", "lm-eval", "inspect"]),
+    "The tool that is to read them.",
+    choices=["ruler", "lm-eval", "inspect"],
     default="ruler",
-    help="The tool that is to read them.",
 )
-@click.option(
-    "--save",
-    type=FILE,
+@option(
+    "--save FOLDER",
+    "Folder for the files; lm-eval's name it, so export again after moving it.",
     default=Path("exports"),
-    metavar="FOLDER",
-    help="Folder for the files; lm-eval's name it, so export again after moving it.",
 )
 def export(
     formulation: str, hops: int | None, chains: int, sample: int, questions: int, to: Any,

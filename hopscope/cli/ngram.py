@@ -11,6 +11,7 @@ from hopscope.cli.changes import changed
 from hopscope.cli.options import (
     command,
     json_option,
+    option,
     options,
     run_argument,
     sample_option,
@@ -139,9 +140,9 @@ def _gap(run: "NgramRun") -> float:
 
 @command
 @run_argument
-@click.option("--lengths", default=LENGTHS, metavar="N,N,…", help="Lengths of the chains.")
-@click.option("--alphas", default=ALPHAS, metavar="X,X,…", help="Concentrations of the prior.")
-@click.option("--chains", type=int, default=1_000, metavar="N", help="Fresh chains of each.")
+@option("--lengths N,N,…", "Lengths of the chains.", default=LENGTHS)
+@option("--alphas X,X,…", "Concentrations of the prior.", default=ALPHAS)
+@option("--chains N", "Fresh chains of each.", default=1_000)
 @options(json_option, store_option)
 def transfer(
     run: str,
@@ -177,18 +178,8 @@ def _numbers(flag: str, text: str, kind: Callable[[Any], Any]) -> Any:
 
 @command
 @changes_argument
-@click.option(
-    "--tables",
-    type=click.IntRange(2),
-    default=1_000,
-    metavar="N",
-    help="Tables drawn from the prior.",
-)
-@click.option(
-    "--estimate",
-    is_flag=True,
-    help="Estimate from one chain of each table, not from its exact distributions.",
-)
+@option("--tables N", "Tables drawn from the prior.", type=click.IntRange(2), default=1_000)
+@option("--estimate", "Estimate from one chain of each table, not from its exact distributions.")
 @options(sample_option("tables"), json_option)
 def theory(
     changes: tuple[str, ...],

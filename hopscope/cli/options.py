@@ -1,7 +1,7 @@
 """Arguments and flags that several commands have; names that are completed."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,6 +15,8 @@ from hopscope.errors import ConfigError, HopscopeError
 F = TypeVar("F", bound=Callable[..., Any])
 Names = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 FILE = click.Path(path_type=Path)
+KINDS = {"N": int, "MINUTES": float, "X": float, "SHARE": float, "INCHES": float}
+"""The kind of a value by its name in the help; files and folders are paths, all else is text."""
 MOST_SEEDS = 100_000
 """The largest number of seeds of a range."""
 
@@ -23,6 +25,22 @@ def command(function: Callable[..., int | None]) -> click.Command:
     """Make a command of a function; its docstring is the help."""
     settings = {"show_default": True}
     return click.command(cls=Command, context_settings=settings)(function)
+
+
+def option(
+    flag: str, says: str, *, name: str = "", choices: Sequence[str] = (), **settings: Any
+) -> Callable[[F], F]:
+    """A flag such as `--all`, or one with a value such as `--step N`, and its help. `name` is that
+    of the parameter, where it is not the flag's.
+    """
+    flag, _, value = flag.partition(" ")
+    kind: Any = FILE if value.startswith(("FILE", "FOLDER")) else KINDS.get(value)
+    if choices:
+        kind = click.Choice(choices)
+    elif not value:
+        settings["is_flag"] = True
+    known = {"metavar": value or None, "type": kind, "help": says}
+    return click.option(flag, *filter(None, [name]), **known | settings)
 
 
 def names(known: Callable[[click.Context], Iterable[str]]) -> Names:
@@ -62,25 +80,24 @@ def _models(_: click.Context) -> Iterable[str]:
 RUNS, PRESETS, MODELS = map(names, (_runs, _presets, _models))
 
 run_argument = click.argument("run", metavar="RUN", shell_complete=RUNS)
-store_option = click.option(
-    "--store", type=FILE, metavar="FOLDER",
-    help="Folder of runs (default: $HOPSCOPE_STORE, or ./runs).",
-)  # fmt: skip
-json_option = click.option("--json", is_flag=True, help="Print JSON only.")
-threads_option = click.option(
-    "--threads", type=int, metavar="N",
-    help="Processor threads (default: all cores; a run that goes on takes as many as before). "
+store_option = option("--store FOLDER", "Folder of runs (default: $HOPSCOPE_STORE, or ./runs).")
+json_option = option("--json", "Print JSON only.")
+threads_option = option(
+    "--threads N",
+    "Processor threads (default: all cores; a run that goes on takes as many as before). "
     "Results are bit-identical for the same number of threads.",
-)  # fmt: skip
-device_option = click.option(
-    "--device", default="auto", metavar="DEVICE",
-    help="Where to compute: cpu, cuda, or one of several GPUs, as cuda:1; auto takes a GPU if "
-    "there is one.",
-)  # fmt: skip
-seeds_option = click.option(
-    "--seeds", metavar="SEEDS", callback=lambda _, __, text: text and seeds_of(text),
-    help="Train a run for each of these seeds: 0..7, or 0,3,5.",
-)  # fmt: skip
+)
+device_option = option(
+    "--device DEVICE",
+    "Where to compute: cpu, cuda, or one of several GPUs, as cuda:1; auto takes a GPU if there is "
+    "one.",
+    default="auto",
+)
+seeds_option = option(
+    "--seeds SEEDS",
+    "Train a run for each of these seeds: 0..7, or 0,3,5.",
+    callback=lambda _, __, text: text and seeds_of(text),
+)
 
 
 def options(*each: Callable[[F], F]) -> Callable[[F], F]:
@@ -96,10 +113,7 @@ def options(*each: Callable[[F], F]) -> Callable[[F], F]:
 
 def sample_option(what: str = "examples") -> Callable[[F], F]:
     """The flag that draws other examples."""
-    return click.option(
-        "--sample", type=int, default=0, metavar="N",
-        help=f"Which {what}: another number draws others.",
-    )  # fmt: skip
+    return option("--sample N", f"Which {what}: another number draws others.", default=0)
 
 
 def seeds_of(text: str) -> tuple[int, ...]:

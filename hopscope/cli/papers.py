@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hopscope.cli.options import (
-    FILE,
     command,
     json_option,
     names,
+    option,
     options,
     refuse_unused,
     store_option,
@@ -38,17 +38,15 @@ OWN = Path("results")
 experiment_options = options(
     click.argument("experiment", default="", metavar="[EXPERIMENT]",
                    shell_complete=names(lambda _: registry.PAPERS.experiments)),
-    click.option("--protocol", type=click.Choice(["full", "reduced"]), default="reduced",
-                 help="full: what the paper ran; reduced: what two cores can do."),
+    option("--protocol", "full: what the paper ran; reduced: what two cores can do.",
+           choices=['full', 'reduced'], default="reduced"),
 )  # fmt: skip
-results_option = click.option(
-    "--results", type=FILE, metavar="FOLDER", default=OWN, help="Folder of what is measured."
+results_option = option("--results FOLDER", "Folder of what is measured.", default=OWN)
+measured_option = option(
+    "--results FOLDER",
+    "Folder of what `papers run` measured (default: ./results if there is anything in it, else "
+    "what came with hopscope).",
 )
-measured_option = click.option(
-    "--results", type=FILE, metavar="FOLDER",
-    help="Folder of what `papers run` measured (default: ./results if there is anything in it, "
-    "else what came with hopscope).",
-)  # fmt: skip
 
 
 @command
@@ -65,16 +63,12 @@ def experiments(experiment: str, protocol: Any, results: Path, json: bool, store
 
 @command
 @experiment_options
-@click.option(
-    "--time-limit",
-    type=float,
-    metavar="MINUTES",
-    help="Stop each experiment after so many minutes with a checkpoint, and the command "
-    "with exit code 75; the same command goes on.",
+@option(
+    "--time-limit MINUTES",
+    "Stop each experiment after so many minutes with a checkpoint, and the command with exit code "
+    "75; the same command goes on.",
 )
-@click.option(
-    "--draw", "draws", is_flag=True, help="Draw the figures of what is measured; train nothing."
-)
+@option("--draw", "Draw the figures of what is measured; train nothing.", name="draws")
 @options(workers_options, results_option, store_option)
 def run(
     experiment: str, protocol: Any, time_limit: float | None, draws: bool, results: Path,
@@ -111,11 +105,10 @@ def run(
 @click.argument(
     "words", nargs=-1, metavar="[CLAIM]", shell_complete=names(lambda _: registry.PAPERS.claims)
 )
-@click.option(
+@option(
     "--variants",
-    is_flag=True,
-    help="Show the variants of what the paper leaves open: how each ends, and which "
-    "claims hold under it. Words then say what a variant has, such as fan-in pair.",
+    "Show the variants of what the paper leaves open: how each ends, and which claims hold under "
+    "it. Words then say what a variant has, such as fan-in pair.",
 )
 @options(measured_option, json_option)
 def claims(words: tuple[str, ...], variants: bool, results: Path | None, json: bool) -> int:
@@ -136,9 +129,7 @@ def claims(words: tuple[str, ...], variants: bool, results: Path | None, json: b
 
 
 @command
-@click.option(
-    "--save", type=FILE, default=Path("reports/papers.html"), metavar="FILE.html", help="The page."
-)
+@option("--save FILE.html", "The page.", default=Path("reports/papers.html"))
 @measured_option
 def report(save: Path, results: Path | None) -> None:
     """Write the claims, their verdicts and every figure as one self-contained page."""

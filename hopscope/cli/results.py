@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hopscope.cli.options import FILE, F, json_option, options, refuse_unused
+from hopscope.cli.options import F, json_option, option, options, refuse_unused
 from hopscope.cli.output import note, prose, say_json
 from hopscope.errors import ConfigError
 from hopscope.plots.formats import FORMATS, check_format, check_width
@@ -38,12 +38,11 @@ def _keep_size(ctx: click.Context, param: click.Parameter, value: Any) -> None:
 
 
 figure_options = options(
-    click.option("--figure", type=FILE, metavar="FILE",
-                 help="Draw a figure to this file (.svg, .pdf or .png)."),
-    click.option("--width", type=float, metavar="INCHES", expose_value=False, callback=_keep_size,
-                 help="Width of the figure (default: 3.35 or 6.9, whichever fits better)."),
-    click.option("--dpi", type=click.IntRange(50, 1200), default=300, metavar="N",
-                 expose_value=False, callback=_keep_size, help="Dots per inch of PNG."),
+    option("--figure FILE", "Draw a figure to this file (.svg, .pdf or .png)."),
+    option("--width INCHES", "Width of the figure (default: 3.35 or 6.9, whichever fits better).",
+           expose_value=False, callback=_keep_size),
+    option("--dpi N", "Dots per inch of PNG.",
+           type=click.IntRange(50, 1200), default=300, expose_value=False, callback=_keep_size),
 )  # fmt: skip
 
 
@@ -62,6 +61,19 @@ class Found:
     """A data frame, of what can be a table."""
     files: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)
     """What writes files of other endings."""
+
+    @classmethod
+    def of(cls, result: Any, data: Any = None, **more: Any) -> "Found":
+        """A result that shows itself: what it says, its figure and its data."""
+
+        def text() -> None:
+            from hopscope.cli.tables import show
+            from hopscope.plots.pieces import pieces_of
+
+            show(pieces_of(result))
+
+        data = result.to_dict() if data is None else data
+        return cls(data, text, result.picture, frame=getattr(result, "frame", None), **more)
 
 
 @dataclass(frozen=True)
@@ -127,10 +139,8 @@ class Output:
 
 def output_options(function: F) -> F:
     """The flags of every command whose result can be saved and drawn."""
-    save = click.option(
-        "--save", type=FILE, metavar="FILE",
-        help="Write the result to this file, in the format that its name ends in.",
-    )  # fmt: skip
+    save = option("--save FILE", "Write the result to this file, in the format that its name ends "
+                  "in.")  # fmt: skip
     return options(json_option, save, figure_options)(function)
 
 

@@ -17,6 +17,7 @@ from hopscope.cli.options import (
     command,
     json_option,
     names,
+    option,
     options,
     refuse_unused,
     run_argument,
@@ -41,14 +42,8 @@ AGES = {"d": 1.0, "h": 1 / 24, "w": 7.0}
 @command
 @click.argument("runs", nargs=-1, required=True, metavar="RUN…", shell_complete=RUNS)
 @options(json_option, figure_options)
-@click.option(
-    "--config",
-    is_flag=True,
-    help="Print the recipe alone, as the JSON that `hopscope train FILE.json` takes.",
-)
-@click.option(
-    "--answers", is_flag=True, help="Print every answer of a language model as a line of JSON."
-)
+@option("--config", "Print the recipe alone, as the JSON that `hopscope train FILE.json` takes.")
+@option("--answers", "Print every answer of a language model as a line of JSON.")
 @store_option
 def show(
     runs: tuple[str, ...], json: bool, figure: Path | None, config: bool, answers: bool,
@@ -94,7 +89,6 @@ def _check_drawn(folders: Sequence[RunFolder]) -> None:
 
 
 def _draw(folders: Sequence[RunFolder], path: Path, tell: Any) -> None:
-    from hopscope.plots.notebook import figure_of
     from hopscope.runs import opened
 
     if len(folders) > 1:
@@ -103,7 +97,7 @@ def _draw(folders: Sequence[RunFolder], path: Path, tell: Any) -> None:
         draw(path, lambda: accuracy_figure(folders), tell)
         return
     run = opened(folders[0])
-    draw(path, lambda: figure_of(run), tell)
+    draw(path, run.picture, tell)
     if run.recipe.kind == "ngram":
         from hopscope.cli.ngram import figures
 
@@ -188,9 +182,7 @@ def _known(folder: RunFolder) -> dict[str, Any]:
 
 @command
 @click.argument("query")
-@click.option(
-    "--csv", "as_csv", is_flag=True, help="Print comma-separated values instead of a table."
-)
+@option("--csv", "Print comma-separated values instead of a table.", name="as_csv")
 @options(json_option, store_option)
 def sql(query: str, as_csv: bool, json: bool, store: Path | None) -> int:
     """Ask a question in SQL over the tables `runs` and `metrics`, such as
@@ -232,7 +224,7 @@ def _print_csv(answer: Answer) -> None:
 @command
 @run_argument
 @click.argument("tags", nargs=-1, metavar="[TAG]…")
-@click.option("--remove", is_flag=True, help="Take these tags away.")
+@option("--remove", "Take these tags away.")
 @store_option
 def tag(run: str, tags: tuple[str, ...], remove: bool, store: Path | None) -> None:
     """Give a run tags: names that stand for RUN in every command. With no TAG, list its tags.
@@ -273,14 +265,13 @@ def verify(run: str, store: Path | None) -> int:
 
 @command
 @click.argument("runs", nargs=-1, metavar="[RUN]…", shell_complete=RUNS)
-@click.option("--tag", metavar="TAG", help="Also all runs with this tag.")
-@click.option(
-    "--older-than",
-    metavar="AGE",
-    help="Only runs whose last commit is older: 30d, 12h or 2w. Alone: of all runs.",
+@option("--tag TAG", "Also all runs with this tag.")
+@option(
+    "--older-than AGE",
+    "Only runs whose last commit is older: 30d, 12h or 2w. Alone: of all runs.",
 )
-@click.option("--dry-run", is_flag=True, help="Show what would be removed, and remove nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@option("--dry-run", "Show what would be removed, and remove nothing.")
+@option("--yes", "Do not ask.")
 @store_option
 def rm(
     runs: tuple[str, ...], tag: str | None, older_than: str | None, dry_run: bool, yes: bool,
@@ -328,11 +319,10 @@ def _older(store: Store, age: str) -> list[str]:
 
 
 @command
-@click.option(
-    "--copy",
-    metavar="NAME",
+@option(
+    "--copy NAME",
+    "Copy this model into the store: an ordinary run, gallery-NAME.",
     shell_complete=names(lambda _: shipped.names()),
-    help="Copy this model into the store: an ordinary run, gallery-NAME.",
 )
 @options(json_option, store_option)
 def gallery(copy: str | None, json: bool, store: Path | None) -> None:

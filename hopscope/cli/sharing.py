@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from hopscope.cli.options import (
-    FILE,
     command,
+    option,
     options,
     refuse_unused,
     run_argument,
@@ -31,29 +31,26 @@ PAUSE = 5.0
 
 @command
 @run_argument
-@click.option(
+@option(
     "--to",
+    "A tracker, which gets losses, settings and attention of every model of the run; or "
+    "transformers: the model as a GPT-2.",
+    choices=[*TRACKERS, "transformers"],
     required=True,
-    type=click.Choice([*TRACKERS, "transformers"]),
-    help="A tracker, which gets losses, settings and attention of every model of the run; "
-    "or transformers: the model as a GPT-2.",
 )
-@click.option(
-    "--save",
-    type=FILE,
-    metavar="FOLDER",
-    help="Folder for what is written (default: exports/tensorboard, "
-    "exports/RUN-transformers, or where the tracker keeps its files).",
+@option(
+    "--save FOLDER",
+    "Folder for what is written (default: exports/tensorboard, exports/RUN-transformers, or where "
+    "the tracker keeps its files).",
 )
-@click.option("--seed", type=int, metavar="N", help="Only the fleet member with this seed.")
-@click.option("--step", type=int, metavar="N", help="With transformers: the checkpoint to take.")
-@click.option(
-    "--project",
+@option("--seed N", "Only the fleet member with this seed.")
+@option("--step N", "With transformers: the checkpoint to take.")
+@option(
+    "--project NAME",
+    "Project that the runs are listed under in wandb, trackio and mlflow.",
     default="hopscope",
-    metavar="NAME",
-    help="Project that the runs are listed under in wandb, trackio and mlflow.",
 )
-@click.option("--follow", is_flag=True, help="Go on sending until the run is complete.")
+@option("--follow", "Go on sending until the run is complete.")
 @store_option
 def export(
     run: str, to: str, save: Path | None, seed: int | None, step: int | None, project: str,
@@ -113,13 +110,12 @@ def _to_transformers(subject: Subject, save: Path | None) -> None:
 @command
 @run_argument
 @click.argument("place", metavar="OWNER/NAME")
-@click.option(
-    "--license",
+@option(
+    "--license NAME",
+    "Licence that the card names, as the hub calls it.",
     default="apache-2.0",
-    metavar="NAME",
-    help="Licence that the card names, as the hub calls it.",
 )
-@click.option("--private", is_flag=True, help="A new place is seen by its owner alone.")
+@option("--private", "A new place is seen by its owner alone.")
 @store_option
 def push(run: str, place: str, license: str, private: bool, store: Path | None) -> None:
     """Put a run on a hub: its files as they are, and a card that is made from it. A run that is

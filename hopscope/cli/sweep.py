@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hopscope.cli.options import command, json_option, options, refuse_unused, store_option
+from hopscope.cli.options import command, json_option, option, options, refuse_unused, store_option
 from hopscope.cli.output import note, say
 from hopscope.cli.workers import Workers, carried_out, ended, seconds_of, workers_options
 from hopscope.configs import Recipe
@@ -27,22 +27,17 @@ MINUTES, CPUS = 240, 4
 
 @command
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option(
+@option(
     "--plan",
-    is_flag=True,
-    help="Show what is complete, what is missing, and how long that takes; train nothing.",
+    "Show what is complete, what is missing, and how long that takes; train nothing.",
 )
-@click.option(
-    "--slurm", is_flag=True, help="Print a job script for SLURM, to read and submit; train nothing."
-)
-@click.option("--shard", metavar="K/N", help="Only shard K of N; the first is 1.")
-@click.option("--shards", type=int, default=1, metavar="N", help="With --slurm: jobs of the array.")
-@click.option(
-    "--time-limit",
-    type=float,
-    metavar="MINUTES",
-    help="Stop after so many minutes with a checkpoint and exit code 75 (with --slurm: of "
-    "each job, which then queues itself again; default: 240).",
+@option("--slurm", "Print a job script for SLURM, to read and submit; train nothing.")
+@option("--shard K/N", "Only shard K of N; the first is 1.")
+@option("--shards N", "With --slurm: jobs of the array.", default=1)
+@option(
+    "--time-limit MINUTES",
+    "Stop after so many minutes with a checkpoint and exit code 75 (with --slurm: of each job, "
+    "which then queues itself again; default: 240).",
 )
 @options(workers_options, json_option, store_option)
 def sweep(

@@ -9,12 +9,12 @@ from typing import Any
 import click
 
 from hopscope.cli.options import (
-    FILE,
     PRESETS,
     RUNS,
     command,
     device_option,
     json_option,
+    option,
     options,
     refuse_unused,
     run_argument,
@@ -49,11 +49,10 @@ def _keys(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Any]:
 @click.argument("recipe", metavar="RECIPE", shell_complete=PRESETS)
 @click.argument("changes", nargs=-1, metavar="[KEY=VALUE]…", shell_complete=_keys)
 @options(seeds_option, workers_options, store_option)
-@click.option(
-    "--prolong",
-    metavar="RUN",
+@option(
+    "--prolong RUN",
+    "Go on from a run of the same training with fewer steps, which stays as it is.",
     shell_complete=RUNS,
-    help="Go on from a run of the same training with fewer steps, which stays as it is.",
 )
 def train(
     recipe: str, changes: tuple[str, ...], seeds: tuple[int, ...] | None, prolong: str | None,
@@ -111,11 +110,9 @@ def resume(run: str, device: str, threads: int | None, store: Path | None) -> in
 
 @command
 @click.argument("name", required=False, metavar="[PRESET]", shell_complete=PRESETS)
-@click.option(
-    "--save",
-    type=FILE,
-    metavar="FILE.json",
-    help="Write the preset as a recipe, which `hopscope train FILE.json` takes.",
+@option(
+    "--save FILE.json",
+    "Write the preset as a recipe, which `hopscope train FILE.json` takes.",
 )
 @json_option
 def presets(name: str | None, save: Path | None, json: bool) -> None:
@@ -158,19 +155,12 @@ def _save_preset(name: str | None, path: Path) -> None:
 
 
 @command
-@click.option(
-    "--seed",
-    type=int,
+@option(
+    "--seed N",
+    "Which model: another seed begins with other weights and sees other examples.",
     default=0,
-    metavar="N",
-    help="Which model: another seed begins with other weights and sees other examples.",
 )
-@click.option(
-    "--save",
-    type=FILE,
-    metavar="FILE.html",
-    help="Where the page goes (default: reports/RUN.html).",
-)
+@option("--save FILE.html", "Where the page goes (default: reports/RUN.html).")
 @store_option
 def demo(seed: int, save: Path | None, store: Path | None) -> None:
     """Train the demo preset, find its circuit, watch it emerge, and write the explorer's page."""

@@ -15,7 +15,7 @@ import click
 from packaging.requirements import Requirement
 
 from hopscope.cli.health import lack
-from hopscope.cli.options import RUNS, command, refuse_unused, store_option
+from hopscope.cli.options import RUNS, command, option, refuse_unused, store_option
 from hopscope.cli.output import flush, note, say
 from hopscope.errors import ConfigError
 from hopscope.store import Store
@@ -34,41 +34,30 @@ PAGE = """<!doctype html><html lang="en"><title>hopscope</title>
 
 @command
 @click.argument("run", default="", metavar="[RUN]", shell_complete=RUNS)
-@click.option(
-    "--save",
-    type=click.Path(path_type=Path),
-    metavar="FILE.html|FOLDER",
-    help="Start no server: write the model as one page, or as a folder of files, that "
-    "open from a disk or on any web server.",
+@option(
+    "--save FILE.html|FOLDER",
+    "Start no server: write the model as one page, or as a folder of files, that open from a disk "
+    "or on any web server.",
 )
-@click.option("--no-browser", is_flag=True, help="Only print the URL.")
-@click.option(
-    "--host",
+@option("--no-browser", "Only print the URL.")
+@option(
+    "--host ADDRESS",
+    "Address to listen at. At another than this machine's own, everyone who reaches it and has "
+    "the URL may look; the connection is not encrypted.",
     default=HERE,
-    metavar="ADDRESS",
-    help="Address to listen at. At another than this machine's own, everyone who reaches "
-    "it and has the URL may look; the connection is not encrypted.",
 )
-@click.option(
-    "--port",
-    type=int,
-    metavar="N",
-    help=f"Port to listen at (default: {PORT}, or the next one that is free).",
+@option("--port N", f"Port to listen at (default: {PORT}, or the next one that is free).")
+@option(
+    "--socket FILE",
+    "Listen at this Unix socket, which only you can open, instead of at a port.",
 )
-@click.option(
-    "--socket",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Listen at this Unix socket, which only you can open, instead of at a port.",
-)
-@click.option(
-    "--trusted-origin",
+@option(
+    "--trusted-origin URL",
+    "URL without a path under which browsers may ask as well, as behind a proxy; needed with "
+    "--host 0.0.0.0.",
     multiple=True,
-    metavar="URL",
-    help="URL without a path under which browsers may ask as well, as behind a proxy; "
-    "needed with --host 0.0.0.0.",
 )
-@click.option("--read-only", is_flag=True, help="Keep nothing beside runs: no views.")
+@option("--read-only", "Keep nothing beside runs: no views.")
 @store_option
 def view(run: str, save: Path | None, no_browser: bool, store: Path | None, **server: Any) -> None:
     """Open a run in the browser, or without RUN all runs of the store, until Ctrl-C.

@@ -4,9 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import click
-
-from hopscope.cli.options import device_option, options, refuse_unused, threads_option
+from hopscope.cli.options import device_option, option, options, refuse_unused, threads_option
 from hopscope.cli.output import say, warn
 from hopscope.configs import Recipe
 from hopscope.errors import ConfigError
@@ -20,15 +18,14 @@ if TYPE_CHECKING:
 
 RAY = "ray"
 workers_options = options(
-    click.option("--workers", metavar="N|ray",
-                 help="Processes of this machine that share the runs; ray, or ray=HOST:PORT, for a "
-                 "Ray cluster that is up."),
-    click.option("--pack", type=int, metavar="N",
-                 help="Runs that differ in their seeds alone and train as one fleet (default: 4)."),
-    click.option("--cpus", type=float, metavar="N",
-                 help="Processors of each job, under Ray (default: 1) and SLURM (default: 4)."),
-    click.option("--gpus", type=float, metavar="N",
-                 help="GPUs of each job (default: 0); under Ray with 0.25 four jobs share one."),
+    option("--workers N|ray", "Processes of this machine that share the runs; ray, or "
+           "ray=HOST:PORT, for a Ray cluster that is up."),
+    option("--pack N", "Runs that differ in their seeds alone and train as one fleet (default: 4).",
+           ),
+    option("--cpus N", "Processors of each job, under Ray (default: 1) and SLURM (default: 4).",
+           type=float),
+    option("--gpus N", "GPUs of each job (default: 0); under Ray with 0.25 four jobs share one.",
+           type=float),
     device_option,
     threads_option,
 )  # fmt: skip

@@ -75,8 +75,9 @@ class Claim(Displayed):
         whole = {table.experiment for table in tables if table.runs and not table.missing}
         if missing := [name for name in self.needs if name not in whole]:
             return Finding("not measured", evidence=_what_is_left(missing, tables))
-        found = self.judge([row for table in tables for row in _new_runs(table, tables)])
-        counted = self._counted(tables)
+        rows = _new_rows(tables)
+        found = self.judge([row for own in rows for row in own])
+        counted = self._counted(tables, rows)
         less = [table for table in counted if table.protocol == "reduced"]
         if self.only_full and less and found.verdict == "reproduced":
             said = " / ".join(f"{table.experiment}, {table.remark}" for table in less)
@@ -85,29 +86,24 @@ class Claim(Displayed):
         cost = [sample_and_cost(table, results.experiments[table.experiment]) for table in counted]
         return replace(found, notes=tuple(notes), cost=tuple(filter(None, cost)))
 
-    def _counted(self, tables: Sequence[Table]) -> list[Table]:
-        """The tables of which some rows were judged."""
-        new = [_new_runs(table, tables) for table in tables]
-        rows = [row for own in new for row in own]
-        judged = (
-            {id(row) for row in self.judge.counted(rows)} if isinstance(self.judge, Judge) else None
-        )
-        return [
-            table
-            for table, own in zip(tables, new, strict=True)
-            if any(judged is None or id(row) in judged for row in own)
-        ]
+    def _counted(self, tables: Sequence[Table], rows: Sequence[Sequence[Row]]) -> list[Table]:
+        """The tables of which some rows were judged; `rows` are those of each."""
+        pairs = zip(tables, rows, strict=True)
+        if not isinstance(self.judge, Judge):
+            return [table for table, own in pairs if own]
+        judged = {id(row) for row in self.judge.counted([row for own in rows for row in own])}
+        return [table for table, own in pairs if judged & {*map(id, own)}]
 
 
-def _new_runs(table: Table, tables: Sequence[Table]) -> list[Row]:
-    """The rows of the runs that no earlier table has: a run may belong to both protocols."""
-    earlier: set[str] = set()
-    for each in tables:
-        if each is table:
-            break
-        if each.experiment == table.experiment:
-            earlier |= {run.run for run in each.runs}
-    return [row for run in table.runs if run.run not in earlier for row in run.rows]
+def _new_rows(tables: Sequence[Table]) -> list[list[Row]]:
+    """The rows of each table, but for runs that an earlier one (another protocol) has as well."""
+    found: list[list[Row]] = []
+    known: set[tuple[str, str]] = set()
+    for table in tables:
+        runs = {(table.experiment, run.run): run.rows for run in table.runs}
+        found.append([row for run, rows in runs.items() if run not in known for row in rows])
+        known |= runs.keys()
+    return found
 
 
 def _what_is_left(missing: Sequence[str], tables: Sequence[Table]) -> str:

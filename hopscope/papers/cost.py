@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import log
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ UNITS = ((1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"))
 HOUR, MINUTE = 3_600, 60
 
 
+@cache
 def training_flop(experiment: Experiment) -> float:
     """The operations of the matrix products in all steps of a training, of every seed.
 

@@ -162,18 +162,17 @@ class Results:
             ) from error
 
     def seconds(self, name: str) -> dict[str, tuple[str, float]]:
-        """Where each measured run was trained and for how long, without reading its rows further;
-        of a file that cannot be read, nothing.
+        """Where each measured run was trained and for how long; of a file that cannot be read,
+        nothing.
         """
-        found: dict[str, tuple[str, float]] = {}
-        machines: dict[str, str] = {}
-        with suppress(ResultsError, AttributeError, KeyError, TypeError):
-            for line in self._lines(name):
-                if _is_head(line):
-                    machines[line["run"]] = line["machine"]
-                elif line.get("seconds") is not None:
-                    found[line["run"]] = (machines[line["run"]], line["seconds"])
-        return found
+        with suppress(ResultsError):
+            return {
+                run.run: (run.machine, seconds)
+                for run in self.measured(name).values()
+                for row in run.rows
+                if (seconds := getattr(row, "seconds", None)) is not None
+            }
+        return {}
 
     def table(self, name: str, protocol: Protocol) -> Table:
         """What is measured of a protocol of an experiment."""

@@ -84,13 +84,9 @@ GROWTH = {
 """What each course of a is called."""
 
 
-def growth_figures(table: Table) -> list[tuple[str, Picture]]:
-    """How a grows in the last stage, and how it would under fewer differences between chains."""
-    return [("courses", _growth(table.of(GrowthRow)))]
-
-
 @drawn
-def _growth(rows: Sequence[GrowthRow]) -> Picture:
+def growth_figure(rows: Sequence[GrowthRow]) -> Picture:
+    """How a grows in the last stage, and how it would under fewer differences between chains."""
     figure = picture(
         f"how a grows, {counted(len(rows), 'seed')}",
         "The scale a by the epoch of the last stage: trained, and as it would grow by the counts "
@@ -111,13 +107,9 @@ def _growth(rows: Sequence[GrowthRow]) -> Picture:
     return figure
 
 
-def choices_figures(table: Table) -> list[tuple[str, Picture]]:
-    """In what share of the seeds each rule names the set that wins, setting by setting."""
-    return [("rules", _choices(table.of(ChoiceRow)))]
-
-
 @drawn
-def _choices(rows: Sequence[ChoiceRow]) -> Picture:
+def choices_figure(rows: Sequence[ChoiceRow]) -> Picture:
+    """In what share of the seeds each rule names the set that wins, setting by setting."""
     names = list(dict.fromkeys(row.setting for row in rows))[::-1]
     figure = picture(
         "which set of heads wins",
@@ -141,13 +133,9 @@ def _choices(rows: Sequence[ChoiceRow]) -> Picture:
     return figure
 
 
-def settings_figures(table: Table) -> list[tuple[str, Picture]]:
-    """How near to the induction head the models of each setting end."""
-    return [("distances", _settings(table.of(SettingRow)))]
-
-
 @drawn
-def _settings(rows: Sequence[SettingRow]) -> Picture:
+def settings_figure(rows: Sequence[SettingRow]) -> Picture:
+    """How near to the induction head the models of each setting end."""
     names = list(dict.fromkeys(row.setting for row in rows))[::-1]
     seeds = counted(len({row.seed for row in rows}), "seed")
     figure = picture(

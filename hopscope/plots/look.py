@@ -111,9 +111,11 @@ _WIDTH: ContextVar[float | None] = ContextVar("width", default=None)
 
 @contextmanager
 def looking(width: float | None) -> Iterator[None]:
-    """Figures that are drawn within are so many inches wide; None: each as wide as is best."""
+    """Figures that are drawn within are so many inches wide; None: as around it, or each as wide as
+    is best.
+    """
     check_width(width)
-    token = _WIDTH.set(width)
+    token = _WIDTH.set(width or _WIDTH.get())
     try:
         yield
     finally:

@@ -1,10 +1,8 @@
 """The HTML of a result in a notebook (figures with captions, and tables), and its figure anywhere.
 
-`hopscope.display` calls this when a result is shown: only then a drawing library is loaded. Results
-are listed by the names of their classes, so that their subpackages are not imported here.
+`hopscope.display` calls this when a result is shown: only then a drawing library is loaded.
 """
 
-from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -13,35 +11,8 @@ from hopscope.configs.kinds import KINDS, fetched
 from hopscope.errors import ConfigError, HopscopeError
 from hopscope.plots.look import DARK, LIGHT, Picture, looking
 from hopscope.plots.page import figure_html, list_html, more_html, prose, table_html
-from hopscope.plots.pieces import Piece
+from hopscope.plots.pieces import SHOWN, Piece, entry_of, of_plots, pieces_of
 from hopscope.plots.saving import HUE, save_figure, theme
-
-SHOWN: Mapping[str, tuple[str | None, str | None]] = {
-    "hopscope.circuits.circuit:Circuit": ("circuit", "circuit:circuit_figure"),
-    "hopscope.circuits.emergence:Emergence": ("emergence", "emergence:emergence_figure"),
-    "hopscope.circuits.maps:RoleMaps": (None, "maps:role_maps_figure"),
-    "hopscope.circuits.probe:Probe": ("probe", "probe:probe_figure"),
-    "hopscope.circuits.probe:ProbeHistory": ("probe_history", "probe:history_figure"),
-    "hopscope.circuits.ranking:Baselines": ("baselines", "baselines:baselines_figure"),
-    "hopscope.lm.heads:HeadScores": (None, "heads:heads_figure"),
-    "hopscope.lm.findings:LmFindings": ("lm_findings", "lm_circuit:lm_circuit_figure"),
-    "hopscope.lm.findings:LmCircuitRun": ("run", "notebook:figure_of"),
-    "hopscope.lm.results:BenchRun": ("run", "notebook:figure_of"),
-    "hopscope.ngram.run:NgramRun": ("run", "notebook:figure_of"),
-    "hopscope.papers.claim:Claim": ("claim", None),
-    "hopscope.papers.judge:Finding": ("finding", None),
-    "hopscope.runs.view:PlainRun": ("run", None),
-    "hopscope.store.folder:RunFolder": ("folder", None),
-    "hopscope.store.query:Answer": ("answer", None),
-    "hopscope.store.query:Question": ("question", None),
-    "hopscope.store.store:Store": ("store", None),
-    "hopscope.study.comparison:Comparison": ("comparison", "curves:comparison_figure"),
-    "hopscope.study.run:RunStudy": ("study", None),
-    "hopscope.training.run:Run": ("run", "notebook:figure_of"),
-}
-"""For each class of results, the function of `pieces` that gives what it says, and the one that
-draws its figure.
-"""
 
 MOST = 20
 """Rows of a table that are shown at once; the others are counted."""
@@ -64,14 +35,13 @@ SHEET = f"""
 
 def html(result: object) -> str:
     """The HTML of a result; where it cannot be drawn, the reason and its text."""
-    view, draw = _shown(result)
+    view, draw = entry_of(result)
     try:
-        pieces: list[Piece] = _function(f"pieces:{view}")(result) if view else []
-        parts = [*map(_piece_html, pieces)]
+        parts = [*map(_piece_html, pieces_of(result))]
         if isinstance(result, Picture):
             parts = [figure_html(result)]
         elif draw and view != "run":  # whose piece has its figure, if there is something to draw
-            parts.insert(0, figure_html(_function(draw)(result)))
+            parts.insert(0, figure_html(of_plots(draw)(result)))
     except ModuleNotFoundError as error:
         parts = _as_text(result, f"{error.name} is not installed: pip install {error.name}")
     except HopscopeError as error:
@@ -97,7 +67,7 @@ def _piece_html(piece: Piece) -> str:
 
 def picture(result: object, path: Path | str | None = None, width: float | None = None) -> Picture:
     """The one figure of a result, so many inches wide, and written if a path is given."""
-    _, draw = _shown(result)
+    _, draw = entry_of(result)
     if draw is None:
         known = ", ".join(sorted(name.partition(":")[2] for name, (_, its) in SHOWN.items() if its))
         raise ConfigError(
@@ -105,7 +75,7 @@ def picture(result: object, path: Path | str | None = None, width: float | None 
             f"{known}"
         )
     with looking(width):
-        figure: Picture = _function(draw)(result)
+        figure: Picture = of_plots(draw)(result)
     if path is not None:
         save_figure(figure, path)
     return figure
@@ -118,16 +88,6 @@ def figure_of(run: Any) -> Picture:
         raise ConfigError(f"there is no figure of a run of kind {run.recipe.kind}")
     figure: Picture = fetched(draw)(run)
     return figure
-
-
-def _shown(result: object) -> tuple[str | None, str | None]:
-    """The entry of the class of a result, or of the nearest class that it inherits from."""
-    names = (f"{each.__module__}:{each.__qualname__}" for each in type(result).__mro__)
-    return next((SHOWN[name] for name in names if name in SHOWN), (None, None))
-
-
-def _function(name: str) -> Any:
-    return fetched(f"hopscope.plots.{name}")
 
 
 def _as_text(result: object, why: str) -> list[str]:

@@ -2,17 +2,12 @@
 notebooks show them. No drawing library is needed for what the terminal shows.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hopscope.circuits.circuit import Circuit
-from hopscope.circuits.emergence import Emergence
-from hopscope.circuits.probe import Probe, ProbeHistory
-from hopscope.circuits.ranking import Baselines
 from hopscope.configs.kinds import KINDS, fetched
-from hopscope.papers.claim import Claim
-from hopscope.papers.judge import Finding
 from hopscope.plots.account import ACCOUNT_COLUMNS, account_remarks, account_rows
 from hopscope.plots.names import run_title
 from hopscope.plots.symbols import setting_text, when_text
@@ -32,7 +27,12 @@ from hopscope.store.listing import state_of
 from hopscope.store.query import Answer
 
 if TYPE_CHECKING:
+    from hopscope.circuits.emergence import Emergence
+    from hopscope.circuits.probe import Probe, ProbeHistory
+    from hopscope.circuits.ranking import Baselines
     from hopscope.lm.findings import LmFindings
+    from hopscope.papers.claim import Claim
+    from hopscope.papers.judge import Finding
     from hopscope.plots.look import Picture
     from hopscope.study.comparison import Comparison, Ended
     from hopscope.study.run import RunStudy
@@ -53,6 +53,52 @@ class Piece:
     """A figure that notebooks show here."""
 
 
+SHOWN: Mapping[str, tuple[str | None, str | None]] = {
+    "hopscope.circuits.circuit:Circuit": ("circuit", "circuit:circuit_figure"),
+    "hopscope.circuits.emergence:Emergence": ("emergence", "emergence:emergence_figure"),
+    "hopscope.circuits.maps:RoleMaps": (None, "maps:role_maps_figure"),
+    "hopscope.circuits.probe:Probe": ("probe", "probe:probe_figure"),
+    "hopscope.circuits.probe:ProbeHistory": ("probe_history", "probe:history_figure"),
+    "hopscope.circuits.ranking:Baselines": ("baselines", "baselines:baselines_figure"),
+    "hopscope.lm.heads:HeadScores": (None, "heads:heads_figure"),
+    "hopscope.lm.findings:LmFindings": ("lm_findings", "lm_circuit:lm_circuit_figure"),
+    "hopscope.lm.findings:LmCircuitRun": ("run", "notebook:figure_of"),
+    "hopscope.lm.results:BenchRun": ("run", "notebook:figure_of"),
+    "hopscope.ngram.run:NgramRun": ("run", "notebook:figure_of"),
+    "hopscope.papers.claim:Claim": ("claim", None),
+    "hopscope.papers.judge:Finding": ("finding", None),
+    "hopscope.runs.view:PlainRun": ("run", None),
+    "hopscope.store.folder:RunFolder": ("folder", None),
+    "hopscope.store.query:Answer": ("answer", None),
+    "hopscope.store.query:Question": ("question", None),
+    "hopscope.store.store:Store": ("store", None),
+    "hopscope.study.comparison:Comparison": ("comparison", "curves:comparison_figure"),
+    "hopscope.study.run:RunStudy": ("study", None),
+    "hopscope.training.run:Run": ("run", "notebook:figure_of"),
+}
+"""For each class of results, the function of this file that gives what it says, and the one that
+draws its figure; by its name, so that its subpackage is not imported here.
+"""
+
+
+def pieces_of(result: object) -> list[Piece]:
+    """What a result of any class says."""
+    view, _ = entry_of(result)
+    pieces: list[Piece] = of_plots(f"pieces:{view}")(result) if view else []
+    return pieces
+
+
+def entry_of(result: object) -> tuple[str | None, str | None]:
+    """The entry of the class of a result, or of the nearest class that it inherits from."""
+    names = (f"{each.__module__}:{each.__qualname__}" for each in type(result).__mro__)
+    return next((SHOWN[name] for name in names if name in SHOWN), (None, None))
+
+
+def of_plots(name: str) -> Any:
+    """A function of hopscope.plots."""
+    return fetched(f"hopscope.plots.{name}")
+
+
 def circuit(found: Circuit) -> list[Piece]:
     """The verdict, the components, how faithful they are, what is known beside, and what moves."""
     return [
@@ -71,12 +117,12 @@ def account(found: Circuit) -> Piece:
     )
 
 
-def emergence(story: Emergence) -> list[Piece]:
+def emergence(story: "Emergence") -> list[Piece]:
     """When each path passed one half, first to last; below, when each hop was learned."""
     return [Piece("each path and hop", EMERGENCE_COLUMNS, emergence_rows(story))]
 
 
-def probe(found: Probe) -> list[Piece]:
+def probe(found: "Probe") -> list[Piece]:
     """The symbols that can be read, and those that each head adds."""
     from hopscope.plots.probe import added_rows, probe_remarks, probe_rows
 
@@ -87,7 +133,7 @@ def probe(found: Probe) -> list[Piece]:
     ]
 
 
-def probe_history(history: ProbeHistory) -> list[Piece]:
+def probe_history(history: "ProbeHistory") -> list[Piece]:
     """When each symbol became decodable at each role."""
     from hopscope.plots.probe import history_rows
 
@@ -95,7 +141,7 @@ def probe_history(history: ProbeHistory) -> list[Piece]:
     return [Piece("when each symbol became decodable", columns, history_rows(history))]
 
 
-def baselines(found: Baselines) -> list[Piece]:
+def baselines(found: "Baselines") -> list[Piece]:
     """What each method finds, and what that is worth."""
     from hopscope.plots.baselines import baselines_rows
 
@@ -231,14 +277,14 @@ def question(shown: Question) -> list[Piece]:
     return answer(shown.answer())
 
 
-def claim(shown: Claim) -> list[Piece]:
+def claim(shown: "Claim") -> list[Piece]:
     """What a paper says, and how we measure it."""
     names = ("says", "where", "paper", "how")
     rows = [(name, getattr(shown, name)) for name in names]
     return [Piece("", ("claim", shown.id), rows)]
 
 
-def finding(shown: Finding) -> list[Piece]:
+def finding(shown: "Finding") -> list[Piece]:
     """What came of a claim."""
     return [Piece("", ("verdict", shown.verdict),
                   (("ours", shown.ours), ("evidence", shown.evidence)))]  # fmt: skip

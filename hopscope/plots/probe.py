@@ -3,7 +3,6 @@ each symbol, as in the paper's figure 5), and in words.
 """
 
 import numpy as np
-from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
@@ -12,6 +11,7 @@ from hopscope.facts import Role, symbol_name
 from hopscope.milestones import HALF
 from hopscope.plots.look import COLOURS, DIM, FAINT, LINES, Picture, drawn, picture
 from hopscope.plots.symbols import chain_order, role_legend, short_role
+from hopscope.shapes import Float
 
 ROW = 0.3
 """Inches per layer."""

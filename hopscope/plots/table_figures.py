@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from hopscope.circuits import Circuit, RoleMaps
 from hopscope.circuits.emergence import Emergence
 from hopscope.configs import Retrieval
+from hopscope.papers.chen.rows import ChoiceRow, GrowthRow, SettingRow
 from hopscope.papers.musat.circuit_claims import by_variant, nearest
 from hopscope.papers.musat.rows import (
     AnswerRow,
@@ -14,7 +15,7 @@ from hopscope.papers.musat.rows import (
     longest,
 )
 from hopscope.papers.results import Table
-from hopscope.plots.chen import choices_figures, growth_figures, settings_figures, training_figures
+from hopscope.plots.chen import choices_figure, growth_figure, settings_figure, training_figures
 from hopscope.plots.circuit import circuit_figure
 from hopscope.plots.depth import shared_information
 from hopscope.plots.emergence import emergence_figure, order_figure
@@ -40,14 +41,6 @@ def figures(table: Table, others: Callable[[str], Table | None] = lambda _: None
     if known is not None and known.rows:
         return BESIDE_FIGURE_4[table.experiment](table, known)
     return FIGURES[table.experiment](table)
-
-
-def _levels(table: Table) -> list[Drawn]:
-    return final_losses(table.of(LossRow))
-
-
-def _by_depth(table: Table) -> list[Drawn]:
-    return by_depth(table.of(LossRow))
 
 
 def _beside_curriculum(table: Table, with_: Table) -> list[Drawn]:
@@ -156,10 +149,10 @@ BESIDE_FIGURE_4: Mapping[str, Callable[[Table, Table], list[Drawn]]] = {
 FIGURES: Mapping[str, Callable[[Table], list[Drawn]]] = {
     "musat/depth": _depths,
     "musat/fig2": _answers,
-    "musat/fig4-ic": _by_depth,
-    "musat/fig4-seeds": _by_depth,
-    "musat/fig4-nonic": _levels,
-    "musat/fig4-nonic-seeds": _levels,
+    "musat/fig4-ic": lambda table: by_depth(table.of(LossRow)),
+    "musat/fig4-seeds": lambda table: by_depth(table.of(LossRow)),
+    "musat/fig4-nonic": lambda table: final_losses(table.of(LossRow)),
+    "musat/fig4-nonic-seeds": lambda table: final_losses(table.of(LossRow)),
     "musat/fig5": _circuits,
     "musat/variants": _variants,
     "musat/variants-long": _variants,
@@ -167,7 +160,7 @@ FIGURES: Mapping[str, Callable[[Table], list[Drawn]]] = {
     "musat/fig7-seeds": _circuits,
     "musat/fig7-pair": _circuits,
     "chen/training": training_figures,
-    "chen/growth": growth_figures,
-    "chen/choices": choices_figures,
-    "chen/settings": settings_figures,
+    "chen/growth": lambda table: [("courses", growth_figure(table.of(GrowthRow)))],
+    "chen/choices": lambda table: [("rules", choices_figure(table.of(ChoiceRow)))],
+    "chen/settings": lambda table: [("distances", settings_figure(table.of(SettingRow)))],
 }

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Float
+
+from hopscope.shapes import Float
 
 TICKS = "▁▂▃▄▅▆▇█"
 MARKS = "123456789abcdefghijklmnopqrstuvwxyz"

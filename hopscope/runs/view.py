@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float32, Int32
 
 from hopscope.configs import Recipe
 from hopscope.display import Displayed
+from hopscope.shapes import Float32, Int32
 from hopscope.store import RunFolder
 from hopscope.store.checkpoints import checkpoint_steps
 from hopscope.store.metrics import losses

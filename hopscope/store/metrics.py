@@ -6,11 +6,11 @@ Losses have one row for each split, step, seed and hop; parameters one for each 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from jaxtyping import Float, Float32, Float64, Int, Int32
 
 from hopscope.configs import Recipe
 from hopscope.configs.training import FINAL_STEPS
 from hopscope.errors import ConfigError, RunDamaged
+from hopscope.shapes import Float, Float32, Float64, Int, Int32
 from hopscope.store.folder import RunFolder
 from hopscope.store.tables import METRICS, PARAMETERS, to_parquet
 

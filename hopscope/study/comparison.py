@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float32, Int32
 
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.saved import checked_circuit
@@ -20,6 +19,7 @@ from hopscope.configs.recipe import differing
 from hopscope.display import Displayed
 from hopscope.errors import CircuitError, ConfigError
 from hopscope.runs import opened
+from hopscope.shapes import Float32, Int32
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import checkpoint_steps
 from hopscope.store.metrics import final_losses, losses

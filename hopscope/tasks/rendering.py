@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from string import ascii_lowercase
 
-from jaxtyping import Float, Int
 from torch import Tensor
 
 from hopscope.configs.config import shortened
 from hopscope.errors import ConfigError
+from hopscope.shapes import Float, Int
 from hopscope.tasks import counter
 from hopscope.tasks.batch import Roles
 

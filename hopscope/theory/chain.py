@@ -9,9 +9,9 @@ position holds stays contiguous (Lemma 2 of the paper), so an interval says it a
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Int
 
 from hopscope.errors import ConfigError
+from hopscope.shapes import Int
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float32
 
 from hopscope.configs import Experiment
 from hopscope.configs.training import FINAL_STEPS
 from hopscope.errors import ConfigError, ModelError, RunDamaged
 from hopscope.milestones import learned, learned_below
 from hopscope.runs.view import PlainRun
+from hopscope.shapes import Float32
 from hopscope.store.checkpoints import check_step, checkpoint_name
 
 if TYPE_CHECKING:

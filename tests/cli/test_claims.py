@@ -215,6 +215,6 @@ def test_words_choose_and_one_variant_is_shown_claim_by_claim(readings: Said) ->
     assert shown == [f"{first.seed}", *steps]
     abc = musat_rows.tables()[musat_rows.ABC]
     measured(abc, musat_rows.ABC)
-    (row,) = json.loads(readings(*Variant().words.values(), "--json"))
+    (row,) = json.loads(readings(*dict(Variant()).values(), "--json"))
     assert (row["variant"], row["steps"]) == (Variant().name, abc[0].steps)
     assert row["flop"] == training_flop(Variant().experiment(0, abc[0].steps))

@@ -25,7 +25,7 @@ from hopscope.facts import Role
 from hopscope.lm.heads import HeadScores, Route
 from hopscope.models.planted import Planted
 from hopscope.papers.registry import PAPERS
-from hopscope.plots.notebook import SHOWN
+from hopscope.plots.pieces import SHOWN
 from hopscope.plots.watching import Watching
 from hopscope.runs import Watcher, opened
 from hopscope.store import Store
@@ -163,7 +163,7 @@ def test_light_and_dark_are_those_of_the_notebook_before_those_of_the_browser(
     def missing(view: str) -> Any:
         raise ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
 
-    monkeypatch.setattr("hopscope.plots.notebook.fetched", missing)
+    monkeypatch.setattr("hopscope.plots.notebook.of_plots", missing)
     text = circuit._repr_html_()  # without a drawing library there is a line and the text
     assert "matplotlib is not installed: pip install matplotlib" in text
     assert circuit.verdict.split(":")[0] in text

@@ -15,13 +15,14 @@ from hopscope import load
 from hopscope.circuits import Circuit
 from hopscope.circuits.emergence import Emergence
 from hopscope.papers.chen.claims import NEAR
+from hopscope.papers.chen.rows import SettingRow
 from hopscope.papers.musat.circuit_claims import CLAIMS, by_variant
 from hopscope.papers.musat.measure_depth import depth_rows
 from hopscope.papers.musat.rows import CircuitRow, DepthRow, LossRow, Maps, Story
 from hopscope.papers.registry import PAPERS
 from hopscope.papers.results import Table
 from hopscope.papers.row import Row, read_row
-from hopscope.plots.chen import settings_figures, training_figures
+from hopscope.plots.chen import settings_figure, training_figures
 from hopscope.plots.look import Picture
 from hopscope.plots.maps import USED
 from hopscope.plots.sweeps import law_figure, map_figure
@@ -223,7 +224,7 @@ def test_settings_that_chose_other_lags_stand_out() -> None:
     right = [chen_rows.setting_row("the paper's", seed) for seed in (0, 1)]
     changes = {"chosen_lags": (1,), "distance": 0.5}
     wrong = chen_rows.setting_row("alphabet 8").model_copy(update=changes)
-    ((_, figure),) = settings_figures(of_chen([*right, wrong]))
+    figure = settings_figure(of_chen([*right, wrong]).of(SettingRow))
     axes = figure.axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["alphabet 8", "the paper's"]
     upper, lower, limit = axes.lines

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import hopscope
+from hopscope.circuits.saved import checkpoint_digest, circuit_file
 from hopscope.configs import Experiment, Model, NgramExperiment, Retrieval, Training
 from hopscope.errors import ConfigError, RunDamaged, RunMissing
 from hopscope.milestones import learned, learned_below
@@ -123,6 +124,18 @@ def test_a_copy_has_everything_in_common(tmp_path: Path) -> None:
     assert all(step.first == step.second for step in found.circuits.steps)
     assert all(one == other for one, other in found.losses.values())
     assert found.without == ()
+
+
+def test_the_circuit_of_a_fleet_is_that_of_its_first_model(trained: Store, store: Store) -> None:
+    fleet = store.copy(trained.find(FLEET.run_name()), FLEET.run_name())
+    for seed, known in ((2, False), (1, True)):
+        own = {"model": checkpoint_digest(fleet, FLEET.steps, seed)}
+        circuit = RunStudy(_run("demo")).circuit.model_copy(update=own)
+        with fleet.locked():
+            fleet.commit({circuit_file(fleet, seed): json.dumps(circuit.to_dict()).encode()})
+        found = compare("gallery/demo", fleet.name, store)
+        assert (found.circuits is not None) is known
+        assert any("has no circuit yet" in line for line in found.without) is not known
 
 
 def test_what_cannot_be_compared_is_one_line(trained: Store, store: Store) -> None:

@@ -56,13 +56,6 @@ def low(row: CircuitRow) -> bool:
     return row.prescribed < CIRCUIT_LOSS
 
 
-def _judge(holds: Callable[[Any], bool], ours: Callable[[Rows], str], **more: Any) -> Judge[Any]:
-    return Judge(
-        CircuitRow, holds, ours, among=of_the_paper, once=longest_of_each, variant=name_of,
-        first=Variant().name, alike=lambda rows: rows[0].steps, **more,
-    )  # fmt: skip
-
-
 def idle(row: CircuitRow) -> int:
     """Heads without a row in the circuit."""
     return row.layers * row.heads - len(row.needed)
@@ -107,6 +100,15 @@ def different(rows: Rows) -> bool:
     return len(set(known)) == len(rows) > 1 and all(map(low, rows))
 
 
+def in_common(rows: Rows) -> str:
+    """How many circuits differ, and which paths all of them have."""
+    common = set.intersection(*(set(paths_of(row)) for row in rows))
+    return (
+        f"{len({paths_of(row) for row in rows if row.useful})} different circuits in {len(rows)}; "
+        f"in all of them: {', '.join(sorted(common)) or 'no path'}"
+    )
+
+
 def removals(row: CircuitRow) -> list[float]:
     """The loss without each path, but for those of the first head with a path."""
     return [each.prescribed for each in row.removals if each.head not in row.useful[:1]]
@@ -139,58 +141,16 @@ def shared_steps(rows: Rows) -> str:
     return f"; steps that heads share, without all of them: {span(steps, 2)}" if steps else ""
 
 
-accurate = _judge(
-    lambda row: row.loss < SOLVED,
-    lambda rows: (
-        f"{listed(row.loss for row in rows)} at the end; {listed(row.model for row in rows)} at "
-        "the best late checkpoint"
-    ),
-)
-mostly_idle = _judge(
-    lambda row: row.layers * row.heads / 2 < idle(row) < row.layers * row.heads and low(row),
-    lambda rows: (
-        f"{', '.join(share(idle(row), row.layers * row.heads) for row in rows)}; by eye "
-        f"{listed(row.layers * row.heads - seen_by_eye(row) for row in rows)}"
-    ),
-)
-four = _judge(
-    lambda row: len(row.useful) == 4 and low(row),
-    lambda rows: (
-        f"{listed(len(row.useful) for row in rows)}; without a path "
-        f"{listed(len(row.needed) - len(row.useful) for row in rows)} more"
-    ),
-)
-not_the_fewest = _judge(
-    lambda row: len(row.needed) > FEWEST and low(row),
-    lambda rows: listed(len(row.needed) for row in rows),
-)
-first_joins = _judge(
-    lambda row: joined(row) == row.hops and low(row),
-    lambda rows: f"pairs joined: {', '.join(share(joined(row), row.hops or 0) for row in rows)}",
-)
-differ = _judge(
-    different,
-    lambda rows: (
-        f"{len({paths_of(row) for row in rows if row.useful})} different circuits in {len(rows)}; "
-        "in all of them: "
-        + (", ".join(sorted(set.intersection(*(set(paths_of(r)) for r in rows)))) or "no path")
-    ),
-    of="all",
-)
-circuit_loss = _judge(
-    low,
-    lambda rows: (
-        f"{listed(row.prescribed for row in rows)} (model {listed(row.model for row in rows)})"
-    ),
-)
-single_removals = _judge(
-    lambda row: all_within(removals(row), REMOVALS) and low(row),
-    lambda rows: removed(rows, removals, REMOVALS) + shared_steps(rows),
-)
-first_layers = _judge(
-    lambda row: all_within(first_removed(row), FIRST_LAYERS) and low(row),
-    lambda rows: removed(rows, first_removed, FIRST_LAYERS),
-)
+def _judge(holds: Callable[[Any], bool], ours: Callable[[Rows], str], **more: Any) -> Judge[Any]:
+    return Judge(
+        CircuitRow, holds, ours, among=of_the_paper, once=longest_of_each, variant=name_of,
+        first=Variant().name, alike=lambda rows: rows[0].steps, **more,
+    )  # fmt: skip
+
+
+def _of_heads(holds: Callable[[CircuitRow], bool], ours: Callable[[Rows], str]) -> Judge[Any]:
+    """What is said of heads counts only if the circuit alone keeps the loss low."""
+    return _judge(lambda row: holds(row) and low(row), ours)
 
 
 def _claim(name: str, says: str, where: str, paper: str, how: str, judge: Judge[Any]) -> Claim:
@@ -203,50 +163,85 @@ def _claim(name: str, says: str, where: str, paper: str, how: str, judge: Judge[
 CLAIMS = (
     _claim(
         "below-0.01", "Transformers A, B and C end below 0.01.", "§8.2", "< 0.01",
-        "validation loss, mean over the last 100 steps", accurate,
+        "validation loss, mean over the last 100 steps",
+        _judge(
+            lambda row: row.loss < SOLVED,
+            lambda rows: f"{listed(row.loss for row in rows)} at the end; "
+            f"{listed(row.model for row in rows)} at the best late checkpoint",
+        ),
     ),
     _claim(
         "mostly-idle", "Most heads do nothing useful.", "§8.2", "8 of 12 idle",
         "heads without a row in the circuit: more than half, and not all; an eye would call those "
         "idle that give no other role of a chain more than half of a role's attention",
-        mostly_idle,
+        _of_heads(
+            lambda row: row.layers * row.heads / 2 < idle(row) < row.layers * row.heads,
+            lambda rows: f"{', '.join(share(idle(row), row.layers * row.heads) for row in rows)}; "
+            f"by eye {listed(row.layers * row.heads - seen_by_eye(row) for row in rows)}",
+        ),
     ),
     _claim(
         "four-heads", "A, B and C use four heads each.", "§8.2, figure 5", "4, 4, 4",
-        "heads with a path in the circuit", four,
+        "heads with a path in the circuit",
+        _of_heads(
+            lambda row: len(row.useful) == 4,
+            lambda rows: f"{listed(len(row.useful) for row in rows)}; without a path "
+            f"{listed(len(row.needed) - len(row.useful) for row in rows)} more",
+        ),
     ),
     _claim(
         "not-the-fewest", "None of A, B and C uses the fewest heads possible.", "§8.2",
         "4 heads each where 3 are enough", "heads of the circuit, with a path or without; three "
         "planted by hand solve three hops (`musat/depth`), and three that a training found "
-        "(`gallery/three-heads`)", not_the_fewest,
+        "(`gallery/three-heads`)",
+        _of_heads(
+            lambda row: len(row.needed) > FEWEST,
+            lambda rows: listed(len(row.needed) for row in rows),
+        ),
     ),
     _claim(
         "first-head", "The first useful head joins the two symbols of each pair.", "§8.2",
         "3 of 3", "attention of the first head with a path, from the value of every pair of a "
-        "chain to its key: above 0.5", first_joins,
+        "chain to its key: above 0.5",
+        _of_heads(
+            lambda row: joined(row) == row.hops,
+            lambda rows: "pairs joined: "
+            + ", ".join(share(joined(row), row.hops or 0) for row in rows),
+        ),
     ),
     _claim(
         "different", "But for the first head, circuits differ between seeds.", "§8.2",
         "3 different circuits", "the paths of every head but the first, whatever its layer",
-        differ,
+        _judge(different, in_common, of="all"),
     ),
     _claim(
         "circuit-loss", "The circuits alone keep the loss below 0.05.", "appendix E", "< 0.05",
-        "circuit with prescribed attention", circuit_loss,
+        "circuit with prescribed attention",
+        _judge(
+            low,
+            lambda rows: f"{listed(row.prescribed for row in rows)} "
+            f"(model {listed(row.model for row in rows)})",
+        ),
     ),
     _claim(
         "single-removals", "Removing any one path costs much.", "appendix E", "0.17 … 0.89",
         "every path removed alone, all others prescribed, but for those of the first head with a "
-        "path", single_removals,
+        "path",
+        _of_heads(
+            lambda row: all_within(removals(row), REMOVALS),
+            lambda rows: removed(rows, removals, REMOVALS) + shared_steps(rows),
+        ),
     ),
     _claim(
         "first-layers", "Removing the first layer's paths costs little.", "appendix E",
         "0.05 … 0.1", "the attention of the first head with a path made uniform, all others "
-        "prescribed", first_layers,
+        "prescribed",
+        _of_heads(
+            lambda row: all_within(first_removed(row), FIRST_LAYERS),
+            lambda rows: removed(rows, first_removed, FIRST_LAYERS),
+        ),
     ),
 )  # fmt: skip
-"""What is said of heads counts only if the circuit alone keeps the loss below CIRCUIT_LOSS."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """What Musat (ICLR 2025) says of depth and curriculum, in theory and in training."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
+from typing import Any
 
 from hopscope.papers.claim import Claim
 from hopscope.papers.judge import Judge, group, share
@@ -112,6 +113,13 @@ def _deeper(rows: list[LossRow]) -> bool:
     return len(learned) > 1 and learned[0] < learned[-1] and all(in_turn(_fewest(rows)))
 
 
+def _of_all(holds: Any, ours: Any, setting: Callable[[LossRow], str] = layers) -> Judge[LossRow]:
+    """Does it hold of the models of all depths together?"""
+    return Judge(
+        LossRow, holds, ours, of="all", once=longest, setting=setting, undecided=nothing_learned
+    )
+
+
 never = Judge(
     LossRow,
     lambda row: row.loss > 0.7,
@@ -119,40 +127,26 @@ never = Judge(
     once=longest,
     setting=layers,
 )
-essential = Judge(
-    LossRow,
+essential = _of_all(
     lambda rows: _lowest(rows, curriculum=True) < LEARNED < _lowest(rows, curriculum=False),
     lambda rows: (
         f"best loss {_lowest(rows, curriculum=True):.3f} with, "
         f"{_lowest(rows, curriculum=False):.3f} without"
     ),
-    of="all",
-    once=longest,
-    setting=lambda row: f"{layers(row)} {'with' if row.curriculum else 'without'}",
-    undecided=nothing_learned,
+    lambda row: f"{layers(row)} {'with' if row.curriculum else 'without'}",
 )
-later_harder = Judge(
-    LossRow,
+later_harder = _of_all(
     lambda rows: _rising(rows)[0] > 0 and _rising(rows)[1] == 0,
     lambda rows: "losses rise with the hop at {} of {} depths, and fall at {}".format(
         *(_rising(rows)[at] for at in (0, 2, 1))
     ),
-    of="all",
-    once=longest,
-    setting=layers,
-    undecided=nothing_learned,
 )
-later_deeper = Judge(
-    LossRow,
+later_deeper = _of_all(
     _deeper,
     lambda rows: (
         "fewest layers that learn x₁, x₂, …: "
         + ", ".join("–" if depth is None else str(depth) for depth in _fewest(rows))
     ),
-    of="all",
-    once=longest,
-    setting=layers,
-    undecided=nothing_learned,
 )
 in_order = Judge(
     LossRow,

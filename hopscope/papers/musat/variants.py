@@ -6,7 +6,7 @@ attend by position need the order.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 from hopscope.configs import Config, Experiment, Model, Retrieval, Training
 from hopscope.errors import ConfigError
@@ -23,19 +23,6 @@ LONG = 24_000
 SEEDS = (0, 1, 2)
 """Those of transformers A, B and C."""
 
-WORDS: Mapping[str, Mapping[str, str]] = {
-    "init": {"gpt2": "gpt2", "fan-in": "fan-in", "torch": "torch"},
-    "rate": {
-        "constant": "constant",
-        "warm-up": "warm-up",
-        "cosine": "cosine",
-        "warm-up-cosine": "warm-up-cosine",
-    },
-    "position": {"token": "token", "pair": "pair"},
-    "base": {"base-10000": "10000", "base-10": "10"},
-    "order": {"in-order": "backward", "shuffled": "shuffled"},
-}
-"""The word for each value of each choice."""
 CHOICES: Mapping[str, str] = {
     "init": "initial weights",
     "rate": "courses of the learning rate",
@@ -44,18 +31,20 @@ CHOICES: Mapping[str, str] = {
     "order": "orders of the facts",
 }
 """What each choice is of, in words."""
+ORDERS = {"backward": "in-order", "shuffled": "shuffled"}
+"""The word for the order in which a task's facts stand."""
 
 
 class Variant(Config):
-    """One value for each thing that the paper leaves open; as it stands, what we take it to mean
+    """One word for each thing that the paper leaves open; as it stands, what we take it to mean
     where nothing else is said.
     """
 
     init: Literal["gpt2", "fan-in", "torch"] = "gpt2"
     rate: Literal["constant", "warm-up", "cosine", "warm-up-cosine"] = "constant"
     position: Literal["token", "pair"] = "token"
-    base: Literal["10000", "10"] = "10000"
-    order: Literal["backward", "shuffled"] = "backward"
+    base: Literal["base-10000", "base-10"] = "base-10000"
+    order: Literal["in-order", "shuffled"] = "in-order"
 
     @classmethod
     def of(cls, experiment: Experiment) -> "Variant":
@@ -68,23 +57,15 @@ class Variant(Config):
                 "init": its["model.init"],
                 "rate": "-".join(filter(None, (warmup, course))) or "constant",
                 "position": its["task.position"],
-                "base": f"{its['task.base']:g}",
-                "order": its["task.order"],
+                "base": f"base-{its['task.base']:g}",
+                "order": ORDERS[its["task.order"]],
             }
         )
 
     @property
-    def words(self) -> dict[str, str]:
-        """The word for each choice."""
-        return {
-            choice: next(word for word, value in known.items() if value == getattr(self, choice))
-            for choice, known in WORDS.items()
-        }
-
-    @property
     def name(self) -> str:
         """All words in a row; that facts are in order goes without saying."""
-        return " ".join(word for word in self.words.values() if word != "in-order")
+        return " ".join(word for _, word in self if word != "in-order")
 
     def experiment(self, seed: int, steps: int = SHORT) -> Experiment:
         """The training of transformer A, B or C under this variant."""
@@ -96,7 +77,8 @@ class Variant(Config):
             )
         return Experiment(
             task=Retrieval(
-                hops=3, position=self.position, base=float(self.base), order=self.order
+                hops=3, position=self.position, base=float(self.base.removeprefix("base-")),
+                order="shuffled" if self.order == "shuffled" else "backward",
             ),
             model=Model(layers=12, heads=1, d_model=128, init=self.init),
             training=Training(
@@ -109,7 +91,11 @@ class Variant(Config):
 
 def chosen(words: Sequence[str]) -> dict[str, str]:
     """The choices that words name, each at most once."""
-    choice_of = {word: choice for choice, known in WORDS.items() for word in known}
+    choice_of = {
+        word: choice
+        for choice, field in Variant.model_fields.items()
+        for word in get_args(field.annotation)
+    }
     found: dict[str, str] = {}
     for word in words:
         if word not in choice_of:
@@ -128,51 +114,42 @@ def variant_of(words: str) -> Variant:
     """The variant of a name such as `fan-in cosine pair base-10`; what it leaves out is as we take
     the paper.
     """
-    return Variant.model_validate(
-        {choice: WORDS[choice][word] for choice, word in chosen(words.split()).items()}
-    )
+    return Variant.model_validate(chosen(words.split()))
 
 
-VARIANTS: tuple[Variant, ...] = tuple(
-    map(
-        variant_of,
-        (
-            # What was best for small models, as a whole and with the paper's code.
-            "fan-in warm-up-cosine pair base-10",
-            "fan-in warm-up-cosine",
-            # No variants: do heads that attend by position need the order of the facts?
-            "fan-in warm-up-cosine pair base-10 shuffled",
-            "fan-in warm-up-cosine shuffled",
-            # One choice at a time, from what we take the paper to mean.
-            "fan-in",
-            "cosine",
-            "pair",
-            "gpt2",
-            "torch",
-            "warm-up",
-            "base-10",
-            # Combinations of what helps.
-            "fan-in cosine pair base-10",
-            "fan-in warm-up-cosine pair",
-            "fan-in warm-up-cosine base-10",
-            "fan-in pair base-10",
-            "gpt2 warm-up-cosine pair base-10",
-            "torch warm-up-cosine pair base-10",
-            # Is it the course of the learning rate alone, or with the base of the code?
-            "warm-up-cosine",
-            "warm-up-cosine base-10",
-        ),
-    )
+def variants_of(*names: str) -> tuple[Variant, ...]:
+    """The variants of these names."""
+    return tuple(map(variant_of, names))
+
+
+VARIANTS = variants_of(
+    # What was best for small models, as a whole and with the paper's code.
+    "fan-in warm-up-cosine pair base-10",
+    "fan-in warm-up-cosine",
+    # No variants: do heads that attend by position need the order of the facts?
+    "fan-in warm-up-cosine pair base-10 shuffled",
+    "fan-in warm-up-cosine shuffled",
+    # One choice at a time, from what we take the paper to mean.
+    "fan-in",
+    "cosine",
+    "pair",
+    "gpt2",
+    "torch",
+    "warm-up",
+    "base-10",
+    # Combinations of what helps.
+    "fan-in cosine pair base-10",
+    "fan-in warm-up-cosine pair",
+    "fan-in warm-up-cosine base-10",
+    "fan-in pair base-10",
+    "gpt2 warm-up-cosine pair base-10",
+    "torch warm-up-cosine pair base-10",
+    # Is it the course of the learning rate alone, or with the base of the code?
+    "warm-up-cosine",
+    "warm-up-cosine base-10",
 )
 """The variants that are tried, in the order of what matters."""
-BEST = tuple(
-    map(
-        variant_of,
-        (
-            "fan-in warm-up-cosine pair base-10",
-            "fan-in warm-up-cosine base-10",
-            "fan-in warm-up-cosine",
-        ),
-    )
+BEST = variants_of(
+    "fan-in warm-up-cosine pair base-10", "fan-in warm-up-cosine base-10", "fan-in warm-up-cosine"
 )
 """The best three of the map, over three seeds: they are trained as long as the paper trained."""
