@@ -164,6 +164,7 @@ class Ablator:
         self._checked = True
 
 
+@torch.no_grad()
 def as_a_whole(
     model: CallbackModel, examples: Examples, prescriber: Prescriber, ablation: Ablation
 ) -> tuple[Tensor, Float[Tensor, "layer batch head seq seq"]]:

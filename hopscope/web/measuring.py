@@ -163,7 +163,7 @@ def _told(
     keys = [(asked.examples, asked.sample, asked.circuit, its) for its in both]
     clean, changed = run.spreads(keys, measured)
     return {
-        "names": list(run.hops),
+        "names": run.hops,
         "examples": asked.examples,
         "guess": [run.chance] * len(run.hops),
         "clean": clean,

@@ -1,6 +1,6 @@
 """One model with its task, as the page looks at it: of a run after a step, or of a `Study`."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import partial
 
@@ -26,7 +26,7 @@ class Opened:
     """What is measured of a model, each thing once."""
 
     task: Questions
-    hops: Sequence[str]
+    hops: list[str]
     chance: float
     circuit: Circuit | None
     weights: Hashable

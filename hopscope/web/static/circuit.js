@@ -4,6 +4,7 @@
 import { choice, fill, h, mark, roving, s, select, switchable, write, zoom } from "./dom.js";
 import { arrow } from "./arrow.js";
 import { chips } from "./chips.js";
+import { ofCircuit } from "./commands.js";
 import { chosen } from "./heads.js";
 import { ofSymbol } from "./colours.js";
 import { looseTags } from "./loose.js";
@@ -268,7 +269,7 @@ function update(pane, state) {
 
 /** The same in words: for those who only hear it, and the command. */
 function tell(pane, state) {
-  const { about, maps, at } = state;
+  const { maps, at } = state;
   for (const { path, label } of pane.arrows) {
     const off = state.isOff(path.layer, path.head, path.reader);
     const share = number(maps ? maps.of(at, path) : 1);
@@ -276,7 +277,8 @@ function tell(pane, state) {
     mark(label, { "aria-label": off ? `${told}, switched off` : told });
   }
   pane.nodes.tell();
-  pane.told(about.command.circuit, about.python.circuit);
+  const { shell, python } = ofCircuit(state);
+  pane.told(shell, python);
 }
 
 /** Which weights the circuit was found in, beside those that are shown. */
@@ -323,7 +325,7 @@ function key(state, symbols) {
       {},
       state.about.circuit
         ? `width: what the circuit loses without it · strength: attention now${name} · box: no arrow, point at it`
-        : `no circuit yet: \`hopscope circuit ${state.about.name}\` finds it; arrows are rows above 0.3`,
+        : `no circuit yet: \`${ofCircuit(state).shell || "study.discover()"}\` finds it; arrows are rows above 0.3`,
     ),
     state.about.theory
       ? h("span", {}, `layers needed: ${state.about.theory.layers}, here: ${state.about.model.layers}`)
@@ -339,12 +341,14 @@ function tools(pane, state) {
   const options = [["", "compare with …"]];
   if (about.planted?.length) options.push(["planted", "what was planted"]);
   if (about.theory) options.push(["theory", "theory's schedule"]);
-  for (const step of state.steps ?? []) options.push([`step-${step}`, `step ${whole(step)}`]);
+  if (state.steps.length > 1) options.push(...state.steps.map((step) => [`step-${step}`, `step ${whole(step)}`]));
   for (const seed of (about.seeds ?? []).length > 1 ? about.seeds : [])
     options.push([`seed-${seed}`, `seed ${seed}`]);
   fill(
     pane.tools,
-    select("Compare the circuit with", options, state.ghost, (ghost) => state.set({ ghost })),
+    options.length > 1
+      ? select("Compare the circuit with", options, state.ghost, (ghost) => state.set({ ghost }))
+      : null,
     about.circuit?.account && Object.keys(about.emerged ?? {}).length
       ? choice(
           "Colour of arrows",
