@@ -41,7 +41,10 @@ def example(run: Opened, asked: ExampleQuestion) -> bytes:
     ablator.check_paths(changes)
     ablator = tabled(run, ablator, asked, [*base.values(), *changes.values()])
     attention, outputs = _seen(ablator, base)
-    about = {"tokens": tokens(shown, examples.table), "answers": answers(run, shown, outputs)}
+    about: dict[str, Any] = {
+        "tokens": tokens(shown, examples.table),
+        "answers": answers(run, shown, outputs),
+    }
     arrays = {"attention": attention}
     if changes != base:
         arrays["changes.attention"], outputs = _seen(ablator, changes)

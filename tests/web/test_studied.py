@@ -3,6 +3,7 @@
 import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -200,7 +201,8 @@ def test_a_slow_model_is_measured_on_few_examples(
 ) -> None:
     for seconds, counts in ((0.1, [256, 1024]), (1.0, [64, 256]), (9.0, [64])):
         clock = iter((0.0, seconds))
-        monkeypatch.setattr("hopscope.web.studied.time.monotonic", lambda clock=clock: next(clock))
+        watch = SimpleNamespace(monotonic=clock.__next__)
+        monkeypatch.setattr("hopscope.web.studied.time", watch)
         assert views_of(tmp_path, study).run("study")["counts"] == counts
 
 
