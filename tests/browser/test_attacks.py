@@ -17,6 +17,7 @@ from standin import RUN, SECRET
 
 from hopscope.web.policy import GUARDS
 from tests.browser.conftest import FLAGS, STATIC, Plain, running
+from tests.browser.lookers import until
 
 EVIL = "evil.test"
 
@@ -176,4 +177,4 @@ def test_without_guards_the_attacks_reach_the_server(visit: Any, evil: int) -> N
         for name in ("fetch of another mode", "picture", "script", "frame"):
             open_to_all.views.asked.clear()
             visit.evaluate(f"async () => {{ {target} {READ} return await {ATTACKS[name]}; }}")
-            assert open_to_all.views.asked, name
+            until(visit, lambda: open_to_all.views.asked)
