@@ -135,17 +135,9 @@ class Ablator:
 
     def _whole(self, ablation: Ablation) -> Float[Tensor, "batch hop"]:
         """One ablation from the first layer to the last."""
-
-        def edit(layer: int, pattern: Tensor) -> Tensor:
-            return self.prescriber.replaced(ablation.patterns(layer), pattern)
-
-        if any(isinstance(change, Carried) for _, change in ablation.changes):
-            raise CircuitError(
-                "what heads carry cannot be replaced through a CallbackModel: replace their "
-                "attention, or cut the model into blocks (BlockAdapter)"
-            )
         assert isinstance(self.adapter, CallbackModel)
-        return self.examples.losses_of(self.adapter.outputs(self.examples.inputs, edit))
+        outputs, _ = as_a_whole(self.adapter, self.examples, self.prescriber, ablation)
+        return self.examples.losses_of(outputs)
 
     def check_paths(self, changes: Mapping[Head, Change]) -> None:
         """Refuse rows that are to read a role of their chain which no example lets them see: they
@@ -170,6 +162,26 @@ class Ablator:
             for layer, pattern in enumerate(patterns(self.adapter, self.examples.inputs[:2])):
                 check_attention(layer, pattern, self.adapter.causal)
         self._checked = True
+
+
+@torch.no_grad()
+def as_a_whole(
+    model: CallbackModel, examples: Examples, prescriber: Prescriber, ablation: Ablation
+) -> tuple[Tensor, Float[Tensor, "layer batch head seq seq"]]:
+    """Outputs and attention of a model that only runs as a whole, with heads changed."""
+    if any(isinstance(change, Carried) for _, change in ablation.changes):
+        raise CircuitError(
+            "what heads carry cannot be replaced through a CallbackModel: replace their "
+            "attention, or cut the model into blocks (BlockAdapter)"
+        )
+    seen: dict[int, Tensor] = {}
+
+    def edit(layer: int, pattern: Tensor) -> Tensor:
+        seen[layer] = prescriber.replaced(ablation.patterns(layer), pattern)
+        return seen[layer]
+
+    outputs = model.outputs(examples.inputs, edit)
+    return outputs, torch.stack([seen[layer] for layer in range(model.layers)])
 
 
 def _told(ablation: Ablation) -> str:

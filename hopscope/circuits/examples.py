@@ -65,6 +65,8 @@ class Examples:
     """Are outputs logits of classes (of tokens), and not vectors?"""
     answered: Int[Tensor, "batch answer"] | None = None
     """The positions of the answers, counted from the last (-1); unset: all that are read."""
+    targets: Int[Tensor, "batch answer"] | None = None
+    """The right class of each answer, where one is known: it is shown, and marks nothing."""
     abreast: int = 1
     """How many answers the outputs of one position hold, one after the other."""
     tables: Mapping[Source, Float[Tensor, "destination source"]] = field(default_factory=dict)
@@ -94,10 +96,12 @@ class Examples:
         tables = {source: each.to(device) for source, each in self.tables.items()}
         return replace(self._each(lambda numbers: numbers.to(device)), tables=tables)
 
-    def part(self, some: slice) -> "Examples":
+    def part(self, some: slice | list[int]) -> "Examples":
         """Some of the examples, to be looked at; their answers are not marked."""
         answered = None if self.answered is None else self.answered[some]
-        return replace(self._each(lambda numbers: numbers[some]), answered=answered)
+        targets = None if self.targets is None else self.targets[some]
+        mine = self._each(lambda numbers: numbers[some])
+        return replace(mine, answered=answered, targets=targets)
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> "Examples":
         """The same, with all that says something of each position changed in this way."""

@@ -127,6 +127,7 @@ class OwnTask:
         answers = _Answers(drawn, self.hops, self.loss)
         holds = {name: _spread(name, each, shape) for name, each in drawn.conditions.items()}
         chain = torch.zeros(shape, dtype=torch.long) if drawn.chain is None else drawn.chain
+        classes = not drawn.targets.is_floating_point()
         role = self._numbers(drawn.roles, shape)
         check_places("the role of positions", role, shape, (0, len(self.table)))
         check_places("the chain of positions", chain, shape, (0, None))
@@ -140,8 +141,9 @@ class OwnTask:
             relations=dict(drawn.relations),
             conditions=holds,
             graph=self.graph,
-            classes=not drawn.targets.is_floating_point(),
+            classes=classes,
             answered=answers.at,
+            targets=drawn.targets if classes and drawn.targets.dim() == 2 else None,
         )
         check_form(found, examples)
         return found

@@ -251,6 +251,18 @@ def _samples(task: Questions, examples: int, seed: int) -> tuple[Sample, Sample,
     return fitted, scored, [name for name in fitted.names if name in scored.names]
 
 
+def probed_symbols(task: Questions, examples: int = EXAMPLES, classes: int = 2**31) -> list[str]:
+    """The symbols that a task is probed for; none where it does not say what they are, or where
+    they are of more classes than this.
+    """
+    try:
+        fitted, _, names = _samples(task, examples, 0)
+    except CircuitError:
+        return []
+    few = fitted.symbols.is_floating_point() or int(fitted.symbols.max()) < classes
+    return names if few else []
+
+
 def _sample(questions: Questions, count: int, seed: int, purpose: Purpose) -> Sample:
     """Draw examples; refuse those that do not say what their symbols are."""
     examples = examples_of(questions, count, seed, purpose)

@@ -75,6 +75,7 @@ def _strongest(found: Any) -> Iterator[tuple[tuple[int, int], str]]:
 
 def _one_example(asked: Asked, example: int) -> Found:
     from hopscope.circuits import adapter_of, examples_of
+    from hopscope.circuits.ablator import EXAMPLES
     from hopscope.circuits.export import circuitsvis
     from hopscope.plots.maps import example_figure
 
@@ -82,7 +83,8 @@ def _one_example(asked: Asked, example: int) -> Found:
     if not 0 <= example < MOST_EXAMPLE:
         raise ConfigError(f"--example is {example}; expected 0 to {MOST_EXAMPLE - 1:,}")
     study = asked.subject.study()
-    examples = examples_of(study.task, example + 1, asked.sample)
+    # A function draws others where more are asked for: these are those that `ablate` measures on.
+    examples = examples_of(study.task, max(EXAMPLES, example + 1), asked.sample)
     shown = circuitsvis(adapter_of(study.model), examples, example)
 
     def text() -> None:

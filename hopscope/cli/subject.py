@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,10 +34,16 @@ class Subject:
     circuit_file: Path | None = None
     device: str = "auto"
 
+    @property
+    def elsewhere(self) -> bool:
+        """Is it a model that is not of a run?"""
+        kind, _, place = self.name.partition(":")
+        return bool(place) and kind in ELSEWHERE
+
     def study(self) -> "Study":
         """The model with its task."""
-        kind, _, place = self.name.partition(":")
-        if place and kind in ELSEWHERE:
+        if self.elsewhere:
+            kind, _, place = self.name.partition(":")
             return self._from_elsewhere(kind, place)
         if self.task is not None:
             raise ConfigError(
@@ -59,7 +66,7 @@ class Subject:
         """The circuit that is known of it, read without torch; None if there is none, or if the
         model is not one of a run.
         """
-        if self.name.partition(":")[0] in ELSEWHERE or self.task is not None:
+        if self.elsewhere or self.task is not None:
             return None
         folder, step = self._place()
         seeds = folder.recipe.seeds
@@ -69,6 +76,20 @@ class Subject:
         from hopscope.circuits.saved import checked_circuit
 
         return checked_circuit(folder, seed, step, self.circuit_file)
+
+    def words(self) -> Callable[[int], str]:
+        """A token in words: by the tokenizer beside a model of transformers, if there is one."""
+        folder = self.name.removeprefix("hf:")
+        if folder == self.name or not any(Path(folder).glob("tokenizer*")):
+            return str
+        from transformers import AutoTokenizer
+
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        except (OSError, ValueError) as error:
+            first = str(error).splitlines()[0][:120]
+            raise CircuitError(f"the tokenizer in {folder} cannot be loaded: {first}") from error
+        return lambda token: str(tokenizer.decode([token]))
 
     def _place(self) -> tuple[RunFolder, int | None]:
         """The folder of the run, and the checkpoint: named, or the path of a file or a folder."""

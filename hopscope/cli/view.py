@@ -1,15 +1,8 @@
 """`hopscope view`: models in the browser, or as a page."""
 
-import getpass
-import os
-import sys
-import tempfile
-import webbrowser
-from collections.abc import Iterator
-from contextlib import contextmanager
-from html import escape
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from packaging.requirements import Requirement
@@ -17,19 +10,19 @@ from packaging.requirements import Requirement
 from hopscope.cli.health import lack
 from hopscope.cli.options import RUNS, command, option, refuse_unused, store_option
 from hopscope.cli.output import flush, note, say
+from hopscope.cli.subject import Subject
 from hopscope.errors import ConfigError
 from hopscope.store import Store
-from hopscope.store.files import check_folder
-from hopscope.web.address import HERE, PORT, Address, decided, names_of
+from hopscope.web.address import HERE, PORT, decided
+
+if TYPE_CHECKING:
+    from hopscope.web.views import Views
 
 NEEDED = ("uvicorn>=0.54",)
 """What the extra `web` brings."""
 SERVER = ("--host", "--port", "--socket", "--trusted-origin", "--read-only", "--no-browser")
 FIRST = "gallery/demo"
 """The run that is saved where none is named."""
-PAGE = """<!doctype html><html lang="en"><title>hopscope</title>
-<meta http-equiv="refresh" content="0; url={url}"><a href="{url}">hopscope</a></html>
-"""
 
 
 @command
@@ -58,66 +51,66 @@ PAGE = """<!doctype html><html lang="en"><title>hopscope</title>
     multiple=True,
 )
 @option("--read-only", "Keep nothing beside runs: no views.")
+@option("--task FILE", "Of a model from elsewhere: its task as JSON, or repeated-tokens.", type=str)
+@option(
+    "--circuit-file FILE",
+    "Of a model from elsewhere: its circuit, as `hopscope circuit --save` wrote it.",
+)
 @store_option
-def view(run: str, save: Path | None, no_browser: bool, store: Path | None, **server: Any) -> None:
+def view(
+    run: str, save: Path | None, no_browser: bool, store: Path | None, task: str | None,
+    circuit_file: Path | None, read_only: bool, **server: Any,
+) -> None:  # fmt: skip
     """Open a run in the browser, or without RUN all runs of the store, until Ctrl-C.
 
-    Only a browser with the URL that is printed may look. It opens one tab; then the URL for the
-    next one is printed.
+    RUN may be a model from elsewhere with its --task: hf:FOLDER, nanogpt:FILE. Only a browser with
+    the URL that is printed may look. It opens one tab; then the URL for the next one is printed.
     """
+    shown = Subject(run, task=task, circuit_file=circuit_file)
     if save is not None:
         refuse_unused("with --save, which starts no server", *SERVER)
-        _save(run, save, store)
+        _save(shown, save, store)
         return
-    _serve(run, store, browser=not no_browser, **server)
-
-
-def _serve(
-    run: str, store: Path | None, *, browser: bool, host: str, port: int | None,
-    socket: Path | None, trusted_origin: tuple[str, ...], read_only: bool,
-) -> None:  # fmt: skip
-    """Everything that can be refused is, before a port is open."""
     _check_installed()
-    address, trusted = decided(host, port, socket, trusted_origin)
-    from hopscope.web.app import Explorer
-    from hopscope.web.page import page
-    from hopscope.web.policy import Policy
-    from hopscope.web.serving import listening, serve
-    from hopscope.web.token import Once, token
-    from hopscope.web.views import Views
+    where = decided(*(server[its] for its in ("host", "port", "socket", "trusted_origin")))
+    from hopscope.web.opening import show
 
-    views, key = Views(Store(store), read_only), token()
-    state = f"&/run/{views.id_of(run)}" if run else ""
-    with listening(address) as (opened, found):
-        root = f"{trusted[0]}/" if trusted else found.url
-        once = Once(key, lambda word: note(f"for the next tab: {root}#once={word}{state}"))
-        policy = Policy(key, names_of(found, trusted), frozenset(page()))
-        explorer = Explorer(views, policy, note, read_only=read_only, once=once)
-        url = f"{root}#once={once.word}{state}"
-        say(url)
-        if forward := forwarding(found, os.environ.get("SSH_CONNECTION", "")):
-            say(f"from your own machine, first: {forward}")
+    def tell(line: str) -> None:
+        say(line)
         flush()
-        with opened_in_browser(url, wanted=browser and has_browser(found)):
-            serve(explorer, opened)
+
+    views, id_ = _views(shown, store, read_only=read_only)
+    show(
+        views, f"/run/{id_}" if id_ else "", where, browser=not no_browser, say=tell, note=note
+    )  # fmt: skip
 
 
-def _save(run: str, path: Path, store: Path | None) -> None:
+def _views(run: Subject, store: Path | None, *, read_only: bool) -> "tuple[Views, str]":
+    """What the page may ask, and the id of what it opens; none: all runs."""
+    from hopscope.web.views import STUDY, Views
+
+    if run.elsewhere:
+        from hopscope.web.studied import Studied
+
+        study, named = run.study(), [run.name, "--task", str(run.task)]
+        circuit = study.circuit if run.circuit_file else None
+        made = partial(Studied, study, circuit, named=named, words=run.words())
+        return Views(Store(store), read_only, study=made), STUDY
+    for flag, value in (("--task", run.task), ("--circuit-file", run.circuit_file)):
+        if value is not None:
+            raise ConfigError(f"{flag} is for a model from elsewhere (hf:FOLDER, nanogpt:FILE)")
+    views = Views(Store(store), read_only)
+    return views, views.id_of(run.name) if run.name else ""
+
+
+def _save(run: Subject, path: Path, store: Path | None) -> None:
     """Write the page; the extra of the server is not needed."""
-    from hopscope.web.bundle import bundle, check_own, files_in, single
-    from hopscope.web.views import Views
+    from hopscope.web.bundle import check_target, save_page
 
-    one = path.suffix == ".html"
-    if not one and path.suffix:
-        raise ConfigError(f"--save is {path}; expected a name that ends in .html, or a folder")
-    if one:
-        check_own(path)
-    else:
-        check_folder(path)
-        check_own(*files_in(path))
-    views = Views(Store(store), read_only=True)
-    id_ = views.id_of(run or FIRST)
-    say(f"page: {single(views, id_, path) if one else bundle(views, id_, path)[-1]}")
+    check_target(path)
+    views, id_ = _views(run, store, read_only=True)
+    id_ = id_ or views.id_of(FIRST)
+    say(f"page: {save_page(views, id_, path)}")
 
 
 def _check_installed() -> None:
@@ -128,37 +121,3 @@ def _check_installed() -> None:
             f"the explorer cannot start ({', '.join(lacks)}): "
             f"python -m pip install {' '.join(f'{need!r}' for need in NEEDED)}"
         )
-
-
-def forwarding(address: Address, connection: str) -> str:
-    """The command by which a browser elsewhere reaches this server, if ssh leads here."""
-    words = connection.split()
-    if len(words) != 4:
-        return ""
-    port = f" -p {words[3]}" if words[3] != "22" else ""
-    end = address.socket.absolute() if address.socket else f"{address.place.name}:{address.port}"
-    return f"ssh -N{port} -L {address.port or PORT}:{end} {getpass.getuser()}@{words[2]}"
-
-
-def has_browser(address: Address) -> bool:
-    """Is somebody before this machine, and can a browser ask there?"""
-    if address.socket is not None or os.environ.get("SSH_CONNECTION"):
-        return False
-    screen = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-    return bool(screen) or not sys.platform.startswith("linux")
-
-
-@contextmanager
-def opened_in_browser(url: str, *, wanted: bool) -> Iterator[None]:
-    """Opens a page by a file of one's own that leads there: other users see the arguments of
-    programs, and the URL holds the token.
-    """
-    if not wanted:
-        yield
-        return
-    with tempfile.TemporaryDirectory(prefix="hopscope-") as folder:  # its owner's alone
-        page = Path(folder, "open.html")
-        page.touch(0o600)
-        page.write_text(PAGE.format(url=escape(url)))
-        webbrowser.open(page.as_uri())
-        yield

@@ -11,6 +11,7 @@ study.emergence().order                   # the paths, in the order in which the
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from torch import nn
@@ -41,6 +42,8 @@ from hopscope.display import Displayed
 from hopscope.errors import CircuitError
 from hopscope.study.circuits import Circuits
 
+PAGE = "hopscope.web.opening"
+"""What shows a study in the browser: far above this room, and looked up when it is asked for."""
 MAP_EXAMPLES = 256
 """Examples over which role maps are averaged."""
 
@@ -69,6 +72,7 @@ class Study(Displayed):
     """Its checkpoints, if there are several."""
     member: int | None
     """Which model of a fleet it is, if the checkpoints are those of one."""
+    _circuit: Circuit | None = None
 
     def __init__(
         self,
@@ -172,6 +176,23 @@ class Study(Displayed):
                 "takes several"
             )
         return emergence(self.history, self.circuit, self.task, self.member, examples)
+
+    def view(
+        self,
+        circuit: Circuit | None = None,
+        *,
+        words: Callable[[int], str] = str,
+        **options: Any,
+    ) -> None:
+        """Show it in the browser until Ctrl-C: attention, the circuit (this one, or the one that
+        was found), and the losses with heads switched off by a click.
+
+        `words` gives a token in words, such as `lambda token: tokenizer.decode([token])`. Options:
+        `save="page.html"` (or a folder) writes the page and starts no server; `browser=False` only
+        prints the URL; `port=N`.
+        """
+        self._circuit = circuit or self._circuit
+        import_module(PAGE).view(self, self._circuit, words, **options)
 
     def check_fits(self, examples: int) -> None:
         """Refuse more examples than fit in memory; of a run this is known beforehand."""

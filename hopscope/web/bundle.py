@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hopscope.errors import ConfigError
-from hopscope.store.files import check_files, write_bytes, writing
+from hopscope.store.files import check_files, check_folder, write_bytes, writing
 from hopscope.web.carried import carried
 from hopscope.web.joined import joined
 
@@ -41,6 +41,22 @@ MARKUP, CODE = b"<!--" + WORDS + b"-->\n", b"/*" + WORDS + b"*/\n"
 """Marks of our own files: of HTML and SVG, of scripts and styles."""
 UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 """Characters that could end a script, or a line of it, written so that they do not."""
+
+
+def check_target(path: Path) -> None:
+    """Refuse, before anything is measured, a file or folder where no page can be written."""
+    if path.suffix == ".html":
+        check_own(path)
+        return
+    if path.suffix:
+        raise ConfigError(f"--save is {path}; expected a name that ends in .html, or a folder")
+    check_folder(path)
+    check_own(*files_in(path))
+
+
+def save_page(views: "Views", id_: str, path: Path) -> Path:
+    """Write the page of a run, as one file or into a folder; where it is."""
+    return single(views, id_, path) if path.suffix else bundle(views, id_, path)[-1]
 
 
 def bundle(views: "Views", id_: str, folder: Path) -> list[Path]:

@@ -5,7 +5,7 @@ role maps, emergence, the first example's attention, and the losses with every h
 made uniform. Weights take far more room, and are carried of some checkpoints alone: there the page
 computes, on the first 256 examples, which are carried as well. Of an n-gram run the page needs the
 parameters and nothing else, of a language model's mechanism the findings, and of a benchmark its
-first questions.
+first questions. Of a study the page carries no weights: what was measured of its model.
 """
 
 import base64
@@ -21,6 +21,7 @@ from hopscope.errors import ConfigError
 from hopscope.web.questions import CostsQuestion, ExampleQuestion
 from hopscope.web.tensors import packed, unpacked
 from hopscope.web.trained import Trained
+from hopscope.web.views import STUDY
 
 if TYPE_CHECKING:
     from hopscope.models import Transformer
@@ -38,7 +39,8 @@ QUESTIONS = 20
 
 def carried(views: "Views", id_: str, room: int = WEIGHTS_BYTES) -> dict[str, Any]:
     """The data of a saved page, ready for JSON."""
-    row, described = _row(views, id_), views.run(id_)
+    described = views.run(id_)  # says in one line if there is no such run
+    row = _row(views, id_)
     names = [name for name in ARRAYS if name in described["arrays"]]
     described |= {"arrays": names, "at_hand": names}
     if "seed" in described:  # the page holds one model of a fleet
@@ -52,13 +54,16 @@ def carried(views: "Views", id_: str, room: int = WEIGHTS_BYTES) -> dict[str, An
 
 
 def _row(views: "Views", id_: str) -> dict[str, Any]:
-    views.shelf.folder(id_)  # says in one line if there is no such run
     row: dict[str, Any] = next(row for row in views.runs()["rows"] if row["id"] == id_)
     return row
 
 
 def _more(views: "Views", id_: str, described: dict[str, Any], room: int) -> dict[str, Any]:
     """What is carried beside arrays."""
+    if described["kind"] == STUDY:
+        described["task"] |= {"carried": 1}  # its model is not one that the page can run
+        described["counts"] = [EXAMPLES]
+        return _measured(views, id_, described["checkpoints"])
     folder = views.shelf.folder(id_)
     if described["kind"] == "facts":
         return _trained(Trained(folder, views.memory), views, described, room)
@@ -80,8 +85,15 @@ def _trained(
     described["task"]["carried"] = EXAMPLES
     return {
         "engine": engine_data(trained.recipe, steps),
-        "known": {str(step): _known(views, described["id"], step) for step in others},
-        "first": {str(step): _example(views, described["id"], step) for step in others},
+        **_measured(views, described["id"], others),
+    }
+
+
+def _measured(views: "Views", id_: str, steps: list[int]) -> dict[str, Any]:
+    """What the page knows of steps whose weights it does not have."""
+    return {
+        "known": {str(step): _known(views, id_, step) for step in steps},
+        "first": {str(step): _example(views, id_, step) for step in steps},
     }
 
 

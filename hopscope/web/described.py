@@ -17,8 +17,6 @@ from hopscope.web.kept import kept_truth
 
 DRAWN = 32
 """Facts whose schedule is worked out for the page."""
-SCALARS = ("chains", "dim", "length", "alphabet", "pairs", "decoys", "position", "order")
-"""Fields of tasks that the page shows."""
 
 
 def description(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, Any]:
@@ -34,7 +32,7 @@ def description(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, A
         "checkpoints": steps,
         "circuit": None if circuit is None else circuit_of(circuit),
         "planted": kept_truth(folder),
-        "theory": theory_of(recipe),
+        "theory": theory_of(recipe.task, causal=recipe.model.causal),
         "emerged": None if emergence is None else emerged_of(emergence),
         "learned": learned_of(folder, recipe, seed),
         "arrays": arrays(steps, circuit, len(recipe.seeds)),
@@ -45,20 +43,16 @@ def description(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, A
 
 def task_of(task: Task) -> dict[str, Any]:
     """The task as the page shows it."""
-    graph, interface, asked = task.graph(), task.interface(), task.asked_hops()
-    fields = task.model_dump(mode="json")
+    graph, asked = task.graph(), task.asked_hops()
     return {
         "kind": task.kind,
-        "tokens": interface.tokens,
-        "length": interface.length,
-        "read": interface.read,
+        "length": task.interface().length,
         "roles": [str(role) for role in task.roles()],
         "hops": [f"hop {number}" for number in asked],
         "asked": list(asked),
         "guess": [task.chance()] * len(asked),
         "graph": None if graph is None else [str(fact) for fact in graph.facts],
         "symbols": list(task.symbol_names()),
-        "layout": {name: fields[name] for name in SCALARS if name in fields},
     }
 
 
@@ -94,12 +88,12 @@ def emerged_of(story: Emergence) -> dict[str, float | None]:
     return {name_of(path): story.emerged(path) for path in story.paths}
 
 
-def theory_of(recipe: Experiment) -> dict[str, Any] | None:
+def theory_of(task: Task, *, causal: bool) -> dict[str, Any] | None:
     """Which layer has to read what, at the earliest, by the theory of depth."""
-    graph, order = recipe.task.graph(), recipe.task.fact_order()
+    graph, order = task.graph(), task.fact_order()
     if graph is None or order is None or len(graph.facts) > DRAWN:
         return None
-    found = flow(graph, order, causal=recipe.model.causal)
+    found = flow(graph, order, causal=causal)
     readings = found.schedule(graph.facts[-1].value)
     return {
         "layers": found.minimum[graph.facts[-1].value],

@@ -1,22 +1,28 @@
 """One example under the microscope: its tokens, the answers to it, the attention of every head."""
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from hopscope.circuits import Ablation, Ablator, adapter_of, examples_of
-from hopscope.circuits.ablator import check_head
+from hopscope.circuits import Ablation, Ablator, examples_of
+from hopscope.circuits.ablation import Change
+from hopscope.circuits.ablator import EXAMPLES, as_a_whole, check_head
 from hopscope.circuits.adapters import CallbackModel
-from hopscope.circuits.attention import Attended, attended
+from hopscope.circuits.attention import attended
 from hopscope.circuits.engine import Adapter
 from hopscope.circuits.examples import Examples, example_seed
-from hopscope.circuits.pattern import Source
+from hopscope.circuits.pattern import Head, Source
 from hopscope.circuits.tables import DIGITS, estimate_tables
-from hopscope.configs import Task
-from hopscope.tasks import RenderedExample, Roles, example_arrays, rendered, sampler_of
-from hopscope.web.measuring import Opened, changed_by, tabled
+from hopscope.configs import FactTask, Task
+from hopscope.errors import ConfigError
+from hopscope.facts import Role
+from hopscope.tasks import Question, RenderedExample, Roles, example_arrays, rendered, sampler_of
+from hopscope.web.measuring import changed_by, tabled
+from hopscope.web.opened import Opened
 from hopscope.web.questions import ExampleQuestion
 from hopscope.web.tensors import packed
 
@@ -24,48 +30,95 @@ OTHERS = 64
 """Examples, this one among them, over which changes are averaged that need others."""
 
 
-def example(run: Opened, step: int, asked: ExampleQuestion) -> bytes:
+def example(run: Opened, asked: ExampleQuestion) -> bytes:
     """A file of arrays, with the words in its metadata."""
-    seed = example_seed("ablation", asked.sample)
-    shown = rendered(run.task, seed, asked.index, asked.tokens, asked.order)
     base, changes = changed_by(run, asked)
-    adapter = adapter_of(run.model(step))
+    adapter = run.adapter
     for head in changes:
         check_head(adapter, head)
-    examples = _examples(run.task, shown, asked.sample, OTHERS if base or changes else 1)
+    shown, examples = _posed(run, asked, OTHERS if base or changes else 1)
     ablator = Ablator(adapter, examples)
     ablator.check_paths(changes)
-    examples = tabled(run, ablator, asked, [*base.values(), *changes.values()]).examples
-    clean = attended(adapter, examples, Ablation.of(base))
-    about = {
-        "tokens": tokens(run.task, shown),
-        "answers": answers(run.hops, shown, clean),
-        "candidates": list(shown.candidates),
+    ablator = tabled(run, ablator, asked, [*base.values(), *changes.values()])
+    attention, outputs = _seen(ablator, base)
+    about: dict[str, Any] = {
+        "tokens": tokens(shown, examples.table),
+        "answers": answers(run, shown, outputs),
     }
-    arrays = {"attention": _attention(clean)}
+    arrays = {"attention": attention}
     if changes != base:
-        changed = attended(adapter, examples, Ablation.of(changes))
-        arrays["changes.attention"] = _attention(changed)
-        about["changes"] = {"answers": answers(run.hops, shown, changed)}
+        arrays["changes.attention"], outputs = _seen(ablator, changes)
+        about["changes"] = {"answers": answers(run, shown, outputs)}
     return packed(arrays, about)
 
 
-def tokens(task: Task, shown: RenderedExample) -> list[dict[str, Any]]:
+def _posed(run: Opened, asked: ExampleQuestion, count: int) -> tuple[RenderedExample, Examples]:
+    """An example in words, and as many examples, of which it is the first."""
+    task = run.task
+    if isinstance(task, FactTask):
+        seed = example_seed("ablation", asked.sample)
+        shown = rendered(task, seed, asked.index, asked.tokens, asked.order)
+        return shown, _examples(task, shown, asked.sample, count)
+    if asked.tokens is not None or asked.order is not None:
+        raise ConfigError(
+            "this task is a function that draws examples, which cannot be typed or shuffled: ask "
+            "for another by its number"
+        )
+    drawn = examples_of(task, max(EXAMPLES, asked.index + 1), asked.sample)
+    others = [number for number in range(len(drawn)) if number != asked.index]
+    examples = drawn.part([asked.index, *others[: count - 1]])
+    return _in_words(examples, run.words), examples
+
+
+def _in_words(examples: Examples, words: Callable[[int], str]) -> RenderedExample:
+    """The first of these examples in words: tokens, and answers, as far as they are classes."""
+    inputs, length = examples.inputs[0], examples.length
+    tokens = inputs.dim() == 1 and not inputs.is_floating_point()
+    texts = map(words, inputs.tolist()) if tokens else (f"#{at}" for at in range(length))
+    at: list[int] = []
+    if examples.classes and examples.abreast == 1:
+        read = range(-(examples.read or length), 0)
+        at = list(read) if examples.answered is None else examples.answered[0].tolist()
+    known = [None] * len(at) if examples.targets is None else examples.targets[0].tolist()
+    roles = Roles(examples.roles.role[0], examples.roles.chain[0])
+    chain = roles.chain.tolist()
+    questions = [Question(length + p, chain[p], (t,)) for p, t in zip(at, known, strict=True)]
+    return RenderedExample(inputs, roles, tuple(texts), tuple(questions), ())
+
+
+def _seen(ablator: Ablator, changes: Mapping[Head, Change]) -> tuple[np.ndarray, Tensor]:
+    """Attention [layer, head, query, key] and outputs [position, width] of the first example."""
+    adapter, examples, ablation = ablator.adapter, ablator.examples, Ablation.of(changes)
+    if isinstance(adapter, CallbackModel):
+        outputs, patterns = as_a_whole(adapter, examples, ablator.prescriber, ablation)
+    else:
+        seen = attended(adapter, examples, ablation)
+        outputs, patterns = seen.outputs, seen.patterns
+    return patterns[:, 0].float().cpu().numpy().astype(np.float16), outputs[0].cpu()
+
+
+def tokens(shown: RenderedExample, table: Sequence[Role]) -> list[dict[str, Any]]:
     """Every position: what stands there, and what it stands for."""
-    table = task.roles()
-    places = zip(shown.texts, shown.roles.role.tolist(), shown.roles.chain.tolist(), strict=True)
+    roles = (table[number] for number in shown.roles.role.tolist())
+    places = zip(shown.texts, roles, shown.roles.chain.tolist(), strict=True)
     return [
-        {"text": text, "role": str(table[role]), "chain": chain, "fact": table[role].fact}
+        {"text": text, "role": str(role), "chain": chain, "fact": role.fact}
         for text, role, chain in places
     ]
 
 
-def answers(hops: list[str], shown: RenderedExample, seen: Attended) -> list[dict[str, Any]]:
+def answers(run: Opened, shown: RenderedExample, outputs: Tensor) -> list[dict[str, Any]]:
     """Every question: where it is asked, and hop by hop what is true and what the model says."""
-    outputs, length = seen.outputs[0], len(shown.texts)
+    length = len(shown.texts)
+
+    def named(candidate: int) -> str:
+        few = candidate < len(shown.candidates)  # a model may know more tokens than its task has
+        return shown.candidates[candidate] if few else run.words(candidate)
+
     found = []
     for question in shown.questions:
         predictions = shown.predictions(question, outputs[question.position - length])
+        hops = run.hops if len(run.hops) == len(predictions) else ["answer"] * len(predictions)
         rows = zip(hops, question.truth, predictions, strict=True)
         found.append(
             {
@@ -74,8 +127,8 @@ def answers(hops: list[str], shown: RenderedExample, seen: Attended) -> list[dic
                 "hops": [
                     {
                         "hop": hop,
-                        "truth": None if truth is None else shown.candidates[truth],
-                        "answer": shown.candidates[one.answer],
+                        "truth": None if truth is None else named(truth),
+                        "answer": named(one.answer),
                         "right": None if truth is None else one.answer == truth,
                         "loss": one.loss,
                         "probability": one.probability,
@@ -128,12 +181,6 @@ def mean_attention(adapter: Adapter | CallbackModel, task: Task, count: int) -> 
     tables = torch.stack([torch.stack(each) for each in rows]).cpu() * 10**DIGITS
     units: np.ndarray = tables.round().numpy().astype(np.uint16)
     return units
-
-
-def _attention(seen: Attended) -> np.ndarray:
-    """[layer, head, query, key] of the first example."""
-    halves: np.ndarray = seen.patterns[:, 0].numpy().astype(np.float16)
-    return halves
 
 
 def _examples(task: Task, shown: RenderedExample, sample: int, count: int) -> Examples:

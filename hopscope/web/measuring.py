@@ -4,9 +4,9 @@ The examples are those of `hopscope ablate` (the same number and sample), so are
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -16,46 +16,21 @@ from hopscope.circuits import (
     Ablator,
     CallbackModel,
     Carried,
-    Circuit,
     Examples,
-    adapter_of,
     examples_of,
 )
 from hopscope.circuits.ablation import CARRIED, Change, changes_of
 from hopscope.circuits.engine import Adapter
 from hopscope.circuits.pattern import Head
-from hopscope.circuits.probing import Reader
 from hopscope.circuits.tables import with_tables
-from hopscope.configs import Task
 from hopscope.errors import CircuitError, HopscopeError
-from hopscope.models import Transformer
+from hopscope.web.opened import Key, Opened, Spread
 from hopscope.web.questions import AblateQuestion, CostsQuestion, Question
 
 Stop = Callable[[], bool]
 CHUNK, MOMENT = 8, 0.2
 """Changes that are measured together, at most, and seconds that this may take: others wait to hear
 of them, and whoever clicks meanwhile for their turn."""
-Spread = dict[str, list[float]]
-Key = tuple[int, int, int, bool, Ablation]
-"""A step, a number of examples, a sample, whether tables are the circuit's, and what heads do."""
-
-
-@runtime_checkable
-class Opened(Protocol):
-    """A run whose models can be had."""
-
-    @property
-    def task(self) -> Task: ...
-    @property
-    def hops(self) -> list[str]: ...
-    @property
-    def circuit(self) -> Circuit | None: ...
-    def ablator(self, step: int, examples: int, sample: int) -> Ablator: ...
-    def reader(self, step: int) -> Reader: ...
-    def model(self, step: int) -> Transformer: ...
-    def spreads(
-        self, keys: list[Key], measure: Callable[[list[Key]], list[Spread]]
-    ) -> list[Spread]: ...
 
 
 def asked_to_stop(stop: Stop) -> Callable[[], None]:
@@ -78,22 +53,19 @@ def changed_by(run: Opened, asked: Question) -> tuple[dict[Head, Change], dict[H
     return base, changes_of(asked.changes, base)
 
 
-def ablated(run: Opened, step: int, asked: AblateQuestion, stop: Stop) -> dict[str, Any]:
+def ablated(run: Opened, asked: AblateQuestion, stop: Stop) -> dict[str, Any]:
     """Losses as the model is, and with the changes."""
     ask = asked_to_stop(stop)
-    ablator = cache(lambda: run.ablator(step, asked.examples, asked.sample))
-    found = _told(run, step, asked, ablator, ask)
-    return found | {"decodable": _decodable(run, step, asked, ask)} if asked.probe else found
+    found = _told(run, asked, lambda: run.ablator(asked.examples, asked.sample), ask)
+    return found | {"decodable": _decodable(run, asked, ask)} if asked.probe else found
 
 
-def _decodable(
-    run: Opened, step: int, asked: AblateQuestion, ask: Callable[[], None]
-) -> dict[str, Any]:
+def _decodable(run: Opened, asked: AblateQuestion, ask: Callable[[], None]) -> dict[str, Any]:
     """Which symbols can be read at each role with the changes, by the maps that read the model as
     it is.
     """
     _, changes = changed_by(run, asked)
-    reader = run.reader(step)
+    reader = run.reader()
     examples = _with_tables(run, reader.adapter, reader.examples, asked, changes.values())
     own = reader.own(Ablation.of(changes), examples, ask)
     roles = [str(role) for role in reader.examples.table]
@@ -126,21 +98,25 @@ def _with_tables(
 
 
 def over_time(
-    run: Opened, steps: Sequence[int], asked: AblateQuestion, stop: Stop
+    runs: Mapping[int, Opened], asked: AblateQuestion, stop: Stop
 ) -> Iterator[dict[str, Any]]:
-    """The same at every checkpoint."""
+    """The same of the models after these steps."""
     ask = asked_to_stop(stop)
-    examples = cache(lambda: examples_of(run.task, asked.examples, asked.sample))
-    for step in steps:
+
+    @cache
+    def examples() -> Examples:  # drawn once, and not at all where all is remembered
+        return examples_of(run.task, asked.examples, asked.sample)
+
+    for step, run in runs.items():
         ask()
-        ablator = cache(lambda step=step: Ablator(adapter_of(run.model(step)), examples()))
-        yield {"step": step, **_told(run, step, asked, ablator, ask)}
+        ablator = cache(lambda run=run: Ablator(run.adapter, examples()))
+        yield {"step": step, **_told(run, asked, ablator, ask)}
 
 
-def costs(run: Opened, step: int, asked: CostsQuestion, stop: Stop) -> Iterator[dict[str, Any]]:
+def costs(run: Opened, asked: CostsQuestion, stop: Stop) -> Iterator[dict[str, Any]]:
     """Every head in turn, then every path of the circuit (without one, the row of each role)."""
     ask = asked_to_stop(stop)
-    plain = run.ablator(step, asked.examples, asked.sample)
+    plain = run.ablator(asked.examples, asked.sample)
     _, before = changed_by(run, asked)
     plain.check_paths(before)
     texts = [*_heads(plain, asked), *_rows(run, plain, asked, before)]
@@ -170,7 +146,6 @@ def spread(losses: np.ndarray) -> Spread:
 
 def _told(
     run: Opened,
-    step: int,
     asked: AblateQuestion,
     ablator: Callable[[], Ablator],
     ask: Callable[[], None],
@@ -185,12 +160,12 @@ def _told(
         return _losses(with_its, [key[-1] for key in missing], ask)
 
     both = [Ablation.of(base), Ablation.of(changes)]
-    keys = [(step, asked.examples, asked.sample, asked.circuit, its) for its in both]
+    keys = [(asked.examples, asked.sample, asked.circuit, its) for its in both]
     clean, changed = run.spreads(keys, measured)
     return {
         "names": run.hops,
         "examples": asked.examples,
-        "guess": [run.task.chance()] * len(run.hops),
+        "guess": [run.chance] * len(run.hops),
         "clean": clean,
         "changed": changed,
     }

@@ -76,48 +76,38 @@ def _wanted(connection: Any) -> object:
     return (unread,) if unread else None
 
 
-def server(explorer: Explorer) -> uvicorn.Server:
-    """Uvicorn without its words."""
-    return uvicorn.Server(
-        uvicorn.Config(
-            explorer,
-            loop="asyncio",
-            http="h11",
-            ws="none",
-            lifespan="off",
-            interface="asgi3",
-            log_config=None,
-            log_level="critical",
-            access_log=False,
-            proxy_headers=False,  # any neighbour could forge them
-            server_header=False,
-            backlog=WAITING,
-            timeout_graceful_shutdown=GRACE,
+class Server(uvicorn.Server):
+    """Uvicorn without its words, for the page. It wakes twice a second, to see who keeps it waiting
+    (uvicorn does ten times, to see whether it is to end).
+    """
+
+    def __init__(self, explorer: Explorer, patience: Patience | None = None) -> None:
+        super().__init__(
+            uvicorn.Config(
+                explorer,
+                loop="asyncio",
+                http="h11",
+                ws="none",
+                lifespan="off",
+                interface="asgi3",
+                log_config=None,
+                log_level="critical",
+                access_log=False,
+                proxy_headers=False,  # any neighbour could forge them
+                server_header=False,
+                backlog=WAITING,
+                timeout_graceful_shutdown=GRACE,
+            )
         )
-    )
+        self.explorer, self.patience = explorer, patience or Patience()
 
-
-async def answer(
-    running: uvicorn.Server,
-    explorer: Explorer,
-    opened: socket.socket,
-    patience: Patience | None = None,
-) -> None:
-    """Answer at this socket until the server is told to end."""
-    patience = patience or Patience()
-
-    async def watch() -> None:
+    async def main_loop(self) -> None:
+        """Answer until the server is told to end."""
         loop = asyncio.get_running_loop()
-        while not running.should_exit:
-            patience.end_waiting(running.server_state.connections, loop.time())
-            await asyncio.sleep(patience.look)
-        explorer.stop()  # before clients are waited for
-
-    watching = asyncio.create_task(watch())
-    try:
-        await running.serve([opened])
-    finally:
-        watching.cancel()
+        while not await self.on_tick(0):  # which writes the date that answers bear
+            self.patience.end_waiting(self.server_state.connections, loop.time())
+            await asyncio.sleep(self.patience.look)
+        self.explorer.stop()  # before clients are waited for
 
 
 def serve(explorer: Explorer, opened: socket.socket) -> None:
@@ -126,14 +116,14 @@ def serve(explorer: Explorer, opened: socket.socket) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < min(DESCRIPTORS, hard):
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(DESCRIPTORS, hard), hard))
-    running = server(explorer)
+    running = Server(explorer)
 
     def end(*_: object) -> None:
         running.should_exit = True
 
     before = {each: signal.signal(each, end) for each in ENDING}
     try:
-        asyncio.run(answer(running, explorer, opened))
+        asyncio.run(running.serve([opened]))
     finally:
         explorer.end()
         for each, handler in before.items():

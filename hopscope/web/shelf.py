@@ -15,7 +15,7 @@ import re
 import secrets
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -59,8 +59,9 @@ class Entry:
 class Shelf:
     """The runs of a store and of the gallery."""
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
+    def __init__(self, store: Store, first: Sequence[dict[str, Any]] = ()) -> None:
+        """`first` are the rows of what is no run, and stands before all runs."""
+        self.store, self._first = store, first
         self._nonce, self._version = secrets.token_hex(4), 0
         self._entries: dict[str, Entry] = {}
         self._ids: dict[str, str] = {}
@@ -97,12 +98,11 @@ class Shelf:
             known = int(number) if nonce == self._nonce and number.isdecimal() else -1
             found: dict[str, Any] = {"rows": [], "gone": []}
             if known < self._version:
-                found["rows"] = [
-                    each.row for each in self._entries.values() if each.version > known
-                ]
+                changed = (each.row for each in self._entries.values() if each.version > known)
+                found["rows"] = [*(self._first if known < 0 else ()), *changed]
                 found["gone"] = [id_ for id_, at in self._gone.items() if at > known >= 0]
-            problems, changed = self._problems
-            if changed > known:
+            problems, since = self._problems
+            if since > known:
                 found["problems"] = problems
             return {"cursor": f"{self._nonce}.{self._version}", "more": self.more, **found}
 

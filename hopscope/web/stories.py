@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hopscope.circuits.maps import KINDS, RoleMaps
+from hopscope.circuits.probe import Probe
 from hopscope.circuits.probing import EXAMPLES as PROBED
 from hopscope.circuits.probing import HISTORY_EXAMPLES, probe
 from hopscope.models import Transformer
@@ -36,7 +37,7 @@ def maps(folder: RunFolder, seed: int, ask: Ask = lambda: None) -> bytes:
     """Role maps of every checkpoint, as `hopscope attention` measures them, in half precision."""
     steps = checkpoint_steps(folder)
     found = [RunStudy(Watched(folder, ask), seed, step).attention() for step in steps]
-    return _of_maps(found, "steps", steps)
+    return maps_of(found, "steps", steps)
 
 
 def contents(
@@ -49,10 +50,9 @@ def contents(
     examples = HISTORY_EXAMPLES if len(every) > 1 else PROBED
     steps = every if step is None else [step]
     models = (RunStudy(Watched(folder, ask), seed, each) for each in steps)
-    found = [probe(each.model, each.task, examples, heads=False) for each in models]
-    about = {"roles": [str(role) for role in found[0].roles], "symbols": list(found[0].symbols)}
-    own = np.stack([each.stream.own for each in found]).astype(np.float16)
-    return packed({"steps": np.array(steps, np.int32), "own": own}, about)
+    return contents_of(
+        [probe(each.model, each.task, examples, heads=False) for each in models], steps
+    )
 
 
 def emergence(folder: RunFolder, seed: int, ask: Ask = lambda: None) -> bytes:
@@ -69,18 +69,25 @@ def emergence(folder: RunFolder, seed: int, ask: Ask = lambda: None) -> bytes:
 def fleet(folder: RunFolder, _: int, ask: Ask = lambda: None) -> bytes:
     """Role maps of every model of a fleet, in their last state."""
     seeds = folder.recipe.seeds
-    return _of_maps(
+    return maps_of(
         [RunStudy(Watched(folder, ask), seed).attention() for seed in seeds], "seeds", list(seeds)
     )
 
 
-def _of_maps(found: list[RoleMaps], axis: str, values: list[int]) -> bytes:
+def maps_of(found: list[RoleMaps], axis: str, values: list[int]) -> bytes:
     """Role maps side by side."""
     arrays = {
         kind: np.stack([getattr(its, kind) for its in found]).astype(np.float16) for kind in KINDS
     }
     about = {"roles": [str(role) for role in found[0].roles]}
     return packed({axis: np.array(values, np.int32), **arrays}, about)
+
+
+def contents_of(found: list[Probe], steps: list[int]) -> bytes:
+    """What probes found after these steps."""
+    about = {"roles": [str(role) for role in found[0].roles], "symbols": list(found[0].symbols)}
+    own = np.stack([each.stream.own for each in found]).astype(np.float16)
+    return packed({"steps": np.array(steps, np.int32), "own": own}, about)
 
 
 STORIES: dict[str, Callable[[RunFolder, int, Ask], bytes]] = {

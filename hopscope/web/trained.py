@@ -17,16 +17,11 @@ from hopscope.web.memory import Memory
 from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestion
 
 if TYPE_CHECKING:
-    from hopscope.circuits import Ablator, Circuit
-    from hopscope.circuits.probing import Reader
+    from hopscope.circuits import Circuit
     from hopscope.configs import Task
     from hopscope.models import Transformer
-    from hopscope.web.measuring import Key, Spread
+    from hopscope.web.opened import Opened
 
-ABLATOR_BYTES = 2**27
-"""What an ablator keeps to be faster, at most (`hopscope.circuits.budget`)."""
-READER_BYTES = 2**25
-"""What reads squares takes, at most."""
 CIRCUIT_BYTES = 2**20
 """What a circuit takes, at most."""
 
@@ -122,27 +117,22 @@ class Trained:
         )
         return whole.member(number) if len(seeds) > 1 else whole
 
-    def ablator(self, step: int, examples: int, sample: int) -> "Ablator":
-        """What measures ablations of the model on these examples."""
-        from hopscope.circuits import Ablator, adapter_of, examples_of
+    def opened(self, step: int) -> "Opened":
+        """The model after a step, as the page looks at it."""
+        from hopscope.circuits.probing import EXAMPLES, HISTORY_EXAMPLES
         from hopscope.training.device import check_examples
+        from hopscope.web.opened import Opened
 
-        check_examples(self.recipe, examples)
-        return self.memory.get(
-            ("ablator", self.sha(step), self.seed, examples, sample),
-            lambda: Ablator(adapter_of(self.model(step)), examples_of(self.task, examples, sample)),
-            lambda made: ABLATOR_BYTES + made.examples.inputs.nbytes,
-        )
-
-    def reader(self, step: int) -> "Reader":
-        """What reads symbols off the model's streams, as the squares of this checkpoint do."""
-        from hopscope.circuits import probing
-
-        count = probing.HISTORY_EXAMPLES if len(self.steps) > 1 else probing.EXAMPLES
-        return self.memory.get(
-            ("reader", self.sha(step), self.seed, count),
-            lambda: probing.Reader(self.model(step), self.task, count),
-            lambda _: READER_BYTES,
+        return Opened(
+            task=self.task,
+            hops=self.hops,
+            chance=self.task.chance(),
+            circuit=self.circuit,
+            weights=(self.sha(step), self.seed, self.circuit_sha),
+            open=partial(self.model, step),
+            check_fits=partial(check_examples, self.recipe),
+            probed=HISTORY_EXAMPLES if len(self.steps) > 1 else EXAMPLES,
+            memory=self.memory,
         )
 
     def description(self) -> dict[str, Any]:
@@ -192,24 +182,12 @@ class Trained:
     def example(self, asked: ExampleQuestion) -> bytes:
         from hopscope.web.examples import example
 
-        return example(self, self.step(asked.step), asked)
+        return example(self.opened(self.step(asked.step)), asked)
 
     def ablate(self, asked: AblateQuestion, stop: Callable[[], bool]) -> dict[str, Any]:
         from hopscope.web.measuring import ablated
 
-        return ablated(self, self.step(asked.step), asked, stop)
-
-    def spreads(
-        self, keys: "list[Key]", measure: "Callable[[list[Key]], list[Spread]]"
-    ) -> "list[Spread]":
-        """Losses that are remembered, and those that are measured because they are not."""
-        of = (self.seed, self.circuit_sha)
-        names = {key: ("spread", self.sha(key[0]), *of, *key[1:]) for key in keys}
-        found = {key: self.memory.known(name) for key, name in names.items()}
-        missing = [key for key, spread in found.items() if spread is None]
-        for key, spread in zip(missing, measure(missing) if missing else (), strict=True):
-            found[key] = self.memory.get(names[key], partial(dict, spread), lambda _: 1_000)
-        return [found[key] for key in keys]
+        return ablated(self.opened(self.step(asked.step)), asked, stop)
 
     def over_time(
         self, asked: AblateQuestion, stop: Callable[[], bool]
@@ -217,9 +195,9 @@ class Trained:
         from hopscope.web.measuring import over_time
 
         self.step(asked.step)
-        return over_time(self, self.steps, asked, stop)
+        return over_time({step: self.opened(step) for step in self.steps}, asked, stop)
 
     def costs(self, asked: CostsQuestion, stop: Callable[[], bool]) -> Iterator[dict[str, Any]]:
         from hopscope.web.measuring import costs
 
-        return costs(self, self.step(asked.step), asked, stop)
+        return costs(self.opened(self.step(asked.step)), asked, stop)

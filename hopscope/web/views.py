@@ -6,17 +6,22 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hopscope.configs.kinds import KINDS, fetched
 from hopscope.errors import ConfigError, RunReadOnly
-from hopscope.store import RunFolder, Store, gallery
+from hopscope.store import Store, gallery
 from hopscope.web.described import about_of
 from hopscope.web.memory import Memory
 from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestion
 from hopscope.web.shelf import Shelf
 from hopscope.web.tensors import plain
 
+if TYPE_CHECKING:
+    from hopscope.web.studied import Studied
+
+STUDY = "study"
+"""The kind, and the id, of what is no run: a model with its task."""
 MEMORY = 2**30
 """Bytes of models, and of what they were asked, that are kept open."""
 VIEWS = "views.json"
@@ -32,11 +37,18 @@ def _never() -> bool:
 
 
 class Views:
-    """A store (and the gallery) as the page asks for it."""
+    """A store (and the gallery) as the page asks for it, and a study beside it."""
 
-    def __init__(self, store: Store, read_only: bool = False, memory: int = MEMORY) -> None:
-        self.store, self.read_only = store, read_only
-        self.shelf, self.memory = Shelf(store), Memory(memory)
+    def __init__(
+        self,
+        store: Store,
+        read_only: bool = False,
+        memory: int = MEMORY,
+        study: "Callable[[Memory], Studied] | None" = None,
+    ) -> None:
+        self.store, self.read_only, self.memory = store, read_only, Memory(memory)
+        self.study = None if study is None else study(self.memory)
+        self.shelf = Shelf(store, [self.study.row] if self.study else [])
 
     def runs(self, since: str = "") -> dict[str, Any]:
         """The rows of all runs that changed since this cursor, and a new cursor."""
@@ -50,15 +62,13 @@ class Views:
 
     def run(self, id_: str, seed: int | None = None) -> dict[str, Any]:
         """What is known of a run without computing."""
-        entry, folder = self.shelf.find(id_), self.shelf.folder(id_)
-        about = gallery.about(folder)
-        found = {
-            **entry.row,
-            "about": about_of(about),
-            "recipe": folder.recipe.model_dump(mode="json"),
-            **self._opened(folder, seed).description(),
-        }
-        shown: dict[str, Any] = plain(found)
+        if self.study is not None and self._is_study(id_):
+            found = self.study.row
+        else:
+            entry, folder = self.shelf.find(id_), self.shelf.folder(id_)
+            recipe = folder.recipe.model_dump(mode="json")
+            found = {**entry.row, "about": about_of(gallery.about(folder)), "recipe": recipe}
+        shown: dict[str, Any] = plain(found | self._opened(id_, seed).description())
         return shown
 
     def at_hand(self, id_: str, name: str, seed: int | None = None) -> bytes | None:
@@ -96,8 +106,8 @@ class Views:
 
     def views(self, id_: str) -> dict[str, Any]:
         """The views that somebody kept beside the run, by name."""
-        folder = self.shelf.folder(id_)
-        if VIEWS not in folder.manifest.files:
+        folder = None if self._is_study(id_) else self.shelf.folder(id_)
+        if folder is None or VIEWS not in folder.manifest.files:
             return {}
         found: dict[str, Any] = json.loads(folder.read(VIEWS))
         return found
@@ -116,6 +126,8 @@ class Views:
             raise ConfigError('a view is {"address": "#/run/…"}: nothing else is kept')
         if len(str(address)) > MOST_LETTERS:
             raise ConfigError(f"the view takes more than {MOST_LETTERS:,} letters")
+        if self._is_study(id_):
+            raise ConfigError("a study is no run, beside which a view is kept: copy its address")
         folder = self.shelf.folder(id_)
         with folder.locked():
             kept = json.loads(folder.read(VIEWS)) if VIEWS in folder.manifest.files else {}
@@ -134,8 +146,14 @@ class Views:
             text = text.replace(f"{root}{os.sep}", "")
         return text
 
-    def _opened(self, folder: RunFolder, seed: int | None) -> Any:
-        """A run as what its kind is seen through."""
+    def _is_study(self, id_: str) -> bool:
+        return self.study is not None and id_ == STUDY
+
+    def _opened(self, id_: str, seed: int | None) -> Any:
+        """The study, or a run as what its kind is seen through."""
+        if self._is_study(id_):
+            return self.study
+        folder = self.shelf.folder(id_)
         kind = folder.recipe.kind
         if not KINDS[kind].page:
             known = ", ".join(name for name, each in KINDS.items() if each.page)
@@ -144,12 +162,8 @@ class Views:
 
     def _able(self, id_: str, what: str, seed: int | None) -> Callable[..., Any]:
         """What answers a question, if the run's kind has it."""
-        folder = self.shelf.folder(id_)
-        found = getattr(self._opened(folder, seed), what, None)
+        found: Callable[..., Any] | None = getattr(self._opened(id_, seed), what, None)
         if found is None:
-            raise ConfigError(
-                f"{folder.name} is a run of kind {folder.recipe.kind}, which has no "
-                f"{what.replace('_', ' ')}"
-            )
-        answer: Callable[..., Any] = found
-        return answer
+            kind = STUDY if self._is_study(id_) else self.shelf.folder(id_).recipe.kind
+            raise ConfigError(f"what is of kind {kind} has no {what.replace('_', ' ')}")
+        return found

@@ -1,7 +1,8 @@
 """What the tests of the page share: a real server behind it, and small questions to the page."""
 
 import itertools
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,14 @@ READY = """async (soon) => {
 def ready(page: Any) -> None:
     """Wait until all that was asked for is drawn, and stands in the address."""
     page.evaluate(READY, SOON)
+
+
+def until(page: Any, true: Callable[[], Any]) -> None:
+    """Wait until this is true."""
+    end = time.monotonic() + SOON / 1000
+    while not true():
+        assert time.monotonic() < end, "it is not to be"
+        page.wait_for_timeout(20)
 
 
 def asked(page: Any) -> dict[str, str]:

@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 
-from hopscope.circuits import Ablator, Circuit, adapter_of, examples_of
 from hopscope.configs import (
     MQAR,
     ConditionalRetrieval,
@@ -20,6 +19,8 @@ from hopscope.configs import (
 from hopscope.models import Transformer
 from hopscope.study import Study
 from hopscope.web.carried import engine_data, step_data
+from hopscope.web.memory import Memory
+from hopscope.web.opened import Opened
 
 OPEN = """async (carried) => {
   const { Engine } = await import("/engine.js");
@@ -33,32 +34,29 @@ CARRIED = 64
 
 @dataclass(frozen=True)
 class Case:
-    """A model and its task, as the views hold a run."""
+    """A model and its task."""
 
     recipe: Experiment
     trained: Transformer
-
-    @property
-    def circuit(self) -> Circuit | None:
-        return None
 
     @property
     def task(self) -> Task:
         return self.recipe.task
 
     @property
-    def hops(self) -> list[str]:
-        return self.recipe.loss_names(0)
-
-    def model(self, step: int) -> Transformer:
-        return self.trained
-
-    def ablator(self, step: int, examples: int, sample: int) -> Ablator:
-        return Ablator(adapter_of(self.trained), examples_of(self.task, examples, sample))
-
-    def spreads(self, keys: list[Any], measure: Any) -> list[Any]:
-        """Nothing is remembered."""
-        return list(measure(keys))
+    def opened(self) -> Opened:
+        """The same as the views hold a run, with nothing remembered."""
+        return Opened(
+            task=self.task,
+            hops=self.recipe.loss_names(0),
+            chance=self.task.chance(),
+            circuit=None,
+            weights="",
+            open=lambda: self.trained,
+            check_fits=lambda _: None,
+            probed=64,
+            memory=Memory(0),
+        )
 
 
 def random(task: Task, model: Model) -> Case:
@@ -118,7 +116,7 @@ def opened(page: Any, site: str, name: str, blank: str = "saved") -> Case:
     page.goto(f"{site}/{blank}")
     steps = {STEP: step_data(its.trained, its.task, CARRIED)}
     carried = engine_data(its.recipe, steps, CARRIED)
-    page.evaluate(OPEN, {**carried, "hops": its.hops})
+    page.evaluate(OPEN, {**carried, "hops": its.recipe.loss_names(0)})
     return its
 
 

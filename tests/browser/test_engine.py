@@ -55,7 +55,7 @@ def test_an_example(page: Any, site: str, name: str) -> None:
     """As it was drawn, and with heads changed."""
     run = opened(page, site, name)
     for changes in ((), ("1.0=mean", "0.0:query=position"), ("0.0=resample",)):
-        arrays, about = unpacked(example(run, 0, ExampleQuestion(index=7, changes=changes)))
+        arrays, about = unpacked(example(run.opened, ExampleQuestion(index=7, changes=changes)))
         said, tensors = ask(page, "example", index=7, changes=changes)
         close(said, about)
         check_arrays(tensors, arrays)
@@ -65,11 +65,11 @@ def test_an_example(page: Any, site: str, name: str) -> None:
 def test_with_other_symbols_in_its_places(page: Any, site: str, name: str) -> None:
     """The answers are the model's; what is true, and whose chain it is, nobody says."""
     run = opened(page, site, name)
-    _, drawn = unpacked(example(run, 0, ExampleQuestion()))
+    _, drawn = unpacked(example(run.opened, ExampleQuestion()))
     texts = [token["text"] for token in drawn["tokens"]]
     texts[1] = texts[3]  # a value, where there are keys and values
     asked = ExampleQuestion(tokens=tuple(texts), changes=("1.0=mean",))
-    arrays, about = unpacked(example(run, 0, asked))
+    arrays, about = unpacked(example(run.opened, asked))
     said, tensors = ask(page, "example", tokens=texts, changes=asked.changes)
     check_arrays(tensors, arrays)
     assert [token["text"] for token in said["tokens"]] == texts
@@ -88,7 +88,9 @@ def test_losses_with_every_kind_of_change(page: Any, site: str, name: str) -> No
     run = opened(page, site, name)
     for changes in OF_ALL[:: 3 if name in LARGE else 1]:
         count = CARRIED if "position" in str(changes) else 5
-        wanted = measuring.ablated(run, 0, AblateQuestion(changes=changes, examples=count), never)
+        wanted = measuring.ablated(
+            run.opened, AblateQuestion(changes=changes, examples=count), never
+        )
         found = ask(page, "ablate", changes=changes, examples=count)
         close(found, {key: wanted[key] for key in ("examples", "clean", "changed")})
         assert changes != OF_ALL[1] or found["clean"] != found["changed"]

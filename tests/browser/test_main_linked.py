@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from PIL import Image, ImageChops
 
-from tests.browser.lookers import opened
+from tests.browser.lookers import SETTLED, opened
 
 PANES = ("example", "circuit", "heads", "losses", "time")
 SEEN = 40
@@ -26,7 +26,7 @@ THINGS = {
 
 
 def pictures(page: Any) -> dict[str, Image.Image]:
-    page.wait_for_timeout(250)  # colours fade
+    page.evaluate(SETTLED)
     shots = {pane: page.locator(f"#pane-{pane}").screenshot() for pane in PANES}
     return {pane: Image.open(io.BytesIO(shot)).convert("L") for pane, shot in shots.items()}
 
@@ -34,6 +34,7 @@ def pictures(page: Any) -> dict[str, Image.Image]:
 @pytest.mark.slow
 def test_what_is_pointed_at_lights_up_in_other_panes(page: Any, explorer: str) -> None:
     page.set_viewport_size({"width": 1280, "height": 1400})
+    page.emulate_media(reduced_motion="reduce")  # colours do not fade
     opened(page, explorer)
     page.evaluate("document.querySelector('.tip').style.visibility = 'hidden'")
     for thing, (own, where) in THINGS.items():

@@ -71,8 +71,9 @@ def test_a_page_that_opens_behind_others_is_not_blank(page: Any, explorer: str) 
 @pytest.mark.slow
 @pytest.mark.parametrize("address", ["", "/run/gallery-planted"])
 def test_a_server_that_is_gone_for_a_moment_is_asked_again(
-    page: Any, explorer: str, complaints: list[str], address: str
+    page: Any, explorer: str, forgiven: list[str], address: str
 ) -> None:
+    forgiven.append("ERR_FAILED")
     gone = "**/api/runs*" if not address else "**/api/**"
     page.route(gone, lambda route: route.abort())
     page.goto(f"{explorer}/#token={TOKEN}&{address or '/'}")
@@ -83,5 +84,3 @@ def test_a_server_that_is_gone_for_a_moment_is_asked_again(
     ready(page)
     assert page.url.endswith(address or "/run/gallery-demo")
     assert page.locator(".runs li a").count() > 3
-    assert all("ERR_FAILED" in line for line in complaints)
-    complaints.clear()

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import uvicorn
 from asking import TOKEN, made
 from standin import StandIn
 
 from hopscope.web.address import Address
 from hopscope.web.app import Explorer
-from hopscope.web.serving import Patience, answer, listening, server
+from hopscope.web.serving import Patience, Server, listening
 
 LONG = 10.0
 """Seconds after which a test gives up."""
@@ -26,7 +25,7 @@ class Served:
     """A server that runs, and who answers behind it."""
 
     address: Address
-    server: uvicorn.Server
+    server: Server
     explorer: Explorer
     views: Any
     notes: list[str]
@@ -87,10 +86,8 @@ def served(
     views, notes = views or StandIn(), list[str]()
     with listening(Address(socket=socket)) as (opened, address):
         explorer = made(views, notes, **changed)
-        running = server(explorer)
-        thread = threading.Thread(
-            target=lambda: asyncio.run(answer(running, explorer, opened, patience))
-        )
+        running = Server(explorer, patience)
+        thread = threading.Thread(target=lambda: asyncio.run(running.serve([opened])))
         thread.start()
         try:
             yield Served(address, running, explorer, views, notes)

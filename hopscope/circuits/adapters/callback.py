@@ -5,7 +5,9 @@ not the model's, and nothing would look wrong. So attention is checked once for 
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from contextlib import AbstractContextManager
+from threading import RLock
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +24,8 @@ from hopscope.circuits.engine import (
 from hopscope.errors import CircuitError
 from hopscope.models import AttentionEdit
 
+P = ParamSpec("P")
+T = TypeVar("T")
 FUSED = "fused kernels (sdpa, flash) keep it to themselves; load the model with eager attention"
 SHAPE = "is that the module's shape (layers, heads)?"
 
@@ -49,7 +53,9 @@ class CallbackModel:
         if min(shape) < 1:
             raise CircuitError(f"shape (layers, heads) is {shape}; expected at least one of each")
         check_one_device(module)
-        self.forward, self.module, self.streams = forward, module, streams
+        turn = RLock()  # a module that is hooked serves one call at a time
+        self.forward, self.module = _in_turn(turn, forward), module
+        self.streams = None if streams is None else _in_turn(turn, streams)
         self.layers, self.heads = shape
         self.answers, self.causal = answers, causal
         self._known: set[int] = set()  # layers whose attention was checked
@@ -160,6 +166,14 @@ class CallbackModel:
 
     def digest(self) -> str:
         return weights_digest(self.module)
+
+
+def _in_turn(turn: AbstractContextManager[bool], run: Callable[P, T]) -> Callable[P, T]:
+    def called(*arguments: P.args, **named: P.kwargs) -> T:
+        with turn:
+            return run(*arguments, **named)
+
+    return called
 
 
 def as_it_is(_: int, weights: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ import inspect
 from collections.abc import Callable
 from contextvars import ContextVar
 from itertools import chain
+from threading import RLock
 from typing import Any
 
 import torch
@@ -122,6 +123,8 @@ class DecoderAdapter(Adapter):
         self.places = getattr(config, "max_position_embeddings", None)
         self.pad = _pad_of(config)
         self._arguments: dict[int, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {}
+        self._turn = RLock()
+        """Whose turn it is to use the stand-ins, which hold what one call hands to them."""
         self._longest = 0
         """The length of the longest examples on which it was held against the model."""
 
@@ -174,13 +177,16 @@ class DecoderAdapter(Adapter):
                 hook.remove()
 
     def unembed(self, x: Stream) -> Tensor:
-        last = self.stand_ins[-1]
-        last.returned = x
-        try:
-            tokens = torch.zeros(x.shape[:2], dtype=torch.long, device=x.device)
-            out = self.shell(input_ids=tokens, use_cache=False)
-        finally:
-            last.returned = None
+        last, tokens = (
+            self.stand_ins[-1],
+            torch.zeros(x.shape[:2], dtype=torch.long, device=x.device),
+        )
+        with self._turn:
+            last.returned = x
+            try:
+                out = self.shell(input_ids=tokens, use_cache=False)
+            finally:
+                last.returned = None
         found: Tensor = out.logits if hasattr(out, "logits") else out.last_hidden_state
         return found
 
@@ -197,18 +203,20 @@ class DecoderAdapter(Adapter):
 
     def _handed(self, length: int) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
         """What the model hands to each layer beside the stream, for one example of a length."""
-        if length not in self._arguments:
-            if len(self._arguments) >= KEPT:
-                self._arguments.clear()
-            self._embedded(torch.zeros(1, length, dtype=torch.long, device=self.device))
-            self._arguments[length] = [its.arguments for its in self.stand_ins]
-        return self._arguments[length]
+        with self._turn:
+            if length not in self._arguments:
+                if len(self._arguments) >= KEPT:
+                    self._arguments.clear()
+                self._embedded(torch.zeros(1, length, dtype=torch.long, device=self.device))
+                self._arguments[length] = [its.arguments for its in self.stand_ins]
+            return self._arguments[length]
 
     def _embedded(self, inputs: Tensor) -> Stream:
         """What enters the first layer."""
         few = {"logits_to_keep": 1} if "logits_to_keep" in _parameters(self.shell) else {}
-        self.shell(input_ids=inputs, use_cache=False, **few)
-        x = self.stand_ins[0].stream
+        with self._turn:
+            self.shell(input_ids=inputs, use_cache=False, **few)
+            x = self.stand_ins[0].stream
         if x is None:
             raise CircuitError(_refusal(self.model))
         return x

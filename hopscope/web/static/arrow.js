@@ -3,7 +3,7 @@
 import { s } from "./dom.js";
 import { bent, ribbons, strokesOf } from "./strokes.js";
 import { lostOf } from "./paths.js";
-import { switchOf } from "./pointed.js";
+import { tagOf } from "./pointed.js";
 import { KINDS, number, percent, symbolName, whole } from "./words.js";
 
 const THIN = 1.6;
@@ -20,24 +20,15 @@ export function arrow(path, all, { scene, state, tip }) {
   const curve = bent(scene, path, near * Math.max(20, size + 9));
   const middle = curve.at(0.5 - 0.17 * near);
   const group = s("g", { class: "arrow" }, ribbons(curve, size, strokesOf(path, state)));
-  const item = { layer: path.layer, head: path.head, reader: path.reader, source: path.source };
-  const seen = { path, group, at: middle };
   const name = `${path.layer}.${path.head}`;
-  seen.label = s(
-    "g",
-    {
-      class: "tag",
-      tabindex: "-1",
-      role: "button",
-      transform: `translate(${middle.map((its) => its.toFixed(1)).join(" ")})`,
-      data: { item: `${name}:${path.reader}`, path: path.key, key: path.key },
-    },
-    s("circle", { class: "disc", r: 10.5 }),
-    s("text", { "text-anchor": "middle", "dominant-baseline": "central" }, name),
-    s("path", { class: "cross", d: "M-7 7L7 -7" }),
-  );
-  switchOf(seen.label, item, () => told(path, state), { state, tip }, [group, seen.label]);
-  return seen;
+  const item = { layer: path.layer, head: path.head, reader: path.reader, source: path.source };
+  const made = {
+    class: "tag",
+    data: { item: `${name}:${path.reader}`, path: path.key, key: path.key },
+    ...{ name, place: middle, shape: s("circle", { class: "disc", r: 10.5 }), arm: 7 },
+    ...{ lines: () => told(path, state), others: [group] },
+  };
+  return { path, group, at: middle, ...tagOf(item, made, { state, tip }) };
 }
 
 /** What there is to say about a path, line by line. */

@@ -162,7 +162,7 @@ export class Bundle {
   }
 
   has(step) {
-    return Object.hasOwn(this.carried.engine.steps, step);
+    return Boolean(this.engine) && Object.hasOwn(this.carried.engine.steps, step);
   }
 
   /** What was measured beforehand with these changes, or null. */
@@ -183,10 +183,11 @@ export class Bundle {
   }
 
   withoutWeights(step, still = "") {
-    return new Error(
-      `at step ${step} this page carries no weights${still ? `, and only ${still}` : ""}; ` +
-        `it computes at step ${this.steps.join(", ")}`,
-    );
+    const where = this.engine
+      ? `at step ${step} this page carries no weights`
+      : "this page cannot compute this model, and carries no weights";
+    const other = this.engine ? `it computes at step ${this.steps.join(", ")}` : "`hopscope view` computes";
+    return new Error(`${where}${still ? `, and only ${still}` : ""}; ${other}`);
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { s } from "./dom.js";
 import { headsOf, loose, lostOf } from "./paths.js";
-import { switchOf } from "./pointed.js";
+import { tagOf } from "./pointed.js";
 import { KINDS, percent } from "./words.js";
 
 const SMALLEST = 6; // a disc and the room around it: smaller ones cannot be hit
@@ -21,27 +21,12 @@ export function chips({ y, layers, heads, width, side, shown = () => true }, sta
   const arm = (7 / 9) * radius;
   const place = (layer, head) => {
     const row = Math.floor(head / across) - (rows - 1) / 2;
-    return `translate(${width - side + 22 + each * (head % across)} ${y(layer + 0.5) + each * row})`;
+    return [width - side + 22 + each * (head % across), y(layer + 0.5) + each * row];
   };
   for (let layer = 0; layer < layers; layer++)
     for (let head = 0; head < heads && shown(layer); head++) {
       const name = `${layer}.${head}`;
       const does = quiet.filter((its) => its.layer === layer && its.heads.includes(head));
-      const chip = s(
-        "g",
-        {
-          class: `chip${used.has(name) ? " used" : ""}`,
-          tabindex: "-1",
-          role: "button",
-          data: { item: name, key: name },
-          transform: place(layer, head),
-        },
-        s("circle", { class: "disc", r: radius }),
-        heads <= 8
-          ? s("text", { "text-anchor": "middle", "dominant-baseline": "central" }, String(head))
-          : null,
-        s("path", { class: "cross", d: `M${-arm} ${arm}L${arm} ${-arm}` }),
-      );
       const lines = () =>
         [
           [`head ${name}`],
@@ -54,9 +39,14 @@ export function chips({ y, layers, heads, width, side, shown = () => true }, sta
           used.has(name) ? null : ["The circuit does without it."],
           [state.isOff(layer, head) ? "Switched off. Click: on again." : "Click: switch the whole head off."],
         ].filter(Boolean);
-      switchOf(chip, { layer, head }, lines, { state, tip });
-      made.push({ chip, layer, head, name });
-      group.append(chip);
+      const drawn = {
+        class: `chip${used.has(name) ? " used" : ""}`,
+        data: { item: name, key: name },
+        ...{ name: heads <= 8 ? String(head) : "", place: place(layer, head), arm, lines },
+        shape: s("circle", { class: "disc", r: radius }),
+      };
+      made.push(tagOf({ layer, head }, drawn, { state, tip }));
+      group.append(made.at(-1).tag);
     }
   return { group, made };
 }

@@ -4,6 +4,7 @@
 import { choice, fill, h, mark, roving, s, select, switchable, write, zoom } from "./dom.js";
 import { arrow } from "./arrow.js";
 import { chips } from "./chips.js";
+import { ofCircuit } from "./commands.js";
 import { chosen } from "./heads.js";
 import { ofSymbol } from "./colours.js";
 import { looseTags } from "./loose.js";
@@ -70,9 +71,8 @@ function light(pane, state) {
   const seen = spot ? { layer, head, ...spot } : point;
   const { symbols } = state.about.task;
   for (const { path, group } of pane.arrows) group.classList.toggle("hot", pathLit(seen, path, symbols));
-  for (const { label, ...its } of pane.loose.made)
-    label.classList.toggle("hot", headLit(seen, its.layer, its.head) && (seen.reader ?? its.reader) === its.reader);
-  for (const { chip, layer, head } of pane.chips.made) chip.classList.toggle("hot", headLit(seen, layer, head));
+  for (const { tag, layer, head, reader } of [...pane.loose, ...pane.chips])
+    tag.classList.toggle("hot", headLit(seen, layer, head) && (!reader || (seen.reader ?? reader) === reader));
   const roles = [seen?.reader, seen?.source, state.example?.json.tokens[hover]?.role];
   for (const name of pane.names) name.classList.toggle("hot", roles.includes(name.dataset.role));
 }
@@ -125,14 +125,13 @@ function build(pane, state, place, below, tip) {
     s(
       "g",
       { class: "labels" },
-      pane.arrows.map((its) => its.label),
+      pane.arrows.map((its) => its.tag),
     ),
   );
-  pane.loose = looseTags(scene, pane.arrows, state, tip);
-  pane.svg.append(pane.loose.group);
+  const [boxes, discs] = [looseTags(scene, pane.arrows, state, tip), chips(scene, state, tip)];
+  [pane.loose, pane.chips] = [boxes.made, discs.made];
+  pane.svg.append(boxes.group, discs.group, ...foldLines(folds, scene, pane, pane.rebuild));
   pane.whose = h("p", { class: "whose" });
-  pane.chips = chips(scene, state, tip);
-  pane.svg.append(pane.chips.group, ...foldLines(folds, scene, pane, pane.rebuild));
   pane.folds = folds;
   write(pane.verdict, about.circuit?.verdict ?? "");
   fill(place, pane.svg);
@@ -236,30 +235,22 @@ function ghosts(paths, scene) {
 /** What changes while one scrubs or switches: strengths, crosses, names. */
 function update(pane, state) {
   const { at, maps } = state;
-  for (const { path, group, label } of pane.arrows) {
+  for (const { tag, layer, head, reader } of [...pane.arrows, ...pane.loose, ...pane.chips]) {
+    const off = state.isOff(layer, head, reader);
+    tag.classList.toggle("off", off);
+    tag.classList.toggle("chosen", state.head === `${layer}.${head}`);
+    mark(tag, { "aria-pressed": off });
+  }
+  for (const { path, group, tag } of pane.arrows) {
     const share = maps ? maps.of(at, path) : 1;
-    const off = state.isOff(path.layer, path.head, path.reader);
     // Of strokes and fills: with an opacity of its own each arrow would be a picture of its own.
     const strength = (0.1 + 0.9 * Math.max(0.05, share)).toFixed(3);
     mark(group, { "stroke-opacity": strength, "fill-opacity": strength });
-    group.classList.toggle("off", off);
-    label.classList.toggle("off", off);
-    label.classList.toggle("faint", share < 0.25);
-    label.classList.toggle("chosen", state.head === `${path.layer}.${path.head}`);
-    mark(label, { "aria-pressed": off });
+    group.classList.toggle("off", tag.classList.contains("off"));
+    tag.classList.toggle("faint", share < 0.25);
   }
-  for (const { label, layer, head, reader } of pane.loose.made) {
-    const off = state.isOff(layer, head, reader);
-    label.classList.toggle("off", off);
-    label.classList.toggle("chosen", state.head === `${layer}.${head}`);
-    mark(label, { "aria-pressed": off });
-  }
-  for (const { chip, layer, head, name } of pane.chips.made) {
-    const off = state.isOff(layer, head);
-    chip.classList.toggle("off", off);
-    chip.classList.toggle("chosen", state.head === name);
-    mark(chip, { "aria-pressed": off, "aria-label": `Head ${name}${off ? ", switched off" : ""}` });
-  }
+  for (const { tag, layer, head } of pane.chips)
+    mark(tag, { "aria-label": `Head ${layer}.${head}${state.isOff(layer, head) ? ", switched off" : ""}` });
   pane.nodes.update();
   write(pane.whose, whose(state));
   state.atRest(pane.words);
@@ -268,15 +259,16 @@ function update(pane, state) {
 
 /** The same in words: for those who only hear it, and the command. */
 function tell(pane, state) {
-  const { about, maps, at } = state;
-  for (const { path, label } of pane.arrows) {
+  const { maps, at } = state;
+  for (const { path, tag } of pane.arrows) {
     const off = state.isOff(path.layer, path.head, path.reader);
     const share = number(maps ? maps.of(at, path) : 1);
     const told = `${path.layer}.${path.head} ${path.source} to ${path.reader}, attention ${share}`;
-    mark(label, { "aria-label": off ? `${told}, switched off` : told });
+    mark(tag, { "aria-label": off ? `${told}, switched off` : told });
   }
   pane.nodes.tell();
-  pane.told(about.command.circuit, about.python.circuit);
+  const { shell, python } = ofCircuit(state);
+  pane.told(shell, python);
 }
 
 /** Which weights the circuit was found in, beside those that are shown. */
@@ -323,7 +315,7 @@ function key(state, symbols) {
       {},
       state.about.circuit
         ? `width: what the circuit loses without it · strength: attention now${name} · box: no arrow, point at it`
-        : `no circuit yet: \`hopscope circuit ${state.about.name}\` finds it; arrows are rows above 0.3`,
+        : `no circuit yet: \`${ofCircuit(state).shell || "study.discover()"}\` finds it; arrows are rows above 0.3`,
     ),
     state.about.theory
       ? h("span", {}, `layers needed: ${state.about.theory.layers}, here: ${state.about.model.layers}`)
@@ -339,12 +331,14 @@ function tools(pane, state) {
   const options = [["", "compare with …"]];
   if (about.planted?.length) options.push(["planted", "what was planted"]);
   if (about.theory) options.push(["theory", "theory's schedule"]);
-  for (const step of state.steps ?? []) options.push([`step-${step}`, `step ${whole(step)}`]);
+  if (state.steps.length > 1) options.push(...state.steps.map((step) => [`step-${step}`, `step ${whole(step)}`]));
   for (const seed of (about.seeds ?? []).length > 1 ? about.seeds : [])
     options.push([`seed-${seed}`, `seed ${seed}`]);
   fill(
     pane.tools,
-    select("Compare the circuit with", options, state.ghost, (ghost) => state.set({ ghost })),
+    options.length > 1
+      ? select("Compare the circuit with", options, state.ghost, (ghost) => state.set({ ghost }))
+      : null,
     about.circuit?.account && Object.keys(about.emerged ?? {}).length
       ? choice(
           "Colour of arrows",

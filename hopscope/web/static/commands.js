@@ -2,15 +2,26 @@
 
 import { asFlag } from "./url.js";
 
-/** Which model is looked at; what stands at its start is left out. */
-function which({ step, steps, at, seed }) {
+/** Which model of a run is looked at; what stands at its start is left out. */
+function which({ about, step, steps, at, seed }) {
+  if (about.named) return [];
   const found = { step: step === null ? undefined : steps[at], seed: seed ?? undefined };
   return Object.entries(found).filter(([, value]) => value !== undefined);
 }
 
-/** The same as the flags of a command. */
-function flags(state) {
-  return which(state).flatMap(([name, value]) => [`--${name}`, value]);
+/** A command about the model that is looked at: of a run, or of a study that was opened by a command.
+ *  One that was opened in Python has none. */
+function command(state, name, ...more) {
+  const { named = [state.about.name] } = state.about;
+  const flags = which(state).flatMap(([flag, value]) => [`--${flag}`, value]);
+  return named.length ? shell("hopscope", name, ...named, ...flags, ...more) : "";
+}
+
+/** Lines about that model as `study`; one that was opened by a command has none. */
+function lines(state, asked) {
+  const { named, name } = state.about;
+  if (named) return named.length ? "" : `study.${asked}`;
+  return `import hopscope\nhopscope.load(${[text(name), ...given(which(state))].join(", ")}).${asked}`;
 }
 
 const given = (fields) => fields.map(([name, value]) => `${name}=${value}`);
@@ -36,11 +47,18 @@ const texts = (all) => `(${all.map((its) => `${text(its)},`).join(" ")})`;
 
 /** What gives the role map of a head. */
 export function ofMap(state, kind, [layer, head]) {
-  const { name } = state.about;
-  const loaded = `hopscope.load(${[text(name), ...given(which(state))].join(", ")})`;
   return {
-    shell: shell("hopscope", "attention", name, ...flags(state), "--json"),
-    python: `import hopscope\n${loaded}.attention().${kind}[${layer}, ${head}]`,
+    shell: command(state, "attention", "--json"),
+    python: lines(state, `attention().${kind}[${layer}, ${head}]`),
+  };
+}
+
+/** What gives a circuit: of a run, as it is described; of a study, as it was found. */
+export function ofCircuit({ about }) {
+  if (!about.named) return { shell: about.command.circuit, python: about.python.circuit };
+  return {
+    shell: about.circuit ? "" : command({ about }, "circuit", "--save", "circuit.json"),
+    python: about.named.length ? "" : "print(study.circuit)",
   };
 }
 
@@ -54,8 +72,8 @@ export function ofExample(state, [layer, head]) {
   const asked = given([["index", ex], ...which(state), ...changed, ...typed, ...shuffled]);
   const drawn = ![changed, typed, shuffled].some((its) => its.length);
   return {
-    shell: drawn ? shell("hopscope", "attention", about.name, ...flags(state), "--example", ex, "--json") : "",
-    python: [
+    shell: drawn ? command(state, "attention", "--example", ex, "--json") : "",
+    python: about.named ? "" : [
       "from hopscope.store import Store",
       "from hopscope.web.questions import ExampleQuestion",
       "from hopscope.web.tensors import unpacked",
@@ -98,5 +116,6 @@ export function ofChanged(state, examples) {
   const { about, off } = state;
   const heads = off.length ? off.map(asFlag) : ["0.0=uniform"];
   const asked = [...heads.flatMap((its) => ["--head", its]), "--examples", examples];
-  return { shell: shell("hopscope", "ablate", about.name, ...flags(state), ...asked), python: "" };
+  const python = about.named ? lines(state, `ablate(${heads.map(text).join(", ")}, examples=${examples})`) : "";
+  return { shell: command(state, "ablate", ...asked), python };
 }

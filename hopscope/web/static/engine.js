@@ -41,7 +41,6 @@ export class Engine {
     const about = {
       tokens: tokensOf(one),
       answers: answersOf(one, this.hops, clean.outputs),
-      candidates: all.candidates,
     };
     const tensors = new Map([["attention", clean.attention]]);
     if (changes.length) {

@@ -84,10 +84,10 @@ function toolsOf(state) {
   });
   const back = button("as it was", () => state.set({ tokens: null, order: null }), { class: "plain" });
   return () => {
-    const { carried } = state.about.task; // by a saved page, which draws nothing
+    const { carried, given } = state.about.task; // by a saved page, or a function, which draw no other
     able(before, state.ex);
     able(after, !carried || state.ex < carried - 1);
-    return [state.tokens || state.order !== null ? back : null, before, after, carried ? null : shuffle];
+    return [state.tokens || state.order !== null ? back : null, before, after, carried || given ? null : shuffle];
   };
 }
 
@@ -133,7 +133,7 @@ function textOf({ text, role }) {
 
 /** Type another symbol for a position. */
 function edit(state, element, place) {
-  if (element.querySelector("input")) return;
+  if (state.about.task.given || element.querySelector("input")) return;
   const shown = () => state.example.json.tokens;
   const typed = h("input", {
     type: "text",

@@ -54,6 +54,10 @@ export function asks(state) {
   const { task } = about;
   const start = example.json.tokens[question.position];
   const truths = question.hops.map(({ truth }) => truth ?? "nothing");
+  if (task.given) {
+    const [truth] = truths;
+    return { text: question.hops[0].truth === null ? "" : `After ${start.text} (${start.role}) the model is to answer ${truth}.`, symbols: [] };
+  }
   const linear = (task.graph ?? []).every((fact, n) => fact === `${task.symbols[n]}->${task.symbols[n + 1]}`);
   const from = start?.text ?? "?";
   const hops = linear ? truths.map((its, n) => `${its} after ${counted(n + 1, "hop")}`) : [truths.join(", ")];

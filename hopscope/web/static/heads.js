@@ -87,7 +87,8 @@ export function chosen(state) {
   const found = /^(\d+)\.(\d+)$/.exec(state.head);
   if (found && Number(found[1]) < state.about.model.layers && Number(found[2]) < state.about.model.heads)
     return [Number(found[1]), Number(found[2])];
-  const last = (state.about.circuit?.components ?? []).filter((its) => its.paths.length).at(-1);
+  const all = state.about.circuit?.components ?? [];
+  const last = all.findLast((its) => its.paths.length) ?? all.at(-1);
   return last ? [last.layer, last.heads[0]] : [state.about.model.layers - 1, 0];
 }
 

@@ -28,10 +28,10 @@ export function keptViews(state, source) {
   const keep = button("keep view", () => ask(state, source, shown), { class: "plain" });
   state.watch("about opening", () => {
     const { about } = state;
-    const never = !about || about.name.startsWith("gallery/");
+    const never = !about || about.named || about.name.startsWith("gallery/");
     able(keep, !never);
     keep.title = never
-      ? "Views are kept beside runs of your own, not in the gallery"
+      ? "Views are kept beside runs of your own; here, copy the address"
       : "Keep this view beside the run";
     shown();
   });

@@ -84,6 +84,11 @@ export class Live {
     );
   }
 
+  /** How many examples losses are measured on, one count after the other. */
+  get counts() {
+    return this.state.about.counts ?? this.source.counts;
+  }
+
   /** Is something asked, or about to be? */
   get busy() {
     const { waiting, words } = this.state;
@@ -242,18 +247,19 @@ export class Live {
   ablate() {
     const { state, source } = this;
     const { at, seed } = state;
-    if (!state.off.length && (!state.losses || state.losses.validationSteps.length)) {
+    const noted = state.losses ? state.losses.validationSteps.length : state.about.arrays.includes("losses");
+    if (!state.off.length && noted) {
       this.open.ablate?.abort();
       return state.set({ answer: null, asking: false }, "none");
     }
     return this.ask("ablate", async (signal) => {
       state.set({ asking: true }, "none");
       try {
-        for (const examples of source.counts) {
+        for (const examples of this.counts) {
           const asked = this.question({ examples });
           const found = await source.ablate(state.run, asked, { signal });
           const answer = { ...found, at, seed, changes: asked.changes ?? [] };
-          state.set({ answer, asking: examples !== source.counts.at(-1) }, "none");
+          state.set({ answer, asking: examples !== this.counts.at(-1) }, "none");
           await new Promise((done) => setTimeout(done, 60));
           if (signal.aborted) return;
         }
@@ -271,7 +277,7 @@ export class Live {
   async readCut(signal) {
     const { state, source } = this;
     const { at, seed } = state;
-    const asked = this.question({ examples: source.counts.at(-1), probe: true });
+    const asked = this.question({ examples: this.counts.at(-1), probe: true });
     const found = { at, seed, asked: asked.changes.join(";"), contents: null, why: "" };
     try {
       const { decodable } = await source.ablate(state.run, asked, { signal });

@@ -3,7 +3,7 @@
 
 import { s } from "./dom.js";
 import { loose, lostOf, roleText } from "./paths.js";
-import { switchOf } from "./pointed.js";
+import { tagOf } from "./pointed.js";
 import { KINDS, percent } from "./words.js";
 
 const ASIDE = 17;
@@ -20,8 +20,8 @@ export function looseTags({ x, y, roles }, arrows, state, tip) {
         const { layer } = component;
         const at = free([x(reader), y(layer + 0.5)], taken);
         taken.push(at);
-        made.push(tagOf({ layer, head, reader, component }, at, state, tip));
-        group.append(made.at(-1).label);
+        made.push(tagged({ layer, head, reader }, component, at, { state, tip }));
+        group.append(made.at(-1).tag);
       }
   return { group, made };
 }
@@ -34,22 +34,9 @@ function free([left, top], taken) {
   return places.find(clear) ?? places[0];
 }
 
-function tagOf({ layer, head, reader, component }, [left, top], state, tip) {
+function tagged(item, component, place, { state, tip }) {
+  const { layer, head, reader } = item;
   const name = `${layer}.${head}`;
-  const label = s(
-    "g",
-    {
-      class: "tag loose",
-      tabindex: "-1",
-      role: "button",
-      transform: `translate(${left.toFixed(1)} ${top.toFixed(1)})`,
-      data: { item: `${name}:${reader}`, key: `${name} ${component.told}` },
-      "aria-label": `${name} ${component.told}`,
-    },
-    s("rect", { class: "disc", x: -10, y: -8.5, width: 20, height: 17, rx: 3 }),
-    s("text", { "text-anchor": "middle", "dominant-baseline": "central" }, name),
-    s("path", { class: "cross", d: "M-6 6L6 -6" }),
-  );
   const lines = () => {
     const lost = lostOf(component);
     return [
@@ -58,6 +45,11 @@ function tagOf({ layer, head, reader, component }, [left, top], state, tip) {
       [state.isOff(layer, head, reader) ? "Switched off. Click: on again." : "Click: switch this row off."],
     ];
   };
-  switchOf(label, { layer, head, reader }, lines, { state, tip });
-  return { label, layer, head, reader };
+  const shape = s("rect", { class: "disc", x: -10, y: -8.5, width: 20, height: 17, rx: 3 });
+  const more = {
+    class: "tag loose",
+    data: { item: `${name}:${reader}`, key: `${name} ${component.told}` },
+    "aria-label": `${name} ${component.told}`,
+  };
+  return tagOf(item, { name, place, shape, arm: 6, lines, ...more }, { state, tip });
 }

@@ -178,6 +178,7 @@ function showAnswers(state, place) {
   const seen = state.example?.json;
   if (!seen) return fill(place);
   const asked = seen.changes?.answers ?? seen.answers;
+  if (!asked.length) return fill(place); // they are no classes
   const all = asked.flatMap((its) => its.hops).filter((its) => its.truth !== null);
   const good = all.filter((its) => its.right).length;
   const shown = asked.slice(0, 12).map(({ position, chain, hops }) => {
@@ -197,7 +198,7 @@ function showAnswers(state, place) {
           its.answer,
           its.right === null ? null : h("em", {}, its.right ? "✓" : ` ✗ ${its.truth}`),
         );
-        return points(said, state, { hop: state.about.task.asked[n], chain });
+        return points(said, state, { hop: its.hop === "answer" ? undefined : state.about.task.asked[n], chain });
       }),
     );
   });

@@ -1,6 +1,6 @@
 // What is pointed at in one pane lights up in the others: a head or one of its arrows, a hop, a chain.
 
-import { switchable } from "./dom.js";
+import { s, switchable } from "./dom.js";
 
 /** Point at something as long as the pointer or the keyboard is on this element. */
 export function points(element, state, point) {
@@ -11,9 +11,18 @@ export function points(element, state, point) {
   return element;
 }
 
-/** Make a drawing the switch of a head or row: pointed at, it says what `lines` give; pressed, it is
- *  switched off (or on again) and looked at. `elements` are where the pointer may be. */
-export function switchOf(tag, item, lines, { state, tip }, elements = [tag]) {
+/** A tag that is the switch of a head, or (with a reader) of one row of it: a shape with a name, and a
+ *  cross of this size while it is off. Pointed at, it says what `lines` give; pressed, the item is
+ *  switched off (or on again) and looked at. The pointer may be on `others`, too. */
+export function tagOf(item, { name, place, shape, arm, lines, others = [], ...more }, { state, tip }) {
+  const [x, y] = place.map((its) => its.toFixed(1));
+  const tag = s(
+    "g",
+    { tabindex: "-1", role: "button", transform: `translate(${x} ${y})`, ...more },
+    shape,
+    s("text", { "text-anchor": "middle", "dominant-baseline": "central" }, name),
+    s("path", { class: "cross", d: `M${-arm} ${arm}L${arm} ${-arm}` }),
+  );
   const enter = () => {
     state.enter(item);
     tip.show(tag, lines);
@@ -26,7 +35,8 @@ export function switchOf(tag, item, lines, { state, tip }, elements = [tag]) {
     state.toggle(item);
     state.set({ head: `${item.layer}.${item.head}` }, "replace");
   };
-  switchable(tag, elements, { enter, leave, press });
+  switchable(tag, [...others, tag], { enter, leave, press });
+  return { tag, ...item };
 }
 
 /** Is this arrow pointed at: itself, its head, or the hop whose symbol it moves? */

@@ -59,12 +59,13 @@ function tools(pane, state) {
       ),
     );
   else fill(pane.tools);
-  pane.told(state.about.command.time, state.about.python.time);
+  pane.told(state.about.command?.time, state.about.python?.time);
 }
 
 /** Was this model trained, as far as is known? */
-export function trained({ steps, losses }) {
-  return steps.length > 1 || !losses || losses.trainSteps.length > 0 || losses.validationSteps.length > 0;
+export function trained({ about, steps, losses }) {
+  if (steps.length > 1 || !about.arrays.includes("losses")) return steps.length > 1;
+  return !losses || losses.trainSteps.length > 0 || losses.validationSteps.length > 0;
 }
 
 /** From which step to which charts and slider go. */
@@ -89,7 +90,9 @@ function build(pane, state, place) {
         "p",
         { class: "quiet" },
         steps.length
-          ? "Its weights were written by hand: there was no training."
+          ? about.named
+            ? "This model comes from elsewhere in one state of its weights: there is no training to go through."
+            : "Its weights were written by hand: there was no training."
           : waiting(state, "Losses are on their way"),
       ),
     );

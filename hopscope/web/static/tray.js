@@ -65,7 +65,7 @@ export function trayOf(state, live) {
       way.value = state.as;
       const [curves, each] = ["over-time", "costs"].map((kind) => working?.split(" ").includes(kind));
       write(every, curves ? "stop" : "at every step");
-      able(every, off.length || curves);
+      able(every, (off.length && state.steps.length > 1) || curves);
       write(costs, each ? "stop" : "what each costs");
       fill(last, every, costs, overTime?.length ? hide : null);
     },

@@ -87,7 +87,7 @@ export function item(text, as = "uniform") {
 }
 
 /** What of a state a run does not have: the state without it, and a list of it in words. */
-export function fitted({ off, head, step, ex, order }, { task, model, checkpoints }) {
+export function fitted({ off, head, step, ex, order, tokens }, { task, model, checkpoints }) {
   const has = (its) =>
     task &&
     its.layer < model.layers &&
@@ -107,9 +107,13 @@ export function fitted({ off, head, step, ex, order }, { task, model, checkpoint
     patch.ex = 0;
     dropped.push(`ex=${ex}`);
   }
-  if (task?.carried && order !== null) {
+  if ((task?.carried || task?.given) && order !== null) {
     patch.order = null;
     dropped.push(`order=${order}`);
+  }
+  if (task?.given && tokens) {
+    patch.tokens = null;
+    dropped.push("tokens");
   }
   return { patch, dropped };
 }
