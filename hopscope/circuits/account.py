@@ -82,6 +82,11 @@ class Effect(Config):
     left: Estimate
     """How far it leaves its own chain's. An answer that is lost leaves, and does not move on."""
 
+    @property
+    def kept(self) -> bool:
+        """Does the answer move or leave far enough to be written down?"""
+        return max(abs(self.share.mean), abs(self.left.mean)) >= KEPT
+
 
 class Patched(Config):
     """What one site brings, symbol by symbol."""

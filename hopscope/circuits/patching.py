@@ -26,7 +26,7 @@ from torch import Tensor
 
 from hopscope.circuits import budget
 from hopscope.circuits.ablator import check_head
-from hopscope.circuits.account import KEPT, Effect, Patched, Site, Way
+from hopscope.circuits.account import Effect, Patched, Site, Way
 from hopscope.circuits.adapters import AnyModel, CallbackModel, adapter_of
 from hopscope.circuits.components import Estimate
 from hopscope.circuits.engine import Adapter, Brought, Heads, Recorded, Weights, forward, record
@@ -150,10 +150,7 @@ def patch(
     for site in sites:
         check_site(adapter, pairs.examples, site)
     variants = [(number, name) for number in range(len(sites)) for name in pairs.counterfactuals]
-    chunks = chunks_of(adapter, pairs.examples, len(variants) * len(WAYS))
-    parts = [Patching(adapter, pairs, sites, some).moved(variants, WAYS) for some in chunks]
-    sure = torch.cat([part[0] for part in parts])
-    moved = torch.cat([part[1] for part in parts], 3)
+    sure, moved = patched(adapter, pairs, sites, variants)
     check_answers(sure)
     effects: list[list[Effect]] = [[] for _ in sites]
     for variant, (site_number, symbol) in enumerate(variants):
@@ -161,14 +158,26 @@ def patch(
             for column, hop in enumerate(pairs.hops):
                 to_other, to_own = moved[:, number, variant, :, column]
                 share, left = (share_of(sure[:, column], its) for its in (to_other, -to_own))
-                # Smaller effects are dropped, and those on answers that the model does not have.
-                if share and left and max(abs(share.mean), abs(left.mean)) >= KEPT:
+                if share and left:  # not of answers that the model does not have
                     effects[site_number].append(
                         Effect(symbol=symbol, way=way, hop=hop, share=share, left=left)
                     )
     return tuple(
-        Patched(site=site, moves=tuple(its)) for site, its in zip(sites, effects, strict=True)
+        Patched(site=site, moves=tuple(effect for effect in its if effect.kept))
+        for site, its in zip(sites, effects, strict=True)
     )
+
+
+def patched(
+    adapter: Adapter, pairs: Pairs, sites: Sequence[Site], variants: Sequence[tuple[int, str]]
+) -> tuple[Answers, Float[Tensor, "mark way variant batch hop"]]:
+    """How sure each example is of its own answers; and how far each variant (a site, by number, and
+    a symbol) moves them, by each way; a few examples at a time.
+    """
+    chunks = chunks_of(adapter, pairs.examples, len(variants) * len(WAYS))
+    parts = [Patching(adapter, pairs, sites, some).moved(variants, WAYS) for some in chunks]
+    sure, moved = zip(*parts, strict=True)
+    return torch.cat(sure), torch.cat(moved, 3)
 
 
 def replaceable(model: AnyModel) -> Adapter:

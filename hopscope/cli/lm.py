@@ -25,7 +25,7 @@ from hopscope.cli.results import Found, Output, output_options
 from hopscope.configs import Asking, Dtype, LmBench, LmCircuit, Prompts, Tracing
 from hopscope.configs.lm_circuit import LEAST
 from hopscope.configs.prompts import FORMULATIONS
-from hopscope.errors import ConfigError
+from hopscope.errors import ConfigError, SharingError
 from hopscope.machine import check_threads
 from hopscope.store import RunFolder, Store
 from hopscope.store.files import check_files, check_folder, write_bytes
@@ -423,9 +423,16 @@ def pull(model: str) -> None:
     from hopscope.lm.known import cached, is_hub_name
     from hopscope.lm.known import pull as fetch
 
-    if is_hub_name(model) and not cached(model).exists():
-        from hopscope.export.hub import Hub
-
-        if Hub().is_run(model):
-            raise ConfigError(f"{model} is a run of hopscope: `hopscope pull {model}` fetches it")
+    if is_hub_name(model) and not cached(model).exists() and _is_run(model):
+        raise ConfigError(f"{model} is a run of hopscope: `hopscope pull {model}` fetches it")
     say(f"{model}: {fetch(model)}")
+
+
+def _is_run(name: str) -> bool:
+    """Is this a run on the hub? If the hub cannot be asked, fetching says why and what to do."""
+    from hopscope.export.hub import Hub
+
+    try:
+        return Hub().is_run(name)
+    except SharingError:
+        return False

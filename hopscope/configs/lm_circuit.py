@@ -105,6 +105,11 @@ class LmCircuit(Recipe):
             ("elsewhere", (its.proved_elsewhere or its.proved) if self.elsewhere else 0),
         )
 
+    def prompts_of(self, phase: str) -> Prompts:
+        """The kind of questions of a phase."""
+        other = self.elsewhere if phase == "elsewhere" else None
+        return other or self.prompts
+
     @property
     def task_kind(self) -> str:
         return "lm"

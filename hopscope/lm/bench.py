@@ -20,7 +20,7 @@ from hopscope.lm.prompts import Question, answered, question
 from hopscope.lm.results import ANSWERS, Answer, answers
 from hopscope.lm.rows import RowStepper
 from hopscope.lm.scoring import GREEDY, complete, probabilities
-from hopscope.runs import runner
+from hopscope.runs.runner import prepared
 from hopscope.runs.stepper import MakeStepper, Watcher
 from hopscope.store import RunFolder, Store
 
@@ -54,7 +54,7 @@ def prepare(bench: LmBench, device: str) -> MakeStepper:
         model = Endpoint(url, name, chat=asking.template == "chat", max_tokens=asking.max_tokens)
     else:
         raise ConfigError(f"device is {device!r}; an endpoint computes on its own: use auto")
-    return lambda folder: questions_of(bench, model, folder)
+    return partial(questions_of, bench, model)
 
 
 def ask(
@@ -66,12 +66,7 @@ def ask(
     """Ask a model of your own, or continue where the run was; returns the complete run. The model
     is only made if there is a question to ask.
     """
-    store = store if isinstance(store, Store) else Store(store)
-    # Made before the run is: a model that cannot be opened leaves no run.
-    made = None if store.has_complete(bench) else model()
-    return runner.complete(
-        bench, lambda folder: questions_of(bench, made or model(), folder), store, watcher
-    )
+    return prepared(bench, lambda: partial(questions_of, bench, model()), store, watcher)
 
 
 def questions_of(bench: LmBench, model: Respondent, folder: RunFolder) -> RowStepper:

@@ -12,41 +12,39 @@ Rows are committed piece by piece. What a phase measures depends on the recipe a
 earlier phases alone, so a run that was killed and resumed ends with the same rows.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from random import Random
 from typing import Any
 
 import torch
+from einops import rearrange
 from torch import Tensor
 
-from hopscope.circuits.engine import Adapter, record
 from hopscope.circuits.examples import Examples
-from hopscope.circuits.patching import Pairs, Patching, chunks_of, replaceable
+from hopscope.circuits.patching import Losses, Pairs, patched, replaceable
 from hopscope.configs import LmCircuit, Prompts
 from hopscope.errors import RunMismatch
-from hopscope.lm.findings import WAYS, Cell, LmFindings, check_answers
+from hopscope.lm.findings import WAYS, LmFindings, check_answers
 from hopscope.lm.model import LanguageModel, load
-from hopscope.lm.pairs import Paired, followed, names, pairs, proving, role_table
+from hopscope.lm.pairs import LAST, NEW, Paired, followed, names, pairs, proving, role_table
 from hopscope.lm.patching import (
     LOSS,
+    PIECE,
     Batch,
     at_role,
-    batches,
     by_head,
+    in_batches,
     interchanged,
     lens,
     random_rows,
 )
 from hopscope.lm.rows import ROWS, Row, RowStepper, numbers, of_phase, rows_of
-from hopscope.runs.runner import complete
+from hopscope.runs.runner import prepared
 from hopscope.runs.stepper import MakeStepper, Watcher
 from hopscope.store import RunFolder, Store
 from hopscope.tasks import Roles
 
-PIECE = 4
-"""Questions that are measured between two commits."""
 PATCHED = LOSS + 1
 """The numbers of an answer that are kept of a patch; a proof keeps all."""
 
@@ -54,7 +52,7 @@ PATCHED = LOSS + 1
 def prepare(recipe: LmCircuit, device: str) -> MakeStepper:
     """The stepper of a circuit's run, with a model that is on this machine."""
     local = load(recipe.model, recipe.dtype, device, recipe.template, max_tokens=1)
-    return lambda folder: search(recipe, local, folder)
+    return partial(search, recipe, local)
 
 
 def find_circuit(
@@ -66,33 +64,23 @@ def find_circuit(
     """Find the circuit in a model of your own, or continue where the run was; returns the complete
     run. The model is only made if there is something to measure.
     """
-    store = store if isinstance(store, Store) else Store(store)
-    made = None if store.has_complete(recipe) else local()
-    return complete(recipe, lambda folder: search(recipe, made or local(), folder), store, watcher)
+    return prepared(recipe, lambda: partial(search, recipe, local()), store, watcher)
 
 
 def search(recipe: LmCircuit, local: LanguageModel, folder: RunFolder) -> RowStepper:
     """The stepper of a circuit's run: measures what is not measured yet."""
-    adapter = replaceable(local.model)
-    stepper = RowStepper(folder, ROWS, rows_of, adapter.device, recipe.dtype)
-    stepper.pieces = CircuitSearch(recipe, local, adapter, stepper.rows, folder.name).pieces()
+    stepper = RowStepper(folder, ROWS, rows_of, local.device, recipe.dtype)
+    stepper.pieces = CircuitSearch(recipe, local, stepper.rows, folder.name).pieces()
     return stepper
 
 
 class CircuitSearch:
     """Everything that is measured to find one circuit. `rows` grow as it is measured."""
 
-    def __init__(
-        self,
-        recipe: LmCircuit,
-        local: LanguageModel,
-        adapter: Adapter,
-        rows: list[Row],
-        name: str,
-    ) -> None:
-        self.recipe, self.local, self.adapter, self.rows = recipe, local, adapter, rows
-        self.run_name, self.names = name, followed(recipe)
-        self.digest = adapter.digest()
+    def __init__(self, recipe: LmCircuit, local: LanguageModel, rows: list[Row], name: str) -> None:
+        self.recipe, self.local, self.rows, self.run_name = recipe, local, rows, name
+        self.names, self.adapter = followed(recipe), replaceable(local.model)
+        self.digest = self.adapter.digest()
 
     def pieces(self) -> Iterator[list[Row]]:
         """The rows that are not measured yet, phase by phase, piece by piece."""
@@ -107,7 +95,7 @@ class CircuitSearch:
             "heads": self.by_head,
             "paths": self.by_path,
             "proof": self.proof,
-            "elsewhere": lambda batch: self._exchanged(batch, self._prompts("elsewhere")),
+            "elsewhere": lambda batch: self._exchanged(batch, self.recipe.prompts_of("elsewhere")),
         }
         for phase, count in self.recipe.phases:
             self.earlier = LmFindings(self.recipe, list(self.rows))
@@ -115,8 +103,7 @@ class CircuitSearch:
             if phase == "roles" and not done:
                 self._check()
             if done < count:
-                asked, prompts = self._pairs(phase)[done:], self._prompts(phase)
-                for rows in self._measured(asked, prompts, measures[phase]):
+                for rows in self._measured(phase, measures[phase], done):
                     yield [{"phase": phase, **row} for row in rows]
 
     def _check(self) -> None:
@@ -124,52 +111,32 @@ class CircuitSearch:
         rows = of_phase(self.rows, "answers")
         check_answers(self.recipe, self.recipe.prompts, rows, self.names)
         if (other := self.recipe.elsewhere) is not None:
-            exchanged = proving(other)
-            pieces = self._measured(
-                self._pairs("elsewhere"), other, lambda batch: self.answers(batch, exchanged)
-            )
-            check_answers(self.recipe, other, [row for rows in pieces for row in rows], exchanged)
+            answers = partial(self.answers, exchanged=proving(other))
+            rows = [row for rows in self._measured("elsewhere", answers) for row in rows]
+            check_answers(self.recipe, other, rows, proving(other))
 
     def _pairs(self, phase: str) -> list[Paired]:
         count = dict(self.recipe.phases)[phase]
         if phase not in ("proof", "elsewhere"):
             return self._first[:count]
         start = self._first[-1].index + 1 if phase == "proof" else 0
-        return pairs(self.local, self._prompts(phase), self.recipe.seeds[0], start, count)
+        return pairs(self.local, self.recipe.prompts_of(phase), self.recipe.seeds[0], start, count)
 
     @cached_property
     def _first(self) -> list[Paired]:
         recipe = self.recipe
         return pairs(self.local, recipe.prompts, recipe.seeds[0], 0, recipe.questions)
 
-    def _prompts(self, phase: str) -> Prompts:
-        """The kind of questions of a phase."""
-        other = self.recipe.elsewhere if phase == "elsewhere" else None
-        return other or self.recipe.prompts
-
-    @cached_property
-    def _cells(self) -> list[Cell]:
-        return self.earlier.gaining
-
-    @cached_property
-    def _peaks(self) -> list[Cell]:
-        return self.earlier.peaks
-
     def _measured(
-        self,
-        asked: Sequence[Paired],
-        prompts: Prompts,
-        measure: Callable[[Batch], list[Row]],
+        self, phase: str, measure: Callable[[Batch], list[Row]], done: int = 0
     ) -> Iterator[list[Row]]:
-        """A row for each question, in the order of the questions, piece by piece."""
+        """A row for each question of a phase, in their order, piece by piece."""
+        asked, roles = self._pairs(phase)[done:], len(role_table(self.recipe.prompts_of(phase)))
         for first in range(0, len(asked), PIECE):
-            found: list[Row] = []
+            piece = asked[first : first + PIECE]
             with torch.no_grad():
-                piece = asked[first : first + PIECE]
-                for batch in batches(self.adapter, piece, len(role_table(prompts))):
-                    rows = zip(batch.pairs, measure(batch), strict=True)
-                    found += [{"index": pair.index, **row} for pair, row in rows]
-            yield sorted(found, key=lambda row: row["index"])
+                rows = in_batches(self.adapter, piece, roles, measure)
+            yield [{"index": pair.index, **row} for pair, row in zip(piece, rows, strict=True)]
 
     def answers(self, batch: Batch, exchanged: Sequence[str] = ()) -> list[Row]:
         """How the model answers the questions, unpatched."""
@@ -186,31 +153,30 @@ class CircuitSearch:
     def by_role(self, batch: Batch) -> list[Row]:
         """Each role's stream before each layer, the logit lens there, and the last look-up."""
         layers = self.earlier.layers
-        moved = torch.stack(
-            [
-                torch.stack([at_role(batch, layer, role, self.names) for layer in layers])
-                for role in range(batch.roles)
-            ]
-        )[..., :PATCHED]  # fmt: skip  [role, layer, name, batch, mark]
+        cells = [(layer, role) for role in range(batch.roles) for layer in layers]
+        moved = torch.stack([at_role(batch, *cell, self.names) for cell in cells])[..., :PATCHED]
+        moved = rearrange(
+            moved, "(role layer) name batch mark -> batch name role layer mark", layer=len(layers)
+        )
         return _rows(
             batch,
             clean=_clean(batch, self.names),
-            moved=[numbers(each) for each in moved.permute(3, 2, 0, 1, 4)],
-            lens=[numbers(each) for each in lens(batch, layers).movedim(3, 0)],
+            moved=numbers(moved),
+            lens=numbers(lens(batch, layers).movedim(3, 0)),
             last=_last_look_up(batch, layers),
         )
 
     def by_head(self, batch: Batch) -> list[Row]:
         """The row of each head, where roles gain."""
         moved, attention = [], []
-        for layer, role, exchanged in self._cells:
+        for layer, role, exchanged in self.earlier.gaining:
             names_ = [self.names[n] for n in exchanged]
             moved.append(by_head(batch, layer, role, names_)[..., :PATCHED].movedim(2, 0))
             attention.append(batch.attention(layer)[:, :, role].cpu())
         each = range(len(batch.pairs))
         return _rows(
             batch,
-            cells=[self._cells for _ in each],
+            cells=[self.earlier.gaining for _ in each],
             clean=_clean(batch, self.names),
             moved=[[numbers(cell[n]) for cell in moved] for n in each],
             attention=[[numbers(cell[n]) for cell in attention] for n in each],
@@ -223,20 +189,15 @@ class CircuitSearch:
         moved = torch.zeros(len(symbols), len(sites), len(WAYS), 2, len(batch.pairs)).double()
         for number, symbol in enumerate(symbols):
             some = [n for n, site in enumerate(sites) if symbol in follows[site]]
-            if not some:
-                continue
-            asked = as_pairs(self.recipe.prompts, batch, symbol)
-            most = max(Counter(sites[n].layer for n in some).values())
-            chunks = chunks_of(self.adapter, asked.examples, most * len(WAYS))
-            variants = [(n, symbol) for n in some]
-            parts = [Patching(self.adapter, asked, sites, c).moved(variants, WAYS) for c in chunks]
-            marks = torch.cat([part[1] for part in parts], 3)[..., 0]
-            moved[number, some] = marks.permute(2, 1, 0, 3)
+            if some:
+                asked = as_pairs(self.recipe.prompts, batch, symbol)
+                _, marks = patched(self.adapter, asked, sites, [(n, symbol) for n in some])
+                moved[number, some] = marks[..., 0].permute(2, 1, 0, 3)
         return _rows(
             batch,
             sites=[[str(site) for site in sites]] * len(batch.pairs),
             clean=_clean(batch, symbols),
-            moved=[numbers(each) for each in moved.movedim(-1, 0)],
+            moved=numbers(moved.movedim(-1, 0)),
         )
 
     def proof(self, batch: Batch) -> list[Row]:
@@ -244,10 +205,10 @@ class CircuitSearch:
         rows = self._exchanged(batch, self.recipe.prompts)
         holds = [
             at_role(batch, layer, role, [self.names[n] for n in exchanged])
-            for layer, role, exchanged in self._peaks
+            for layer, role, exchanged in self.earlier.peaks
         ]
         for number, row in enumerate(rows):
-            row["cells"] = self._peaks
+            row["cells"] = self.earlier.peaks
             row["held"] = [numbers(marks) for cell in holds for marks in cell[:, number, :PATCHED]]
         return rows
 
@@ -261,30 +222,24 @@ class CircuitSearch:
             for row, _ in self.earlier.chosen
             if own[row.role] in table
         )
-        shape = (self.adapter.layers, self.adapter.heads, len(table))
-        circuit = torch.zeros(shape, dtype=torch.bool)
-        for row in rows:
-            circuit[row] = True
-        variants = [circuit, ~circuit, torch.ones_like(circuit), torch.zeros_like(circuit)]
-        donor = torch.stack(variants)[:, None].repeat(1, len(batch.pairs), 1, 1, 1)
-        for number, pair in enumerate(batch.pairs):
-            rng = Random(self.recipe.seeds[0] * 1_000_003 + pair.index)  # noqa: S311
-            for row in random_rows(shape, rows, rng):
-                donor[(-1, number, *row)] = True
-        exchanged = proving(prompts)
+        count, exchanged = len(batch.pairs), proving(prompts)
+        circuit = batch.these(rows)
+        seeds = (self.recipe.seeds[0] * 1_000_003 + pair.index for pair in batch.pairs)
+        drawn = [random_rows(self.adapter.heads, rows, Random(seed)) for seed in seeds]  # noqa: S311
+        same = [each.expand(count, *circuit.shape) for each in (circuit, ~circuit, circuit | True)]
+        donor = torch.stack([*same, torch.stack([batch.these(each) for each in drawn])])
         moved = torch.stack([interchanged(batch, name, donor) for name in exchanged])
-        single = torch.zeros(len(moved), len(rows), len(batch.pairs), PATCHED).double()
+        single = torch.zeros(len(moved), len(rows), count, PATCHED).double()
         for number, row in enumerate(rows):
-            alone = torch.zeros_like(donor[:1])
-            alone[(0, slice(None), *row)] = True
+            alone = batch.these([row]).expand(1, count, *circuit.shape)
             for n, name in enumerate(exchanged):
                 single[n, number] = interchanged(batch, name, alone)[0, :, :PATCHED]
         return _rows(
             batch,
             right=batch.right(),
             clean=_clean(batch, names(prompts)),
-            moved=[numbers(each) for each in moved.movedim(2, 0)],
-            rows=[numbers(each) for each in single.movedim(2, 0)],
+            moved=numbers(moved.movedim(2, 0)),
+            rows=numbers(single.movedim(2, 0)),
         )
 
 
@@ -307,25 +262,25 @@ def _last_look_up(batch: Batch, layers: Sequence[int]) -> list[list[list[float]]
     probability among the acceptable answers of the own one, of those by position, by word and by
     pointer; and of the new answer, if the donor has that.
     """
-    found: dict[int, list[list[float]]] = {n: [] for n, pair in enumerate(batch.pairs) if pair.last}
-    if found:
-        some = Batch(batch.adapter, [batch.pairs[n] for n in found], batch.roles)
-        look_ups = [pair.last for pair in some.pairs if pair.last]
-        donors = [
-            record(batch.adapter, torch.tensor(tokens, device=some.tokens.device)).streams
-            for tokens in ([each.donor for each in look_ups], [each.outside for each in look_ups])
+    if LAST not in batch.donors:
+        return [None for _ in batch.pairs]
+    found: list[list[list[float]] | None] = []
+    donors = [batch.given(name).streams for name in (LAST, NEW)]
+    logs = torch.stack(
+        [
+            batch.logs(
+                batch.onward(layer, torch.stack([streams[layer][:, -1:] for streams in donors]))
+            )
+            for layer in layers
         ]
-    for layer in layers if found else ():
-        end = some.onward(layer, torch.stack([streams[layer][:, -1:] for streams in donors]))
-        logits = batch.adapter.unembed(end.flatten(0, 1))[:, -1].float().unflatten(0, (2, -1))
-        for row, (n, look_up) in enumerate(zip(found, look_ups, strict=True)):
-            acceptable = list(batch.pairs[n].answers.acceptable)
-            shares = logits[0, row, acceptable].softmax(-1)
-            new = logits[1, row, [*acceptable, look_up.new]].softmax(-1)[-1]
-            found[n].append(numbers([
-                *(shares[acceptable.index(token)].cpu() for token in look_up.answers), new.cpu()
-            ]))  # fmt: skip
-    return [found.get(n) for n, _ in enumerate(batch.pairs)]
+    )  # fmt: skip  [layer, donor, batch, vocabulary]
+    for row, pair in enumerate(batch.pairs):
+        acceptable, (*bound, new) = list(pair.answers.acceptable), pair.answers.bound
+        shares = logs[:, 0, row, acceptable].softmax(-1)
+        own = [acceptable.index(token) for token in (pair.answers.own, *bound)]
+        others = logs[:, 1, row, [*acceptable, new]].softmax(-1)
+        found.append(numbers(torch.cat([shares[:, own], others[:, -1:]], -1).cpu()))
+    return found
 
 
 def as_pairs(prompts: Prompts, batch: Batch, name: str) -> Pairs:
@@ -335,26 +290,25 @@ def as_pairs(prompts: Prompts, batch: Batch, name: str) -> Pairs:
         inputs=batch.tokens,
         roles=Roles(batch.role, batch.chain),
         table=role_table(prompts),
-        losses=_Losses([(each.own,) for each in answers]),
+        losses=_losses([(each.own,) for each in answers]),
         chance=1.0,
         read=1,
     )
     return Pairs(
         examples=examples,
-        other=_Losses([(each.others[name],) for each in answers]),
-        third=_Losses([each.thirds(name) for each in answers]),
+        other=_losses([(each.others[name],) for each in answers]),
+        third=_losses([each.thirds(name) for each in answers]),
         counterfactuals={name: batch.donors[name]},
         hops=(len(prompts.graph().facts),),
     )
 
 
-class _Losses:
+def _losses(tokens: Sequence[tuple[int, ...]]) -> Losses:
     """The mean logit of some tokens, negative: losses, up to what all answers have in common."""
 
-    def __init__(self, tokens: Sequence[tuple[int, ...]]) -> None:
-        self.tokens = tokens
-
-    def __call__(self, outputs: Tensor) -> Tensor:
+    def of(outputs: Tensor) -> Tensor:
         last = outputs[..., -1, :].float()
-        rows = [last[..., n, list(some)].mean(-1) for n, some in enumerate(self.tokens)]
+        rows = [last[..., n, list(some)].mean(-1) for n, some in enumerate(tokens)]
         return -torch.stack(rows, -1)[..., None]
+
+    return of

@@ -1,7 +1,7 @@
 """What the rows of a run add up to: maps, look-ups, the circuit and its proof."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hopscope import intervals
-from hopscope.circuits.account import KEPT, Account, Effect, Holdings, Patched, Site, Way
+from hopscope.circuits.account import Account, Effect, Holdings, Patched, Site, Way
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.components import Component, Estimate, Kind, Losses, Score
 from hopscope.circuits.pattern import AS_IN_MODEL, Source, Target
@@ -21,8 +21,8 @@ from hopscope.errors import NotLearned
 from hopscope.facts import Role
 from hopscope.lm.look_ups import ASKING, BY, LookUps
 from hopscope.lm.pairs import ANSWER, ON, followed, proving, role_table
-from hopscope.lm.patching import mean_of, share_of, surety
-from hopscope.lm.rows import Row, of_phase, rows_of
+from hopscope.lm.patching import FOLLOWS, KL, LOSS, SAME, mean_of, share_of, sureties
+from hopscope.lm.rows import Row, column, of_phase, rows_of
 from hopscope.milestones import HALF
 from hopscope.runs.view import PlainRun
 
@@ -76,8 +76,8 @@ def check_answers(
             f"{recipe.model} answers {prompts.label} at chance: {answers}: ask for fewer hops, for "
             "an opening or another formulation, or take another model"
         )
-    unsure = [n for n in exchanged if share_of(own := surety(rows, n), own) is None]
-    if unsure:
+    sure = sureties(rows, exchanged)
+    if unsure := [name for name in exchanged if name not in sure]:
         raise NotLearned(
             f"{recipe.model} is as near to the partner's answer as to its own on {len(rows)} "
             f"questions of {prompts.label} ({', '.join(unsure)}): ask more of them"
@@ -135,11 +135,6 @@ class HeadRow:
         """The largest of its shares."""
         return max(self.shares.values(), key=lambda share: share.mean)
 
-    @property
-    def place(self) -> tuple[int, int, int]:
-        """Layer, head and role."""
-        return self.layer, self.head, self.role
-
 
 @dataclass(frozen=True)
 class LmFindings(Displayed):
@@ -177,25 +172,19 @@ class LmFindings(Displayed):
         """[exchange][role][layer]: how far answers follow the stream at the role before the layer;
         an exchange after which answers cannot be measured is absent.
         """
-        rows = of_phase(self.rows, "roles")
-        if not rows:
-            return {}
-        moved = np.array([row["moved"] for row in rows], dtype=float)[..., 0]  # [q, name, role, …]
-        found = {}
-        for number, name in enumerate(self.exchanges):
-            sure = surety(rows, name)
-            shares = [
+        rows, found = of_phase(self.rows, "roles"), {}
+        for name, sure in sureties(rows, self.exchanges).items():
+            moved = column(rows, "moved")[..., FOLLOWS]  # [question, exchange, role, layer]
+            found[name] = [
                 [share_of(sure, layer, moved[0].size) for layer in role.T]
-                for role in moved[:, number].swapaxes(0, 1)
+                for role in moved[:, self.exchanges.index(name)].swapaxes(0, 1)
             ]
-            if shares[0][0] is not None:
-                found[name] = [[share for share in role if share] for role in shares]
         return found
 
     @cached_property
     def lens(self) -> dict[str, Seen]:
         """What the logit lens sees of each symbol."""
-        values = np.array([row["lens"] for row in of_phase(self.rows, "roles")], dtype=float)
+        values = column(of_phase(self.rows, "roles"), "lens")
         return {
             fact.value: Seen(values[:, n, ..., 0].mean(0), np.median(values[:, n, ..., 1], axis=0))
             for n, fact in enumerate(self.recipe.prompts.graph().facts)
@@ -225,38 +214,44 @@ class LmFindings(Displayed):
         """In words: are look-ups stacked, or made in place; and how is the last line found?"""
         return self.look_ups.in_words()
 
-    @property
+    @cached_property
     def gaining(self) -> list[Cell]:
         """The layers and roles whose heads are worth patching: where a role gains an exchange."""
-        found: dict[tuple[int, int], list[int]] = defaultdict(list)
-        for name, shares in self.shares.items():
-            for role, by_layer in enumerate(shares):
-                steps = zip(pairwise(self.layers), pairwise(by_layer), strict=True)
-                for (first, stop), (before, after) in steps:
-                    if after.mean - before.mean >= self.recipe.tracing.gains:
-                        for layer in range(first, stop):
-                            found[layer, role].append(self.exchanges.index(name))
-        return [(*cell, found[cell]) for cell in sorted(found)]
+        return self._cells(
+            (layer, role, name)
+            for name, shares in self.shares.items()
+            for role, by_layer in enumerate(shares)
+            for steps, (before, after) in zip(
+                pairwise(self.layers), pairwise(by_layer), strict=True
+            )
+            if after.mean - before.mean >= self.recipe.tracing.gains
+            for layer in range(*steps)
+        )
 
-    @property
+    @cached_property
     def peaks(self) -> list[Cell]:
         """Where fresh questions are asked what each role holds: the last layer at which it holds
         its own word, the first at which it holds what is brought to it; of roles of the question
         that hold nothing, the best layer.
         """
-        found: dict[tuple[int, int], list[int]] = defaultdict(list)
-        for name, shares in self.shares.items():
-            if name in self.recipe.prompts.graph().known:
-                continue
-            for role, by_layer in enumerate(shares):
+        known, found = self.recipe.prompts.graph().known, []
+        for name in (name for name in self.shares if name not in known):
+            for role, by_layer in enumerate(self.shares[name]):
                 above = [n for n, share in enumerate(by_layer) if share.mean > HALF]
                 if above:
                     best = above[-1] if above[0] == 0 else above[0]
                 else:
                     best = max(range(1, len(by_layer)), key=lambda n: by_layer[n].mean)
                 if above or self.roles[role] in ASKING:
-                    found[self.layers[best], role].append(self.exchanges.index(name))
-        return [(*cell, found[cell]) for cell in sorted(found)]
+                    found.append((self.layers[best], role, name))
+        return self._cells(found)
+
+    def _cells(self, found: Iterable[tuple[int, int, str]]) -> list[Cell]:
+        """Layers and roles, each with the exchanges that were found there."""
+        cells: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for layer, role, name in found:
+            cells[layer, role].append(self.exchanges.index(name))
+        return [(*cell, cells[cell]) for cell in sorted(cells)]
 
     @cached_property
     def strongest(self) -> list[HeadRow]:
@@ -265,24 +260,22 @@ class LmFindings(Displayed):
         This is a search: its intervals are not corrected for all the rows that were tried. What its
         rows are worth is measured on the fresh questions of the proof.
         """
-        rows = of_phase(self.rows, "heads")
-        if not rows or not rows[0]["cells"]:
-            return []
-        attention = np.array([row["attention"] for row in rows], dtype=float).mean(0)
-        sure = {name: surety(rows, name) for name in self.exchanges}
+        rows, its = of_phase(self.rows, "heads"), self.recipe.tracing
+        sure, attention = sureties(rows, self.exchanges), column(rows, "attention")
         found = []
-        for cell, (layer, role, exchanged) in enumerate(rows[0]["cells"]):
+        for cell, (layer, role, exchanged) in enumerate(rows[0]["cells"] if rows else ()):
             names = [self.exchanges[n] for n in exchanged]
-            moved = np.array([row["moved"][cell] for row in rows], dtype=float)
-            for head, looks in enumerate(attention[cell]):
-                by_name = zip(names, moved[:, :, head, 0].T, strict=True)
-                shares = {n: share for n, each in by_name if (share := share_of(sure[n], each))}
+            moved = np.array([row["moved"][cell] for row in rows], dtype=float)[..., FOLLOWS]
+            for head, looks in enumerate(attention[:, cell].mean(0)):
+                by_name = zip(names, moved[:, :, head].T, strict=True)
+                shares = {
+                    name: share_of(sure[name], each) for name, each in by_name if name in sure
+                }
                 sources = {n: float(look) for n, look in enumerate(looks) if look >= LOOKS}
-                if shares:
-                    found.append(HeadRow(layer, head, role, shares, sources))
-        least = self.recipe.tracing.counts
-        found = [row for row in found if row.most.mean >= least and row.most.low > 0]
-        return sorted(found, key=lambda row: -row.most.mean)[: self.recipe.tracing.most]
+                row = HeadRow(layer, head, role, shares, sources)
+                if shares and row.most.mean >= its.counts and row.most.low > 0:
+                    found.append(row)
+        return sorted(found, key=lambda row: -row.most.mean)[: its.most]
 
     def _site(self, row: HeadRow, source: int | None = None) -> Site:
         """The site of a row: all that it brings, or what comes from the role of this number."""
@@ -312,24 +305,18 @@ class LmFindings(Displayed):
     def effects(self) -> dict[Site, Patched]:
         """What each site brings."""
         rows, graph = of_phase(self.rows, "paths"), self.recipe.prompts.graph()
-        if not rows:
-            return {}
-        moved = np.array([row["moved"] for row in rows], dtype=float)  # [q, symbol, site, way, 2]
-        sure = {symbol: surety(rows, symbol) for symbol in graph.symbols}
-        found = {}
+        moved = column(rows, "moved")  # [question, symbol, site, way, two]
+        own, found = sureties(rows, graph.symbols), {}
         for number, site in enumerate(self.sites):
             effects = []
-            for n, symbol in enumerate(graph.symbols):
+            for symbol, sure in own.items():
                 for w, way in enumerate(WAYS):
-                    follow, stay = moved[:, n, number, w].T
-                    share, left = (share_of(sure[symbol], each) for each in (follow, -stay))
-                    if share and left and max(abs(share.mean), abs(left.mean)) >= KEPT:
-                        effects.append(
-                            Effect(
-                                symbol=symbol, way=way, hop=len(graph.facts), share=share, left=left
-                            )
-                        )
-            found[site] = Patched(site=site, moves=tuple(effects))
+                    follow, stay = moved[:, graph.symbols.index(symbol), number, w].T
+                    share, left = share_of(sure, follow), share_of(sure, -stay)
+                    effects.append(
+                        Effect(symbol=symbol, way=way, hop=len(graph.facts), share=share, left=left)
+                    )
+            found[site] = Patched(site=site, moves=tuple(each for each in effects if each.kept))
         return found
 
     @cached_property
@@ -346,18 +333,17 @@ class LmFindings(Displayed):
         for row in sorted(self.strongest, key=lambda row: -row.layer):
             if row.layer >= below.get(self.roles[row.role], 0):
                 continue
-            sources = {}
-            for number, look in row.sources.items():
-                moves = self.effects[self._site(row, number)].moves if self.effects else ()
-                if (
-                    max((move.left.mean for move in moves), default=0.0)
-                    >= self.recipe.tracing.counts
-                ):
-                    sources[self.roles[number]] = look
-            for source in sources:
-                below[source] = max(below.get(source, 0), row.layer)
+            sources = {
+                self.roles[number]: look
+                for number, look in row.sources.items()
+                if any(
+                    move.left.mean >= self.recipe.tracing.counts
+                    for move in self.effects[self._site(row, number)].moves
+                )
+            }
+            below = dict.fromkeys(sources, row.layer) | below
             found.append((row, sources))
-        return sorted(found, key=lambda each: each[0].place)
+        return sorted(found, key=lambda each: (each[0].layer, each[0].head, each[0].role))
 
     @cached_property
     def circuit(self) -> Circuit:
@@ -400,20 +386,19 @@ class LmFindings(Displayed):
             (Source("own", role), look / sum(looks.values())) for role, look in looks.items()
         )
         proof, cells = of_phase(self.rows, "proof"), len(self.chosen)
-        moved = np.array([each["rows"] for each in proof], dtype=float)[
-            :, :, number
-        ]  # [q, name, mark]
-        rises = moved[:, :, 2]
+        names = proving(self.recipe.prompts)
+        moved = column(proof, "rows")[:, :, number]  # [question, exchange, mark]
+        rises = moved[..., LOSS]
         follows = [
-            share_of(surety(proof, name), moved[:, n, 0], cells)
-            for n, name in enumerate(proving(self.recipe.prompts))
+            share_of(sure, moved[:, names.index(name), FOLLOWS], cells)
+            for name, sure in sureties(proof, names).items()
         ]
         return Component(
             layer=row.layer,
             heads=(row.head,),
             destinations=(self.roles[row.role],),
             target=Target(parts) if parts else AS_IN_MODEL,
-            kind=self._kind(row) if any(each and each.low > 0 for each in follows) else "weak",
+            kind=self._kind(row) if any(each.low > 0 for each in follows) else "weak",
             lost=mean_of(rises[:, rises.mean(0).argmax()] / gap, cells) if gap > 0 else None,
         )
 
@@ -429,9 +414,9 @@ class LmFindings(Displayed):
         are the donor's), and with all rows the donor's; and how faithful the circuit alone is.
         """
         rows = of_phase(self.rows, "proof")
-        model = np.array([next(iter(row["clean"].values()))[2] for row in rows])
-        moved = np.array([row["moved"] for row in rows], dtype=float)
-        exchanged = model[:, None, None] + moved[..., 2]  # [question, exchange, variant]
+        model = np.array([next(iter(row["clean"].values()))[LOSS] for row in rows])
+        moved = column(rows, "moved")
+        exchanged = model[:, None, None] + moved[..., LOSS]  # [question, exchange, variant]
         rest, everything = (moved[:, :, variant].mean(1) for variant in (REST, EVERYTHING))
         losses = Losses(
             model=(float(model.mean()),),
@@ -443,9 +428,9 @@ class LmFindings(Displayed):
         return losses, Score(
             attention="computed",
             rest="interchange",
-            recovered=Estimate.ratio(everything[:, 2] - rest[:, 2], everything[:, 2]),
-            agreement=mean_of(rest[:, 3]),
-            same_answer=mean_of(1 + rest[:, 4]),
+            recovered=Estimate.ratio(everything[:, LOSS] - rest[:, LOSS], everything[:, LOSS]),
+            agreement=mean_of(rest[:, KL]),
+            same_answer=mean_of(1 + rest[:, SAME]),
         )
 
     def _holdings(self, layers: int) -> Holdings:
@@ -470,21 +455,16 @@ class LmFindings(Displayed):
         """The circuit on fresh questions, or (elsewhere) on another formulation; exchanges after
         which answers cannot be measured are absent.
         """
-        rows = of_phase(self.rows, phase)
-        prompts = self.recipe.prompts if phase == "proof" else self.recipe.elsewhere
+        rows, names = of_phase(self.rows, phase), proving(self.recipe.prompts_of(phase))
         found = []
-        for number, name in enumerate(proving(prompts) if rows and prompts else ()):
-            sure = surety(rows, name)
-            moved = np.array([row["moved"][number] for row in rows], dtype=float)[..., 0]
+        for name, sure in sureties(rows, names).items():
+            moved = column(rows, "moved")[:, names.index(name), :, FOLLOWS]
             circuit, rest, everything, random = (share_of(sure, each) for each in moved.T)
             more = share_of(sure, moved[:, CIRCUIT] - moved[:, RANDOM])
-            if circuit and rest and everything and random and more:
-                found.append(
-                    Proof(
-                        exchange=name, circuit=circuit, random=random, more=more, rest=rest,
-                        everything=everything, questions=len(rows),
-                    )
-                )  # fmt: skip
+            found.append(
+                Proof(exchange=name, circuit=circuit, random=random, more=more, rest=rest,
+                      everything=everything, questions=len(rows))
+            )  # fmt: skip
         return found
 
     @cached_property
@@ -492,14 +472,13 @@ class LmFindings(Displayed):
         """What roles hold, on the fresh questions of the proof."""
         rows = of_phase(self.rows, "proof")
         cells = [(*cell, n) for *cell, some in (rows[0]["cells"] if rows else ()) for n in some]
-        found = []
-        for number, (layer, role, n) in enumerate(cells):
-            name, moved = self.exchanges[n], np.array([row["held"][number][0] for row in rows])
-            if share := share_of(surety(rows, name), moved, len(cells)):
-                found.append(
-                    Confirmed(exchange=name, role=self.roles[role], layer=layer, share=share,
-                              questions=len(rows))
-                )  # fmt: skip
+        sure, held = sureties(rows, self.exchanges), column(rows, "held")
+        found = [
+            Confirmed(exchange=name, role=self.roles[role], layer=layer, questions=len(rows),
+                      share=share_of(sure[name], held[:, number, FOLLOWS], len(cells)))
+            for number, (layer, role, n) in enumerate(cells)
+            if (name := self.exchanges[n]) in sure
+        ]  # fmt: skip
         return sorted(found, key=lambda each: (each.exchange, self.roles.index(each.role)))
 
     def to_dict(self) -> dict[str, Any]:

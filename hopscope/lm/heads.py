@@ -9,24 +9,25 @@ The best heads are then switched off (what they bring is zero) on fresh question
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Any
 
 import numpy as np
 import torch
+from einops import rearrange
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from hopscope.circuits.components import Estimate
-from hopscope.circuits.engine import Adapter, Brought, Heads, as_model, forward, record
 from hopscope.circuits.patching import replaceable
 from hopscope.configs import Config, Prompts
 from hopscope.display import Displayed
 from hopscope.facts import FactGraph, Role
 from hopscope.intervals import standard_error
 from hopscope.lm.model import LanguageModel
-from hopscope.lm.pairs import ANSWER, Unreadable, cut, first_made, first_tokens, role_table
-from hopscope.lm.patching import AttentionRow, mean_of, random_rows
+from hopscope.lm.pairs import ANSWER, asked, role_table
+from hopscope.lm.patching import LOSS, AttentionRow, Batch, in_batches, mean_of, random_rows
 from hopscope.lm.prompts import Question, question
 
 DEALS = 200
@@ -149,50 +150,19 @@ class HeadScores(Displayed):
         return [n for n, route in enumerate(self.routes) if route.purpose != "within a fact"]
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A question as tokens, up to where its acceptable answers differ."""
-
-    tokens: Tensor
-    places: dict[tuple[int, Role], list[int]]
-    """The positions of each role in each chain; 0 is the chain asked about."""
-    own: int
-    acceptable: tuple[int, ...]
-    """First tokens of the answers."""
-
-
-def asked(local: LanguageModel, prompts: Prompts, seed: int, start: int, count: int) -> list[Asked]:
-    """The first questions from number `start` on that have each symbol and each answer in a token
-    of its own.
-    """
-    table = role_table(prompts)
-
-    def read(index: int) -> Asked:
-        each = question(prompts, seed, index)
-        common, first, _ = first_tokens(local, each)
-        tokens, roles, chains = cut(local, prompts, each, (each.chain + 1) % prompts.chains, common)
-        places: dict[tuple[int, Role], list[int]] = {}
-        for place, (role, chain) in enumerate(zip(roles, chains, strict=True)):
-            places.setdefault((chain, table[role]), []).append(place)
-        if any((0, span.role) not in places for span in each.spans):
-            raise Unreadable(f"{local.name}'s tokenizer joins two symbols in one token")
-        at = torch.tensor([tokens], device=local.model.device)
-        return Asked(at, places, first[each.correct], tuple(first.values()))
-
-    return first_made(read, start, count, f"questions of {prompts.label} can be read")
-
-
 @torch.no_grad()
 def head_scores(local: LanguageModel, prompts: Prompts, count: int, seed: int = 0) -> HeadScores:
     """The attention of all heads along all routes, on the first questions of a seed."""
     adapter = replaceable(local.model)
     along = routes(prompts.graph(), printed_backwards(question(prompts, seed, 0)))
-    attention, right = [], []
-    for each in asked(local, prompts, seed, 0, count):
-        passed = record(adapter, each.tokens)
-        attention.append(_along(passed.weights, each, along, prompts.chains))
-        logits = adapter.unembed(passed.streams[-1][:, -1:])[0, -1]
-        right.append(each.acceptable[int(logits[list(each.acceptable)].argmax())] == each.own)
+    roles = role_table(prompts)
+    ends = [[roles.index(each.destination), roles.index(each.source)] for each in along]
+
+    def read(batch: Batch) -> list[tuple[np.ndarray, bool]]:
+        return list(zip(_along(batch, ends, prompts.chains), batch.right(), strict=True))
+
+    found = in_batches(adapter, asked(local, prompts, seed, 0, count), len(roles), read)
+    attention, right = zip(*found, strict=True)
     table, correct = np.stack(attention), np.array(right)
     score = _score(table, np.zeros(count, int))
     generator = np.random.default_rng(seed)
@@ -225,16 +195,17 @@ def _score(
 
 
 def _along(
-    weights: Sequence[Tensor], each: Asked, along: Sequence[Route], chains: int
-) -> Float[np.ndarray, "chain route layer head"]:
+    batch: Batch, ends: Sequence[Sequence[int]], chains: int
+) -> Float[np.ndarray, "batch chain route layer head"]:
     """Attention from the asked chain's roles to those of each chain, along each route."""
-    attention = torch.stack([layer[0] for layer in weights]).float().cpu().numpy()
-    found = np.zeros((chains, len(along), *attention.shape[:2]))
-    for number, route in enumerate(along):
-        start = each.places[0, route.destination][-1]
-        for chain in range(chains):
-            found[chain, number] = attention[:, :, start, each.places[chain, route.source]].sum(-1)
-    return found
+    destinations, sources = zip(*ends, strict=True)
+    found = [
+        batch.attention(layer, chain)[:, :, destinations, sources].double().cpu().numpy()
+        for chain in range(chains)
+        for layer in range(batch.adapter.layers)
+    ]
+    order = "(chain layer) batch head route -> batch chain route layer head"
+    return rearrange(np.stack(found), order, chain=chains)
 
 
 def _mean(values: np.ndarray) -> np.ndarray:
@@ -266,12 +237,11 @@ def switch_off(
     seed: int = 0,
 ) -> SwitchedOff:
     """The answers to questions from number `start` on, without these heads."""
-    adapter = replaceable(local.model)
-    shape, rows = (adapter.layers, adapter.heads, 1), [(*head, 0) for head in heads]
-    shares = [
-        _shares(adapter, each, [[], rows, random_rows(shape, rows, Random(seed + number))])  # noqa: S311
-        for number, each in enumerate(asked(local, prompts, seed, start, count))
-    ]
+    adapter, roles = replaceable(local.model), len(role_table(prompts))
+    rows, shares = [(*head, 0) for head in heads], []
+    for number, each in enumerate(asked(local, prompts, seed, start, count)):
+        drawn = random_rows(adapter.heads, rows, Random(seed + number))  # noqa: S311
+        shares += in_batches(adapter, [each], roles, partial(_shares, (rows, drawn)))
     model, without, random = np.array(shares).T
     return SwitchedOff(
         heads=tuple(heads),
@@ -283,19 +253,20 @@ def switch_off(
     )
 
 
-def _shares(
-    adapter: Adapter, each: Asked, variants: Sequence[Sequence[AttentionRow]]
-) -> list[float]:
-    """The probability of the correct answer with each of these sets of heads switched off."""
-    on = torch.ones(len(variants), adapter.layers, adapter.heads, device=each.tokens.device)
+def _shares(variants: Sequence[Sequence[AttentionRow]], batch: Batch) -> list[list[float]]:
+    """For each question the probability of the correct answer of the model, and with each of these
+    sets of heads switched off.
+    """
+    adapter = batch.adapter
+    on = torch.ones(len(variants), adapter.layers, adapter.heads, 1, 1, device=adapter.device)
     for number, rows in enumerate(variants):
         for layer, head, _ in rows:
             on[number, layer, head] = 0
 
-    def attend(layer: int, heads: Heads) -> Brought:
-        return as_model(layer, heads) * on[:, layer, :, None, None].to(heads.values.dtype)
+    def silenced(layer: int, part: slice, brought: Tensor) -> Tensor:
+        return brought * on[part, layer].to(brought.dtype)
 
-    x = forward(adapter, adapter.embed(each.tokens).repeat(len(variants), 1, 1), attend)
-    logits = adapter.unembed(x[:, -1:])[:, -1, list(each.acceptable)].float()
-    shares: list[float] = logits.softmax(-1)[:, each.acceptable.index(each.own)].tolist()
+    begin = batch.own.streams[0].expand(len(variants), -1, -1, -1)
+    logs = torch.cat([batch.model[None], batch.logs(batch.onward(0, begin, silenced))])
+    shares: list[list[float]] = batch.marks(logs)[..., LOSS].neg().exp().T.tolist()
     return shares

@@ -177,7 +177,7 @@ def open_files(
     except (*UNREADABLE, SafetensorError) as error:
         if what == "config" and not isinstance(path, Path):
             raise LmError(f"{where} is not on this machine: `hopscope lm pull {where}`") from error
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise LmError(f"cannot open the {what} of {where}: {reason}") from error
     return tokenizer, model
 

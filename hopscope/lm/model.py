@@ -186,11 +186,16 @@ def load(
     try:
         model = model.to(target)
     except torch.OutOfMemoryError as error:
-        raise LmError(
-            f"{where} does not fit into the memory of {target}: use --dtype bfloat16, a smaller "
-            "model, or --device cpu"
-        ) from error
+        raise no_room(where, target) from error
     return LanguageModel(model, tokenizer, where, template, max_tokens)
+
+
+def no_room(what: str, device: torch.device) -> LmError:
+    """The error where something does not fit into memory."""
+    return LmError(
+        f"{what} does not fit into the memory of {device}: use --dtype bfloat16, a smaller model, "
+        "or --device cpu"
+    )
 
 
 def _source(where: str) -> tuple[str | Path, dict[str, str]]:

@@ -16,8 +16,8 @@ words, or two answers, into different numbers of tokens, or an article follows a
 partner is tried, and if no partner is left, another question.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import takewhile
 from typing import NamedTuple, TypeVar
@@ -25,7 +25,7 @@ from typing import NamedTuple, TypeVar
 from hopscope.configs import LmCircuit
 from hopscope.configs.prompts import Prompts
 from hopscope.errors import LmError
-from hopscope.facts import FactGraph, Role
+from hopscope.facts import Fact, FactGraph, Role
 from hopscope.lm.drawing import CITIES, FIRST_NAMES, Drawn, Line
 from hopscope.lm.model import LanguageModel, Tokens
 from hopscope.lm.prompts import Question, drawn, question, render
@@ -34,11 +34,10 @@ T = TypeVar("T")
 ANSWER, OPENING, OTHER = Role("answer"), Role("opening"), Role("other")
 ON = "…"
 """After the name of a symbol: only the value of its fact is exchanged."""
+LAST, NEW = "last look-up", "last look-up, new answer"
+"""The names of the two donors of a `Binding`."""
 TRIED = 4
 """Questions that are tried for each one that is wanted, before the search for them ends."""
-
-Place = tuple[str, int, int]
-"""Kind (key or value), number of the fact, slot."""
 
 
 class Unreadable(Exception):
@@ -75,11 +74,6 @@ def followed(recipe: LmCircuit) -> tuple[str, ...]:
     return tuple(name for name in names(recipe.prompts) if name not in known)
 
 
-def own_answer(graph: FactGraph, lines: Drawn) -> str:
-    """The answer to a question, found by following its lines."""
-    return _followed(graph, lines.lines, lines.words(graph))
-
-
 def exchanges(prompts: Prompts, lines: Drawn, partner: int) -> Iterator[Exchange]:
     """All exchanges with a partner."""
     graph = prompts.graph()
@@ -87,36 +81,33 @@ def exchanges(prompts: Prompts, lines: Drawn, partner: int) -> Iterator[Exchange
     for name in names(prompts):
         symbol = name.removesuffix(ON)
         words = own[symbol], other[symbol]
-        keys = {
-            ("key", number, slot)
-            for number, fact in enumerate(graph.facts)
-            for slot, key in enumerate(fact.keys)
-            if key == symbol
-        }
-        value = {("value", n, 0) for n, fact in enumerate(graph.facts) if fact.value == symbol}
-        given = own if value else {**own, symbol: other[symbol]}
-        answer = _followed(graph, _exchanged(lines.lines, value, words), given)
-        changed = _exchanged(lines.lines, value if name.endswith(ON) else keys | value, words)
+        given = {**own, symbol: other[symbol]} if symbol in graph.known else own
+        alone = _exchanged(graph, lines.lines, symbol, words, ("value",))
+        changed = alone if name.endswith(ON) else _exchanged(graph, lines.lines, symbol, words)
+        answer = _followed(graph, alone, given)
         yield Exchange(name, replace(lines, lines=changed), words, answer)
 
 
 def _exchanged(
-    lines: tuple[Line, ...], places: set[Place], words: tuple[str, str]
+    graph: FactGraph,
+    lines: tuple[Line, ...],
+    symbol: str,
+    words: tuple[str, str],
+    kinds: Sequence[str] = ("key", "value"),
 ) -> tuple[Line, ...]:
-    """The lines with two words exchanged at some places, in decoys too."""
+    """The lines with two words of a symbol exchanged, as keys, as values or as both; in decoys
+    too.
+    """
     swap = dict(zip(words, reversed(words), strict=True))
 
-    def at(kind: str, fact: int, slot: int, word: str) -> str:
-        return swap.get(word, word) if (kind, fact, slot) in places else word
+    def at(kind: str, name: str, word: str) -> str:
+        return swap.get(word, word) if name == symbol and kind in kinds else word
 
-    return tuple(
-        replace(
-            line,
-            keys=tuple(at("key", line.fact, slot, key) for slot, key in enumerate(line.keys)),
-            value=at("value", line.fact, 0, line.value),
-        )
-        for line in lines
-    )
+    def changed(line: Line, fact: Fact) -> Line:
+        keys = (at("key", *each) for each in zip(fact.keys, line.keys, strict=True))
+        return replace(line, keys=tuple(keys), value=at("value", fact.value, line.value))
+
+    return tuple(changed(line, graph.facts[line.fact]) for line in lines)
 
 
 def _followed(graph: FactGraph, lines: tuple[Line, ...], given: Mapping[str, str]) -> str:
@@ -164,16 +155,18 @@ def binding(prompts: Prompts, lines: Drawn, partner: int) -> Binding | None:
     """
     if prompts.formulation not in NEW_ANSWER or prompts.chains < 4:
         return None
-    last, own = len(prompts.graph().facts) - 1, lines.chain
+    graph, own = prompts.graph(), lines.chain
+    last, fact = len(graph.facts) - 1, graph.facts[-1]
     of_chain = {line.chain: line for line in lines.lines if line.fact == last}
     order = [(partner + n) % prompts.chains for n in range(prompts.chains)]
     word, place, pointed = [of_chain[n] for n in order if n != own][:3]
-    moved = _exchanged(lines.lines, {("key", last, 0)}, (word.keys[0], place.keys[0]))
-    moved = _exchanged(moved, {("value", last, 0)}, (place.value, pointed.value))
+    (key,), two = fact.keys, (word.keys[0], place.keys[0])
+    moved = _exchanged(graph, lines.lines, key, two, ("key",))
+    moved = _exchanged(graph, moved, fact.value, (place.value, pointed.value))
     asked = place.chain  # the line in that place has the word now
     if last:
-        keys = of_chain[own].keys[0], word.keys[0]
-        moved = _by_chain(_exchanged(moved, {("value", last - 1, 0)}, keys), last)
+        two = of_chain[own].keys[0], word.keys[0]
+        moved = _by_chain(_exchanged(graph, moved, key, two, ("value",)), last)
         asked = own
     new = NEW_ANSWER[prompts.formulation](prompts.chains)
     outside = tuple(
@@ -199,24 +192,15 @@ class Answers:
 
     own: int
     others: Mapping[str, int]
-    """For each exchange, the partner's answer."""
+    """The partner's answer, for each exchange."""
     acceptable: tuple[int, ...]
+    bound: tuple[int, ...] = ()
+    """The answers to the last look-up by position, by word and by pointer, and the new one; empty
+    if it needs several words, or if its donors cannot be made."""
 
     def thirds(self, name: str) -> tuple[int, ...]:
         """The answers of the chains that have no part in an exchange."""
         return tuple(n for n in self.acceptable if n not in (self.own, self.others[name]))
-
-
-@dataclass(frozen=True)
-class LastLookUp:
-    """The donors that show how the last look-up finds its line, and the possible answers."""
-
-    donor: Tokens
-    outside: Tokens
-    answers: tuple[int, int, int, int]
-    """The first tokens of the own answer, and of those by position, by word and by pointer."""
-    new: int
-    """The first token of the answer of `outside`."""
 
 
 class Cut(NamedTuple):
@@ -235,14 +219,13 @@ class Paired:
 
     index: int
     tokens: Tokens
-    donors: Mapping[str, Tokens]
     roles: tuple[int, ...]
     chains: tuple[int, ...]
     answers: Answers
-    candidates: Mapping[str, tuple[int, ...]]
+    donors: Mapping[str, Tokens] = field(default_factory=dict)
+    """For each exchange, and for the last look-up if it is bound; empty if nothing is patched."""
+    candidates: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """For each symbol of the chain, its token, then those of the other chains."""
-    last: LastLookUp | None
-    """None if the last look-up needs several words, or its donors cannot be made."""
 
 
 @cache
@@ -274,6 +257,26 @@ def pairs(
     return first_made(first_partner, start, count, f"questions of {prompts.label} can be paired")
 
 
+def asked(
+    local: LanguageModel, prompts: Prompts, seed: int, start: int, count: int
+) -> list[Paired]:
+    """The first questions from number `start` on that have each symbol and each answer in a token
+    of its own.
+    """
+    table = role_table(prompts)
+
+    def read(index: int) -> Paired:
+        each = question(prompts, seed, index)
+        common, first, _ = first_tokens(local, each)
+        own = cut(local, prompts, each, (each.chain + 1) % prompts.chains, common)
+        mine = {table[role] for role, chain in zip(own.roles, own.chains, strict=True) if not chain}
+        if not mine.issuperset(span.role for span in each.spans):
+            raise Unreadable(f"{local.name}'s tokenizer joins two symbols in one token")
+        return Paired(index, *own, Answers(first[each.correct], {}, tuple(first.values())))
+
+    return first_made(read, start, count, f"questions of {prompts.label} can be read")
+
+
 def first_made(make: Callable[[int], T], start: int, count: int, what: str) -> list[T]:
     """What is made of the first questions from number `start` on; those that are Unreadable are
     left out.
@@ -294,11 +297,9 @@ def _paired(
     local: LanguageModel, prompts: Prompts, lines: Drawn, index: int, partner: int
 ) -> Paired:
     graph, asked = prompts.graph(), render(prompts, lines, index)
-    right, made = own_answer(graph, lines), list(exchanges(prompts, lines, partner))
+    right, made = asked.correct, list(exchanges(prompts, lines, partner))
     common, first, lengths = first_tokens(local, asked)
     for each in made:
-        if each.answer not in first:
-            raise Unreadable("an exchange leads to an answer that is not an acceptable one")
         if each.answer == right:
             raise Unreadable(f"the exchange of {each.name} leaves the answer {right!r}")
         if lengths[each.answer] != lengths[right]:
@@ -306,22 +307,30 @@ def _paired(
                 f"{local.name}'s tokenizer cuts {right!r} into {lengths[right]} tokens and "
                 f"{each.answer!r} into {lengths[each.answer]}; expected as many"
             )
-    own, donors = cut(local, prompts, asked, partner, common), {}
+
+    def read(changed: Drawn) -> Cut:
+        return cut(local, prompts, render(prompts, changed, index), partner, common)
+
+    own, donors = read(lines), {}
     for each in made:
-        donor = cut(local, prompts, render(prompts, each.drawn, index), partner, common)
+        donor = read(each.drawn)
         _check_donor(local.name, each, own, donor, prompts)
         donors[each.name] = donor.tokens
-    answers = Answers(first[right], {e.name: first[e.answer] for e in made}, tuple(first.values()))
+    bound: tuple[int, ...] = ()
+    if (last := binding(prompts, lines, partner)) is not None:
+        both = {LAST: read(last.drawn).tokens, NEW: read(last.outside).tokens}
+        if {len(own.tokens)} == {len(tokens) for tokens in both.values()}:
+            bound = _bound(local, last, render(prompts, last.outside, index), common, first)
+            donors |= both if bound else {}
+    others = {each.name: first[each.answer] for each in made}
+    answers = Answers(first[right], others, tuple(first.values()), bound)
     candidates = {
         fact.value: _values(own, role_table(prompts).index(Role("value", number)))
         for number, fact in enumerate(graph.facts)
     }
-    others = (token for token in answers.acceptable if token != answers.own)
-    candidates[graph.facts[-1].value] = (answers.own, *others)
-    last = _last_look_up(local, prompts, (lines, index, partner), common, first)
-    if last and not len(last.donor) == len(last.outside) == len(own.tokens):
-        last = None
-    return Paired(index, own.tokens, donors, own.roles, own.chains, answers, candidates, last)
+    rest = (token for token in answers.acceptable if token != answers.own)
+    candidates[graph.facts[-1].value] = (answers.own, *rest)
+    return Paired(index, *own, answers, donors, candidates)
 
 
 def _values(own: Cut, role: int) -> tuple[int, ...]:
@@ -333,29 +342,16 @@ def _values(own: Cut, role: int) -> tuple[int, ...]:
     return tuple(first[chain] for chain in sorted(first))
 
 
-def _last_look_up(
-    local: LanguageModel,
-    prompts: Prompts,
-    asked: tuple[Drawn, int, int],
-    common: Tokens,
-    first: Mapping[str, int],
-) -> LastLookUp | None:
-    """The donors of the last look-up; None if they cannot be made."""
-    lines, index, partner = asked
-    made = binding(prompts, lines, partner)
-    if made is None:
-        return None
-    donor, outside = (render(prompts, each, index) for each in (made.drawn, made.outside))
+def _bound(
+    local: LanguageModel, made: Binding, outside: Question, common: Tokens, first: Mapping[str, int]
+) -> tuple[int, ...]:
+    """The first tokens of `Answers.bound`; none if the new answer has no first token of its own."""
     spelled = local.spellings(local.text(outside.prompt, outside.opening), made.new)[0]
-    if spelled[: len(common)] != common or len(spelled) == len(common):
-        return None
-    new = spelled[len(common)]
-    if new in (*first.values(), local.tokenizer.unk_token_id):
-        return None
-    tokens = [cut(local, prompts, each, partner, common).tokens for each in (donor, outside)]
-    own = first[own_answer(prompts.graph(), lines)]
-    by = (own, first[made.position], first[made.word], first[made.pointer])
-    return LastLookUp(tokens[0], tokens[1], by, new)
+    new = spelled[len(common) : len(common) + 1]
+    known = (*first.values(), local.tokenizer.unk_token_id)
+    if spelled[: len(common)] != common or not new or new[0] in known:
+        return ()
+    return first[made.position], first[made.word], first[made.pointer], *new
 
 
 def first_tokens(

@@ -12,6 +12,7 @@ together (roles by layers by exchanges; the rows of a circuit), each has the lev
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from random import Random
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -23,15 +24,19 @@ from hopscope.circuits import budget
 from hopscope.circuits.components import Estimate
 from hopscope.circuits.engine import Adapter, Recorded, record
 from hopscope.circuits.patching import SURE
+from hopscope.lm.model import no_room
 from hopscope.lm.pairs import Paired
 from hopscope.lm.rows import Row
 
+T = TypeVar("T")
 FOLLOWS, OWN, LOSS, KL, SAME = range(5)
 """The numbers of an answer: how far the logit of the partner's answer is above those of third
 chains; the same of the own answer; the loss among the acceptable answers; and against the own
 question, the KL divergence of the next token in nats, and whether the likeliest token is the same.
 """
 MARKS = 5
+PIECE = 4
+"""Questions that are measured together, and between two commits."""
 
 AttentionRow = tuple[int, int, int]
 """An attention row: layer, head, number of the role."""
@@ -67,6 +72,14 @@ class Batch:
             self._given[name] = record(self.adapter, self.donors[name])
         return self._given[name]
 
+    def these(self, rows: Sequence[AttentionRow]) -> Bool[Tensor, "layer head role"]:
+        """True at these attention rows."""
+        shape = (self.adapter.layers, self.adapter.heads, self.roles)
+        found = torch.zeros(shape, dtype=torch.bool)
+        for row in rows:
+            found[row] = True
+        return found
+
     def exchanged(self, name: str) -> int:
         """The position of the first word exchanged."""
         return first_of((self.tokens != self.donors[name]).any(0))
@@ -79,31 +92,36 @@ class Batch:
         """True at the positions of a role, in all chains."""
         return self._one_hot[:, :, role]
 
-    def last(self, role: int) -> Int[Tensor, "batch"]:
-        """The last position of a role in the chain asked about; -1 if there is none."""
-        mine = self.at(role) & (self.chain == 0)
+    @cached_property
+    def lasts(self) -> Int[Tensor, "batch role"]:
+        """The last position of each role in the chain asked about; -1 if there is none."""
+        mine = self._one_hot & (self.chain == 0)[:, :, None]
         found: Tensor = self.role.shape[1] - 1 - mine.flip(1).int().argmax(1)
         return torch.where(mine.any(1), found, -1)
 
-    def attention(self, layer: int) -> Float[Tensor, "batch head destination source"]:
-        """Attention between roles of the chain asked about, from the last position of each."""
-        weights = self.own.weights[layer]
-        mine = self._one_hot & (self.chain == 0)[:, :, None]
-        last = torch.stack([self.last(role) for role in range(self.roles)], 1).clamp_min(0)
-        index = last[:, None, :, None].expand(-1, weights.shape[1], -1, weights.shape[3])
-        found: Tensor = weights.gather(2, index).float() @ mine.float()[:, None]
-        return found * mine.any(1)[:, None, :, None]
+    def attention(
+        self, layer: int, chain: int = 0
+    ) -> Float[Tensor, "batch head destination source"]:
+        """Attention from the last position of each role of the chain asked about, to the roles of a
+        chain (0: the same one).
+        """
+        weights, there = self.own.weights[layer], self._one_hot & (self.chain == chain)[:, :, None]
+        index = self.lasts.clamp_min(0)[:, None, :, None]
+        index = index.expand(-1, weights.shape[1], -1, weights.shape[3])
+        found: Tensor = weights.gather(2, index).float() @ there.float()[:, None]
+        return found * (self.lasts >= 0)[:, None, :, None]
 
-    def marks(self, x: Float[Tensor, "variant batch one d_model"], names: Sequence[str]) -> Marks:
-        """The numbers of the answers; each variant is measured by one exchange."""
-        return self._marks(self._logs(x), names)
+    def moved(self, x: Float[Tensor, "variant batch one d_model"], names: Sequence[str]) -> Marks:
+        """How the numbers of the answers move; each variant is measured by one exchange."""
+        return self.marks(self.logs(x), names) - self.clean(names)
 
-    def _marks(
-        self, logs: Float[Tensor, "variant batch vocabulary"], names: Sequence[str]
+    def marks(
+        self, logs: Float[Tensor, "variant batch vocabulary"], names: Sequence[str] = ()
     ) -> Marks:
+        """The numbers of the answers; without an exchange those that need none."""
         found = torch.zeros(*logs.shape[:2], MARKS, dtype=torch.float64)
-        found[..., KL] = (self._model.exp() * (self._model - logs)).sum(-1).cpu()
-        found[..., SAME] = (logs.argmax(-1) == self._model.argmax(-1)).cpu()
+        found[..., KL] = (self.model.exp() * (self.model - logs)).sum(-1).cpu()
+        found[..., SAME] = (logs.argmax(-1) == self.model.argmax(-1)).cpu()
         for row, pair in enumerate(self.pairs):
             answers = pair.answers
             scores = logs[:, row, list(answers.acceptable)].double().cpu()
@@ -116,26 +134,28 @@ class Batch:
                 found[variant, row, OWN] = own[variant] - third
         return found
 
-    def _logs(self, x: Float[Tensor, "variant batch one d_model"]) -> Tensor:
+    def logs(self, x: Float[Tensor, "variant batch one d_model"]) -> Tensor:
+        """The log-probability of each next token."""
         logits = self.adapter.unembed(x[:, :, -1:].flatten(0, 1))[:, -1].float()
         found: Tensor = logits.log_softmax(-1).unflatten(0, x.shape[:2])
         return found
 
     @cached_property
-    def _model(self) -> Float[Tensor, "batch vocabulary"]:
-        return self._logs(self.own.streams[-1][None])[0]
+    def model(self) -> Float[Tensor, "batch vocabulary"]:
+        """The same of the model, unpatched."""
+        return self.logs(self.own.streams[-1][None])[0]
 
     def clean(self, names: Sequence[str]) -> Marks:
         """The numbers of the own questions, for each exchange."""
         for name in names:
             if name not in self._clean:
-                self._clean[name] = self._marks(self._model[None], [name])
+                self._clean[name] = self.marks(self.model[None], [name])
         return torch.cat([self._clean[name] for name in names])
 
     def right(self) -> list[bool]:
         """For each question, whether its own answer is the likeliest of the acceptable ones."""
         answers = [pair.answers for pair in self.pairs]
-        best = [int(self._model[n, list(a.acceptable)].argmax()) for n, a in enumerate(answers)]
+        best = [int(self.model[n, list(a.acceptable)].argmax()) for n, a in enumerate(answers)]
         return [a.acceptable[n] == a.own for n, a in zip(best, answers, strict=True)]
 
     def onward(
@@ -172,9 +192,35 @@ def first_of(there: Bool[Tensor, "seq"]) -> int:
 
 
 def batches(adapter: Adapter, pairs: Sequence[Paired], roles: int) -> Iterator[Batch]:
-    """The pairs as batches of one length."""
-    for length in sorted({len(pair.tokens) for pair in pairs}):
-        yield Batch(adapter, [pair for pair in pairs if len(pair.tokens) == length], roles)
+    """The pairs as batches of one length and the same donors, of a few pairs each."""
+    kinds = [(len(pair.tokens), *pair.donors) for pair in pairs]
+    for kind in sorted(set(kinds)):
+        some = [pair for pair, its in zip(pairs, kinds, strict=True) if its == kind]
+        for first in range(0, len(some), PIECE):
+            yield Batch(adapter, some[first : first + PIECE], roles)
+
+
+def in_batches(
+    adapter: Adapter,
+    pairs: Sequence[Paired],
+    roles: int,
+    measure: Callable[[Batch], Sequence[T]],
+) -> list[T]:
+    """What is measured of each pair, in batches; where memory runs out, one by one."""
+    found: dict[int, T] = {}
+    waiting = [batch.pairs for batch in batches(adapter, pairs, roles)]
+    while waiting:
+        batch = Batch(adapter, waiting.pop(), roles)
+        try:
+            rows = measure(batch)
+        except torch.OutOfMemoryError as error:
+            if len(batch.pairs) == 1:
+                what = f"one question of {batch.tokens.shape[1]} tokens"
+                raise no_room(what, adapter.device) from error
+            waiting += [[pair] for pair in batch.pairs]
+        else:
+            found |= {pair.index: row for pair, row in zip(batch.pairs, rows, strict=True)}
+    return [found[pair.index] for pair in pairs]
 
 
 def at_role(
@@ -191,7 +237,7 @@ def at_role(
         first = min(first_of(changed[n]) for n in some)
         end = batch.onward(layer, torch.stack([patched[n] for n in some])[:, :, first:])
         exchanged = [names[n] for n in some]
-        found[some] = batch.marks(end, exchanged) - batch.clean(exchanged)
+        found[some] = batch.moved(end, exchanged)
     return found
 
 
@@ -199,10 +245,8 @@ def by_head(
     batch: Batch, layer: int, role: int, names: Sequence[str]
 ) -> Float[Tensor, "name head batch mark"]:
     """How answers move if what one head brings to a role is the donor's."""
-    heads = torch.arange(batch.adapter.heads)
-    shape = (len(heads), len(batch.pairs), batch.adapter.layers, len(heads), batch.roles)
-    donor = torch.zeros(shape, dtype=torch.bool)
-    donor[heads, :, layer, heads, role] = True
+    each = [batch.these([(layer, head, role)]) for head in range(batch.adapter.heads)]
+    donor = torch.stack(each)[:, None].expand(-1, len(batch.pairs), -1, -1, -1)
     return torch.stack([interchanged(batch, name, donor) for name in names])
 
 
@@ -221,7 +265,7 @@ def interchanged(
         first = max(batch.exchanged(name), first_of(there.any(0)))
         own = batch.own.streams[begin][:, min(first, batch.tokens.shape[1] - 1) :]
         end = batch.onward(begin, own.expand(len(some), -1, -1, -1), _donated(batch, name, rows))
-        found[some] = batch.marks(end, [name] * len(some)) - batch.clean([name])
+        found[some] = batch.moved(end, [name] * len(some))
     return found
 
 
@@ -240,9 +284,7 @@ def _donated(
     return replaced
 
 
-def random_rows(
-    shape: tuple[int, int, int], rows: Sequence[AttentionRow], rng: Random
-) -> list[AttentionRow]:
+def random_rows(heads: int, rows: Sequence[AttentionRow], rng: Random) -> list[AttentionRow]:
     """As many rows of other heads, drawn layer by layer among the roles that the circuit's rows
     have there; if there are fewer, all of them.
     """
@@ -250,8 +292,8 @@ def random_rows(
     for layer in sorted({row[0] for row in rows}):
         mine = [row for row in rows if row[0] == layer]
         roles = sorted({role for _, _, role in mine})
-        heads = range(shape[1])
-        free = [(layer, h, role) for h in heads for role in roles if (layer, h, role) not in mine]
+        each = [(layer, head, role) for head in range(heads) for role in roles]
+        free = [row for row in each if row not in mine]
         found += rng.sample(free, min(len(mine), len(free)))
     return found
 
@@ -263,10 +305,9 @@ def lens(batch: Batch, layers: Sequence[int]) -> Float[Tensor, "symbol role laye
     """
     symbols = list(batch.pairs[0].candidates)
     found = torch.full((len(symbols), batch.roles, len(layers), len(batch.pairs), 2), torch.nan)
-    places = torch.stack([batch.last(role) for role in range(batch.roles)], 1)  # [batch, role]
     for column, layer in enumerate(layers):
         x = batch.own.streams[layer]
-        index = places.clamp_min(0)[:, :, None].expand(-1, -1, x.shape[-1])
+        index = batch.lasts.clamp_min(0)[:, :, None].expand(-1, -1, x.shape[-1])
         logits = batch.adapter.unembed(x.gather(1, index)).float()
         for row, pair in enumerate(batch.pairs):
             for number, symbol in enumerate(symbols):
@@ -274,7 +315,7 @@ def lens(batch: Batch, layers: Sequence[int]) -> Float[Tensor, "symbol role laye
                 own = logits[row, :, words[0]]
                 found[number, :, column, row, 0] = logits[row][:, words].softmax(-1)[:, 0].cpu()
                 found[number, :, column, row, 1] = (logits[row] > own[:, None]).sum(-1).cpu()
-    return torch.where((places.T.cpu() >= 0)[None, :, None, :, None], found, torch.nan)
+    return torch.where((batch.lasts.T.cpu() >= 0)[None, :, None, :, None], found, torch.nan)
 
 
 def mean_of(values: PerQuestion, cells: int = 1) -> Estimate:
@@ -283,20 +324,22 @@ def mean_of(values: PerQuestion, cells: int = 1) -> Estimate:
     return Estimate(mean=float(values.mean()), low=low, high=high)
 
 
-def share_of(sure: PerQuestion, moved: PerQuestion, cells: int = 1) -> Estimate | None:
-    """How far answers move from their own to the partner's; None where these are not the model's
-    own answers, so that there is no way to go.
-    """
+def share_of(sure: PerQuestion, moved: PerQuestion, cells: int = 1) -> Estimate:
+    """How far answers move from their own (0) to the partner's (1), as one of so many cells."""
     total = float(sure.sum())
-    if len(sure) < 2 or total <= SURE * float(np.abs(sure).sum()):
-        return None
     mean = float(moved.sum()) / total
     low, high = intervals.student((moved - mean * sure) * len(sure) / total, cells)
     return Estimate(mean=mean, low=mean + low, high=mean + high)
 
 
-def surety(rows: Sequence[Row], exchange: str) -> PerQuestion:
-    """How much nearer the own answer is than the partner's, question by question."""
-    clean = np.array([row["clean"][exchange] for row in rows], dtype=float)
-    nearer: np.ndarray = clean[:, 1] - clean[:, 0]
-    return nearer
+def sureties(rows: Sequence[Row], exchanges: Sequence[str]) -> dict[str, PerQuestion]:
+    """How much nearer the own answer is than the partner's, question by question. An exchange is
+    absent where answers are not the model's own, so that there is no way to go.
+    """
+    found = {}
+    for name in exchanges if len(rows) > 1 else ():
+        clean = np.array([row["clean"][name] for row in rows], dtype=float)
+        sure = clean[:, OWN] - clean[:, FOLLOWS]
+        if sure.sum() > SURE * np.abs(sure).sum():
+            found[name] = sure
+    return found

@@ -111,6 +111,11 @@ def rows_of(folder: RunFolder) -> list[Row]:
     return read_lines(folder, ROWS, parse)
 
 
+def column(rows: Sequence[Row], name: str) -> np.ndarray:
+    """The numbers of all rows under one name [question, …]."""
+    return np.array([row[name] for row in rows], dtype=float)
+
+
 def of_phase(rows: Sequence[Row], phase: str) -> list[Row]:
     """The rows of one phase."""
     return [row for row in rows if row["phase"] == phase]

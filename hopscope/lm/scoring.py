@@ -18,8 +18,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from hopscope.errors import LmError
-from hopscope.lm.model import LanguageModel, Tokens
+from hopscope.lm.model import LanguageModel, Tokens, no_room
 from hopscope.lm.prompts import Question, first_line
 
 T = TypeVar("T")
@@ -165,10 +164,8 @@ def _in_batches(
             made = work(waiting[:count])
         except torch.OutOfMemoryError as error:
             if count == 1:
-                raise LmError(
-                    f"one question of {sizes[waiting[0]]} tokens does not fit into the memory of "
-                    f"{model.device}: use --dtype bfloat16, a smaller model, or --device cpu"
-                ) from error
+                what = f"one question of {sizes[waiting[0]]} tokens"
+                raise no_room(what, model.device) from error
             most = count * sizes[waiting[count - 1]] // 2
         else:
             found.update(zip(waiting[:count], made, strict=True))

@@ -1,5 +1,6 @@
 """Train a recipe of any kind, and open its run."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -7,8 +8,8 @@ from hopscope import display
 from hopscope.configs import Experiment, NgramExperiment, Recipe
 from hopscope.configs.kinds import KINDS, fetched, kind_of
 from hopscope.errors import ConfigError
-from hopscope.runs.runner import complete
-from hopscope.runs.stepper import Stepper, Watcher
+from hopscope.runs.runner import prepared
+from hopscope.runs.stepper import Watcher
 from hopscope.runs.stop import Stop
 from hopscope.store import RunFolder, Store
 
@@ -54,16 +55,8 @@ def train(
             f"watcher is {watcher!r}; expected an object with start, advance and stop"
         )
     kind = kind_of(recipe)
-    store = store if isinstance(store, Store) else Store(store)
-    prepare = fetched(kind.prepare)
-    # Refuse what this machine cannot compute before there is a run.
-    prepared = None if store.has_complete(recipe) else prepare(recipe, device)
-
-    def make_stepper(folder: RunFolder) -> Stepper:
-        stepper: Stepper = (prepared or prepare(recipe, device))(folder)
-        return stepper
-
-    folder = complete(recipe, make_stepper, store, watcher or display.watcher(), stop, threads)
+    prepare = partial(fetched(kind.prepare), recipe, device)
+    folder = prepared(recipe, prepare, store, watcher or display.watcher(), stop, threads)
     return fetched(kind.run)(folder)
 
 

@@ -6,7 +6,7 @@ killed goes on from its last commit and ends with the same bytes.
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -51,6 +51,26 @@ def complete(
                     warnings.warn(line, RunWarning, stacklevel=3)
                 _run(folder, stepper, stop, watcher)
     return folder
+
+
+def prepared(
+    recipe: Recipe,
+    prepare: Callable[[], MakeStepper],
+    store: Store | Path | str | None = None,
+    watcher: Watcher | None = None,
+    stop: Stop | None = None,
+    threads: int | None = None,
+) -> RunFolder:
+    """The complete run of a recipe. `prepare` is called before there is a run, so that nothing is
+    left of one that this machine cannot compute; it is not called if the run is complete.
+    """
+    store = store if isinstance(store, Store) else Store(store)
+    made = None if store.has_complete(recipe) else prepare()
+
+    def make_stepper(folder: RunFolder) -> Stepper:
+        return (made or prepare())(folder)
+
+    return complete(recipe, make_stepper, store, watcher, stop, threads)
 
 
 @contextmanager

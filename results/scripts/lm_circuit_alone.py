@@ -21,6 +21,7 @@ from torch import Tensor
 from hopscope.circuits.adapters import adapter_of
 from hopscope.circuits.components import Estimate
 from hopscope.circuits.engine import Adapter
+from hopscope.circuits.patching import has_answers
 from hopscope.lm.findings import LmCircuitRun
 from hopscope.lm.model import load
 from hopscope.lm.pairs import Paired, pairs, proving, role_table
@@ -73,7 +74,9 @@ def followed(
         sure.append(clean[:, OWN] - clean[:, FOLLOWS])
         donor = variants[:, None].expand(-1, len(batch.pairs), *variants.shape[1:])
         moved.append(interchanged(batch, name, donor)[..., FOLLOWS])
-    return [share_of(torch.cat(sure).numpy(), its.numpy()) for its in torch.cat(moved, 1)]
+    nearer = torch.cat(sure).numpy()
+    own = has_answers(torch.cat(sure))
+    return [share_of(nearer, its.numpy()) if own else None for its in torch.cat(moved, 1)]
 
 
 if __name__ == "__main__":

@@ -438,7 +438,7 @@ def test_all_sites_together_are_each_by_hand(
 ) -> None:
     pairs = pairs_of(TASK, 3)
     monkeypatch.setattr("hopscope.circuits.patching.check_answers", lambda *_: None)
-    monkeypatch.setattr("hopscope.circuits.patching.KEPT", 0.0)
+    monkeypatch.setattr("hopscope.circuits.account.KEPT", 0.0)
     monkeypatch.setattr("hopscope.circuits.patching.share_of", _ratio)
     found = patch(random_model, pairs, SITES)
     with torch.no_grad():

@@ -12,7 +12,7 @@ from hopscope.circuits import Circuit
 from hopscope.cli import sharing
 from hopscope.cli.main import run as command
 from hopscope.configs import Experiment, KHop, Model, Training
-from hopscope.errors import Interrupted, RunReadOnly
+from hopscope.errors import Interrupted, RunReadOnly, SharingError
 from hopscope.runs import Stop
 from hopscope.store import RunFolder, Store, gallery
 from hopscope.training import train
@@ -99,6 +99,12 @@ def test_a_run_goes_to_a_hub_and_comes_back(root: Path, hopscope: Say, monkeypat
     assert "as committed" in hopscope("verify", "pulled")[1]
     code, out, _ = hopscope("lm", "pull", "me/language")
     assert (code, out) == (0, f"me/language: {root / 'cache/models/me--language'}\n")
+
+    def unreachable(*_: str) -> bool:
+        raise SharingError("no network")
+
+    monkeypatch.setattr(Shelf, "is_run", unreachable)  # fetching says so, and what to do
+    assert hopscope("lm", "pull", "me/other")[0] == 0
 
 
 def tree(folder: Path) -> dict[Path, int]:

@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from hopscope.configs import Prompts
-from hopscope.facts import Role, parse_facts
-from hopscope.lm.heads import asked, head_scores, printed_backwards, routes, switch_off
+from hopscope.facts import parse_facts, parse_role
+from hopscope.lm.heads import head_scores, printed_backwards, routes, switch_off
 from hopscope.lm.model import LanguageModel
+from hopscope.lm.pairs import Paired, asked, role_table
 from hopscope.lm.prompts import question, questions
 
 Make = Callable[..., LanguageModel]
@@ -35,6 +36,13 @@ def same_token_head(local: LanguageModel, layer: int = 0, head: int = 1) -> Lang
     return local
 
 
+def places(each: Paired, name: str, chain: int = 0) -> list[int]:
+    """The positions of a role in a chain."""
+    number = role_table(EQUATIONS).index(parse_role(name))
+    both = zip(each.roles, each.chains, strict=True)
+    return [n for n, place in enumerate(both) if place == (number, chain)]
+
+
 def test_routes_follow_the_graph_in_the_order_of_telling() -> None:
     found = [str(route) for route in routes(parse_facts(["a->x", "a->y", "x,y->z"]))]
     assert {*found} >= {
@@ -52,14 +60,14 @@ def test_routes_follow_the_graph_in_the_order_of_telling() -> None:
 def test_roles_are_found_among_the_tokens(tiny: LanguageModel) -> None:
     for index, each in enumerate(asked(tiny, EQUATIONS, 0, 0, 8)):
         text = question(EQUATIONS, 0, index)
-        assert each.places[0, Role("answer")] == [each.tokens.shape[1] - 1]
+        assert places(each, "answer") == [len(each.tokens) - 1]
         for span in text.spans:
             if span.chain == text.chain:
                 words = tiny.tokenizer.decode([
-                    int(each.tokens[0, n]) for n in each.places[0, span.role]
+                    each.tokens[n] for n in places(each, str(span.role))
                 ])  # fmt: skip
                 assert text.prompt[span.start : span.end] in words
-        assert each.own == tiny.tokenizer.encode(text.correct)[0]
+        assert each.answers.own == tiny.tokenizer.encode(text.correct)[0]
 
 
 def test_a_planted_head_is_found_and_others_are_not(make_tiny: Make) -> None:
@@ -81,13 +89,14 @@ def test_attention_is_the_model_s_own(make_tiny: Make) -> None:
     number = [str(route) for route in scores.routes].index("value 0 → answer")
     own, others, right = [], [], []
     for each in asked(local, EQUATIONS, 0, 0, count):
-        out = local.model(each.tokens, output_attentions=True)
+        out = local.model(torch.tensor([each.tokens]), output_attentions=True)
         whole = torch.stack([layer[0, :, -1] for layer in out.attentions])
-        first, *rest = (whole[..., each.places[n, Role("value", 0)]].sum(-1) for n in range(4))
+        first, *rest = (whole[..., places(each, "value 0", n)].sum(-1) for n in range(4))
         own.append(first.numpy())
         others.append(np.mean([chain.numpy() for chain in rest], 0))
-        logits = out.logits[0, -1, list(each.acceptable)]
-        right.append(each.acceptable[int(logits.argmax())] == each.own)
+        answers = each.answers
+        logits = out.logits[0, -1, list(answers.acceptable)]
+        right.append(answers.acceptable[int(logits.argmax())] == answers.own)
     assert scores.correct == sum(right)
     assert 0 < scores.correct < count
     score, correct = np.array(own) - np.array(others), np.array(right)
@@ -124,8 +133,10 @@ def test_heads_switched_off_bring_nothing(make_tiny: Make) -> None:
         shares = []
         for each in asked(local, EQUATIONS, 0, 5, 6):
             with torch.no_grad():
-                logits = local.model(each.tokens).logits[0, -1, list(each.acceptable)]
-            shares.append(float(logits.softmax(-1)[each.acceptable.index(each.own)]))
+                logits = local.model(torch.tensor([each.tokens])).logits[0, -1]
+            acceptable = each.answers.acceptable
+            chances = logits[list(acceptable)].softmax(-1)
+            shares.append(float(chances[acceptable.index(each.answers.own)]))
         return float(np.mean(shares))
 
     assert found.model.mean == pytest.approx(accuracy(), abs=1e-5)

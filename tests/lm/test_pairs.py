@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,13 +17,14 @@ from hopscope.errors import LmError
 from hopscope.facts import parse_role
 from hopscope.lm.model import LanguageModel
 from hopscope.lm.pairs import (
+    LAST,
+    NEW,
     Cut,
     Unreadable,
     _check_donor,
     binding,
     exchanges,
     names,
-    own_answer,
     pairs,
     role_table,
 )
@@ -36,6 +38,7 @@ from hopscope.lm.patching import (
     at_role,
     batches,
     by_head,
+    in_batches,
     interchanged,
     lens,
     random_rows,
@@ -59,12 +62,14 @@ def test_pairs_differ_in_the_words_exchanged_alone(cut: LanguageModel) -> None:
     found = pairs(cut, TWO, 0, 0, 6)
     assert [its.index for its in found] == list(range(6))
     for its in found:
-        for name, donor in its.donors.items():
+        assert {*its.donors} == {*places, LAST, NEW}
+        for name, theirs in places.items():
+            donor = its.donors[name]
             changed = [n for n, (a, b) in enumerate(zip(its.tokens, donor, strict=True)) if a != b]
-            assert {str(table[its.roles[n]]) for n in changed} == places[name]
+            assert {str(table[its.roles[n]]) for n in changed} == theirs
             assert {its.chains[n] for n in changed} == {0, 1}
         assert len({its.answers.own, *its.answers.others.values()}) == 2
-        for name in its.donors:
+        for name in places:
             assert len(its.answers.thirds(name)) == 2
 
 
@@ -148,7 +153,7 @@ def test_a_symbol_is_exchanged_wherever_it_stands_or_as_a_value_alone() -> None:
             donor = render(TWO, its.drawn, 0).prompt
             changed = [a != b for a, b in zip(own, donor, strict=True)]
             assert sum(changed) == {"x0": 3, "x1": 4, "x2": 2, "x1…": 2}[name]
-            right = own_answer(TWO.graph(), told)
+            right = question(TWO, 0, 0).correct
             assert solved(own) == right
             assert solved(donor) == (its.answer if name in ("x2", "x1…") else right)
             assert its.answer != right
@@ -156,11 +161,10 @@ def test_a_symbol_is_exchanged_wherever_it_stands_or_as_a_value_alone() -> None:
 
 def test_every_formulation_has_its_exchanges() -> None:
     for prompts in EVERY:
-        graph = prompts.graph()
-        assert names(prompts)[: len(graph.symbols)] == graph.symbols
+        symbols = prompts.graph().symbols
+        assert names(prompts)[: len(symbols)] == symbols
         for index in range(8):
             told, asked = drawn(prompts, 3, index), question(prompts, 3, index)
-            assert own_answer(graph, told) == asked.correct
             for its in exchanges(prompts, told, (told.chain + 1) % prompts.chains):
                 assert its.answer in asked.acceptable
                 donor = render(prompts, its.drawn, index).prompt
@@ -175,12 +179,12 @@ def test_three_ways_to_the_last_line_have_three_answers(hops: int) -> None:
             told = drawn(prompts, 1, index)
             made = binding(prompts, told, (told.chain + 1) % 4)
             assert made is not None
-            right = own_answer(prompts.graph(), told)
+            right = question(prompts, 1, index).correct
             assert len({right, made.position, made.word, made.pointer, made.new}) == 5
             own, donor, outside = (
                 render(prompts, each, index) for each in (told, made.drawn, made.outside)
             )
-            assert solved(donor.prompt) == made.pointer == own_answer(prompts.graph(), made.drawn)
+            assert solved(donor.prompt) == made.pointer == donor.correct
             assert solved(outside.prompt) == made.new
             assert made.new not in own.acceptable
             lines = [line for line in told.lines if line.fact == hops - 1]
@@ -319,12 +323,12 @@ def test_random_rows_are_of_the_same_layers_and_never_the_circuit_s() -> None:
     from random import Random
 
     rows = [(0, 0, 2), (0, 1, 2), (1, 3, 5)]
-    drawn = [random_rows((2, 4, 6), rows, Random(n)) for n in range(50)]
+    drawn = [random_rows(4, rows, Random(n)) for n in range(50)]
     assert all(sorted(row[0] for row in each) == [0, 0, 1] for each in drawn)
     assert all({role for _, _, role in each} == {2, 5} for each in drawn)
     assert not {row for each in drawn for row in each} & set(rows)
     assert len({tuple(each) for each in drawn}) > 3
-    assert random_rows((1, 2, 1), [(0, 0, 0), (0, 1, 0)], Random(0)) == []  # there are no others
+    assert random_rows(2, [(0, 0, 0), (0, 1, 0)], Random(0)) == []  # there are no others
 
 
 def test_the_lens_is_the_model_s_own_end(local: LanguageModel, batch: Batch) -> None:
@@ -346,6 +350,24 @@ def test_the_lens_is_the_model_s_own_end(local: LanguageModel, batch: Batch) -> 
                         assert rank == int((own > own[words[0]]).sum())
 
 
+def test_where_memory_runs_out_questions_are_measured_one_by_one(
+    local: LanguageModel, batch: Batch
+) -> None:
+    sizes: list[int] = []
+
+    def measure(some: Batch, most: int = 1) -> list[int]:
+        sizes.append(len(some.pairs))
+        if len(some.pairs) > most:
+            raise torch.OutOfMemoryError
+        return [pair.index for pair in some.pairs]
+
+    asked = (batch.adapter, batch.pairs, batch.roles)
+    assert in_batches(*asked, measure) == [pair.index for pair in batch.pairs]
+    assert sizes == [3, 1, 1, 1]
+    with pytest.raises(LmError, match="one question of .* tokens does not fit into the memory of"):
+        in_batches(*asked, partial(measure, most=0))
+
+
 def test_attention_is_told_by_role(local: LanguageModel, batch: Batch) -> None:
     with torch.no_grad():
         attention = local.model(batch.tokens, output_attentions=True).attentions
@@ -353,7 +375,7 @@ def test_attention_is_told_by_role(local: LanguageModel, batch: Batch) -> None:
         found = batch.attention(layer)
         for row in range(len(batch.pairs)):
             for reader in range(batch.roles):
-                start = int(batch.last(reader)[row])
+                start = int(batch.lasts[row, reader])
                 for source in range(batch.roles):
                     there = batch.at(source)[row] & (batch.chain[row] == 0)
                     expected = whole[row, :, start, there].sum(-1)
