@@ -99,9 +99,8 @@ def main() -> None:
 
 def demo(chosen: argparse.Namespace) -> Entry:
     run = train(preset("demo").recipe, chosen.store, device="cpu")
-    steps = run.checkpoints
-    what = "the demo: two hops, with every second checkpoint, to watch its circuit emerge"
-    return of_run(run, what, {*steps[::2], steps[-1]})
+    what = "the demo: two hops, with the checkpoints at which its circuit emerges"
+    return of_run(run, what, {*range(0, 1_501, 100), *range(1_800, 2_401, 300), 2_500})
 
 
 def transformer(letter: str, chosen: argparse.Namespace) -> Entry:
