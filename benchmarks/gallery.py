@@ -3,6 +3,7 @@
     python benchmarks/gallery.py --store runs --to hopscope/gallery [--only demo]
     python benchmarks/gallery.py --circuits --to hopscope/gallery [--only demo]
     python benchmarks/gallery.py --explorer --to hopscope/gallery [--only demo]
+    python benchmarks/gallery.py --release dist/gallery
 
 Trains the demo and the n-gram experiment unless the store has them (about a minute). Transformers
 A, B and C must be there, trained (`hopscope train musat/transformer-a`, an hour or two each), and
@@ -13,7 +14,9 @@ weights rounded to float16, no optimiser, metrics, the circuit of the rounded we
 With --circuits nothing is trained: the models that are there are searched again by this version,
 and all else stays as it is. With --explorer what the page shows first is computed and kept with the
 models that are there: the account of the circuit, role maps and contents at all checkpoints,
-emergence, the true paths of the planted model. Prints a JSON row per model.
+emergence, the true paths of the planted model. With --release the index of the models that the
+package leaves out is written anew, and a zip of each, for the release (PUBLISHING.md). Prints a
+JSON row per model.
 """
 
 import argparse
@@ -21,6 +24,7 @@ import json
 import shutil
 import tempfile
 import time
+import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -35,6 +39,7 @@ from hopscope.circuits import Circuit, discover, examples_of
 from hopscope.circuits.saved import EMERGENCE
 from hopscope.configs import Experiment, NgramExperiment, Recipe, Retrieval, Task, Training
 from hopscope.errors import RunMissing
+from hopscope.export.released import asset
 from hopscope.models import Transformer
 from hopscope.models.planted import planted
 from hopscope.ngram import train as train_ngram
@@ -47,9 +52,11 @@ from hopscope.papers.musat.variants import LONG, variant_of
 from hopscope.runs.checkpoint import to_safetensors, weights_at
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import checkpoint_name
-from hopscope.store.gallery import ABOUT, About
+from hopscope.store.files import sha256
+from hopscope.store.gallery import ABOUT, INDEX, About, Indexed
 from hopscope.store.gallery import about as gallery_about
 from hopscope.store.lock import LOCK
+from hopscope.store.manifest import MANIFEST
 from hopscope.study import RunStudy
 from hopscope.training import Run, train
 from hopscope.web import stories
@@ -61,6 +68,8 @@ FRESH = 2_048
 CIRCUIT = "circuit.json"
 NEAREST = "fan-in warm-up-cosine base-10"
 """The variant, with seed 0, that `results/musat/variants-nearest.svg` shows."""
+IN_PACKAGE = {"demo", "ngram", "planted"}
+"""What the wheel contains; `hopscope pull` fetches the others."""
 SEARCHES = 3
 """Independent searches, by which stability is known."""
 ROUNDED = "rounded to float16, so that the package stays small, and computed with in float32"
@@ -87,7 +96,11 @@ def main() -> None:
     parser.add_argument("--only", choices=ENTRIES, action="append")
     parser.add_argument("--circuits", action="store_true")
     parser.add_argument("--explorer", action="store_true")
+    parser.add_argument("--release", type=Path)
     chosen = parser.parse_args()
+    if chosen.release is not None:
+        release(chosen.to, chosen.release)
+        return
     for name in chosen.only or ENTRIES:
         if not chosen.circuits and not chosen.explorer:
             print(json.dumps(build(name, ENTRIES[name](chosen), chosen.to)), flush=True)
@@ -97,11 +110,29 @@ def main() -> None:
             print(json.dumps(explored(RunFolder(chosen.to / name))), flush=True)
 
 
+def release(gallery: Path, to: Path) -> None:
+    """Write the index of the models that the package leaves out, and their zip files."""
+    to.mkdir(parents=True, exist_ok=True)
+    index = {}
+    for name in ENTRIES.keys() - IN_PACKAGE:
+        folder = RunFolder(gallery / name)
+        about = gallery_about(folder)
+        assert about is not None
+        size = sum(entry.size for entry in folder.manifest.files.values())
+        digest = sha256(folder.path.joinpath(MANIFEST).read_bytes())
+        index[name] = Indexed(sha256=digest, size=size, what=about.what).model_dump()
+        with zipfile.ZipFile(to / asset(name), "w", zipfile.ZIP_DEFLATED) as file:
+            for inner in (MANIFEST, *folder.manifest.places):
+                file.write(folder.path / inner, inner)
+        print(json.dumps({"model": name, "asset": asset(name), **index[name]}), flush=True)
+    text = json.dumps(index, indent=1, sort_keys=True) + "\n"
+    (gallery / INDEX.name).write_text(text, encoding="utf-8")
+
+
 def demo(chosen: argparse.Namespace) -> Entry:
     run = train(preset("demo").recipe, chosen.store, device="cpu")
-    steps = run.checkpoints
-    what = "the demo: two hops, with every second checkpoint, to watch its circuit emerge"
-    return of_run(run, what, {*steps[::2], steps[-1]})
+    what = "the demo: two hops, with the checkpoints at which its circuit emerges"
+    return of_run(run, what, {*range(0, 1_501, 100), *range(1_800, 2_401, 300), 2_500})
 
 
 def transformer(letter: str, chosen: argparse.Namespace) -> Entry:

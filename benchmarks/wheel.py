@@ -49,7 +49,7 @@ def main() -> None:
         pins = clone / "constraints.txt"
         (torch,) = (line for line in pins.read_text().splitlines() if line.startswith("torch=="))
         call(*pip, "install", torch, wheel, "-c", pins, where=room)
-        shown = call(programs / "hopscope", "circuit", "show", "gallery/demo", where=room)
+        shown = call(programs / "hopscope", "circuit", "gallery/demo", where=room)
         assert "value 1 → value 0" in shown, shown
         times = [float(call(programs / "python", "-c", IMPORT, where=room)) for _ in range(5)]
         with zipfile.ZipFile(wheel) as opened:

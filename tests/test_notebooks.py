@@ -32,10 +32,11 @@ def test_a_tutorial_is_run_twice_in_one_folder(tmp_path: Path) -> None:
 def test_without_its_extra_a_tutorial_says_in_a_line_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    first, *_ = cells("your_own_model")
+    install, first, *_ = cells("your_own_model")
+    assert "pip install -q 'hopscope[bridges]'" in install
     monkeypatch.setattr(
         "importlib.util.find_spec",
         lambda name: None if name == "transformer_lens" else find_spec(name),
     )
     with pytest.raises(SystemExit, match=r"^transformer_lens is missing: pip install "):
-        exec(first, {})
+        exec(f"from importlib.util import find_spec\n{first}", {})

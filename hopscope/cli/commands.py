@@ -60,7 +60,7 @@ SECTIONS = (
     Section("Share", "sharing.md", {
         "export": ("sharing:export", "Send a run to a tracker, or its model to transformers."),
         "push": ("sharing:push", "Put a run on a hub, with a card."),
-        "pull": ("sharing:pull", "Fetch a run that was pushed to a hub."),
+        "pull": ("sharing:pull", "Fetch a run from a hub, or a model of the gallery."),
     }),
     Section("The papers", "papers.md", {
         "papers list": ("papers:experiments", "List the experiments, and what each still needs."),

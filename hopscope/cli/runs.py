@@ -344,6 +344,11 @@ def gallery(copy: str | None, json: bool, store: Path | None) -> None:
         if known := about(folder):
             say()
             prose(f"{folder.name}: {known.what}", known.origin)
+    for name, absent in shipped.index().items():
+        if name not in shipped.names():
+            say()
+            fetches = f"not here: `hopscope pull gallery/{name}` fetches {absent.size / 1e6:.1f} MB"
+            prose(f"gallery/{name}: {absent.what}", fetches)
     say()
     prose("Each stands where a RUN is taken: `hopscope attention gallery/demo`")
 

@@ -19,6 +19,7 @@ from hopscope.cli.output import note, say
 from hopscope.cli.subject import Subject, find
 from hopscope.errors import ConfigError
 from hopscope.store import Store
+from hopscope.store.folder import GALLERY
 
 if TYPE_CHECKING:
     from hopscope.export.tracked import Tracked
@@ -130,9 +131,29 @@ def push(run: str, place: str, license: str, private: bool, store: Path | None) 
 
 
 @command
-@options(click.argument("place", metavar="OWNER/NAME"), store_option)
-def pull(place: str, store: Path | None) -> None:
-    """Fetch a run that was pushed to a hub into the store."""
+@options(
+    click.argument("place", metavar="OWNER/NAME|gallery/NAME"),
+    click.option(
+        "--from",
+        "source",
+        metavar="FOLDER|URL",
+        help="With gallery/NAME: a clone of hopscope, or the folder or address of the files of a "
+        "release (default: the release of this version).",
+    ),
+    store_option,
+)
+def pull(place: str, source: str | None, store: Path | None) -> None:
+    """Fetch a run that was pushed to a hub into the store; or a model of the gallery that does not
+    come with the package, which then stands where a RUN is only read.
+    """
+    if place.startswith(GALLERY):
+        from hopscope.export import released
+
+        refuse_unused("with gallery/NAME, which goes into the cache", "--store")
+        model = released.pull(place, source or "")
+        say(f"{model.name}: in {model.path}")
+        return
+    refuse_unused("with OWNER/NAME, which comes from the hub", "--from")
     from hopscope.export.hub import Hub, check_place
 
     check_place(place)

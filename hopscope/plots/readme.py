@@ -9,9 +9,25 @@ from hopscope.papers.results import Results, Table
 HEAD = """\
 # Results
 
-Written by `hopscope papers run` from the rows beside it, and not by hand. How they came about, and
-how to have them again: docs/papers.md. Other files come from `benchmarks/` and `scripts/`, as the
-docs say.
+`hopscope papers run` writes this page from the rows beside it. `docs/papers.md` says how to measure
+them again, and `hopscope papers run NAME --draw` draws their figures, of which the repository keeps
+those that the documentation shows.
+
+What each row of a file is:
+
+* `chen/`, `musat/`: a run of an experiment, the evidence of the verdicts below.
+* `lm/`: questions asked of language models, their heads and circuits, and the speed of the answers.
+* `circuit_tools*`, `demo_paths`, `discovery*`, `mib`, `other_tasks`, `thresholds`: a model whose
+  circuit was searched, by hopscope or another tool.
+* `accounts`: what an arrow of a circuit brings. `place_by_place`: where a head looks when facts are
+  shuffled.
+* `batches`, `places*`, `small_*`, `theory_against_training`, `figure_4_on_a_processor`: a training
+  of a small model.
+* `busy`, `fleet_and_dataset`, `kernels`, `many_runs`, `ngram_speed`, `precision`, `train_step`: a
+  speed, with its machine.
+* `chaos`, `kill_resume`: a run that was killed and resumed.
+
+`scripts/` has the programs whose measurements are not in `benchmarks/`.
 """
 COLUMNS = ("claim", "says", "where", "paper", "ours", "verdict", "evidence")
 

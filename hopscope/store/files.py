@@ -29,6 +29,8 @@ REASONS = {
     errno.ENOENT: "its folder is gone",
     errno.ENOTEMPTY: "a folder that holds other files is in the way: move it away",
 }
+if not hasattr(os, "O_NOFOLLOW"):
+    raise ConfigError("hopscope runs on Linux and macOS; on Windows, install and run it in WSL")
 NO_LINK = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # opening a pipe must not wait for a writer
 TEMPORARY = re.compile(r"\.(.+)\.\d{1,10}\.tmp", re.ASCII)
 """The name of a file until it is whole."""

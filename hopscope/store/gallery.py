@@ -2,17 +2,24 @@
 
 `gallery/NAME` names one of them wherever a run is only read. Nothing writes to them; a copy is a
 run like any other. The about.json of each says which run it was made from, and what rounding its
-weights did to its loss. `benchmarks/gallery.py` builds them.
+weights did to its loss. `benchmarks/gallery.py` builds them. A clone has all of them. The package
+has the smallest three, and an index of the others, which `hopscope pull` fetches into the cache.
 """
 
+import json
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+from hopscope import __version__
 from hopscope.configs import Config
-from hopscope.errors import RunMissing
+from hopscope.errors import ConfigError, RunMissing
+from hopscope.machine import cache_root
 from hopscope.store.folder import GALLERY, RunFolder
 from hopscope.store.manifest import MANIFEST
 
 ROOT = Path(__file__).parent.parent / "gallery"
+INDEX = ROOT / "index.json"
 ABOUT = "about.json"
 
 
@@ -50,18 +57,55 @@ class About(Config):
         return f"{made} (hopscope {self.hopscope}); weights {self.weights}: {loss}"
 
 
+class Indexed(Config):
+    """A model of the gallery that the package does not contain."""
+
+    sha256: str
+    """The SHA-256 of its manifest, which has that of every other file."""
+    size: int
+    """The number of bytes of all its files."""
+    what: str
+
+
+def index() -> dict[str, Indexed]:
+    """The models that the package does not contain, by name."""
+    return {name: Indexed(**entry) for name, entry in json.loads(INDEX.read_bytes()).items()}
+
+
+def cache() -> Path:
+    """The folder of the models that were fetched for this version of hopscope."""
+    return cache_root() / "gallery" / __version__
+
+
+def roots() -> Iterator[Path]:
+    """The folders that models of the gallery are in."""
+    yield ROOT
+    with suppress(ConfigError):  # without a home folder there is no cache, and nothing in it
+        yield cache()
+
+
 def names() -> list[str]:
-    """The names of all models in the gallery, in alphabetical order."""
-    return sorted(manifest.parent.name for manifest in ROOT.glob(f"*/{MANIFEST}"))
+    """The names of all models of the gallery that are on this machine, in alphabetical order."""
+    return sorted({each.parent.name for root in roots() for each in root.glob(f"*/{MANIFEST}")})
+
+
+def path(name: str) -> Path:
+    """The folder of the model of this name."""
+    return next((root / name for root in roots() if (root / name).exists()), ROOT / name)
 
 
 def find(name: str) -> RunFolder:
     """The model of this name, with or without `gallery/` before it."""
     own = name.removeprefix(GALLERY)
-    if own not in names():
-        listed = ", ".join(GALLERY + each for each in names()) or "none"
+    if own not in (there := names()):
+        if own in (known := index()):
+            raise RunMissing(
+                f"{GALLERY}{own} does not come with the package: `hopscope pull {GALLERY}{own}` "
+                f"fetches it ({known[own].size / 1e6:.1f} MB)"
+            )
+        listed = ", ".join(GALLERY + each for each in sorted({*there, *known})) or "none"
         raise RunMissing(f"no model {GALLERY + own!r} in the gallery. There are: {listed}")
-    return RunFolder(ROOT / own, gallery=True)
+    return RunFolder(path(own), gallery=True)
 
 
 def about(folder: RunFolder) -> About | None:

@@ -81,7 +81,7 @@ class Shelf:
         self._tags: dict[str, tuple[str, ...]] = {}
         self._lock = RLock()
         for name in gallery.names():
-            self._put(gallery.ROOT / name, _of_gallery(name), ())
+            self._put(gallery.path(name), _of_gallery(name), ())
 
     @property
     def more(self) -> bool:
@@ -332,7 +332,7 @@ def row_of(id_: str, run: Listed, path: Path) -> dict[str, Any]:
 
 def _of_gallery(name: str) -> Listed:
     """A model that comes with hopscope."""
-    path = gallery.ROOT / name
+    path = gallery.path(name)
     try:
         folder = gallery.find(name)
     except StoreError as error:

@@ -142,7 +142,7 @@ class Views:
     def told(self, error: Exception | str) -> str:
         """An error's text for the page: one line, and no folder of this machine."""
         text = " ".join(str(error).split())
-        for root in (self.store.root.absolute(), self.store.root, gallery.ROOT):
+        for root in (self.store.root.absolute(), self.store.root, *gallery.roots()):
             text = text.replace(f"{root}{os.sep}", "")
         return text
 

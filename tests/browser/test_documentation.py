@@ -13,7 +13,7 @@ from tests.browser.conftest import absent
 from tests.browser.lookers import check_for_everybody
 
 BUILT = ROOT / "docs" / "_build" / "html"
-PAGES = ("index", "tutorials/start", "questions/needed", "papers", "fields")
+PAGES = ("index", "live", "tutorials/start", "questions/needed", "papers", "fields")
 REFUSED = (
     "Access to XMLHttpRequest at 'file:|Failed to load resource: net::ERR_FAILED|Couldn't load pre"
     "|Failed to execute 'postMessage' on 'DOMWindow': The target origin provided \\('file://'\\)"

@@ -35,7 +35,8 @@ def fresh_loss(run: Run) -> float:
 
 
 def test_every_model_is_whole_and_says_where_it_came_from() -> None:
-    assert gallery.names() == sorted(path.name for path in gallery.ROOT.iterdir()) == NAMES
+    folders = sorted(path.name for path in gallery.ROOT.iterdir() if path.is_dir())
+    assert gallery.names() == folders == NAMES
     for name in NAMES:
         folder = entry(name)
         assert folder.verify() == [], name
@@ -111,7 +112,7 @@ def test_the_demo_keeps_its_emergence() -> None:
     assert run.recipe == preset("demo").recipe
     steps = run.checkpoints
     assert (steps[0], steps[-1]) == (0, run.recipe.steps)
-    assert len(steps) > 20
+    assert len(steps) >= 20
 
 
 def test_nothing_writes_to_the_gallery(store: Store) -> None:
