@@ -15,7 +15,7 @@ class Discovery(Config):
 
     Shares are of the *gap*: the loss with everything ablated minus the loss of the model. The
     values were chosen on planted models, on the demo and on the paper's transformer A; a table in
-    docs/performance.md says which components change if each is halved or doubled, on models that
+    docs/trust.md says which components change if each is halved or doubled, on models that
     no value was chosen on.
     """
 
