@@ -33,7 +33,7 @@ run_options = options(
     click.option("--seed", type=int, metavar="N",
                  help="Seed of the fleet member to take (default: the first)."),
     click.option("--task", metavar="FILE",
-                 help="Of a model from elsewhere: its task as JSON, or repeated-tokens."),
+                 help="Task of a model from elsewhere: a JSON file, or repeated-tokens."),
     click.option("--circuit-file", type=FILE, metavar="FILE",
                  help="Take the circuit from this file, not the one kept with the run."),
     store_option,

@@ -42,7 +42,7 @@ PAUSE = 5.0
     "--save",
     type=FILE,
     metavar="FOLDER",
-    help="Folder for what is written (default: exports/tensorboard, "
+    help="Folder to write to (default: exports/tensorboard, "
     "exports/RUN-transformers, or where the tracker keeps its files).",
 )
 @click.option("--seed", type=int, metavar="N", help="Only the fleet member with this seed.")

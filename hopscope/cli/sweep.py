@@ -30,7 +30,7 @@ MINUTES, CPUS = 240, 4
 @click.option(
     "--plan",
     is_flag=True,
-    help="Show what is complete, what is missing, and how long that takes; train nothing.",
+    help="Show complete and missing runs, and the time these take; train nothing.",
 )
 @click.option(
     "--slurm", is_flag=True, help="Print a job script for SLURM, to read and submit; train nothing."
@@ -49,7 +49,7 @@ def sweep(
     file: Path, plan: bool, slurm: bool, shard: str | None, shards: int,
     time_limit: float | None, json: bool, store: Path | None, **workers: Any,
 ) -> int:  # fmt: skip
-    """Train every recipe of a file: what is complete is kept, what was begun goes on.
+    """Train every recipe of a file: complete runs are kept, stopped runs continue.
 
     FILE.py holds `recipes`, a list of recipes or a function that yields them; FILE.json one recipe
     or a list.

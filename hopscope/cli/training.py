@@ -53,7 +53,7 @@ def _keys(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Any]:
     "--prolong",
     metavar="RUN",
     shell_complete=RUNS,
-    help="Go on from a run of the same training with fewer steps, which stays as it is.",
+    help="Continue from a run of the same training with fewer steps; that run is kept.",
 )
 def train(
     recipe: str, changes: tuple[str, ...], seeds: tuple[int, ...] | None, prolong: str | None,

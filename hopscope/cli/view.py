@@ -65,7 +65,7 @@ PAGE = """<!doctype html><html lang="en"><title>hopscope</title>
     "--trusted-origin",
     multiple=True,
     metavar="URL",
-    help="URL without a path under which browsers may ask as well, as behind a proxy; "
+    help="Another URL (without a path) that browsers may use, as behind a proxy; "
     "needed with --host 0.0.0.0.",
 )
 @click.option("--read-only", is_flag=True, help="Keep nothing beside runs: no views.")
