@@ -1,4 +1,4 @@
-"""The tables of circuits in docs/performance.md, from the rows in results.
+"""The tables of circuits in docs/trust.md, from the rows in results.
 
 python results/scripts/circuit_tools.py --examples 32 > results/circuit_tools.jsonl
 python benchmarks/discovery.py --store runs > results/discovery.jsonl

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import adapter
 import induction
 import nano
 import pytest
@@ -40,19 +39,6 @@ def encoder() -> Names:
     model = task_of_ones_own.Model()
     model.head = model.out
     return {"model": model}
-
-
-def module() -> Names:
-    """Somebody's module, which has learned its task, and the parts of it."""
-    its = adapter.trained(adapter.STEPS)
-    return {
-        "task": adapter.TASK,
-        "module": its,
-        "layers": 2,
-        "heads": 1,
-        "embed": lambda tokens: its.token(tokens) + its.place.weight,
-        "head": lambda x: its.out(its.norm(x)),
-    }
 
 
 def repeated() -> Names:
@@ -88,7 +74,6 @@ def runs() -> Names:
 GIVEN: Mapping[str, Mapping[str, Callable[[], Names]]] = {
     "docs/circuits.md": {
         "EncoderAdapter(": encoder,
-        "BlockAdapter(embed": module,
         "OwnTask(draw": drawn,
     },
     "docs/questions/gpt2.md": {"hopscope.Study(model": repeater},

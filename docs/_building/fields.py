@@ -32,12 +32,11 @@ from hopscope.configs.tasks import KINDS
 HEAD = """\
 # Every field
 
-Written by `python docs/_building/fields.py docs/fields.md`.
+The meaning, unit and source of each field of a recipe: § is a section of Musat (ICLR 2025), other
+papers are named. `hopscope train` takes every field as a word (`model.layers=4`), and it is a key
+of a recipe's file. An impossible value is refused with a line that names the possible ones.
 
-What each field of a recipe means, its unit, and where its value comes from: § is a section of Musat
-(ICLR 2025), other papers are named. `hopscope train` takes every field as a word
-(`model.layers=4`), and it is a key of a recipe's file. A value that is not possible is refused with
-a line that says which values are.
+Written by `python docs/_building/fields.py docs/fields.md`.
 """
 CONFIGS: tuple[type[Config], ...] = (
     Experiment, Model, Training, *KINDS.values(),

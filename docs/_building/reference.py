@@ -12,8 +12,8 @@ from hopscope.cli.commands import SECTIONS, load
 HEAD = """\
 # Every command
 
-Written by `python docs/_building/reference.py docs/reference.md`. What holds for all of them is in
-[commands](commands.md).
+Every command with every flag. Flags that mean the same everywhere, and the usual way, are on
+[commands](commands.md). Written by `python docs/_building/reference.py docs/reference.md`.
 """
 
 

@@ -31,7 +31,7 @@ run_options = options(
     click.argument("run", metavar="RUN", shell_complete=RUNS),
     option("--step N", "Checkpoint to take (default: the last)."),
     option("--seed N", "Seed of the fleet member to take (default: the first)."),
-    option("--task FILE", "Of a model from elsewhere: its task as JSON, or repeated-tokens.",
+    option("--task FILE", "Task of a model from elsewhere: a JSON file, or repeated-tokens.",
            type=str),
     option("--circuit-file FILE",
            "Take the circuit from this file, not the one kept with the run."),

@@ -18,8 +18,8 @@ def compare(
     first: str, second: str, json: bool, save: Path | None, figure: Path | None,
     store: Path | None,
 ) -> None:  # fmt: skip
-    """Show two runs of one kind side by side: in which settings they differ, how the loss of each
-    hop went, what their circuits have in common (those kept, of the first model of each).
+    """Show two runs of one kind side by side: the settings in which they differ, the losses of each
+    hop, and what their circuits share (those kept, of the first model of each).
     """
     output = Output(json, save, figure)
     output.check(frame=False)

@@ -41,7 +41,7 @@ experiment_options = options(
     option("--protocol", "full: what the paper ran; reduced: what two cores can do.",
            choices=['full', 'reduced'], default="reduced"),
 )  # fmt: skip
-results_option = option("--results FOLDER", "Folder of what is measured.", default=OWN)
+results_option = option("--results FOLDER", "Folder of the measured rows.", default=OWN)
 measured_option = option(
     "--results FOLDER",
     "Folder of what `papers run` measured (default: ./results if there is anything in it, else "
@@ -52,7 +52,7 @@ measured_option = option(
 @command
 @options(experiment_options, results_option, json_option, store_option)
 def experiments(experiment: str, protocol: Any, results: Path, json: bool, store: Path) -> None:
-    """List the experiments: what there is of each, what is missing, how long it takes.
+    """List the experiments, with their complete and missing runs and the time these take.
 
     EXPERIMENT is a name, such as musat/fig4, or how names begin, such as chen.
     """
@@ -74,9 +74,9 @@ def run(
     experiment: str, protocol: Any, time_limit: float | None, draws: bool, results: Path,
     store: Path | None, **workers: Any,
 ) -> int:  # fmt: skip
-    """Reproduce a figure, a paper, or both papers: train what is missing, measure, draw.
+    """Reproduce a figure, a paper, or both papers: train missing runs, measure, draw.
 
-    It first says what there is, what is missing, and how long that takes.
+    The complete and the missing runs are printed first, and the time that these take.
     """
     papers, how = registry.PAPERS, Workers(**workers)
     found, where = papers.matching(experiment), papers.results(results)

@@ -41,8 +41,8 @@ PAUSE = 5.0
 )
 @option(
     "--save FOLDER",
-    "Folder for what is written (default: exports/tensorboard, exports/RUN-transformers, or where "
-    "the tracker keeps its files).",
+    "Folder to write to (default: exports/tensorboard, exports/RUN-transformers, or where the "
+    "tracker keeps its files).",
 )
 @option("--seed N", "Only the fleet member with this seed.")
 @option("--step N", "With transformers: the checkpoint to take.")

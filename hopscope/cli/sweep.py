@@ -29,7 +29,7 @@ MINUTES, CPUS = 240, 4
 @click.argument("file", type=click.Path(path_type=Path))
 @option(
     "--plan",
-    "Show what is complete, what is missing, and how long that takes; train nothing.",
+    "Show complete and missing runs, and the time these take; train nothing.",
 )
 @option("--slurm", "Print a job script for SLURM, to read and submit; train nothing.")
 @option("--shard K/N", "Only shard K of N; the first is 1.")
@@ -44,7 +44,7 @@ def sweep(
     file: Path, plan: bool, slurm: bool, shard: str | None, shards: int,
     time_limit: float | None, json: bool, store: Path | None, **workers: Any,
 ) -> int:  # fmt: skip
-    """Train every recipe of a file: what is complete is kept, what was begun goes on.
+    """Train every recipe of a file: complete runs are kept, stopped runs continue.
 
     FILE.py holds `recipes`, a list of recipes or a function that yields them; FILE.json one recipe
     or a list.

@@ -51,7 +51,7 @@ def _keys(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Any]:
 @options(seeds_option, workers_options, store_option)
 @option(
     "--prolong RUN",
-    "Go on from a run of the same training with fewer steps, which stays as it is.",
+    "Continue from a run of the same training with fewer steps; that run is kept.",
     shell_complete=RUNS,
 )
 def train(

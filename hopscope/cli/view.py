@@ -46,15 +46,15 @@ FIRST = "gallery/demo"
 )
 @option(
     "--trusted-origin URL",
-    "URL without a path under which browsers may ask as well, as behind a proxy; needed with "
+    "Another URL (without a path) that browsers may use, as behind a proxy; needed with "
     "--host 0.0.0.0.",
     multiple=True,
 )
 @option("--read-only", "Keep nothing beside runs: no views.")
-@option("--task FILE", "Of a model from elsewhere: its task as JSON, or repeated-tokens.", type=str)
+@option("--task FILE", "Task of a model from elsewhere: a JSON file, or repeated-tokens.", type=str)
 @option(
     "--circuit-file FILE",
-    "Of a model from elsewhere: its circuit, as `hopscope circuit --save` wrote it.",
+    "Circuit of a model from elsewhere, as `hopscope circuit --save` wrote it.",
 )
 @store_option
 def view(

@@ -1,4 +1,4 @@
-"""The numbers by which discovery decides, each with its reason."""
+"""Sizes and thresholds of the search for circuits, each with its reason."""
 
 from typing import Annotated
 
@@ -11,11 +11,11 @@ Factor = Annotated[Real, Field(ge=1)]
 
 
 class Discovery(Config):
-    """The numbers by which `discover` decides; every circuit keeps those it was found with.
+    """Sizes and thresholds of `discover`; every circuit keeps those that it was found with.
 
     Shares are of the *gap*: the loss with everything ablated minus the loss of the model. The
     values were chosen on planted models, on the demo and on the paper's transformer A; a table in
-    docs/performance.md says which components change if each is halved or doubled, on models that
+    docs/trust.md says which components change if each is halved or doubled, on models that
     no value was chosen on.
     """
 

@@ -31,7 +31,7 @@ class LmBench(Recipe):
     kind: Literal["lm"] = "lm"
 
     model: str
-    """A known model, a folder, a GGUF file, or the URL of an endpoint with #NAME behind it."""
+    """A known model, a folder, a GGUF file, or the URL of an endpoint followed by #NAME."""
     prompts: Annotated[tuple[Prompts, ...], Field(min_length=1)]
     """The kinds of questions."""
     questions: Positive = 500
@@ -40,7 +40,7 @@ class LmBench(Recipe):
     """Arithmetic of a model in this process; an endpoint has its own."""
     asking: Asking = Asking()
     seeds: Seeds = (0,)
-    """One seed; it fixes the questions, and what is sampled."""
+    """One seed; it fixes the questions and the sampled answers."""
 
     @model_validator(mode="after")
     def _one_of_each(self) -> Self:

@@ -49,7 +49,7 @@ class Prompts(Config):
         b = 0 · a = 1 · c = b · d = a · What is the value of c?        answer: 0
         └─ last hop ─┘ └ first hop ─┘
 
-    One chain is asked for; the others have to be told from it.
+    The question asks for one chain; the others are distractors.
     """
 
     formulation: Literal["equations", "lives-with", "kingdoms", "functions", "relatives"]

@@ -22,9 +22,9 @@ Hops = dict[tuple[int, int], int]
 
 
 def rows(name: str) -> Iterator[dict]:
-    """The rows of a table, without its head."""
+    """The rows of a table, without the lines that name its runs."""
     lines = (RESULTS / name).read_text().splitlines()
-    return map(json.loads, lines[1:])
+    return (row for row in map(json.loads, lines) if "layers" in row)
 
 
 def known(losses: list[float]) -> int:

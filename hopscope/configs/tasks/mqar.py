@@ -42,8 +42,8 @@ class MQAR(FactTask):
     """Query slot s = 1, 2, … holds a query with a probability that falls as s^(power - 1) (Arora
     et al.: 0.01, so that most queries follow soon after the pairs); at 1 all slots are alike."""
     filler: Literal["random", "blank"] = "random"
-    """What stands where nothing is asked: any token but the sequence's keys, or a token of its own
-    that means nothing. (The original's default is random, too.)"""
+    """Tokens at positions that ask nothing: any but the sequence's keys, or a token without
+    meaning. (The original's default is random, too.)"""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

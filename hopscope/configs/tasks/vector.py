@@ -124,7 +124,7 @@ class VectorTask(FactTask):
     length, or distinct one-hot vectors."""
     position: Literal["token", "pair"] = "token"
     """Does each token have its own positional code (§6), or all tokens of a fact the same
-    (the reading under which Theorem 1 is proved)?"""
+    (the variant for which Theorem 1 is proved)?"""
     base: Annotated[Real, Field(gt=1)] = 10_000.0
     """Base of the rotary frequencies (Su et al.: 10000, which gives 1 and 0.01 for K = 4)."""
     order: Order = "backward"
