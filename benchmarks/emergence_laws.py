@@ -49,7 +49,7 @@ SEEDS = tuple(range(5))
 CAP = 20_000
 LAYERS = {1: 2, 2: 3}
 """Layers by hops: the fewest that suffice."""
-RATES = {"adamw": 1e-3, "descent": 0.3}
+RATES = {"adamw": 1e-3, "descent": 1.0}
 LOOK = 50
 """Steps between looks at whether all have learned."""
 Row = dict[str, Any]
