@@ -46,7 +46,8 @@ from hopscope.training.weights import FlatWeights
 RESULTS = Path(__file__).parents[1] / "results"
 ROWS = RESULTS / "emergence_laws.jsonl"
 SEEDS = tuple(range(5))
-CAP = 20_000
+CAP, DRAWS = 20_000, 2_000
+"""Steps at most, and draws of a bootstrap."""
 LAYERS = {1: 2, 2: 3}
 """Layers by hops: the fewest that suffice."""
 RATES = {"adamw": 1e-3, "descent": 1.0}
@@ -137,7 +138,7 @@ def train(point: Point) -> list[Row]:
             "benchmark": "emergence_laws", "point": point.name, "hops": point.hops,
             "context": point.context, "batch": point.batch, "optimiser": point.optimiser,
             "seed": seed, "emerged": each, "steps": len(losses), "cap": CAP,
-            "end": courses[-LOOK:, n].mean(axis=0).round(4).tolist(),
+            "end": courses[-LOOK:, n].astype(float).mean(axis=0).round(4).tolist(),
             "cpu_seconds": round(time.process_time() - begun, 1), "machine": processor(),
         }
         for n, (seed, each) in enumerate(zip(SEEDS, emerged, strict=True))
@@ -154,24 +155,29 @@ def medians(emerged: Mapping[Axes, np.ndarray]) -> dict[Axes, float]:
 
 
 def exponents(points: Mapping[Axes, float], *columns: int) -> np.ndarray | None:
-    """The exponents of a power law of columns of the axes (-1: their product), by least squares."""
+    """The exponents of a power law of columns of the axes (-1: their product), by least squares.
+    None where too few points are known.
+    """
     known = [(axes, steps) for axes, steps in points.items() if np.isfinite(steps)]
-    if len({axes for axes, _ in known}) <= len(columns):
+    if len(known) < len(columns) + 2:
         return None
     logs = np.log([[*axes, axes[0] * axes[1]] for axes, _ in known])[:, list(columns)]
     design = np.c_[np.ones(len(logs)), logs]
+    if np.linalg.matrix_rank(design) < design.shape[1]:
+        return None
     return np.linalg.lstsq(design, np.log([steps for _, steps in known]), rcond=None)[0][1:]
 
 
-def slope(emerged: Mapping[Axes, np.ndarray], *columns: int) -> dict[str, Any]:
+def slope(emerged: Mapping[Axes, np.ndarray], *columns: int) -> Row | None:
     """Exponents, their 95 % intervals over seeds, and the points that are left out."""
-    random = np.random.default_rng(0)
-    drawn_again = [
+    found, random = exponents(medians(emerged), *columns), np.random.default_rng(0)
+    if found is None:
+        return None
+    again = [
         exponents(medians({a: random.choice(s, len(s)) for a, s in emerged.items()}), *columns)
         for _ in range(DRAWS)
     ]
-    found = exponents(medians(emerged), *columns)
-    ends = np.percentile([each for each in drawn_again if each is not None], [2.5, 97.5], axis=0)
+    ends = np.percentile([each for each in again if each is not None], [2.5, 97.5], axis=0)
     return {
         "exponents": found.round(3).tolist(), "from": ends[0].round(3).tolist(),
         "to": ends[1].round(3).tolist(), "points": len(emerged),
@@ -199,7 +205,7 @@ def by_law(rows: Sequence[Row]) -> dict[str, tuple[dict[Axes, np.ndarray], float
         "first of two hops, by batch × context": (emergence(measured["batch"], 2, 0), -0.5),
         "second of two hops, by batch × context": (emergence(measured["batch"], 2, 1), -0.5),
     }
-    return {name: law for name, law in shown.items() if len(law[0]) > 1}
+    return {name: law for name, law in shown.items() if len(law[0]) > 2}
 
 
 def summary(rows: Sequence[Row]) -> list[Row]:
@@ -239,7 +245,8 @@ def figure(rows: Sequence[Row]) -> Picture:
                 axes.plot(xs, ys, "--", color="grey", label=f"slope {law:g}")
         what = "positions of facts" if law > 0 else "examples per step × positions of facts"
         axes.set(xscale="log", yscale="log", xlabel=what, ylabel="steps until emergence")
-        axes.legend()
+        if panels:
+            axes.legend()
     return shown
 
 
