@@ -6,9 +6,10 @@
 
 A mutant is one changed expression or one dropped call. The rooms take turns in a shuffled order
 that a seed fixes, so that every prefix of the sample is balanced. Each mutant is written into a
-copy of the tree. The fast tests that run its line are run there, the room's own and the quickest
-first, until one fails: at most `--tests` of them and `--budget` seconds as measured by `map`.
-A mutant costs a fork of this process, in which torch is loaded and hopscope is not.
+copy of the tree. The fast tests that run its line are run there until one fails: those of the file
+of the same name first, then the room's own, the quickest first; at most `--tests` of them and
+`--budget` seconds as measured by `map`. With a larger budget, survivors are tested again. A mutant
+costs a fork of this process, in which torch is loaded and hopscope is not.
 
 mutmut and cosmic-ray do not sample. mutmut rewrites every function to choose its mutant when it is
 called, which the type checks of the tests would see; cosmic-ray runs one command for every mutant.
@@ -205,9 +206,13 @@ class Tests:
         by_line = self.data.contexts_by_lineno(str(TREE / mutant.file))
         lines = [mutant.line] if mutant.inside else list(by_line)
         names = {c.rpartition("|")[0] for line in lines for c in by_line.get(line, ())} - {""}
-        own = f"tests/{mutant.room}/"
+        named, own = f"/test_{Path(mutant.file).stem}.py", f"tests/{mutant.room}/"
+
+        def late(test: str) -> tuple[bool, bool, float, str]:
+            return named not in test, not test.startswith(own), self.seconds[test], test
+
         chosen, spent = [], 0.0
-        for test in sorted(names, key=lambda t: (not t.startswith(own), self.seconds[t], t)):
+        for test in sorted(names, key=late):
             if not chosen or (len(chosen) < most and spent + self.seconds[test] <= budget):
                 chosen.append(test)
                 spent += self.seconds[test]
@@ -276,7 +281,11 @@ def prepared(folder: Path) -> Path:
 
 def run(chosen: argparse.Namespace) -> None:
     tests, copy = Tests(chosen.map), prepared(chosen.map)
-    done = {row["mutant"] for row in rows_in(chosen.rows)}
+    done = {
+        name
+        for name, row in rows_in(chosen.rows).items()
+        if row["outcome"] == "killed" or row["budget"] >= chosen.budget
+    }
     for _, mutant in zip(range(chosen.count), sample(chosen.seed), strict=False):
         if mutant.name in done:
             continue
@@ -293,8 +302,8 @@ def run(chosen: argparse.Namespace) -> None:
         row = {
             "benchmark": "mutants", "mutant": mutant.name, "room": mutant.room,
             "file": mutant.file, "line": mutant.line, "kind": mutant.kind, "was": mutant.was,
-            "now": mutant.now, "tests": len(these), "outcome": outcome, "by": by,
-            "seconds": round(time.monotonic() - begun, 1),
+            "now": mutant.now, "tests": len(these), "budget": chosen.budget,
+            "outcome": outcome, "by": by, "seconds": round(time.monotonic() - begun, 1),
         }  # fmt: skip
         with chosen.rows.open("a") as rows:
             rows.write(json.dumps(row, ensure_ascii=False) + "\n")
@@ -303,14 +312,16 @@ def run(chosen: argparse.Namespace) -> None:
 def check(chosen: argparse.Namespace) -> None:
     """Whether the tests that killed pass alone where nothing is wrong: prints those that do not."""
     copy = prepared(chosen.map)
-    for test in sorted({row["by"] for row in rows_in(chosen.rows) if "::" in row["by"]}):
+    for test in sorted({row["by"] for row in rows_in(chosen.rows).values() if "::" in row["by"]}):
         outcome, _ = tested(copy, [test], 600)
         if outcome == "killed":
             print(test, flush=True)
 
 
-def rows_in(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+def rows_in(path: Path) -> dict[str, dict[str, Any]]:
+    """The last row of every mutant, by its name."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    return {row["mutant"]: row for row in map(json.loads, lines)}
 
 
 def table(rows: list[dict[str, Any]]) -> None:
@@ -344,7 +355,7 @@ def main() -> None:
         case "check":
             check(chosen)
         case "table":
-            table(rows_in(chosen.rows))
+            table([*rows_in(chosen.rows).values()])
 
 
 if __name__ == "__main__":
