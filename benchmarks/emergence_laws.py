@@ -226,23 +226,24 @@ def figure(rows: Sequence[Row]) -> Picture:
         "steps until emergence",
         "Left: steps until an induction head emerges, by the positions of facts in the context. "
         "Right: by the examples per step times that context. A point is a seed, a line joins "
-        "medians; grey has the published slope.",
+        "medians, and the grey line has the published slope.",
         2.6,
         columns=2,
     )
     for axes, law in zip(shown.subplots(1, 2), (2.0, -0.5), strict=True):
         panels = {name: its for name, (its, published) in laws.items() if published == law}
         for colour, (name, emerged) in zip(COLOURS, panels.items(), strict=False):
-            at = {a: a[0] if law > 0 else a[0] * a[1] for a in emerged}
-            seeds = [(at[a], step) for a, steps in emerged.items() for step in steps]
-            axes.plot(*zip(*seeds, strict=True), ".", color=colour)
-            middle = {at[a]: step for a, step in sorted(medians(emerged).items(), key=str)}
-            joined = sorted(middle.items())
-            axes.plot(*zip(*joined, strict=True), color=colour, label=name.split(",")[0])
-            xs = np.array([x for x, _ in joined], float)
+            seeds: dict[float, list[float]] = defaultdict(list)
+            for (context, batch), steps in emerged.items():
+                seeds[context if law > 0 else context * batch] += steps.tolist()
+            for x, steps in seeds.items():
+                axes.plot([x] * len(steps), steps, ".", color=colour)
+            xs = np.array(sorted(seeds), float)
+            middle = [sorted(seeds[x])[len(seeds[x]) // 2] for x in xs]
+            axes.plot(xs, middle, color=colour, label=name.split(",")[0])
             if name == next(iter(panels)):
-                ys = joined[0][1] * (xs / xs[0]) ** law
-                axes.plot(xs, ys, "--", color="grey", label=f"slope {law:g}")
+                published = middle[0] * (xs / xs[0]) ** law
+                axes.plot(xs, published, "--", color="grey", label=f"slope {law:g}")
         what = "positions of facts" if law > 0 else "examples per step × positions of facts"
         axes.set(xscale="log", yscale="log", xlabel=what, ylabel="steps until emergence")
         if panels:
