@@ -122,3 +122,10 @@ def test_what_is_no_attention_or_has_another_shape_is_refused(
     several = CallbackModel(lambda inputs, attention: (inputs,), random_model, (3, 1))
     with pytest.raises(CircuitError, match="returned tuple; expected the outputs as one tensor"):
         several.outputs(examples.inputs, lambda layer, pattern: pattern)
+
+
+def test_the_stream_is_normed_at_each_position_alone(random_model: Transformer) -> None:
+    stream = torch.randn(2, 3, 12)
+    normed = whole(random_model).normed(stream)
+    torch.testing.assert_close(normed.mean(-1), torch.zeros(2, 3))
+    torch.testing.assert_close(normed.var(-1, correction=0), torch.ones(2, 3), rtol=1e-4, atol=0)

@@ -12,7 +12,16 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hopscope.circuits import Circuit, Drawn, Examples, OwnTask, along, discover, examples_of
+from hopscope.circuits import (
+    Circuit,
+    Drawn,
+    Examples,
+    OwnTask,
+    along,
+    discover,
+    examples_of,
+    repeated_tokens,
+)
 from hopscope.configs import KHop, Retrieval
 from hopscope.errors import CircuitError, ConfigError
 from hopscope.facts import Role
@@ -286,3 +295,13 @@ def test_a_position_says_where_a_relation_leads() -> None:
         examples = replace(examples_of(own(), 2), relations={"on": torch.tensor(leads)},
                        roles=Roles(*[torch.zeros(2, 3).long()] * 2))  # fmt: skip
         assert examples.by_place("on") == fixed, leads
+
+
+def test_only_the_repeated_tokens_occur_twice() -> None:
+    drawn = repeated_tokens(vocabulary=40, length=5, filler=3, start=7).draw(16, 0)
+    roles = torch.as_tensor(drawn.roles)
+    for tokens, role in zip(drawn.inputs, roles.expand_as(drawn.inputs), strict=True):
+        filler, first, second, start = (tokens[role == n].tolist() for n in range(4))
+        assert first == second
+        assert start == [7]
+        assert len({*filler, *first, 7}) == 3 + 5 + 1

@@ -56,6 +56,12 @@ def test_less_training_refutes_and_never_confirms(tmp_path: Path) -> None:
         assert LAW.finding(results).verdict == verdict
 
 
+def test_a_run_of_both_protocols_is_counted_once() -> None:
+    rows = tables()[IC]
+    full, reduced = table(IC, rows), table(IC, rows, "reduced")
+    assert LAW._counted([full, reduced]) == [full]
+
+
 def test_what_cannot_be_read_is_not_judged(tmp_path: Path) -> None:
     results = saved(tmp_path, tables())
     path = results.path(ABC)

@@ -17,7 +17,7 @@ from hopscope.store.metrics import (
     parameters,
     parameters_file,
 )
-from hopscope.store.tables import METRICS, PARAMETERS, to_parquet
+from hopscope.store.tables import METRICS, PARAMETERS, QueryError, to_parquet
 
 RECIPE = Experiment(task=Retrieval(hops=3), seeds=(7, 3))
 
@@ -141,6 +141,11 @@ def test_a_full_temporary_folder_is_one_line(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(tables.tempfile, "tempdir", "/nowhere")
     with pytest.raises(StoreUnwritable, match="cannot write a temporary file .* set TMPDIR"):
         to_parquet({"one": np.ones(1)}, "select * from rows")
+
+
+def test_a_wrong_query_is_not_called_a_full_folder() -> None:
+    with pytest.raises(QueryError, match="Binder Error"):
+        to_parquet({"one": np.ones(1)}, "select two from rows")
 
 
 def test_a_table_is_read_while_its_parts_are_merged(store: Store) -> None:

@@ -84,8 +84,8 @@ def test_shapes_and_weights_are_those_of_the_model() -> None:
         ConditionalRetrieval(), KHop(), MQAR(),
     ):  # fmt: skip
         experiment = Experiment(task=task, model=Model(layers=2, heads=2, d_model=64))
-        made = sum(p.numel() for p in Transformer(experiment.model, task.interface()).parameters())
-        assert parameters(experiment) == pytest.approx(made, rel=0.05), task
+        made = Transformer(experiment.model, task.interface()).parameters()
+        assert parameters(experiment) == sum(p.numel() for p in made if p.ndim == 2), task
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from musat_rows import (
     without,
 )
 
+from hopscope.papers.musat.circuit_claims import seen_by_eye
 from hopscope.papers.musat.curriculum_claims import hops_of
 from hopscope.papers.musat.rows import Story
 
@@ -231,3 +232,9 @@ def test_a_model_without_curriculum_knows_the_hop_that_it_is_asked_for() -> None
     row = with_(tables()[IC][0], hops=5, curriculum=False, final=[0.1])
     assert hops_of(row) == 5
     assert hops_of(with_(row, curriculum=True)) == 1
+
+
+def test_a_head_is_seen_by_eye_if_it_gives_one_other_role_more_than_half() -> None:
+    row = circuit_row("key 0")
+    assert seen_by_eye(row) == 1  # of three layers of one head, the last
+    assert seen_by_eye(with_(row, maps=maps_of([0.5, 0.4, 0.1]))) == 0

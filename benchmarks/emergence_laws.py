@@ -1,0 +1,279 @@
+"""Two published laws of emergence, measured on hopscope's own tasks and trainer.
+
+    python benchmarks/emergence_laws.py train [--law context|descent|batch] [--most SIZE]
+    python benchmarks/emergence_laws.py figures        # slopes with intervals, and the figure
+
+* context: an induction head emerges after a number of steps that grows with the square of the
+  context (Musat et al. 2511.01033). Induction over N = 8 to 128 positions of facts, batches of 32.
+* descent: the same by plain gradient descent, for which that law is derived.
+* batch: it emerges after T / √(batch × context) steps (Aoyama et al. 2511.16893). Induction and two
+  hops, batches of 8 to 512, N = 8 and 32 positions of facts for each hop.
+
+Every point is a fleet of five seeds of the smallest models that learn the task (2 layers for one
+hop, 3 for two), by AdamW at a constant rate, on examples of which none comes twice.
+
+Rules, fixed before the first training: a hop has emerged at the step at which it is learned in
+hopscope's sense (the mean of ten training losses falls below two thirds of chance). A point is the
+median over its seeds, where a seed that did not learn counts as slower than all others. A point
+whose median seed did not learn within CAP steps is left out of the slope, and said to be. A slope
+is a least-squares line through the points on logarithmic axes. Its interval is a bootstrap over the
+seeds within each point.
+
+A fleet stops when all its seeds have learned all hops. Rows are appended to
+results/emergence_laws.jsonl, one a seed, cheap points first; points that are there are passed over.
+"""
+
+import argparse
+import json
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from hopscope.configs import Experiment, Model, Retrieval, Training
+from hopscope.machine import keep_pages, processor
+from hopscope.milestones import first_below, learned_below
+from hopscope.plots.look import COLOURS, Picture, drawn, picture
+from hopscope.plots.saving import save_figure
+from hopscope.training.trainer import Trainer
+from hopscope.training.weights import FlatWeights
+
+RESULTS = Path(__file__).parents[1] / "results"
+ROWS = RESULTS / "emergence_laws.jsonl"
+SEEDS = tuple(range(5))
+CAP, DRAWS = 20_000, 2_000
+"""Steps at most, and draws of a bootstrap."""
+LAYERS = {1: 2, 2: 3}
+"""Layers by hops: the fewest that suffice."""
+RATES = {"adamw": 1e-3, "descent": 1.0}
+LOOK = 50
+"""Steps between looks at whether all have learned."""
+Row = dict[str, Any]
+Axes = tuple[int, int]
+"""Context and batch."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A fleet, and how it is trained."""
+
+    hops: int
+    chains: int
+    batch: int
+    optimiser: str = "adamw"
+
+    @property
+    def name(self) -> str:
+        return f"{self.hops} hops, {self.chains} chains, batch {self.batch}, {self.optimiser}"
+
+    @property
+    def context(self) -> int:
+        """Positions of facts."""
+        return 2 * self.chains * self.hops
+
+    @property
+    def size(self) -> int:
+        """Positions of facts in a step: the cost of a step goes with it."""
+        return self.batch * self.context
+
+    def recipe(self) -> Experiment:
+        return Experiment(
+            task=Retrieval(hops=self.hops, chains=self.chains, dim=16),
+            model=Model(layers=LAYERS[self.hops], heads=1, d_model=64, mlp=False),
+            training=Training(
+                steps=CAP, batch=self.batch, examples=2**30, lr=RATES[self.optimiser],
+                weight_decay=0.0, validation_examples=1, precision="float32",
+            ),
+            seeds=SEEDS,
+        )  # fmt: skip
+
+
+LAWS: dict[str, tuple[Point, ...]] = {
+    "context": tuple(Point(1, chains, 32) for chains in (4, 8, 16, 32, 64)),
+    "descent": tuple(Point(1, chains, 32, "descent") for chains in (4, 8, 16, 32, 64)),
+    "batch": tuple(
+        Point(hops, chains, batch)
+        for hops in (1, 2)
+        for chains in (4, 16)
+        for batch in (8, 32, 128, 512)
+    ),
+}
+
+
+class Descent:
+    """Plain gradient descent in the place of a trainer's optimiser."""
+
+    def __init__(self, weights: FlatWeights) -> None:
+        self.weights, self.rate = weights, 0.0
+
+    def set_rate(self, rate: float) -> None:
+        self.rate = rate
+
+    @torch.no_grad()
+    def step(self) -> None:
+        master = self.weights.master
+        master.sub_(self.rate * master.grad)
+
+
+def train(point: Point) -> list[Row]:
+    """A row for each seed."""
+    experiment, begun = point.recipe(), time.process_time()
+    trainer = Trainer(experiment, torch.device("cpu"), "float32")
+    if point.optimiser == "descent":
+        trainer.optimiser = Descent(trainer.weights)
+    losses: list[np.ndarray] = []
+    emerged: list[list[int | None]] = [[None]]
+    while len(losses) < CAP and any(None in hops for hops in emerged):
+        losses += [trainer.advance().numpy() for _ in range(LOOK)]
+        steps, courses = np.arange(1, len(losses) + 1), np.array(losses)
+        level = learned_below(experiment.chance)
+        emerged = [first_below(steps, courses[:, n], level) for n in range(len(SEEDS))]
+    return [
+        {
+            "benchmark": "emergence_laws", "point": point.name, "hops": point.hops,
+            "context": point.context, "batch": point.batch, "optimiser": point.optimiser,
+            "seed": seed, "emerged": each, "steps": len(losses), "cap": CAP,
+            "end": courses[-LOOK:, n].astype(float).mean(axis=0).round(4).tolist(),
+            "cpu_seconds": round(time.process_time() - begun, 1), "machine": processor(),
+        }
+        for n, (seed, each) in enumerate(zip(SEEDS, emerged, strict=True))
+    ]  # fmt: skip
+
+
+def rows_in(path: Path) -> list[Row]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def medians(emerged: Mapping[Axes, np.ndarray]) -> dict[Axes, float]:
+    """The median step of each point; infinite where the median seed did not learn."""
+    return {axes: float(np.sort(steps)[len(steps) // 2]) for axes, steps in emerged.items()}
+
+
+def exponents(points: Mapping[Axes, float], *columns: int) -> np.ndarray | None:
+    """The exponents of a power law of columns of the axes (-1: their product), by least squares.
+    None where too few points are known.
+    """
+    known = [(axes, steps) for axes, steps in points.items() if np.isfinite(steps)]
+    if len(known) < len(columns) + 2:
+        return None
+    logs = np.log([[*axes, axes[0] * axes[1]] for axes, _ in known])[:, list(columns)]
+    design = np.c_[np.ones(len(logs)), logs]
+    if np.linalg.matrix_rank(design) < design.shape[1]:
+        return None
+    return np.linalg.lstsq(design, np.log([steps for _, steps in known]), rcond=None)[0][1:]
+
+
+def slope(emerged: Mapping[Axes, np.ndarray], *columns: int) -> Row | None:
+    """Exponents, their 95 % intervals over seeds, and the points that are left out."""
+    found, random = exponents(medians(emerged), *columns), np.random.default_rng(0)
+    if found is None:
+        return None
+    again = [
+        exponents(medians({a: random.choice(s, len(s)) for a, s in emerged.items()}), *columns)
+        for _ in range(DRAWS)
+    ]
+    ends = np.percentile([each for each in again if each is not None], [2.5, 97.5], axis=0)
+    return {
+        "exponents": found.round(3).tolist(), "from": ends[0].round(3).tolist(),
+        "to": ends[1].round(3).tolist(), "points": len(emerged),
+        "left out": [axes for axes, steps in medians(emerged).items() if not np.isfinite(steps)],
+    }  # fmt: skip
+
+
+def emergence(rows: Sequence[Row], hops: int, hop: int) -> dict[Axes, np.ndarray]:
+    """The steps at which a hop emerged, by context and batch; infinite for never."""
+    found: dict[Axes, list[float]] = defaultdict(list)
+    for row in rows:
+        if row["hops"] == hops:
+            found[row["context"], row["batch"]].append(row["emerged"][hop] or np.inf)
+    return {axes: np.array(steps) for axes, steps in sorted(found.items())}
+
+
+def by_law(rows: Sequence[Row]) -> dict[str, tuple[dict[Axes, np.ndarray], float]]:
+    """The points of every law, and the published exponent."""
+    named = {law: {point.name for point in points} for law, points in LAWS.items()}
+    measured = {law: [row for row in rows if row["point"] in named[law]] for law in LAWS}
+    shown = {
+        "AdamW, by context": (emergence(measured["context"], 1, 0), 2.0),
+        "gradient descent, by context": (emergence(measured["descent"], 1, 0), 2.0),
+        "induction, by batch × context": (emergence(measured["batch"], 1, 0), -0.5),
+        "first of two hops, by batch × context": (emergence(measured["batch"], 2, 0), -0.5),
+        "second of two hops, by batch × context": (emergence(measured["batch"], 2, 1), -0.5),
+    }
+    return {name: law for name, law in shown.items() if len(law[0]) > 2}
+
+
+def summary(rows: Sequence[Row]) -> list[Row]:
+    """A row for each law: measured and published exponents."""
+    found = []
+    for name, (emerged, published) in by_law(rows).items():
+        columns = {"context": (0,)} if published > 0 else {"product": (-1,), "apart": (0, 1)}
+        measured = {what: slope(emerged, *each) for what, each in columns.items()}
+        found.append({"law": name, "published": published, **measured})
+    return found
+
+
+@drawn
+def figure(rows: Sequence[Row]) -> Picture:
+    """Steps until emergence, on logarithmic axes, with the published slopes beside them."""
+    laws = by_law(rows)
+    shown = picture(
+        "steps until emergence",
+        "Left: steps until an induction head emerges, by the positions of facts in the context. "
+        "Right: by the examples per step times that context. A point is a seed, a line joins "
+        "medians, and the grey line has the published slope.",
+        2.6,
+        columns=2,
+    )
+    for axes, law in zip(shown.subplots(1, 2), (2.0, -0.5), strict=True):
+        panels = {name: its for name, (its, published) in laws.items() if published == law}
+        for colour, (name, emerged) in zip(COLOURS, panels.items(), strict=False):
+            seeds: dict[float, list[float]] = defaultdict(list)
+            for (context, batch), steps in emerged.items():
+                seeds[context if law > 0 else context * batch] += steps.tolist()
+            for x, steps in seeds.items():
+                axes.plot([x] * len(steps), steps, ".", color=colour)
+            xs = np.array(sorted(seeds), float)
+            middle = [sorted(seeds[x])[len(seeds[x]) // 2] for x in xs]
+            axes.plot(xs, middle, color=colour, label=name.split(",")[0])
+            if name == next(iter(panels)):
+                published = middle[0] * (xs / xs[0]) ** law
+                axes.plot(xs, published, "--", color="grey", label=f"slope {law:g}")
+        what = "positions of facts" if law > 0 else "examples per step × positions of facts"
+        axes.set(xscale="log", yscale="log", xlabel=what, ylabel="steps until emergence")
+        if panels:
+            axes.legend()
+    return shown
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["train", "figures"])
+    parser.add_argument("--law", choices=LAWS)
+    parser.add_argument("--most", type=int, default=2**62, help="only points of so many positions")
+    chosen = parser.parse_args()
+    if chosen.what == "figures":
+        rows = rows_in(ROWS)
+        for row in summary(rows):
+            print(json.dumps(row, ensure_ascii=False))
+        print(save_figure(figure(rows), RESULTS / "emergence-laws.svg"))
+        return
+    torch.set_num_threads(1)
+    keep_pages()
+    laws = [chosen.law] if chosen.law else list(LAWS)
+    points = dict.fromkeys(point for law in laws for point in LAWS[law])
+    for point in sorted(points, key=lambda each: each.size):
+        done = {row["point"] for row in rows_in(ROWS)}
+        if point.size <= chosen.most and point.name not in done:
+            rows = train(point)
+            with ROWS.open("a") as kept:
+                kept.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+if __name__ == "__main__":
+    main()
