@@ -31,7 +31,7 @@ def known_hops(letters: Letters, layers: int, window: int, hops: int) -> Letters
     places = _landings(letters, hops)
     start, reached = places[0], places[1:]
     inside = (reached != NOWHERE) & (reached - 1 >= start - window)
-    known = np.cumprod(inside, axis=0).sum(0)
+    known: Letters = np.cumprod(inside, axis=0).sum(0)
     for _ in range(layers - 1):
         found = [known]
         for number, place in enumerate(reached, 1):
