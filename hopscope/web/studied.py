@@ -95,17 +95,21 @@ class Studied:
             "circuit": circuit_of(self.circuit) if self.circuit else None,
             "circuit_step": STEP if self.circuit else None,
             "theory": theory,
-            "arrays": ["maps", *["contents"] * bool(self.task["symbols"])],
-            "at_hand": [],
+            "arrays": self._arrays,
+            "at_hand": [name for name in self._arrays if self.at_hand(name) is not None],
             "named": self.named,
             "counts": self.counts,
         }
 
+    @property
+    def _arrays(self) -> list[str]:
+        return ["maps", *["contents"] * bool(self.task["symbols"])]
+
     def at_hand(self, name: str) -> bytes | None:
         """Arrays that are remembered; None if they have to be computed."""
-        known = self.description()["arrays"]
-        if name not in known:
-            raise ConfigError(f"a study has no arrays {name[:40]!r}; it has {', '.join(known)}")
+        if name not in self._arrays:
+            has = ", ".join(self._arrays)
+            raise ConfigError(f"a study has no arrays {name[:40]!r}; it has {has}")
         found: bytes | None = self.memory.known((STUDY, name))
         return found
 

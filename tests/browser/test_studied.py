@@ -11,6 +11,7 @@ from served import served
 from hopscope import Study
 from hopscope.store import Store
 from hopscope.web.bundle import single
+from hopscope.web.questions import AblateQuestion
 from hopscope.web.studied import Studied
 from hopscope.web.views import Views
 from tests.browser.lookers import bars, check_for_everybody, measured, opened, pressed, ready
@@ -30,7 +31,10 @@ def views(study: Study, tmp_path_factory: pytest.TempPathFactory) -> Views:
     root = tmp_path_factory.mktemp("none") / "runs"
     views = Views(Store(root), study=lambda memory: Studied(study, circuit, memory))
     assert views.study is not None
-    views.study.counts = [256, 1024]  # on a busy machine it may find fewer
+    views.study.counts = [256, 1024]  # on a busy machine it may find fewer,
+    views.arrays("study", "contents")  # and squares may take longer than an answer may
+    asked = AblateQuestion(changes=("0.0=uniform",), examples=8, probe=True)
+    views.ablate("study", asked, lambda: False)
     return views
 
 
