@@ -87,7 +87,8 @@ def view(
 
 def _views(run: Subject, store: Path | None, *, read_only: bool) -> "tuple[Views, str]":
     """What the page may ask, and the id of what it opens; none: all runs."""
-    from hopscope.web.views import STUDY, Views
+    from hopscope.web.questions import STUDY
+    from hopscope.web.views import Views
 
     if run.elsewhere:
         from hopscope.web.studied import Studied

@@ -6,9 +6,9 @@ head also finds the letters before it, which share nothing with it: the first la
 """
 
 import numpy as np
-from jaxtyping import Int
 
 from hopscope.errors import ConfigError
+from hopscope.shapes import Int
 
 NOWHERE = -1
 """The place that a hop leads to if it finds nothing."""

@@ -18,10 +18,9 @@ import safetensors.numpy
 
 from hopscope.configs import Experiment, Task
 from hopscope.errors import ConfigError
-from hopscope.web.questions import CostsQuestion, ExampleQuestion
+from hopscope.web.questions import STUDY, CostsQuestion, ExampleQuestion
 from hopscope.web.tensors import packed, unpacked
 from hopscope.web.trained import Trained
-from hopscope.web.views import STUDY
 
 if TYPE_CHECKING:
     from hopscope.models import Transformer

@@ -74,7 +74,8 @@ def view(
     """The page of a study: see `Study.view`."""
     from hopscope.study import RunStudy
     from hopscope.web.bundle import check_target, save_page
-    from hopscope.web.views import STUDY, Views
+    from hopscope.web.questions import STUDY
+    from hopscope.web.views import Views
 
     if save is not None:
         check_target(Path(save))

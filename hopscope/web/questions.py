@@ -13,6 +13,8 @@ from hopscope.configs.config import Whole, shortened
 from hopscope.errors import ConfigError
 from hopscope.web.policy import Refused
 
+STUDY = "study"
+"""The kind, and the id, of what is no run: a model with its task."""
 DEPTH = 16
 TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
 """A text, or all that follows a quote which nothing ends: so that no byte is read twice."""

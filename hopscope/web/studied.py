@@ -16,9 +16,8 @@ from hopscope.web.examples import example
 from hopscope.web.measuring import Stop, ablated, asked_to_stop, costs
 from hopscope.web.memory import Memory
 from hopscope.web.opened import Opened
-from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestion
+from hopscope.web.questions import STUDY, AblateQuestion, CostsQuestion, ExampleQuestion
 from hopscope.web.stories import contents_of, maps_of
-from hopscope.web.views import STUDY
 
 STEP = 0
 """What the page calls the one state of the model."""

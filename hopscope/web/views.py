@@ -13,15 +13,13 @@ from hopscope.errors import ConfigError, RunReadOnly
 from hopscope.store import Store, gallery
 from hopscope.web.described import about_of
 from hopscope.web.memory import Memory
-from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestion
+from hopscope.web.questions import STUDY, AblateQuestion, CostsQuestion, ExampleQuestion
 from hopscope.web.shelf import Shelf
 from hopscope.web.tensors import plain
 
 if TYPE_CHECKING:
     from hopscope.web.studied import Studied
 
-STUDY = "study"
-"""The kind, and the id, of what is no run: a model with its task."""
 MEMORY = 2**30
 """Bytes of models, and of what they were asked, that are kept open."""
 VIEWS = "views.json"

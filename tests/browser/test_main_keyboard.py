@@ -125,7 +125,7 @@ def test_the_slider_takes_all_keys_of_a_slider_and_the_left_button_alone(
         page.locator(place).first.click(button="right", position={"x": 200, "y": 20})
         assert asked(page) == {}
     page.focus(".slider")
-    for key, at in (("Home", 0), ("ArrowUp", 1), ("PageUp", 4), ("ArrowDown", 3), ("PageDown", 0)):
+    for key, at in (("Home", 0), ("ArrowUp", 1), ("PageUp", 3), ("ArrowDown", 2), ("PageDown", 0)):
         pressed(page, key)
         assert page.get_attribute(".slider", "aria-valuenow") == str(at)
     assert page.evaluate("() => document.activeElement.matches('.slider')")

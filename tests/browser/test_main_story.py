@@ -38,7 +38,7 @@ def test_by_mouse(page: Any, explorer: str) -> None:
     page.click(".tray button:text('all on')")
     page.locator(".slider").scroll_into_view_if_needed()
     notches = page.locator(".slider .notch")
-    for number in (25, 20, 12, 7, 5):
+    for number in (19, 15, 12, 7, 5):
         notch = notches.nth(number).bounding_box()
         page.mouse.move(notch["x"], notch["y"] + 4)
         page.mouse.down()
@@ -102,7 +102,7 @@ def test_by_keyboard_alone(page: Any, explorer: str) -> None:
         assert page.is_visible("dialog") == is_open
 
 
-SCRUB = """() => { for (let n = 0; n < 20; n++) {
+SCRUB = """() => { for (let n = 0; n < 14; n++) {
   document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowLeft", bubbles: true }));
 } }"""
 

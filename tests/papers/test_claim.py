@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from musat_rows import ABC, DEPTH, IC, KNOWN, NONIC, bent, circuit_row, saved, table, tables, with_
 
 from hopscope.configs import Experiment, Model, Retrieval, Training
+from hopscope.papers.claim import _new_rows
 from hopscope.papers.cost import in_flop, sample_and_cost, training_flop
 from hopscope.papers.judge import Finding
 from hopscope.papers.permutation import Models, permutation_test
@@ -59,7 +60,7 @@ def test_less_training_refutes_and_never_confirms(tmp_path: Path) -> None:
 def test_a_run_of_both_protocols_is_counted_once() -> None:
     rows = tables()[IC]
     full, reduced = table(IC, rows), table(IC, rows, "reduced")
-    assert LAW._counted([full, reduced]) == [full]
+    assert LAW._counted([full, reduced], _new_rows([full, reduced])) == [full]
 
 
 def test_what_cannot_be_read_is_not_judged(tmp_path: Path) -> None:
