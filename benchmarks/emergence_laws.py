@@ -12,7 +12,8 @@
 Every point is a fleet of five seeds of the smallest models that learn the task (2 layers for one
 hop, 3 for two), by AdamW at a constant rate, on examples of which none comes twice.
 
-Rules, fixed before the first training: a hop has emerged at the step at which it is learned in
+Rules (written before a pilot of the first law at N = 8, 16 and 32, after which the loop was written
+anew; the rate of the descent was chosen after pilots at N = 8): a hop has emerged at the step at which it is learned in
 hopscope's sense (the mean of ten training losses falls below two thirds of chance). A point is the
 median over its seeds, where a seed that did not learn counts as slower than all others. A point
 whose median seed did not learn within CAP steps is left out of the slope, and said to be. A slope
