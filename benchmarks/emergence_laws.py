@@ -223,15 +223,17 @@ def summary(rows: Sequence[Row]) -> list[Row]:
 def figure(rows: Sequence[Row]) -> Picture:
     """Steps until emergence, on logarithmic axes, with the published slopes beside them."""
     laws = by_law(rows)
+    exponents = [*dict.fromkeys(published for _, published in laws.values())]
     shown = picture(
         "steps until emergence",
-        "Left: steps until an induction head emerges, by the positions of facts in the context. "
-        "Right: by the examples per step times that context. A point is a seed, a line joins "
-        "medians, and the grey line has the published slope.",
+        "Steps until an induction head emerges, by the positions of facts in the context, or by the "
+        "examples per step times that context. A point is a seed, a line joins medians, and the "
+        "grey line has the published slope.",
         2.6,
-        columns=2,
+        columns=len(exponents),
     )
-    for axes, law in zip(shown.subplots(1, 2), (2.0, -0.5), strict=True):
+    panes = shown.subplots(1, len(exponents), squeeze=False)[0]
+    for axes, law in zip(panes, exponents, strict=True):
         panels = {name: its for name, (its, published) in laws.items() if published == law}
         for colour, (name, emerged) in zip(COLOURS, panels.items(), strict=False):
             seeds: dict[float, list[float]] = defaultdict(list)
@@ -247,8 +249,9 @@ def figure(rows: Sequence[Row]) -> Picture:
                 axes.plot(xs, published, "--", color="grey", label=f"slope {law:g}")
         what = "positions of facts" if law > 0 else "examples per step × positions of facts"
         axes.set(xscale="log", yscale="log", xlabel=what, ylabel="steps until emergence")
-        if panels:
-            axes.legend()
+        axes.set_xticks(xs, [f"{x:g}" for x in xs])
+        axes.minorticks_off()
+        axes.legend()
     return shown
 
 
