@@ -13,12 +13,12 @@ Every point is a fleet of five seeds of the smallest models that learn the task 
 hop, 3 for two), by AdamW at a constant rate, on examples of which none comes twice.
 
 Rules (written before a pilot of the first law at N = 8, 16 and 32, after which the loop was written
-anew; the rate of the descent was chosen after pilots at N = 8): a hop has emerged at the step at which it is learned in
-hopscope's sense (the mean of ten training losses falls below two thirds of chance). A point is the
-median over its seeds, where a seed that did not learn counts as slower than all others. A point
-whose median seed did not learn within CAP steps is left out of the slope, and said to be. A slope
-is a least-squares line through the points on logarithmic axes. Its interval is a bootstrap over the
-seeds within each point.
+anew; the rate of the descent was chosen after pilots at N = 8): a hop has emerged at the step at
+which it is learned in hopscope's sense (the mean of ten training losses falls below two thirds of
+chance). A point is the median over its seeds, where a seed that did not learn counts as slower than
+all others. A point whose median seed did not learn within CAP steps is left out of the slope, and
+said to be. A slope is a least-squares line through the points on logarithmic axes. Its interval is
+a bootstrap over the seeds within each point.
 
 A fleet stops when all its seeds have learned all hops. Rows are appended to
 results/emergence_laws.jsonl, one a seed, cheap points first; points that are there are passed over.
@@ -226,9 +226,9 @@ def figure(rows: Sequence[Row]) -> Picture:
     exponents = [*dict.fromkeys(published for _, published in laws.values())]
     shown = picture(
         "steps until emergence",
-        "Steps until an induction head emerges, by the positions of facts in the context, or by the "
-        "examples per step times that context. A point is a seed, a line joins medians, and the "
-        "grey line has the published slope.",
+        "Steps until an induction head emerges, by the positions of facts in the context, or by "
+        "the examples per step times that context. A point is a seed, a line joins medians, and "
+        "the grey line has the published slope.",
         2.6,
         columns=len(exponents),
     )
