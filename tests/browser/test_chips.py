@@ -10,9 +10,9 @@ DRAWN = """async ([layers, heads, side]) => {
   const state = { about, isOff: () => false };
   const scene = { y: (level) => 100 * level, layers, heads, width: 600, side };
   const { made } = chips(scene, state, null);
-  return made.map(({ chip, layer }) => {
-    const place = /^translate\\(([\\d.-]+) ([\\d.-]+)\\)$/.exec(chip.getAttribute("transform"));
-    const [x, y, radius] = [...place.slice(1), chip.firstChild.getAttribute("r")].map(Number);
+  return made.map(({ tag, layer }) => {
+    const place = /^translate\\(([\\d.-]+) ([\\d.-]+)\\)$/.exec(tag.getAttribute("transform"));
+    const [x, y, radius] = [...place.slice(1), tag.querySelector(".disc").getAttribute("r")].map(Number);
     return [x, y - 100 * (layer + 0.5), radius];
   });
 }"""

@@ -1,7 +1,6 @@
 """Circuits run by hooks on the plain model, without the code that searched and scored them."""
 
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -29,11 +28,10 @@ from hopscope.configs import MQAR, KHop, Model, Retrieval, Task
 from hopscope.facts import Role
 from hopscope.models import Transformer
 from hopscope.models.planted import planted
+from hopscope.store import gallery
 from hopscope.tasks import dataset
 
-GALLERY = sorted(
-    entry.name for entry in (files("hopscope") / "gallery").iterdir() if entry.name != "ngram"
-)
+GALLERY = [name for name in gallery.names() if name != "ngram"]
 
 
 class ByHand:
