@@ -12,8 +12,9 @@ DRAWN = """async ([layers, heads, side]) => {
   const { made } = chips(scene, state, null);
   return made.map(({ tag, layer }) => {
     const place = /^translate\\(([\\d.-]+) ([\\d.-]+)\\)$/.exec(tag.getAttribute("transform"));
-    const [x, y, radius] = [...place.slice(1), tag.querySelector(".disc").getAttribute("r")].map(Number);
-    return [x, y - 100 * (layer + 0.5), radius];
+    const radius = tag.querySelector(".disc").getAttribute("r");
+    const [x, y] = place.slice(1).map(Number);
+    return [x, y - 100 * (layer + 0.5), Number(radius)];
   });
 }"""
 SIDES = {1: 60, 3: 100, 5: 132, 16: 132, 24: 132, 64: 132, 128: 132}
