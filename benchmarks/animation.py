@@ -7,16 +7,12 @@ python benchmarks/animation.py docs/images/explorer.gif [--frames FOLDER]
 import argparse
 import io
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from explorer_server import started
 from PIL import Image
-from playwright.sync_api import sync_playwright
-from screenshot import DRAWN
+from screenshot import opened
 
 from hopscope.store import gallery
 
@@ -56,21 +52,9 @@ def main() -> None:
     chosen.add_argument("out", type=Path)
     chosen.add_argument("--frames", type=Path, help="write each frame here, to be looked at")
     asked = chosen.parse_args()
-    with (
-        TemporaryDirectory() as folder,
-        started(Path(folder)) as server,
-        sync_playwright() as driver,
-    ):
-        browser = driver.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
-        )
-        page = browser.new_page(viewport=SIZE, color_scheme="light", reduced_motion="reduce")
-        page.goto(
-            f"http://127.0.0.1:{server.port}/#token={server.token}&/run/gallery-demo?pane=circuit"
-        )
-        page.wait_for_function(DRAWN, timeout=240_000)
+    calm = {"color_scheme": "light", "reduced_motion": "reduce"}
+    with opened("/run/gallery-demo?pane=circuit", viewport=SIZE, **calm) as page:
         shots = [*training(page), *switching(page)]
-        browser.close()
     written(asked.out, shots)
     if asked.frames:
         asked.frames.mkdir(parents=True, exist_ok=True)

@@ -146,7 +146,7 @@ def swappable(call: ast.Call) -> bool:
 
 
 def children(node: ast.AST) -> Iterator[ast.AST]:
-    """Of a node, without what decides no number: types, decorators, and the words of errors."""
+    """The parts of a node that decide numbers: no types, decorators, or texts of errors."""
     silent = {"annotation", "returns", "decorator_list", "msg", "exc", "type_params"}
     for field, value in ast.iter_fields(node):
         if field not in silent:

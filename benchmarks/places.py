@@ -98,7 +98,7 @@ class ChangedRow(Row):
     base: StrictFloat
     """The base of this code."""
     order: str
-    """The order of the facts by which it learned the first hop."""
+    """The order of facts in which the model learned its first hop."""
     step: StrictInt
     """The step after which it learned on."""
     changed: str

@@ -5,8 +5,10 @@ python benchmarks/screenshot.py docs/images/explorer.png
 
 import argparse
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import Any
 
 from explorer_server import started
 from playwright.sync_api import sync_playwright
@@ -18,26 +20,29 @@ return state?.maps && state.contents && state.example && state.losses; }"""
 SIZE = {"width": 1600, "height": 1130}
 
 
-def main() -> None:
-    chosen = argparse.ArgumentParser(description=__doc__)
-    chosen.add_argument("out", type=Path)
-    chosen.add_argument("--state", default=STATE, help="what stands behind # in the address")
-    chosen.add_argument("--scheme", default="light", choices=("light", "dark"))
-    asked = chosen.parse_args()
-    with (
-        TemporaryDirectory() as folder,
-        started(Path(folder)) as server,
-        sync_playwright() as driver,
-    ):
+@contextmanager
+def opened(state: str, **page: Any) -> Iterator[Any]:
+    """A page of the explorer in this state, with all of it drawn."""
+    with started() as server, sync_playwright() as driver:
         browser = driver.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )
-        page = browser.new_page(viewport=SIZE, color_scheme=asked.scheme)
-        page.goto(f"http://127.0.0.1:{server.port}/#token={server.token}&{asked.state}")
-        page.wait_for_function(DRAWN, timeout=120_000)
+        found = browser.new_page(**page)
+        found.goto(f"http://127.0.0.1:{server.port}/#token={server.token}&{state}")
+        found.wait_for_function(DRAWN, timeout=240_000)
+        yield found
+        browser.close()
+
+
+def main() -> None:
+    chosen = argparse.ArgumentParser(description=__doc__)
+    chosen.add_argument("out", type=Path)
+    chosen.add_argument("--state", default=STATE, help="state after the # in the address")
+    chosen.add_argument("--scheme", default="light", choices=("light", "dark"))
+    asked = chosen.parse_args()
+    with opened(asked.state, viewport=SIZE, color_scheme=asked.scheme) as page:
         page.wait_for_timeout(500)
         page.screenshot(path=asked.out)
-        browser.close()
 
 
 if __name__ == "__main__":

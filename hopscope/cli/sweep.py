@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hopscope.workers.progress import Plan
 
 MINUTES, CPUS = 240, 4
-"""Of a job of SLURM."""
+"""Default limits of a SLURM job."""
 
 
 @command

@@ -21,7 +21,7 @@ from hopscope.store.folder import CONFIG
 from hopscope.store.manifest import MANIFEST, MOST_BYTES, NAME, Manifest, read_manifest
 
 OTHERS = {".gitattributes", "README.md", "circuit.png"}
-"""What may lie beside the files of a run."""
+"""Files that a folder on the Hub may have beside those of a run."""
 MOST_FILES = 10_000
 """The most files that are fetched for one run."""
 

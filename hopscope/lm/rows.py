@@ -68,7 +68,7 @@ class RowStepper:
         self.step = self.saved = len(self.rows)
         self.planned = range(1, folder.recipe.steps + 1)
         self.pieces: Iterator[list[Row]] = iter(())
-        """The rows of the next pieces; whoever makes the stepper sets it."""
+        """The rows of the next pieces; the maker of the stepper sets it."""
 
     def advance(self) -> Losses:
         """Measure a piece of the questions."""

@@ -120,7 +120,7 @@ def has_browser(address: Address) -> bool:
 
 @contextmanager
 def opened_in_browser(url: str, *, wanted: bool) -> Iterator[None]:
-    """Opens a page by a file of one's own that leads there: other users see the arguments of
+    """Opens a page by a private file that leads there: other users see the arguments of
     programs, and the URL holds the token.
     """
     if not wanted:

@@ -102,7 +102,7 @@ class Server(uvicorn.Server):
         self.explorer, self.patience = explorer, patience or Patience()
 
     async def main_loop(self) -> None:
-        """Answer until the server is told to end."""
+        """Answer until Ctrl-C or SIGTERM."""
         loop = asyncio.get_running_loop()
         while not await self.on_tick(0):  # which writes the date that answers bear
             self.patience.end_waiting(self.server_state.connections, loop.time())

@@ -42,7 +42,7 @@ function numbers(words, { symbols, length }) {
   return words.map((word) => symbols.indexOf(word));
 }
 
-/** A token for each position, or the symbol's vector with the position's code behind it. */
+/** A token for each position, or the symbol's vector followed by the position's code. */
 function inputsOf({ symbol, symbols, length, vectors, code, size }) {
   if (!vectors) return Int32Array.from(symbol);
   const behind = code.length / symbol.length;
