@@ -31,7 +31,8 @@ def chunks(adapter: Adapter | CallbackModel, examples: Examples) -> list[slice]:
     width = 0
     if not isinstance(adapter, CallbackModel):
         width = adapter.embed(examples.inputs[:1].to(adapter.device)).shape[-1]
-    return budget.chunks(adapter.device, examples.shape, (adapter.heads, width))
+    size = budget.at_once(adapter.device, adapter.heads, examples.length, width)
+    return [slice(start, start + size) for start in range(0, len(examples), size)]
 
 
 def patterns(

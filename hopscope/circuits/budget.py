@@ -15,15 +15,15 @@ from hopscope.configs import Task
 from hopscope.errors import CircuitError
 from hopscope.machine import memory_bytes
 
-CALL_BYTES = 128 * 2**20
-"""The most bytes that the tensors of one call of a layer may take."""
-STREAM_BYTES = 64 * 2**20
-"""The most bytes of residual streams that are kept, by the changes that led to them."""
-DRAWN_BYTES = 64 * 2**20
-"""The most bytes of drawn rows of attention that are kept."""
-
-PER_BUDGET = 4 * 2**30
-"""A GPU gets each budget once for so many bytes of its memory: small calls leave it idle."""
+CALL_BYTES = 16 * 2**20
+"""The most bytes that the tensors of one call of a layer may take on a processor: what its cache
+holds. Larger calls wait for memory (2.4 times slower with 65 MB inside an MLP)."""
+KEPT_BYTES = 64 * 2**20
+"""The most bytes that are kept on a processor, of residual streams by the changes that led to them,
+and of drawn rows of attention."""
+GPU_CALL, GPU_KEPT = 32, 64
+"""On a GPU a call takes one so manyth of its memory, as do the streams that are kept: small calls
+leave it idle."""
 
 FLOAT = 4
 """Bytes of one float32 number."""
@@ -36,21 +36,26 @@ DRAWING, ROLES, PAIRS = 4, 64, 3
 tokens bytes for each pair of positions; measured on three tasks."""
 
 
-def times(device: torch.device) -> int:
-    """How many times the budgets of a processor a device gets."""
+def call_bytes(device: torch.device) -> int:
+    """How many bytes the tensors of one call may take on this device."""
+    return _of_memory(device, CALL_BYTES, GPU_CALL)
+
+
+def kept_bytes(device: torch.device) -> int:
+    """How many bytes of streams may be kept on this device, and of drawn rows."""
+    return _of_memory(device, KEPT_BYTES, GPU_KEPT)
+
+
+def _of_memory(device: torch.device, processor: int, part: int) -> int:
     if device.type != "cuda":
-        return 1
-    return max(1, torch.cuda.get_device_properties(device).total_memory // PER_BUDGET)
+        return processor
+    return max(processor, torch.cuda.get_device_properties(device).total_memory // part)
 
 
-def chunks(device: torch.device, shape: tuple[int, int], layer: tuple[int, int]) -> list[slice]:
-    """A few examples at a time, so that a layer fits in the budget of a call; `shape` is the number
-    of examples and their length, `layer` the number of heads and the width of the stream.
-    """
-    (examples, length), (heads, width) = shape, layer
+def at_once(device: torch.device, heads: int, length: int, width: int) -> int:
+    """How many examples of this length one call of a layer of this shape may take."""
     one = FLOAT * (AT_ONCE * heads * length**2 + WIDTHS * length * width)
-    size = max(1, times(device) * CALL_BYTES // one)
-    return [slice(start, start + size) for start in range(0, examples, size)]
+    return max(1, call_bytes(device) // one)
 
 
 class Cache:

@@ -212,7 +212,7 @@ def chunks_of(adapter: Adapter, examples: Examples, streams: int) -> list[slice]
     """Slices of so many examples at a time as memory allows."""
     one = adapter.embed(examples.inputs[:1].to(adapter.device)).nbytes
     each = (streams + budget.WIDTHS * adapter.layers) * one
-    size = max(1, 2 * budget.times(adapter.device) * budget.CALL_BYTES // each)
+    size = max(1, 2 * budget.call_bytes(adapter.device) // each)
     return [slice(at, min(at + size, len(examples))) for at in range(0, len(examples), size)]
 
 

@@ -75,7 +75,7 @@ class Prescriber:
         self.seen = self.places <= last
         self.chain = examples.roles.chain
         self._spots: dict[tuple[Role | None, int], Spots] = {}
-        self._drawn = budget.Cache(budget.times(device) * budget.DRAWN_BYTES)
+        self._drawn = budget.Cache(budget.kept_bytes(device))
 
     def replaced(
         self, patterns: Mapping[int, Pattern], own: Float[Tensor, "batch head read seq"]

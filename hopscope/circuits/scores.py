@@ -38,8 +38,8 @@ def scores_of(
     rests = RESTS[:1] if isinstance(adapter, CallbackModel) else RESTS
     states: dict[AttentionKind, State] = {"prescribed": circuit, "computed": circuit.computed}
     asked = [(state, rest) for rest in rests for state in (nothing, *states.values())]
-    model, *others = runs.outputs([(State(), "even"), *asked])
-    found, outputs = [], iter(others)
+    model, outputs = runs.model, iter(runs.outputs(asked))
+    found = []
     for rest in rests:
         ablated = runs.losses(next(outputs))
         gap = ablated - runs.losses(model)
@@ -126,21 +126,35 @@ class Runs:
 
         return attend
 
+    @property
+    def model(self) -> Tensor:
+        """The model's own outputs at the read positions."""
+        return self._recorded[0]
+
     @cached_property
-    def _instead(self) -> dict[str, list[Brought]]:
+    def _instead(self) -> dict[Rest, list[Brought]]:
         """What the heads of each layer bring in the model: their mean over all examples, and in the
         next example.
         """
-        assert not isinstance(self.adapter, CallbackModel)
-        parts, layers = [], range(self.adapter.layers)
+        _, brought = self._recorded
+        return {
+            "mean": [layer.mean(0, keepdim=True) for layer in brought],
+            "resample": [layer.roll(1, 0) for layer in brought],
+        }
+
+    @cached_property
+    def _recorded(self) -> tuple[Tensor, list[Brought]]:
+        """The model's own outputs, and what the heads of each layer bring (unless through a
+        CallbackModel, which does not say).
+        """
+        if isinstance(self.adapter, CallbackModel):
+            return self.outputs([(State(), "even")])[0], []
+        outputs, brought = [], []
         for some in self.chunks:
             pass_ = record(self.adapter, self.examples.inputs[some])
-            parts.append([pass_.brought(layer) for layer in layers])
-        whole = [torch.cat(layer) for layer in zip(*parts, strict=True)]
-        return {
-            "mean": [layer.mean(0, keepdim=True) for layer in whole],
-            "resample": [layer.roll(1, 0) for layer in whole],
-        }
+            outputs.append(self.adapter.unembed(pass_.streams[-1][:, -self.read :]).float().cpu())
+            brought.append([pass_.brought(layer) for layer in range(self.adapter.layers)])
+        return torch.cat(outputs), [torch.cat(layer) for layer in zip(*brought, strict=True)]
 
     def losses(self, outputs: Tensor) -> PerExample:
         """The loss of each example, mean over hops."""

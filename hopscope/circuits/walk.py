@@ -10,7 +10,7 @@ is alive at a time is bounded by the budget of a call for each layer, whatever t
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeVar
 
 import torch
@@ -54,9 +54,9 @@ class Layer:
     groups: list[Group]
     needed: list[int]
     """The heads whose own attention some branch needs."""
-    pattern: list[Float[Tensor, "batch needed read seq"] | None]
+    pattern: Sequence[Float[Tensor, "batch needed read seq"] | None]
     """For each group, the attention of these heads; None if no branch needs it."""
-    values: list[Float[Tensor, "batch head seq d_head"]]
+    values: Sequence[Float[Tensor, "batch head seq d_head"]]
 
     def own(self, group: int, head: int) -> Float[Tensor, "batch read seq"] | None:
         """A head's own attention, if some branch needs it."""
@@ -111,6 +111,11 @@ def in_parts(items: list[Item], size: int) -> Iterator[list[Item]]:
         yield items[start : start + size]
 
 
+def joined(parts: list[Tensor]) -> Tensor:
+    """The parts as one tensor."""
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
 FEW = 0.25
 """Positions whose rows differ are computed on their own up to this share of all."""
 
@@ -123,10 +128,12 @@ class Walk:
     ) -> None:
         self.adapter, self.examples, self.read = adapter, examples, read
         self.prescriber = prescriber
-        self._streams = Cache(budget.times(adapter.device) * budget.STREAM_BYTES)
+        self._streams = Cache(budget.kept_bytes(adapter.device))
         self._ask: Callable[[], None] = lambda: None
         self.at_once = 1
         """How many residual streams a call may compute; known once there was one."""
+        self._part = 1
+        """How many examples a call takes."""
 
     def losses(
         self, ablations: Sequence[Ablation], ask: Callable[[], None] = lambda: None
@@ -134,7 +141,8 @@ class Walk:
         """The number of each ablation, and the loss of every example and hop under it."""
         self._ask = ask
         x = self.adapter.embed(self.examples.inputs)
-        self.at_once = self._at_once(x)
+        self._part = budget.at_once(x.device, self.adapter.heads, *x.shape[1:])
+        self.at_once = max(1, self._part // len(x))
         changes = [self._by_layer(ablation) for ablation in ablations]
         yield from self._onward(0, [Group(x, (), list(range(len(changes))))], changes)
 
@@ -157,11 +165,6 @@ class Walk:
             self._ask()
             for after in self._through(number, some, changes):
                 yield from self._onward(number + 1, after, changes)
-
-    def _at_once(self, x: Float[Tensor, "batch seq d_model"]) -> int:
-        attention = self.adapter.heads * self.examples.length * x.nbytes // x.shape[-1]
-        one = budget.AT_ONCE * attention + budget.WIDTHS * x.nbytes
-        return max(1, budget.times(x.device) * budget.CALL_BYTES // one)
 
     def _through(
         self, number: int, groups: list[Group], changes: list[list[Changes]]
@@ -190,15 +193,21 @@ class Walk:
         """Values of all groups, and the attention of those heads that some branch needs."""
         last = number == self.adapter.layers - 1
         read = self.read if last else self.examples.length
-        x = torch.cat([group.x for group in groups]) if len(groups) > 1 else groups[0].x
+        x = joined([group.x for group in groups])
         by_head = zip(*(branch.changes for branch in branches), strict=True)
         needed = [head for head, its in enumerate(by_head) if any(map(from_model, its))]
-        heads = self.adapter.project(number, x)
-        patterns: list[Tensor | None] = [None] * len(groups)
+        values, weights = [], []
+        for part in x.split(self._part):
+            heads = self.adapter.project(number, part)
+            values.append(heads.values)
+            if needed:
+                weights.append(heads.weights(read, needed))
+        patterns: Sequence[Tensor | None] = [None] * len(groups)
         if needed:
-            patterns = list(heads.weights(read, needed).split(len(self.examples)))
-        values = list(heads.values.split(len(self.examples)))
-        return Layer(number, read, groups, needed, patterns, values)
+            patterns = joined(weights).split(len(self.examples))
+        return Layer(
+            number, read, groups, needed, patterns, joined(values).split(len(self.examples))
+        )
 
     def _usual(self, layer: Layer, branches: list[Branch]) -> dict[int, Usual]:
         """What is most common in each group, computed for all groups at once."""
@@ -220,11 +229,14 @@ class Walk:
     def _written(
         self, layer: Layer, before: list[Tensor], mixed: list[Tensor]
     ) -> Sequence[Float[Tensor, "batch position d_model"]]:
-        if len(before) == 1:
-            return [self.adapter.finish(layer.number, before[0], mixed[0])]
-        out = self.adapter.finish(layer.number, torch.cat(before), torch.cat(mixed))
-        parts: Sequence[Tensor] = out.split(len(before[0]))
+        x, brought = joined(before), joined(mixed)
+        parts: Sequence[Tensor] = self._finish(layer.number, x, brought).split(len(before[0]))
         return parts
+
+    def _finish(self, number: int, x: Tensor, brought: Brought) -> Tensor:
+        """The stream after a layer, a few examples at a time."""
+        parts = zip(x.split(self._part), brought.split(self._part), strict=True)
+        return joined([self.adapter.finish(number, *part) for part in parts])
 
     def _mixed(
         self, layer: Layer, group: int, changes: Changes
@@ -306,8 +318,10 @@ class Walk:
             branch = branches[number]
             before.append(layer.groups[branch.group].x[its.example, its.row])
             mixed.append(self._mixed_at(layer, branch, usual[branch.group], (few[number], its)))
-        rows = torch.cat(mixed).transpose(0, 1)[None]
-        out = self.adapter.finish(layer.number, torch.cat(before)[None], rows)[0]
+        size = self._part * self.examples.length
+        parts = zip(torch.cat(before).split(size), torch.cat(mixed).split(size), strict=True)
+        finish = partial(self.adapter.finish, layer.number)
+        out = joined([finish(x[None], its.transpose(0, 1)[None])[0] for x, its in parts])
         found = {}
         for (number, its), part in zip(
             spots.items(), out.split([*map(len, spots.values())]), strict=True

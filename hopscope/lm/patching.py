@@ -37,6 +37,8 @@ question, the KL divergence of the next token in nats, and whether the likeliest
 MARKS = 5
 PIECE = 4
 """Questions that are measured together, and between two commits."""
+CALLS = 8
+"""So many times the bytes of a call are patched at once: every call reads a layer's weights."""
 
 AttentionRow = tuple[int, int, int]
 """An attention row: layer, head, number of the role."""
@@ -170,7 +172,7 @@ class Batch:
         """
         adapter, (count, batch, some, width) = self.adapter, patched.shape
         one = budget.WIDTHS * batch * some * width * patched.element_size()
-        size = max(1, budget.times(patched.device) * budget.CALL_BYTES // one)
+        size = max(1, CALLS * budget.call_bytes(patched.device) // one)
         ends = []
         for at in range(0, count, size):
             part = slice(at, at + size)

@@ -187,8 +187,7 @@ def test_how_much_walks_together_or_is_kept_changes_nothing(
     most = []
     for call, kept in ((1, 0), (200_000, 30_000), (2**30, 2**30)):
         monkeypatch.setattr(budget, "CALL_BYTES", call)
-        monkeypatch.setattr(budget, "STREAM_BYTES", kept)
-        monkeypatch.setattr(budget, "DRAWN_BYTES", kept)
+        monkeypatch.setattr(budget, "KEPT_BYTES", kept)
         adapter = Counted(random_model)
         ablator = Ablator(adapter, examples)
         for _ in range(2):  # the second time some of it is kept
