@@ -109,16 +109,25 @@ class Progress:
     def __post_init__(self) -> None:
         recipes = [recipe for job in self.jobs for recipe in job.read()]
         self.runs, self.all_steps = len(recipes), sum(recipe.steps for recipe in recipes)
-        self.begun, self.first = self.clock(), self.steps()
+        self._seen = [(self.steps(), self.clock())]
 
     def steps(self) -> int:
         """Committed steps of all models together."""
         return sum(map(steps_of, self.jobs))
 
     def seconds_left(self, steps: int) -> float | None:
-        """Seconds until the end at the rate so far; None before the first commit."""
-        done, passed = steps - self.first, self.clock() - self.begun
-        return (self.all_steps - steps) * passed / done if done > 0 else None
+        """Seconds until the end at the rate between the first commit and the last; None before the
+        second, since the first may come after any part of an interval.
+        """
+        now = self.clock()
+        if steps > self._seen[-1][0]:
+            self._seen = [*self._seen[:2], (steps, now)]
+        _, *commits = self._seen
+        if len(commits) < 2:
+            return None
+        (first, begun), (last, then) = commits[0], commits[-1]
+        left = (self.all_steps - last) * (then - begun) / (last - first)
+        return max(0.0, left - (now - then))
 
     def count(self, state: str) -> int:
         """The number of runs that were reported in this state."""

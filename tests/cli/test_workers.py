@@ -87,14 +87,14 @@ def test_runs_that_are_left_ask_for_the_same_command_again() -> None:
     assert ended(Outcome((), 0)) == 0
 
 
-def test_a_line_says_how_far_all_of_it_is(tiny: Experiment, store: Store) -> None:
-    now = [0.0]
-    jobs = [Job.of((member(tiny, seed),), store, "cpu", 1) for seed in range(2)]
-    progress = Progress(jobs, clock=lambda: now[0])
+def test_a_line_says_how_far_all_of_it_is(
+    tiny: Experiment, store: Store, monkeypatch: Patch
+) -> None:
+    progress = Progress([Job.of((member(tiny, seed),), store, "cpu", 1) for seed in range(2)])
     assert headline(progress) == "0 of 2 runs complete · 0 of 24 steps of all models · …"
     died = Trouble.of(TrainingError("gone"))
     progress.reports |= {"a": Report.of("a", 1.0, died), "b": Report.of("b", 1.0, None)}
-    progress.first, now[0] = -12, 61.0
+    monkeypatch.setattr(progress, "seconds_left", lambda steps: 122.0 - steps)
     assert headline(progress) == (
         "1 of 2 runs complete · 1 failed · 0 of 24 steps of all models · 2:02 left"
     )
