@@ -176,12 +176,14 @@ def record(adapter: Adapter, inputs: Tensor) -> Recorded:
 
 @dataclass(frozen=True)
 class Projected:
-    """Queries, keys and values of all heads, and the model's way from scores to attention."""
+    """Queries, keys and values of all heads, and the model's way from scores to attention. The
+    stream and the queries may be those of the last positions alone.
+    """
 
     stream: Stream
     query: Brought
-    key: Brought
-    values: Brought
+    key: Keys
+    values: Keys
     weigh: Callable[[Queries, Keys, "Chosen"], Weights]
     """Queries of the last positions, all keys, of these rows and heads → attention: scale, mask,
     softmax and what else the model has there."""

@@ -22,7 +22,7 @@ from einops import rearrange
 from torch import Tensor
 
 from hopscope.circuits.examples import Examples
-from hopscope.circuits.patching import Losses, Pairs, patched, replaceable
+from hopscope.circuits.patching import Losses, Pairs, patched
 from hopscope.configs import LmCircuit, Prompts
 from hopscope.errors import RunMismatch
 from hopscope.lm.findings import WAYS, LmFindings, check_answers
@@ -34,6 +34,7 @@ from hopscope.lm.patching import (
     Batch,
     at_role,
     by_head,
+    decoder,
     in_batches,
     interchanged,
     lens,
@@ -79,7 +80,7 @@ class CircuitSearch:
 
     def __init__(self, recipe: LmCircuit, local: LanguageModel, rows: list[Row], name: str) -> None:
         self.recipe, self.local, self.rows, self.run_name = recipe, local, rows, name
-        self.names, self.adapter = followed(recipe), replaceable(local.model)
+        self.names, self.adapter = followed(recipe), decoder(local)
         self.digest = self.adapter.digest()
 
     def pieces(self) -> Iterator[list[Row]]:

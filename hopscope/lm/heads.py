@@ -20,14 +20,21 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from hopscope.circuits.components import Estimate
-from hopscope.circuits.patching import replaceable
 from hopscope.configs import Config, Prompts
 from hopscope.display import Displayed
 from hopscope.facts import FactGraph, Role
 from hopscope.intervals import standard_error
 from hopscope.lm.model import LanguageModel
 from hopscope.lm.pairs import ANSWER, asked, role_table
-from hopscope.lm.patching import LOSS, AttentionRow, Batch, in_batches, mean_of, random_rows
+from hopscope.lm.patching import (
+    LOSS,
+    AttentionRow,
+    Batch,
+    decoder,
+    in_batches,
+    mean_of,
+    random_rows,
+)
 from hopscope.lm.prompts import Question, question
 
 DEALS = 200
@@ -153,7 +160,7 @@ class HeadScores(Displayed):
 @torch.no_grad()
 def head_scores(local: LanguageModel, prompts: Prompts, count: int, seed: int = 0) -> HeadScores:
     """The attention of all heads along all routes, on the first questions of a seed."""
-    adapter = replaceable(local.model)
+    adapter = decoder(local)
     along = routes(prompts.graph(), printed_backwards(question(prompts, seed, 0)))
     roles = role_table(prompts)
     ends = [[roles.index(each.destination), roles.index(each.source)] for each in along]
@@ -237,7 +244,7 @@ def switch_off(
     seed: int = 0,
 ) -> SwitchedOff:
     """The answers to questions from number `start` on, without these heads."""
-    adapter, roles = replaceable(local.model), len(role_table(prompts))
+    adapter, roles = decoder(local), len(role_table(prompts))
     rows, shares = [(*head, 0) for head in heads], []
     for number, each in enumerate(asked(local, prompts, seed, start, count)):
         drawn = random_rows(adapter.heads, rows, Random(seed + number))  # noqa: S311
@@ -266,7 +273,8 @@ def _shares(variants: Sequence[Sequence[AttentionRow]], batch: Batch) -> list[li
     def silenced(layer: int, part: slice, brought: Tensor) -> Tensor:
         return brought * on[part, layer].to(brought.dtype)
 
-    begin = batch.own.streams[0].expand(len(variants), -1, -1, -1)
-    logs = torch.cat([batch.model[None], batch.logs(batch.onward(0, begin, silenced))])
+    first = min(layer for rows in variants for layer, _, _ in rows)
+    begin = batch.own.streams[first].expand(len(variants), -1, -1, -1)
+    logs = torch.cat([batch.model[None], batch.logs(batch.onward(first, begin, silenced))])
     shares: list[list[float]] = batch.marks(logs)[..., LOSS].neg().exp().T.tolist()
     return shares

@@ -10,6 +10,7 @@ together (roles by layers by exchanges; the rows of a circuit), each has the lev
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from random import Random
 from typing import TypeVar
@@ -21,10 +22,11 @@ from torch import Tensor
 
 from hopscope import intervals
 from hopscope.circuits import budget
+from hopscope.circuits.adapters import DecoderAdapter, adapter_of
 from hopscope.circuits.components import Estimate
-from hopscope.circuits.engine import Adapter, Recorded, record
+from hopscope.circuits.engine import Brought, Projected, Stream, Weights
 from hopscope.circuits.patching import SURE
-from hopscope.lm.model import no_room
+from hopscope.lm.model import LanguageModel, no_room
 from hopscope.lm.pairs import Paired
 from hopscope.lm.rows import Row
 
@@ -39,6 +41,8 @@ PIECE = 4
 """Questions that are measured together, and between two commits."""
 CALLS = 8
 """So many times the bytes of a call are patched at once: every call reads a layer's weights."""
+KEYS = 4
+"""Tensors of the size of all keys in such a call: keys, values, and the keys in float32."""
 
 AttentionRow = tuple[int, int, int]
 """An attention row: layer, head, number of the role."""
@@ -46,10 +50,30 @@ Marks = Float[Tensor, "variant batch mark"]
 PerQuestion = Float[np.ndarray, "question"]
 
 
+@dataclass(frozen=True)
+class Passed:
+    """A pass over some questions, layer by layer."""
+
+    streams: list[Stream]
+    """Before every layer, and after the last."""
+    brought: list[Brought]
+    heads: list[Projected]
+    weights: list[Weights]
+    """The heads and their attention are kept of the own questions alone."""
+
+    def after(self, own: "Passed", first: int) -> "Passed":
+        """The same at all positions: before `first`, streams and what is brought are another's."""
+        streams, brought = (
+            [torch.cat([a[..., :first, :], b], -2) for a, b in zip(its, mine, strict=True)]
+            for its, mine in ((own.streams, self.streams), (own.brought, self.brought))
+        )
+        return Passed(streams, brought, [], [])
+
+
 class Batch:
     """Some pairs of one length, and their passes through the model."""
 
-    def __init__(self, adapter: Adapter, pairs: Sequence[Paired], roles: int) -> None:
+    def __init__(self, adapter: DecoderAdapter, pairs: Sequence[Paired], roles: int) -> None:
         self.adapter, self.pairs, self.roles = adapter, pairs, roles
         self.tokens = self._tensor([pair.tokens for pair in pairs])
         self.role = self._tensor([pair.roles for pair in pairs])
@@ -57,22 +81,47 @@ class Batch:
         self.donors = {
             name: self._tensor([pair.donors[name] for pair in pairs]) for name in pairs[0].donors
         }
-        self._given: dict[str, Recorded] = {}
+        self._given: dict[str, Passed] = {}
         self._clean: dict[str, Marks] = {}
 
     def _tensor(self, rows: Sequence[Sequence[int]]) -> Int[Tensor, "batch seq"]:
         return torch.tensor(rows, device=self.adapter.device)
 
     @cached_property
-    def own(self) -> Recorded:
+    def own(self) -> Passed:
         """The pass over the own questions."""
-        return record(self.adapter, self.tokens)
+        return self._passed(self.tokens)
 
-    def given(self, name: str) -> Recorded:
-        """The pass over the donors of an exchange."""
+    def given(self, name: str) -> Passed:
+        """The pass over the donors of an exchange; before the first word exchanged they are the
+        own questions.
+        """
         if name not in self._given:
-            self._given[name] = record(self.adapter, self.donors[name])
+            self._given[name] = self._passed(self.donors[name], self.exchanged(name))
         return self._given[name]
+
+    def _passed(self, tokens: Int[Tensor, "batch seq"], first: int = 0) -> Passed:
+        """A pass from a position on; before it, the tokens are the own questions'."""
+        x, found = self.adapter.embed(tokens)[:, first:], Passed([], [], [], [])
+        for layer in range(self.adapter.layers):
+            heads = self._project(layer, x)
+            weights = heads.weights(x.shape[1])
+            brought = weights @ heads.values
+            found.streams.append(x)
+            found.heads.append(heads)
+            found.weights.append(weights)
+            found.brought.append(brought)
+            x = self.adapter.finish(layer, x, brought)
+        found.streams.append(x)
+        return found.after(self.own, first) if first else found
+
+    def _project(self, layer: int, x: Float[Tensor, "row some d_model"]) -> Projected:
+        """The heads of a layer, if the streams are these at the last positions, and at all earlier
+        ones the own questions'.
+        """
+        if x.shape[1] == self.tokens.shape[1]:
+            return self.adapter.project(layer, x)
+        return self.adapter.project_after(layer, x, self.own.heads[layer])
 
     def these(self, rows: Sequence[AttentionRow]) -> Bool[Tensor, "layer head role"]:
         """True at these attention rows."""
@@ -170,22 +219,27 @@ class Batch:
         their last positions; at all earlier positions they are the own question's. What heads bring
         may be replaced, layer by layer, for as many variants (a slice) as fit in memory.
         """
-        adapter, (count, batch, some, width) = self.adapter, patched.shape
-        one = budget.WIDTHS * batch * some * width * patched.element_size()
+        adapter, (count, batch, some, _) = self.adapter, patched.shape
+        one = budget.WIDTHS * patched[:1].nbytes + KEYS * self.own.brought[0].nbytes
         size = max(1, CALLS * budget.call_bytes(patched.device) // one)
         ends = []
         for at in range(0, count, size):
             part = slice(at, at + size)
             x = patched[part].flatten(0, 1)
             for number in range(layer, adapter.layers):
-                before = self.own.streams[number][:, : self.tokens.shape[1] - some]
-                whole = torch.cat([before.repeat(len(x) // batch, 1, 1), x], 1)
+                heads = self._project(number, x)
                 read = some if number < adapter.layers - 1 else 1
-                heads = adapter.project(number, whole)
                 brought = replaced(number, part, heads.weights(read) @ heads.values)
-                x = adapter.finish(number, whole[:, -read:], brought)
+                x = adapter.finish(number, x[:, -read:], brought)
             ends.append(x[:, -1:].unflatten(0, (-1, batch)))
         return torch.cat(ends)
+
+
+def decoder(local: LanguageModel) -> DecoderAdapter:
+    """The language model as the engine walks it."""
+    adapter = adapter_of(local.model)
+    assert isinstance(adapter, DecoderAdapter)
+    return adapter
 
 
 def first_of(there: Bool[Tensor, "seq"]) -> int:
@@ -193,7 +247,7 @@ def first_of(there: Bool[Tensor, "seq"]) -> int:
     return int(there.int().argmax()) if bool(there.any()) else len(there)
 
 
-def batches(adapter: Adapter, pairs: Sequence[Paired], roles: int) -> Iterator[Batch]:
+def batches(adapter: DecoderAdapter, pairs: Sequence[Paired], roles: int) -> Iterator[Batch]:
     """The pairs as batches of one length and the same donors, of a few pairs each."""
     kinds = [(len(pair.tokens), *pair.donors) for pair in pairs]
     for kind in sorted(set(kinds)):
@@ -203,7 +257,7 @@ def batches(adapter: Adapter, pairs: Sequence[Paired], roles: int) -> Iterator[B
 
 
 def in_batches(
-    adapter: Adapter,
+    adapter: DecoderAdapter,
     pairs: Sequence[Paired],
     roles: int,
     measure: Callable[[Batch], Sequence[T]],
@@ -280,7 +334,7 @@ def _donated(
     def replaced(layer: int, part: slice, brought: Tensor) -> Tensor:
         read = brought.shape[2]
         taken = rows[part, :, layer].gather(-1, role[part]).flatten(0, 1)[:, :, -read:, None]
-        theirs = batch.given(name).brought(layer)[:, :, -read:]
+        theirs = batch.given(name).brought[layer][:, :, -read:]
         return torch.where(taken, theirs.repeat(len(taken) // len(theirs), 1, 1, 1), brought)
 
     return replaced

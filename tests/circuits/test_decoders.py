@@ -121,6 +121,23 @@ def test_heads_and_positions_are_computed_on_their_own(family: str, tokens: Tens
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_pass_goes_on_after_the_positions_of_another(family: str, tokens: Tensor) -> None:
+    adapter, last = DecoderAdapter(made(family)), 3
+    x = adapter.embed(tokens)
+    known = adapter.project(LAYER, x)
+    variants = x.repeat(2, 1, 1)  # two variants of every example: rows are repeated as a whole
+    noise = torch.randn(variants[:, -last:].shape, generator=torch.Generator().manual_seed(1))
+    variants[:, -last:] += noise
+    found = adapter.project_after(LAYER, variants[:, -last:], known)
+    expected = adapter.project(LAYER, variants)
+    assert close(found.values, expected.values)
+    assert close(found.weights(last), expected.weights(last))
+    assert close(found.weights(1, [HEAD]), expected.weights(1, [HEAD]))
+    assert not torch.allclose(found.weights(last)[: len(x)], known.weights(last), atol=1e-3)
+
+
+@torch.no_grad()
 @pytest.mark.parametrize("family", ["gpt2", "gemma2", "gpt_oss"])
 def test_many_ablations_in_one_walk_are_those_of_single_passes(family: str) -> None:
     examples, adapter = examples_of(TASK, 5), adapter_of(made(family, vocab_size=7))

@@ -11,6 +11,7 @@ import copy
 import inspect
 from collections.abc import Callable
 from contextvars import ContextVar
+from dataclasses import replace
 from itertools import chain
 from threading import RLock
 from typing import Any
@@ -36,7 +37,7 @@ from hopscope.errors import CircuitError
 NAME = "hopscope"
 """Our attention function among those of transformers."""
 KEPT = 64
-"""Lengths of sequences for which is kept what the model hands to its layers."""
+"""Positions for which is kept what the model hands to its layers."""
 
 _Attend = Callable[[Brought, Brought, Brought, "_Weigh"], Brought]
 _ATTEND: ContextVar[_Attend] = ContextVar("attend")
@@ -122,7 +123,7 @@ class DecoderAdapter(Adapter):
         self.heads, self.vocabulary = config.num_attention_heads, config.vocab_size
         self.places = getattr(config, "max_position_embeddings", None)
         self.pad = _pad_of(config)
-        self._arguments: dict[int, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {}
+        self._arguments: dict[tuple[int, int], list[tuple[tuple[Any, ...], dict[str, Any]]]] = {}
         self._turn = RLock()
         """Whose turn it is to use the stand-ins, which hold what one call hands to them."""
         self._longest = 0
@@ -138,12 +139,28 @@ class DecoderAdapter(Adapter):
 
     def project(self, layer: int, x: Stream) -> Projected:
         """Run a layer up to its attention."""
+        return self._projected(layer, x, 0)
+
+    def project_after(self, layer: int, x: Stream, before: Projected) -> Projected:
+        """The same where only the last positions are new, and all earlier ones have the keys and
+        values of `before`, whose rows may be repeated: a pass goes on from what is known.
+        """
+        first, times = before.key.shape[2] - x.shape[1], len(x) // len(before.key)
+        last = self._projected(layer, x, first)
+        key, values = (
+            torch.cat([known[:, :, :first].repeat(times, 1, 1, 1), new], 2)
+            for known, new in ((before.key, last.key), (before.values, last.values))
+        )
+        return replace(last, key=key, values=values, weigh=before.weigh)
+
+    def _projected(self, layer: int, x: Stream, first: int) -> Projected:
+        """Queries, keys and values of positions from `first` on."""
 
         def stop(query: Brought, key: Brought, value: Brought, weigh: _Weigh) -> Brought:
             raise Projecting(Projected(x, query, key, value, weigh))
 
         try:
-            self._run(layer, x, stop)
+            self._run(layer, x, stop, first)
         except Projecting as done:
             return done.heads
         raise CircuitError(_refusal(self.model))
@@ -190,9 +207,9 @@ class DecoderAdapter(Adapter):
         found: Tensor = out.logits if hasattr(out, "logits") else out.last_hidden_state
         return found
 
-    def _run(self, layer: int, x: Stream, attend: _Attend) -> Stream:
-        """A layer of the model, with what the model hands to it for sequences of this length."""
-        arguments, named = self._handed(x.shape[1])[layer]
+    def _run(self, layer: int, x: Stream, attend: _Attend, first: int = 0) -> Stream:
+        """A layer of the model, with what the model hands to it for these positions."""
+        arguments, named = self._handed(first, x.shape[1])[layer]
         token = _ATTEND.set(attend)
         try:
             out = self.layers_of[layer](x, *arguments, **named)
@@ -201,21 +218,27 @@ class DecoderAdapter(Adapter):
         found: Tensor = out[0] if isinstance(out, tuple) else out
         return found
 
-    def _handed(self, length: int) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
-        """What the model hands to each layer beside the stream, for one example of a length."""
+    def _handed(self, first: int, length: int) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+        """What the model hands to each layer beside the stream, for one example's positions."""
         with self._turn:
-            if length not in self._arguments:
+            if (first, length) not in self._arguments:
                 if len(self._arguments) >= KEPT:
                     self._arguments.clear()
-                self._embedded(torch.zeros(1, length, dtype=torch.long, device=self.device))
-                self._arguments[length] = [its.arguments for its in self.stand_ins]
-            return self._arguments[length]
+                tokens = torch.zeros(1, length, dtype=torch.long, device=self.device)
+                self._embedded(tokens, first)
+                self._arguments[first, length] = [its.arguments for its in self.stand_ins]
+            return self._arguments[first, length]
 
-    def _embedded(self, inputs: Tensor) -> Stream:
-        """What enters the first layer."""
-        few = {"logits_to_keep": 1} if "logits_to_keep" in _parameters(self.shell) else {}
+    def _embedded(self, inputs: Tensor, first: int = 0) -> Stream:
+        """What enters the first layer, at positions from `first` on."""
+        named: dict[str, Any] = {"use_cache": False}
+        if "logits_to_keep" in _parameters(self.shell):
+            named["logits_to_keep"] = 1
+        if first:
+            positions = torch.arange(first, first + inputs.shape[1], device=inputs.device)
+            named["position_ids"] = positions[None]
         with self._turn:
-            self.shell(input_ids=inputs, use_cache=False, **few)
+            self.shell(input_ids=inputs, **named)
             x = self.stand_ins[0].stream
         if x is None:
             raise CircuitError(_refusal(self.model))
