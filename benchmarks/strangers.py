@@ -1,6 +1,6 @@
 """Models trained by other people's recipes, by plain loops, and what hopscope reads in them.
 
-    python benchmarks/strangers.py train --to models [--only guo] [--minutes 30]
+    python benchmarks/strangers.py train --to models [--only guo] [--minutes 30] [--device cuda]
     python benchmarks/strangers.py read --models models >> results/strangers.jsonl
 
 Training can be stopped and goes on where it was; `read` prints a JSON row for each model that has
@@ -334,17 +334,18 @@ def train(chosen: argparse.Namespace) -> None:
     """Train every model that has not all its steps, for so many minutes each."""
     chosen.to.mkdir(parents=True, exist_ok=True)
     for name in chosen.only or RECIPES:
-        _trained(name, chosen.to / f"{name}.pt", time.monotonic() + 60 * chosen.minutes)
+        end = time.monotonic() + 60 * chosen.minutes
+        _trained(name, chosen.to / f"{name}.pt", end, chosen.device)
 
 
-def _trained(name: str, path: Path, end: float) -> None:
+def _trained(name: str, path: Path, end: float, device: str) -> None:
     recipe = RECIPES[name]
     torch.manual_seed(0)
-    model = recipe.blank().train()
+    model = recipe.blank().to(device).train()
     optimiser = torch.optim.AdamW(model.parameters(), recipe.rate, betas=(0.9, 0.99))
     step, spent = 0, 0.0
     if path.exists():
-        kept = torch.load(path, weights_only=True)
+        kept = torch.load(path, weights_only=True, map_location=device)
         model.load_state_dict(kept["model"])
         optimiser.load_state_dict(kept["optimiser"])
         step, spent = kept["step"], kept["cpu_seconds"]
@@ -374,10 +375,11 @@ def _share(done: float, step: int) -> float:
     return min(1.0, (step + 1) / 200) * (0.05 + 0.95 * (1 + math.cos(math.pi * done)) / 2)
 
 
-def _loss(recipe: Recipe, model: nn.Module, examples: int, seed: int) -> Tensor:
+def _loss(recipe: Recipe, model: GPT2LMHeadModel, examples: int, seed: int) -> Tensor:
     drawn = recipe.draw(examples, seed)
-    logits = model(drawn.inputs).logits[:, -drawn.targets.shape[1] :]
-    return cross_entropy(logits.flatten(0, 1), drawn.targets.flatten())
+    inputs, targets = (each.to(model.device) for each in (drawn.inputs, drawn.targets))
+    logits = model(inputs).logits[:, -targets.shape[1] :]
+    return cross_entropy(logits.flatten(0, 1), targets.flatten())
 
 
 def read(chosen: argparse.Namespace) -> None:
@@ -386,7 +388,7 @@ def read(chosen: argparse.Namespace) -> None:
         recipe, path = RECIPES[name], chosen.models / f"{name}.pt"
         if not path.exists():
             continue
-        kept = torch.load(path, weights_only=True)
+        kept = torch.load(path, weights_only=True, map_location="cpu")
         if kept["step"] == recipe.steps:
             model = recipe.blank().eval()
             model.load_state_dict(kept["model"])
@@ -451,6 +453,7 @@ def main() -> None:
         if name == "train":
             command.add_argument("--to", type=Path, required=True)
             command.add_argument("--minutes", type=float, default=math.inf)
+            command.add_argument("--device", default="cpu")
         else:
             command.add_argument("--models", type=Path, required=True)
     torch.set_num_threads(1)
