@@ -96,8 +96,8 @@ def scores() -> HeadScores:
     kept = json.loads(HEADS.read_text())
     routes = []
     for its in kept["routes"]:
-        reader, source = (parse_role(role) for role in its["route"].split(" → "))
-        routes.append(Route(reader, source, its["purpose"]))
+        destination, source = (parse_role(role) for role in its["route"].split(" → "))
+        routes.append(Route(destination, source, its["purpose"]))
     own, others, threshold = (np.asarray(kept[name]) for name in ("own", "others", "threshold"))
     unknown = np.full_like(own, np.nan)  # right answers were not told from wrong ones then
     of = kept["model"], kept["kind"], tuple(routes)

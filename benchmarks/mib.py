@@ -98,8 +98,8 @@ class Plain:
     def _means(self) -> list[Tensor]:
         """Each position of a role gets the mean of an arrow, in as many parts as it has sources."""
         found = []
-        reader, source, other = (each.expand(*self.at[2].shape) for each in self.at)
-        code = (reader * self.shape[3] + source) * 2 + other
+        destination, source, other = (each.expand(*self.at[2].shape) for each in self.at)
+        code = (destination * self.shape[3] + source) * 2 + other
         for brought in self._walk(self.own)[1]:
             mean = torch.zeros_like(brought)
             for number in code.unique().tolist():
@@ -197,7 +197,7 @@ def rows(
     assert not isinstance(adapter, CallbackModel)
     found = discover(model, task)
     arrows = arrows_of(found) if known is None else tuple(
-        Arrow(p.layer, p.head, p.reader, p.source) for p in known
+        Arrow(p.layer, p.head, p.destination, p.source) for p in known
     )  # fmt: skip
     scores, possible = scores_of(adapter, pairs, SWITCHES[0].steps)
     about = {

@@ -45,7 +45,10 @@ class Site(Config):
     def of(cls, path: Path) -> "Site":
         """The site of one path: what its head brings from its source to its destination."""
         return cls(
-            layer=path.layer, heads=(path.head,), destinations=(path.reader,), source=path.source
+            layer=path.layer,
+            heads=(path.head,),
+            destinations=(path.destination,),
+            source=path.source,
         )
 
     def __str__(self) -> str:

@@ -116,9 +116,9 @@ class Component(Config):
         if all(source.where == "previous" for source in self.sources):
             return True
         return bool(self.paths) and all(
-            path.reader.kind == "value"
+            path.destination.kind == "value"
             and path.source.kind == "key"
-            and path.source.fact == path.reader.fact
+            and path.source.fact == path.destination.fact
             for path in self.paths
         )
 

@@ -55,7 +55,7 @@ def _theory_and_probes(
 ) -> Iterator[Contradiction]:
     """Information followed along the paths, against what is measured."""
     known = {*graph.roles}
-    readings = [path.reading for path in circuit.paths if {path.reader, path.source} <= known]
+    readings = [path.reading for path in circuit.paths if {path.destination, path.source} <= known]
     theory = follow(graph, readings).holdings
     for role in (role for role in graph.roles if role in holdings.roles):
         for symbol in holdings.symbols:
@@ -89,7 +89,7 @@ def _bringers(circuit: Circuit, role: Role, symbol: str, after: int) -> str:
     idle = [
         str(path)
         for path in account.idle
-        if path.reader == role
+        if path.destination == role
         and path.layer < after
         and symbol in account.holdings.held(path.source, path.layer)
     ]
@@ -104,11 +104,11 @@ def _patching_and_probes(
         for path in component.paths:
             its = account.of(component, path)
             for symbol, share in (its.moved(answers(graph)) if its else {}).items():
-                there = account.holdings.share(path.reader, symbol, path.layer + 1)
+                there = account.holdings.share(path.destination, symbol, path.layer + 1)
                 if there is not None and there <= HALF:
                     yield Contradiction(
-                        f"{path} moves {symbol} ({share.mean:.2f}), of which {path.reader} then "
-                        f"holds {there:.2f}"
+                        f"{path} moves {symbol} ({share.mean:.2f}), of which {path.destination} "
+                        f"then holds {there:.2f}"
                     )
 
 

@@ -135,7 +135,7 @@ def flow_of(graph: FactGraph | None, paths: Iterable[Path]) -> Flow | None:
         return None
     readings = {path.reading: path for path in paths}
     known = set(graph.roles)
-    readings = {r: p for r, p in readings.items() if {r.reader, r.source} <= known}
+    readings = {r: p for r, p in readings.items() if {r.destination, r.source} <= known}
     found = follow(graph, readings)
     held = found.holdings[Role("query", len(graph.known) - 1)]
     asked = [fact.value for fact in graph.facts]

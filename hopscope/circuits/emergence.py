@@ -113,7 +113,7 @@ class Emergence(Displayed):
                 {
                     "layer": path.layer,
                     "head": path.head,
-                    "reader": str(path.reader),
+                    "destination": str(path.destination),
                     "source": str(path.source),
                     "attention": self.attention[number].tolist(),
                     "emerged_at_step": self.emerged(path),
@@ -128,7 +128,7 @@ class Emergence(Displayed):
         """What `to_dict` wrote, in this version or an earlier one (which kept no `learned_at`)."""
         learned, hops = kept.get("learned_at"), kept.get("hops")
         paths = tuple(
-            Path(p["layer"], p["head"], parse_role(p["reader"]), parse_role(p["source"]))
+            Path(p["layer"], p["head"], parse_role(p["destination"]), parse_role(p["source"]))
             for p in kept["paths"]
         )
         return cls(

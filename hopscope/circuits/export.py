@@ -34,7 +34,7 @@ def edges(circuit: Circuit, model: Transformer) -> dict[str, Any]:
     """The circuit as edges between components, scored by what is lost without their ends.
 
     An edge is in the graph where a head of the circuit writes at a role at which a later row of
-    the circuit makes its queries (the row's reader), or its keys or values (what it looks at).
+    the circuit makes its queries (the row's destination), or its keys or values (what it looks at).
     A component that only routes later heads has no edge to values or to the output. MLPs
     and the input, which discovery leaves alone, are at every position. Where the circuit does not
     say which role a row reads, or by what it looks there (as by position), an edge that it may

@@ -198,7 +198,7 @@ def arrows_of(circuit: Circuit) -> tuple[Arrow, ...]:
     """The arrows of a circuit; of rows that form no path, all that can come to them."""
     found: set[Arrow] = set()
     for component in circuit.components:
-        found |= {Arrow(p.layer, p.head, p.reader, p.source) for p in component.paths}
+        found |= {Arrow(p.layer, p.head, p.destination, p.source) for p in component.paths}
         if not component.paths:
             found |= {
                 Arrow(*head, destination, source, chain)

@@ -133,8 +133,8 @@ def _at(
 
 def _along(maps: RoleMaps, path: Path) -> float:
     """Mean attention along a path, or along the relation that its source is named for."""
-    reader = maps.roles.index(path.reader)
+    destination = maps.roles.index(path.destination)
     if path.source in maps.roles:
-        return float(maps.own[path.layer, path.head, reader, maps.roles.index(path.source)])
+        return float(maps.own[path.layer, path.head, destination, maps.roles.index(path.source)])
     known = {"previous": maps.previous, **maps.along}
-    return float(known[str(path.source)][path.layer, path.head, reader])
+    return float(known[str(path.source)][path.layer, path.head, destination])

@@ -97,7 +97,7 @@ def _events(story: "Emergence") -> dict[str, float | None]:
 
     found: dict[str, float | None] = {}
     for path, step in reversed(story.order):
-        found[f"{short_role(path.source)}→{short_role(path.reader)}"] = step
+        found[f"{short_role(path.source)}→{short_role(path.destination)}"] = step
     learned = zip(story.asked, story.learned_at or (), strict=False)
     return dict(sorted(found.items())) | {f"hop {hop}": step for hop, step in learned}
 
@@ -160,7 +160,7 @@ COLUMNS = ("seed", "loss", "circuit", "recovered", "computed", "paths", "not_nam
 def _short(path: Any) -> str:
     from hopscope.plots.symbols import short_role
 
-    return f"{path.layer}.{path.head} {short_role(path.source)}→{short_role(path.reader)}"
+    return f"{path.layer}.{path.head} {short_role(path.source)}→{short_role(path.destination)}"
 
 
 def probe_over_training(asked: Asked) -> Found:

@@ -112,7 +112,7 @@ def attention_of(run: Tracked, _: int) -> Iterator[Series]:
     """Attention along the paths of the circuit, where their emergence is kept with the run."""
     story = saved_emergence(run.folder, saved_circuit(run.folder, run.seed)) if run.alone else None
     for number, path in enumerate(() if story is None else story.paths):
-        name = f"attention/{path.layer}.{path.head}/{path.source}→{path.reader}"
+        name = f"attention/{path.layer}.{path.head}/{path.source}→{path.destination}"
         assert story is not None
         yield name, story.steps, story.attention[number]
 

@@ -32,7 +32,7 @@ def account_rows(circuit: Circuit) -> list[tuple[str, ...]]:
 
 def _rows_of(circuit: Circuit, account: Account, component: Component) -> list[tuple[str, ...]]:
     rows = [
-        _row(circuit, account.of(component, path), f"{path.source} → {path.reader}")
+        _row(circuit, account.of(component, path), f"{path.source} → {path.destination}")
         for path in component.paths
     ]
     if not component.paths:

@@ -267,7 +267,7 @@ class Arrows:
         bend = BEND * (same.index(path) - (len(same) - 1) / 2)
         level = self.level[path.layer]
         start = (self.column[path.source], level + FROM)
-        end = (self.column[path.reader], level + TO)
+        end = (self.column[path.destination], level + TO)
         for number, (colour, dashed) in enumerate(strokes):
             aside = BESIDE * (number - (len(strokes) - 1) / 2)
             self.axes.add_patch(

@@ -50,13 +50,13 @@ def shared_information(graph: FactGraph) -> Picture:
 
 def grid(found: Flow, readings: Sequence[Reading]) -> str:
     """A schedule as text: a column per position, a row per layer, in each cell what is read."""
-    used = {role for reading in readings for role in (reading.reader, reading.source)}
+    used = {role for reading in readings for role in (reading.destination, reading.source)}
     columns = [role for role in found.roles if role in used]
     if len(columns) > GRID_ROLES:
         return "\n".join(str(reading) for reading in readings)
     cells: dict[tuple[int, Role], str] = {}
     for reading in readings:
-        place = (reading.layer, reading.reader)
+        place = (reading.layer, reading.destination)
         cells[place] = "+".join(filter(None, (cells.get(place), short_role(reading.source))))
     width = max(len(text) for text in (*map(short_role, columns), *cells.values())) + 1
     head = "layer " + "".join(f"{short_role(role):>{width}}" for role in columns) + "   query knows"

@@ -135,9 +135,9 @@ def _events(story: Emergence) -> list[tuple[str, int | float | None, bool]]:
 
 
 def label(path: Path) -> str:
-    """A path in a few characters, read from source to reader."""
-    return f"{path.layer}.{path.head}: {short_role(path.source)} → {short_role(path.reader)}"
+    """A path in a few characters, read from source to destination."""
+    return f"{path.layer}.{path.head}: {short_role(path.source)} → {short_role(path.destination)}"
 
 
 def _roles(story: Emergence) -> str:
-    return role_legend([role for path in story.paths for role in (path.reader, path.source)])
+    return role_legend([role for path in story.paths for role in (path.destination, path.source)])

@@ -55,7 +55,7 @@ def short_target(component: Component) -> str:
 
 def ordered_roles(circuit: Circuit) -> list[Role]:
     """The roles in the order of a chain: query, then key and value of each hop."""
-    used = {role for path in circuit.paths for role in (path.reader, path.source)}
+    used = {role for path in circuit.paths for role in (path.destination, path.source)}
     used |= {role for each in drawn(circuit) for role in each.destinations}
     return chain_order(role for role in circuit.roles if role in used)
 
@@ -154,7 +154,7 @@ def emergence_rows(story: Emergence) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [
         (
             f"{path.layer}.{path.head}",
-            f"{path.source} → {path.reader}",
+            f"{path.source} → {path.destination}",
             *_moment(story, step),
             f"{story.attention[story.paths.index(path), -1]:.2f}",
         )

@@ -13,7 +13,7 @@ from hopscope.facts import Role
 class Step:
     """One role looks at another: the heads that do so in the first circuit, and in the second."""
 
-    reader: Role
+    destination: Role
     source: Role
     first: tuple[Head, ...]
     second: tuple[Head, ...]
@@ -24,7 +24,7 @@ class Step:
         return bool(self.first and self.second)
 
     def __str__(self) -> str:
-        return f"{self.source} → {self.reader}"
+        return f"{self.source} → {self.destination}"
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Circuits:
         return {
             "steps": [
                 {
-                    "reader": str(step.reader),
+                    "destination": str(step.destination),
                     "source": str(step.source),
                     "first": [f"{layer}.{head}" for layer, head in step.first],
                     "second": [f"{layer}.{head}" for layer, head in step.second],
@@ -88,7 +88,7 @@ def _steps(circuit: Circuit) -> dict[tuple[Role, Role], list[Head]]:
     """The heads that take each step, layer by layer."""
     found: dict[tuple[Role, Role], list[Head]] = {}
     for path in circuit.paths:
-        found.setdefault((path.reader, path.source), []).append((path.layer, path.head))
+        found.setdefault((path.destination, path.source), []).append((path.layer, path.head))
     return found
 
 

@@ -3,7 +3,7 @@
 study = hopscope.load("gallery/demo")     # a model of a run
 study = hopscope.Study(model, task)       # any model, any task
 study.circuit                             # found once
-study.attention().own                     # mean attention [layer, head, reader, source]
+study.attention().own                     # mean attention [layer, head, destination, source]
 study.ablate("1.3")                       # losses without a head
 study.probe().decodable(role, 2)          # the symbols decodable at a role after two layers
 study.emergence().order                   # the paths, in the order in which they appeared

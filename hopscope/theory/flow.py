@@ -36,18 +36,18 @@ class Reading:
     """In a layer, a position reads another."""
 
     layer: int
-    reader: Role
+    destination: Role
     source: Role
 
     def __str__(self) -> str:
-        return f"layer {self.layer}: {self.reader} reads {self.source}"
+        return f"layer {self.layer}: {self.destination} reads {self.source}"
 
 
 @dataclass(frozen=True, order=True)
 class Path:
-    """A path of a circuit: in one head, positions of the role `reader` attend to those of `source`.
+    """A path of a circuit: in one head, positions of one role attend to those of another.
 
-    Information flows from the source to the reader, as the arrow points.
+    Information flows from the source to the destination, as the arrow points.
 
     >>> print(Path(1, 0, Role("query"), Role("value", 0)))
     layer 1 head 0: value 0 → query
@@ -55,16 +55,16 @@ class Path:
 
     layer: int
     head: int
-    reader: Role
+    destination: Role
     source: Role
 
     def __str__(self) -> str:
-        return f"layer {self.layer} head {self.head}: {self.source} → {self.reader}"
+        return f"layer {self.layer} head {self.head}: {self.source} → {self.destination}"
 
     @property
     def reading(self) -> Reading:
         """The same without the head."""
-        return Reading(self.layer, self.reader, self.source)
+        return Reading(self.layer, self.destination, self.source)
 
 
 @dataclass(frozen=True)
@@ -225,8 +225,8 @@ def follow(graph: FactGraph, readings: Iterable[Reading]) -> Followed:
     for layer in sorted(by_layer):
         before = dict(holding)
         for reading in by_layer[layer]:
-            found, source = before[reading.reader], before[reading.source]
+            found, source = before[reading.destination], before[reading.source]
             if not found & source:
                 jumps.append(reading)
-            holding[reading.reader] |= source
+            holding[reading.destination] |= source
     return Followed(holding, tuple(jumps))

@@ -71,16 +71,16 @@ def path_of(path: Path) -> dict[str, Any]:
     return {
         "layer": path.layer,
         "head": path.head,
-        "reader": str(path.reader),
+        "destination": str(path.destination),
         "source": str(path.source),
         "name": name_of(path),
-        "change": f"{path.layer}.{path.head}:{path.reader}=uniform",
+        "change": f"{path.layer}.{path.head}:{path.destination}=uniform",
     }
 
 
 def name_of(path: Path) -> str:
     """What a path is called in keys and addresses: `1.0:value 0>query`."""
-    return f"{path.layer}.{path.head}:{path.source}>{path.reader}"
+    return f"{path.layer}.{path.head}:{path.source}>{path.destination}"
 
 
 def emerged_of(story: Emergence) -> dict[str, float | None]:
@@ -99,7 +99,7 @@ def theory_of(task: Task, *, causal: bool) -> dict[str, Any] | None:
         "layers": found.minimum[graph.facts[-1].value],
         "symbols": {name: found.minimum[name] for name in graph.symbols},
         "readings": [
-            {"layer": r.layer - 1, "reader": str(r.reader), "source": str(r.source)}
+            {"layer": r.layer - 1, "destination": str(r.destination), "source": str(r.source)}
             for r in readings
         ],
     }

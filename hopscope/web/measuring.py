@@ -190,14 +190,14 @@ def _rows(
     """
     what = "uniform" if asked.instead in CARRIED else asked.instead
     if run.circuit is not None:
-        rows = dict.fromkeys((p.layer, p.head, p.reader) for p in run.circuit.paths)
+        rows = dict.fromkeys((p.layer, p.head, p.destination) for p in run.circuit.paths)
     else:
         layers, heads = range(ablator.adapter.layers), range(ablator.adapter.heads)
         rows = dict.fromkeys(
             (n, h, r) for n in layers for h in heads for r in ablator.examples.table
         )
     return [
-        f"{layer}.{head}:{reader}={what}"
-        for layer, head, reader in rows
+        f"{layer}.{head}:{destination}={what}"
+        for layer, head, destination in rows
         if not isinstance(before.get((layer, head)), Carried)
     ]

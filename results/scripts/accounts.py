@@ -30,13 +30,13 @@ KINDS = ("symbols", "place", "constant", "none")
 
 
 def main() -> None:
-    reader = argparse.ArgumentParser(description=__doc__)
-    reader.add_argument("models", nargs="*")
-    reader.add_argument("--store")
-    reader.add_argument("--seeds", type=int, nargs="*", help="unset: all of a fleet")
-    reader.add_argument("--examples", type=int, default=64)
-    reader.add_argument("--table", action="store_true")
-    chosen = reader.parse_args()
+    destination = argparse.ArgumentParser(description=__doc__)
+    destination.add_argument("models", nargs="*")
+    destination.add_argument("--store")
+    destination.add_argument("--seeds", type=int, nargs="*", help="unset: all of a fleet")
+    destination.add_argument("--examples", type=int, default=64)
+    destination.add_argument("--table", action="store_true")
+    chosen = destination.parse_args()
     if chosen.table:
         show()
     for name in chosen.models:

@@ -8,7 +8,7 @@ gets the same model, the same examples and the same process. A row per model and
 seconds of one run (of hopscope CPU seconds), and precision and recall of three things:
 
 - heads: the (layer, head) of the true paths;
-- rows: the (layer, head, reader's role) of the true paths;
+- rows: the (layer, head, destination's role) of the true paths;
 - paths: with the role that is read from, which edges between components cannot name (null).
 
 The peers are auto-circuit's ACDC, edge attribution patching (EAP) and EAP with integrated

@@ -122,4 +122,4 @@ def heads_of(paths: Iterable[Path]) -> set[Head]:
 
 
 def rows_of(paths: Iterable[Path]) -> set[Row]:
-    return {(path.layer, path.head, path.reader) for path in paths}
+    return {(path.layer, path.head, path.destination) for path in paths}

@@ -128,14 +128,14 @@ LINES = """async (texts) => {
   const made = await import("/commands.js");
   return texts.map((text) => {
     const about = { name: text, id: text, seeds: [0] };
-    const off = [{ layer: 1, head: 3, reader: text, as: "uniform" }];
+    const off = [{ layer: 1, head: 3, destination: text, as: "uniform" }];
     const state = { about, off, tokens: [text], order: null, ex: 0, step: null, seed: null };
     return [
       made.ofMap(state, "own", [1, 3]),
       made.ofExample(state, [1, 3]),
       made.ofExample({ ...state, off: [], tokens: null }, [1, 3]),
       made.ofNoted(about, 0, 5),
-      made.ofSeed(about, 0, { reader: text, source: text }),
+      made.ofSeed(about, 0, { destination: text, source: text }),
       made.ofChanged(state, 64),
     ];
   });

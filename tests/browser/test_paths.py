@@ -9,7 +9,7 @@ GHOSTS = """async ([own, names]) => {
     own: { shape: [2, 1, 1, 2, 2], data: Float32Array.from(own) },
   }, ["query", "value 0"]);
   const its = maps([0, 100]), fleet = { maps: maps([3, 5]), seeds: [3, 5] };
-  const told = (ghost) => ghost.map((its) => [its.reader, its.source, its.share]);
+  const told = (ghost) => ghost.map((its) => [its.destination, its.source, its.share]);
   return names.map((name) => told(ghostOf({}, name, its, fleet)));
 }"""
 
@@ -31,7 +31,7 @@ CARRIED = """async (about) => {
 
 def test_heads_that_attend_alike_carry_what_each_was_patched_for(page: Any, site: str) -> None:
     page.goto(f"{site}/blank")
-    path = {"layer": 2, "reader": "query", "source": "value 0"}
+    path = {"layer": 2, "destination": "query", "source": "value 0"}
     sites = [
         {"layer": 2, "heads": [n], "source": "value 0", "destinations": ["query"]} for n in (0, 1)
     ]

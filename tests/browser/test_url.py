@@ -68,8 +68,8 @@ def test_addresses_are_read_and_nonsense_is_left_out(page: Any, site: str) -> No
     assert again == state
     assert state["run"] == "a/b"
     assert state["off"] == [
-        {"layer": 1, "head": 0, "reader": "", "as": "uniform"},
-        {"layer": 2, "head": 1, "reader": "q", "as": "uniform"},
+        {"layer": 1, "head": 0, "destination": "", "as": "uniform"},
+        {"layer": 2, "head": 1, "destination": "q", "as": "uniform"},
     ]
     assert (state["step"], state["ex"], state["kind"], state["pane"]) == (None, 0, "own", "")
     assert (written, large["seed"], len(large["off"])) == (long, 2**31 - 1, 640)

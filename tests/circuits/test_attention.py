@@ -38,21 +38,21 @@ def slow_maps(model: Transformer, examples: Examples) -> dict[str, torch.Tensor]
     led = {f"{name} ×{times}": torch.zeros(size) for name, times in names}
     count = torch.zeros(size)
     for example in range(len(roles)):
-        for row, reader in enumerate(roles[example].tolist()):
-            count[reader] += 1
+        for row, destination in enumerate(roles[example].tolist()):
+            count[destination] += 1
             for name, times in names:
                 if there := followed(examples.relations[name][example], row, times):
                     seen = pattern[:, example, :, row, list(there)].sum(-1)
-                    found[f"{name} ×{times}"][:, :, reader] += seen
-                    led[f"{name} ×{times}"][reader] += 1
+                    found[f"{name} ×{times}"][:, :, destination] += seen
+                    led[f"{name} ×{times}"][destination] += 1
             for key, source in enumerate(roles[example].tolist()):
                 weight = pattern[:, example, :, row, key]
                 same = chains[example, row] == chains[example, key]
-                found["own" if same else "others"][:, :, reader, source] += weight
+                found["own" if same else "others"][:, :, destination, source] += weight
                 if key == row:
-                    found["itself"][:, :, reader] += weight
+                    found["itself"][:, :, destination] += weight
                 if key == row - 1:
-                    found["previous"][:, :, reader] += weight
+                    found["previous"][:, :, destination] += weight
     shares = {n: t / (count[:, None] if t.ndim == 4 else count) for n, t in found.items()}
     return shares | {name: found[name] / times for name, times in led.items()}
 

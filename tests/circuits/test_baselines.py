@@ -56,7 +56,7 @@ def found(two_hops: Planted, circuit: Circuit) -> Baselines:
 
 
 def test_a_circuit_is_its_arrows(two_hops: Planted, circuit: Circuit, found: Baselines) -> None:
-    truth = {Arrow(p.layer, p.head, p.reader, p.source) for p in two_hops.paths}
+    truth = {Arrow(p.layer, p.head, p.destination, p.source) for p in two_hops.paths}
     assert set(arrows_of(circuit)) == truth == set(found.circuit)
     assert found.circuit_kept.arrows == len(truth)
     assert found.circuit_kept.hits == len(truth)
@@ -318,7 +318,9 @@ def test_means_by_place_and_by_role_are_those_by_hand(
 
 def test_a_head_that_carries_symbols_brings_neither_its_place_nor_a_constant() -> None:
     grown = planted(TASK)
-    sites = [Site(layer=p.layer, heads=(p.head,), destinations=(p.reader,)) for p in grown.paths]
+    sites = [
+        Site(layer=p.layer, heads=(p.head,), destinations=(p.destination,)) for p in grown.paths
+    ]
     whole, gap = adapter_of(grown.model), TASK.chance()
     found = mean_ablate(whole, examples_of(TASK, 32), sites, gap)
     assert [its.brings for its in found] == ["symbols"] * len(sites)

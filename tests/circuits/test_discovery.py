@@ -59,7 +59,7 @@ def rows_of(circuit: Circuit) -> Rows:
 
 def check_planted(known: Planted, circuit: Circuit, missing: int = 0) -> None:
     """All paths, and no other rows; or all but some of them, and perhaps other rows."""
-    truth = {((path.layer, path.head), path.reader) for path in known.paths}
+    truth = {((path.layer, path.head), path.destination) for path in known.paths}
     if missing:
         assert len({*known.paths} - {*circuit.paths}) <= missing
         assert len(truth - rows_of(circuit)) <= missing
@@ -111,7 +111,7 @@ def test_each_pass_of_the_search_mends_what_it_is_for(two_hops: Planted) -> None
     examples = (examples_of(two_hops.task, size) for size in (32, 8))
     search = Search(adapter, *examples, settings, Progress(lambda _: None))
     truth = {
-        ((path.layer, path.head), path.reader): target("own", path.source)
+        ((path.layer, path.head), path.destination): target("own", path.source)
         for path in two_hops.paths
     }
     wrong = {row: [ITSELF] if row[0][0] else [] for row in truth}

@@ -78,7 +78,7 @@ def test_every_path_is_followed_through_every_checkpoint(
     for column, step in enumerate(history.checkpoints):
         maps = role_maps(adapter_of(history.model_at(step)), drawn)
         for row, path in enumerate(story.paths):
-            expected = maps.between(path.reader, path.source)[path.layer, path.head]
+            expected = maps.between(path.destination, path.source)[path.layer, path.head]
             assert story.attention[row, column] == pytest.approx(expected, abs=1e-6)
     first, step = story.order[0]
     assert step is not None

@@ -24,7 +24,7 @@ from hopscope.models.planted import Planted, planted
 from hopscope.theory import Path, follow
 
 Wanted = Callable[[Role, Role, bool], bool]
-"""Is it wanted by a reader from a source, of its own chain or of another?"""
+"""Is it wanted by a destination from a source, of its own chain or of another?"""
 TASK = Retrieval(hops=2, chains=2, dim=6, symbols="one-hot")
 
 
@@ -104,9 +104,9 @@ def brought_more(
 def changes(adapter: Adapter, pairs: Pairs, symbol: str, arrow: Arrow) -> Tensor:
     """What the donor brings more along an arrow [batch, head, seq, d_head]."""
 
-    def wanted(reader: Role, source: Role, same: bool) -> bool:
+    def wanted(destination: Role, source: Role, same: bool) -> bool:
         its = (arrow.destination, arrow.source, arrow.chain)
-        return (reader, source, "own" if same else "others") == its
+        return (destination, source, "own" if same else "others") == its
 
     more = brought_more(adapter, pairs, symbol, (arrow.layer, arrow.head), wanted)
     found = more.new_zeros(len(more), adapter.heads, *more.shape[1:])
@@ -198,10 +198,10 @@ def one_hot(hops: int, chains: int = 4) -> Retrieval:
 
 
 def brought(task: VectorTask, paths: Sequence[Path], path: Path) -> set[str]:
-    """What theory says that a path brings: all that the source holds and the reader does not."""
+    """What theory says that a path brings: all that only its source holds."""
     graph = task.graph()
     before = follow(graph, [p.reading for p in paths if p.layer < path.layer]).holdings
-    return {*(before[path.source] - before[path.reader])} & {*graph.symbols}
+    return {*(before[path.source] - before[path.destination])} & {*graph.symbols}
 
 
 CASES: list[tuple[VectorTask, dict[str, Any]]] = [
@@ -260,14 +260,14 @@ def test_what_is_idle_names_none() -> None:
     for task, more in ((one_hot(3), {"heads": 2, "spare_layers": (1,)}), (one_hot(4), {})):
         grown = planted(task, **more)  # type: ignore[arg-type]
         config = grown.model.config
-        working = {(path.layer, path.head, path.reader) for path in grown.paths}
+        working = {(path.layer, path.head, path.destination) for path in grown.paths}
         rows = [
             Site(layer=layer, heads=(head,), destinations=(role,))
             for layer in range(config.layers)
             for head in range(config.heads)
             for role in task.roles()
         ]
-        # The first position can only read itself. It is no key for the reader of its own symbol
+        # The first position can only read itself. It is no key for what reads its own symbol
         # (the plan takes a part of it off), but it would be for another: then that one's answer is
         # lost.
         misleads = (0, 0, Role("key", len(task.graph().facts) - 1))
@@ -371,8 +371,8 @@ def test_what_cannot_be_patched_is_said_in_a_line(two_hops: Planted) -> None:
 def by_hand(model: Transformer, pairs: Pairs, site: Site, symbol: str, way: str) -> Tensor:
     """One site, one symbol, one way: the model with its own edits, or layer by layer."""
 
-    def wanted(reader: Role, source: Role, same: bool) -> bool:
-        return reader in site.destinations and (
+    def wanted(destination: Role, source: Role, same: bool) -> bool:
+        return destination in site.destinations and (
             site.source is None or (same and source == site.source)
         )
 

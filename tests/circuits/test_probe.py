@@ -251,9 +251,9 @@ def test_a_changed_model_is_read_by_the_maps_of_the_unchanged_one(
     drawn = two_hops.model, two_hops.task, 200
     reader, found = Reader(*drawn), probe(*drawn)
     for path in two_hops.paths:
-        row = f"{path.layer}.{path.head}:{path.reader}=itself"
+        row = f"{path.layer}.{path.head}:{path.destination}=itself"
         lost = found.stream.own - reader.own(Ablation.of(changes_of([row])))
-        here = found.roles.index(path.reader)
+        here = found.roles.index(path.destination)
         assert np.abs(lost[: path.layer + 1]).max() < 1e-6, row
         before, after = (found.stream.own[path.layer + n, here] for n in (0, 1))
         brought = (after > 0.9) & (before < 0.5)

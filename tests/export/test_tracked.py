@@ -44,7 +44,7 @@ def test_attention_and_parameters_are_told_where_they_are_kept(demo: RunFolder) 
     (run,) = tracked(demo)
     kept = json.loads(demo.read("emergence.json"))
     path = kept["paths"][0]
-    name = f"attention/{path['layer']}.{path['head']}/{path['source']}→{path['reader']}"
+    name = f"attention/{path['layer']}.{path['head']}/{path['source']}→{path['destination']}"
     told = {step: own[name] for step, own in run.rows() if name in own}
     assert told == dict(zip(kept["steps"], path["attention"], strict=True))
     ngram = tracked(find("ngram"))[0]

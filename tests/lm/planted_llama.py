@@ -67,7 +67,7 @@ def _looks_back(attention: torch.nn.Module, head: int, places: int) -> None:
 
 
 def _looks_up(attention: torch.nn.Module, register: slice) -> None:
-    """Head 0 looks at values of equations whose key is in a register of the reader."""
+    """Head 0 looks at values of equations whose key is in a register of the destination."""
     strength = math.sqrt(SHARP * math.sqrt(WIDTH)) / SEEN
     for number in range(SYMBOLS):
         attention.q_proj.weight.data[STATIC + number, register.start + number] = strength

@@ -63,7 +63,8 @@ def run_at(path: Path) -> LmCircuitRun:
 
 def arrows(found: LmFindings) -> set[str]:
     return {
-        f"{path.layer}.{path.head} {path.source} → {path.reader}" for path in found.circuit.paths
+        f"{path.layer}.{path.head} {path.source} → {path.destination}"
+        for path in found.circuit.paths
     }
 
 

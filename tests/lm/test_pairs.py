@@ -374,9 +374,9 @@ def test_attention_is_told_by_role(local: LanguageModel, batch: Batch) -> None:
     for layer, whole in enumerate(attention):
         found = batch.attention(layer)
         for row in range(len(batch.pairs)):
-            for reader in range(batch.roles):
-                start = int(batch.lasts[row, reader])
+            for destination in range(batch.roles):
+                start = int(batch.lasts[row, destination])
                 for source in range(batch.roles):
                     there = batch.at(source)[row] & (batch.chain[row] == 0)
                     expected = whole[row, :, start, there].sum(-1)
-                    torch.testing.assert_close(found[row, :, reader, source], expected)
+                    torch.testing.assert_close(found[row, :, destination, source], expected)

@@ -72,12 +72,12 @@ def even(pattern: Tensor) -> Tensor:
 
 def without(path: Path, task: VectorTask, batch: Batch) -> AttentionEdit:
     """An edit that makes the destination of one path, in its head alone, attend evenly."""
-    reader = batch.roles.role == task.roles().index(path.reader)
+    destination = batch.roles.role == task.roles().index(path.destination)
 
     def edit(layer: int, pattern: Tensor) -> Tensor:
         if layer != path.layer:
             return pattern
-        edited, rows = pattern.clone(), reader[:, -pattern.shape[-2] :, None]
+        edited, rows = pattern.clone(), destination[:, -pattern.shape[-2] :, None]
         edited[:, path.head] = torch.where(rows, even(pattern)[:, path.head], edited[:, path.head])
         return edited
 
@@ -103,19 +103,19 @@ def test_its_paths_are_needed_attended_fully_and_enough(grown: Planted) -> None:
     for path in grown.paths:
         cut = losses(grown, batch, without(path, task, batch)).mean()
         assert cut > max(1e3 * whole, 0.02 * task.chance()), path
-        reader, source = (
-            batch.roles.role == task.roles().index(role) for role in (path.reader, path.source)
+        destination, source = (
+            batch.roles.role == task.roles().index(role) for role in (path.destination, path.source)
         )
         looked = attention[path.layer, :, path.head] * (source[:, None, :] & same)
-        assert looked.sum(-1)[reader].min() > 0.999, path
+        assert looked.sum(-1)[destination].min() > 0.999, path
 
     def only_paths(layer: int, pattern: Tensor) -> Tensor:
         """Every row that belongs to no path becomes even."""
         edited = even(pattern)
         for path in grown.paths:
             if path.layer == layer:
-                reader = batch.roles.role == task.roles().index(path.reader)
-                rows, head = reader[:, -pattern.shape[-2] :, None], path.head
+                destination = batch.roles.role == task.roles().index(path.destination)
+                rows, head = destination[:, -pattern.shape[-2] :, None], path.head
                 edited[:, head] = torch.where(rows, pattern[:, head], edited[:, head])
         return edited
 
@@ -141,7 +141,7 @@ def test_twins_share_the_work() -> None:
     batch = dataset(twins.task, 0, 50)
     whole = losses(twins, batch).max()
     assert whole < 1e-6
-    one, other = (path for path in twins.paths if path.layer == 0 and path.reader.fact == 0)
+    one, other = (path for path in twins.paths if path.layer == 0 and path.destination.fact == 0)
     cut_one, cut_other = (without(path, twins.task, batch) for path in (one, other))
     # A key that is half there is still found; with neither twin it is not.
     assert losses(twins, batch, cut_one).max() < 1e-6

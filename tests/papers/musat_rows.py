@@ -173,11 +173,11 @@ def story(steps: Sequence[float | None]) -> Story:
     late = [None if step is None else step + 2_000 for step in steps]
     paths = [
         PathCourse(
-            layer=layer, head=0, reader=reader, source=source, attention=(0.0, 0.1, 0.2, 0.3, 1.0),
-            emerged_at_step=step, emerged_at_epoch=None,
+            layer=layer, head=0, destination=end, source=source,
+            attention=(0.0, 0.1, 0.2, 0.3, 1.0), emerged_at_step=step, emerged_at_epoch=None,
         )
         for moments in (late, steps)
-        for layer, ((reader, source), step) in enumerate(zip(ENDS, moments, strict=False), 1)
+        for layer, ((end, source), step) in enumerate(zip(ENDS, moments, strict=False), 1)
     ]  # fmt: skip
     losses = ((0.75,) * 4,) * 4 + ((0.1,) * 4,)
     return Story(

@@ -183,7 +183,7 @@ def test_the_grid_of_a_schedule_has_a_row_per_layer_and_a_cell_per_reading() -> 
     assert "k0.1" in text
     found = flow(chain_of_facts(5), causal=False)  # several readings of a layer share a cell
     readings = found.schedule("x5")
-    cells = {(reading.layer, reading.reader) for reading in readings}
+    cells = {(reading.layer, reading.destination) for reading in readings}
     assert grid(found, readings).count("+") == len(readings) - len(cells) > 0
 
 

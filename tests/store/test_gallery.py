@@ -77,7 +77,7 @@ def test_three_heads_found_the_fewest_by_training() -> None:
     ]
     paths: dict[int, list[tuple[str, str]]] = {}
     for path in [path for each in found.components if each.kind != "weak" for path in each.paths]:
-        paths.setdefault(path.layer, []).append((str(path.reader), str(path.source)))
+        paths.setdefault(path.layer, []).append((str(path.destination), str(path.source)))
     assert [sorted(paths[layer]) for layer in sorted(paths)] == steps
     assert all(each.paths for each in found.components)
 

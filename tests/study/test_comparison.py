@@ -102,8 +102,8 @@ def test_circuits_have_steps_and_components_in_common() -> None:
     assert not steps["value 2 → value 1"].common
     assert steps["value 2 → value 1"].second == ((1, 0),)
     demo, planted = (RunStudy(_run(name)).circuit for name in ("demo", "planted"))
-    by_steps = {(s.reader, s.source) for s in found.circuits.steps if s.first}
-    assert by_steps == {(path.reader, path.source) for path in demo.paths}
+    by_steps = {(s.destination, s.source) for s in found.circuits.steps if s.first}
+    assert by_steps == {(path.destination, path.source) for path in demo.paths}
     assert len(found.circuits.common) + len(found.circuits.first) == len(demo.components)
     assert len(found.circuits.common) + len(found.circuits.second) == len(planted.components)
 

@@ -15,10 +15,10 @@ def replayed(found: Flow, symbol: str) -> bool:
     for layer in range(1, found.layers + 1):
         before = list(holding)
         for reading in (r for r in readings if r.layer == layer):
-            reader, source = place[reading.reader], place[reading.source]
-            assert before[reader] & before[source], f"{reading} shares nothing"
-            assert not found.causal or source < reader
-            holding[reader] |= before[source]
+            destination, source = place[reading.destination], place[reading.source]
+            assert before[destination] & before[source], f"{reading} shares nothing"
+            assert not found.causal or source < destination
+            holding[destination] |= before[source]
     return symbol in holding[-1]
 
 

@@ -68,9 +68,9 @@ def seen_by_eye(row: CircuitRow) -> int:
     return sum(
         any(
             attention > HALF
-            for reader, sources in enumerate(own)
+            for destination, sources in enumerate(own)
             for source, attention in enumerate(sources)
-            if reader != source
+            if destination != source
         )
         for heads in row.maps.own
         for own in heads

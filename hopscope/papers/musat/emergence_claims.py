@@ -99,9 +99,9 @@ def first_paths(row: CircuitRow, joins: bool = False) -> Mapping[int, FirstPath]
     found: dict[int, FirstPath] = {}
     for path in row.emergence.paths if row.emergence is not None else ():
         step = path.emerged_at_step
-        reader, source = parse_role(path.reader), parse_role(path.source)
+        destination, source = parse_role(path.destination), parse_role(path.source)
         if step is not None and (joins or source.kind == "value"):
-            fact = max(role.fact for role in (reader, source) if role.kind != "query")
+            fact = max(role.fact for role in (destination, source) if role.kind != "query")
             one = FirstPath(step, (path.layer, path.head))
             found[fact] = min(one, found.get(fact, one))
     return dict(sorted(found.items()))

@@ -195,8 +195,8 @@ def without_steps(ablator: Ablator, circuit: Circuit) -> tuple[SharedStep, ...]:
     """
     steps: dict[tuple[Role, Role], list[Row]] = {}
     for path in circuit.paths:
-        rows = steps.setdefault((path.source, path.reader), [])
-        rows.append(((path.layer, path.head), path.reader))
+        rows = steps.setdefault((path.source, path.destination), [])
+        rows.append(((path.layer, path.head), path.destination))
     shared = {step: rows for step, rows in steps.items() if len(rows) > 1}
     whole = state_of(circuit)
     losses = losses_in(ablator, [whole.without(rows) for rows in shared.values()])

@@ -212,7 +212,7 @@ class PathCourse(Record):
 
     layer: StrictInt
     head: StrictInt
-    reader: str
+    destination: str
     source: str
     attention: Numbers
     emerged_at_step: StrictFloat | None

@@ -12,7 +12,7 @@ const THICK = 11;
 /** A path as an arrow with its name; `all` are the others, beside which it has to pass. */
 export function arrow(path, all, { scene, state, tip }) {
   const alike = all.filter(
-    (its) => its.layer === path.layer && its.reader === path.reader && its.source === path.source,
+    (its) => its.layer === path.layer && its.destination === path.destination && its.source === path.source,
   );
   const near = alike.indexOf(path) - (alike.length - 1) / 2;
   const lost = path.component ? (lostOf(path.component)?.mean ?? 0) : 0.3;
@@ -21,10 +21,10 @@ export function arrow(path, all, { scene, state, tip }) {
   const middle = curve.at(0.5 - 0.17 * near);
   const group = s("g", { class: "arrow" }, ribbons(curve, size, strokesOf(path, state)));
   const name = `${path.layer}.${path.head}`;
-  const item = { layer: path.layer, head: path.head, reader: path.reader, source: path.source };
+  const item = { layer: path.layer, head: path.head, destination: path.destination, source: path.source };
   const made = {
     class: "tag",
-    data: { item: `${name}:${path.reader}`, path: path.key, key: path.key },
+    data: { item: `${name}:${path.destination}`, path: path.key, key: path.key },
     ...{ name, place: middle, shape: s("circle", { class: "disc", r: 10.5 }), arm: 7 },
     ...{ lines: () => told(path, state), others: [group] },
   };
@@ -34,7 +34,7 @@ export function arrow(path, all, { scene, state, tip }) {
 /** What there is to say about a path, line by line. */
 function told(path, state) {
   const now = state.maps ? state.maps.of(state.at, path) : null;
-  const lines = [[`${path.layer}.${path.head}  ${path.source} → ${path.reader}`]];
+  const lines = [[`${path.layer}.${path.head}  ${path.source} → ${path.destination}`]];
   if (now !== null) lines.push(["attention here", number(now)]);
   if (path.component) {
     const { kind, heads } = path.component;
@@ -48,7 +48,7 @@ function told(path, state) {
     if (path.told.length) lines.push(["routes later heads by", path.told.map(symbolName).join(", ")]);
   }
   lines.push([
-    state.isOff(path.layer, path.head, path.reader)
+    state.isOff(path.layer, path.head, path.destination)
       ? "Off in the model, with the losses that are shown. Click: on again."
       : "Click: switch it off in the model, and see its losses.",
   ]);

@@ -129,7 +129,7 @@ export class Bundle {
     );
     const replaced = (head) => before.some((its) => [`${head}=mean`, `${head}=resample`].includes(its));
     const rows =
-      circuit?.paths.map(({ layer, head, reader }) => `${layer}.${head}:${reader}`) ??
+      circuit?.paths.map(({ layer, head, destination }) => `${layer}.${head}:${destination}`) ??
       heads.flatMap((head) => task.roles.map((role) => `${head}:${role}`));
     const left = [...new Set(rows)].filter((row) => !replaced(row.split(":")[0]));
     return [...heads, ...left].map((name) => `${name}=uniform`);

@@ -71,9 +71,9 @@ function light(pane, state) {
   const seen = spot ? { layer, head, ...spot } : point;
   const { symbols } = state.about.task;
   for (const { path, group } of pane.arrows) group.classList.toggle("hot", pathLit(seen, path, symbols));
-  for (const { tag, layer, head, reader } of [...pane.loose, ...pane.chips])
-    tag.classList.toggle("hot", headLit(seen, layer, head) && (!reader || (seen.reader ?? reader) === reader));
-  const roles = [seen?.reader, seen?.source, state.example?.json.tokens[hover]?.role];
+  for (const { tag, layer, head, destination } of [...pane.loose, ...pane.chips])
+    tag.classList.toggle("hot", headLit(seen, layer, head) && (!destination || (seen.destination ?? destination) === destination));
+  const roles = [seen?.destination, seen?.source, state.example?.json.tokens[hover]?.role];
   for (const name of pane.names) name.classList.toggle("hot", roles.includes(name.dataset.role));
 }
 
@@ -110,7 +110,7 @@ function build(pane, state, place, below, tip) {
   const named = labels(scene);
   pane.names = [...named.querySelectorAll(".role")];
   pane.svg.append(streams(scene), named);
-  const real = found.filter((its) => roles.includes(its.reader) && roles.includes(its.source));
+  const real = found.filter((its) => roles.includes(its.destination) && roles.includes(its.source));
   pane.svg.append(ghosts(ghostOf(about, state.ghost, maps, state.fleet), scene));
   pane.arrows = real.map((path) => arrow(path, real, { scene, state, tip }));
   const layer = s(
@@ -226,7 +226,7 @@ function ghosts(paths, scene) {
     paths
       .filter(
         (its) =>
-          scene.roles.includes(its.reader) && scene.roles.includes(its.source) && its.layer < scene.layers,
+          scene.roles.includes(its.destination) && scene.roles.includes(its.source) && its.layer < scene.layers,
       )
       .map((path) => s("path", { d: bent(scene, path, 0).d, "stroke-opacity": 0.25 + 0.6 * path.share })),
   );
@@ -235,8 +235,8 @@ function ghosts(paths, scene) {
 /** What changes while one scrubs or switches: strengths, crosses, names. */
 function update(pane, state) {
   const { at, maps } = state;
-  for (const { tag, layer, head, reader } of [...pane.arrows, ...pane.loose, ...pane.chips]) {
-    const off = state.isOff(layer, head, reader);
+  for (const { tag, layer, head, destination } of [...pane.arrows, ...pane.loose, ...pane.chips]) {
+    const off = state.isOff(layer, head, destination);
     tag.classList.toggle("off", off);
     tag.classList.toggle("chosen", state.head === `${layer}.${head}`);
     mark(tag, { "aria-pressed": off });
@@ -261,9 +261,9 @@ function update(pane, state) {
 function tell(pane, state) {
   const { maps, at } = state;
   for (const { path, tag } of pane.arrows) {
-    const off = state.isOff(path.layer, path.head, path.reader);
+    const off = state.isOff(path.layer, path.head, path.destination);
     const share = number(maps ? maps.of(at, path) : 1);
-    const told = `${path.layer}.${path.head} ${path.source} to ${path.reader}, attention ${share}`;
+    const told = `${path.layer}.${path.head} ${path.source} to ${path.destination}, attention ${share}`;
     mark(tag, { "aria-label": off ? `${told}, switched off` : told });
   }
   pane.nodes.tell();
@@ -370,13 +370,13 @@ function numbers(state, pane) {
     rows: (pane.arrows ?? []).map(({ path }) => [
       `${path.layer}.${path.head}`,
       path.source,
-      path.reader,
+      path.destination,
       path.kind,
       state.maps ? state.maps.of(state.at, path) : "",
       (path.component && lostOf(path.component)?.mean) ?? "",
       path.component?.lost?.mean ?? "",
       path.emerged ?? "",
-      state.isOff(path.layer, path.head, path.reader) ? "off" : "",
+      state.isOff(path.layer, path.head, path.destination) ? "off" : "",
     ]),
   };
 }

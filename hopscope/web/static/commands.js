@@ -103,8 +103,8 @@ export function ofNoted({ name, seeds }, member, step) {
 }
 
 /** What gives the attention from one role to another in each head of one model of a fleet. */
-export function ofSeed({ name }, seed, { reader, source }) {
-  const between = `between(${text(reader)}, ${text(source)})`;
+export function ofSeed({ name }, seed, { destination, source }) {
+  const between = `between(${text(destination)}, ${text(source)})`;
   return {
     shell: shell("hopscope", "attention", name, "--seed", seed, "--json"),
     python: `import hopscope\nhopscope.load(${text(name)}, seed=${seed}).attention().${between}`,

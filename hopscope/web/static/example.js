@@ -189,32 +189,32 @@ function draw(pane, state) {
   const lit = new Set(tokens.flatMap((its, n) => (tokenLit(point, its) ? [n] : [])));
   const focus = state.hover;
   const spot = state.spot ?? (point?.source ? point : null);
-  for (let reader = 0; reader < size; reader++)
+  for (let destination = 0; destination < size; destination++)
     for (let source = 0; source < size; source++) {
-      const share = found.data[start + reader * size + source];
-      const [r, c] = [tokens[reader], tokens[source]];
+      const share = found.data[start + destination * size + source];
+      const [r, c] = [tokens[destination], tokens[source]];
       const spotted =
         spot &&
-        r.role === spot.reader &&
+        r.role === spot.destination &&
         c.role === spot.source &&
         (state.kind === "others" ? r.chain !== c.chain : r.chain === c.chain);
-      const paired = state.pair && state.pair[0] === reader && state.pair[1] === source;
+      const paired = state.pair && state.pair[0] === destination && state.pair[1] === source;
       if (spotted || paired) {
-        lit.add(reader);
+        lit.add(destination);
         lit.add(source);
       }
-      if (reader === source || (share < LEAST && !paired)) continue;
-      const hot = paired || spotted || focus === reader || focus === source;
+      if (destination === source || (share < LEAST && !paired)) continue;
+      const hot = paired || spotted || focus === destination || focus === source;
       const quiet = ((focus !== null && focus !== undefined) || spot || state.pair) && !hot;
       shown.push(
-        arc(places[source], places[reader], share, {
+        arc(places[source], places[destination], share, {
           hot,
           quiet,
           colour: r.chain === c.chain ? ofToken(r) : "var(--known)",
         }),
       );
       if (hot && focus !== null && focus !== undefined) {
-        lit.add(reader);
+        lit.add(destination);
         lit.add(source);
       }
     }

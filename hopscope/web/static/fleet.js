@@ -55,19 +55,19 @@ function mapsOf({ tensors, about: words }, { seeds, task }) {
 /** The reading that is looked at: one that somebody chose, or the first of the circuit. */
 function reading(state) {
   const { roles } = state.fleet.maps;
-  const first = arrows(state.about).at(-1) ?? { reader: roles.at(-1), source: roles[0] };
-  const usual = { text: `${first.source} → ${first.reader}`, reader: first.reader, source: first.source };
-  const [source, reader] = (state.reading ?? usual.text).split(" → ");
-  const known = roles.includes(reader) && roles.includes(source);
-  return known ? { text: state.reading ?? usual.text, reader, source } : usual;
+  const first = arrows(state.about).at(-1) ?? { destination: roles.at(-1), source: roles[0] };
+  const usual = { text: `${first.source} → ${first.destination}`, destination: first.destination, source: first.source };
+  const [source, destination] = (state.reading ?? usual.text).split(" → ");
+  const known = roles.includes(destination) && roles.includes(source);
+  return known ? { text: state.reading ?? usual.text, destination, source } : usual;
 }
 
 /** Attention of every head [layer (last on top), head] of one seed along a reading. */
-function of(maps, at, { reader, source }) {
+function of(maps, at, { destination, source }) {
   const found = new Float32Array(maps.layers * maps.heads);
   for (let layer = 0; layer < maps.layers; layer++)
     for (let head = 0; head < maps.heads; head++) {
-      found[(maps.layers - 1 - layer) * maps.heads + head] = maps.of(at, { layer, head, reader, source });
+      found[(maps.layers - 1 - layer) * maps.heads + head] = maps.of(at, { layer, head, destination, source });
     }
   return found;
 }
@@ -76,8 +76,8 @@ function show(pane, state, place) {
   const { maps, seeds } = state.fleet;
   const roles = chainOrder(maps.roles);
   const its = reading(state);
-  const all = roles.flatMap((reader) =>
-    roles.filter((source) => source !== reader).map((source) => `${source} → ${reader}`),
+  const all = roles.flatMap((destination) =>
+    roles.filter((source) => source !== destination).map((source) => `${source} → ${destination}`),
   );
   pane.hint(
     `attention along one path, layers upward, heads across; the same recipe from ${seeds.length} seeds`,
@@ -144,7 +144,7 @@ function numbers(state) {
   seeds.forEach((seed, at) => {
     for (let layer = 0; layer < maps.layers; layer++)
       for (let head = 0; head < maps.heads; head++)
-        rows.push([seed, `${layer}.${head}`, its.reader, its.source, maps.of(at, { layer, head, ...its })]);
+        rows.push([seed, `${layer}.${head}`, its.destination, its.source, maps.of(at, { layer, head, ...its })]);
   });
   return { columns: ["seed", "head", "destination", "source", "attention"], rows };
 }

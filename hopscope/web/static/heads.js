@@ -145,8 +145,8 @@ function strongest(matrix, order) {
   matrix.forEach((share, n) => {
     if (share > matrix[best]) best = n;
   });
-  const [reader, source] = [order[Math.floor(best / order.length)], order[best % order.length]];
-  return `${reader} attends most to ${source}: ${number(matrix[best])}`;
+  const [destination, source] = [order[Math.floor(best / order.length)], order[best % order.length]];
+  return `${destination} attends most to ${source}: ${number(matrix[best])}`;
 }
 
 /** One head, large: axes in words; what is pointed at lights up in the example. */
@@ -164,14 +164,14 @@ function enlarged(state, place) {
   });
   const spot = (event) => {
     const at = under(canvas, event, n, n);
-    state.set({ spot: at && { reader: order[at[0]], source: order[at[1]] } }, "none");
+    state.set({ spot: at && { destination: order[at[0]], source: order[at[1]] } }, "none");
   };
-  const told = ({ reader, source }) => {
+  const told = ({ destination, source }) => {
     const { at, maps } = state;
-    const its = [...chosen(state), maps.place.get(reader), maps.place.get(source)];
+    const its = [...chosen(state), maps.place.get(destination), maps.place.get(source)];
     const kind = kindOf(state);
     const whose = kind === "others" ? " of other chains" : "";
-    return `${reader} attends to ${source}${whose}: ${number(maps.value(kind, at, ...its))}`;
+    return `${destination} attends to ${source}${whose}: ${number(maps.value(kind, at, ...its))}`;
   };
   const grid = h("div", { class: "axes", tabindex: "0", role: "group", style: { "--roles": n } });
   canvas.addEventListener("pointermove", spot);
@@ -181,9 +181,9 @@ function enlarged(state, place) {
     if (!move) return;
     event.preventDefault();
     event.stopPropagation();
-    const now = state.spot ? [order.indexOf(state.spot.reader), order.indexOf(state.spot.source)] : [0, -1];
+    const now = state.spot ? [order.indexOf(state.spot.destination), order.indexOf(state.spot.source)] : [0, -1];
     const next = now.map((its, axis) => Math.min(n - 1, Math.max(0, its + move[axis])));
-    const at = { reader: order[next[0]], source: order[next[1]] };
+    const at = { destination: order[next[0]], source: order[next[1]] };
     state.set({ spot: at }, "none");
     announce(told(at));
   });
@@ -237,12 +237,12 @@ function enlarged(state, place) {
       canvas.classList.toggle("old", changes.length > 0);
       ring.hidden = !state.spot;
       if (state.spot) {
-        const { reader, source } = state.spot;
-        ring.style.setProperty("--row", order.indexOf(reader));
+        const { destination, source } = state.spot;
+        ring.style.setProperty("--row", order.indexOf(destination));
         ring.style.setProperty("--column", order.indexOf(source));
         write(said, told(state.spot));
       } else if (changes.length) {
-        const told = changes.map(({ reader, as }) => `${reader || "all roles"} (${as})`).join(", ");
+        const told = changes.map(({ destination, as }) => `${destination || "all roles"} (${as})`).join(", ");
         write(said, `Switched off: ${told}. The map is of the model with nothing off.`);
       } else {
         const rows = order.map((role) => [role, ...maps.beside(at, layer, head, role)]);
@@ -292,10 +292,10 @@ function numbers({ maps, at }) {
   const rows = [];
   for (let layer = 0; layer < layers; layer++)
     for (let head = 0; head < heads; head++)
-      for (const reader of roles)
+      for (const destination of roles)
         for (const source of roles) {
-          const place = [at, layer, head, maps.place.get(reader), maps.place.get(source)];
-          rows.push([`${layer}.${head}`, reader, source, ...["own", "others"].map((its) => maps.value(its, ...place))]);
+          const place = [at, layer, head, maps.place.get(destination), maps.place.get(source)];
+          rows.push([`${layer}.${head}`, destination, source, ...["own", "others"].map((its) => maps.value(its, ...place))]);
         }
   return { columns: ["head", "destination", "source", "own chain", "other chains"], rows };
 }

@@ -16,11 +16,11 @@ export function looseTags({ x, y, roles }, arrows, state, tip) {
   const group = s("g", { class: "loose" });
   for (const component of loose(state.about))
     for (const head of component.heads)
-      for (const reader of component.destinations.map(roleText).filter((its) => roles.includes(its))) {
+      for (const destination of component.destinations.map(roleText).filter((its) => roles.includes(its))) {
         const { layer } = component;
-        const at = free([x(reader), y(layer + 0.5)], taken);
+        const at = free([x(destination), y(layer + 0.5)], taken);
         taken.push(at);
-        made.push(tagged({ layer, head, reader }, component, at, { state, tip }));
+        made.push(tagged({ layer, head, destination }, component, at, { state, tip }));
         group.append(made.at(-1).tag);
       }
   return { group, made };
@@ -35,20 +35,20 @@ function free([left, top], taken) {
 }
 
 function tagged(item, component, place, { state, tip }) {
-  const { layer, head, reader } = item;
+  const { layer, head, destination } = item;
   const name = `${layer}.${head}`;
   const lines = () => {
     const lost = lostOf(component);
     return [
       [`${name}  ${component.told}`],
       [component.kind ? KINDS[component.kind] : "", lost ? `the circuit loses ${percent(lost.mean)} without it` : ""],
-      [state.isOff(layer, head, reader) ? "Switched off. Click: on again." : "Click: switch this row off."],
+      [state.isOff(layer, head, destination) ? "Switched off. Click: on again." : "Click: switch this row off."],
     ];
   };
   const shape = s("rect", { class: "disc", x: -10, y: -8.5, width: 20, height: 17, rx: 3 });
   const more = {
     class: "tag loose",
-    data: { item: `${name}:${reader}`, key: `${name} ${component.told}` },
+    data: { item: `${name}:${destination}`, key: `${name} ${component.told}` },
     "aria-label": `${name} ${component.told}`,
   };
   return tagOf(item, { name, place, shape, arm: 6, lines, ...more }, { state, tip });

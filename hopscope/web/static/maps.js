@@ -10,33 +10,33 @@ export class Maps {
     this.arrays = arrays;
     [, this.layers, this.heads] = arrays.own.shape;
     this.place = new Map(roles.map((role, n) => [role, n]));
-    this.own = (at, layer, head, reader, source) => this.value("own", at, layer, head, reader, source);
+    this.own = (at, layer, head, destination, source) => this.value("own", at, layer, head, destination, source);
   }
 
-  value(kind, at, layer, head, reader, source) {
+  value(kind, at, layer, head, destination, source) {
     const n = this.roles.length;
     return this.arrays[kind].data[
-      (((at * this.layers + layer) * this.heads + head) * n + reader) * n + source
+      (((at * this.layers + layer) * this.heads + head) * n + destination) * n + source
     ];
   }
 
   /** Attention along a path. */
-  of(at, { layer, head, reader, source }) {
-    const [r, c] = [this.place.get(reader), this.place.get(source)];
+  of(at, { layer, head, destination, source }) {
+    const [r, c] = [this.place.get(destination), this.place.get(source)];
     return r === undefined || c === undefined || at < 0 ? 0 : this.own(at, layer, head, r, c);
   }
 
-  /** One head's map [reader, source] in an order of roles. */
+  /** One head's map [destination, source] in an order of roles. */
   matrix(kind, at, layer, head, order) {
     const found = new Float32Array(order.length ** 2);
-    order.forEach((reader, r) =>
+    order.forEach((destination, r) =>
       order.forEach((source, c) => {
         found[r * order.length + c] = this.value(
           kind,
           at,
           layer,
           head,
-          this.place.get(reader),
+          this.place.get(destination),
           this.place.get(source),
         );
       }),
@@ -45,9 +45,9 @@ export class Maps {
   }
 
   /** What a row gives to itself, and to the position before: [itself, previous]. */
-  beside(at, layer, head, reader) {
+  beside(at, layer, head, destination) {
     const n = this.roles.length;
-    const where = ((at * this.layers + layer) * this.heads + head) * n + this.place.get(reader);
+    const where = ((at * this.layers + layer) * this.heads + head) * n + this.place.get(destination);
     return ["itself", "previous"].map((kind) => this.arrays[kind].data[where]);
   }
 }

@@ -20,17 +20,17 @@ export function readPath(its) {
     return {
       layer: its.layer,
       head: its.head ?? -1,
-      reader: roleText(its.reader),
+      destination: roleText(its.destination),
       source: roleText(its.source),
     };
   const found = PATH.exec(its);
   return found
-    ? { layer: Number(found[1]), head: Number(found[2]), source: found[3], reader: found[4] }
+    ? { layer: Number(found[1]), head: Number(found[2]), source: found[3], destination: found[4] }
     : null;
 }
 
 export function pathKey(path) {
-  return `${path.layer}.${path.head} ${path.source} → ${path.reader}`;
+  return `${path.layer}.${path.head} ${path.source} → ${path.destination}`;
 }
 
 /** Every path of the circuit. */
@@ -74,14 +74,14 @@ export function headsOf(about) {
 
 /** What patching found along one path: heads that attend alike are patched one by one. */
 function cargoOf(account, { layer, destinations }, { head, source }) {
-  const readers = destinations.map(roleText).sort().join();
+  const wanted = destinations.map(roleText).sort().join();
   return (account?.cargo ?? []).find(
     ({ site }) =>
       site.layer === layer &&
       site.heads.includes(head) &&
       site.source !== null &&
       roleText(site.source) === source &&
-      site.destinations.map(roleText).sort().join() === readers,
+      site.destinations.map(roleText).sort().join() === wanted,
   );
 }
 
@@ -112,15 +112,15 @@ export function strong(maps, at, least = 0.3) {
   const found = [];
   for (let layer = 0; layer < layers; layer++)
     for (let head = 0; head < heads; head++) {
-      roles.forEach((reader, r) =>
+      roles.forEach((destination, r) =>
         roles.forEach((source, c) => {
           if (r !== c && own(at, layer, head, r, c) >= least)
             found.push({
               layer,
               head,
-              reader,
+              destination,
               source,
-              key: pathKey({ layer, head, reader, source }),
+              key: pathKey({ layer, head, destination, source }),
               kind: "seen",
               carried: [],
               told: [],

@@ -11,7 +11,7 @@ export function points(element, state, point) {
   return element;
 }
 
-/** A tag that is the switch of a head, or (with a reader) of one row of it: a shape with a name, and a
+/** A tag that is the switch of a head, or (with a destination) of one row of it: a shape with a name, and a
  *  cross of this size while it is off. Pointed at, it says what `lines` give; pressed, the item is
  *  switched off (or on again) and looked at. The pointer may be on `others`, too. */
 export function tagOf(item, { name, place, shape, arm, lines, others = [], ...more }, { state, tip }) {
@@ -45,7 +45,7 @@ export function pathLit(point, path, symbols = []) {
   if (point.hop) return path.carried.includes(symbols[point.hop]);
   if (!headLit(point, path.layer, path.head)) return false;
   return (
-    (!point.reader || point.reader === path.reader) && (!point.source || point.source === path.source)
+    (!point.destination || point.destination === path.destination) && (!point.source || point.source === path.source)
   );
 }
 
@@ -58,5 +58,5 @@ export function headLit(point, layer, head) {
 export function tokenLit(point, { role, chain }) {
   if (!point) return false;
   if (point.hop) return role === `value ${point.hop - 1}` && (point.chain ?? chain) === chain;
-  return Boolean(point.reader) && (role === point.reader || role === point.source);
+  return Boolean(point.destination) && (role === point.destination || role === point.source);
 }

@@ -10,9 +10,9 @@ const REST = 120;
 export const OF_HEADS = ["mean", "resample"]; // what a whole head can do, and one row cannot
 
 /**
- * One thing that is switched off: a head, or (with a reader) one row of it.
- * @typedef {{layer: number, head: number, reader: string, as: string}} Change
- * @typedef {{layer?: number, head?: number, reader?: string, source?: string, hop?: number, chain?: number}} Point
+ * One thing that is switched off: a head, or (with a destination) one row of it.
+ * @typedef {{layer: number, head: number, destination: string, as: string}} Change
+ * @typedef {{layer?: number, head?: number, destination?: string, source?: string, hop?: number, chain?: number}} Point
  */
 
 /** All that the address does not say: what was fetched, what is on its way, what is pointed at. */
@@ -172,17 +172,17 @@ export class State {
 
   /** Switch something off, or on again if it is off in any way: a row with its whole head. Nothing is
    *  said of a head twice: switched off as a whole, it takes the place of its rows. */
-  toggle({ layer, head, reader = "" }) {
-    if (this.isOff(layer, head, reader))
-      return this.change(this.off.filter((its) => !covers(its, { layer, head, reader })));
-    const as = reader && OF_HEADS.includes(this.as) ? "uniform" : this.as;
-    const others = this.off.filter((its) => reader || its.layer !== layer || its.head !== head);
-    this.change([...others, { layer, head, reader, as }]);
+  toggle({ layer, head, destination = "" }) {
+    if (this.isOff(layer, head, destination))
+      return this.change(this.off.filter((its) => !covers(its, { layer, head, destination })));
+    const as = destination && OF_HEADS.includes(this.as) ? "uniform" : this.as;
+    const others = this.off.filter((its) => destination || its.layer !== layer || its.head !== head);
+    this.change([...others, { layer, head, destination, as }]);
   }
 
   /** Make this the list of what is off; the earlier one can be had back. */
   change(list) {
-    const off = list.map(({ layer, head, reader = "", as }) => ({ layer, head, reader, as })); // as parsed
+    const off = list.map(({ layer, head, destination = "", as }) => ({ layer, head, destination, as })); // as parsed
     if (same(this.off, off)) return;
     this.undone.push(this.off);
     this.set({ off });
@@ -204,9 +204,9 @@ export class State {
     if (this.point === item) this.set({ point: null }, "none");
   }
 
-  /** Is this row of a head (or with no reader: the whole head) switched off? */
-  isOff(layer, head, reader = "") {
-    return this.off.some((its) => covers(its, { layer, head, reader }));
+  /** Is this row of a head (or with no destination: the whole head) switched off? */
+  isOff(layer, head, destination = "") {
+    return this.off.some((its) => covers(its, { layer, head, destination }));
   }
 
   /** Look at the checkpoint of this number, or the nearest that there is. */
@@ -233,8 +233,8 @@ function known(key) {
 }
 
 /** Is the second off if the first is? */
-function covers(its, { layer, head, reader }) {
-  return its.layer === layer && its.head === head && (!its.reader || its.reader === reader);
+function covers(its, { layer, head, destination }) {
+  return its.layer === layer && its.head === head && (!its.destination || its.destination === destination);
 }
 
 function same(one, other) {

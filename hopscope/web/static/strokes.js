@@ -13,7 +13,7 @@ export function bent({ x, y }, path, aside) {
   const clear = 13;
   const gap = y(path.layer) - y(path.layer + 1);
   const from = [x(path.source), y(path.layer) - clear];
-  const to = [x(path.reader), y(path.layer + 1) + clear + 4];
+  const to = [x(path.destination), y(path.layer + 1) + clear + 4];
   const spread = aside * 0.9;
   const room = Math.max(8, gap * 0.5);
   const points = [from, [from[0] + spread, from[1] - room * 0.8], [to[0] + spread, to[1] + room * 0.9], to];

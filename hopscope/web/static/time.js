@@ -145,7 +145,7 @@ function build(pane, state, place) {
     (two
       ? pane.paths.map((path) => ({
           path,
-          name: `${path.layer}.${path.head} ${shortRole(path.source)} → ${shortRole(path.reader)}`,
+          name: `${path.layer}.${path.head} ${shortRole(path.source)} → ${shortRole(path.destination)}`,
           colour: pathColour(path, state),
           dash: path.kind === "routes" ? "6 3.5" : null,
           xs: maps.steps,

@@ -58,14 +58,14 @@ function stops(state) {
   const last = task.symbols.at(-1);
   const moving = all.filter((its) => its.kind === "moves");
   const path = all.find((its) => its.carried.includes(last)) ?? moving[0] ?? all[0];
-  const { layer, head, reader, source } = path;
+  const { layer, head, destination, source } = path;
   const name = `${layer}.${head}`;
-  const row = { layer, head, reader, as: state.as };
+  const row = { layer, head, destination, as: state.as };
   const used = headsOf(about);
   const others = Array.from({ length: model.layers * model.heads }, (_, n) => ({
     layer: Math.floor(n / model.heads),
     head: n % model.heads,
-    reader: "",
+    destination: "",
     as: state.as,
   })).filter((its) => !used.has(`${its.layer}.${its.head}`));
   const losses = () => {
@@ -85,13 +85,13 @@ function stops(state) {
       question: `Which head moves ${path.carried.map(symbolName).join(", ") || "the answer"}?`,
       patch: { head: name },
       answer: () =>
-        `Head ${name} brings ${brought} from ${source} to ${reader}.` +
+        `Head ${name} brings ${brought} from ${source} to ${destination}.` +
         (more.length ? ` Other heads that move something: ${[...new Set(more)].join(", ")}.` : ""),
     },
     {
       question: "What breaks without it?",
       patch: { head: name, off: [row] },
-      answer: () => `Head ${name} is switched off at ${reader}. ${losses()}`,
+      answer: () => `Head ${name} is switched off at ${destination}. ${losses()}`,
     },
     {
       question: "When did it appear?",

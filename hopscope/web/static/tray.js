@@ -85,7 +85,7 @@ function kept(make) {
 function row(state, name) {
   const its = () => state.off.find((one) => named(one) === name);
   const words = changeWords(item(name));
-  const ways = WAYS.filter(([way]) => !item(name).reader || !OF_HEADS.includes(way));
+  const ways = WAYS.filter(([way]) => !item(name).destination || !OF_HEADS.includes(way));
   return h(
     "li",
     {},
@@ -127,7 +127,7 @@ function switchOff(state, wanted) {
   const every = Array.from({ length: layers * heads }, (_, n) => ({
     layer: Math.floor(n / heads),
     head: n % heads,
-    reader: "",
+    destination: "",
     as: state.as,
   }));
   state.change(every.filter(wanted));
@@ -163,11 +163,11 @@ export function costsOf(state) {
 /** One of them, as a switch. */
 function cost(state, change) {
   const [name] = change.split("=");
-  const { layer, head, reader } = item(name);
+  const { layer, head, destination } = item(name);
   return h(
     "li",
     {},
-    button(name, () => state.toggle({ layer, head, reader }), { class: "plain" }),
+    button(name, () => state.toggle({ layer, head, destination }), { class: "plain" }),
     h("span", { class: "meter" }),
     h("b"),
   );

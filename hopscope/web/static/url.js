@@ -77,11 +77,11 @@ function decoded(text) {
 export function item(text, as = "uniform") {
   const found = ITEM.exec(text);
   if (!found) return null;
-  const [, layer, head, reader, way] = found;
+  const [, layer, head, destination, way] = found;
   return {
     layer: Number(layer),
     head: Number(head),
-    reader: reader ?? "",
+    destination: destination ?? "",
     as: way && PLAIN.as.test(way) ? way : as,
   };
 }
@@ -92,7 +92,7 @@ export function fitted({ off, head, step, ex, order, tokens }, { task, model, ch
     task &&
     its.layer < model.layers &&
     its.head < model.heads &&
-    (!its.reader || task.roles.includes(its.reader));
+    (!its.destination || task.roles.includes(its.destination));
   const patch = { off: off.filter(has) };
   const dropped = off.filter((its) => !has(its)).map((its) => `off=${named(its)}`);
   if (head && !has(item(head) ?? {})) {
@@ -119,9 +119,9 @@ export function fitted({ off, head, step, ex, order, tokens }, { task, model, ch
 }
 
 /** The name of a change, without what is done instead.
- *  @param {{layer: number, head: number, reader?: string}} its */
+ *  @param {{layer: number, head: number, destination?: string}} its */
 export function named(its) {
-  return `${its.layer}.${its.head}${its.reader ? `:${its.reader}` : ""}`;
+  return `${its.layer}.${its.head}${its.destination ? `:${its.destination}` : ""}`;
 }
 
 /** The change in the words of `hopscope ablate --head`.

@@ -66,8 +66,8 @@ export function symbolName(name) {
 
 /** A change as a sentence. */
 export function changeWords(item) {
-  return item.reader
-    ? `head ${item.layer}.${item.head} at ${item.reader}`
+  return item.destination
+    ? `head ${item.layer}.${item.head} at ${item.destination}`
     : `head ${item.layer}.${item.head}`;
 }
 

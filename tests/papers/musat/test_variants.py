@@ -68,7 +68,7 @@ def test_only_look_ups_count_for_the_order() -> None:
     """A key stands before its value and never holds it: a path that reads it joins a pair."""
     row = tables()[D][0]
     paths = row.emergence.paths
-    joins = {"reader": "value 3", "source": "key 3", "emerged_at_step": 10.0}
+    joins = {"destination": "value 3", "source": "key 3", "emerged_at_step": 10.0}
     more = told_of(row, paths=(paths[0].model_copy(update=joins), *paths))
     found = judged("d-order", tables() | {D: of_seeds(more)})
     assert found.verdict == "reproduced"  # pairs may be joined in any order
