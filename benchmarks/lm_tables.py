@@ -19,13 +19,13 @@ def main() -> None:
     for run, rows in groupby(bench, key=lambda row: (row["run"], row["dtype"], row["seconds"])):
         print(f"\n{run[0]}, {run[1]}, {run[2] / 60:.0f} minutes\n")
         table(
-            ("questions", "number", "accuracy", "95 %", "guessing", "best", "first try",
+            ("questions", "number", "accuracy", "95 %", "chance", "best", "first try",
              "acceptable", "tries"),
             [
                 (
                     row["kind"], row["count"], f"{row['accuracy']:.3f}",
                     f"{row['interval'][0]:.3f} … {row['interval'][1]:.3f}",
-                    f"{row['guessing']:.3f}", f"{row['best']:.3f}", f"{row['first']:.4f}",
+                    f"{row['chance']:.3f}", f"{row['best']:.3f}", f"{row['first']:.4f}",
                     f"{row['acceptance']:.4f}", tries(row["tries"]),
                 )
                 for row in rows

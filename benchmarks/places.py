@@ -154,7 +154,7 @@ def place_rows(run: Run) -> list[PlaceRow]:
 def _place_row(run: Run, row: LossRow) -> PlaceRow:
     task = run.recipe.task
     code = {name: value for name, value in task if name in ("base", "order")}
-    step = after(run.checkpoints, row.crossed[0])
+    step = after(run.checkpoints, row.learned_at[0])
     own: tuple[float, ...] = ()
     shuffled = own
     if step is not None:

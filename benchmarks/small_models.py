@@ -101,7 +101,9 @@ def batch_figure(rows: Sequence[LossRow]) -> Picture:
     when, end = figure.subplots(1, 2)
     for hop in range(len(rows[0].final)):
         name, colour = symbol_name(f"x{hop + 1}"), COLOURS[hop % len(COLOURS)]
-        learned = [(row.batch, row.crossed[hop]) for row in rows if row.crossed[hop] is not None]
+        learned = [
+            (row.batch, row.learned_at[hop]) for row in rows if row.learned_at[hop] is not None
+        ]
         when.plot(
             *zip(*learned, strict=True) if learned else ([], []), "o", color=colour, label=name
         )

@@ -38,7 +38,7 @@ def main() -> None:
         steps, losses = run.losses("train")
         print(plot(steps, losses.mean(axis=1), task.chance()))
         for hop, loss in enumerate(run.final_losses()[0], start=1):
-            print(f"hop {hop}: {loss:.4f} (guessing: {task.chance():.2f})")
+            print(f"hop {hop}: {loss:.4f} (chance: {task.chance():.2f})")
 
         maps = attention_maps(run.model, task)
         look, value = (maps.roles.index(role) for role in (Role("query"), Role("value")))

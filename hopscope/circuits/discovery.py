@@ -113,10 +113,10 @@ def _with_stability(
 
 
 def _check_asks(task: Questions) -> None:
-    """Refuse a task on which guessing is perfect: there no circuit is worth more than none."""
+    """Refuse a task whose loss at chance is 0: no circuit can be better than none."""
     if isinstance(task, FactTask) and task.chance() <= 0:
         raise CircuitError(
-            "guessing has a loss of 0 on this task (of a single chain there is nothing to look up),"
+            "the loss at chance is 0 on this task (of a single chain there is nothing to look up),"
             " so that no circuit is better than none: examine a model of two chains or more"
         )
 
@@ -139,8 +139,8 @@ def _check_learned(loss: float, chance: float, settings: Discovery, force: bool)
     """Refuse a model that has not learned the task."""
     if loss > settings.unlearned * chance and not force:
         raise NotLearned(
-            f"this model has not learned the task: its loss is {loss:.3f} where guessing "
-            f"gives {chance:.3f}; train it further, or force the search"
+            f"this model has not learned the task: its loss is {loss:.3f}, and "
+            f"chance is {chance:.3f}; train it further, or force the search"
         )
 
 

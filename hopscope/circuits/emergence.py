@@ -105,7 +105,7 @@ class Emergence(Displayed):
         return {
             "steps": list(self.steps),
             "steps_per_epoch": self.steps_per_epoch,
-            "guess": self.chance,
+            "chance": self.chance,
             "losses": self.losses.tolist(),
             "learned_at": None if self.learned_at is None else list(self.learned_at),
             **({} if self.hops is None else {"hops": list(self.hops)}),
@@ -136,7 +136,7 @@ class Emergence(Displayed):
             steps=tuple(kept["steps"]),
             attention=np.array([p["attention"] for p in kept["paths"]]),
             losses=np.array(kept["losses"]),
-            chance=kept["guess"],
+            chance=kept["chance"],
             steps_per_epoch=kept["steps_per_epoch"],
             learned_at=None if learned is None else tuple(learned),
             hops=None if hops is None else tuple(hops),

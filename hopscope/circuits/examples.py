@@ -365,7 +365,7 @@ def check_form(examples: object, count: int) -> None:
             f"{examples.length}"
         )
     if not 0 < examples.chance < inf:
-        raise CircuitError(f"chance is {examples.chance}; expected the loss of guessing, above 0")
+        raise CircuitError(f"chance is {examples.chance}; expected the loss at chance, above 0")
 
 
 def check_relation(name: str, leads: object, shape: tuple[int, int]) -> None:

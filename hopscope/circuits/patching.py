@@ -128,7 +128,7 @@ EXAMPLES = 64
 """Minimal pairs of examples that are patched, unless told otherwise."""
 SURE = 0.3
 """Answers are a model's own if they are nearer to their own chain's symbols than to another's in
-all, by this share of what they are nearer or farther in each example; at guessing level it is 0."""
+all, by this share of what they are nearer or farther in each example; at chance it is 0."""
 STILL = 1e-6
 """A change smaller than this share of what is brought is rounding."""
 WAYS: tuple[Way, ...] = get_args(Way)
@@ -347,7 +347,7 @@ def check_answers(sure: Answers) -> None:
     if not has_answers(sure.flatten()):
         raise NotLearned(
             "this model's answers are no nearer to its own chain's symbols than to another's: it "
-            "answers at guessing level, so that none can follow; train it further"
+            "answers at chance, so that none can follow; train it further"
         )
 
 

@@ -137,7 +137,7 @@ def _row(one: "VariantModels") -> dict[str, Any]:
         "variant": one.variant,
         "steps": one.steps,
         "losses": [row.loss for row in one.rows],
-        "learned": {row.seed: row.crossed for row in one.rows},
+        "learned": {row.seed: row.learned_at for row in one.rows},
         "heads": one.heads,
         "holds": one.right(),
         "flop": one.flop,

@@ -62,7 +62,7 @@ class LiveDisplay:
         title, headline = Text(printable(progress.name), style="bold"), Text(progress.headline())
         lines: list[Any] = [title, headline, bar, table]
         if progress.level is not None:
-            words = f"training loss; guessing gives {progress.level:.2f}"
+            words = f"training loss; chance is {progress.level:.2f}"
             lines.append(Text(words, style="dim"))
         return Group(*lines)
 

@@ -37,7 +37,7 @@ class Row:
     last: tuple[float, ...]
     """The last training losses, hop by hop: the mean of a hundred steps, over all models."""
     course: np.ndarray
-    """The course of the loss, in shares of the loss of guessing."""
+    """The course of the loss, in shares of the loss at chance."""
 
 
 @command

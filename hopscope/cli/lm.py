@@ -175,13 +175,13 @@ def print_bench(run: Any) -> None:
     rows = [
         (
             each.kind, each.count, _number(each.accuracy),
-            " … ".join(map(_number, each.interval or ())) or "–", f"{each.guessing:.3f}",
+            " … ".join(map(_number, each.interval or ())) or "–", f"{each.chance:.3f}",
             f"{each.best:.3f}", f"{each.first:.3f}", f"{each.acceptance:.3f}",
             _number(each.tries, 1),
         )
         for each in results(run.folder)
     ]  # fmt: skip
-    columns = ["questions", "count", "accuracy", "95 %", "guessing", "best", "first try",
+    columns = ["questions", "count", "accuracy", "95 %", "chance", "best", "first try",
                "acceptable", "tries"]  # fmt: skip
     manifest = run.folder.manifest
     title = f"{run.name}: {manifest.step:,} answers in {manifest.seconds:.0f} s"

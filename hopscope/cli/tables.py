@@ -122,7 +122,7 @@ def print_losses(run: "Run") -> None:
         (
             row["hop"],
             _spread(np.array(row["final_loss"])),
-            f"{rows[0]['guessing']:.2f}",
+            f"{rows[0]['chance']:.2f}",
             *(when_text(row[name]) for name in below),
         )
         for row in rows
@@ -130,7 +130,7 @@ def print_losses(run: "Run") -> None:
     reached = [f"< {name.split('_')[1]} at step" for name in below]
     seconds = run.folder.manifest.seconds
     title = f"{run.name}: validation, trained in {seconds:.0f} s"
-    table(["hop", "final loss", "guessing", *reached], shown, title)
+    table(["hop", "final loss", "chance", *reached], shown, title)
 
 
 def loss_rows(run: "Run") -> list[dict[str, Any]]:
@@ -140,7 +140,7 @@ def loss_rows(run: "Run") -> list[dict[str, Any]]:
     final = run.final_losses()
     reached = {limit: run.learned(limit) for limit in (learned_below(level), LOW)}
     return [
-        {"hop": number, "final_loss": final[:, hop].tolist(), "guessing": chance}
+        {"hop": number, "final_loss": final[:, hop].tolist(), "chance": chance}
         | {f"below_{at:.2g}_at": [model[hop] for model in found] for at, found in reached.items()}
         for hop, number in enumerate(run.recipe.task.asked_hops())
     ]

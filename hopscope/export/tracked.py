@@ -133,7 +133,7 @@ def accuracies_of(run: Tracked, known: int) -> Iterator[Series]:
             "accuracy": each.accuracy,
             "accuracy_low": low,
             "accuracy_high": high,
-            "guessing": each.guessing,
+            "chance": each.chance,
             "acceptance": each.acceptance,
         }
         for name, value in told.items():

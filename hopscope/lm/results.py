@@ -92,7 +92,7 @@ class Result:
     accepted answer; with the greedy protocol, over all questions."""
     interval: tuple[float, float] | None
     """The 95 % interval of the accuracy, over questions (`hopscope.intervals`)."""
-    guessing: float
+    chance: float
     first: float
     """The chance that the very first sample is the correct answer."""
     acceptance: float
@@ -138,7 +138,7 @@ def _exact(every: Sequence[Answer]) -> dict[str, Any]:
     return {
         "accuracy": _mean(shares) if shares else None,
         "interval": intervals.mean_share(shares) if shares else None,
-        "guessing": _mean([1 / len(each) for each in chances]),
+        "chance": _mean([1 / len(each) for each in chances]),
         "first": _mean(right),
         "acceptance": _mean(whole),
         "best": _mean([b == each["correct"] for b, each in zip(best, every, strict=True)]),
@@ -155,7 +155,7 @@ def _sampled(every: Sequence[Answer], greedy: bool) -> dict[str, Any]:
     return {
         "accuracy": sum(right) / len(counted) if counted else None,
         "interval": intervals.share(sum(right), len(counted)) if counted else None,
-        "guessing": _mean([1 / len(each["acceptable"]) for each in every]),
+        "chance": _mean([1 / len(each["acceptable"]) for each in every]),
         "first": _mean(first),
         "acceptance": len(accepted) / samples,
         "best": _mean(right),

@@ -65,9 +65,9 @@ def results_figure(every: Mapping[str, Sequence[Scored]]) -> Picture:
         places = [kinds.index(each.kind) + beside for each in rows]
         _points(second, places, rows, (*drawn_as, ""), label, across=True)
     for place, kind in enumerate(kinds):
-        level = next(each.guessing for rows in every.values() for each in rows if each.kind == kind)
+        level = next(each.chance for rows in every.values() for each in rows if each.kind == kind)
         second.vlines(level, place - 0.4, place + 0.4, colors=DIM, linestyles=":")
-    for level in {each.guessing for rows in every.values() for each in rows if _is_equations(each)}:
+    for level in {each.chance for rows in every.values() for each in rows if _is_equations(each)}:
         first.axhline(level, color=DIM, linestyle=":")
     first.set(xlabel="hops", ylabel="accuracy", title="equations", ylim=(0, 1.02))
     first.xaxis.get_major_locator().set_params(integer=True)

@@ -76,7 +76,7 @@ def curriculum_figure(with_: Sequence[LossRow], without: Sequence[LossRow]) -> P
         depths = sorted(ends)
         label = f"{name} curriculum, D = {rows[0].hops}"
         axes.plot(depths, [_mean(ends[depth]) for depth in depths], "o-", color=colour, label=label)
-    axes.axhline(without[0].guess, color=DIM, linestyle=":", label="chance")
+    axes.axhline(without[0].chance, color=DIM, linestyle=":", label="chance")
     axes.set(xlabel="layers", ylabel="final validation loss, all hops", ylim=(0, None))
     axes.legend()
     return figure
@@ -101,8 +101,8 @@ def layers_figure(rows: Sequence[LossRow]) -> Picture:
     if len(names) > 1:
         totals = [_mean(row.loss for row in rows if row.layers == d) for d in depths]
         axes.plot(depths, totals, "--", color=INK, label="all hops")
-    axes.axhline(rows[0].guess, color=DIM, linestyle=":", label="chance")
-    highest = max(rows[0].guess, *(max(row.final) for row in rows))
+    axes.axhline(rows[0].chance, color=DIM, linestyle=":", label="chance")
+    highest = max(rows[0].chance, *(max(row.final) for row in rows))
     axes.set(xlabel="layers", ylabel="final validation loss", xticks=depths)
     axes.set_ylim(0, 1.1 * highest)
     figure.legend(loc="outside lower center", ncols=4)
@@ -144,7 +144,7 @@ def _course(axes: Axes, row: LossRow) -> None:
         axes.plot(course.steps, course.train[number], color=colour, alpha=0.35, linewidth=0.8)
         axes.plot(course.steps, course.losses[number], color=colour, linewidth=1, label=name)
     axes.axhline(LEARNED, color=DIM, linestyle=":", linewidth=0.8)
-    axes.set_ylim(0, FULL_SCALE * row.guess)
+    axes.set_ylim(0, FULL_SCALE * row.chance)
     axes.set_title(model_name(row))
 
 
@@ -194,8 +194,8 @@ def _ends(axes: Axes, found: Sequence[VariantModels]) -> None:
         losses = [row.loss for row in one.rows]
         axes.plot(losses, [line] * len(losses), "o", color=COLOURS[0], alpha=0.7, markersize=4)
         axes.axhline(line, color=FAINT, linewidth=0.6, zorder=0)
-    guess = found[0].rows[0].guess
-    for loss, said, side in ((SOLVED, "paper", "right"), (guess, "guess", "center")):
+    chance = found[0].rows[0].chance
+    for loss, said, side in ((SOLVED, "paper", "right"), (chance, "chance", "center")):
         axes.axvline(loss, color=DIM, linestyle=":", linewidth=0.8)
         axes.text(loss, 1.01, said, transform=axes.get_xaxis_transform(), ha=side)
     axes.set(xscale="log", xlabel="loss at the end")

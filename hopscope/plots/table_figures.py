@@ -98,7 +98,7 @@ def _story(row: CircuitRow) -> Emergence | None:
     kept = row.emergence
     if kept is None:
         return None
-    return Emergence.from_dict(kept.model_dump(mode="json") | {"learned_at": row.crossed})
+    return Emergence.from_dict(kept.model_dump(mode="json") | {"learned_at": row.learned_at})
 
 
 def _depths(table: Table) -> list[Drawn]:

@@ -32,7 +32,7 @@ def _bar(level: float) -> str:
 def plot(
     steps: np.ndarray, losses: Float[np.ndarray, "step hop"], level: float, width: int = 80
 ) -> str:
-    """Every hop's curve in one box: the hop's number marks its line, a dotted line guessing."""
+    """Every hop's curve in one box: the hop's number marks its line, a dotted line chance."""
     room = max(MARGIN, min(PLOT_WIDTH, width - MARGIN))
     top = max(1.0, level) * 1.05
     grid = [[" "] * room for _ in range(PLOT_HEIGHT)]

@@ -50,9 +50,9 @@ class Watching:
             f'aria-label="steps of the training"></progress>'
         )
         level = progress.level
-        guess = "" if level is None else f"<p>training loss; guessing gives {level:.2f}</p>"
+        chance = "" if level is None else f"<p>training loss; chance is {level:.2f}</p>"
         rows = progress.hop_rows()
-        losses = table_html(("loss of", "now", "so far"), rows) + guess if rows else ""
+        losses = table_html(("loss of", "now", "so far"), rows) + chance if rows else ""
         return (
             f'<div class="hopscope"><code>{escape(progress.name)}</code><br>{bar} '
             f"{escape(progress.headline())}{losses}</div>"

@@ -50,7 +50,7 @@ def task_of(task: Task) -> dict[str, Any]:
         "roles": [str(role) for role in task.roles()],
         "hops": [f"hop {number}" for number in asked],
         "asked": list(asked),
-        "guess": [task.chance()] * len(asked),
+        "chance": [task.chance()] * len(asked),
         "graph": None if graph is None else [str(fact) for fact in graph.facts],
         "symbols": list(task.symbol_names()),
     }

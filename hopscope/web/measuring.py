@@ -165,7 +165,7 @@ def _told(
     return {
         "names": run.hops,
         "examples": asked.examples,
-        "guess": [run.chance] * len(run.hops),
+        "chance": [run.chance] * len(run.hops),
         "clean": clean,
         "changed": changed,
     }

@@ -167,7 +167,7 @@ def _described(study: Study, examples: Examples, hops: int) -> dict[str, Any]:
         "roles": [str(role) for role in examples.table],
         "hops": [f"hop {number}" for number in range(1, hops + 1)],
         "asked": list(range(1, hops + 1)),
-        "guess": [examples.chance] * hops,
+        "chance": [examples.chance] * hops,
         "graph": None if graph is None else [str(fact) for fact in graph.facts],
         "symbols": probed_symbols(study.task, classes=CLASSES),
         "given": True,

@@ -61,7 +61,7 @@ def row(run: Run) -> Row:
         "experiment": "theory_against_training",
         "layers": layers,
         "hops_allowed": min(reach(layers), HOPS),
-        "guessing": level,
+        "chance": level,
         "final_losses": [[round(float(x), 4) for x in member] for member in final],
         "hops_learned": [int((member < level / 2).sum()) for member in final],
         "none_beyond": bool((beyond > level * (1 - NOISE)).all()),
@@ -73,12 +73,12 @@ def draw(rows: list[Row]) -> Picture:
     figure = picture(
         "theory against training",
         "Final validation loss of each hop by the number of layers, a mark for each seed; hollow: "
-        "hops that theory rules out for that depth; dotted: guessing.",
+        "hops that theory rules out for that depth; dotted: chance.",
         2.6,
         columns=2,
     )
     axes = figure.subplots()
-    level = rows[0]["guessing"]
+    level = rows[0]["chance"]
     for hop in range(HOPS):
         for each in rows:
             layers, final = each["layers"], [losses[hop] for losses in each["final_losses"]]
@@ -87,7 +87,7 @@ def draw(rows: list[Row]) -> Picture:
             fill = COLOURS[hop] if allowed else "none"
             label = symbol_name(f"x{hop + 1}") if layers == max(DEPTHS) else None
             axes.scatter(place, final, 18, fill, edgecolors=COLOURS[hop], label=label)
-    axes.axhline(level, color=DIM, linestyle=":", label="guess")
+    axes.axhline(level, color=DIM, linestyle=":", label="chance")
     axes.set(xlabel="layers", ylabel="final validation loss", ylim=(0, 1.35 * level))
     axes.set_xticks(list(DEPTHS))
     figure.legend(loc="outside right center")

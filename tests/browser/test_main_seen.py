@@ -33,7 +33,7 @@ ANSWER = {"kind": KIND.label, "index": 0, "correct": "0", "probabilities": {"0":
 HALF = {"mean": 0.5, "low": 0.4, "high": 0.6}
 PROOF = {"knocked": HALF, "alone": HALF, "everything": HALF, "random": [0.1], "questions": 3}
 FOUND = {
-    "answered": {"right": 3, "of": 4, "interval": [0.2, 0.9], "guessing": 0.25},
+    "answered": {"right": 3, "of": 4, "interval": [0.2, 0.9], "chance": 0.25},
     "roles": ["query", "answer"], "layers": list(range(29)), "verdict": ["look-ups: stacked"],
     "follows": {"x1": [[HALF] * 29] * 2},
     "circuit": [{"name": "1.0", "told": "value 0 → answer"}],

@@ -319,16 +319,16 @@ def test_conditions_with_one_target_are_merged_and_the_rest_needs_no_name() -> N
 def test_a_model_that_has_not_learned_is_refused_unless_forced(two_hops: Planted) -> None:
     config = Model(layers=1, heads=1, d_model=8)
     model = Transformer.seeded(config, two_hops.task.interface(), 0)
-    with pytest.raises(NotLearned, match=r"its loss is 0\.\d+ where guessing gives 0\.083"):
+    with pytest.raises(NotLearned, match=r"its loss is 0\.\d+, and chance is 0\.083"):
         discover(model, two_hops.task, examples=8)
     found = discover(model, two_hops.task, examples=8, force=True)
     assert found.found is not None
     assert found.found.forced
     assert found.verdict.startswith("Nothing to explain")
-    alone = task_of(hops=2, chains=1)  # guessing is perfect
+    alone = task_of(hops=2, chains=1)  # the loss at chance is 0
     model = Transformer.seeded(Model(layers=2, heads=1, d_model=8), alone.interface(), 0)
     for force in (False, True):
-        with pytest.raises(CircuitError, match="guessing has a loss of 0 on this task"):
+        with pytest.raises(CircuitError, match="the loss at chance is 0 on this task"):
             discover(model, alone, examples=8, force=force)
     assert attention_maps(model, alone, 4).own.shape[:2] == (2, 1)
 

@@ -210,7 +210,7 @@ def test_words_choose_and_one_variant_is_shown_claim_by_claim(readings: Said) ->
     assert told == readings(NAME)  # the name may be one word
     assert "musat/abc-four-heads" in told
     first = musat_rows.variant_rows(NAME)[0]
-    steps = ["never" if step is None else f"{step:,}" for step in first.crossed]
+    steps = ["never" if step is None else f"{step:,}" for step in first.learned_at]
     shown = told.partition("learned at step\n")[2].splitlines()[0].split()
     assert shown == [f"{first.seed}", *steps]
     abc = musat_rows.tables()[musat_rows.ABC]

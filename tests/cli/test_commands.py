@@ -159,7 +159,7 @@ def test_the_demo_is_one_page(root: Path, hopscope: Say, monkeypatch: Patch) -> 
     monkeypatch.setattr(tasks, "presets", lambda: {"demo": Preset("demo", "easy", easy, {})})
     code, out, _ = hopscope("demo")
     assert code == 0
-    for words in ("guessing", "value 0 → query", "emerged at step"):
+    for words in ("chance", "value 0 → query", "emerged at step"):
         assert words in out
     (page,) = (root / "reports").iterdir()
     assert str(page.relative_to(root)) in out

@@ -118,7 +118,7 @@ def test_the_panel_has_a_line_for_each_hop(
     console.print(live.picture())
     text = console.file.getvalue()  # type: ignore[attr-defined]
     for shown in ("step 8 of 12 · 1.0 steps/s · 0:04 left", "hop 1", "hop 2", "█",
-                  "guessing gives 0.50"):  # fmt: skip
+                  "chance is 0.50"):  # fmt: skip
         assert shown in text
 
 

@@ -68,7 +68,7 @@ def test_a_benchmark_tells_its_accuracy_so_far(store: Store) -> None:
     ((step, told),) = tracked(folder)[0].rows()
     assert step == 2
     assert told[f"accuracy/{kind}"] == pytest.approx((0.75 + 0.5) / 2)
-    assert told[f"guessing/{kind}"] == 0.5
+    assert told[f"chance/{kind}"] == 0.5
 
 
 def test_what_is_not_committed_is_not_told(fleet: RunFolder) -> None:

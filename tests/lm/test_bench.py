@@ -64,7 +64,7 @@ def test_the_papers_protocol_asks_until_an_answer_is_acceptable(tmp_path: Path) 
     assert first.first == 0.0
     assert first.acceptance == pytest.approx(1 / 3)
     assert first.tries == 3
-    assert first.guessing == 0.25
+    assert first.chance == 0.25
     assert first.interval == pytest.approx(share(60, 60))
     kept = answers(folder)
     assert len(kept) == 120
@@ -196,7 +196,7 @@ def test_exact_probabilities_are_renormalised(tmp_path: Path, tiny: LanguageMode
     folder = ask(chosen, lambda: tiny, tmp_path)
     (found,) = results(folder)
     assert 0 < found.first < found.acceptance < 1
-    assert found.guessing == 0.5
+    assert found.chance == 0.5
     by_hand = [
         each["probabilities"][each["correct"]] / sum(each["probabilities"].values())
         for each in answers(folder)

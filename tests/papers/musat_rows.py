@@ -63,7 +63,7 @@ def planted_row(hops: int, layers: int) -> PlantedRow:
 def answer_row(model: str, kind: str, hops: int = 1) -> AnswerRow:
     return AnswerRow(
         run="lm", model=model, protocol="exact", dtype="float32", seconds=1.0, kind=kind,
-        hops=hops, count=30, accuracy=0.94, interval=(0.92, 0.98), guessing=0.25, first=0.4,
+        hops=hops, count=30, accuracy=0.94, interval=(0.92, 0.98), chance=0.25, first=0.4,
         acceptance=0.9, best=0.96, tries=None,
     )  # fmt: skip
 
@@ -71,7 +71,7 @@ def answer_row(model: str, kind: str, hops: int = 1) -> AnswerRow:
 def loss_row(
     layers: int,
     final: Sequence[float],
-    crossed: Sequence[int | None] = (),
+    learned_at: Sequence[int | None] = (),
     *,
     seed: int = 0,
     hops: int | None = None,
@@ -81,7 +81,7 @@ def loss_row(
     return LossRow(
         seed=seed, hops=hops or count, curriculum=hops in (None, count), layers=layers, heads=1,
         init="gpt2", position="token", steps=10_000, batch=256, examples=2_048, seconds=1.0,
-        guess=0.75, final=tuple(final), crossed=tuple(crossed or [None] * count),
+        chance=0.75, final=tuple(final), learned_at=tuple(learned_at or [None] * count),
         course=Course(
             steps=(0, 10, 20),
             losses=tuple((1.0, 0.9, loss) for loss in final),
@@ -183,7 +183,7 @@ def story(steps: Sequence[float | None]) -> Story:
     return Story(
         steps=(0, 3_600, 4_000, 4_500, 6_400),
         steps_per_epoch=None,
-        guess=0.75,
+        chance=0.75,
         losses=losses,
         paths=tuple(paths),
     )

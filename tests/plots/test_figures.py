@@ -102,9 +102,9 @@ def test_runs_are_compared_in_a_panel_for_each_hop(store: Store, tiny: Experimen
     assert len([line for line in figure.axes[1].lines if len(line.get_xdata()) > 100]) == 2
     other = tiny.model_copy(update={"task": tiny.task.model_copy(update={"chains": 4})})
     figure = comparison_figure(compare(*(train(its, store).folder for its in (tiny, other)), store))
-    one, two, *guess = figure.legends[0].get_lines()  # each level in its run's colour
+    one, two, *chance = figure.legends[0].get_lines()  # each level in its run's colour
     dotted = [line for line in figure.axes[0].lines if line.get_linestyle() == ":"]
-    for levels in (guess, [line for line in dotted if len(line.get_ydata())][:2]):
+    for levels in (chance, [line for line in dotted if len(line.get_ydata())][:2]):
         assert {line.get_color() for line in levels} == {one.get_color(), two.get_color()}
     bare = [store.create(Experiment(model=Model(layers=layers))) for layers in (1, 2)]
     with pytest.raises(ConfigError, match=f"neither {bare[0].name} nor {bare[1].name} has losses"):
@@ -121,7 +121,7 @@ def test_loss_curves_show_every_hop_smoothed(store: Store, tiny: Experiment) -> 
         labels = [text.get_text() for text in axes.get_legend().get_texts()]
         assert labels == ["x₁", "x₂", "chance"]
         assert len(axes.collections) == bands
-    alone = tiny.task.model_copy(update={"chains": 1})  # where guessing is perfect
+    alone = tiny.task.model_copy(update={"chains": 1})  # where the loss at chance is 0
     figure = loss_curves(train(tiny.model_copy(update={"task": alone}), store))
     assert figure.axes[0].get_ylim()[1] > 1
 

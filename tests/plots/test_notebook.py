@@ -191,7 +191,7 @@ def test_training_in_a_notebook_shows_how_it_goes_and_elsewhere_nobody_is_asked(
     steps = tiny.training.steps
     assert f'<progress max="{steps}" value="0"' in seen[0]
     assert f'<progress max="{steps}" value="{steps}"' in seen[-1]
-    for text in (run.name, "hop 2", "guessing gives 0.50"):
+    for text in (run.name, "hop 2", "chance is 0.50"):
         assert text in seen[-1]
     assert len(seen) > 3
     ipython.get_ipython = SimpleNamespace  # type: ignore[attr-defined]

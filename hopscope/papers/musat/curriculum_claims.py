@@ -69,9 +69,9 @@ def allowed(row: LossRow) -> int:
     return min(reach(row.layers), row.asked[-1])
 
 
-def in_turn(crossed: Sequence[int | None]) -> Iterator[bool]:
+def in_turn(learned_at: Sequence[int | None]) -> Iterator[bool]:
     """Did each hop that was learned come after the one before it?"""
-    for earlier, later in pairwise(crossed):
+    for earlier, later in pairwise(learned_at):
         if later is not None:
             yield earlier is not None and earlier <= later
 
@@ -93,7 +93,7 @@ def _rising(rows: list[LossRow]) -> tuple[int, int, int]:
     rises = falls = 0
     depths = group(rows, layers)
     for own in depths.values():
-        capped = [[min(loss, row.guess) for loss in row.final] for row in own]
+        capped = [[min(loss, row.chance) for loss in row.final] for row in own]
         means = [sum(hop) / len(hop) for hop in zip(*capped, strict=True)]
         falls += any(a > b + CHANCE for a, b in pairwise(means))
         rises += means[0] + CHANCE < means[-1]
@@ -150,9 +150,9 @@ later_deeper = _of_all(
 )
 in_order = Judge(
     LossRow,
-    lambda row: all(in_turn(row.crossed)),
+    lambda row: all(in_turn(row.learned_at)),
     lambda rows: f"{len(rows)} models learned a hop after x₁",
-    among=lambda row: any(step is not None for step in row.crossed[1:]),
+    among=lambda row: any(step is not None for step in row.learned_at[1:]),
     once=longest,
     model=layers,
 )
@@ -188,7 +188,7 @@ CLAIMS = (
     Claim(
         "musat/later-harder", "Later symbols of a chain are harder.", "§7.2, figure 4 right",
         "partial losses rise along the chain", "final losses of each hop, means over the seeds of "
-        f"a depth and none taken above guessing: they fall at no depth by more than {CHANCE}, "
+        f"a depth and none taken above chance: they fall at no depth by more than {CHANCE}, "
         "which a loss on the plateau moves by chance, and rise at some",
         ("musat/fig4-ic",), later_harder, only_full=True, beside=SEEDS,
     ),

@@ -60,8 +60,8 @@ def _judge(
 
 def learned(row: LossRow) -> list[int]:
     """The steps at which the hops were learned; none unless all were."""
-    known = [step for step in row.crossed if step is not None]
-    return known if len(known) == len(row.crossed) else []
+    known = [step for step in row.learned_at if step is not None]
+    return known if len(known) == len(row.learned_at) else []
 
 
 def gaps(row: LossRow) -> list[int]:
@@ -75,7 +75,7 @@ def quickly(row: LossRow) -> bool:
 
 def steps(row: LossRow) -> str:
     """When each hop was learned."""
-    said = ("never" if step is None else f"{step:,}" for step in row.crossed)
+    said = ("never" if step is None else f"{step:,}" for step in row.learned_at)
     return ", ".join(f"{symbol_name(f'x{hop}')} {step}" for hop, step in enumerate(said, 1))
 
 
@@ -147,7 +147,7 @@ def _circuit(row: CircuitRow) -> str:
 
 
 def _start(row: LossRow) -> str:
-    step = row.crossed[0]
+    step = row.learned_at[0]
     return "never" if step is None else f"step {step:,} (epoch {step / EPOCH:.0f})"
 
 
@@ -203,7 +203,7 @@ CLAIMS = (
         "slow-start", "D's first head emerges after 450 slow epochs.", "§9.2", "epoch 450",
         "when x₁ passes 0.5: between half of 450 epochs and half as many again, of 8 steps each, "
         "as the paper counts them",
-        _judge(lambda row: START / 2 <= (row.crossed[0] or 0) / EPOCH <= 1.5 * START, _start),
+        _judge(lambda row: START / 2 <= (row.learned_at[0] or 0) / EPOCH <= 1.5 * START, _start),
     ),
     _claim(
         "hops-in-order", "D learns one hop after the other, all four.", "§9.2, figure 6 right",

@@ -29,7 +29,7 @@ def is_large(row: AnswerRow) -> bool:
 
 def above_chance(row: AnswerRow) -> bool:
     """Is a kind of question answered better than at chance?"""
-    return row.interval[0] > row.guessing
+    return row.interval[0] > row.chance
 
 
 def _accuracies(rows: Rows) -> str:

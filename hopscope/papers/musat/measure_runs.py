@@ -52,9 +52,9 @@ def loss_rows(run: Run) -> list[LossRow]:
         rows.append(
             LossRow(
                 **described(run, seed),
-                guess=experiment.chance,
+                chance=experiment.chance,
                 final=rounded(final[number]),
-                crossed=tuple(when[number]),
+                learned_at=tuple(when[number]),
                 course=Course(
                     steps=seen[thin].tolist(),
                     losses=tuple(rounded(hop) for hop in checked[thin].T),

@@ -69,7 +69,7 @@ class AnswerRow(Row):
     accuracy: StrictFloat
     interval: tuple[StrictFloat, StrictFloat]
     """The 95 % interval of the accuracy, over questions."""
-    guessing: StrictFloat
+    chance: StrictFloat
     first: StrictFloat
     acceptance: StrictFloat
     best: StrictFloat
@@ -110,11 +110,11 @@ class LossRow(Row):
     seconds: StrictFloat
     precision: str | None = None
     """The arithmetic of the training: what `auto` came to on its machine."""
-    guess: StrictFloat
+    chance: StrictFloat
     """The loss of the best answer that ignores how facts connect."""
     final: Numbers
     """The validation loss of every hop, a mean over the last 100 steps."""
-    crossed: tuple[StrictInt | None, ...]
+    learned_at: tuple[StrictInt | None, ...]
     """The step at which every hop was learned (`Run.learned`); None if it never was."""
     course: Course
 
@@ -133,7 +133,7 @@ class LossRow(Row):
     @property
     def wait(self) -> tuple[int, int] | None:
         """The step at which x₁ was learned, and the steps from then to x₂, if both were."""
-        steps = [step for step in self.crossed[:2] if step is not None]
+        steps = [step for step in self.learned_at[:2] if step is not None]
         return (steps[0], steps[1] - steps[0]) if len(steps) == 2 else None
 
     @property
@@ -224,7 +224,7 @@ class Story(Record):
 
     steps: tuple[StrictInt, ...]
     steps_per_epoch: StrictFloat | None
-    guess: StrictFloat
+    chance: StrictFloat
     losses: tuple[Numbers, ...]
     learned_at: tuple[StrictInt | None, ...] | None = None
     hops: tuple[StrictInt, ...] | None = None

@@ -93,8 +93,8 @@ export class Bundle {
   }
 
   async computed(asked, options) {
-    const { hops, guess } = this.description.task;
-    return { names: hops, guess, ...(await this.ask("ablate", asked, options)) };
+    const { hops, chance } = this.description.task;
+    return { names: hops, chance, ...(await this.ask("ablate", asked, options)) };
   }
 
   /** Every checkpoint of which the page knows the answer. */
@@ -178,8 +178,8 @@ export class Bundle {
     if (found === null)
       throw this.withoutWeights(asked.step, "one head or path at a time can be made uniform");
     const { examples, clean, changed } = found;
-    const { hops, guess } = this.description.task;
-    return { names: hops, examples, guess, clean, changed };
+    const { hops, chance } = this.description.task;
+    return { names: hops, examples, chance, clean, changed };
   }
 
   withoutWeights(step, still = "") {

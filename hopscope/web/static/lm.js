@@ -87,8 +87,8 @@ function show(pane, state, place) {
       s("text", { x: LEFT - 12, y: y + 4, "text-anchor": "end" }, counted(its.hops, "hop")),
       s(
         "line",
-        { class: "guess", x1: at(its.guessing), x2: at(its.guessing), y1: y - 9, y2: y + 9 },
-        s("title", {}, `chance ${number(its.guessing)}`),
+        { class: "chance", x1: at(its.chance), x2: at(its.chance), y1: y - 9, y2: y + 9 },
+        s("title", {}, `chance ${number(its.chance)}`),
       ),
       s("text", { class: "value", x: right + 14, y: y + 4 }, number(its.accuracy)),
     );
@@ -185,7 +185,7 @@ function numbers(state) {
       its.count,
       its.accuracy,
       ...its.interval,
-      its.guessing,
+      its.chance,
     ]),
   };
 }

@@ -63,7 +63,7 @@ export function current(state) {
   return {
     clean: { mean },
     changed: { mean },
-    guess: about.task.guess,
+    chance: about.task.chance,
     noted: { member, step: noted[n] },
     from: `validation, step ${whole(noted[n])}${off.length ? ", nothing off" : ""}`,
     fits: !off.length,
@@ -102,7 +102,7 @@ function showBars(pane, state, place) {
 /** Bars for these hops; `show` gives them their losses, with a notch for the model as it is if heads
  *  are off, and `tell` says the same in words. */
 function barsOf(hops, state) {
-  const foot = s("text", { class: "guess", y: ROW * hops.length + 8, "text-anchor": "middle" }, "chance");
+  const foot = s("text", { class: "chance", y: ROW * hops.length + 8, "text-anchor": "middle" }, "chance");
   const svg = s("svg", {
     class: "loss-bars",
     viewBox: `0 0 ${WIDE} ${ROW * hops.length + 14}`,
@@ -114,8 +114,8 @@ function barsOf(hops, state) {
   let shown = null;
   const show = (losses, off) => {
     shown = losses;
-    const { clean, changed, guess } = losses;
-    const most = Math.max(...guess, ...changed.mean) * 1.15;
+    const { clean, changed, chance } = losses;
+    const most = Math.max(...chance, ...changed.mean) * 1.15;
     const at = (value) => 8 + (Math.min(Math.max(value, 0), most) / most) * (WIDE - 16);
     const stand = (line, x) => mark(line, { x1: x, x2: x });
     rows.forEach(({ value, bar, interval, notch, level }, n) => {
@@ -128,15 +128,15 @@ function barsOf(hops, state) {
       if (half) mark(interval, { x1: at(loss - half), x2: at(loss + half) });
       mark(notch, { visibility: off ? "visible" : "hidden" });
       if (off) stand(notch, at(clean.mean[n]));
-      stand(level, at(guess[n]));
+      stand(level, at(chance[n]));
     });
-    mark(foot, { x: at(guess[0]) });
+    mark(foot, { x: at(chance[0]) });
   };
   const tell = () => {
     const told = hops.map((hop, n) => {
       const { changed, clean: plain } = shown;
-      const [loss, clean, guess] = [changed.mean, plain.mean, shown.guess].map((its) => number(its[n]));
-      return `hop ${hop}: loss ${loss}, with nothing off ${clean}, at chance ${guess}`;
+      const [loss, clean, chance] = [changed.mean, plain.mean, shown.chance].map((its) => number(its[n]));
+      return `hop ${hop}: loss ${loss}, with nothing off ${clean}, at chance ${chance}`;
     });
     const old = shown.fits ? "" : `Being measured; shown: ${shown.from}: `;
     mark(svg, { "aria-label": old + told.join("; ") });
@@ -155,7 +155,7 @@ function row(hop, n, state) {
     bar: s("rect", { class: "bar", ...box, style: { fill: ofHop(n) } }),
     interval: s("line", { class: "interval", y1: y + 25, y2: y + 25 }),
     notch: s("line", { class: "notch", y1: y + 15, y2: y + 35 }),
-    level: s("line", { class: "guess", y1: y + 17, y2: y + 35 }),
+    level: s("line", { class: "chance", y1: y + 17, y2: y + 35 }),
     whole: points(s("rect", { class: "grip", y, width: WIDE, height: ROW - 4 }), state, { hop }),
   };
 }
@@ -222,7 +222,7 @@ function numbers(state) {
           found.changed.half?.[n] ?? "",
           found.clean.mean[n],
           found.clean.half?.[n] ?? "",
-          found.guess[n],
+          found.chance[n],
         ])
       : [],
   };

@@ -73,7 +73,7 @@ function rowOf(hop, n, state) {
       const [clean, changed] = [found?.clean.mean[at], found?.changed.mean[at]];
       write(before, found && off ? `${number(clean)} →` : "");
       write(now, found ? number(changed) : "…");
-      mark(element, { "data-worse": Boolean(found?.fits && off && changed - clean > WORSE * found.guess[at]) });
+      mark(element, { "data-worse": Boolean(found?.fits && off && changed - clean > WORSE * found.chance[at]) });
     },
   };
 }

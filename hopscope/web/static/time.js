@@ -103,7 +103,7 @@ function build(pane, state, place) {
   const x = spanOf(state);
   const member = Math.max(0, (about.seeds ?? []).indexOf(state.seed));
   const two = steps.length > 1 && ((about.task && arrows(about).length > 0 && maps) || state.curves);
-  const guess = about.task?.guess?.[0] ?? about.guess ?? 0;
+  const chance = about.task?.chance?.[0] ?? about.chance ?? 0;
   const high = innerHeight / zoom();
   const tall = pane.alone
     ? Math.max(150, (high - 320) / 2)
@@ -111,12 +111,12 @@ function build(pane, state, place) {
       ? Math.min(130, Math.max(84, high * 0.088))
       : Math.max(160, (high - 520) / 2);
   const series = losses ? lossSeries(losses, member, hops) : [];
-  const top = guess
+  const top = chance
     ? Math.max(
-        guess * 1.35,
+        chance * 1.35,
         ...(state.overTime ?? [])
           .flatMap((row) => row.changed?.mean ?? [])
-          .map((its) => Math.min(its, guess * 2.2)),
+          .map((its) => Math.min(its, chance * 2.2)),
         series.length ? 0 : 1,
       )
     : Math.max(...series.flatMap((its) => [...its.ys].filter((value) => value < Infinity)), 0.1) * 1.05;
@@ -137,7 +137,7 @@ function build(pane, state, place) {
     x,
     y: { low: 0, high: top, label: "loss" },
     series: upper,
-    levels: guess ? [{ at: guess, name: "chance" }] : [],
+    levels: chance ? [{ at: chance, name: "chance" }] : [],
   });
   pane.paths = about.task ? arrows(about) : [];
   pane.seen =

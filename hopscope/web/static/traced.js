@@ -27,9 +27,9 @@ function show(pane, state) {
     return;
   }
   const names = Object.keys(findings.follows);
-  const { right, of, guessing } = findings.answered;
+  const { right, of, chance } = findings.answered;
   const name = names.includes(state.asked) ? state.asked : names[0];
-  pane.hint(`${model}, ${questions} · ${right} of ${of} answered right (chance ${number(guessing)})`);
+  pane.hint(`${model}, ${questions} · ${right} of ${of} answered right (chance ${number(chance)})`);
   fill(
     pane.tools,
     select(

@@ -147,7 +147,7 @@ export function costsOf(state) {
       const found = state.costs ?? [];
       if (!found.length) return fill(element);
       const sorted = [...found].sort((a, b) => mean(b) - mean(a)).slice(0, MOST);
-      const most = Math.max(mean(sorted[0]), state.about.task.guess[0]);
+      const most = Math.max(mean(sorted[0]), state.about.task.chance[0]);
       write(count, `${found.length} measured`);
       fill(list, rows(sorted.map((its) => its.change)));
       sorted.forEach((its, n) => {

@@ -60,8 +60,8 @@ BENT: list[tuple[str, str, int, dict[str, Any]]] = [
     ("later-deeper", IC, 2, {"final": [0.6, 0.75]}),
     ("depth-law", IC, 0, {"final": [0.1, 0.75]}),
     ("depth-law", IC, 1, {"final": [0.1, 0.1]}),
-    ("hops-in-order", IC, 2, {"crossed": [400, 90]}),
-    ("hops-in-order", IC, 0, {"crossed": [None, 90]}),
+    ("hops-in-order", IC, 2, {"learned_at": [400, 90]}),
+    ("hops-in-order", IC, 0, {"learned_at": [None, 90]}),
     ("abc-below-0.01", ABC, 1, {"final": [0.011] * 3}),
     ("abc-mostly-idle", ABC, 2, {"needed": [[layer, 0] for layer in range(6)]}),
     ("abc-mostly-idle", ABC, 2, {"needed": []}),
@@ -99,22 +99,22 @@ OPEN: list[tuple[str, dict[str, Any]]] = [
     ("d-single-removals", {"removals": PLAIN[:1]}),
     ("d-single-removals", {"removals": []}),
     ("d-single-removals", {"prescribed": 0.2}),
-    ("d-hops-in-order", {"crossed": [3_600, 4_500, 4_000, 5_000]}),
-    ("d-hops-in-order", {"crossed": [3_600, 4_000, 4_500, None]}),
+    ("d-hops-in-order", {"learned_at": [3_600, 4_500, 4_000, 5_000]}),
+    ("d-hops-in-order", {"learned_at": [3_600, 4_000, 4_500, None]}),
     ("d-order", {"emergence": story([3_500.0, 4_400.0, 3_900.0, 4_900.0])}),
     ("d-order", {"emergence": story([3_500.0, 3_900.0, 4_400.0, None])}),
     ("d-order", {"emergence": story([])}),
     ("d-head-per-hop", {"emergence": story([3_500.0, 4_400.0, 3_900.0, 4_900.0])}),
     ("d-head-per-hop", {"emergence": one_head(story([3_500.0, 3_900.0, 4_400.0, 4_900.0]))}),
     ("d-several-paths", {"shared": []}),
-    ("d-quickly-after", {"crossed": [3_600, 4_501, 4_600, 5_000]}),
-    ("d-quickly-after", {"crossed": [3_600, None, None, None]}),
-    ("d-quickly-after", {"crossed": [3_600, 3_500, 4_500, 4_900]}),
-    ("d-last-late", {"crossed": [3_600, 4_000, 4_500, 5_400]}),  # later, and not much
-    ("d-last-late", {"crossed": [3_600, 4_000, 4_500, None]}),
-    ("d-slow-start", {"crossed": [1_000, 4_000, 4_500, 5_000]}),
-    ("d-slow-start", {"crossed": [5_500, 5_600, 5_700, 5_800]}),
-    ("d-slow-start", {"crossed": [None] * 4}),
+    ("d-quickly-after", {"learned_at": [3_600, 4_501, 4_600, 5_000]}),
+    ("d-quickly-after", {"learned_at": [3_600, None, None, None]}),
+    ("d-quickly-after", {"learned_at": [3_600, 3_500, 4_500, 4_900]}),
+    ("d-last-late", {"learned_at": [3_600, 4_000, 4_500, 5_400]}),  # later, and not much
+    ("d-last-late", {"learned_at": [3_600, 4_000, 4_500, None]}),
+    ("d-slow-start", {"learned_at": [1_000, 4_000, 4_500, 5_000]}),
+    ("d-slow-start", {"learned_at": [5_500, 5_600, 5_700, 5_800]}),
+    ("d-slow-start", {"learned_at": [None] * 4}),
 ]
 """Rows of transformer D that are bent under one variant, and then under all."""
 
@@ -167,7 +167,7 @@ def nothing_learned() -> Tables:
             with_(
                 without(row, "emergence"),
                 final=[0.75] * len(row.final),
-                crossed=[None] * len(row.final),
+                learned_at=[None] * len(row.final),
                 **more,
             )
             for row in rows[name]
@@ -220,7 +220,7 @@ def test_models_of_more_seeds_count_each_once_as_the_longest() -> None:
 
 
 def test_less_training_in_which_nothing_is_learned_refutes_nothing() -> None:
-    stuck = [with_(row, final=[0.74, 0.74], crossed=[None, None]) for row in tables()[IC]]
+    stuck = [with_(row, final=[0.74, 0.74], learned_at=[None, None]) for row in tables()[IC]]
     for steps, verdict in ((4_000, "not measured"), (10_000, "not reproduced")):
         rows = tables() | {IC: [with_(row, steps=steps) for row in stuck]}
         for name in ("ic-essential", "later-harder", "later-deeper"):

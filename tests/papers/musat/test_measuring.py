@@ -81,10 +81,10 @@ def test_rows_of_losses_are_those_of_the_run(run: Run) -> None:
     assert row.precision == run.folder.manifest.precision == "float32"
     assert row.final == pytest.approx(run.final_losses()[0], abs=1e-5)
     steps, losses = run.losses()
-    assert row.guess == 0.5  # of two chains
-    assert row.crossed == tuple(first_below(steps, losses[:, 0], learned_below(row.guess)))
-    assert row.crossed != (None,)
-    assert max(row.final) < row.guess
+    assert row.chance == 0.5  # of two chains
+    assert row.learned_at == tuple(first_below(steps, losses[:, 0], learned_below(row.chance)))
+    assert row.learned_at != (None,)
+    assert max(row.final) < row.chance
     seen, validation = run.losses("validation")
     places = [seen.tolist().index(step) for step in row.course.steps]
     assert (places[0], places[-1]) == (0, len(seen) - 1)
@@ -184,7 +184,7 @@ def test_who_learned_nothing_has_a_row_without_a_story(tmp_path: Path) -> None:
     run = train(changed(steps=4), tmp_path)
     (row,) = emergence_rows(run)
     assert again(row) == row
-    assert row.crossed == (None,)
+    assert row.learned_at == (None,)
     assert (row.useful, row.removals, row.shared, row.whole) == ((), (), (), ())
     assert row.emergence is None
 
@@ -228,7 +228,7 @@ def test_a_row_for_each_model_and_kind_of_question(tmp_path: Path) -> None:
     assert [row.run for row in rows] == [folder.name for folder in folders for _ in kinds]
     for row, result in zip(rows, [each for f in folders for each in results(f)], strict=True):
         assert (row.protocol, row.dtype, row.count) == ("greedy", "float32", 30)
-        for name in ("hops", "accuracy", "interval", "best", "guessing", "first", "acceptance"):
+        for name in ("hops", "accuracy", "interval", "best", "chance", "first", "acceptance"):
             assert getattr(row, name) == getattr(result, name)
     assert 0 < rows[0].accuracy < 1
     assert rows[0].tries == results(folders[0])[0].tries

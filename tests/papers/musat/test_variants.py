@@ -36,7 +36,7 @@ WEIGHTS = "262,144 examples and initial weights of 1/√inputs"
 
 
 def test_a_variant_of_d_holds_if_all_its_seeds_do() -> None:
-    plain = of_seeds(with_(tables()[D][0], crossed=(700, None, None, None)))
+    plain = of_seeds(with_(tables()[D][0], learned_at=(700, None, None, None)))
     larger = of_seeds(with_(emerging_row(262_144), init="fan-in", steps=4_000))
     order = KNOWN["musat/d-hops-in-order"].judge
     found = order([*plain, *larger])
@@ -44,11 +44,11 @@ def test_a_variant_of_d_holds_if_all_its_seeds_do() -> None:
     assert f"under 1 of 1 other variants: {WEIGHTS}" in found.evidence
     assert found.chance == 2 / 8  # each seed holds under one of two variants
     assert [(each.right, each.count) for each in found.outcomes] == [(0, 3), (3, 3)]
-    larger[2] = with_(larger[2], crossed=(100, 200, 300, None))
+    larger[2] = with_(larger[2], learned_at=(100, 200, 300, None))
     found = order([*plain, *larger])
     assert (found.verdict, found.chance) == ("not reproduced", None)
     assert found.outcomes[1].said == "holds for 2 of 3 models (95 %: 0.21 … 0.94)"
-    pair = [with_(row, position="pair", crossed=(1, 2, 3, 4)) for row in larger]
+    pair = [with_(row, position="pair", learned_at=(1, 2, 3, 4)) for row in larger]
     found = order([*plain, *larger, *pair])
     assert found.verdict == "depends on an open choice"
     assert "1/√inputs and a code per pair" in found.evidence
