@@ -15,7 +15,7 @@ positions.
 On a busy machine, threads wait for each other longer than they compute: `--clock cpu --threads 1`
 counts the CPU time of the process itself.
 
-Needs the `bridges` extra (transformers, x-transformers).
+Needs the extra `bridges` (transformers) and x-transformers.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""An adapter: hopscope is told once how to look into a class of models, and takes them then.
+"""An adapter: how to look into a class of models, registered once.
 
 The model is attention in plain PyTorch, two layers of one head. Its adapter hands its attention out
 and takes it back; that is all that `CallbackModel` needs.

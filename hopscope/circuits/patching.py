@@ -70,7 +70,8 @@ def pairs_of(questions: Questions, count: int, seed: int = 0) -> Pairs:
         raise CircuitError(f"examples is {count!r}; minimal pairs are at least 2")
     if not isinstance(questions, FactTask):
         raise CircuitError(
-            "these questions draw no minimal pairs: give a task, or Pairs of your own"
+            "these questions draw no minimal pairs: patch a task of hopscope's, or call "
+            "hopscope.circuits.patch with Pairs of your own"
         )
     task: Task = questions
     if why := task.swap_obstacle():

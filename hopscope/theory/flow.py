@@ -61,6 +61,8 @@ class Path:
     def __str__(self) -> str:
         return f"layer {self.layer} head {self.head}: {self.source} → {self.destination}"
 
+    __repr__ = __str__  # in a list, too
+
     @property
     def reading(self) -> Reading:
         """The same without the head."""
