@@ -155,7 +155,7 @@ def _counts(share: Estimate) -> bool:
     return share.mean >= NAMED and share.low > 0
 
 
-class Holdings(Config):
+class Decodable(Config):
     """How much of each symbol of its own chain every role holds, after every layer."""
 
     roles: tuple[Role, ...]
@@ -182,8 +182,8 @@ class Holdings(Config):
 class Account(Config):
     """What every role of a circuit holds, and what each of its arrows brings."""
 
-    holdings: Holdings
-    cargo: tuple[Patched, ...]
+    decodable: Decodable
+    patched: tuple[Patched, ...]
     """What each path brings, what rows without paths bring, and for those that matter, what they
     bring from each role."""
     examples: int
@@ -200,8 +200,8 @@ class Account(Config):
         several destinations, what that path alone brings.
         """
         source = None if path is None else path.source
-        alone = [its for its in self.cargo if path is not None and its.site == Site.of(path)]
-        shared = [its for its in self.cargo if _is(its.site, component, source)]
+        alone = [its for its in self.patched if path is not None and its.site == Site.of(path)]
+        shared = [its for its in self.patched if _is(its.site, component, source)]
         return next(iter(alone + shared), None)
 
     def mean_of(self, component: Component) -> Averaged | None:
@@ -223,7 +223,7 @@ class Account(Config):
         """What the rows of a part that form no path bring from single roles to single roles."""
         return [
             its
-            for its in self.cargo
+            for its in self.patched
             if (its.site.layer, its.site.heads) == (component.layer, component.heads)
             and its.site.source is not None
             and {*its.site.destinations} <= {*component.destinations}
@@ -232,11 +232,11 @@ class Account(Config):
 
     def givers(self, source: Role, symbol: str, before: int) -> list[Patched]:
         """What put a symbol at a role before a layer; nothing if it was given with the input."""
-        if symbol in self.holdings.held(source, 0):
+        if symbol in self.decodable.held(source, 0):
             return []
         return [
             its
-            for its in self.cargo
+            for its in self.patched
             if its.site.layer < before
             and its.site.source is not None
             and source in its.site.destinations

@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from hopscope.circuits.account import Account, Averaged, Holdings, Site
+from hopscope.circuits.account import Account, Averaged, Decodable, Site
 from hopscope.circuits.adapters import AnyModel
 from hopscope.circuits.attention import role_maps
 from hopscope.circuits.circuit import Circuit, check_circuit
@@ -62,8 +62,8 @@ def patch_circuit(
     probed = probe(adapter, questions, seed=seed, heads=False)
     shares = probed.stream.model_dump(mode="json")["own"]
     account = Account(
-        holdings=Holdings(roles=probed.roles, symbols=probed.symbols, shares=shares),
-        cargo=(*whole, *single),
+        decodable=Decodable(roles=probed.roles, symbols=probed.symbols, shares=shares),
+        patched=(*whole, *single),
         examples=examples,
     )
     silent = [_row(component) for component in circuit.components if not account.symbols(component)]

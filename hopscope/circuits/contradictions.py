@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hopscope.circuits.account import Account, Holdings, answers
+from hopscope.circuits.account import Account, Decodable, answers
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.components import Component
 from hopscope.facts import FactGraph, Role
@@ -44,22 +44,22 @@ def contradictions(circuit: Circuit) -> tuple[Contradiction, ...]:
     if account is None or graph is None:
         return ()
     return (
-        *_theory_and_probes(circuit, account.holdings, graph),
+        *_theory_and_probes(circuit, account.decodable, graph),
         *_patching_and_probes(circuit, account, graph),
         *_patching_and_kinds(circuit, account),
     )
 
 
 def _theory_and_probes(
-    circuit: Circuit, holdings: Holdings, graph: FactGraph
+    circuit: Circuit, decodable: Decodable, graph: FactGraph
 ) -> Iterator[Contradiction]:
     """Information followed along the paths, against what is measured."""
     known = {*graph.roles}
     readings = [path.reading for path in circuit.paths if {path.destination, path.source} <= known]
     theory = follow(graph, readings).holdings
-    for role in (role for role in graph.roles if role in holdings.roles):
-        for symbol in holdings.symbols:
-            share, after = holdings.most(role, symbol)
+    for role in (role for role in graph.roles if role in decodable.roles):
+        for symbol in decodable.symbols:
+            share, after = decodable.most(role, symbol)
             if symbol in theory[role] and share <= HALF:
                 yield Contradiction(
                     f"along the paths {role} comes to hold {symbol}; measured is {share:.2f} of it "
@@ -81,7 +81,7 @@ def _bringers(circuit: Circuit, role: Role, symbol: str, after: int) -> str:
     assert account is not None
     sites = [
         str(its.site)
-        for its in account.cargo
+        for its in account.patched
         if role in its.site.destinations and its.site.source is not None and symbol in its.symbols
     ]
     if sites:
@@ -91,7 +91,7 @@ def _bringers(circuit: Circuit, role: Role, symbol: str, after: int) -> str:
         for path in account.idle
         if path.destination == role
         and path.layer < after
-        and symbol in account.holdings.held(path.source, path.layer)
+        and symbol in account.decodable.held(path.source, path.layer)
     ]
     return f"but {', '.join(idle)}, which the answers do not need" if idle else ""
 
@@ -104,7 +104,7 @@ def _patching_and_probes(
         for path in component.paths:
             its = account.of(component, path)
             for symbol, share in (its.moved(answers(graph)) if its else {}).items():
-                there = account.holdings.share(path.destination, symbol, path.layer + 1)
+                there = account.decodable.share(path.destination, symbol, path.layer + 1)
                 if there is not None and there <= HALF:
                     yield Contradiction(
                         f"{path} moves {symbol} ({share.mean:.2f}), of which {path.destination} "

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hopscope import intervals
-from hopscope.circuits.account import Account, Effect, Holdings, Patched, Site, Way
+from hopscope.circuits.account import Account, Decodable, Effect, Patched, Site, Way
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.components import Component, Estimate, Kind, Losses, Score
 from hopscope.circuits.pattern import AS_IN_MODEL, Source, Target
@@ -363,8 +363,8 @@ class LmFindings(Displayed):
             losses=losses,
             scores=(score,),
             account=Account(
-                holdings=self._holdings(layers),
-                cargo=tuple(self.effects.values()),
+                decodable=self._decodable(layers),
+                patched=tuple(self.effects.values()),
                 examples=self.recipe.tracing.searched,
                 asked=self._asked,
             ),
@@ -433,13 +433,13 @@ class LmFindings(Displayed):
             same_answer=mean_of(1 + rest[:, SAME]),
         )
 
-    def _holdings(self, layers: int) -> Holdings:
+    def _decodable(self, layers: int) -> Decodable:
         """How far answers follow the stream at each role, symbol by symbol. A layer that was not
         patched has the shares of the last one before it that was.
         """
         symbols = tuple(s for s in self.recipe.prompts.graph().symbols if s in self.shares)
         at = np.searchsorted(self.layers, range(layers + 1), side="right") - 1
-        return Holdings(
+        return Decodable(
             roles=self.roles,
             symbols=symbols,
             shares=tuple(

@@ -149,7 +149,7 @@ def _strokes(circuit: Circuit, story: Emergence | None) -> dict[Path, list[Strok
             patched = account.of(component, path)
             carried = list_carried(circuit, patched)
             routed = [s for s in (patched.symbols if patched else ()) if s not in carried]
-            names = account.holdings.symbols
+            names = account.decodable.symbols
             found[path] = [(colour_of(names, s), s in routed) for s in (*carried, *routed)] or [
                 (NEVER, kinds[path] == "routes")
             ]
@@ -170,7 +170,7 @@ def _labels(
         colour = PLAIN if component.kind == "moves" and account is None and story is None else DIM
         patched = account.of(component) if account is not None and story is None else None
         if account is not None and patched is not None and patched.symbols:
-            colour = colour_of(account.holdings.symbols, patched.symbols[0])
+            colour = colour_of(account.decodable.symbols, patched.symbols[0])
         text = short_target(component)
         for role in component.destinations:
             named = beside.setdefault((component.layer, role), {})
@@ -194,13 +194,13 @@ def _labels(
 
 def _squares(axes: Axes, account: Account, roles: Sequence[Role], layers: Sequence[int]) -> None:
     """What each role holds before each layer that is drawn, and after the last."""
-    holdings = account.holdings
+    decodable = account.decodable
     for level, after in enumerate((*layers, layers[-1] + 1) if layers else ()):
         for column, role in enumerate(roles):
-            held = holdings.held(role, after)
+            held = decodable.held(role, after)
             for number, symbol in enumerate(held):
                 left = column + SQUARE * (number - len(held) / 2)
-                colour = colour_of(holdings.symbols, symbol)
+                colour = colour_of(decodable.symbols, symbol)
                 corner = (left, level - SQUARE / 2)
                 axes.add_patch(Rectangle(corner, SQUARE * 0.9, SQUARE, facecolor=colour, zorder=4))
 
@@ -238,7 +238,7 @@ def _legend(figure: Picture, axes: Axes, circuit: Circuit, story: Emergence | No
         handles.append(Line2D([], [], **dashed, label="routes later heads"))  # type: ignore[arg-type]
     if by_symbol:
         assert circuit.account is not None
-        names = circuit.account.holdings.symbols
+        names = circuit.account.decodable.symbols
         handles += [
             Patch(color=colour_of(names, symbol), label=symbol_name(symbol)) for symbol in names
         ]

@@ -56,7 +56,7 @@ def test_heads_that_attend_alike_carry_what_each_was_patched_for(page: Any, site
             }
         ],
         "account": {
-            "cargo": [
+            "patched": [
                 {"site": its, "moves": [move]} for its, move in zip(sites, moves, strict=True)
             ]
         },

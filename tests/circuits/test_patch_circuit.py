@@ -59,10 +59,10 @@ def test_every_component_of_a_planted_circuit_has_an_account(found: Circuit) -> 
             its = account.of(component, path)
             assert its is not None
             assert its.site == Site.of(path)
-    assert account.holdings.held(QUERY, 3) == ("x0", "x1", "x2", "x3")
-    assert account.holdings.held(QUERY, 1) == ("x0",)
-    assert account.holdings.most(QUERY, "x0") == (pytest.approx(1, abs=0.01), 0)
-    assert account.holdings.most(QUERY, "x1") == (pytest.approx(1, abs=0.01), 2)
+    assert account.decodable.held(QUERY, 3) == ("x0", "x1", "x2", "x3")
+    assert account.decodable.held(QUERY, 1) == ("x0",)
+    assert account.decodable.most(QUERY, "x0") == (pytest.approx(1, abs=0.01), 0)
+    assert account.decodable.most(QUERY, "x1") == (pytest.approx(1, abs=0.01), 2)
     moves = found.components[-1]
     assert {*account.arrows(moves)[0].moved(answers(found.task.graph()))} == {"x2", "x3"}  # type: ignore[union-attr]
     assert Circuit.from_dict(json.loads(found.model_dump_json())) == found
@@ -86,18 +86,18 @@ def test_contradictions_are_named(found: Circuit) -> None:
     assert "value 0 holds 1.00 of x2 after layer 1" in lines[0]
     assert "value 1 → value 0, which the answers do not need" in lines[0]
     assert all("value 0 holds" in line for line in lines)
-    holdings = account.holdings
-    query = holdings.roles.index(QUERY)
-    nothing = tuple((*layer[:query], (0.0,) * 4, *layer[query + 1 :]) for layer in holdings.shares)
-    said = said_of(with_account(found, holdings=holdings.model_copy(update={"shares": nothing})))
+    decodable = account.decodable
+    query = decodable.roles.index(QUERY)
+    nothing = tuple((*layer[:query], (0.0,) * 4, *layer[query + 1 :]) for layer in decodable.shares)
+    said = said_of(with_account(found, decodable=decodable.model_copy(update={"shares": nothing})))
     assert any("query comes to hold x3; measured is 0.00" in line for line in said)
     assert any("value 1 → query moves x3 (1.00), of which" in line for line in said)
-    given = tuple((1.0,) * 4 for _ in holdings.roles)
-    full = holdings.model_copy(update={"shares": (given, *holdings.shares[1:])})
-    said = said_of(with_account(found, holdings=full))
+    given = tuple((1.0,) * 4 for _ in decodable.roles)
+    full = decodable.model_copy(update={"shares": (given, *decodable.shares[1:])})
+    said = said_of(with_account(found, decodable=full))
     assert any("value 0 holds 1.00 of x3 from the start" in line for line in said)
-    silent = tuple(its.model_copy(update={"moves": ()}) for its in account.cargo)
-    muted = said_of(with_account(found, cargo=silent))
+    silent = tuple(its.model_copy(update={"moves": ()}) for its in account.patched)
+    muted = said_of(with_account(found, patched=silent))
     assert sum("yet brings no symbol" in line for line in muted) == len(found.components)
     weak = tuple(each.model_copy(update={"kind": "weak"}) for each in found.components)
     waved = said_of(found.model_copy(update={"components": weak}))
@@ -112,7 +112,7 @@ def test_components_that_bring_no_symbol_bring_their_place_or_a_constant(found: 
     account, first = found.account, found.components[0]
     assert account is not None
     assert account.averaged == ()  # only what brings no symbol is asked for its mean
-    silent = tuple(its.model_copy(update={"moves": ()}) for its in account.cargo)
+    silent = tuple(its.model_copy(update={"moves": ()}) for its in account.patched)
     site = Site(layer=first.layer, heads=first.heads, destinations=first.destinations)
     for by_place, by_role, brings, contradicted in (
         (0.011, 0.5, "place", False),
@@ -122,7 +122,7 @@ def test_components_that_bring_no_symbol_bring_their_place_or_a_constant(found: 
         model, place, role = (Estimate(mean=x, low=x, high=x) for x in (0.01, by_place, by_role))
         mean = Averaged(site=site, model=model, by_place=place, by_role=role, gap=1)
         assert mean.brings == brings
-        its = with_account(found, cargo=silent, averaged=(mean,))
+        its = with_account(found, patched=silent, averaged=(mean,))
         assert accounted_for(its) == ((first,) if brings != "symbols" else ())
         needed = [line for line in said_of(its) if "is needed" in line and first.name in line]
         assert len(needed) == sum(each.name == first.name for each in found.components) - (

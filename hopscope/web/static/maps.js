@@ -89,7 +89,7 @@ function ofLists(shares, roles, all) {
 }
 
 /** What an account says that roles hold, when contents were not measured. */
-export function contentsOf({ holdings: { shares, roles } }, all) {
+export function contentsOf({ decodable: { shares, roles } }, all) {
   return ofLists(shares, roles.map((role) => (typeof role === "string" ? role : NAME(role))), all);
 }
 

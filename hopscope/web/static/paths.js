@@ -45,14 +45,14 @@ export function arrows(about) {
   return circuit.components.flatMap((component) =>
     component.paths.map((kept) => {
       const path = readPath(kept);
-      const cargo = cargoOf(circuit.account, component, path);
+      const patched = patchedOf(circuit.account, component, path);
       return {
         ...path,
         key: pathKey(path),
         component,
         kind: component.kind,
         emerged: when[pathKey(path)] ?? null,
-        ...symbols(cargo, about.task.graph ?? []),
+        ...symbols(patched, about.task.graph ?? []),
       };
     }),
   );
@@ -73,9 +73,9 @@ export function headsOf(about) {
 }
 
 /** What patching found along one path: heads that attend alike are patched one by one. */
-function cargoOf(account, { layer, destinations }, { head, source }) {
+function patchedOf(account, { layer, destinations }, { head, source }) {
   const wanted = destinations.map(roleText).sort().join();
-  return (account?.cargo ?? []).find(
+  return (account?.patched ?? []).find(
     ({ site }) =>
       site.layer === layer &&
       site.heads.includes(head) &&
@@ -86,10 +86,10 @@ function cargoOf(account, { layer, destinations }, { head, source }) {
 }
 
 /** Symbols that travel to the answer, and those by which later heads find their places. */
-function symbols(cargo, facts) {
+function symbols(patched, facts) {
   const hop = Object.fromEntries(facts.map((fact, n) => [fact.split("->")[1].trim(), n + 1]));
   const counts = (share) => share.mean >= NAMED && share.low > 0;
-  const moves = cargo?.moves ?? [];
+  const moves = patched?.moves ?? [];
   const carried = [
     ...new Set(
       moves
