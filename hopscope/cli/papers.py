@@ -68,7 +68,12 @@ def experiments(experiment: str, protocol: Any, results: Path, json: bool, store
     "Stop each experiment after so many minutes with a checkpoint, and the command with exit code "
     "75; the same command goes on.",
 )
-@option("--draw", "Draw the figures of what is measured; train nothing.", name="draws")
+@option(
+    "--draw",
+    "Draw the figures of what is measured in --results (if nothing is: of what came with "
+    "hopscope); train nothing.",
+    name="draws",
+)
 @options(workers_options, results_option, store_option)
 def run(
     experiment: str, protocol: Any, time_limit: float | None, draws: bool, results: Path,
@@ -83,8 +88,10 @@ def run(
     if draws:
         refuse_unused("with --draw, which trains nothing", "--protocol", "--time-limit",
                       "--workers", "--pack", "--device", "--threads")  # fmt: skip
-        draw_again([each.name for each in found], where)
-        say(f"overview: {write_readme(papers, where)}")
+        source = measured(None, papers) if results == OWN else where
+        draw_again([each.name for each in found], source, where)
+        if source.root == where.root:
+            say(f"overview: {write_readme(papers, where)}")
         return 0
     seconds_of(time_limit)
     known = states(found, protocol, Store(store), where)
@@ -237,7 +244,7 @@ def _run_all(
         else:
             say(f"results: {results.path(name)}")
         if table.runs and (shown := results.shown(name)) is not None:
-            draw(shown, results)
+            draw(shown, results, results)
     return REQUEUE if over else failed[0].exit_code if failed else 0
 
 
@@ -282,7 +289,7 @@ def write_readme(papers: Registry, results: Results) -> Path:
     return path
 
 
-def draw_again(names: Sequence[str], results: Results) -> None:
+def draw_again(names: Sequence[str], results: Results, to: Results) -> None:
     """The figures of all that is measured of these experiments, complete or not."""
     for name in names:
         results.measured(name)  # what cannot be read is an error
@@ -293,14 +300,14 @@ def draw_again(names: Sequence[str], results: Results) -> None:
             f"nothing to draw: {which} measured in {results.root}: --results names another folder"
         )
     for table in tables:
-        draw(table, results)
+        draw(table, results, to)
 
 
-def draw(found: Table, results: Results) -> None:
-    """The figures of an experiment, beside its results."""
+def draw(found: Table, results: Results, to: Results) -> None:
+    """The figures of an experiment, in the folder where its results are, or would be."""
     from hopscope.plots.saving import save_figure
     from hopscope.plots.table_figures import figures
 
     for name, figure in figures(found, results.shown):
-        path = results.path(found.experiment)
+        path = to.path(found.experiment)
         say(f"figure: {save_figure(figure, path.with_name(f'{path.stem}-{name}.svg'))}")

@@ -259,3 +259,10 @@ def test_a_model_from_elsewhere_is_looked_into(root: Path, said: Said) -> None:
     assert "1.1=itself" in said("ablate", *words)
     with pytest.raises(ConfigError, match="hf:mine needs --task"):
         command(("attention", "hf:mine"))
+    weights = Path("mine/model.safetensors")
+    whole = weights.read_bytes()
+    transformers.GPT2Config(**config.to_diff_dict() | {"n_embd": 32}).save_pretrained("mine")
+    for cut in (whole, whole[:3000]):  # other shapes than the config says, half a file
+        weights.write_bytes(cut)
+        with pytest.raises(CircuitError, match="mine cannot be loaded by transformers"):
+            command(("attention", *words))

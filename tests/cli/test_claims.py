@@ -167,6 +167,12 @@ def test_elsewhere_is_what_came_with_it(folder: Path, monkeypatch: Patch, capsys
     results = registry.PAPERS.results(kept)
     assert told == {id_: registry.PAPERS.claims[id_].finding(results).verdict for id_ in told}
     assert [*told.values()].count("not measured") < len(told) / 2
+    assert hopscope(["papers", "run", "musat/depth", "--draw"]) == 0
+    captured = capsys.readouterr()
+    assert "these results came with version" in captured.err
+    figures = [line.removeprefix("figure: ") for line in captured.out.splitlines()]
+    assert figures  # here, and not where the rows are
+    assert sorted(figures) == sorted(map(str, Path("results").rglob("*.*")))
 
 
 NAME = variant_of("fan-in").name
