@@ -123,13 +123,17 @@ def test_the_verdicts_in_the_repository_are_counted_costed_and_explained() -> No
     judged = PAPERS.judged("", PAPERS.results(ROOT))
     count = Counter(found.verdict for claim, found in judged if claim.origin == "paper")
     ours = sum(claim.origin == "ours" for claim, _ in judged)
-    told = (
-        f"with a verdict on {count.total()} claims ({count['reproduced']} reproduced, "
-        f"{count['not reproduced']} not, {count['depends on an open choice']} depend on a choice "
-        f"that they leave open, {count['at smaller scale']} hold at smaller scale, "
-        f"{count['needs larger models']} need larger models, {count['not enough seeds']} need more "
-        f"seeds) and on {ours} of its own"
-    )
+    words = {
+        "reproduced": "reproduced",
+        "not reproduced": "not",
+        "depends on an open choice": "depend on a choice that they leave open",
+        "at smaller scale": "hold at smaller scale",
+        "needs larger models": "need larger models",
+        "not enough seeds": "need more seeds",
+    }
+    assert {*count} <= {*words}
+    each = ", ".join(f"{count[verdict]} {words[verdict]}" for verdict in words if count[verdict])
+    told = f"with a verdict on {count.total()} claims ({each}) and on {ours} of its own"
     assert told in " ".join((REPOSITORY / "README.md").read_text().split())
     for claim, found in judged:
         assert re.search(r" (h|min) of (training|asking)|computed, without", " ".join(found.cost))
