@@ -62,7 +62,7 @@ sweep --plan gone.py | gone.py
 sweep --slurm sweep.py --shards 5 | --shards is 5; expected at most 4
 papers run fig2 | 'fig2': did you mean musat/fig2?
 papers run musat/depth --time-limit nan | --time-limit is nan; expected minutes above 0
-papers run chen --draw | nothing to draw: none of
+papers run chen --draw --results mine | nothing to draw: none of
 """
 MODELS = """
 attention gallery/demo --examples 100000000 | positions would take about
