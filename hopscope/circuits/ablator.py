@@ -77,11 +77,6 @@ class Ablator:
             self._walk = Walk(adapter, self.examples, self.prescriber, self.read)
         self._checked = False
 
-    @property
-    def at_once(self) -> int:
-        """How many ablations cost less together than one after the other."""
-        return 1 if self._walk is None else self._walk.at_once
-
     @torch.no_grad()
     def losses(
         self,

@@ -22,8 +22,7 @@ KEPT_BYTES = 64 * 2**20
 """The most bytes that are kept on a processor, of residual streams by the changes that led to them,
 and of drawn rows of attention."""
 GPU_CALL, GPU_KEPT = 32, 64
-"""On a GPU a call takes one so manyth of its memory, as do the streams that are kept: small calls
-leave it idle."""
+"""On a GPU a call may take 1/32 of its memory, and what is kept 1/64: small calls leave it idle."""
 
 FLOAT = 4
 """Bytes of one float32 number."""

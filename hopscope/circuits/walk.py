@@ -130,10 +130,8 @@ class Walk:
         self.prescriber = prescriber
         self._streams = Cache(budget.kept_bytes(adapter.device))
         self._ask: Callable[[], None] = lambda: None
-        self.at_once = 1
-        """How many residual streams a call may compute; known once there was one."""
-        self._part = 1
-        """How many examples a call takes."""
+        self._part, self._groups = 1, 1
+        """How many examples a call takes, and how many groups."""
 
     def losses(
         self, ablations: Sequence[Ablation], ask: Callable[[], None] = lambda: None
@@ -142,7 +140,7 @@ class Walk:
         self._ask = ask
         x = self.adapter.embed(self.examples.inputs)
         self._part = budget.at_once(x.device, self.adapter.heads, *x.shape[1:])
-        self.at_once = max(1, self._part // len(x))
+        self._groups = max(1, self._part // len(x))
         changes = [self._by_layer(ablation) for ablation in ablations]
         yield from self._onward(0, [Group(x, (), list(range(len(changes))))], changes)
 
@@ -161,7 +159,7 @@ class Walk:
                 losses = self.examples.losses_of(self.adapter.unembed(group.x))
                 yield from ((member, losses) for member in group.members)
             return
-        for some in in_parts(groups, self.at_once):
+        for some in in_parts(groups, self._groups):
             self._ask()
             for after in self._through(number, some, changes):
                 yield from self._onward(number + 1, after, changes)
@@ -177,12 +175,12 @@ class Walk:
                 branches.append(branch)
             else:
                 known.append(Group(kept, branch.prefix, branch.members))
-        yield from in_parts(known, self.at_once)
+        yield from in_parts(known, self._groups)
         if not branches:
             return
         layer = self._layer(number, groups, branches)
         usual = self._usual(layer, branches)
-        for some in in_parts(branches, self.at_once):
+        for some in in_parts(branches, self._groups):
             after = self._after(layer, some, usual)
             if number < self.adapter.layers - 1:
                 for group in after:

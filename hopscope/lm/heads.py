@@ -70,8 +70,8 @@ def routes(graph: FactGraph, backwards: Collection[int] = ()) -> list[Route]:
             key = Role("key", number, slot)
             ends = (key, value) if number in backwards else (value, key)
             found.append(Route(*ends, "within a fact"))
-            lookers = dict.fromkeys((source[name], *known))
-            found += [Route(each, to, "look-up") for each in lookers for to in (key, value)]
+            starts = dict.fromkeys((source[name], *known))
+            found += [Route(each, to, "look-up") for each in starts for to in (key, value)]
         source[fact.value] = value
     found += [
         Route(ANSWER, Role(kind, number), "answer")
