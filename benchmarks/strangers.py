@@ -78,7 +78,7 @@ class Recipe:
         config = GPT2Config(
             vocab_size=self.vocabulary, n_positions=128, n_embd=self.width, n_layer=self.layers,
             n_head=self.heads, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, bos_token_id=0,
-            eos_token_id=0, tie_word_embeddings=False,
+            eos_token_id=0, tie_word_embeddings=False, activation_function="gelu_pytorch_tanh",
         )  # fmt: skip
         return GPT2LMHeadModel(config)
 
