@@ -5,8 +5,11 @@
 First paint of gallery/demo: from the command to the picture, and from the browser's question to its
 first paint and to the picture. Scrubbing: one checkpoint a frame, forth and back through all; gaps
 between frames, what the page's thread works in each (the processor's time of all work, and of
-scripts alone), and how many requests that took (those for changes in the store aside). Prints a
-JSON row for each.
+scripts alone), and how many requests that took (those for changes in the store aside). Clicks, on
+the demo and on transformer A: each head and row of the circuit is switched off and on again, from
+the moment the picture is drawn (so that squares are still being asked for); how long until the
+losses of the first and of the next count of examples are drawn, for the first click (which waits
+until the server has loaded the model) and for the others. Prints a JSON row for each.
 """
 
 import argparse
@@ -38,6 +41,24 @@ SCRUB = """(rounds) => new Promise((done) => {
   requestAnimationFrame(frame);
 })"""  # noqa: E501
 
+COUNTS = (256, 1024)
+"""How many examples the page measures losses on, one after the other."""
+CLICK = """([number, examples]) => new Promise((done, fail) => {
+  const { state, live } = hopscope, tags = document.querySelectorAll("#pane-circuit .tag");
+  const begun = performance.now(), took = [];
+  tags[number].dispatchEvent(new MouseEvent("click", { bubbles: true }));
+  if (!state.off.length) return done(null);
+  const asked = JSON.stringify(live.question().changes);
+  const look = (now) => {
+    const fits = state.answer && JSON.stringify(state.answer.changes) === asked;
+    if (fits && state.answer.examples >= examples[took.length]) took.push(now - begun);
+    if (took.length === examples.length) return done(took);
+    if (now - begun > 60_000) return fail(new Error("no losses"));
+    requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);
+})"""
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
@@ -52,15 +73,24 @@ def main() -> None:
         with started() as server:
             print(json.dumps(paint(page, server, begun)), flush=True)
             print(json.dumps(scrub(page, chosen.rounds)), flush=True)
+            for model in ("demo", "transformer-a"):
+                page = drawn(browser, server, model)
+                print(json.dumps(clicks(page, model)), flush=True)
         browser.close()
 
 
 def opened(browser: Browser, server: Server) -> Page:
-    """The page, when nothing more is asked."""
-    page = browser.new_page(viewport=SIZE)
-    page.goto(f"http://127.0.0.1:{server.port}/#token={server.token}&/run/gallery-demo")
-    page.wait_for_function(DRAWN, timeout=120_000)
+    """The page of the demo, when nothing more is asked."""
+    page = drawn(browser, server, "demo")
     page.wait_for_function(RESTS, timeout=120_000)
+    return page
+
+
+def drawn(browser: Browser, server: Server, model: str) -> Page:
+    """The page of a model of the gallery, as soon as it is drawn."""
+    page = browser.new_page(viewport=SIZE)
+    page.goto(f"http://127.0.0.1:{server.port}/#token={server.token}&/run/gallery-{model}")
+    page.wait_for_function(DRAWN, timeout=120_000)
     return page
 
 
@@ -99,6 +129,20 @@ def scrub(page: Page, rounds: int) -> dict[str, object]:
         "task_ms_a_frame": round(1_000 * spent["TaskDuration"] / len(gaps), 2),
         "requests": sum("since=" not in url for url in asked),
     }
+
+
+def clicks(page: Page, model: str) -> dict[str, object]:
+    """From a click to new losses; each head or row is switched on again before the next."""
+    took = []
+    for number in range(page.locator("#pane-circuit .tag").count()):
+        took.append(page.evaluate(CLICK, [number, COUNTS]))
+        page.evaluate(CLICK, [number, COUNTS])
+    row: dict[str, object] = {"benchmark": "explorer clicks", "model": model, "clicks": len(took)}
+    for examples, (first, *times) in zip(COUNTS, zip(*took, strict=True), strict=True):
+        row[f"first_ms_{examples}"] = round(first)
+        row[f"median_ms_{examples}"] = round(statistics.median(times))
+        row[f"p95_ms_{examples}"] = round(statistics.quantiles(times, n=20)[-1])
+    return row
 
 
 def metrics(session: Any) -> dict[str, float]:
