@@ -21,10 +21,13 @@ STEPS = 4_000
 Hops = dict[tuple[int, int], int]
 
 
-def rows(name: str) -> Iterator[dict]:
-    """The rows of a table, without the lines that name its runs."""
-    lines = (RESULTS / name).read_text().splitlines()
-    return (row for row in map(json.loads, lines) if "layers" in row)
+def rows(name: str, processor: bool) -> Iterator[dict]:
+    """The rows of a table that were trained on a processor, or those that were not."""
+    lines = list(map(json.loads, (RESULTS / name).read_text().splitlines()))
+    on_a_gpu = {line.get("run") for line in lines if "NVIDIA" in line.get("machine", "")}
+    for row in lines:
+        if "layers" in row and (row["run"] not in on_a_gpu) == processor:
+            yield row
 
 
 def known(losses: list[float]) -> int:
@@ -33,13 +36,16 @@ def known(losses: list[float]) -> int:
 
 
 def on_a_processor() -> Hops:
-    found = [*rows("musat/fig4-ic.jsonl"), *rows("figure_4_on_a_processor.jsonl")]
+    found = [
+        *rows("musat/fig4-ic.jsonl", processor=True),
+        *rows("figure_4_on_a_processor.jsonl", processor=True),
+    ]
     return {(row["layers"], row["seed"]): known(row["final"]) for row in found}
 
 
 def on_a_gpu() -> Hops:
     found: Hops = {}
-    for row in rows("musat/fig4-seeds.jsonl"):
+    for row in rows("musat/fig4-seeds.jsonl", processor=False):
         course = row["course"]
         then = max(number for number, step in enumerate(course["steps"]) if step <= STEPS)
         found[row["layers"], row["seed"]] = known([losses[then] for losses in course["losses"]])

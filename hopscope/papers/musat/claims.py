@@ -30,8 +30,8 @@ REASONS: Mapping[str, Reason] = {
     ),
     "musat/abc-first-head": Reason(
         "A later head can join pairs as well. In C the first head joins the last pair, and head "
-        "6.0 the others: without 6.0 the model has a loss of 1.29. In A the last two pairs are "
-        "hardly joined at all, and its last hop is found by position.",
+        "6.0 the others: without 6.0 the model has a loss of 1.29. In A the first head with a path "
+        "joins none: 4.0 joins the first pair and 9.0 the last.",
         "hopscope ablate gallery/transformer-c --examples 512 --head 6.0=uniform",
     ),
     "musat/abc-single-removals": Reason(
@@ -42,9 +42,10 @@ REASONS: Mapping[str, Reason] = {
         '--head "5.0:value 1=uniform" --head "7.0:value 1=uniform"',
     ),
     "musat/abc-first-layers": Reason(
-        "What the first head brings differs from seed to seed. In A it only tells a later head "
-        "where to look, which prescribed attention knows (0.01; the model itself has 1.09 without "
-        "it). In C it brings a symbol that is asked for, and the loss is 0.17 on these examples.",
+        "What the first head brings differs from seed to seed. In A its path is weak, and 4.0 "
+        "after it only tells a later head where to look, which prescribed attention knows (0.01; "
+        "the model itself has 1.09 without 4.0). In C it brings a symbol that is asked for, and "
+        "the loss is 0.17 on these examples.",
         "hopscope ablate gallery/transformer-c --examples 512 --circuit --head 4.0=uniform",
     ),
     "musat/d-single-removals": Reason(
