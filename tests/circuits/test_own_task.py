@@ -22,6 +22,7 @@ from hopscope.circuits import (
     examples_of,
     repeated_tokens,
 )
+from hopscope.circuits.own_task import answer_losses
 from hopscope.configs import KHop, Retrieval
 from hopscope.errors import CircuitError, ConfigError
 from hopscope.facts import Role
@@ -305,3 +306,10 @@ def test_only_the_repeated_tokens_occur_twice() -> None:
         assert first == second
         assert start == [7]
         assert len({*filler, *first, 7}) == 3 + 5 + 1
+
+
+@pytest.mark.parametrize("target", [-1, 5])
+def test_targets_beyond_the_models_classes_are_refused(target: int) -> None:
+    targets = torch.tensor([[0, 4], [target, 1]])
+    with pytest.raises(CircuitError, match=r"expected \[example, answer\] with 0 … 4"):
+        answer_losses(torch.zeros(2, 2, 5), targets)

@@ -156,3 +156,12 @@ def test_a_table_is_read_while_its_parts_are_merged(store: Store) -> None:
     early = RunFolder(folder.path)
     folder.commit({METRICS.file: METRICS.merged(folder)}, drop=tuple(folder.files(METRICS.parts)))
     assert len(losses(early, "train")[0]) == 4
+
+
+def test_a_database_fetches_no_extension() -> None:
+    with tables.open_database() as duck:
+        duck.execute("select name, value from duckdb_settings() where name like 'auto%extensions'")
+        assert dict(duck.fetchall()) == {
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+        }

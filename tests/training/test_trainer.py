@@ -73,6 +73,14 @@ def test_bf16_keeps_a_float32_master_and_stays_near() -> None:
         assert torch.allclose(exact.advance(), rounded.advance(), rtol=0.02, atol=0.01)
 
 
+def test_validation_in_bf16_uses_the_weights_of_the_last_step() -> None:
+    trainer = Trainer(experiment(lr=0.1, warmup=0), CPU, "bf16")
+    trainer.advance()
+    resumed = Trainer(experiment(lr=0.1, warmup=0), CPU, "bf16")
+    resumed.restore(trainer.weights.named(), trainer.optimiser.state(), trainer.step)
+    assert torch.equal(trainer.validate(), resumed.validate())
+
+
 def test_validation_uses_a_stream_of_its_own() -> None:
     trainer = Trainer(experiment(), CPU, "float32")
     held_out = dataset(trainer.experiment.task, 0, 32, "validation")
