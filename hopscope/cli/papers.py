@@ -192,24 +192,26 @@ def _time(state: State) -> str:
 def _list(known: Sequence[State], *, json: bool) -> None:
     from hopscope.cli.tables import print_rows
 
-    rows = [
-        {
+    rows: list[dict[str, object]] = []
+    for state in known:
+        row: dict[str, object] = {
             "experiment": state.experiment.name,
             "shows": state.experiment.shows,
             "protocol": state.protocol,
-            "runs": state.runs,
-            "measured": state.measured,
-            "trained": state.trained,
-            "missing": len(state.missing),
-            "seconds_here": state.hours.here,
-            "seconds_gpu": state.hours.gpu,
         }
-        for state in known
-    ]
-    if not json:
-        for row, state in zip(rows, known, strict=True):
-            del row["seconds_here"], row["seconds_gpu"], row["trained"]
+        if json:
+            row |= {
+                "runs": state.runs,
+                "measured": state.measured,
+                "trained": state.trained,
+                "missing": len(state.missing),
+                "seconds_here": state.hours.here,
+                "seconds_gpu": state.hours.gpu,
+            }
+        else:
+            row["measured"] = f"{state.measured} of {state.runs}"
             row["to_train"] = _time(state) if state.missing else "nothing"
+        rows.append(row)
     print_rows(rows, {}, json=json)
 
 
