@@ -116,11 +116,6 @@ class RunStudy(Study):
             raise CircuitError(f"{self.name} has no circuit yet: `{command}` finds it")
         return found
 
-    def heads_of_circuit(self) -> set[tuple[int, int]]:
-        """The heads that do something in its circuit; none if it was not found yet."""
-        components = self.circuit.components if self.has_circuit else ()
-        return {head for component in components for head in component.at}
-
     def discover(
         self,
         watch: Callable[[str], None] = lambda _: None,

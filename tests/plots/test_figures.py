@@ -407,7 +407,7 @@ def commands(known: Planted, circuit: Circuit) -> Make:
     zero = np.zeros((2, 30, 9))
     scores = HeadScores("smollm2-135m", "f1", route, zero, zero, np.ones(2), zero, zero, 8, 3)
     return lambda: {
-        "maps": role_maps_figure(maps, demo.heads_of_circuit(), f"role maps: {title}"),
+        "maps": role_maps_figure(maps, {(1, 3), (2, 0)}, f"role maps: {title}"),
         "maps of twins": role_maps_figure(planted),
         "example": example_figure(example["attention"], example["tokens"]),
         "circuit": circuit_figure(circuit, of=f"circuit: {title}"),
