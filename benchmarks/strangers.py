@@ -301,7 +301,7 @@ def _sanford(layers: int, heads: int) -> Recipe:
 
 RECIPES = {
     "guo": Recipe(
-        "Guo et al. 2025", two_hops, GUO, NAMES, 3, 1, steps=10_000, width=256,
+        "Guo et al. 2025", two_hops, GUO, NAMES, 3, 1, steps=20_000, width=256,
         chance=sum(math.log(n) for n in range(1, CHAINS + 1)) / CHAINS,
     ),
     "wu": Recipe(
