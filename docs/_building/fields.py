@@ -34,7 +34,8 @@ HEAD = """\
 
 The meaning, unit and source of each field of a recipe: § is a section of Musat (ICLR 2025), other
 papers are named. `hopscope train` takes every field as a word (`model.layers=4`), and it is a key
-of a recipe's file. An impossible value is refused with a line that names the possible ones.
+of a recipe's file. (Fields of `Discovery` are arguments of `discover`.) An impossible value is
+refused with a line that names the possible ones.
 
 Written by `python docs/_building/fields.py docs/fields.md`.
 """

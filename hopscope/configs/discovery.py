@@ -20,7 +20,7 @@ class Discovery(Config):
     """
 
     examples: Positive = 128
-    """Examples of the search. A quarter of them, the sketch, compares targets and removals."""
+    """Examples of the search. A quarter as many, the sketch, compare targets and removals."""
     fresh: Positive = 320
     """Other examples, on which the circuit is measured."""
     searches: Positive = 1
@@ -38,10 +38,10 @@ class Discovery(Config):
     """Another named target is taken if it recovers this much more: less is noise on the sketch."""
     better_table: Share = 0.02
     """A table says less than a name, and is taken only if it recovers this much more. The same
-    holds for rows that are left as the model has them."""
+    holds for rows that are left as the model has them, and for rows that complete a circuit."""
     spent: Share = 0.01
     """Where a model's gap cannot be recovered as far as aimed for, rows are removed that cost less
-    than this together."""
+    than this together. Rounds of improvement end when one gains less."""
     noticed: Share = 0.2
     """A target is named if it gets this much more of a row's attention than an even share."""
     tie: Factor = 1.05

@@ -41,7 +41,8 @@ class Training(Config):
     """Arithmetic of forward and backward: float32, bf16 with float32 master weights, or bf16
     where the processor computes it natively."""
     validate_every: Positive = 100
-    """Steps between validations; each of the last 100 steps is validated as well (§7.1)."""
+    """Steps between validations; each checkpoint, and each of the last 100 steps, is validated as
+    well (§7.1)."""
     validation_examples: Positive = 512
     """Examples of each validation, from a stream of their own."""
     checkpoint_every: Positive = 500

@@ -1,6 +1,7 @@
 """All runs of one folder (`runs/` by default, or $HOPSCOPE_STORE)."""
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -23,6 +24,8 @@ from hopscope.store.tags import check_tag, read_tags, write_tags
 
 Look = Callable[[Path, tuple[str, ...]], Listed]
 """A function that looks at one run, given its folder and its tags."""
+HASH = re.compile(r"[0-9a-f]{10}")
+"""With what the name of a run ends."""
 NEW = ".new-"
 """Prefix of a run's folder while it is made."""
 PATIENCE = 60.0
@@ -108,7 +111,8 @@ class Store(Displayed):
         if name.startswith(GALLERY):
             gallery.find(name).check_writable()
         names = self.names()
-        found = [each for each in names if name in (each, each.rpartition("-")[2])]
+        is_hash = HASH.fullmatch(name)
+        found = [each for each in names if each == name or (is_hash and each.endswith(f"-{name}"))]
         found = found or self._tagged(name, names)
         if len(found) != 1:
             raise RunMissing(

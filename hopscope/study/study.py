@@ -99,7 +99,8 @@ class Study(Displayed):
         name: str = "series",
     ) -> "Study":
         """The last of several checkpoints from elsewhere, {step: model}, with all of them as its
-        history. Instead of a model, a function that loads it will do: one is in memory at a time.
+        history. Instead of a model, a function that loads it will do: the last and one other are
+        in memory at a time.
         """
         if not models:
             raise CircuitError("a series has no checkpoint; expected {step: model, …}")

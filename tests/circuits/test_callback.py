@@ -77,8 +77,8 @@ def test_a_layer_head_or_row_that_goes_on_with_its_own_attention_is_named(
         for parts, line in (
             ((), "does not go on with what `attention`"),
             ((every, 1), "head 1 can"),
-            ((every, every, slice(3)), "its row 1 can"),
-            ((every, every, -1), "its last row can"),
+            ((every, every, slice(3)), "row 1, row 2 can"),
+            ((every, every, -1), rf"row {examples.length - 1} can"),
         ):
             deaf = whole(random_model, keeping(layer, *parts), everywhere=bool(parts))
             with pytest.raises(CircuitError, match=f"layer {layer} .*{line}"):
@@ -91,6 +91,17 @@ def test_a_layer_head_or_row_that_goes_on_with_its_own_attention_is_named(
     assert torch.allclose(losses, Ablator(random_model, examples).losses([Ablation()]), atol=1e-5)
     with pytest.raises(CircuitError, match="layer 1 does not go on"):
         Ablator(whole(random_model, keeping(1)), examples).losses([Ablation()])
+
+
+def test_attention_is_checked_again_on_longer_inputs(
+    random_model: Transformer, examples: Examples
+) -> None:
+    """Heads that go on with their own attention beyond eight positions."""
+    far = keeping(0, slice(None), slice(None), slice(8, None))
+    deaf = whole(random_model, far, everywhere=True)
+    deaf.check(examples.inputs[:, :8])
+    with pytest.raises(CircuitError, match="row 8, row 9 can"):
+        deaf.check(examples.inputs)
 
 
 def test_what_is_no_attention_or_has_another_shape_is_refused(

@@ -23,8 +23,12 @@ def test_a_run_is_found_by_any_unique_part_of_its_name(store: Store, tmp_path: P
     two = store.create(Experiment(task=Retrieval(hops=5)))
     assert store.find(one.name).name == one.name
     assert store.find(two.name[-6:]).name == two.name
-    with pytest.raises(RunMissing):  # it could be another run than was meant
-        store.remove(two.name[:-1])
+    (store.root / one.name).rename(store.root / "mine-demo")
+    for part in (two.name[:-1], two.name[-6:], "demo"):  # it could be of another run than was meant
+        with pytest.raises(RunMissing):
+            store.removable(part)
+    assert store.removable(two.name[-10:]) == two.name
+    (store.root / "mine-demo").rename(store.root / one.name)
     assert store.names() == sorted([one.name, two.name])
     for words, text in (
         ("retrieval", "2 runs match 'retrieval'"),

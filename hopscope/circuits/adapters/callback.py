@@ -1,7 +1,7 @@
 """Any module that hands its attention out and takes it back, and nothing else.
 
 Whoever hands out something else, or goes on with what was there before, would get a circuit that is
-not the model's, and nothing would look wrong. So attention is checked once for a model.
+not the model's, and nothing would look wrong. So attention is checked first.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,6 +28,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 FUSED = "fused kernels (sdpa, flash) keep it to themselves; load the model with eager attention"
 SHAPE = "is that the module's shape (layers, heads)?"
+ROWS = 64
+"""So many rows of a layer are tried at most, evenly spread."""
 
 
 class CallbackModel:
@@ -59,7 +61,7 @@ class CallbackModel:
         self.layers, self.heads = shape
         self.answers, self.causal = answers, causal
         self._known: set[int] = set()  # layers whose attention was checked
-        self._taken_back = False
+        self._checked = 0  # positions of the inputs on which it was
 
     @property
     def device(self) -> torch.device:
@@ -96,51 +98,59 @@ class CallbackModel:
 
     @torch.no_grad()
     def check(self, inputs: Tensor) -> None:
-        """Refuse, when it is first asked, a module that draws at random, or that does not take
-        attention back.
+        """Refuse, on the first inputs and again on longer ones, a module that draws at random, or
+        that does not take attention back.
         """
-        if not self._taken_back:
-            check_same(*(self.outputs(inputs[:2], as_it_is) for _ in range(2)))
-            for layer in range(self.layers):
-                self._check_taken_back(inputs[:2], layer)
-            self._taken_back = True
+        if inputs.shape[1] <= self._checked:
+            return
+        self._known.clear()
+        check_same(*(self.outputs(inputs[:2], as_it_is) for _ in range(2)))
+        for layer in range(self.layers):
+            self._check_taken_back(inputs[:1], layer)
+        self._checked = inputs.shape[1]
 
     def _check_taken_back(self, inputs: Tensor, layer: int) -> None:
-        """Refuse a layer that goes on with its own attention in some head or row. What is no number
-        makes all that is computed from it no number, whatever the weights are. (The very first row
-        has no choice where it looks.)
+        """Refuse a layer that goes on with its own attention in some head or row. (The very first
+        row has no choice where it looks. Where few positions answer, not every row matters.)
         """
-        early = min(1, inputs.shape[1] - 1)
-        parts: list[tuple[str, Any]] = [
-            *((f"head {head}", (slice(None), head)) for head in range(self.heads)),
-            ("its last row", (slice(None), slice(None), -1)),
-            (f"its row {early}", (slice(None), slice(None), early)),
-        ]
-        lost = []
-        for name, where in parts:
-
-            def spoiled(number: int, weights: Tensor, where: Any = where) -> Tensor:
-                if number != layer:
-                    return weights
-                weights = weights.clone()
-                weights[where] = torch.nan
-                return weights
-
-            out = self.outputs(inputs, spoiled)
-            row = name.startswith("its")
-            if not bool(out.isnan().any()) and not (row and out.shape[1] != inputs.shape[1]):
-                lost.append(name)
-        if len([name for name in lost if name.startswith("head")]) == self.heads:
+        last = inputs.shape[1] - 1
+        rows = sorted({*torch.linspace(min(1, last), last, ROWS).long().tolist()})
+        heads, whole = self._ignored(inputs, layer, [(head,) for head in range(self.heads)])
+        lost = [f"head {head}" for head in heads]
+        if len(heads) == self.heads:
             raise CircuitError(
                 f"layer {layer} does not go on with what `attention` returns: its outputs stay the "
                 "same whatever that is. Mix the values by the returned attention"
             )
+        if whole:
+            numbers, _ = self._ignored(inputs, layer, [(slice(None), row) for row in rows])
+            lost += [f"row {rows[number]}" for number in numbers]
         if lost:
             raise CircuitError(
                 f"layer {layer} does not go on with all that `attention` returns: "
-                f"{', '.join(lost)} can be anything, and the outputs stay the same. Mix the values "
-                "of every head by the returned attention, in every row"
+                f"{', '.join(lost[:4])}{' …' if lost[4:] else ''} can be anything, and the outputs "
+                "stay the same. Mix the values of every head by the returned attention, in every "
+                "row"
             )
+
+    def _ignored(
+        self, inputs: Tensor, layer: int, parts: Sequence[tuple[Any, ...]]
+    ) -> tuple[list[int], bool]:
+        """Which parts of a layer's attention may be no numbers without any output being none, each
+        tried in an example of its own; and whether all positions have outputs. (What is no number
+        makes all that is computed from it no number, whatever the weights are.)
+        """
+
+        def spoiled(number: int, weights: Tensor) -> Tensor:
+            if number == layer:
+                weights = weights.clone()
+                for example, part in enumerate(parts):
+                    weights[example][part] = torch.nan
+            return weights
+
+        out = self.outputs(inputs.repeat_interleave(len(parts), 0), spoiled)
+        fine = ~out.isnan().flatten(1).any(1)
+        return fine.nonzero()[:, 0].tolist(), out.shape[1] == inputs.shape[1]
 
     def _handed_out(self, layer: int, weights: object, inputs: Tensor) -> Tensor:
         """A layer's attention, if it is one."""
