@@ -38,13 +38,14 @@ def mean_share(values: Sequence[float]) -> Interval:
     """The interval of a mean of values between 0 and 1.
 
     It is Wilson's, with the number of yes-or-no answers that would have the same variance, so that
-    it stays within 0 and 1, and does not collapse to zero width when all values are equal.
+    it stays within 0 and 1. A few values may be nearly equal by chance: each of N values counts as
+    N² answers at most, and as one if all are equal.
     """
     count = len(values)
     mean = sum(values) / count
     variance = sum((value - mean) ** 2 for value in values) / max(1, count - 1)
     equal = mean * (1 - mean) / variance if variance > 0 else 1.0
-    return _wilson(mean, count * max(1.0, equal))
+    return _wilson(mean, count * min(max(1.0, equal), count**2))
 
 
 def mean(values: Float[np.ndarray, "value"]) -> Interval:

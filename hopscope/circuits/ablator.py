@@ -21,7 +21,7 @@ from hopscope.circuits.pattern import ITSELF, PREVIOUS, UNIFORM, Head, Pattern
 from hopscope.circuits.prescriber import Prescriber
 from hopscope.circuits.tables import with_tables
 from hopscope.circuits.walk import Walk
-from hopscope.configs import Config
+from hopscope.configs import Config, FactTask
 from hopscope.display import data_frame
 from hopscope.errors import CircuitError
 
@@ -91,6 +91,10 @@ class Ablator:
             raise CircuitError("losses are asked for a list of ablations, of at least one")
         for head in dict.fromkeys(head for each in ablations for head, _ in each.changes):
             check_head(self.adapter, head)
+        patterns = (change for each in ablations for _, change in each.changes)
+        for role in {r for its in patterns if isinstance(its, Pattern) for r, _ in its.targets}:
+            if role is not None:
+                self.examples.number(role)  # refuses one that is not there
         self._check_attention()
         found = {}
         for number, its in self._each(ablations, ask):
@@ -140,6 +144,8 @@ class Ablator:
         """
         for (layer, head), change in changes.items():
             for role, target in change.targets if isinstance(change, Pattern) else ():
+                if role is not None:
+                    self.examples.number(role)  # refuses one that is not there
                 if target.when or any(source.where != "own" for source in target.every):
                     continue
                 spots = self.prescriber.spots(role, self.examples.length)
@@ -224,6 +230,8 @@ class Ablations(Config):
     chance: float
     model: tuple[float, ...]
     """The losses of every hop with nothing changed (of the circuit, if one was given)."""
+    asked: tuple[int, ...]
+    """The hops of these losses."""
     rows: tuple[Ablated, ...]
 
     def frame(self) -> Any:
@@ -232,7 +240,7 @@ class Ablations(Config):
             {
                 "changed": row.changed,
                 "loss": row.loss,
-                **{f"hop_{n}": loss for n, loss in enumerate(row.losses, 1)},
+                **{f"hop_{n}": loss for n, loss in zip(self.asked, row.losses, strict=True)},
                 "rise": row.rise.mean,
                 "rise_low": row.rise.low,
                 "rise_high": row.rise.high,
@@ -276,6 +284,9 @@ def ablate(
         seed=seed,
         chance=drawn.chance,
         model=tuple(usual.mean(0).tolist()),
+        asked=tuple(
+            task.asked_hops() if isinstance(task, FactTask) else range(1, usual.shape[1] + 1)
+        ),
         rows=tuple(
             Ablated(
                 changed=name,

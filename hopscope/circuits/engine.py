@@ -252,6 +252,7 @@ def check_attention(layer: int, weights: Tensor, causal: bool) -> None:
 
 def check_same(first: Tensor, again: Tensor) -> None:
     """Refuse a module that answers otherwise when it is asked again."""
+    check_finite(first, "an output")
     if not torch.allclose(first, again, rtol=NEAR, atol=NEAR * float(first.abs().mean())):
         raise CircuitError(
             "two calls with the same inputs give different outputs, by up to "

@@ -6,7 +6,7 @@ occurrences of letters), and *conditions*, which hold at some positions (everywh
 token that says 2).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Literal, get_args
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from hopscope.circuits.budget import check_examples
 from hopscope.circuits.circuit import Circuit
-from hopscope.circuits.pattern import TIMES, Source
+from hopscope.circuits.pattern import AS_IN_MODEL, ITSELF, PREVIOUS, TIMES, UNIFORM, Source
 from hopscope.configs import MQAR, FactTask, Task
 from hopscope.errors import CircuitError
 from hopscope.facts import FactGraph, Role, number_of
@@ -356,6 +356,7 @@ def check_form(examples: object, count: int) -> None:
     check_places("the role of positions", examples.roles.role, shape, (0, len(examples.table)))
     check_places("the chain of positions", examples.roles.chain, shape, (0, None))
     for name, leads in examples.relations.items():
+        _check_free(name, examples.table)
         check_relation(name, leads, shape)
     for name, holds in examples.conditions.items():
         check_places(f"the condition {name!r}", holds, shape, (0, 2))
@@ -366,6 +367,17 @@ def check_form(examples: object, count: int) -> None:
         )
     if not 0 < examples.chance < inf:
         raise CircuitError(f"chance is {examples.chance}; expected the loss at chance, above 0")
+
+
+def _check_free(name: str, table: Sequence[Role]) -> None:
+    """Refuse the name of a relation that says something else already."""
+    words = (ITSELF, PREVIOUS, UNIFORM, AS_IN_MODEL)
+    taken = {*map(str, table), *map(str, words), "position", "by position"}
+    if name in taken or any(mark in f"{name} " for mark in (" ×", " and ", " leads ")):
+        raise CircuitError(
+            f"a relation is called {name!r}, which hopscope says of something else (a role, "
+            "itself, previous, uniform, position, ×, and, leads): give it another name"
+        )
 
 
 def check_relation(name: str, leads: object, shape: tuple[int, int]) -> None:

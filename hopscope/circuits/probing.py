@@ -329,13 +329,14 @@ def _coordinates(
     distances are the same, and there are d_head numbers instead of d_model.
     """
     heads, width = output.shape[1], output.shape[-1]
-    nothing = output.new_zeros(1, heads, width, width)
-    base = adapter.added(layer, nothing)[0]
+    # A row for each number of the head's output: a model may not have so many positions.
+    nothing = output.new_zeros(width, heads, 1, width)
+    base = adapter.added(layer, nothing[:1])[0]
     found = []
     for head in range(heads):
         each = nothing.clone()
-        each[0, head] = torch.eye(width, device=output.device, dtype=output.dtype)
-        added = (adapter.added(layer, each)[0] - base).float()
+        each[:, head, 0] = torch.eye(width, device=output.device, dtype=output.dtype)
+        added = (adapter.added(layer, each)[:, 0] - base).float()
         left, sizes, _ = torch.linalg.svd(added, full_matrices=False)
         found.append((left * sizes).to(output.dtype))
     return found

@@ -49,7 +49,7 @@ def emergence(
     task: Questions | None = None,
     member: int | None = None,
     examples: int = EXAMPLES,
-    steps_per_epoch: float | None = None,
+    seed: int = 0,
 ) -> Emergence:
     """Follow the paths of a circuit through the checkpoints of a run (of a fleet: of a member)."""
     _check(history, circuit)
@@ -57,12 +57,12 @@ def emergence(
     questions = questions_of(circuit, task)
     if not circuit.tracked:
         raise CircuitError("the circuit has no paths whose emergence could be watched")
-    drawn = examples_of(questions, examples, purpose="emergence")
+    drawn = examples_of(questions, examples, seed, "emergence")
     _check_found_in(history, steps, member, circuit)
     each = [_at(step, model_of(history, step, member), circuit, drawn) for step in steps]
     attention, losses = (np.stack(part) for part in zip(*each, strict=True))
-    if steps_per_epoch is None and (recipe := getattr(history, "recipe", None)) is not None:
-        steps_per_epoch = recipe.training.steps_per_epoch
+    recipe = getattr(history, "recipe", None)
+    steps_per_epoch = None if recipe is None else recipe.training.steps_per_epoch
     when = tuple(history.learned()[member or 0]) if isinstance(history, Recorded) else None
     asked = questions.asked_hops() if isinstance(questions, FactTask) else None
     return Emergence(

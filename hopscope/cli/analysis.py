@@ -247,6 +247,7 @@ def probe(asked: Asked, over_training: bool) -> Found:
     """
     from hopscope.cli.emergence import probe_over_training
 
+    refuse_unused("as no circuit is looked at", "--circuit-file")
     if over_training:
         return probe_over_training(asked)
     return Found.of(asked.subject.study().probe(asked.examples, asked.sample))
@@ -255,8 +256,8 @@ def probe(asked: Asked, over_training: bool) -> Found:
 @analysis(
     64,
     option("--no-keep", "Do not keep the account with the circuit."),
-    least=2,
-)
+    least=2, frame=False,
+)  # fmt: skip
 def patch(asked: Asked, no_keep: bool) -> Found:
     """Patch the circuit arrow by arrow: which symbol does each path move, and what do roles hold?
 
@@ -280,7 +281,7 @@ def patch(asked: Asked, no_keep: bool) -> Found:
         show([account(found)])
         say("", kept)
 
-    return _found_circuit(found, text)
+    return Found(found.to_dict(), text, found.picture)
 
 
 @analysis(
@@ -294,7 +295,7 @@ def patch(asked: Asked, no_keep: bool) -> Found:
     option("--circuit", "Change heads of the circuit, not of the model.", name="of_circuit"),
     option("--order", "Also ask with the facts in this order: last hop first (backward), first hop "
            "first (forward), or shuffled.", choices=['backward', 'forward', 'shuffled']),
-    draws=False,
+    least=2, draws=False,
 )  # fmt: skip
 def ablate(asked: Asked, head: tuple[str, ...], of_circuit: bool, order: Any) -> Found:
     """Show the losses with heads changed, or with the facts in another order; with neither, with
@@ -358,7 +359,7 @@ def _print_losses(study: "Study", asked: Asked, rows: list[dict[str, Any]]) -> N
     print_rows(cells, formats, f"{study.name}, {asked.examples} examples")
 
 
-@analysis(1024, click.argument("changes", nargs=-1, metavar="[KEY=VALUE]…"), draws=False)
+@analysis(1024, click.argument("changes", nargs=-1, metavar="[KEY=VALUE]…"), least=2, draws=False)
 def evaluate(asked: Asked, changes: tuple[str, ...]) -> Found:
     """Measure a model on fresh examples: the loss of each hop with its 95 % interval.
 
@@ -368,6 +369,7 @@ def evaluate(asked: Asked, changes: tuple[str, ...]) -> Found:
     from hopscope.circuits import Ablation, Ablator, examples_of
     from hopscope.circuits.components import Estimate
 
+    refuse_unused("as no circuit is looked at", "--circuit-file")
     study = asked.fits
     model, task = _reshaped(study, changes) if changes else (study.model, study.task)
     examples = examples_of(task, asked.examples, asked.sample, "evaluation")

@@ -23,6 +23,7 @@ from hopscope.cli.output import note
 from hopscope.cli.results import Found, Output, output_options
 from hopscope.cli.subject import Subject
 from hopscope.errors import ConfigError
+from hopscope.machine import check_threads
 
 if TYPE_CHECKING:
     from hopscope.study import Study
@@ -107,6 +108,7 @@ def _using(threads: int | None) -> AbstractContextManager[None]:
     """Compute with so many threads; with as many as ever (None) needs no torch."""
     if threads is None:
         return nullcontext()
+    check_threads(threads)
     from hopscope.runs.computing import using_threads
 
     return using_threads(threads)

@@ -37,7 +37,7 @@ def emergence(asked: Asked, every: bool) -> Found:
     study = asked.fits
     if study.history is not None:
         _ = study.circuit  # if there is none, nothing else is asked
-    story = study.emergence(asked.examples)
+    story = study.emergence(asked.examples, asked.sample)
     return Found.of(story, beside=_beside(study.circuit, story))
 
 
@@ -68,7 +68,7 @@ def _emergence_of_all(asked: Asked) -> Found:
     members = members_of(asked)
     found = [study for study in members if study.has_circuit]
     stories = [
-        (study, study.emergence(asked.examples))
+        (study, study.emergence(asked.examples, asked.sample))
         for study in found or members[:1]  # if there is none, the first says what to do
         if study.circuit.paths
     ]

@@ -111,9 +111,19 @@ def options(*each: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
+MOST_SAMPLE = 2**32 - 1
+
+
+def _check_sample(ctx: click.Context, param: click.Parameter, value: int) -> int:  # noqa: ARG001
+    if not 0 <= value <= MOST_SAMPLE:
+        raise ConfigError(f"--sample is {value}; expected 0 to {MOST_SAMPLE:,}")
+    return value
+
+
 def sample_option(what: str = "examples") -> Callable[[F], F]:
     """The flag that draws other examples."""
-    return option("--sample N", f"Which {what}: another number draws others.", default=0)
+    told = f"Which {what}: another number draws others."
+    return option("--sample N", told, default=0, callback=_check_sample)
 
 
 def seeds_of(text: str) -> tuple[int, ...]:

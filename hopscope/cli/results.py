@@ -94,6 +94,8 @@ class Output:
             for package in FRAMES.get(found, ()):
                 if find_spec(package) is None:
                     raise ConfigError(f"{found} files need {package}: `pip install {package}`")
+        if not draws:
+            refuse_unused("as this command draws no figure", "--figure", "--width", "--dpi")
         saved = self.save if self.save and self.save.suffix in FORMATS else None
         figures = [path for path in (self.figure, saved) if path]
         check_figure(*figures)
@@ -125,8 +127,8 @@ class Output:
             write_bytes(path, json_.dumps(found.data, ensure_ascii=False).encode())
         elif found.frame is not None:
             frame = found.frame()
-            write = frame.to_csv if which == ".csv" else frame.to_parquet
-            write(path, index=False)
+            csv = which == ".csv"
+            write_bytes(path, frame.to_csv(index=False).encode() if csv else frame.to_parquet())
         self.tell(f"saved: {path}")
 
     def _draw(self, found: Found, path: Path) -> None:

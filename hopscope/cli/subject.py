@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hopscope.errors import CircuitError, ConfigError
 from hopscope.store import RunFolder, Store
+from hopscope.store.checkpoints import checkpoint_steps
 from hopscope.store.files import read_bytes
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ class Subject:
             return None
         from hopscope.circuits.saved import checked_circuit
 
-        return checked_circuit(folder, seed, step, self.circuit_file)
+        last = checkpoint_steps(folder)[-1:]
+        return checked_circuit(folder, seed, None if [step] == last else step, self.circuit_file)
 
     def words(self) -> Callable[[int], str]:
         """A token in words: by the tokenizer beside a model of transformers, if there is one."""

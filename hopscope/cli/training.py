@@ -197,6 +197,8 @@ def changed_recipe(
     from hopscope.cli.changes import changed
 
     recipe = changed(recipe_of(name), changes, name)
+    if seeds is not None and any(change.startswith("seeds=") for change in changes):
+        raise ConfigError("the seeds are given twice, as --seeds and as seeds=…: give one of them")
     return recipe if seeds is None else type(recipe)(**{**recipe.model_dump(), "seeds": seeds})
 
 

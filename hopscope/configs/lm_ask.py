@@ -52,6 +52,17 @@ class LmBench(Recipe):
         return self
 
     @model_validator(mode="after")
+    def _sampled(self) -> Self:
+        asking, usual = self.asking, Asking()
+        for name in ("temperature", "tries"):
+            if asking.protocol != "paper" and getattr(asking, name) != getattr(usual, name):
+                raise ValueError(
+                    f"{name} is {getattr(asking, name)}, and the {asking.protocol} protocol does "
+                    f"not sample: leave it out, or use --protocol paper"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _what_endpoints_can(self) -> Self:
         if not self.endpoint:
             return self

@@ -29,8 +29,10 @@ class Affine(nn.Module):
         self, fleet: tuple[int, ...], inputs: int, outputs: int, bias: bool = True
     ) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.zeros(*fleet, outputs, inputs))
-        self.bias = nn.Parameter(torch.zeros(*fleet, outputs)) if bias else None
+        self.weight = nn.Parameter(torch.zeros(*fleet, outputs, inputs, dtype=torch.float32))
+        self.bias = (
+            nn.Parameter(torch.zeros(*fleet, outputs, dtype=torch.float32)) if bias else None
+        )
 
     @property
     def pair(self) -> tuple[Tensor, Tensor]:
@@ -72,8 +74,8 @@ class Norm(nn.Module):
 
     def __init__(self, fleet: tuple[int, ...], width: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.ones(*fleet, width))
-        self.bias = nn.Parameter(torch.zeros(*fleet, width))
+        self.weight = nn.Parameter(torch.ones(*fleet, width, dtype=torch.float32))
+        self.bias = nn.Parameter(torch.zeros(*fleet, width, dtype=torch.float32))
 
     @property
     def pair(self) -> tuple[Tensor, Tensor]:
@@ -95,8 +97,8 @@ class Embedding(nn.Module):
 
     def __init__(self, fleet: tuple[int, ...], tokens: int, length: int, width: int) -> None:
         super().__init__()
-        self.token = nn.Parameter(torch.zeros(*fleet, tokens, width))
-        self.position = nn.Parameter(torch.zeros(*fleet, length, width))
+        self.token = nn.Parameter(torch.zeros(*fleet, tokens, width, dtype=torch.float32))
+        self.position = nn.Parameter(torch.zeros(*fleet, length, width, dtype=torch.float32))
 
     def forward(self, tokens: Tensor) -> Float[Tensor, "*model batch seq width"]:
         if self.token.ndim == 2:

@@ -271,7 +271,8 @@ class Transformer(nn.Module):
             std, bound = self._std(name), self._bound(name)
             target = parameter if member is None else parameter[member]
             # The same numbers on any device; on meta none are needed.
-            drawn = torch.empty(target.shape, device="meta" if target.is_meta else "cpu")
+            where = "meta" if target.is_meta else "cpu"
+            drawn = torch.empty(target.shape, dtype=torch.float32, device=where)
             if std is not None:
                 target.copy_(drawn.normal_(0, std, generator=generator))
             elif bound is not None:

@@ -27,6 +27,25 @@ def using_threads(count: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+@contextmanager
+def usual_modes() -> Iterator[None]:
+    """Compute in float32 where nothing else is said, with gradients and without autocast, whatever
+    the caller has set: none of these is part of a recipe.
+    """
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        with (
+            torch.inference_mode(mode=False),
+            torch.enable_grad(),
+            torch.autocast("cpu", enabled=False),
+            torch.autocast("cuda", enabled=False),
+        ):
+            yield
+    finally:
+        torch.set_default_dtype(before)
+
+
 def threads_of(folder: RunFolder, threads: int | None) -> int | None:
     """The number of threads that a run goes on with (None: as many as it had)."""
     computed = folder.manifest.computed

@@ -34,7 +34,12 @@ def complete(
     number). Results are bit-identical for the same number of threads.
     """
     check_threads(threads)  # before there is a run
-    from hopscope.runs.computing import note_computing, threads_of, using_threads  # torch
+    from hopscope.runs.computing import (  # torch
+        note_computing,
+        threads_of,
+        using_threads,
+        usual_modes,
+    )
 
     store = store if isinstance(store, Store) else Store(store)
     stop = stop or Stop()
@@ -43,7 +48,8 @@ def complete(
         return folder
     with folder.locked(), stop.listening():  # which removes leftovers
         if not folder.manifest.complete:
-            with using_threads(threads_of(folder, threads)), _out_of_memory(folder):
+            count = threads_of(folder, threads)
+            with using_threads(count), usual_modes(), _out_of_memory(folder):
                 lines = _check_files(folder)
                 stepper = make_stepper(folder)
                 lines.append(note_computing(folder, stepper.device))

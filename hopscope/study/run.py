@@ -59,7 +59,7 @@ class RunStudy(Study):
         self.run = self.history = run
         self.member = self._member(seed)
         self.step = self._step(step)
-        self.last = step is None
+        self.last = step is None or self.step == self._step(None)
         self.circuit_from: Path | None = None
         """A file of a circuit that takes the place of the one kept with the run."""
 

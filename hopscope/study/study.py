@@ -168,7 +168,7 @@ class Study(Displayed):
         """What other methods say, beside its circuit."""
         return baselines(self.model, self.circuit, examples, seed, switches)
 
-    def emergence(self, examples: int = tracking.EXAMPLES) -> Emergence:
+    def emergence(self, examples: int = tracking.EXAMPLES, seed: int = 0) -> Emergence:
         """When each path of its circuit appeared, checkpoint by checkpoint."""
         self.check_fits(examples)
         if self.history is None:
@@ -176,7 +176,7 @@ class Study(Displayed):
                 f"{self.name} has one checkpoint; hopscope.Study.series({{step: model, …}}, task) "
                 "takes several"
             )
-        return emergence(self.history, self.circuit, self.task, self.member, examples)
+        return emergence(self.history, self.circuit, self.task, self.member, examples, seed)
 
     def view(
         self,

@@ -74,7 +74,7 @@ def test_every_path_is_followed_through_every_checkpoint(
     two_hops: Planted, circuit: Circuit
 ) -> None:
     history, drawn = Growing(two_hops.model), examples_of(two_hops.task, 16, purpose="emergence")
-    story = emergence(history, circuit, examples=16, steps_per_epoch=5.0)
+    story = replace(emergence(history, circuit, examples=16), steps_per_epoch=5.0)
     for column, step in enumerate(history.checkpoints):
         maps = role_maps(adapter_of(history.model_at(step)), drawn)
         for row, path in enumerate(story.paths):

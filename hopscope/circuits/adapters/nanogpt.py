@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import torch
@@ -25,6 +26,11 @@ def nanogpt(checkpoint: str | Path | Mapping[str, Any] | nn.Module) -> BlockAdap
             checkpoint = torch.load(checkpoint, map_location="cpu", weights_only=True)
         except FileNotFoundError:
             raise CircuitError(f"there is no file {checkpoint}") from None
+        except (OSError, EOFError, UnpicklingError, LookupError, RuntimeError, ValueError) as error:
+            raise CircuitError(
+                f"{checkpoint} is not a checkpoint that torch can read ({type(error).__name__}): "
+                "expected the ckpt.pt of nanoGPT's train.py"
+            ) from error
     if isinstance(checkpoint, nn.Module):
         plain = getattr(checkpoint, "_orig_mod", checkpoint)
         sizes, weights = vars(getattr(plain, "config", object)), checkpoint.state_dict()
@@ -38,7 +44,22 @@ def nanogpt(checkpoint: str | Path | Mapping[str, Any] | nn.Module) -> BlockAdap
             f"this {type(checkpoint).__name__} is not a nanoGPT; expected its module, or what its "
             "train.py saves: model_args with n_head, and model with transformer.h.0.attn.c_attn"
         )
-    return _adapter(int(sizes["n_head"]), names)
+    heads, width = int(sizes["n_head"]), names["transformer.h.0.attn.c_attn.weight"].shape[1]
+    if heads < 1 or width % heads:
+        raise CircuitError(f"n_head is {heads}, which does not divide the width of {width}")
+    return _adapter(heads, names)
+
+
+def _check_tokens(tokens: Tensor, known: int, places: int) -> None:
+    """Refuse examples that the model has no tokens or no positions for."""
+    if tokens.is_floating_point():
+        raise CircuitError(f"the task has vectors; the model takes {known} tokens")
+    if int(tokens.max()) >= known:
+        raise CircuitError(f"the task has token {int(tokens.max())}; the model knows {known}")
+    if tokens.shape[1] > places:
+        raise CircuitError(
+            f"the examples are {tokens.shape[1]} tokens long; the model has {places} positions"
+        )
 
 
 def _adapter(heads: int, weights: Mapping[str, Tensor]) -> BlockAdapter:
@@ -51,6 +72,8 @@ def _adapter(heads: int, weights: Mapping[str, Tensor]) -> BlockAdapter:
     layers = 1 + max(int(name.split(".")[2]) for name in weights if ".h." in name)
 
     def weight(name: str) -> Tensor:
+        if name not in weights:
+            raise CircuitError(f"this nanoGPT has no {name}: the checkpoint is not whole")
         return its.get_parameter(name.replace(".", "/"))
 
     def parts(name: str) -> tuple[Tensor, Tensor | None]:
@@ -61,13 +84,9 @@ def _adapter(heads: int, weights: Mapping[str, Tensor]) -> BlockAdapter:
         return layer_norm(x, x.shape[-1:], *parts(name))
 
     def embed(tokens: Tensor) -> Stream:
-        places = weight("transformer.wpe.weight")
-        if tokens.shape[1] > len(places):
-            raise CircuitError(
-                f"the examples are {tokens.shape[1]} tokens long; the model has {len(places)} "
-                "positions"
-            )
-        return weight("transformer.wte.weight")[tokens] + places[: tokens.shape[1]]
+        places, known = weight("transformer.wpe.weight"), weight("transformer.wte.weight")
+        _check_tokens(tokens, len(known), len(places))
+        return known[tokens] + places[: tokens.shape[1]]
 
     def block(layer: int, x: Stream, attend: BlockAttend) -> Stream:
         at = f"transformer.h.{layer}"

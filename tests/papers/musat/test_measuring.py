@@ -1,6 +1,7 @@
 """Rows of Musat, of what is computed or asked and of transformers that were trained for seconds."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import musat_rows
@@ -117,7 +118,7 @@ def test_of_a_fleet_the_first_is_examined_and_followed(store: Store, emerged: Ci
     assert (row.seed, row.step) == (3, RunStudy(fleet).best_late_checkpoint().step)
     digest = adapter_of(fleet.model.member(0)).digest()
     circuit = Circuit.model_validate({**emerged.circuit, "model": digest})
-    found = emergence(fleet, circuit, member=0, steps_per_epoch=128.0)
+    found = replace(emergence(fleet, circuit, member=0), steps_per_epoch=128.0)
     row = emerged.model_copy(update={"circuit": circuit.to_dict()})
     assert story(fleet, row) == Story.model_validate(found.to_dict())
 
