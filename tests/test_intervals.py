@@ -40,6 +40,8 @@ def test_means_of_values_that_lie_close_together() -> None:
     assert high - low == pytest.approx(2 * 1.959964 * 0.01 / 500**0.5, rel=0.01)
     low, high = intervals.mean_share([0.25])
     assert 0 < low < 0.25 < high < 1
+    low, high = intervals.mean_share([0.5, 0.5000001])  # two values are alike by chance
+    assert low < 0.3 < 0.7 < high
 
 
 def test_a_mean_against_its_equation() -> None:

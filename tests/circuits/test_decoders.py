@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from families import FAMILIES, TOKENS, made
@@ -14,6 +15,7 @@ from hopscope.circuits import Ablation, Ablator, adapter_of, examples_of
 from hopscope.circuits.adapters import DecoderAdapter
 from hopscope.circuits.attention import attended
 from hopscope.circuits.engine import Brought, Heads, as_model, forward, record, weights_digest
+from hopscope.circuits.probing import probe
 from hopscope.configs import KHop
 from hopscope.errors import CircuitError
 
@@ -212,3 +214,11 @@ def test_a_decoder_that_computes_something_else_is_refused(tokens: Tensor) -> No
     adapter.embed(tokens[:, :6])
     with pytest.raises(CircuitError, match="for GPT2LMHeadModel is off by 9.*; use CallbackModel"):
         adapter.embed(tokens)
+
+
+def test_a_head_that_is_wider_than_the_model_has_positions_is_probed() -> None:
+    task = KHop(hops=1, alphabet=4, length=16)
+    model = made("gpt2", vocab_size=5, n_positions=16, n_embd=32, n_layer=1, n_head=1)
+    found = probe(model, task, 160)
+    assert found.heads is not None
+    assert np.isfinite(found.heads.own).all()

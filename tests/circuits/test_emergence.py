@@ -87,6 +87,11 @@ def test_every_path_is_followed_through_every_checkpoint(
     assert story.losses[-1].mean() < 1e-6 < story.losses[0].mean()
 
 
+def test_another_sample_draws_other_examples(two_hops: Planted, circuit: Circuit) -> None:
+    found = [emergence(Growing(two_hops.model), circuit, examples=8, seed=n) for n in (0, 0, 1)]
+    assert found[0].to_dict() == found[1].to_dict() != found[2].to_dict()
+
+
 def test_the_hop_that_is_asked_alone_is_named(circuit: Circuit) -> None:
     task = Retrieval(hops=2, chains=2, dim=4, curriculum=False)
     model = Transformer.seeded(Model(layers=1, heads=1, d_model=8), task.interface(), 0)

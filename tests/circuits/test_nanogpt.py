@@ -34,5 +34,24 @@ def test_what_is_not_a_nanogpt_is_refused(tmp_path: Path) -> None:
     for wrong in (nn.Linear(2, 2), {"model": {}}, saved(made(bias=True)) | {"model_args": {}}):
         with pytest.raises(CircuitError, match="is not a nanoGPT; expected its module, or what"):
             nanogpt(wrong)
-    with pytest.raises(CircuitError, match="are 17 tokens long; the model has 16 positions"):
-        nanogpt(made(bias=True)).embed(torch.zeros(1, 17, dtype=torch.long))
+    for text in ("", "not a checkpoint", "(lp0"):
+        (tmp_path / "text.pt").write_text(text)
+        with pytest.raises(CircuitError, match=r"text\.pt is not a checkpoint that torch can read"):
+            nanogpt(tmp_path / "text.pt")
+    with pytest.raises(CircuitError, match="is not a checkpoint that torch can read"):
+        nanogpt(tmp_path)
+    whole = saved(made(bias=True))
+    with pytest.raises(CircuitError, match="n_head is 5, which does not divide the width of 32"):
+        nanogpt(whole | {"model_args": {"n_head": 5}})
+    adapter = nanogpt(made(bias=True))
+    for tokens, line in (
+        (torch.zeros(1, 17, dtype=torch.long), "17 tokens long; the model has 16 positions"),
+        (torch.full((1, 4), 5), "the task has token 5; the model knows 5"),
+        (torch.zeros(1, 4, 3), "the task has vectors; the model takes 5 tokens"),
+    ):
+        with pytest.raises(CircuitError, match=line):
+            adapter.embed(tokens)
+    del whole["model"]["lm_head.weight"]
+    headless = nanogpt(whole)
+    with pytest.raises(CircuitError, match=r"no lm_head\.weight: the checkpoint is not whole"):
+        headless.unembed(torch.zeros(1, 4, 32))

@@ -170,6 +170,13 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     (drawn(answers_at=[2]), r"answers_at is \[1\]"),
     (drawn(hop=zeros(4, 5, number=1)), "hop 0 .* has no answer"),
     (drawn(hop=zeros(4)), r"hop is torch.int64 \[4\]"),
+    *(
+        (
+            drawn(relations={name: zeros(4, 6)}),
+            f"a relation is called {name!r}, which hopscope says",
+        )
+        for name in ("letter", "previous", "itself", "by position", "hop ×2", "a and b", "on leads")
+    ),
     (drawn(relations={"on": zeros(4, 6, number=6)}), "relation 'on' has numbers 6"),
     (drawn(relations={"on": zeros(4)}), r"relation 'on' is \[4\]"),
     (drawn(relations={"on": zeros(4, 6, 5).bool()}), r"'on' is torch.bool \[4, 6, 5\]"),

@@ -50,6 +50,7 @@ train demo --seeds=0-7 | --seeds is '0-7'; expected numbers such as 0,3,5 or a r
 train demo model.layrs=3 | demo has no field 'model.layrs': did you mean model.layers
 train demo --model.layers 3 | no option --model.layers: did you mean model.layers=VALUE?
 train demo training.lr=abc | Training.lr: expected a number, got 'abc'
+train demo seeds=1 --seeds 2 | the seeds are given twice
 train demo --threads 0 | threads is 0; expected 1 to
 train demo --workers 1 --prolong x | --prolong goes on with one run: leave out --workers
 presets --save x.json | --save writes one preset: name it
@@ -79,6 +80,11 @@ ablate gallery/demo --head '1.0=query>value 7' | there is no role 'value 7' here
 circuit gallery/planted --save file/x.json | cannot write file/x.json: a part of the
 circuit gallery/ngram | is a run of kind ngram, expected one of kind facts: `hopscope show
 show gallery/planted --figure loss.svg | was not trained: it has no loss curves
+ablate gallery/demo --head 1.3:qurey | there is no role 'qurey' here; the roles are
+ablate gallery/demo --threads 5000 | threads is 5000; expected 1 to 1,024
+evaluate gallery/demo --sample -1 | --sample is -1; expected 0 to 4,294,967,295
+evaluate gallery/demo --examples 1 | --examples is 1; expected at least 2
+ablate gallery/demo --examples 1 | --examples is 1; expected at least 2
 probe gallery/demo --examples 1 | --examples is 1; expected at least 2
 patch gallery/demo --examples 1 | --examples is 1; expected at least 2
 baselines gallery/demo --interpolations 0 | 0 is not in the range x>=1
@@ -109,6 +115,10 @@ circuit gallery/demo --all | --seed 0 --save x.json
 attention gallery/demo --example 1 | --examples 8 --circuit-file x.json
 emergence gallery/demo --all | --seed 5
 probe gallery/demo --over-training | --step 100
+probe gallery/demo | --circuit-file x.json
+evaluate gallery/demo | --circuit-file x.json
+evaluate gallery/demo --examples 4 | --figure x.svg
+ablate gallery/demo | --figure x.svg
 show gallery/demo --config | --figure x.svg
 depth | --width 6 --dpi 100
 attention gallery/demo --examples 4 | --dpi 100

@@ -1,6 +1,12 @@
 """Runs as the rest of hopscope sees them: their models and losses, and when hops were learned."""
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import numpy as np
 import pytest
+import torch
 
 from hopscope.configs import Experiment, Model
 from hopscope.errors import ConfigError, RunDamaged
@@ -57,3 +63,29 @@ def test_a_config_that_asks_for_other_weights_or_losses_is_refused(
     forged.folder.commit({METRICS.file: run.folder.read(METRICS.file)})
     with pytest.raises(RunDamaged, match="not one row for each .* hop that its config"):
         forged.losses()
+
+
+@contextmanager
+def float64() -> Iterator[None]:
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+MODES = (float64(), torch.no_grad(), torch.inference_mode(), torch.autocast("cpu", torch.bfloat16))
+
+
+@pytest.mark.parametrize("mode", MODES, ids=["float64", "no_grad", "inference", "autocast"])
+def test_the_callers_modes_change_no_run(
+    store: Store, tmp_path: Path, tiny: Experiment, mode: AbstractContextManager[None]
+) -> None:
+    usual = train(tiny, store)
+    with mode:
+        run = train(tiny, tmp_path / "other")
+        assert {p.dtype for p in run.model.parameters()} == {torch.float32}
+    assert np.array_equal(run.losses("train")[1], usual.losses("train")[1])
+    assert run.model.state_dict().keys() == usual.model.state_dict().keys()
+    for name, weight in usual.model.state_dict().items():
+        assert torch.equal(run.model.state_dict()[name], weight), name
