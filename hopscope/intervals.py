@@ -45,7 +45,7 @@ def mean_share(values: Sequence[float]) -> Interval:
     mean = sum(values) / count
     variance = sum((value - mean) ** 2 for value in values) / max(1, count - 1)
     equal = mean * (1 - mean) / variance if variance > 0 else 1.0
-    return _wilson(mean, count * min(max(1.0, equal), count**2))
+    return _wilson(mean, count * min(max(1.0, equal), float(count**2)))
 
 
 def mean(values: Float[np.ndarray, "value"]) -> Interval:
