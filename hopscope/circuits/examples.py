@@ -275,6 +275,10 @@ def example_seed(purpose: Purpose, seed: int = 0) -> int:
     return FIRST_SEED[purpose] + seed
 
 
+MOST_SEED = 2**40
+"""The largest seed of examples: those of all purposes fit into 64 bits."""
+
+
 def examples_of(
     questions: Questions, count: int, seed: int = 0, purpose: Purpose = "ablation"
 ) -> Examples:
@@ -283,8 +287,9 @@ def examples_of(
     The same seed draws other examples for each purpose: what a search has seen is seen by no later
     analysis.
     """
-    if not isinstance(count, int | np.integer) or count < 1:
-        raise CircuitError(f"examples is {count!r}; a model is examined with at least 1")
+    check_count(count)
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or abs(seed) > MOST_SEED:
+        raise CircuitError(f"seed is {seed!r}; expected a whole number up to {MOST_SEED:,}")
     if not isinstance(questions, FactTask):
         if not callable(questions):
             raise CircuitError(
@@ -336,6 +341,13 @@ def questions_of(circuit: Circuit, given: Questions | None) -> Questions:
     if questions is None:
         raise CircuitError("the circuit names no task: give the task to examine it on")
     return questions
+
+
+def check_count(examples: object) -> None:
+    """Refuse what is no number of examples."""
+    whole = isinstance(examples, int | np.integer) and not isinstance(examples, bool)
+    if not whole or examples < 1:
+        raise CircuitError(f"examples is {examples!r}; a model is examined with at least 1")
 
 
 def check_form(examples: object, count: int) -> None:

@@ -11,8 +11,10 @@ Everything that is drawn is checked, and a mistake is named in one line.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -104,8 +106,10 @@ class OwnTask:
             )
         if isinstance(roles, str) or not roles:
             raise CircuitError(f"roles are {roles!r}; expected a list of names, such as ['query']")
-        if not isinstance(hops, int) or hops < 1:
+        if isinstance(hops, bool) or not isinstance(hops, int | np.integer) or hops < 1:
             raise CircuitError(f"hops is {hops!r}; expected how many hops the task has, at least 1")
+        if isinstance(chance, bool) or not isinstance(chance, int | float | np.number):
+            raise CircuitError(f"chance is {chance!r}; expected the loss at chance, above 0")
         self.draw, self.chance, self.hops, self.loss = draw, chance, hops, loss
         self.table = tuple(parse_role(name) for name in roles)
         self.graph: FactGraph | None = parse_facts(facts) if facts else None
@@ -156,7 +160,15 @@ class OwnTask:
                 f"the function that draws returned {type(drawn).__name__}; expected a Drawn"
             )
         _check_first_axis(drawn, examples)
-        return drawn
+        return replace(
+            drawn,
+            targets=_whole(drawn.targets),
+            roles=_whole(drawn.roles),
+            chain=_whole(drawn.chain),
+            answers_at=_whole(drawn.answers_at),
+            hop=_whole(drawn.hop),
+            relations={name: _whole(leads) for name, leads in drawn.relations.items()},
+        )
 
     def _numbers(self, roles: Sequence[str] | Tensor, shape: tuple[int, int]) -> Tensor:
         """The number of each position's role."""
@@ -171,6 +183,12 @@ class OwnTask:
                 f"a position has the role {str(unknown[0])!r}; the task's roles are {known}"
             )
         return torch.tensor([self.table.index(role) for role in found]).expand(shape)
+
+
+def _whole(numbers: Any) -> Any:
+    """Whole numbers of any width as torch indexes with them; anything else as it is."""
+    whole = isinstance(numbers, Tensor) and not numbers.is_floating_point()
+    return numbers.long() if whole and numbers.dtype != torch.bool else numbers
 
 
 class _Answers:

@@ -16,6 +16,7 @@ from hopscope.cli.options import (
     json_option,
     option,
     options,
+    refuse_unused,
     sample_option,
     store_option,
     threads_option,
@@ -160,6 +161,8 @@ def kinds(formulations: str, hops: str, chains: int, *, opening: bool) -> tuple[
         "lives-with": [last],
     }
     names = [FORMULATIONS.get(short, short) for short in formulations.split(",")]
+    if levels.keys().isdisjoint(names):
+        refuse_unused("as these formulations have one depth each", "--hops")
     return tuple(
         _prompts(name, level, chains, opening=opening)
         for name in names

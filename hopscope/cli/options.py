@@ -122,8 +122,8 @@ def _check_sample(ctx: click.Context, param: click.Parameter, value: int) -> int
 
 def sample_option(what: str = "examples") -> Callable[[F], F]:
     """The flag that draws other examples."""
-    told = f"Which {what}: another number draws others."
-    return option("--sample N", told, default=0, callback=_check_sample)
+    help_text = f"Which {what}: another number draws others."
+    return option("--sample N", help_text, default=0, callback=_check_sample)
 
 
 def seeds_of(text: str) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from hopscope.circuits import Circuit, discover
 from hopscope.circuits.circuit_patching import patch_circuit
+from hopscope.circuits.examples import check_count
 from hopscope.circuits.patching import EXAMPLES as PAIRS
 from hopscope.circuits.probe import ProbeHistory
 from hopscope.circuits.probing import HISTORY_EXAMPLES, probe_history
@@ -205,6 +206,7 @@ class RunStudy(Study):
 
     def check_fits(self, examples: int) -> None:
         """Refuse more examples than this machine can hold."""
+        check_count(examples)
         check_examples(self.recipe, examples)
 
     def _member(self, seed: int | None) -> int | None:

@@ -56,6 +56,23 @@ def own(**options: Any) -> OwnTask:
     return task
 
 
+def test_whole_numbers_of_any_width_are_taken() -> None:
+    def narrow(count: int, seed: int) -> Drawn:
+        its = draw(count, seed)
+        return replace(
+            its,
+            targets=its.targets.int(),
+            hop=its.hop.to(torch.uint8),
+            relations={name: leads.short() for name, leads in its.relations.items()},
+            answers_at=torch.arange(1, LENGTH, dtype=torch.uint8),
+        )
+
+    usual, found = (examples_of(own(draw=one, hops=np.int64(2)), 4) for one in (draw, narrow))
+    outputs = torch.randn(4, LENGTH, CLASSES)
+    assert torch.equal(found.losses_of(outputs), usual.losses_of(outputs))
+    assert torch.equal(found.relations["before"], usual.relations["before"])
+
+
 def test_answers_everywhere_are_marked_hop_by_hop() -> None:
     examples = examples_of(own(), 4)
     assert examples.read == LENGTH - 1
@@ -161,6 +178,9 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"hops": 1}, r"say OwnTask\(…, hops=2\)"),
     ({"hops": 0}, "hops is 0"),
     ({"chance": 0.0}, "chance is 0.0"),
+    ({"chance": None}, "chance is None"),
+    ({"chance": "3"}, "chance is '3'"),
+    ({"hops": True}, "hops is True"),
     (drawn(targets=zeros(4)), r"targets are \[4\]"),
     (drawn(roles=["count"]), "1 roles are named for 6 positions"),
     (drawn(roles=zeros(4, 6, number=2)), "role of positions has numbers 2"),

@@ -146,6 +146,7 @@ def test_what_cannot_be_examined_is_named(random_model: Transformer, two_hops: P
         (lambda: examples(3, 4), "a model is examined on a task, .*; got int"),
         (lambda: examples(TASK, 2.5), "examples is 2.5"),
         (lambda: examples(TASK, "64"), "examples is '64'"),
+        (lambda: examples(TASK, True), "examples is True"),
         (lambda: examples(TASK, 0), "examples is 0"),
         (lambda: examples(KHop(length=100), 10**10), r"would take about [\d,]+ GiB"),
         (lambda: examples_of(TASK, 2).number(Role("value", 7)), "there is no role 'value 7' here"),

@@ -124,6 +124,7 @@ depth | --width 6 --dpi 100
 attention gallery/demo --examples 4 | --dpi 100
 depth --table 1..3 | --hops 3 --order forward --heads 1
 presets demo --save demo.json | --json
+lm ask --model smollm2-135m --formulations f3,f5 | --hops 2
 export gallery/demo --to transformers | --project mine --follow
 export gallery/demo --to tensorboard | --step 3
 """
