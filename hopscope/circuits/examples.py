@@ -345,8 +345,7 @@ def questions_of(circuit: Circuit, given: Questions | None) -> Questions:
 
 def check_count(examples: object) -> None:
     """Refuse what is no number of examples."""
-    whole = isinstance(examples, int | np.integer) and not isinstance(examples, bool)
-    if not whole or examples < 1:
+    if isinstance(examples, bool) or not isinstance(examples, int | np.integer) or examples < 1:
         raise CircuitError(f"examples is {examples!r}; a model is examined with at least 1")
 
 

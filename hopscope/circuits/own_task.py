@@ -110,7 +110,7 @@ class OwnTask:
             raise CircuitError(f"hops is {hops!r}; expected how many hops the task has, at least 1")
         if isinstance(chance, bool) or not isinstance(chance, int | float | np.number):
             raise CircuitError(f"chance is {chance!r}; expected the loss at chance, above 0")
-        self.draw, self.chance, self.hops, self.loss = draw, chance, hops, loss
+        self.draw, self.chance, self.hops, self.loss = draw, float(chance), int(hops), loss
         self.table = tuple(parse_role(name) for name in roles)
         self.graph: FactGraph | None = parse_facts(facts) if facts else None
         self._fresh = False  # whether another seed was seen to draw other examples
