@@ -144,8 +144,6 @@ class Ablator:
         """
         for (layer, head), change in changes.items():
             for role, target in change.targets if isinstance(change, Pattern) else ():
-                if role is not None:
-                    self.examples.number(role)  # refuses one that is not there
                 if target.when or any(source.where != "own" for source in target.every):
                     continue
                 spots = self.prescriber.spots(role, self.examples.length)

@@ -58,7 +58,7 @@ class LmBench(Recipe):
             if asking.protocol != "paper" and getattr(asking, name) != getattr(usual, name):
                 raise ValueError(
                     f"{name} is {getattr(asking, name)}, and the {asking.protocol} protocol does "
-                    f"not sample: leave it out, or use --protocol paper"
+                    "not sample: leave it out, or use --protocol paper"
                 )
         return self
 
