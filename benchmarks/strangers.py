@@ -27,6 +27,7 @@ import resource
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -333,6 +334,8 @@ RECIPES = {
 def train(chosen: argparse.Namespace) -> None:
     """Train every model that has not all its steps, for so many minutes each."""
     chosen.to.mkdir(parents=True, exist_ok=True)
+    if chosen.device != "cpu":
+        torch.cuda.set_stream(torch.cuda.Stream())  # on the default one nothing can be recorded
     for name in chosen.only or RECIPES:
         end = time.monotonic() + 60 * chosen.minutes
         _trained(name, chosen.to / f"{name}.pt", end, chosen.device)
@@ -342,28 +345,29 @@ def _trained(name: str, path: Path, end: float, device: str) -> None:
     recipe = RECIPES[name]
     torch.manual_seed(0)
     model = recipe.blank().to(device).train()
-    optimiser = torch.optim.AdamW(model.parameters(), recipe.rate, betas=(0.9, 0.99))
+    gpu = model.device.type == "cuda"
+    rate = torch.tensor(recipe.rate, device=device) if gpu else recipe.rate
+    optimiser = torch.optim.AdamW(model.parameters(), rate, betas=(0.9, 0.99), capturable=gpu)
+    update = Recorded(model, optimiser) if gpu else partial(updated, model, optimiser)
     step, spent = 0, 0.0
     if path.exists():
         kept = torch.load(path, weights_only=True, map_location=device)
         model.load_state_dict(kept["model"])
-        optimiser.load_state_dict(kept["optimiser"])
+        groups = optimiser.state_dict()["param_groups"]  # as this device wants them
+        optimiser.load_state_dict(kept["optimiser"] | {"param_groups": groups})
         step, spent = kept["step"], kept["cpu_seconds"]
     begun, saved = time.process_time() - spent, time.monotonic()
     while step < recipe.steps and time.monotonic() < end:
-        for group in optimiser.param_groups:
-            group["lr"] = recipe.rate * _share(step / recipe.steps, step)
-        loss = _loss(recipe, model, recipe.batch, TRAINED_FROM + step)
-        optimiser.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.step()
+        _set_rate(optimiser, recipe.rate * _share(step / recipe.steps, step))
+        drawn = recipe.draw(recipe.batch, TRAINED_FROM + step)
+        loss = update(drawn.inputs.to(device), drawn.targets.to(device))
         step += 1
         if step % 100 == 0:
             row = {"model": name, "step": step, "loss": round(loss.item(), 4)}
             print(json.dumps(row | {"cpu": round(time.process_time() - begun)}), flush=True)
-        if time.monotonic() > saved + SAVED_EVERY or step == recipe.steps:
-            saved = time.monotonic()
+        now = time.monotonic()
+        if now > min(saved + SAVED_EVERY, end) or step == recipe.steps:
+            saved = now
             kept = {"model": model.state_dict(), "optimiser": optimiser.state_dict(),
                     "step": step, "cpu_seconds": time.process_time() - begun}  # fmt: skip
             torch.save(kept, path.with_suffix(".new"))
@@ -375,11 +379,46 @@ def _share(done: float, step: int) -> float:
     return min(1.0, (step + 1) / 200) * (0.05 + 0.95 * (1 + math.cos(math.pi * done)) / 2)
 
 
-def _loss(recipe: Recipe, model: GPT2LMHeadModel, examples: int, seed: int) -> Tensor:
-    drawn = recipe.draw(examples, seed)
-    inputs, targets = (each.to(model.device) for each in (drawn.inputs, drawn.targets))
+def _set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
+    for group in optimiser.param_groups:
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate
+
+
+def updated(
+    model: GPT2LMHeadModel, optimiser: torch.optim.Optimizer, inputs: Tensor, targets: Tensor
+) -> Tensor:
+    """The loss of a batch, before the update by it."""
     logits = model(inputs).logits[:, -targets.shape[1] :]
-    return cross_entropy(logits.flatten(0, 1), targets.flatten())
+    loss = cross_entropy(logits.flatten(0, 1), targets.flatten())
+    optimiser.zero_grad()
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimiser.step()
+    return loss.detach()
+
+
+class Recorded:
+    """The same, after a few steps recorded as one CUDA graph: to launch them takes longest."""
+
+    def __init__(self, model: GPT2LMHeadModel, optimiser: torch.optim.Optimizer) -> None:
+        self.update = partial(updated, model, optimiser)
+        self.calls, self.graph = 0, torch.cuda.CUDAGraph()
+
+    def __call__(self, inputs: Tensor, targets: Tensor) -> Tensor:
+        self.calls += 1
+        if self.calls <= 3:
+            return self.update(inputs, targets)
+        if self.calls == 4:
+            self.batch = inputs.clone(), targets.clone()
+            with torch.cuda.graph(self.graph):
+                self.loss = self.update(*self.batch)
+        self.batch[0].copy_(inputs)
+        self.batch[1].copy_(targets)
+        self.graph.replay()
+        return self.loss
 
 
 def read(chosen: argparse.Namespace) -> None:

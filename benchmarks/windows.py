@@ -1,6 +1,7 @@
 """Where the law of depth stops: how far back two layers find the second hop by a window.
 
-    python benchmarks/windows.py [--store runs] [--only 4x4 8x4] >> results/windows.jsonl
+    python benchmarks/windows.py train [--store runs] [--only 4x4 8x4] [--device cuda]
+    python benchmarks/windows.py table          # of the rows in results/windows.jsonl
 
 k-hop induction with learned position embeddings, trained as fleets of three seeds: 2 layers with 1
 to 16 heads and 4 to 64 letters, asked for one and for two hops, of which the law allows one; and 3
@@ -11,12 +12,16 @@ layers, asked for four, of which it allows three. A row for each seed: the error
   the error that `hopscope.theory.known_hops` predicts for a model that knows all that can be known
   with such a window, and guesses the rest evenly.
 
-Runs are kept in the store and go on where they were. About 20 minutes on one thread for each fleet.
+Runs are kept in the store and go on where they were. About 20 minutes on one thread for each fleet,
+or ten seconds on an H100. `train` appends its rows.
 """
 
 import argparse
 import json
+import math
+from collections import defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +32,13 @@ from torch import Tensor
 from hopscope.circuits import adapter_of
 from hopscope.circuits.engine import Adapter, Attend, Brought, Heads, forward
 from hopscope.configs import Experiment, KHop, Model, Training
-from hopscope.machine import processor
 from hopscope.runs import train
+from hopscope.runs.computing import processor_of
 from hopscope.tasks import dataset
 from hopscope.tasks.khop import landings
 from hopscope.theory import known_hops
 
+ROWS = Path(__file__).parents[1] / "results" / "windows.jsonl"
 LENGTH, EXAMPLES, FEW = 64, 2048, 50
 """Positions, examples that are measured, and the fewest answers that an error is given of."""
 CUTS = (1, 2, 3, 4, 6, 8)
@@ -110,10 +116,10 @@ def predicted(letters: Tensor, layers: int, window: int, hops: int) -> list[floa
     ]
 
 
-def rows(name: str, store: Path) -> Iterator[dict[str, Any]]:
+def rows(name: str, store: Path, device: str) -> Iterator[dict[str, Any]]:
     """A row for each seed of a fleet."""
     letters, heads, layers, hops = SHAPES[name]
-    run = train(recipe(letters, heads, layers, hops), store, threads=1)
+    run = train(recipe(letters, heads, layers, hops), store, threads=1, device=device)
     batch = dataset(run.recipe.task, 7, EXAMPLES, "validation")
     landed = landings(batch.inputs, hops)
     answered = landed >= 0
@@ -133,19 +139,66 @@ def rows(name: str, store: Path) -> Iterator[dict[str, Any]]:
                 cut: shares(wrong(adapter, batch.inputs, batch.targets, cut)) for cut in CUTS
             },
             "predicted": {cut: predicted(batch.inputs, layers, cut, hops) for cut in CUTS},
-            "machine": processor(),
+            "machine": processor_of(torch.device(device)),
         }  # fmt: skip
+
+
+def table() -> Iterator[str]:
+    """The error at the last hop by shape, and what it says of the window."""
+    shapes: dict[tuple[int, ...], list[dict[str, Any]]] = defaultdict(list)
+    for line in ROWS.read_text().splitlines():
+        row = json.loads(line)
+        shapes[row["layers"], row["letters"], row["heads"]].append(row)
+    yield "| layers, hops | letters | heads | seeds | error | half of chance at | equal to |"
+    yield "|---|---|---|---|---|---|---|"
+    for (layers, letters, heads), its in sorted(shapes.items()):
+        half, hops = (1 - 1 / letters) / 2, its[0]["hops"]
+        errors = spread([row["error"][-1] for row in its], ".3f")
+        passed = spread([crossed(row["by distance"], half) for row in its], "d")
+        windows = spread([equal_window(row) for row in its], ".1f")
+        cells = f"{layers}, {hops}", letters, heads, len(its), errors, passed, windows
+        yield f"| {' | '.join(map(str, cells))} |"
+
+
+def spread(values: list[Any], form: str) -> str:
+    """From the least to the most; a value that is not known is beyond what was measured."""
+    known = sorted(format(value, form) for value in values if value is not None)
+    ends = [*dict.fromkeys([*known[:1], *known[-1:]])] + ["more"] * (len(known) < len(values))
+    return " … ".join(ends)
+
+
+def crossed(errors: dict[str, float], level: float) -> int | None:
+    """The first distance whose error is above a level."""
+    return next((int(at) for at, error in errors.items() if error > level), None)
+
+
+def equal_window(row: dict[str, Any]) -> float | None:
+    """The letters of a full window that would leave the measured error (between two cuts: by the
+    logarithm of what is predicted for them). None if no cut leaves so little.
+    """
+    error = max(row["error"][-1], 1e-9)
+    cuts = [(int(cut), predicted[-1]) for cut, predicted in row["predicted"].items()]
+    for (less, above), (more, below) in pairwise(cuts):
+        if above >= error > below > 0:
+            return less + (more - less) * math.log(above / error) / math.log(above / below)
+    return 0.0 if error > cuts[0][1] else None
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=["train", "table"])
     parser.add_argument("--store", type=Path, default=Path("runs"))
     parser.add_argument("--only", nargs="*", choices=SHAPES)
-    torch.set_num_threads(1)
+    parser.add_argument("--device", default="cpu")
     chosen = parser.parse_args()
+    if chosen.what == "table":
+        print(*table(), sep="\n")
+        return
+    torch.set_num_threads(1)
     for name in chosen.only or SHAPES:
-        for row in rows(name, chosen.store):
-            print(json.dumps(row), flush=True)
+        for row in rows(name, chosen.store, chosen.device):
+            with ROWS.open("a") as kept:
+                print(json.dumps(row), file=kept)
 
 
 if __name__ == "__main__":

@@ -30,8 +30,8 @@ SHARED = 2**16
 """Bytes of shared memory for the operands of attention's products. A multiprocessor has more (at
 least 99 KiB, if it multiplies bf16), but Triton needs a part.
 """
-PROGRAMS = 256
-"""Number of programs that share the rows of a sum: about two for each multiprocessor."""
+PROGRAMS = 1024
+"""Number of programs that share the rows of a sum: so many keep the memory of a GPU busy."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class CudaOps:
         read: int,
     ) -> BFloat16[Tensor, "*model batch read d_model"]:
         """The last `read` positions, with what all heads add there."""
-        y, query, maps = _normed(norm, x), None, [attention.key, attention.value]
+        (y, x), query, maps = _normed(norm, x), None, [attention.key, attention.value]
         if read == x.shape[-2]:
             maps.insert(0, attention.query)
         else:
@@ -69,7 +69,8 @@ class CudaOps:
         self, x: BFloat16[Tensor, "*model batch seq d_model"], norm: nn.Module, mlp: Mlp
     ) -> BFloat16[Tensor, "*model batch seq d_model"]:
         """Every position, with what the MLP adds there."""
-        return x + up_and_down(_normed(norm, x), *mlp.up.pair, *mlp.down.pair)
+        y, x = _normed(norm, x)
+        return x + up_and_down(y, *mlp.up.pair, *mlp.down.pair)
 
 
 def longest(width: int) -> int:
@@ -81,8 +82,9 @@ def longest(width: int) -> int:
     return seq
 
 
-def _normed(module: nn.Module, x: Tensor) -> Tensor:
-    return norm(x, *module.pair) if isinstance(module, Norm) else x
+def _normed(module: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
+    """The input of a sublayer, and what its output is added to."""
+    return norm(x, *module.pair) if isinstance(module, Norm) else (x, x)
 
 
 class _Affine(Function):
@@ -114,21 +116,24 @@ class _Mlp(Function):
     def forward(ctx: Any, *inputs: Tensor) -> Float[Tensor, "*model batch seq d_model"]:
         x, up, up_bias, down, down_bias = (each.contiguous() for each in inputs)
         hidden = _affine(x, up, up_bias)
-        ctx.save_for_backward(x, hidden, up, down)
-        return _affine(gelu(hidden), down, down_bias)
+        active = gelu(hidden)
+        ctx.save_for_backward(x, hidden, active, up, down)
+        return _affine(active, down, down_bias)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, ...]:
-        (x, hidden, up, down), gradient = ctx.saved_tensors, gradient.contiguous()
+        (x, hidden, active, up, down), gradient = ctx.saved_tensors, gradient.contiguous()
         fleet = up.shape[:-2]
-        y, of_hidden, of_bias = _gelu_backward(hidden, _input_gradient(down, gradient), fleet)
+        of_hidden, of_bias = _gelu_backward(hidden, _input_gradient(down, gradient), fleet)
         of_up = _input_gradient(up, of_hidden), _weight_gradient(x, up, of_hidden), of_bias
-        return *of_up, _weight_gradient(y, down, gradient), _sum_rows(gradient, fleet)
+        return *of_up, _weight_gradient(active, down, gradient), _sum_rows(gradient, fleet)
 
 
 class _Norm(Function):
-    """Layer normalisation with gain and shift."""
+    """Layer normalisation with gain and shift; and x itself, for what is added to it later. So the
+    gradients of both are added in one kernel.
+    """
 
     @staticmethod
     def forward(
@@ -136,7 +141,7 @@ class _Norm(Function):
         x: Float[Tensor, "*model batch seq width"],
         gain: Float[Tensor, "*model width"],
         shift: Float[Tensor, "*model width"],
-    ) -> Float[Tensor, "*model batch seq width"]:
+    ) -> tuple[Tensor, Tensor]:
         x, gain, shift = x.contiguous(), gain.contiguous(), shift.contiguous()
         y, statistics = torch.empty_like(x), _float32(x, *x.shape[:-1], 2)
         models, rows, width = _sizes(x, gain.shape[:-1])
@@ -146,18 +151,19 @@ class _Norm(Function):
             x, gain, shift, y, statistics, rows, width, NORM_EPS, ROWS=tall, WIDTH=wide
         )  # fmt: skip
         ctx.save_for_backward(x, gain, statistics)
-        return y
+        return y, x.view_as(x)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        (x, gain, statistics), gradient = ctx.saved_tensors, gradient.contiguous()
+    def backward(ctx: Any, gradient: Tensor, passed: Tensor) -> tuple[Tensor | None, ...]:
+        x, gain, statistics = ctx.saved_tensors
+        gradient, passed = gradient.contiguous(), passed.contiguous()
         models, rows, width = _sizes(x, gain.shape[:-1])
         tall, wide = _tile_of(width)
         programs, tiles = _shared(rows, tall, models)
         of_x, sums = torch.empty_like(x), _float32(x, models, programs, 2 * width)
         _launch(
-            norm_backward, (programs, models), x, gain, statistics, gradient, of_x, sums,
+            norm_backward, (programs, models), x, gain, statistics, gradient, passed, of_x, sums,
             rows, width, TILES=tiles, ROWS=tall, WIDTH=wide
         )  # fmt: skip
         return of_x, *_total(sums, gain.dtype, gain.shape[:-1]).chunk(2, -1)
@@ -209,7 +215,7 @@ class _Attend(Function):
 
 affine: Callable[..., Tensor] = _Affine.apply
 up_and_down: Callable[..., Tensor] = _Mlp.apply
-norm: Callable[..., Tensor] = _Norm.apply
+norm: Callable[..., tuple[Tensor, Tensor]] = _Norm.apply
 attend: Callable[..., Tensor] = _Attend.apply
 
 
@@ -275,18 +281,17 @@ def _sum_rows(x: Tensor, fleet: torch.Size) -> Tensor:
     return _total(sums, x.dtype, fleet)
 
 
-def _gelu_backward(x: Tensor, gradient: Tensor, fleet: torch.Size) -> tuple[Tensor, Tensor, Tensor]:
-    """GELU(x), the gradient of x, and its sum over all positions for each model."""
+def _gelu_backward(x: Tensor, gradient: Tensor, fleet: torch.Size) -> tuple[Tensor, Tensor]:
+    """The gradient of x, from that of GELU(x), and its sum over all positions for each model."""
     models, rows, width = _sizes(x, fleet)
     tall, wide = _part(width)
     programs, tiles = _shared(rows, tall, models)
-    y, of_x = torch.empty_like(x), torch.empty_like(x)
-    sums = _float32(x, models, programs, width)
+    of_x, sums = torch.empty_like(x), _float32(x, models, programs, width)
     _launch(
         gelu_backward, (programs, -(-width // wide), models),
-        x, gradient, y, of_x, sums, rows, width, TILES=tiles, ROWS=tall, WIDTH=wide
+        x, gradient, of_x, sums, rows, width, TILES=tiles, ROWS=tall, WIDTH=wide
     )  # fmt: skip
-    return y, of_x, _total(sums, x.dtype, fleet)
+    return of_x, _total(sums, x.dtype, fleet)
 
 
 def _total(sums: Tensor, dtype: torch.dtype, fleet: torch.Size) -> Tensor:
@@ -407,10 +412,12 @@ def norm_forward(
 
 @triton.jit
 def norm_backward(
-    x, gain, statistics, gradient, x_gradient, sums, rows, width,
+    x, gain, statistics, gradient, passed, x_gradient, sums, rows, width,
     TILES: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """The gradients of some tiles of rows; those of gain and shift are summed in each program."""
+    """The gradients of some tiles of rows, added to those that were passed by the norm; those of
+    gain and shift are summed in each program.
+    """
     program, model = tl.program_id(0), tl.program_id(1)
     column = tl.arange(0, WIDTH)
     inside = column < width
@@ -430,6 +437,7 @@ def norm_backward(
         g = g * by[None, :]
         along = tl.sum(g * normed, 1) / width
         back = (g - tl.sum(g, 1)[:, None] / width - normed * along[:, None]) * inverse[:, None]
+        back += tl.load(passed + place, mask=there, other=0.0).to(tl.float32)
         tl.store(x_gradient + place, back.to(x_gradient.dtype.element_ty), mask=there)
     at = sums + (model * tl.num_programs(0) + program) * 2 * width + column
     tl.store(at, of_gain, mask=inside)
@@ -438,10 +446,10 @@ def norm_backward(
 
 @triton.jit
 def gelu_backward(
-    x, gradient, y, x_gradient, sums, rows, width,
+    x, gradient, x_gradient, sums, rows, width,
     TILES: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """The exact GELU again, the gradient of x, and the sum of that gradient in each program."""
+    """The gradient of x, from that of the exact GELU, and its sum in each program."""
     program, model = tl.program_id(0), tl.program_id(2)
     first = tl.program_id(1) * WIDTH
     total = tl.zeros((WIDTH,), tl.float32)
@@ -453,7 +461,6 @@ def gelu_backward(
         below = 0.5 * (1 + tl.erf(values * 0.7071067811865476))
         density = tl.exp(-0.5 * values * values) * 0.3989422804014327
         back = (g * (below + values * density)).to(x_gradient.dtype.element_ty)
-        tl.store(y + place, (values * below).to(y.dtype.element_ty), mask=there)
         tl.store(x_gradient + place, back, mask=there)
         total += tl.sum(back.to(tl.float32), 0)
     _store_sum(sums, total, program, model, first, width, WIDTH)

@@ -136,7 +136,7 @@ def test_kernels_start_on_the_device_of_their_tensors(monkeypatch: pytest.Monkey
     for name in names:
         monkeypatch.setattr(cuda_ops, name, kernel(name))
     x, gain, square = numbers(2, 5, 32), numbers(32).requires_grad_(), numbers(32, 32)
-    y = cuda_ops.norm(x, gain, gain)
+    y, _ = cuda_ops.norm(x, gain, gain)
     z = cuda_ops.attend(torch.cat([y, y, y], -1), None, 2, True)
     cuda_ops.up_and_down(z, square, gain, square, gain).sum().backward()
     assert {name for name, _ in started} == names
@@ -153,10 +153,15 @@ def test_attention_is_taken_where_a_multiprocessor_has_room() -> None:
 def test_norms_are_those_of_torch(fleet: tuple[int, ...], rows: int, width: int) -> None:
     def truth(x: Tensor, gain: Tensor, shift: Tensor) -> Tensor:
         gain, shift = (each[:, None, None] if fleet else each for each in (gain, shift))
-        return functional.layer_norm(x, (width,), eps=1e-5) * gain + shift
+        y = functional.layer_norm(x, (width,), eps=1e-5) * gain + shift
+        return torch.stack([y, 2 * x])  # x passes beside the norm
+
+    def ours(x: Tensor, gain: Tensor, shift: Tensor) -> Tensor:
+        y, same = cuda_ops.norm(x, gain, shift)
+        return torch.stack([y, 2 * same])
 
     inputs = numbers(*fleet, 5, rows, width), *(numbers(*fleet, width) for _ in range(2))
-    same_as_torch(cuda_ops.norm, truth, *inputs)
+    same_as_torch(ours, truth, *inputs)
 
 
 @FLEETS
