@@ -18,7 +18,7 @@ from hopscope.circuits.components import Estimate
 from hopscope.circuits.engine import Adapter, check_attention, check_finite
 from hopscope.circuits.examples import Examples, Questions, examples_of
 from hopscope.circuits.pattern import ITSELF, PREVIOUS, UNIFORM, Head, Pattern
-from hopscope.circuits.prescriber import Prescriber
+from hopscope.circuits.prescriber import Prescriber, prescriber_of
 from hopscope.circuits.tables import with_tables
 from hopscope.circuits.walk import Walk
 from hopscope.configs import Config, FactTask
@@ -65,7 +65,7 @@ class Ablator:
             )
         adapter = adapter_of(model)
         self.adapter, self.examples = adapter, examples.on(adapter.device)
-        self.prescriber = Prescriber(self.examples, adapter.causal)
+        self.prescriber = prescriber_of(adapter, self.examples)
         self.read = examples.read_of(adapter.answers_at())
         if examples.read is not None and self.read < examples.read:
             raise CircuitError(
@@ -143,14 +143,15 @@ class Ablator:
         would stay where they are, which is another ablation.
         """
         for (layer, head), change in changes.items():
+            prescriber = self.prescriber.of(layer)
             for role, target in change.targets if isinstance(change, Pattern) else ():
                 if target.when or any(source.where != "own" for source in target.every):
                     continue
-                spots = self.prescriber.spots(role, self.examples.length)
-                if len(spots) and not bool(self.prescriber.drawn(target, spots)[1].any()):
+                spots = prescriber.spots(role, self.examples.length)
+                if len(spots) and not bool(prescriber.drawn(target, spots)[1].any()):
                     raise CircuitError(
-                        f"{layer}.{head}: {role} cannot look at {target}, which comes after it in "
-                        "every example, and attention is causal"
+                        f"{layer}.{head}: {role} cannot look at {target}, which it sees in no "
+                        "example: it comes later, or before the layer's window"
                     )
 
     def _check_attention(self) -> None:

@@ -19,7 +19,7 @@ from hopscope.circuits.engine import Adapter, Brought, Heads, Stream, check_fini
 from hopscope.circuits.examples import Examples, Questions, examples_of
 from hopscope.circuits.maps import RoleMaps
 from hopscope.circuits.pattern import Source
-from hopscope.circuits.prescriber import Prescriber
+from hopscope.circuits.prescriber import prescriber_of
 from hopscope.errors import CircuitError
 
 EXAMPLES = 256
@@ -159,7 +159,7 @@ def attended(
             "adapter that walks"
         )
     examples = examples.on(adapter.device)
-    prescriber = Prescriber(examples, adapter.causal)
+    prescriber = prescriber_of(adapter, examples)
     carries = any(isinstance(change, Carried) for _, change in ablation.changes)
     usual = attended(adapter, examples).carried if carries else None
     patterns, carried, before = [], [], []
@@ -167,7 +167,7 @@ def attended(
     def attend(layer: int, heads: Heads) -> Brought:
         ask()
         before.append(heads.stream)
-        pattern = prescriber.replaced(ablation.patterns(layer), heads.weights())
+        pattern = prescriber.of(layer).replaced(ablation.patterns(layer), heads.weights())
         mixed = pattern @ heads.values
         for (at, head), change in ablation.changes:
             if at == layer and isinstance(change, Carried):

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -12,6 +14,10 @@ from hopscope.circuits.examples import Examples
 from hopscope.circuits.pattern import AS_IN_MODEL, Pattern, Source, Target
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
+
+if TYPE_CHECKING:
+    from hopscope.circuits.adapters.callback import CallbackModel
+    from hopscope.circuits.engine import Adapter
 
 SAME_FOR_ALL = ("uniform", "itself", "previous")
 """Targets that are the same in every example."""
@@ -64,18 +70,45 @@ def _same_for_all(target: Target) -> bool:
     )
 
 
-class Prescriber:
-    """Makes the attention of patterns for some examples, and keeps the rows that it has made."""
+def prescriber_of(adapter: "Adapter | CallbackModel", examples: Examples) -> "Prescriber":
+    """What prescribes the attention of a model on these examples."""
+    return Prescriber(examples, adapter.causal, getattr(adapter, "windows", {}))
 
-    def __init__(self, examples: Examples, causal: bool) -> None:
-        self.examples = examples
+
+class Prescriber:
+    """Makes the attention of patterns for some examples, and keeps the rows that it has made.
+
+    `windows` says how many positions are seen in layers that do not see all (`of` is for such a
+    layer), `window` how many are seen here.
+    """
+
+    def __init__(
+        self,
+        examples: Examples,
+        causal: bool,
+        windows: Mapping[int, int] = MappingProxyType({}),
+        window: int | None = None,
+    ) -> None:
+        self.examples, self.causal, self.windows = examples, causal, windows
         length, device = examples.length, examples.inputs.device
         self.places = torch.arange(length, device=device)
         last = self.places[:, None] if causal else torch.full_like(self.places, length)[:, None]
         self.seen = self.places <= last
+        if window is not None:
+            self.seen &= self.places > self.places[:, None] - window
+        self._within: dict[int, Prescriber] = {}
         self.chain = examples.roles.chain
         self._spots: dict[tuple[Role | None, int], Spots] = {}
         self._drawn = budget.Cache(budget.kept_bytes(device))
+
+    def of(self, layer: int) -> "Prescriber":
+        """The same for what a layer sees."""
+        window = self.windows.get(layer)
+        if window is None or window >= self.examples.length:
+            return self
+        if window not in self._within:
+            self._within[window] = Prescriber(self.examples, self.causal, window=window)
+        return self._within[window]
 
     def replaced(
         self, patterns: Mapping[int, Pattern], own: Float[Tensor, "batch head read seq"]

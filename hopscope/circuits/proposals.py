@@ -21,7 +21,7 @@ from hopscope.circuits.attention import patterns
 from hopscope.circuits.engine import Adapter
 from hopscope.circuits.examples import AND, LEADS, SELDOM, Examples
 from hopscope.circuits.pattern import Source, Target
-from hopscope.circuits.prescriber import Prescriber, Spots
+from hopscope.circuits.prescriber import Prescriber, Spots, prescriber_of
 from hopscope.facts import Role
 
 LONGEST = 3
@@ -80,9 +80,10 @@ def proposed_targets(
     """
     conditions, examples = [*examples.conditions], _with_lookups(examples)
     examples = examples.part(slice(max(8, ENOUGH // examples.length)))
-    prescriber = Prescriber(examples, adapter.causal)
+    every = prescriber_of(adapter, examples)
     found: dict[Row, list[Target]] = {}
     for layer, pattern in enumerate(patterns(adapter, examples.inputs)):
+        prescriber = every.of(layer)
         for role in examples.table:
             spots = prescriber.spots(role, examples.length)
             if not len(spots):

@@ -34,11 +34,13 @@ def repeated_tokens(
     """
     if length < 2 or filler < 2:
         raise CircuitError(f"length is {length} and filler {filler}; expected at least 2 of each")
-    if vocabulary < length + filler + (start is not None):
+    least = length + filler + (start is not None)
+    if vocabulary < least:
         raise CircuitError(
-            f"vocabulary is {vocabulary}; expected at least {length + filler + 1}, as no token is "
-            "drawn twice"
+            f"vocabulary is {vocabulary}; expected at least {least}, as no token is drawn twice"
         )
+    if start is not None and not 0 <= start < vocabulary:
+        raise CircuitError(f"start is {start}; expected a token, 0 … {vocabulary - 1}")
 
     def draw(examples: int, seed: int) -> Drawn:
         generator = torch.Generator().manual_seed(seed)

@@ -20,7 +20,7 @@ from hopscope.circuits.attention import chunks
 from hopscope.circuits.components import AttentionKind, Estimate, PerExample, Rest, Score
 from hopscope.circuits.engine import Adapter, Attend, Brought, Heads, forward, record
 from hopscope.circuits.examples import Examples
-from hopscope.circuits.prescriber import Prescriber
+from hopscope.circuits.prescriber import Prescriber, prescriber_of
 from hopscope.circuits.walk import from_model
 from hopscope.facts import Role
 
@@ -72,7 +72,7 @@ class Runs:
         """
         found: list[list[Tensor]] = [[] for _ in asked]
         for some in self.chunks:
-            prescriber = Prescriber(self.examples.part(some), self.adapter.causal)
+            prescriber = prescriber_of(self.adapter, self.examples.part(some))
             for outputs, (state, rest) in zip(found, asked, strict=True):
                 outputs.append(self._outputs(prescriber, some, state, rest).float().cpu())
         return [torch.cat(outputs) for outputs in found]
@@ -97,7 +97,7 @@ class Runs:
         own = (
             dict(zip(needed, heads.weights(heads=needed).unbind(1), strict=True)) if needed else {}
         )
-        length = self.examples.length
+        length, prescriber = self.examples.length, prescriber.of(layer)
         return torch.stack(
             [
                 own[n] if its is None else prescriber.attention_of(its, own.get(n), length)

@@ -92,6 +92,11 @@ def model_of(history: History, step: int, member: int | None) -> AnyModel:
     """The model after a step (of a fleet: a member)."""
     model = history.model_at(step)
     if member is None:
+        if isinstance(model, Transformer) and model.fleet:
+            raise CircuitError(
+                "the history is that of a fleet: hopscope.load(NAME, seed=SEED) studies a member "
+                "with its own"
+            )
         return model
     if not isinstance(model, Transformer):
         raise CircuitError(

@@ -245,7 +245,7 @@ class Walk:
         for head, change in enumerate(changes):
             if isinstance(change, Pattern):
                 own = layer.own(group, head)
-                pattern = self.prescriber.attention_of(change, own, layer.read)
+                pattern = self.prescriber.of(layer.number).attention_of(change, own, layer.read)
                 mixed[:, head] = pattern.to(values.dtype) @ values[:, head]
             else:
                 usual = self._carried[layer.number][:, head, -layer.read :]
@@ -340,7 +340,8 @@ class Walk:
                 continue
             assert isinstance(mine, Pattern)
             own = layer.own(branch.group, head)
-            pattern = self.prescriber.rows_of_roles(mine, roles, own, layer.read)
+            prescriber = self.prescriber.of(layer.number)
+            pattern = prescriber.rows_of_roles(mine, roles, own, layer.read)
             # A matrix of the rows of each example: slots that nobody has stay empty.
             rows = values.new_zeros(len(self.examples), spots.width, values.shape[-2])
             rows[spots.example, spots.slot] = pattern.to(values.dtype)

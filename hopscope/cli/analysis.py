@@ -364,7 +364,8 @@ def evaluate(asked: Asked, changes: tuple[str, ...]) -> Found:
     """Measure a model on fresh examples: the loss of each hop with its 95 % interval.
 
     KEY=VALUE changes the task, e.g. `order=forward`, `chains=8` or `length=64`, as far as the
-    model can take it: what a model has learned, on questions that it was not trained on.
+    model can take it: what a model has learned, on questions that it was not trained on. Of k-hop
+    the last position is asked, whose answer takes all that came before.
     """
     from hopscope.circuits import Ablation, Ablator, examples_of
     from hopscope.circuits.components import Estimate

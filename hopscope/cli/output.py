@@ -94,7 +94,7 @@ def emit(lines: Iterable[str], end: str = "\n") -> None:
         for line in lines:
             print(line, end=end)
     except OSError as error:
-        raise _lost(error) from error
+        _lose(error)
 
 
 def flush() -> None:
@@ -105,14 +105,16 @@ def flush() -> None:
         if sys.stdout is not None:
             sys.stdout.flush()
     except OSError as error:
-        raise _lost(error) from error
+        _lose(error)
 
 
-def _lost(error: OSError) -> OSError | OutputLost:
-    """A reader who has enough (`| head`) is no failure, all else is."""
-    if isinstance(error, BrokenPipeError):
-        return error
-    return OutputLost(f"cannot write the output: {error.strerror}")
+def _lose(error: OSError) -> None:
+    """A reader who has enough (`| head`) is no failure: the command goes on, and what it was asked
+    to save is saved. All else is.
+    """
+    if not isinstance(error, BrokenPipeError):
+        raise OutputLost(f"cannot write the output: {error.strerror}") from error
+    drop_output()
 
 
 def drop_output(why: Exception | None = None) -> None:

@@ -69,7 +69,11 @@ class LmCircuit(Recipe):
             raise ValueError(f"seeds are {self.seeds}: a circuit is searched with one")
         for name in ("mapped", "searched"):
             if (count := getattr(self.tracing, name) or 0) > self.questions:
-                raise ValueError(f"{name} is {count} of {self.questions} questions: ask for fewer")
+                option = {"mapped": "--map-questions", "searched": "--search-questions"}[name]
+                raise ValueError(
+                    f"{name} is {count}, and there are {self.questions} questions: give {option} "
+                    f"{self.questions}, or more questions"
+                )
         for prompts in filter(None, (self.prompts, self.elsewhere)):
             if prompts.chains < 3:
                 raise ValueError(

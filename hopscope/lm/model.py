@@ -13,6 +13,7 @@ from typing import Any, Literal, cast
 
 import torch
 
+from hopscope.circuits.adapters.decoder import windows_of
 from hopscope.configs import Dtype
 from hopscope.errors import LmError
 from hopscope.lm.known import KNOWN, cached, is_hub_name, open_files
@@ -33,12 +34,6 @@ JOINT = 8
 """Characters at the end of a text that decide how the text after it is cut into tokens."""
 KINDS = {"full_attention", "sliding_attention", "chunked_attention"}
 """Layers that use the positions that they are given, by their names in transformers."""
-WINDOWS = {
-    "sliding_attention": "sliding_window",
-    "chunked_attention": "attention_chunk_size",
-    "local": "window_size",
-}
-"""Kinds of layers that attend within a window, with the name of its width in a config."""
 
 
 @dataclass
@@ -68,10 +63,10 @@ class LanguageModel:
     def room(self) -> tuple[int, str] | None:
         """The number of tokens that fit, and the name of this limit; None if there is no limit."""
         config = self.model.config.get_text_config()
-        kinds = getattr(config, "layer_types", None) or getattr(config, "attention_layers", None)
-        windows = WINDOWS.keys() & (kinds or {"sliding_attention"})
-        limits = [(getattr(config, WINDOWS[kind], None), "window of attention") for kind in windows]
-        limits.append((getattr(config, "max_position_embeddings", None), "context"))
+        limits = [
+            (min(windows_of(config).values(), default=None), "window of attention"),
+            (getattr(config, "max_position_embeddings", None), "context"),
+        ]
         return min(((size, what) for size, what in limits if size and size > 0), default=None)
 
     @cached_property

@@ -94,6 +94,11 @@ class Store(Displayed):
         names = [each for each in self.names() if each != beside]
         matches = [name] if name in names else self._tagged(name, names)
         matches = matches or [each for each in names if name and name in each]
+        if not matches and name and name in beside:
+            raise ConfigError(
+                f"{beside} is the run of this very recipe: to go on from it, change the recipe "
+                "(e.g. training.steps)"
+            )
         if len(matches) != 1:
             problem = f"{len(matches)} runs match" if matches else "no run matches"
             kind = "They are" if matches else "There are"

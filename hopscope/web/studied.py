@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from hopscope.circuits import Ablation, Circuit, adapter_of, examples_of
+from hopscope.circuits import Ablation, CallbackModel, Circuit, adapter_of, examples_of
 from hopscope.circuits.examples import Examples
 from hopscope.circuits.probing import EXAMPLES, probe, probed_symbols
 from hopscope.configs import FactTask
@@ -66,6 +66,8 @@ class Studied:
         each = 2 * (time.monotonic() - begun) / FEW  # as it is, and with heads changed
         self.counts = [n for n in COUNTS if n == COUNTS[0] or n * each < PATIENCE][-2:]
         self.task = _described(study, few, losses.shape[-1])
+        if isinstance(adapter, CallbackModel) and adapter.streams is None:
+            self.task["symbols"] = []  # nothing can be read off streams that are not handed out
         self.opened.hops.extend(self.task["hops"])
 
     @property

@@ -11,7 +11,7 @@ from families import FAMILIES, TOKENS, made
 from slow import CHANGES
 from torch import Tensor, nn
 
-from hopscope.circuits import Ablation, Ablator, adapter_of, examples_of
+from hopscope.circuits import Ablation, Ablator, Pattern, adapter_of, examples_of
 from hopscope.circuits.adapters import DecoderAdapter
 from hopscope.circuits.attention import attended
 from hopscope.circuits.engine import Brought, Heads, as_model, forward, record, weights_digest
@@ -86,6 +86,31 @@ def test_the_engine_computes_what_the_model_computes(family: str, tokens: Tensor
     for start in (0, LAYER):
         ablated = forward(adapter, its.streams[start], attend, start)
         assert close(adapter.unembed(ablated), wanted)
+
+
+@pytest.mark.parametrize(
+    ("family", "windows"),
+    [("mistral", {0: 4, 1: 4}), ("gemma2", {0: 4}), ("gpt_oss", {0: 4}), ("llama", {})],
+)
+def test_even_attention_is_over_what_a_layer_sees(family: str, windows: dict[int, int]) -> None:
+    adapter, examples = DecoderAdapter(made(family, vocab_size=7)), examples_of(TASK, 8)
+    length = examples.length
+    even = Ablation.of({(layer, HEAD): Pattern() for layer in range(2)})
+    back = torch.arange(length)[:, None] - torch.arange(length)
+    rows = {}
+    for layer, pattern in enumerate(attended(adapter, examples, even).patterns):
+        seen = ((back >= 0) & (back < windows.get(layer, length))).float()
+        rows[layer] = seen / seen.sum(-1, keepdim=True)
+        assert torch.allclose(pattern[:, HEAD], rows[layer].expand(8, -1, -1))
+
+    def attend(layer: int, heads: Heads) -> Brought:
+        weights = heads.weights().clone()
+        weights[:, HEAD] = rows[layer]
+        return weights @ heads.values
+
+    expected = adapter.unembed(forward(adapter, adapter.embed(examples.inputs), attend))
+    losses = Ablator(adapter, examples).losses([even])[0]
+    assert torch.allclose(losses, examples.losses_of(expected[:, -examples.read :]), atol=1e-5)
 
 
 @torch.no_grad()

@@ -77,7 +77,9 @@ class Full(io.StringIO):
         raise OSError(self.number, "No space left on device")
 
 
-def test_a_closed_pipe_is_no_error_as_a_full_disk_is(monkeypatch: Patch, capsys: Captured) -> None:
+def test_a_closed_pipe_is_no_error_as_a_full_disk_is(
+    tmp_path: Path, monkeypatch: Patch, capsys: Captured
+) -> None:
     monkeypatch.setattr(sys, "argv", ["hopscope", "presets"])
     for number, code, lines in ((28, 2, 1), (32, 0, 0)):
         monkeypatch.setattr(sys, "stdout", Full(number))
@@ -85,6 +87,13 @@ def test_a_closed_pipe_is_no_error_as_a_full_disk_is(monkeypatch: Patch, capsys:
             main()
         assert stop.value.code == code
         assert capsys.readouterr().err.count("\n") == lines
+    saved = tmp_path / "losses.csv"  # asked for beside what nobody reads
+    evaluate = ["evaluate", "gallery/demo", "--examples", "8", "--save", str(saved)]
+    monkeypatch.setattr(sys, "argv", ["hopscope", *evaluate])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 0
+    assert saved.read_text().count("\n") == 4
     monkeypatch.setattr(sys, "stdout", Full(28))
     with pytest.raises(OutputLost, match="cannot write the output: No space left on device"):
         output.say("x")

@@ -144,6 +144,8 @@ def test_a_training_begins_where_a_shorter_one_ended(root: Path, hopscope: Say, 
     code, _, err = hopscope(*longer, "--device", "cuda:7")
     assert (code, Store().names()) == (2, [short])
     assert "device is 'cuda:7', but torch sees no GPU: use --device cpu" in err
+    same = (*flags, "training.steps=4", "--prolong", short[-6:])
+    assert "is the run of this very recipe: to go on from it, change" in hopscope(*same)[2]
     out = said(*longer)
     assert "step 4 of 6" in out
     assert "final loss" in out

@@ -368,7 +368,10 @@ def test_what_is_no_row_is_refused(recipe: LmCircuit, tmp_path: Path) -> None:
 MISTAKES = [
     ({"model": "http://127.0.0.1:1/v1#x"}, "is an endpoint, which shows no weights"),
     ({"seeds": (0, 1)}, "a circuit is searched with one"),
-    ({"questions": 14, "tracing": Tracing(searched=15)}, "searched is 15 of 14 questions"),
+    (
+        {"questions": 14, "tracing": Tracing(searched=15)},
+        "there are 14 questions: give --search-questions 14",
+    ),
     ({"prompts": Prompts(formulation="f1", hops=2, chains=2)}, "cannot be paired: answers are"),
     ({"elsewhere": Prompts(formulation="functions")}, "equations-d2 has no role 'key 2'"),
 ]

@@ -17,6 +17,7 @@ from hopscope.circuits import (
     discover,
     examples_of,
 )
+from hopscope.circuits.tracking import model_of
 from hopscope.configs import Experiment, Model, NgramExperiment, Retrieval, Training
 from hopscope.errors import CircuitError, ConfigError, RunReadOnly
 from hopscope.models import Transformer
@@ -112,6 +113,8 @@ def test_members_and_steps_of_a_fleet(fleet: Store) -> None:
     early = load("retrieval", seed=5, step=10, store=fleet)
     assert early.name == f"{name}-seed-5-step-10"
     assert early.circuit_file == "circuit-seed-5-step-10.json"
+    with pytest.raises(CircuitError, match="the history is that of a fleet: hopscope.load"):
+        model_of(open_run(name, fleet), 10, None)  # as for a Study of a member with this history
     own, other = (dict(each.model.named_parameters()) for each in (second, early))
     assert any(bool((own[key] != other[key]).any()) for key in own)
 

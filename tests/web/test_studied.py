@@ -152,6 +152,7 @@ def test_vectors_and_models_that_run_as_a_whole(tmp_path: Path) -> None:
     facts = views_of(tmp_path, Study(whole, task))  # a task of hopscope: symbols can be typed
     _, words = unpacked(facts.example("study", ExampleQuestion(order=3)))
     assert words["answers"][0]["hops"][0]["truth"][1] == "1"
+    assert sorted(carried(facts, "study")["arrays"]) == ["maps"]  # no squares
 
 
 def test_a_saved_page_has_what_was_measured(views: Views) -> None:

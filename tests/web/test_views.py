@@ -172,7 +172,7 @@ def test_rows_that_cannot_be_read_are_refused_as_by_the_command(views: Views) ->
         lambda: next(views.costs(DEMO, costs, never)),
         lambda: views.example(DEMO, ExampleQuestion(changes=(change,))),
     ):
-        with pytest.raises(CircuitError, match=r"1\.3: value 1 cannot look at query, which comes"):
+        with pytest.raises(CircuitError, match=r"1\.3: value 1 cannot look at query, which it"):
             answer()
 
 

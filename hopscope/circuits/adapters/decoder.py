@@ -36,6 +36,12 @@ from hopscope.errors import CircuitError
 
 NAME = "hopscope"
 """Our attention function among those of transformers."""
+WINDOWS = {
+    "sliding_attention": "sliding_window",
+    "chunked_attention": "attention_chunk_size",
+    "local": "window_size",
+}
+"""Kinds of layers that attend within a window, with the name of its width in a config."""
 KEPT = 64
 """Positions for which is kept what the model hands to its layers."""
 
@@ -122,6 +128,7 @@ class DecoderAdapter(Adapter):
         config = model.config.get_text_config(decoder=True)
         self.heads, self.vocabulary = config.num_attention_heads, config.vocab_size
         self.places = getattr(config, "max_position_embeddings", None)
+        self.windows = windows_of(config)
         self.pad = _pad_of(config)
         self._arguments: dict[tuple[int, int], list[tuple[tuple[Any, ...], dict[str, Any]]]] = {}
         self._turn = RLock()
@@ -284,6 +291,14 @@ def _check_decoder(model: Any) -> None:
         raise CircuitError(f"{name} has an encoder and a decoder; expected a decoder alone")
     if not hasattr(config, "num_attention_heads"):
         raise CircuitError(f"{name} has no attention heads; expected a decoder with attention")
+
+
+def windows_of(config: Any) -> dict[int, int]:
+    """Layer → how many tokens a position sees, itself included, in layers with a window."""
+    kinds = getattr(config, "layer_types", None) or getattr(config, "attention_layers", None)
+    every = enumerate(kinds or ["sliding_attention"] * config.num_hidden_layers)
+    sizes = {layer: getattr(config, WINDOWS.get(kind, ""), None) for layer, kind in every}
+    return {layer: size for layer, size in sizes.items() if size and size > 0}
 
 
 def _twin(model: Any) -> Any:
