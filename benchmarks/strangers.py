@@ -247,7 +247,7 @@ def tree(examples: int, seed: int) -> Drawn:
         name.gather(1, inputs),
         name.gather(1, path[:, 1:]),
         roles=[*["parent", "child"] * (NODES - 1), "goal", *["path"] * SHOWN],
-        relations={"above": above, "goal": to_goal},
+        relations={"above": above, "the goal": to_goal},
     )
 
 
