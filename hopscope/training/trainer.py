@@ -16,8 +16,8 @@ from hopscope.training.graph import Recorded
 from hopscope.training.optimisers import OPTIMISERS, Optimiser
 from hopscope.training.weights import FlatWeights
 
-DRAWING = 2**26
-"""Bytes of examples that a GPU draws at once, for several steps."""
+DRAWING = {"cpu": 2**21, "cuda": 2**26}
+"""Bytes of examples that are drawn at once, for several steps: a few take as long as many."""
 
 
 class Trainer:
@@ -36,9 +36,7 @@ class Trainer:
         rows = torch.arange(training.validation_examples, device=device)
         self.held_out = self._examples(rows.expand(len(self.seeds), -1), "validation")
         self.replays = device.type == "cuda"
-        self.ahead = (
-            steps_ahead(self.sampler, training.batch * len(self.seeds)) if self.replays else 1
-        )
+        self.ahead = steps_ahead(self.sampler, training.batch * len(self.seeds), device.type)
         self._drawn: tuple[int, Batch] | None = None
         self._recorded: Recorded | None = None
 
@@ -102,9 +100,9 @@ class Trainer:
         return batch.stacked(len(self.seeds)) if self.model.fleet else batch
 
 
-def steps_ahead(sampler: Sampler, rows: int) -> int:
-    """The number of steps, of `rows` examples each, whose examples a GPU draws at once."""
-    return max(1, DRAWING // (rows * sampler.example_bytes))
+def steps_ahead(sampler: Sampler, rows: int, device: str) -> int:
+    """The number of steps, of `rows` examples each, whose examples are drawn at once."""
+    return max(1, DRAWING[device] // (rows * sampler.example_bytes))
 
 
 def initial_model(experiment: Experiment) -> Transformer:

@@ -93,7 +93,7 @@ def test_validation_uses_a_stream_of_its_own() -> None:
 def test_examples_drawn_ahead_are_those_of_each_step(seeds: tuple[int, ...]) -> None:
     config = experiment().model_copy(update={"seeds": seeds})
     one, ahead, late = (Trainer(config, CPU, "float32") for _ in range(3))
-    ahead.ahead = late.ahead = 5
+    one.ahead, ahead.ahead, late.ahead = 1, 5, 5
     for step in range(23):  # past the end of an epoch of 16 steps
         if step == 12:  # amid what is drawn at once
             late.restore(one.weights.named(), one.optimiser.state(), step)
@@ -105,9 +105,10 @@ def test_examples_drawn_ahead_are_those_of_each_step(seeds: tuple[int, ...]) -> 
 
 def test_steps_are_drawn_ahead_as_far_as_there_is_room() -> None:
     small, large = sampler_of(Retrieval()), sampler_of(MQAR(pairs=8, alphabet=8192, length=64))
-    assert steps_ahead(small, 8) > 8 * steps_ahead(large, 8) > 8
-    assert steps_ahead(large, 8) * 8 * large.example_bytes <= DRAWING
-    assert steps_ahead(large, 8192) == 1
+    for device, room in DRAWING.items():
+        assert steps_ahead(small, 8, device) > 8 * steps_ahead(large, 8, device) > 8
+        assert steps_ahead(large, 8, device) * 8 * large.example_bytes <= room
+        assert steps_ahead(large, 8192, device) == 1
 
 
 @pytest.mark.parametrize("seeds", [(0,), (3, 1)])
