@@ -3,12 +3,11 @@
 import http.client
 import os
 import re
-import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,27 +35,6 @@ class Server:
             return answer.status, answer.read()
         finally:
             connection.close()
-
-    def request(self, method: str, path: str, body: bytes = b"") -> bytes:
-        """A request as bytes."""
-        lines = [
-            f"{method} {path} HTTP/1.1", "Host: localhost", f"Authorization: Bearer {self.token}",
-            "Content-Type: application/json", f"Content-Length: {len(body)}", "Connection: close",
-        ]  # fmt: skip
-        return "\r\n".join([*lines, "", ""]).encode() + body
-
-    def connect(self) -> socket.socket:
-        """A connection."""
-        return socket.create_connection(("127.0.0.1", self.port), timeout=60)
-
-    def answer(self, request: bytes) -> str:
-        """The status of the answer to these bytes; nothing if the connection was closed."""
-        data = b""
-        with suppress(OSError), self.connect() as client:
-            client.sendall(request)
-            while more := client.recv(65_536):
-                data += more
-        return data[9:12].decode()
 
     def held(self) -> dict[str, float]:
         """Memory, descriptors and threads of the server."""

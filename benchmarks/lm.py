@@ -1,7 +1,6 @@
-"""The exact protocol against transformers' own generate, and a benchmark that is killed.
+"""Seconds a question: the exact protocol against transformers' own generate.
 
-    python benchmarks/lm.py                      seconds per question, side by side
-    python benchmarks/lm.py --kills 20           kill a benchmark at random moments, resume it
+    python benchmarks/lm.py
 
 Needs the model: `hopscope lm pull smollm2-135m`. The peer is what one would write first: a
 loop over the same questions that calls `generate` (greedy, up to 16 new tokens) and reads the
@@ -11,34 +10,23 @@ samples until an answer is acceptable. Times are CPU time of one thread.
 
 import argparse
 import json
-import random
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import torch
 
-from hopscope.configs import Asking, LmBench, Prompts
+from hopscope.configs import Asking, Prompts
 from hopscope.lm.model import LanguageModel, load
 from hopscope.lm.prompts import Question, answered, questions
-from hopscope.lm.results import answers
 from hopscope.lm.scoring import probabilities
-from hopscope.store import RunFolder, Store
 
 KINDS = (
     *(Prompts(formulation="equations", hops=hops) for hops in range(1, 6)),
     Prompts(formulation="lives-with"), Prompts(formulation="kingdoms"),
     Prompts(formulation="functions"), Prompts(formulation="relatives"),
 )  # fmt: skip
-ASK = (
-    "import sys; from hopscope.configs import LmBench; from hopscope.runs import train; "
-    "train(LmBench.from_json(sys.argv[1]), sys.argv[2])"
-)
 
 
 def main() -> None:
@@ -47,12 +35,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="the median of which counts")
     parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"])
     parser.add_argument("--sampled", type=int, default=4, help="asked by the paper's protocol")
-    parser.add_argument("--kills", type=int, default=0)
     chosen = parser.parse_args()
-    if chosen.kills:
-        with tempfile.TemporaryDirectory() as folder:
-            print(json.dumps(killed(Path(folder), chosen.kills)))
-        return
     torch.set_num_threads(1)
     model = load("smollm2-135m", chosen.dtype, "cpu")
     rows = []
@@ -138,40 +121,6 @@ def generated(local: LanguageModel, asked: list[Question]) -> float:
         )
         local.model.generate(**tokens, max_new_tokens=local.max_tokens, do_sample=False)
     return time.process_time() - begun
-
-
-def killed(folder: Path, kills: int) -> dict[str, object]:
-    """The same benchmark left alone and killed at random moments: are the answers the same?"""
-    bench = LmBench(
-        model="smollm2-135m", prompts=(Prompts(formulation="equations", hops=1),), questions=500,
-        asking=Asking(),
-    )  # fmt: skip
-    command = [sys.executable, "-c", ASK, bench.canonical_json()]
-    subprocess.run([*command, str(folder / "whole")], check=True)
-    done = 0
-    while done < kills:
-        process = subprocess.Popen([*command, str(folder / "killed")])
-        try:
-            process.wait(random.uniform(4, 9))
-            break
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            done += 1
-    subprocess.run([*command, str(folder / "killed")], check=True)
-    whole, other = (Store(folder / name).create(bench) for name in ("whole", "killed"))
-    return {
-        "what": "lm kills",
-        "kills": done,
-        "questions": len(answers(other)),
-        "same_questions": _asked(other) == _asked(whole),
-        "identical": answers(other) == answers(whole),
-        "verified": other.verify() == [],
-    }
-
-
-def _asked(folder: RunFolder) -> list[tuple[str, int]]:
-    return [(each["kind"], each["index"]) for each in answers(folder)]
 
 
 if __name__ == "__main__":

@@ -24,12 +24,12 @@ from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
-from torch import Tensor
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from hopscope.circuits import Circuit, Drawn, OwnTask, discover, repeated_tokens
 from hopscope.configs import Discovery
 from hopscope.errors import HopscopeError
+from hopscope.tasks.khop import landings
 
 BATCH, RATE = 128, 1e-3
 TRAINED_FROM = 1_000_000
@@ -47,20 +47,9 @@ def two_hops(examples: int, seed: int) -> Drawn:
     """
     generator = torch.Generator().manual_seed(seed)
     inputs = torch.randint(0, LETTERS, (examples, LONG), generator=generator)
-    hop = _after_last(inputs)
-    twice = torch.where(hop >= 0, hop.gather(1, hop.clamp_min(0)), hop)
+    hop, twice = landings(inputs, 2).unbind(-1)
     targets = torch.where(twice >= 0, inputs.gather(1, twice.clamp_min(0)), LETTERS)
     return Drawn(inputs, targets, roles=["letter"] * LONG, relations={"hop": hop})
-
-
-def _after_last(letters: Tensor) -> Tensor:
-    """The position after the last occurrence of the same letter before; -1 for none."""
-    found = torch.full_like(letters, -1)
-    for at in range(1, letters.shape[1]):
-        same = letters[:, :at] == letters[:, at, None]
-        last = (same * torch.arange(1, at + 1)).amax(1)  # 1 more than its position, so the next
-        found[:, at] = torch.where(last > 0, last, -1)
-    return found
 
 
 def palindrome(examples: int, seed: int) -> Drawn:

@@ -19,9 +19,10 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 
 from hopscope import load
-from hopscope.web.bundle import ENGINE, STATIC
+from hopscope.web.bundle import ENGINE
 from hopscope.web.carried import engine_data, step_data
 from hopscope.web.joined import joined
+from hopscope.web.page import static_text
 
 STEP = 0
 OPEN = """(carried) => { globalThis.engine = hopscopeEngine().onPage(carried); }"""
@@ -87,7 +88,7 @@ def main() -> None:
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )
         page = browser.new_page()
-        page.evaluate(joined(ENGINE, lambda name: (STATIC / name).read_text(), "hopscopeEngine"))
+        page.evaluate(joined(ENGINE, static_text, "hopscopeEngine"))
         for name in chosen.models:
             for row in rows(page, name):
                 print(json.dumps(row), flush=True)

@@ -40,6 +40,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 from hopscope.circuits import Circuit, Drawn, OwnTask, discover
 from hopscope.errors import HopscopeError
 from hopscope.machine import processor
+from hopscope.tasks.khop import landings
 from hopscope.theory.chain import reach
 
 TRAINED_FROM = 1_000_000
@@ -97,7 +98,7 @@ def khop(hops: tuple[int, ...], examples: int, seed: int) -> Drawn:
     letters = steps.cumsum(1) % LETTERS
     number = torch.randint(0, len(hops), (examples,), generator=generator)
     asked = torch.tensor(hops)[number]
-    hop = _behind_last(letters)
+    hop = landings(letters, 1)[..., 0]
     here = torch.arange(LONG - 1).expand(examples, -1)
     for step in range(max(hops)):
         onward = torch.where(here >= 0, hop.gather(1, here.clamp_min(0)), -1)
@@ -112,18 +113,6 @@ def khop(hops: tuple[int, ...], examples: int, seed: int) -> Drawn:
         relations={"hop": landing, "same": torch.where(landing > 0, landing - 1, -1)},
         conditions={f"k={k}": asked == k for k in hops},
     )
-
-
-def _behind_last(letters: Tensor) -> Tensor:
-    """The position behind the last occurrence of the same letter before; -1 for none."""
-    found = torch.full_like(letters, -1)
-    last = letters.new_full((len(letters), LETTERS), -1)
-    rows = torch.arange(len(letters))
-    for at in range(letters.shape[1]):
-        before = last[rows, letters[:, at]]
-        found[:, at] = torch.where(before >= 0, before + 1, -1)
-        last[rows, letters[:, at]] = at
-    return found
 
 
 NAMES, PAIRS, CHAINS = 30, 11, 4

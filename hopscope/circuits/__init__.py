@@ -89,7 +89,16 @@ _FILES = {
     "tables": "estimate_tables",
 }
 _HOME = {name: file for file, names in _FILES.items() for name in names.split()}
-__all__ = [*_HOME]  # noqa: PLE0604  (mypy reads the imports above)
+__all__ = [
+    "Ablation", "Ablator", "Account", "Adapter", "Additive", "Arrow", "Averaged", "Baselines",
+    "BlockAdapter", "CallbackModel", "Carried", "Circuit", "Component", "Decodability",
+    "Diagnostics", "Drawn", "Effect", "Emergence", "EncoderAdapter", "Estimate", "Examples",
+    "Losses", "OwnTask", "Pairs", "Patched", "Pattern", "Probe", "ProbeHistory", "Ranking",
+    "RoleMaps", "Score", "Site", "Source", "Table", "Target", "adapter_of", "along",
+    "attention_maps", "diagnose", "discover", "estimate_tables", "examples_of", "nanogpt",
+    "pairs_of", "patch", "patch_circuit", "patterns", "probe_history", "repeated_tokens",
+    "role_maps", "table_of", "target",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

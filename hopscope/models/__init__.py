@@ -1,12 +1,6 @@
 """The transformer that everything here trains, plants and reads."""
 
-from hopscope.models.folder import load, model_from, save
 from hopscope.models.transformer import AttentionEdit, Transformer
+from hopscope.models.weights import model_from
 
-__all__ = [
-    "AttentionEdit",
-    "Transformer",
-    "load",
-    "model_from",
-    "save",
-]
+__all__ = ["AttentionEdit", "Transformer", "model_from"]

@@ -8,9 +8,11 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from hopscope.errors import RunDamaged
-from hopscope.models.folder import NUMBERS
 from hopscope.store import RunFolder
 from hopscope.store.checkpoints import checkpoint_name
+
+NUMBERS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+"""The kinds of number that weights may hold; torch knows others that it cannot compute with."""
 
 
 def to_safetensors(state: Mapping[str, Tensor]) -> bytes:

@@ -1,7 +1,6 @@
 """What the page can ask of a benchmark of a language model: how it answered, and its heads."""
 
 import json
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from shlex import quote
 from typing import Any
@@ -55,7 +54,6 @@ class Bench:
             },
             "results": [asdict(result) for result in results(self.folder)],
             "heads": self.heads(),
-            "arrays": ["answers"],
             "command": {
                 "lm": f"hopscope show {quote(name)}",
                 "example": f"hopscope sql {quote(asked)}",
@@ -82,19 +80,6 @@ class Bench:
                 ) from error
         return found
 
-    def at_hand(self, name: str) -> bytes:
-        """Nothing here needs computing."""
-        if name != "answers":
-            raise ConfigError(f"{self.folder.name} has no arrays {name[:40]!r}; it has answers")
-        kinds = [prompts.label for prompts in self.recipe.prompts]
-        share = np.full((len(kinds), self.recipe.questions), np.nan, np.float32)
-        for each in self.answers:
-            share[kinds.index(each["kind"]), each["index"]] = right(each)  # None is NaN
-        return packed({"share": share}, {"kinds": kinds})
-
-    def arrays(self, name: str, _: Callable[[], bool]) -> bytes:
-        return self.at_hand(name)
-
     def example(self, asked: ExampleQuestion) -> bytes:
         prompts = self._prompts(asked.kind)
         if asked.changes or asked.circuit or asked.tokens is not None:
@@ -117,7 +102,6 @@ class Bench:
             ],
             "chain": put.chain,
             "correct": put.correct,
-            "acceptable": list(put.acceptable),
             "answer": given[0] if given else None,
             "right": right(given[0]) if given else None,
         }
@@ -158,8 +142,7 @@ def routes_of(kept: dict[str, Any]) -> dict[str, Any]:
                 "others": float(others[number, layer, head]),
                 "threshold": float(kept["threshold"][number]),
                 "beyond": int((score > kept["threshold"][number]).sum()),
-                "scores": score.tolist(),
             }
         )
     counts = {name: kept[name] for name in ("model", "kind", "questions", "correct")}
-    return {**counts, "routes": rows, "switched_off": kept.get("switched_off")}
+    return {**counts, "routes": rows}

@@ -22,11 +22,11 @@ from hopscope.errors import ConfigError
 from hopscope.store.files import check_files, check_folder, write_bytes, writing
 from hopscope.web.carried import carried
 from hopscope.web.joined import joined
+from hopscope.web.page import STATIC, static_text
 
 if TYPE_CHECKING:
     from hopscope.web.views import Views
 
-STATIC = Path(__file__).parent / "static"
 ENTRY = "saved.js"
 ENGINE = "worker.js"
 HEAD = '<meta charset="utf-8">'
@@ -64,14 +64,14 @@ def bundle(views: "Views", id_: str, folder: Path) -> list[Path]:
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is a file; expected a folder, or --single for one file")
     check_own(*files_in(folder))
-    page = _text("index.html")
+    page = static_text("index.html")
     made = dict(zip(SCRIPTS, _scripts(views, id_), strict=True))
     # The word `file:` lets the page load its own scripts where it is opened from a disk.
     policy = _policy("'self' file:", "'self' file:")
     made["index.html"] = _filled(page, policy, LOADED, {})
     folder.mkdir(parents=True, exist_ok=True)
     for path in files_in(folder):
-        text = made[path.name] if path.name in made else _text(path.name)
+        text = made[path.name] if path.name in made else static_text(path.name)
         mark = MARKUP if path.suffix in (".html", ".svg") else CODE
         write_bytes(path, mark + text.encode())
     return files_in(folder)
@@ -79,7 +79,7 @@ def bundle(views: "Views", id_: str, folder: Path) -> list[Path]:
 
 def files_in(folder: Path) -> list[Path]:
     """The files of a page in a folder; the page itself is last, when all that it loads is there."""
-    page = _text("index.html")
+    page = static_text("index.html")
     names = [*STYLE.findall(page), *ICON.findall(page), *SCRIPTS, "index.html"]
     return [folder / name for name in names]
 
@@ -106,8 +106,8 @@ def single(views: "Views", id_: str, file: Path) -> Path:
 
 def inline(views: "Views", id_: str) -> str:
     """The page of a run with everything inside, as text."""
-    page = _text("index.html")
-    styles = {name: f"\n{_with_icons(_text(name))}" for name in STYLE.findall(page)}
+    page = static_text("index.html")
+    styles = {name: f"\n{_with_icons(static_text(name))}" for name in STYLE.findall(page)}
     scripts = _scripts(views, id_)
     policy = _policy(" ".join(map(_hash, scripts)), " ".join(map(_hash, styles.values())))
     written = "".join(f"<script>{script}</script>\n" for script in scripts)
@@ -116,7 +116,7 @@ def inline(views: "Views", id_: str) -> str:
 
 def _scripts(views: "Views", id_: str) -> list[str]:
     """What a page runs: its data, what computes, and the page itself."""
-    engine = joined(ENGINE, _text, "hopscopeEngine")
+    engine = joined(ENGINE, static_text, "hopscopeEngine")
     return [data_script(carried(views, id_)), engine, page_script()]
 
 
@@ -130,7 +130,7 @@ def data_script(data: Mapping[str, Any]) -> str:
 
 def page_script() -> str:
     """The page's modules as one script."""
-    return joined(ENTRY, _text)
+    return joined(ENTRY, static_text)
 
 
 def _filled(page: str, policy: str, scripts: str, styles: Mapping[str, str]) -> str:
@@ -175,7 +175,3 @@ def _with_icons(style: str) -> str:
 def _as_data(name: str) -> str:
     content = base64.b64encode((STATIC / name).read_bytes()).decode()
     return f"data:image/svg+xml;base64,{content}"
-
-
-def _text(name: str) -> str:
-    return (STATIC / name).read_text(encoding="utf-8")

@@ -97,7 +97,6 @@ def theory_of(task: Task, *, causal: bool) -> dict[str, Any] | None:
     readings = found.schedule(graph.facts[-1].value)
     return {
         "layers": found.minimum[graph.facts[-1].value],
-        "symbols": {name: found.minimum[name] for name in graph.symbols},
         "readings": [
             {"layer": r.layer - 1, "destination": str(r.destination), "source": str(r.source)}
             for r in readings
@@ -130,12 +129,10 @@ def commands(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, str]
     name = quote(folder.name)
     which = f"{name} --seed {seed}" if len(recipe.seeds) > 1 else name
     followed = len(checkpoint_steps(folder)) > 1
-    story = " --over-training" * followed
     time = f"emergence {which}" if followed else f"show {name}"
     return {
         "circuit": f"hopscope circuit {which}",
         "time": f"hopscope {time} --json",
-        "contents": f"hopscope probe {which}{story} --json",
     }
 
 
@@ -147,7 +144,6 @@ def pythons(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, str]:
     return {
         "circuit": f"{model}print(model.circuit)",
         "time": f"{model}model.{'emergence().order' if followed else 'run.losses()'}",
-        "contents": f"{model}model.probe{'_history()' if followed else '().stream'}.own",
     }
 
 

@@ -28,10 +28,11 @@ def page() -> Mapping[str, tuple[str, Callable[[], bytes]]]:
     files: dict[str, Callable[[], bytes]] = {
         name: partial(read_bytes, STATIC / name) for name in NAMED.findall(index.read_text())
     }
-    files["page.js"] = cache(lambda: joined("main.js", _text).encode())
+    files["page.js"] = cache(lambda: joined("main.js", static_text).encode())
     found = {f"/{name}": (TYPES[Path(name).suffix], read) for name, read in files.items()}
     return {"/": (TYPES[".html"], partial(read_bytes, index)), **found}
 
 
-def _text(name: str) -> str:
-    return (STATIC / name).read_text()
+def static_text(name: str) -> str:
+    """The text of a file of the page."""
+    return (STATIC / name).read_text(encoding="utf-8")
