@@ -120,6 +120,11 @@ class Patched(Config):
         return found
 
     @property
+    def routed(self) -> tuple[str, ...]:
+        """The symbols that route later heads, by queries or keys."""
+        return tuple(self.routes("queries") | self.routes("keys"))
+
+    @property
     def symbols(self) -> tuple[str, ...]:
         """Every symbol that matters here: answers leave when it is another chain's."""
         return tuple(dict.fromkeys(move.symbol for move in self.moves if _counts(move.left)))

@@ -29,7 +29,16 @@ from hopscope.circuits.ablator import check_head
 from hopscope.circuits.account import Effect, Patched, Site, Way
 from hopscope.circuits.adapters import AnyModel, CallbackModel, adapter_of
 from hopscope.circuits.components import Estimate
-from hopscope.circuits.engine import Adapter, Brought, Heads, Recorded, Weights, forward, record
+from hopscope.circuits.engine import (
+    Adapter,
+    Brought,
+    Heads,
+    Recorded,
+    Weights,
+    check_finite,
+    forward,
+    record,
+)
 from hopscope.circuits.examples import Examples, Questions, example_seed, examples_of
 from hopscope.configs import FactTask, Task
 from hopscope.errors import CircuitError, NotLearned
@@ -148,10 +157,16 @@ def patch(
     """What each site brings, and by which way it matters."""
     adapter = replaceable(model)
     pairs = task if isinstance(task, Pairs) else pairs_of(task, examples, seed)
+    _check_pairs(pairs)
     for site in sites:
         check_site(adapter, pairs.examples, site)
     variants = [(number, name) for number in range(len(sites)) for name in pairs.counterfactuals]
     sure, moved = patched(adapter, pairs, sites, variants)
+    if sure.shape[-1] != len(pairs.hops):
+        raise CircuitError(
+            f"hops is {pairs.hops}, and `other` and `third` gave losses of {sure.shape[-1]} "
+            "answers: expected a hop for each"
+        )
     check_answers(sure)
     effects: list[list[Effect]] = [[] for _ in sites]
     for variant, (site_number, symbol) in enumerate(variants):
@@ -167,6 +182,20 @@ def patch(
         Patched(site=site, moves=tuple(effect for effect in its if effect.kept))
         for site, its in zip(sites, effects, strict=True)
     )
+
+
+def _check_pairs(pairs: Pairs) -> None:
+    """Refuse counterfactuals that are not of the same examples."""
+    shape = tuple(pairs.examples.inputs.shape)
+    if not pairs.counterfactuals:
+        raise CircuitError("counterfactuals is empty; expected the inputs for at least one symbol")
+    for name, inputs in pairs.counterfactuals.items():
+        if tuple(inputs.shape) != shape:
+            raise CircuitError(
+                f"the counterfactual of {name} is {tuple(inputs.shape)}; the examples are {shape}: "
+                "expected each example once, in the same order"
+            )
+        check_finite(inputs, f"the counterfactual of {name}")
 
 
 def patched(
@@ -194,8 +223,10 @@ def replaceable(model: AnyModel) -> Adapter:
 
 def check_site(adapter: Adapter, examples: Examples, site: Site) -> None:
     """Refuse a site that is not there."""
-    if not site.heads:
-        raise CircuitError(f"the site {site} names no head")
+    if not site.heads or not site.destinations:
+        raise CircuitError(f"the site {site} names no {'destination' if site.heads else 'head'}")
+    if site.chain == "others" and site.source is None and not site.relation:
+        raise CircuitError(f"the site {site} comes from everywhere; expected the source role")
     for head in site.heads:
         check_head(adapter, (site.layer, head))
     for role in (*site.destinations, *([site.source] if site.source else [])):

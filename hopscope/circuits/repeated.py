@@ -32,6 +32,7 @@ def repeated_tokens(
     """A task of `length` random tokens that are repeated, among `filler` others; `start` is a token
     that begins every sequence (as a tokenizer's BOS), and occurs nowhere else.
     """
+    _check_whole(vocabulary=vocabulary, length=length, filler=filler, start=start or 0)
     if length < 2 or filler < 2:
         raise CircuitError(f"length is {length} and filler {filler}; expected at least 2 of each")
     least = length + filler + (start is not None)
@@ -75,6 +76,12 @@ def repeated_tokens(
 
     roles = ROLES if start is not None else ROLES[:-1]
     return OwnTask(draw, roles=roles, chance=log(vocabulary))
+
+
+def _check_whole(**sizes: object) -> None:
+    for name, size in sizes.items():
+        if isinstance(size, bool) or not isinstance(size, int):
+            raise CircuitError(f"{name} is {size!r}; expected a whole number")
 
 
 def _distinct(

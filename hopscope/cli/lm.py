@@ -134,7 +134,15 @@ def ask(
         asking=_asking(rest),
         seeds=(sample,),
     )  # fmt: skip
-    print_bench(_trained(bench, rest, watch=True))
+    store = Store(rest["store"])
+    known = store.has_complete(bench)
+    run = _trained(bench, rest, watch=True)
+    if known:
+        note(
+            f"{run.name} was complete: no model was opened, and these are the answers that it gave "
+            f"then (`hopscope rm {run.name}` and ask again, if the model is another now)"
+        )
+    print_bench(run)
 
 
 def _asking(flags: dict[str, Any]) -> Asking:

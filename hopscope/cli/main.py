@@ -91,6 +91,10 @@ def _explained(error: BaseException, *, interrupted: bool) -> int:
     elif isinstance(error, HopscopeError):
         warn(error)
         code = error.exit_code
+    elif isinstance(error, MemoryError):
+        said = str(error).partition("\n")[0][:120] or "MemoryError"
+        warn(f"this takes more memory than there is ({said}): take smaller numbers")
+        code = 1
     else:
         for line in "".join(traceback.format_exception(error)).splitlines():
             note(line)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import astuple
+from math import isclose
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,12 +50,9 @@ def train(
     KEY=VALUE changes a field, such as process.alphabet=4, model.window=5 or
     descent.epochs=600,800,600; docs/fields.md lists all of process, model and descent.
     """
-    from hopscope.cli.training import show_trained
+    from hopscope.cli.training import show_trained, with_seeds
 
-    experiment = _experiment(changes)
-    if seeds is not None:
-        experiment = NgramExperiment(**{**dict(experiment), "seeds": seeds})
-    for recipe in of_seeds(experiment):
+    for recipe in of_seeds(with_seeds(_experiment(changes), changes, seeds)):
         show_trained(recipe, Store(store), "auto", threads)
 
 
@@ -222,6 +220,10 @@ def theory(
         return
     for heads, rows in tabled.items():
         print_rows(rows, FORMATS, f"Seen through heads {heads}")
+        values = [each.value for each in found[heads]]
+        if tied := sum(isclose(value, max(values), abs_tol=1e-12) for value in values) - 1:
+            say(f"Stage I has no favourite: {tied + 1} sets have the most information.", "")
+            continue
         lags = str(rows[0]["lags"]).strip("[]")
         say(f"Stage I is predicted to choose the heads at lags {lags}.", "")
 

@@ -156,6 +156,6 @@ def pull(place: str, source: str | None, store: Path | None) -> None:
     refuse_unused("with OWNER/NAME, which comes from the hub", "--from")
     from hopscope.export.hub import Hub, check_place
 
-    check_place(place)
+    check_place(place.partition("@")[0])
     run = Hub().pull(place, Store(store))
     say(f"{run.name}: from {place}, in {run.path}")

@@ -161,19 +161,24 @@ def task_of(text: str, vocabulary: int) -> Any:
 def _hf(folder: str) -> tuple[Any, int]:
     """A decoder of transformers, and the number of its tokens."""
     try:
-        from safetensors import SafetensorError
-        from transformers import AutoModelForCausalLM
         from transformers.utils import logging
     except ImportError as error:
         raise ConfigError(
             f"hf:FOLDER needs transformers ({error}): pip install transformers"
         ) from error
+    from hopscope.circuits.adapters.pretrained import pretrained
+
     logging.disable_progress_bar()
+    logging.set_verbosity_error()
     try:
-        model = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
-    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
-        first = str(error).splitlines()[0][:120]
-        raise CircuitError(f"{folder} cannot be loaded by transformers: {first}") from error
+        model = pretrained(folder)
+    except CircuitError:
+        raise
+    except Exception as error:  # a wrong config raises anything
+        first = (str(error).splitlines() or [""])[0][:120]
+        raise CircuitError(
+            f"{folder} cannot be loaded by transformers ({type(error).__name__}): {first}"
+        ) from error
     return model.eval(), int(model.config.vocab_size)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from math import log
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -30,6 +30,7 @@ from hopscope.errors import ConfigError
 from hopscope.store import Store
 from hopscope.store.files import check_files, read_bytes, write_bytes
 
+R = TypeVar("R", bound=Recipe)
 LONG = 60.0
 """Seconds of a training before which its length is said."""
 
@@ -196,7 +197,11 @@ def changed_recipe(
     """The recipe of this name with fields changed, and with these seeds."""
     from hopscope.cli.changes import changed
 
-    recipe = changed(recipe_of(name), changes, name)
+    return with_seeds(changed(recipe_of(name), changes, name), changes, seeds)
+
+
+def with_seeds(recipe: R, changes: tuple[str, ...], seeds: tuple[int, ...] | None) -> R:
+    """The recipe with the seeds of `--seeds`, if they are given, and not by a change as well."""
     if seeds is not None and any(change.startswith("seeds=") for change in changes):
         raise ConfigError("the seeds are given twice, as --seeds and as seeds=…: give one of them")
     return recipe if seeds is None else type(recipe)(**{**recipe.model_dump(), "seeds": seeds})

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 NEEDED = ("uvicorn>=0.54",)
 """What the extra `web` brings."""
 SERVER = ("--host", "--port", "--socket", "--trusted-origin", "--read-only", "--no-browser")
-FIRST = "gallery/demo"
-"""The run that is saved where none is named."""
 
 
 @command
@@ -109,8 +107,9 @@ def _save(run: Subject, path: Path, store: Path | None) -> None:
     from hopscope.web.bundle import check_target, save_page
 
     check_target(path)
+    if not run.name:
+        raise ConfigError("--save writes the page of one run: name it, such as gallery/demo")
     views, id_ = _views(run, store, read_only=True)
-    id_ = id_ or views.id_of(FIRST)
     say(f"page: {save_page(views, id_, path)}")
 
 

@@ -4,6 +4,7 @@ Answers are committed to the run in pieces. A benchmark that was killed asks onl
 have no answer yet.
 """
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from functools import partial
@@ -12,8 +13,9 @@ from typing import Protocol, runtime_checkable
 
 import torch
 
+from hopscope.circuits.engine import weights_digest
 from hopscope.configs import LmBench
-from hopscope.errors import ConfigError, LmError
+from hopscope.errors import ConfigError, LmError, RunMismatch
 from hopscope.lm.endpoint import Endpoint
 from hopscope.lm.model import LanguageModel, load
 from hopscope.lm.prompts import Question, answered, question
@@ -28,6 +30,8 @@ CONCURRENCY = 8
 """Questions that an endpoint gets at the same time."""
 PIECE = 25
 """The number of questions that are answered between two commits."""
+WEIGHTS = "weights.json"
+"""The file that says with which weights a run was begun."""
 
 
 @runtime_checkable
@@ -74,8 +78,21 @@ def questions_of(bench: LmBench, model: Respondent, folder: RunFolder) -> RowSte
     device = model.device if isinstance(model, LanguageModel) else torch.device("cpu")
     precision = "unknown" if bench.endpoint else bench.dtype
     stepper = RowStepper(folder, ANSWERS, answers, device, precision)
+    if isinstance(model, LanguageModel):
+        stepper.beside = {WEIGHTS: _same_weights(folder, model)}
     stepper.pieces = _pieces(bench, model, {(row["kind"], row["index"]) for row in stepper.rows})
     return stepper
+
+
+def _same_weights(folder: RunFolder, model: LanguageModel) -> bytes:
+    """What tells these weights from others; refused if the run was begun with others."""
+    found = json.dumps({"weights": weights_digest(model.model)}).encode()
+    if WEIGHTS in folder.manifest.files and folder.read(WEIGHTS) != found:
+        raise RunMismatch(
+            f"{folder.name} was begun with other weights than {model.name} has now: "
+            f"`hopscope rm {folder.name}` and ask again"
+        )
+    return found
 
 
 def _pieces(

@@ -159,21 +159,23 @@ def open_files(
     try:
         import transformers
         from safetensors import SafetensorError
+
+        from hopscope.circuits.adapters.pretrained import pretrained
     except ImportError as error:
         raise LmError("language models need transformers: pip install hopscope[lm]") from error
     transformers.utils.logging.disable_progress_bar()
     transformers.utils.logging.set_verbosity_error()
-    safe = {**files, "local_files_only": True, "trust_remote_code": False}
+    safe = {**files, "trust_remote_code": False}
     weights = {**safe, **options, "use_safetensors": True}
     if "gguf_file" in files:
         weights["quantization_config"] = transformers.GgufConfig(dequantize=True)
     what = "config"
     try:
-        transformers.AutoConfig.from_pretrained(path, **safe)
+        transformers.AutoConfig.from_pretrained(path, local_files_only=True, **safe)
         what = "tokenizer"
-        tokenizer = transformers.AutoTokenizer.from_pretrained(path, **safe)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(path, local_files_only=True, **safe)
         what = "weights"
-        model = transformers.AutoModelForCausalLM.from_pretrained(path, **weights)
+        model = pretrained(path, **weights)
     except (*UNREADABLE, SafetensorError) as error:
         if what == "config" and not isinstance(path, Path):
             raise LmError(f"{where} is not on this machine: `hopscope lm pull {where}`") from error

@@ -69,6 +69,8 @@ class RowStepper:
         self.planned = range(1, folder.recipe.steps + 1)
         self.pieces: Iterator[list[Row]] = iter(())
         """The rows of the next pieces; the maker of the stepper sets it."""
+        self.beside: Mapping[str, bytes] = {}
+        """Files that are committed with the rows."""
 
     def advance(self) -> Losses:
         """Measure a piece of the questions."""
@@ -80,7 +82,8 @@ class RowStepper:
     def files(self) -> Mapping[str, bytes]:
         """The rows since the last commit."""
         before, self.saved = self.saved, self.step
-        return {f"{self.name}/part-{before:08d}.jsonl": _lines(self.rows[before:])}
+        rows = {f"{self.name}/part-{before:08d}.jsonl": _lines(self.rows[before:])}
+        return {**self.beside, **rows}
 
     def merged(self) -> tuple[Mapping[str, bytes], tuple[str, ...]]:
         """All rows as one file, and the names of the parts that it replaces."""

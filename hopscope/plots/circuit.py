@@ -148,7 +148,7 @@ def _strokes(circuit: Circuit, story: Emergence | None) -> dict[Path, list[Strok
         for path in component.paths:
             patched = account.of(component, path)
             carried = list_carried(circuit, patched)
-            routed = [s for s in (patched.symbols if patched else ()) if s not in carried]
+            routed = [s for s in (patched.routed if patched else ()) if s not in carried]
             names = account.decodable.symbols
             found[path] = [(colour_of(names, s), s in routed) for s in (*carried, *routed)] or [
                 (NEVER, kinds[path] == "routes")

@@ -28,6 +28,10 @@ def known_hops(letters: Letters, layers: int, window: int, hops: int) -> Letters
     """
     if layers < 1 or window < 1:
         raise ConfigError(f"layers is {layers} and window {window}; expected at least 1 of each")
+    if letters.ndim != 2 or not letters.size or letters.min() < 0:
+        raise ConfigError(
+            f"letters is an array {letters.shape}; expected [example, position] of numbers from 0"
+        )
     places = _landings(letters, hops)
     start, reached = places[0], places[1:]
     inside = (reached != NOWHERE) & (reached - 1 >= start - window)

@@ -40,7 +40,7 @@ def carried(views: "Views", id_: str, room: int = WEIGHTS_BYTES) -> dict[str, An
     """The data of a saved page, ready for JSON."""
     described = views.run(id_)  # says in one line if there is no such run
     row = _row(views, id_)
-    names = [name for name in ARRAYS if name in described["arrays"]]
+    names = [name for name in ARRAYS if name in described.get("arrays", ())]
     described |= {"arrays": names, "at_hand": names}
     if "seed" in described:  # the page holds one model of a fleet
         described["seeds"] = [described["seed"]]

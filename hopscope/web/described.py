@@ -5,10 +5,12 @@ from shlex import quote
 from typing import Any
 
 from hopscope.circuits.circuit import Circuit
+from hopscope.circuits.components import Component
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.saved import saved_circuit, saved_emergence
 from hopscope.configs import Experiment, Task
 from hopscope.milestones import learned, learned_below
+from hopscope.plots.account import list_carried
 from hopscope.store import RunFolder
 from hopscope.store.checkpoints import checkpoint_steps
 from hopscope.store.metrics import losses
@@ -57,13 +59,31 @@ def task_of(task: Task) -> dict[str, Any]:
 
 
 def circuit_of(circuit: Circuit) -> dict[str, Any]:
-    """The circuit's JSON, its verdict, and each component and path in words."""
-    found = circuit.to_dict()
+    """The circuit's JSON, its verdict, each component and path in words, and roles as text. Of the
+    account: what is moved along each path, and what roles hold.
+    """
+    found, account = circuit.to_dict(), circuit.account
     for component, kept in zip(circuit.components, found["components"], strict=True):
         kept |= {"name": component.name, "told": circuit.described(component)}
-        kept |= {"paths": [path_of(path) for path in component.paths]}
+        kept |= {"destinations": [str(role) for role in component.destinations]}
+        kept |= {"paths": [moving_path(circuit, component, path) for path in component.paths]}
+    if account is not None:
+        roles = [str(role) for role in account.decodable.roles]
+        found["account"] = {"decodable": found["account"]["decodable"] | {"roles": roles}}
     paths = [path_of(path) for path in circuit.paths]
     return found | {"paths": paths, "verdict": circuit.verdict}
+
+
+def moving_path(circuit: Circuit, component: Component, path: Path) -> dict[str, Any]:
+    """A path of a circuit: the symbols that travel along it to the answer (`carried`), and those
+    that route later heads.
+    """
+    patched = circuit.account.of(component, path) if circuit.account else None
+    return {
+        **path_of(path),
+        "carried": list_carried(circuit, patched),
+        "routed": list(patched.routed) if patched else [],
+    }
 
 
 def path_of(path: Path) -> dict[str, Any]:

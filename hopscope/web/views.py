@@ -162,6 +162,7 @@ class Views:
         """What answers a question, if the run's kind has it."""
         found: Callable[..., Any] | None = getattr(self._opened(id_, seed), what, None)
         if found is None:
-            kind = STUDY if self._is_study(id_) else self.shelf.folder(id_).recipe.kind
-            raise ConfigError(f"what is of kind {kind} has no {what.replace('_', ' ')}")
+            kind = "" if self._is_study(id_) else self.shelf.folder(id_).recipe.kind
+            who = f"a run of kind {kind}" if kind else "a study"
+            raise ConfigError(f"{who} has no {what.replace('_', ' ')}")
         return found

@@ -23,48 +23,6 @@ def test_rows_of_another_step_and_of_another_seed(page: Any, site: str) -> None:
     assert found == [early, early, late, late, [], [], []]
 
 
-CARRIED = """async (about) => {
-  const { arrows } = await import("/paths.js");
-  return arrows(about).map((its) => [its.head, its.carried]);
-}"""
-
-
-def test_heads_that_attend_alike_carry_what_each_was_patched_for(page: Any, site: str) -> None:
-    page.goto(f"{site}/blank")
-    path = {"layer": 2, "destination": "query", "source": "value 0"}
-    sites = [
-        {"layer": 2, "heads": [n], "source": "value 0", "destinations": ["query"]} for n in (0, 1)
-    ]
-    moves = [
-        {
-            "symbol": f"x{n}",
-            "way": "values",
-            "hop": n,
-            "share": {"mean": 0.9, "low": 0.8},
-            "left": {"mean": 0},
-        }
-        for n in (1, 2)
-    ]
-    circuit = {
-        "components": [
-            {
-                "layer": 2,
-                "heads": [0, 1],
-                "destinations": ["query"],
-                "kind": "moves",
-                "paths": [path | {"head": n} for n in (0, 1)],
-            }
-        ],
-        "account": {
-            "patched": [
-                {"site": its, "moves": [move]} for its, move in zip(sites, moves, strict=True)
-            ]
-        },
-    }
-    about = {"circuit": circuit, "task": {"graph": ["x0->x1", "x1->x2"]}}
-    assert page.evaluate(CARRIED, about) == [[0, ["x1"]], [1, ["x2"]]]
-
-
 EVENTS = """async (about) => {
   const { events } = await import("/events.js");
   return events(about).map((its) => [its.name, its.text, its.step]);

@@ -1,6 +1,8 @@
 """nanoGPT's checkpoints, against a model written as nanoGPT's is."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,6 +13,8 @@ from hopscope.circuits import adapter_of, nanogpt
 from hopscope.circuits.adapters import BlockAdapter
 from hopscope.circuits.engine import forward
 from hopscope.errors import CircuitError
+
+Harm = Callable[[dict[str, Any], dict[str, Any]], object]
 
 
 @torch.no_grad()
@@ -47,11 +51,49 @@ def test_what_is_not_a_nanogpt_is_refused(tmp_path: Path) -> None:
     for tokens, line in (
         (torch.zeros(1, 17, dtype=torch.long), "17 tokens long; the model has 16 positions"),
         (torch.full((1, 4), 5), "the task has token 5; the model knows 5"),
+        (torch.full((1, 4), -1), "the task has token -1; the model knows 5"),
         (torch.zeros(1, 4, 3), "the task has vectors; the model takes 5 tokens"),
     ):
         with pytest.raises(CircuitError, match=line):
             adapter.embed(tokens)
-    del whole["model"]["lm_head.weight"]
-    headless = nanogpt(whole)
-    with pytest.raises(CircuitError, match=r"no lm_head\.weight: the checkpoint is not whole"):
-        headless.unembed(torch.zeros(1, 4, 32))
+
+
+def without(name: str) -> Harm:
+    return lambda weights, _: weights.pop(name)
+
+
+@pytest.mark.parametrize(
+    ("harm", "line"),
+    [
+        (without("lm_head.weight"), r"has no lm_head\.weight: is it whole\?"),
+        (without("transformer.wpe.weight"), "no transformer.wpe.weight.*needs a BlockAdapter"),
+        (without("transformer.ln_f.bias"), "has no transformer.ln_f.bias"),
+        (without("transformer.h.1.ln_1.weight"), "has no transformer.h.1.ln_1.weight"),
+        (lambda w, _: w.update({"lm_head.bias": torch.ones(5)}), "an unknown lm_head.bias"),
+        (lambda w, _: w.update({"transformer.h.0.attn.q_norm.weight": torch.ones(2)}), "unknown"),
+        (lambda _, sizes: sizes.update(n_layer=3), "has no transformer.h.2.attn.c_attn.bias"),
+        (lambda _, sizes: sizes.update(n_embd=16), r"is \(.*\); by the other sizes it is \("),
+        (lambda _, sizes: sizes.update(block_size=8), r"wpe.weight is \(16, 32\); .* \(8, 32\)"),
+        (lambda _, sizes: sizes.update(n_head=2.5), "n_head is 2.5"),
+        (lambda _, sizes: sizes.update(n_head=None), "n_head is None"),
+        (lambda w, _: w.update({"lm_head.weight": w["lm_head.weight"].half()}), "of torch.float16"),
+        (lambda w, _: w.update({"lm_head.weight": [1.0]}), "lm_head.weight is no dense tensor"),
+    ],
+)
+def test_a_checkpoint_that_is_not_whole_is_refused(harm: Harm, line: str) -> None:
+    kept = saved(made(bias=True))
+    weights, sizes = dict(kept["model"]), {**kept["model_args"], "bias": True}  # type: ignore[call-overload, dict-item]
+    harm(weights, sizes)
+    with pytest.raises(CircuitError, match=line):
+        nanogpt({"model": weights, "model_args": sizes})
+
+
+def test_a_module_that_computes_something_else_is_refused() -> None:
+    other = made(bias=True)
+    other.transformer["h"][0].mlp.forward = lambda x: 0 * x  # type: ignore[union-attr, index]
+    with pytest.raises(CircuitError, match="off by .* of the largest output"):
+        nanogpt(other).embed(torch.zeros(1, 4, dtype=torch.long))
+    other.train()
+    adapter = nanogpt(made(bias=True).train())
+    adapter.embed(torch.zeros(1, 4, dtype=torch.long))
+    assert adapter.model is not None

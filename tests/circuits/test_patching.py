@@ -353,7 +353,16 @@ def test_what_cannot_be_patched_is_said_in_a_line(two_hops: Planted) -> None:
     model, task = two_hops.model, two_hops.task
     row = Site(layer=0, heads=(0,), destinations=(Role("query"),))
     whole = CallbackModel(model.forward, model, (3, 1))
-    deep, far = (row.model_copy(update=its) for its in ({"layer": 7}, {"source": Role("key", 9)}))
+    changes: tuple[dict[str, Any], ...] = (
+        {"layer": 7}, {"source": Role("key", 9)}, {"destinations": ()}, {"chain": "others"}
+    )  # fmt: skip
+    deep, far, nowhere, others = (row.model_copy(update=its) for its in changes)
+    pairs = pairs_of(task, 4)
+    inputs = pairs.examples.inputs
+
+    def of(**other: Any) -> object:
+        return patch(model, replace(pairs, **other), [row])
+
     for ask, line in (
         (lambda: patch(model, KHop(), [row], 4), "examples of khop cannot be paired"),
         (lambda: patch(model, Retrieval(chains=1), [row], 4), "it has 1 chain"),
@@ -362,6 +371,12 @@ def test_what_cannot_be_patched_is_said_in_a_line(two_hops: Planted) -> None:
         (lambda: patch(model, task, [far], 4), "there is no role 'key 9' here"),
         (lambda: patch(whole, task, [row], 4), "cannot be replaced through a CallbackModel"),
         (lambda: patch(model, task, [row], 1), "examples is 1"),
+        (lambda: patch(model, task, [nowhere], 4), "names no destination"),
+        (lambda: patch(model, task, [others], 4), "comes from everywhere; expected the source"),
+        (lambda: of(counterfactuals={}), "counterfactuals is empty"),
+        (lambda: of(counterfactuals={"x1": inputs[:1]}), r"of x1 is \(1, .*the examples are \(4,"),
+        (lambda: of(counterfactuals={"x1": inputs * torch.nan}), "counterfactual of x1"),
+        (lambda: of(hops=(1,)), r"hops is \(1,\), and .* losses of 2 answers"),
     ):
         with pytest.raises(CircuitError, match=line) as caught:
             ask()

@@ -98,6 +98,8 @@ view gallery/demo --save mine.html | hopscope did not write it
 view gallery/demo --save . | hopscope did not write it
 view --socket s --port 80 | --socket needs neither --host nor --port
 view --port 99999 | --port is 99999; expected 1 to 65,535
+view --save page.html | name it, such as gallery/demo
+ngram train --seeds 0..1 seeds=3 | the seeds are given twice, as --seeds and as seeds=
 export gallery/demo | Missing option '--to'
 export gallery/demo --to transformers | no GPT-2 computes what this model does: its in
 export gallery/ngram --to transformers | expected one of kind facts

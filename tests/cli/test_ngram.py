@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from calling import Said
 
+from hopscope.cli.main import main
 from hopscope.store import Store
 
 SMALL = (
@@ -49,3 +50,20 @@ def test_theory_says_its_numbers(root: Path, said: Said) -> None:
     out = said("ngram", "theory", "--tables", "200")
     assert out.count("Stage I is predicted to choose the heads at lags 1, 2.") == 2
     assert "error" in said("ngram", "theory", "--tables", "200", "--estimate")
+
+
+def test_a_tie_has_no_winner(root: Path, said: Said) -> None:
+    out = said("ngram", "theory", "model.own=0.01", "--tables", "10")
+    assert "predicted to choose the heads at lags 1, 2." in out  # of one lag each
+    assert "Stage I has no favourite: 3 sets have the most information." in out
+    assert "no favourite" not in said("ngram", "theory", "--tables", "10")
+
+
+def test_what_takes_more_memory_than_there_is_is_said_in_a_line(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["hopscope", "ngram", "theory", "--tables", "1000000000000"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 1
+    assert "takes more memory than there is (Unable to allocate" in capsys.readouterr().err

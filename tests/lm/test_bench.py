@@ -1,5 +1,6 @@
 """Benchmarks: every answer kept, no question asked twice, and what the numbers mean."""
 
+import copy
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from solving import solved
 
 from hopscope.configs import Asking, LmBench, NgramExperiment, Prompts
@@ -21,6 +23,7 @@ from hopscope.errors import (
     RunMismatch,
 )
 from hopscope.intervals import share
+from hopscope.lm import bench as bench_module
 from hopscope.lm.bench import ask, prepare
 from hopscope.lm.model import LanguageModel
 from hopscope.lm.prompts import Question
@@ -203,6 +206,35 @@ def test_exact_probabilities_are_renormalised(tmp_path: Path, tiny: LanguageMode
     ]
     assert found.accuracy == pytest.approx(sum(by_hand) / 30)
     assert found.interval[0] < found.accuracy < found.interval[1]
+
+
+def test_answers_of_two_models_are_not_mixed(
+    tmp_path: Path, tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = LmBench(
+        model="tiny", prompts=(Prompts(formulation="equations", hops=1, chains=2),), questions=30,
+        asking=Asking(template="raw"),
+    )  # fmt: skip
+    whole = bench_module.answers_to
+
+    def once(*asked: Any) -> Any:
+        monkeypatch.setattr(bench_module, "answers_to", stopped)
+        return whole(*asked)
+
+    def stopped(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bench_module, "answers_to", once)
+    with pytest.raises(KeyboardInterrupt):
+        ask(chosen, lambda: tiny, tmp_path)
+    monkeypatch.setattr(bench_module, "answers_to", whole)
+    other = copy.copy(tiny)
+    other.model = copy.deepcopy(tiny.model)
+    with torch.no_grad():
+        next(other.model.parameters()).mul_(2)
+    with pytest.raises(RunMismatch, match="was begun with other weights than"):
+        ask(chosen, lambda: other, tmp_path)
+    assert len(answers(ask(chosen, lambda: tiny, tmp_path))) == 30
 
 
 KIND = "equations-d1-n2"

@@ -56,3 +56,9 @@ def test_there_is_a_layer_and_a_window() -> None:
     for layers, window in ((0, 1), (1, 0)):
         with pytest.raises(ConfigError, match="expected at least 1 of each"):
             known_hops(np.array([[0, 1]]), layers, window, 1)
+
+
+@pytest.mark.parametrize("letters", [np.zeros((1, 0), int), np.array([[-1, 2]])])
+def test_what_is_no_set_of_sequences_is_refused(letters: np.ndarray) -> None:
+    with pytest.raises(ConfigError, match="expected .example, position. of numbers from 0"):
+        known_hops(letters, 1, 1, 1)

@@ -79,5 +79,5 @@ def test_what_is_not_there_is_told(asked: tuple[Views, str]) -> None:
     ):
         with pytest.raises(ConfigError, match=line):
             views.example(id_, ExampleQuestion(**question))
-    with pytest.raises(ConfigError, match="has no arrays 'maps'; it has answers"):
+    with pytest.raises(ConfigError, match="a run of kind lm has no arrays"):
         views.arrays(id_, "maps")

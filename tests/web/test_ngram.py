@@ -34,5 +34,5 @@ def test_what_is_not_there_is_told(views: Views) -> None:
         lambda: views.example(NGRAM, ExampleQuestion()),
         lambda: views.ablate(NGRAM, AblateQuestion(), lambda: False),
     ):
-        with pytest.raises(ConfigError, match="what is of kind ngram has no"):
+        with pytest.raises(ConfigError, match="a run of kind ngram has no"):
             ask()

@@ -87,7 +87,7 @@ def test_every_route_of_a_run_answers(views: Views) -> None:
     lines = [json.loads(line)["change"] for line in answers[6].body.splitlines()]
     assert lines == ["0.0=uniform", "1.0=uniform"]
     refused = [answer.json()["error"] for answer in answers[8:]]
-    assert refused[0] == "what is of kind study has no over time"
+    assert refused[0] == "a study has no over time"
     assert "copy its address" in refused[1]
     assert "a study has one state" in refused[2]
 

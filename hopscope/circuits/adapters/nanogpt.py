@@ -1,6 +1,9 @@
 """nanoGPT's models, from a checkpoint file alone."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from inspect import signature
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
@@ -13,8 +16,10 @@ from hopscope.circuits.adapters.blocks import BlockAdapter, BlockAttend
 from hopscope.circuits.engine import Stream
 from hopscope.errors import CircuitError
 
-COMPILED = "_orig_mod."
-"""What torch.compile writes before each name."""
+WRAPPED = re.compile(r"^(_orig_mod\.|module\.)+")
+"""What torch.compile and data parallelism write before each name."""
+FIRST = "transformer.h.0.attn.c_attn"
+LAYER = re.compile(r"transformer\.h\.(\d+)\.")
 MASK = ".attn.bias"
 """The causal mask of older checkpoints; `.attn.c_attn.bias` is a bias."""
 
@@ -31,49 +36,120 @@ def nanogpt(checkpoint: str | Path | Mapping[str, Any] | nn.Module) -> BlockAdap
                 f"{checkpoint} is not a checkpoint that torch can read ({type(error).__name__}): "
                 "expected the ckpt.pt of nanoGPT's train.py"
             ) from error
+    model = None
     if isinstance(checkpoint, nn.Module):
         plain = getattr(checkpoint, "_orig_mod", checkpoint)
         sizes, weights = vars(getattr(plain, "config", object)), checkpoint.state_dict()
+        model = partial(_outputs, checkpoint)
     elif isinstance(checkpoint, Mapping):
         sizes, weights = checkpoint.get("model_args", {}), checkpoint.get("model", {})
     else:
         sizes, weights = {}, {}
-    names = {name.removeprefix(COMPILED): its for name, its in weights.items()}
-    if "n_head" not in sizes or "transformer.h.0.attn.c_attn.weight" not in names:
+    names = {
+        WRAPPED.sub("", str(name)): its
+        for name, its in (weights.items() if isinstance(weights, Mapping) else ())
+        if not str(name).endswith(MASK)
+    }
+    if not isinstance(sizes, Mapping) or "n_head" not in sizes or f"{FIRST}.weight" not in names:
         raise CircuitError(
             f"this {type(checkpoint).__name__} is not a nanoGPT; expected its module, or what its "
             "train.py saves: model_args with n_head, and model with transformer.h.0.attn.c_attn"
         )
-    heads, width = int(sizes["n_head"]), names["transformer.h.0.attn.c_attn.weight"].shape[1]
-    if heads < 1 or width % heads:
+    _check_whole(names, sizes)
+    heads, width = sizes["n_head"], names["transformer.wte.weight"].shape[1]
+    if not isinstance(heads, int) or heads < 1 or width % heads:
         raise CircuitError(f"n_head is {heads}, which does not divide the width of {width}")
-    return _adapter(heads, names)
+    return _adapter(heads, names, model)
+
+
+def _outputs(module: nn.Module, tokens: Tensor) -> Tensor:
+    """What the module itself answers at every position: nanoGPT's does if it is given targets."""
+    training, device = module.training, next(module.parameters()).device
+    targets = [tokens.to(device)] * (1 + ("targets" in signature(module.forward).parameters))
+    module.eval()
+    try:
+        found = module(*targets)
+    finally:
+        module.train(training)
+    logits: Tensor = found[0] if isinstance(found, tuple) else found
+    return logits.to(tokens.device)
+
+
+def _check_whole(weights: Mapping[str, Any], sizes: Mapping[str, Any]) -> None:
+    """Refuse anything but all tensors of a nanoGPT of these sizes."""
+    for name, its in weights.items():
+        if not isinstance(its, Tensor) or its.is_sparse or not its.is_floating_point():
+            raise CircuitError(f"{name} is no dense tensor of numbers: this is not a nanoGPT")
+    if len({its.dtype for its in weights.values()}) > 1:
+        kinds = sorted({str(its.dtype) for its in weights.values()})
+        raise CircuitError(f"the weights are of {', '.join(kinds)}; expected one kind of number")
+    expected = dict(_shapes(weights, sizes))
+    elsewhere = "a model with other parts needs a BlockAdapter or a CallbackModel of its own"
+    for name in sorted(expected.keys() ^ weights.keys()):
+        what = "no" if name in expected else "an unknown"
+        raise CircuitError(f"this nanoGPT has {what} {name}: is it whole? ({elsewhere})")
+    for name, shape in expected.items():
+        if tuple(weights[name].shape) != shape:
+            raise CircuitError(
+                f"{name} is {tuple(weights[name].shape)}; by the other sizes it is {shape}: "
+                "expected a nanoGPT that is whole"
+            )
+
+
+def _shapes(
+    weights: Mapping[str, Tensor], sizes: Mapping[str, Any]
+) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The names and shapes of a nanoGPT; what its sizes do not say, its first layer does."""
+
+    def rows(name: str) -> int:
+        return next(iter(getattr(weights.get(name), "shape", ())), 0)
+
+    numbers = {match[1] for name in weights if (match := LAYER.match(name))}
+    width = sizes.get("n_embd", rows(FIRST + ".weight") // 3)
+    inner = rows("transformer.h.0.mlp.c_fc.weight")
+    known = sizes.get("vocab_size", rows("transformer.wte.weight"))
+    maps: dict[str, tuple[int, ...]] = {"transformer.ln_f": (width,)}
+    for number in range(sizes.get("n_layer", len(numbers))):
+        at = f"transformer.h.{number}"
+        maps |= {
+            f"{at}.ln_1": (width,), f"{at}.attn.c_attn": (3 * width, width),
+            f"{at}.attn.c_proj": (width, width), f"{at}.ln_2": (width,),
+            f"{at}.mlp.c_fc": (inner, width), f"{at}.mlp.c_proj": (width, inner),
+        }  # fmt: skip
+    yield "transformer.wte.weight", (known, width)
+    yield "transformer.wpe.weight", (sizes.get("block_size", rows("transformer.wpe.weight")), width)
+    yield "lm_head.weight", (known, width)
+    biased = sizes.get("bias", any(name.endswith(".bias") for name in weights))
+    for name, shape in maps.items():
+        yield f"{name}.weight", shape
+        if biased:
+            yield f"{name}.bias", shape[:1]
 
 
 def _check_tokens(tokens: Tensor, known: int, places: int) -> None:
     """Refuse examples that the model has no tokens or no positions for."""
     if tokens.is_floating_point():
         raise CircuitError(f"the task has vectors; the model takes {known} tokens")
-    if int(tokens.max()) >= known:
-        raise CircuitError(f"the task has token {int(tokens.max())}; the model knows {known}")
+    for token in (int(tokens.min()), int(tokens.max())):
+        if not 0 <= token < known:
+            raise CircuitError(f"the task has token {token}; the model knows {known}")
     if tokens.shape[1] > places:
         raise CircuitError(
             f"the examples are {tokens.shape[1]} tokens long; the model has {places} positions"
         )
 
 
-def _adapter(heads: int, weights: Mapping[str, Tensor]) -> BlockAdapter:
+def _adapter(
+    heads: int, weights: Mapping[str, Tensor], model: Callable[[Tensor], Tensor] | None
+) -> BlockAdapter:
     """The three functions of nanoGPT's forward, without dropout."""
     its = nn.Module()
     for name, tensor in weights.items():
-        if not name.endswith(MASK):
-            kept = nn.Parameter(tensor.detach(), requires_grad=False)
-            its.register_parameter(name.replace(".", "/"), kept)
-    layers = 1 + max(int(name.split(".")[2]) for name in weights if ".h." in name)
+        kept = nn.Parameter(tensor.detach(), requires_grad=False)
+        its.register_parameter(name.replace(".", "/"), kept)
+    layers = len({match[1] for name in weights if (match := LAYER.match(name))})
 
     def weight(name: str) -> Tensor:
-        if name not in weights:
-            raise CircuitError(f"this nanoGPT has no {name}: the checkpoint is not whole")
         return its.get_parameter(name.replace(".", "/"))
 
     def parts(name: str) -> tuple[Tensor, Tensor | None]:
@@ -100,4 +176,4 @@ def _adapter(heads: int, weights: Mapping[str, Tensor]) -> BlockAdapter:
     def unembed(x: Stream) -> Tensor:
         return linear(norm(x, "transformer.ln_f"), weight("lm_head.weight"))
 
-    return BlockAdapter(embed, block, unembed, its, (layers, heads))
+    return BlockAdapter(embed, block, unembed, its, (layers, heads), model=model)

@@ -45,7 +45,7 @@ function told(path, state) {
       lines.push([`the circuit loses without ${what}`, `${percent(lost.mean)} ± ${percent(lost.mean - lost.low)}`]);
     if (path.emerged !== null) lines.push(["attention passed one half", `step ${whole(path.emerged)}`]);
     if (path.carried.length) lines.push(["moves to the answer", path.carried.map(symbolName).join(", ")]);
-    if (path.told.length) lines.push(["routes later heads by", path.told.map(symbolName).join(", ")]);
+    if (path.routed.length) lines.push(["routes later heads by", path.routed.map(symbolName).join(", ")]);
   }
   lines.push([
     state.isOff(path.layer, path.head, path.destination)

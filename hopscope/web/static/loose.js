@@ -2,7 +2,7 @@
 // relation. Each stands as a tag beside the role that it serves.
 
 import { s } from "./dom.js";
-import { loose, lostOf, roleText } from "./paths.js";
+import { loose, lostOf } from "./paths.js";
 import { tagOf } from "./pointed.js";
 import { KINDS, percent } from "./words.js";
 
@@ -16,7 +16,7 @@ export function looseTags({ x, y, roles }, arrows, state, tip) {
   const group = s("g", { class: "loose" });
   for (const component of loose(state.about))
     for (const head of component.heads)
-      for (const destination of component.destinations.map(roleText).filter((its) => roles.includes(its))) {
+      for (const destination of component.destinations.filter((its) => roles.includes(its))) {
         const { layer } = component;
         const at = free([x(destination), y(layer + 0.5)], taken);
         taken.push(at);

@@ -90,7 +90,7 @@ function ofLists(shares, roles, all) {
 
 /** What an account says that roles hold, when contents were not measured. */
 export function contentsOf({ decodable: { shares, roles } }, all) {
-  return ofLists(shares, roles.map((role) => (typeof role === "string" ? role : NAME(role))), all);
+  return ofLists(shares, roles, all);
 }
 
 /** What can be read with heads switched off, as an answer tells it. */
@@ -104,6 +104,3 @@ export function squaresOf({ contents, cut, off, at, seed }) {
     ? { contents: cut.contents, before: contents, old: false }
     : { contents, old: true, why: fits ? cut.why : "" };
 }
-
-const NAME = ({ kind, fact = 0, slot = 0 }) =>
-  kind === "query" && !fact ? kind : `${kind} ${fact}${slot ? `.${slot}` : ""}`;

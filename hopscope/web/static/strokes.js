@@ -134,10 +134,11 @@ function block(left, floor, wide, high) {
 export function strokesOf(path, state) {
   const by = colourBy(state);
   const symbols = state.about.task.symbols ?? [];
-  if (by === "moves" && path.carried.length + path.told.length)
+  const routed = path.routed.filter((its) => !path.carried.includes(its));
+  if (by === "moves" && path.carried.length + routed.length)
     return [
       ...path.carried.map((its) => ({ colour: ofSymbol(symbols, its) })),
-      ...path.told.map((its) => ({ colour: ofSymbol(symbols, its), dashed: true })),
+      ...routed.map((its) => ({ colour: ofSymbol(symbols, its), dashed: true })),
     ];
   const dashed = path.kind === "routes";
   if (by === "emerged") return [{ colour: momentColour(path, state.about), dashed }];

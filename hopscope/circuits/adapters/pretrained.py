@@ -1,0 +1,38 @@
+"""Models of transformers from files of this machine, whole or not at all."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+from hopscope.errors import CircuitError, RunWarning
+
+
+def pretrained(path: str | Path, **options: Any) -> Any:
+    """The decoder in a folder. transformers itself fills tensors that are not there with random
+    numbers, and leaves out what has no place.
+    """
+    from transformers import AutoModelForCausalLM
+
+    opened: Any = AutoModelForCausalLM.from_pretrained(
+        path, local_files_only=True, output_loading_info=True, ignore_mismatched_sizes=True,
+        **options,
+    )  # fmt: skip
+    model, loaded = opened
+    for name, found, expected in sorted(loaded["mismatched_keys"]):
+        raise CircuitError(
+            f"{path}: {name} is {tuple(found)}, and by config.json {tuple(expected)}: the files "
+            "belong to different models"
+        )
+    if names := sorted(loaded["missing_keys"]):
+        raise CircuitError(
+            f"{path}: its files lack {_listed(names)}, which would be random numbers: are weights "
+            "and config.json of the same model, and whole?"
+        )
+    if names := sorted(loaded["unexpected_keys"]):
+        text = f"{path}: config.json has no place for {_listed(names)}, so the model does without"
+        warnings.warn(text, RunWarning, stacklevel=2)
+    return model
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] + (f" and {len(names) - 1} more" if names[1:] else "")

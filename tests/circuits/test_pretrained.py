@@ -1,0 +1,64 @@
+"""Folders of transformers whose config and weights do not fit."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from hopscope.circuits.adapters.pretrained import pretrained
+from hopscope.errors import CircuitError, RunWarning
+
+transformers = pytest.importorskip("transformers")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    config = transformers.GPT2Config(vocab_size=11, n_positions=16, n_embd=8, n_layer=2, n_head=2)
+    torch.manual_seed(0)
+    transformers.GPT2LMHeadModel(config).save_pretrained(tmp_path)
+    return tmp_path
+
+
+def changed(folder: Path, **values: object) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | values))
+
+
+def rewritten(folder: Path, name: Callable[[str], str]) -> None:
+    """Weights under other names; those of no name are left out."""
+    path = folder / "model.safetensors"
+    weights = {name(old): its for old, its in load_file(path).items()}
+    save_file({new: its for new, its in weights.items() if new}, path, {"format": "pt"})
+
+
+def test_a_whole_folder_is_opened(folder: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
+    state = pretrained(folder).state_dict()
+    assert all(torch.equal(state[name], its) for name, its in weights.items())
+
+
+@pytest.mark.parametrize(
+    ("harm", "line"),
+    [
+        (lambda f: rewritten(f, lambda n: "" if n.endswith("h.1.ln_1.bias") else n),
+         r"files lack transformer\.h\.1\.ln_1\.bias, which would be random"),
+        (lambda f: rewritten(f, lambda n: f"other.{n}"), r"files lack .* and \d+ more"),
+        (lambda f: changed(f, n_layer=3), r"files lack transformer\.h\.2.* and \d+ more"),
+        (lambda f: changed(f, vocab_size=12), r"wte.weight is \(11, 8\), .*config.json \(12, 8\)"),
+    ],
+)  # fmt: skip
+def test_random_numbers_are_no_weights(
+    folder: Path, harm: Callable[[Path], object], line: str
+) -> None:
+    harm(folder)
+    with pytest.raises(CircuitError, match=line):
+        pretrained(folder)
+
+
+def test_what_a_config_leaves_out_is_said(folder: Path) -> None:
+    changed(folder, n_layer=1)
+    with pytest.warns(RunWarning, match=r"no place for transformer\.h\.1.* and \d+ more"):
+        assert len(pretrained(folder).transformer.h) == 1
