@@ -268,6 +268,8 @@ def ablate(
     """The losses with the changes that are asked for, each under a name; beside those of the model,
     or of its circuit, on top of which the changes were made.
     """
+    if examples == 1:
+        raise CircuitError("examples is 1; an interval needs at least 2")
     adapter = adapter_of(model)
     drawn = examples_of(task, examples, seed)
     first = circuit.ablation() if circuit else Ablation()

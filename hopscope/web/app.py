@@ -175,7 +175,7 @@ class Explorer:
         def keep(q: Request, view: dict[str, Any] | None) -> list[tuple[Worker, Ask]]:
             def kept(_: Stop) -> dict[str, str]:
                 views.keep(q.id, q.parts["name"], view)
-                return {"kept": q.parts["name"]}
+                return {"removed" if view is None else "kept": q.parts["name"]}
 
             return [(short, kept)]
 

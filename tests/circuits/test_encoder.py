@@ -218,6 +218,34 @@ def test_an_encoder_of_another_kind_is_refused() -> None:
 
 
 @torch.no_grad()
+def test_what_does_not_fit_an_encoder_is_said(model: Stranger) -> None:
+    inputs = examples_of(TWO_HOPS, 4).inputs
+
+    class Pooled(Stranger):
+        def forward(self, inputs: Tensor) -> Tensor:
+            return super().forward(inputs).mean(1)
+
+    class Pair(Stranger):
+        def forward(self, inputs: Tensor) -> Any:
+            return super().forward(inputs), None
+
+    parts: dict[str, Any] = {"embed": model.into, "causal": model.causal}
+    pooled, pair = (
+        kind(model.encoder.layers[0].norm_first, model.causal) for kind in (Pooled, Pair)
+    )
+    for given, line in (
+        ({"model": model, "unembed": lambda x: x[..., :3]}, "does `unembed` do all that the"),
+        ({"model": pooled, "unembed": model.out}, r"gives outputs .* the model \[4, "),
+        ({"model": pair, "unembed": model.out}, "returned tuple; expected its outputs as one"),
+    ):
+        with pytest.raises(CircuitError, match=line):
+            EncoderAdapter(model.encoder, **parts, **given).embed(inputs)
+    empty = nn.TransformerEncoder(model.encoder.layers[0], 0, enable_nested_tensor=False)
+    with pytest.raises(CircuitError, match="has no layers"):
+        EncoderAdapter(empty)
+
+
+@torch.no_grad()
 def test_in_halves_rounding_is_taken_and_noise_is_refused(model: Stranger) -> None:
     """The noise is up to 9 % of the largest output."""
     inputs = examples_of(TWO_HOPS, 4).inputs

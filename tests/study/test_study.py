@@ -77,6 +77,8 @@ def test_any_model_and_task_are_studied_alike(two_hops: Planted) -> None:
     assert one.rows[0].losses == pytest.approx(wanted[1].tolist())
     assert one.rows[0].rise.mean == pytest.approx(float((wanted[1] - wanted[0]).mean()))
     assert len(study.ablate(examples=4).rows) == 3 * 3  # every head, in three ways
+    with pytest.raises(CircuitError, match="an interval needs at least 2"):
+        study.ablate("1.0", examples=1)
     assert study.compare(study).first == ()
     with pytest.raises(CircuitError, match="has one checkpoint"):
         study.emergence()

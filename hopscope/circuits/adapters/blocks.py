@@ -236,8 +236,19 @@ def _most(numbers: Tensor) -> float:
     return PARITY if numbers.dtype.itemsize > 2 else MOVED
 
 
-def _check_parity(found: Tensor, expected: Tensor, name: str) -> None:
+def _check_parity(found: Tensor, expected: object, name: str) -> None:
     """Refuse outputs that are not the model's."""
+    if not isinstance(expected, Tensor):
+        raise CircuitError(
+            f"the model of {name} returned {type(expected).__name__}; expected its outputs as one "
+            "tensor"
+        )
+    if (found.ndim, found.shape[-1]) != (expected.ndim, expected.shape[-1]):
+        raise CircuitError(
+            f"the adapter for {name} gives outputs {list(found.shape)}, the model "
+            f"{list(expected.shape)}: does `unembed` do all that the model does after its blocks, "
+            "and does the model answer at positions?"
+        )
     most, what = _most(expected), "of the largest output"
     read = min(found.shape[1], expected.shape[1])
     found, expected = found[:, -read:].float(), expected[:, -read:].float()

@@ -35,6 +35,8 @@ class EncoderAdapter(Adapter):
         model: nn.Module | None = None,
         causal: bool = False,
     ) -> None:
+        if not len(encoder.layers):
+            raise CircuitError("this nn.TransformerEncoder has no layers")
         check_one_device(encoder)
         self.encoder, self.model, self.causal = encoder.eval(), model, causal
         self.module = model or encoder
@@ -84,7 +86,7 @@ class EncoderAdapter(Adapter):
 
     def _check_width(self, x: Tensor) -> None:
         width = self._layer(0).self_attn.embed_dim
-        if x.shape[-1] != width:
+        if x.shape[-1] != width or not x.is_floating_point():
             raise CircuitError(
                 f"what enters the nn.TransformerEncoder is {list(x.shape[1:])}; it takes {width} "
                 "numbers a position: give EncoderAdapter an `embed`"
