@@ -76,6 +76,7 @@ def without(name: str) -> Harm:
         (lambda _, sizes: sizes.update(block_size=8), r"wpe.weight is \(16, 32\); .* \(8, 32\)"),
         (lambda _, sizes: sizes.update(n_head=2.5), "n_head is 2.5"),
         (lambda _, sizes: sizes.update(n_head=None), "n_head is None"),
+        (lambda _, sizes: sizes.update(n_layer="two"), "n_layer is 'two'; expected a whole number"),
         (lambda w, _: w.update({"lm_head.weight": w["lm_head.weight"].half()}), "of torch.float16"),
         (lambda w, _: w.update({"lm_head.weight": [1.0]}), "lm_head.weight is no dense tensor"),
     ],

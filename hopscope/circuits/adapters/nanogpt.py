@@ -19,6 +19,7 @@ from hopscope.errors import CircuitError
 WRAPPED = re.compile(r"^(_orig_mod\.|module\.)+")
 """What torch.compile and data parallelism write before each name."""
 FIRST = "transformer.h.0.attn.c_attn"
+SIZES = ("n_head", "n_layer", "n_embd", "block_size", "vocab_size")
 LAYER = re.compile(r"transformer\.h\.(\d+)\.")
 MASK = ".attn.bias"
 """The causal mask of older checkpoints; `.attn.c_attn.bias` is a bias."""
@@ -40,7 +41,7 @@ def nanogpt(checkpoint: str | Path | Mapping[str, Any] | nn.Module) -> BlockAdap
     if isinstance(checkpoint, nn.Module):
         plain = getattr(checkpoint, "_orig_mod", checkpoint)
         sizes, weights = vars(getattr(plain, "config", object)), checkpoint.state_dict()
-        model = partial(_outputs, checkpoint)
+        model = partial(_outputs, plain)
     elif isinstance(checkpoint, Mapping):
         sizes, weights = checkpoint.get("model_args", {}), checkpoint.get("model", {})
     else:
@@ -57,7 +58,7 @@ def nanogpt(checkpoint: str | Path | Mapping[str, Any] | nn.Module) -> BlockAdap
         )
     _check_whole(names, sizes)
     heads, width = sizes["n_head"], names["transformer.wte.weight"].shape[1]
-    if not isinstance(heads, int) or heads < 1 or width % heads:
+    if width % heads:
         raise CircuitError(f"n_head is {heads}, which does not divide the width of {width}")
     return _adapter(heads, names, model)
 
@@ -77,6 +78,9 @@ def _outputs(module: nn.Module, tokens: Tensor) -> Tensor:
 
 def _check_whole(weights: Mapping[str, Any], sizes: Mapping[str, Any]) -> None:
     """Refuse anything but all tensors of a nanoGPT of these sizes."""
+    for name in sizes.keys() & {*SIZES}:
+        if type(sizes[name]) is not int or sizes[name] < 1:
+            raise CircuitError(f"{name} is {sizes[name]!r}; expected a whole number from 1")
     for name, its in weights.items():
         if not isinstance(its, Tensor) or its.is_sparse or not its.is_floating_point():
             raise CircuitError(f"{name} is no dense tensor of numbers: this is not a nanoGPT")
