@@ -109,8 +109,9 @@ def _explained(error: BaseException, *, interrupted: bool) -> int:
 def listening() -> Iterator[list[int]]:
     """Note each Ctrl-C, beside raising KeyboardInterrupt as ever.
 
-    Libraries that are being imported turn KeyboardInterrupt into an ImportError, DuckDB into a
-    RuntimeError; and where Python cannot raise (in a finaliser), it comes again a moment later.
+    DuckDB turns KeyboardInterrupt into a RuntimeError. In an import it would become an ImportError,
+    or end the process where C++ code calls Python, as torch's does; and in a finaliser Python
+    cannot raise it: there it comes again a moment later, until it can be raised.
     """
     came: list[int] = []
     main_thread = threading.current_thread() is threading.main_thread()
@@ -119,23 +120,40 @@ def listening() -> Iterator[list[int]]:
         yield came
         return
 
-    def interrupt(number: int, _: FrameType | None) -> None:
+    def interrupt(number: int, frame: FrameType | None) -> None:
         came.append(number)
-        raise KeyboardInterrupt
-
-    def again(lost: "UnraisableHookArgs") -> None:
-        if issubclass(lost.exc_type, KeyboardInterrupt):
-            threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+        if _importing(frame):
+            again()
         else:
-            hook(lost)
+            raise KeyboardInterrupt
 
-    hook, sys.unraisablehook = sys.unraisablehook, again
+    def again() -> None:
+        timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+        timer.daemon = True  # a command that has ended does not wait for it
+        timer.start()
+
+    def lost(error: "UnraisableHookArgs") -> None:
+        if issubclass(error.exc_type, KeyboardInterrupt):
+            again()
+        else:
+            hook(error)
+
+    hook, sys.unraisablehook = sys.unraisablehook, lost
     signal.signal(signal.SIGINT, interrupt)
     try:
         yield came
     finally:
         signal.signal(signal.SIGINT, before)
         sys.unraisablehook = hook
+
+
+def _importing(frame: FrameType | None) -> bool:
+    """Is a module being imported there?"""
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _show_warning(

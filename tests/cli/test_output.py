@@ -1,5 +1,6 @@
 """What is printed never steers the terminal; and a command ends in one line, whatever ended it."""
 
+import importlib
 import io
 import os
 import signal
@@ -210,3 +211,18 @@ def test_ctrl_c_at_any_moment_is_one_line() -> None:
         process.send_signal(signal.SIGINT)
         code, err = ended(process)
         assert (code, err) == (130, ["hopscope: interrupted"]), delay
+
+
+def test_ctrl_c_in_an_import_waits_for_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C++ code that calls Python while torch is imported ends the process, if it is raised."""
+    lines = "import signal", "signal.raise_signal(signal.SIGINT)", "whole = True"
+    (tmp_path / "interrupted_import.py").write_text("\n".join(lines))
+    monkeypatch.syspath_prepend(tmp_path)
+    with cli.listening() as came:
+        module = importlib.import_module("interrupted_import")
+        with pytest.raises(KeyboardInterrupt):
+            time.sleep(60)
+    assert module.whole
+    assert came == [signal.SIGINT, signal.SIGINT]
