@@ -16,7 +16,7 @@ from hopscope.circuits.attention import patterns
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.components import Estimate
 from hopscope.circuits.engine import Adapter, check_attention, check_finite
-from hopscope.circuits.examples import Examples, Questions, examples_of
+from hopscope.circuits.examples import Examples, Questions, check_interval, examples_of
 from hopscope.circuits.pattern import ITSELF, PREVIOUS, UNIFORM, Head, Pattern
 from hopscope.circuits.prescriber import Prescriber, prescriber_of
 from hopscope.circuits.tables import with_tables
@@ -268,8 +268,7 @@ def ablate(
     """The losses with the changes that are asked for, each under a name; beside those of the model,
     or of its circuit, on top of which the changes were made.
     """
-    if examples == 1:
-        raise CircuitError("examples is 1; an interval needs at least 2")
+    check_interval(examples)
     adapter = adapter_of(model)
     drawn = examples_of(task, examples, seed)
     first = circuit.ablation() if circuit else Ablation()

@@ -23,7 +23,7 @@ from hopscope.circuits.components import (
 from hopscope.circuits.pattern import AS_IN_MODEL, ITSELF, UNIFORM, Head, Pattern
 from hopscope.configs import Config, Discovery, Task
 from hopscope.display import Displayed, data_frame
-from hopscope.errors import CircuitError
+from hopscope.errors import CircuitError, ConfigError
 from hopscope.facts import Role
 from hopscope.store.files import read_bytes, write_bytes
 from hopscope.theory import Path
@@ -236,7 +236,10 @@ class Circuit(Displayed, Config):
     @classmethod
     def load(cls, path: FilePath | str) -> "Circuit":
         """Read what `save` wrote."""
-        return cls.from_json(read_bytes(FilePath(path)))
+        try:
+            return cls.from_json(read_bytes(FilePath(path)))
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from error
 
     def frame(self) -> Any:
         """A data frame (pandas) with a row for each component."""

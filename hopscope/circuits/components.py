@@ -33,6 +33,12 @@ class Estimate(Config):
         return cls(mean=float(values.mean()), low=low, high=high)
 
     @classmethod
+    def of_shares(cls, values: PerExample) -> "Estimate":
+        """The mean of a share of each example, between 0 and 1."""
+        low, high = intervals.mean_share(values.tolist())
+        return cls(mean=float(values.mean()), low=low, high=high)
+
+    @classmethod
     def ratio(cls, part: PerExample, whole: PerExample) -> "Estimate | None":
         """The ratio of two means over the same examples (its interval by the delta method); None
         where the whole is not above 0, so that there is no share of it.

@@ -13,7 +13,13 @@ from hopscope.circuits.ablator import Ablator
 from hopscope.circuits.adapters import AnyModel, adapter_of
 from hopscope.circuits.circuit import Circuit, check_circuit
 from hopscope.circuits.components import Component, Estimate
-from hopscope.circuits.examples import Examples, Questions, examples_of, questions_of
+from hopscope.circuits.examples import (
+    Examples,
+    Questions,
+    check_interval,
+    examples_of,
+    questions_of,
+)
 from hopscope.circuits.pattern import AS_IN_MODEL, Head, Pattern, Target
 from hopscope.circuits.proposals import proposed_targets
 from hopscope.circuits.tables import tables_of
@@ -92,6 +98,7 @@ def diagnose(
 ) -> Diagnostics:
     """Flow, backup heads and restored heads of a circuit (default: on its own task)."""
     check_circuit(circuit)
+    check_interval(examples)
     questions = questions_of(circuit, task)
     adapter = adapter_of(model)
     circuit.check_model(adapter.digest())

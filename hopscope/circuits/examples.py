@@ -349,6 +349,13 @@ def check_count(examples: object) -> None:
         raise CircuitError(f"examples is {examples!r}; a model is examined with at least 1")
 
 
+def check_interval(examples: object) -> None:
+    """Refuse fewer examples than an interval needs."""
+    check_count(examples)
+    if examples == 1:
+        raise CircuitError("examples is 1; an interval needs at least 2")
+
+
 def check_form(examples: object, count: int) -> None:
     """Refuse what a function of one's own made of its examples, if it cannot be used."""
     if not isinstance(examples, Examples):

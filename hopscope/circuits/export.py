@@ -28,6 +28,8 @@ from hopscope.models import Transformer
 
 INPUT, LOGITS = "input", "logits"
 PARTS_OF_A_HEAD = ("q", "k", "v")
+LETTERS = 26
+"""Chains that are named by a letter; further ones by their number."""
 
 
 def edges(circuit: Circuit, model: Transformer) -> dict[str, Any]:
@@ -157,13 +159,21 @@ def _place(node: str) -> float:
 def circuitsvis(
     adapter: Adapter | CallbackModel, examples: Examples, example: int = 0
 ) -> dict[str, Any]:
-    """Tokens (named by their roles) and attention [layer, head, query, key] of one example."""
+    """Tokens and attention [layer, head, query, key] of one example. A token is named by its role;
+    of several chains, with the chain; where inputs are numbers, with its number: `query (a) = 3`.
+    """
     if not 0 <= example < len(examples):
         raise CircuitError(f"example is {example}; expected 0 … {len(examples) - 1}")
     row = slice(example, example + 1)
     found = torch.stack([p[0] for p in patterns(adapter, examples.on(adapter.device).inputs[row])])
     roles, chains = examples.roles.role[example].tolist(), examples.roles.chain[example].tolist()
-    names = [f"{examples.table[r]} ({chr(97 + c)})" for r, c in zip(roles, chains, strict=True)]
+    names = [str(examples.table[role]) for role in roles]
+    if int(examples.roles.chain.max()) > 0:
+        letters = [chr(97 + chain) if chain < LETTERS else str(chain) for chain in chains]
+        names = [f"{name} ({letter})" for name, letter in zip(names, letters, strict=True)]
+    inputs = examples.inputs[example]
+    if inputs.dim() == 1 and not inputs.is_floating_point():
+        names = [f"{name} = {token}" for name, token in zip(names, inputs.tolist(), strict=True)]
     return {"tokens": names, "attention": found.float().tolist()}
 
 

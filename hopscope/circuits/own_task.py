@@ -162,7 +162,9 @@ class OwnTask:
         _check_first_axis(drawn, examples)
         return replace(
             drawn,
-            targets=_whole(drawn.targets),
+            targets=_whole(
+                drawn.targets.long() if drawn.targets.dtype is torch.bool else drawn.targets
+            ),
             roles=_whole(drawn.roles),
             chain=_whole(drawn.chain),
             answers_at=_whole(drawn.answers_at),

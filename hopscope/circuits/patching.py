@@ -85,6 +85,7 @@ def pairs_of(questions: Questions, count: int, seed: int = 0) -> Pairs:
     task: Task = questions
     if why := task.swap_obstacle():
         raise CircuitError(f"examples of {task.kind} cannot be paired: {why}")
+    examples = examples_of(task, count, seed, "patching")
     number = example_seed("patching", seed)
     counterfactuals = {
         name: dataset(task, number, count, "validation", swapped=(name,)).inputs
@@ -98,7 +99,7 @@ def pairs_of(questions: Questions, count: int, seed: int = 0) -> Pairs:
         return question_losses(task, outputs.to(answers.device), asked)
 
     return Pairs(
-        examples=examples_of(task, count, seed, "patching"),
+        examples=examples,
         other=partial(losses, other),
         third=lambda outputs: torch.stack([losses(each, outputs) for each in thirds]).mean(0),
         counterfactuals=counterfactuals,

@@ -4,7 +4,7 @@ The maps are fitted and scored by `hopscope.circuits.probing`.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -36,6 +36,14 @@ def _plain(numbers: np.ndarray) -> Any:
     """Nested lists, rounded to what the measurement is good for."""
     rounded = np.round(numbers, 5)
     return np.where(np.isnan(rounded), np.array(None), rounded).tolist()
+
+
+def _symbol(symbol: str, symbols: Sequence[str]) -> int:
+    """The number of a symbol."""
+    if symbol not in symbols:
+        known = ", ".join(symbols)
+        raise CircuitError(f"there is no symbol {symbol!r} here; the symbols are {known}")
+    return symbols.index(symbol)
 
 
 def _role(given: Role | str) -> Role:
@@ -128,7 +136,8 @@ class Probe(Displayed, Config):
         """How much of a symbol of its own chain can be read at a role after a layer, 0 to 1."""
         if not 0 <= layer <= self.layers:
             raise CircuitError(f"layer is {layer}; expected 0 (the embedding) … {self.layers}")
-        return float(self.stream.own[layer, number_of(role, self.roles), self._symbol(symbol)])
+        place = number_of(role, self.roles), _symbol(symbol, self.symbols)
+        return float(self.stream.own[layer, *place])
 
     def decodable(self, role: Role | str, layer: int) -> frozenset[str]:
         """The symbols of which more than half can be read at a role after a layer."""
@@ -136,7 +145,7 @@ class Probe(Displayed, Config):
 
     def first(self, role: Role | str, symbol: str) -> int:
         """After how many layers more than half of the symbol can first be read at a role."""
-        shares = self.stream.own[:, number_of(role, self.roles), self._symbol(symbol)]
+        shares = self.stream.own[:, number_of(role, self.roles), _symbol(symbol, self.symbols)]
         above = np.flatnonzero(shares > HALF)
         if not len(above):
             raise CircuitError(
@@ -164,12 +173,6 @@ class Probe(Displayed, Config):
         shares = self.heads.own[layer, number, number_of(role, self.roles)]
         found = frozenset(s for s, share in zip(self.symbols, shares, strict=True) if share > HALF)
         return found - self.decodable(role, layer)
-
-    def _symbol(self, symbol: str) -> int:
-        if symbol not in self.symbols:
-            known = ", ".join(self.symbols)
-            raise CircuitError(f"there is no symbol {symbol!r} here; the symbols are {known}")
-        return self.symbols.index(symbol)
 
     def save(self, path: Path | str) -> None:
         """Write the probe as a JSON file, which `Probe.load` reads."""
@@ -213,11 +216,11 @@ class ProbeHistory(Displayed, Config):
 
     __str__ = __repr__
 
-    def emerged(self, role: Role, symbol: str) -> float | None:
+    def emerged(self, role: Role | str, symbol: str) -> float | None:
         """The step at which more than half of the symbol could first be read at a role, in the
         layer that has the most of it.
         """
-        shares = self.own[:, :, self.roles.index(role), self.symbols.index(symbol)]
+        shares = self.own[:, :, number_of(role, self.roles), _symbol(symbol, self.symbols)]
         return crossing(self.steps, np.nan_to_num(shares).max(1))
 
     def learned(self) -> list[tuple[Role, str, float | None]]:

@@ -178,4 +178,4 @@ class Runs:
         logs, others = model.log_softmax(-1), circuit.log_softmax(-1)
         divergence = (logs.exp() * (logs - others)).sum(-1).flatten(1).mean(1).numpy()
         same = (model.argmax(-1) == circuit.argmax(-1)).double().flatten(1).mean(1).numpy()
-        return Estimate.of(divergence), Estimate.of(same)
+        return Estimate.of(divergence), Estimate.of_shares(same)

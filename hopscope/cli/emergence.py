@@ -1,6 +1,7 @@
 """`hopscope emergence`, and what else looks at every checkpoint or at every seed of a run."""
 
 from collections.abc import Sequence
+from math import inf
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +82,7 @@ def _emergence_of_all(asked: Asked) -> Found:
     data = [{"seed": study.seed, **story.to_dict()} for study, story in stories]
 
     def text() -> None:
-        _print_seeds([(study.seed, _events(story)) for study, story in stories])
+        print_seeds([(study.seed, _events(story)) for study, story in stories])
         without = [str(each.seed) for each in members if each not in [own for own, _ in stories]]
         if without:
             say("", f"without a circuit that has paths: seed {', '.join(without)}")
@@ -102,23 +103,31 @@ def _events(story: "Emergence") -> dict[str, float | None]:
     return dict(sorted(found.items())) | {f"hop {hop}": step for hop, step in learned}
 
 
-def _print_seeds(rows: Sequence[tuple[int, dict[str, float | None]]]) -> None:
+def print_seeds(rows: Sequence[tuple[int, dict[str, float | None]]]) -> None:
     """A line for each seed, then the median and the range over seeds."""
     names = [*dict.fromkeys(name for _, events in rows for name in events)]
     names.sort(key=lambda name: name.startswith("hop"))
 
     def cell(events: dict[str, float | None], name: str) -> str:
-        if name not in events:
-            return "–"
-        return "never" if (step := events[name]) is None else f"{step:,.0f}"
+        return _step(events[name]) if name in events else "–"
 
     lines = [(f"{seed}", *(cell(events, name) for name in names)) for seed, events in rows]
-    steps = [[at for _, e in rows if (at := e.get(n)) is not None] for n in names]
-    lines.append(("median", *(f"{median(each):,.0f}" if each else "–" for each in steps)))
-    spans = [f"{min(each):,.0f} … {max(each):,.0f}" if each else "–" for each in steps]
+    # Of a path that never emerged it is known that it takes longer.
+    steps = [[_late(events[name]) for _, events in rows if name in events] for name in names]
+    lines.append(("median", *(_step(median(each)) for each in steps)))
+    spans = [f"{_step(min(each))} … {_step(max(each))}" for each in steps]
     table(("seed", *names), [*lines, ("range", *spans)])
     say()
-    prose("the step at which attention passed 0.5; –: the circuit of this seed has no such path")
+    prose("the step at which attention passed 0.5; –: the circuit of this seed has no such path; "
+          "never: after all others in the median and the range")  # fmt: skip
+
+
+def _late(at: float | None) -> float:
+    return inf if at is None else at
+
+
+def _step(at: float | None) -> str:
+    return "never" if _late(at) == inf else f"{at:,.0f}"
 
 
 def circuits_of_all(asked: Asked, *, again: bool, repeat: int, force: bool) -> None:

@@ -67,7 +67,10 @@ asking_options = options(
 
 def _tracing(flag: str, field: str, says: str) -> Any:
     """The flag that sets a field of Tracing."""
-    return option(flag, says, name=field, default=Tracing.model_fields[field].default)
+    settings: dict[str, Any] = {"default": Tracing.model_fields[field].default}
+    if "questions" in flag:
+        settings["type"] = click.IntRange(LEAST)
+    return option(flag, says, name=field, **settings)
 
 
 tracing_options = options(
@@ -299,7 +302,8 @@ def heads(
         local = load(rest["model"], rest["dtype"], rest["device"], rest["template"])
         scores = head_scores(local, prompts, questions, rest["sample"])
         best = scores.best(top)
-        off = switch_off(local, prompts, best, 4 * questions, questions) if best else None
+        fresh = 4 * questions, questions, rest["sample"]
+        off = switch_off(local, prompts, best, *fresh) if best else None
     data = {**scores.as_data(), "switched_off": off.model_dump(mode="json") if off else None}
 
     output.show(_found_heads(data, scores, off))

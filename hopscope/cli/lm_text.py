@@ -80,5 +80,8 @@ def print_effect(off: "SwitchedOff | None") -> None:
     say("", f"Accuracy on {off.questions} other questions:")
     say(f"  the model                                  {off.model}")
     say(f"  without {names}: {off.without}")
-    say(f"  without as many others of the same layers  {off.random}")
+    if off.random is None:
+        say("  without as many others: the model has not as many")
+        return
+    say(f"  without as many random others              {off.random}")
     say(f"  lost more than without those, paired       {off.more}")

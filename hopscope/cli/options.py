@@ -96,7 +96,7 @@ device_option = option(
 seeds_option = option(
     "--seeds SEEDS",
     "Train a run for each of these seeds: 0..7, or 0,3,5.",
-    callback=lambda _, __, text: text and seeds_of(text),
+    callback=lambda _, __, text: None if text is None else seeds_of(text),
 )
 
 

@@ -122,7 +122,7 @@ def print_losses(run: "Run") -> None:
         (
             row["hop"],
             _spread(np.array(row["final_loss"])),
-            f"{rows[0]['chance']:.2f}",
+            f"{rows[0]['chance']:.3g}",
             *(when_text(row[name]) for name in below),
         )
         for row in rows
@@ -138,7 +138,9 @@ def loss_rows(run: "Run") -> list[dict[str, Any]]:
     chance = run.recipe.chance
     level = chance or 1.0
     final = run.final_losses()
-    reached = {limit: run.learned(limit) for limit in (learned_below(level), LOW)}
+    learned = learned_below(level)
+    limits = (learned, LOW) if learned > LOW else (learned,)
+    reached = {limit: run.learned(limit) for limit in limits}
     return [
         {"hop": number, "final_loss": final[:, hop].tolist(), "chance": chance}
         | {f"below_{at:.2g}_at": [model[hop] for model in found] for at, found in reached.items()}

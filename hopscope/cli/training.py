@@ -210,7 +210,10 @@ def with_seeds(recipe: R, changes: tuple[str, ...], seeds: tuple[int, ...] | Non
 def recipe_of(name: str) -> Recipe:
     """A preset, or the recipe in a file."""
     if name.endswith(".json"):
-        return read_recipe(read_bytes(Path(name)))
+        from hopscope.workers.recipe_file import named
+
+        with named(name):
+            return read_recipe(read_bytes(Path(name)))
     if name.endswith(".py"):
         raise ConfigError(f"{name} is a script: `hopscope sweep {name}` trains what it lists")
     from hopscope.papers import preset

@@ -93,7 +93,7 @@ def _one_line(of: type[Config], error: ValidationError) -> str:
     if first["type"] == "extra_forbidden":
         known = of.model_fields if len(first["loc"]) == 1 else ()
         what = f"unknown field; {hint(place, known, 'docs/fields.md lists the fields there are')}"
-    elif first["type"] != "value_error":
+    elif first["type"] not in ("value_error", "json_invalid"):
         what = f"{what}, got {shortened(repr(first['input']))}"
     more = "" if error.error_count() == 1 else f" (and {error.error_count() - 1} more)"
     return f"{of.__name__}{'.' if place else ''}{place}: {what}{more}"

@@ -21,7 +21,7 @@ class Discovery(Config):
 
     examples: Positive = 128
     """Examples of the search. A quarter as many, the sketch, compare targets and removals."""
-    fresh: Positive = 320
+    fresh: Annotated[Positive, Field(ge=2)] = 320
     """Other examples, on which the circuit is measured."""
     searches: Positive = 1
     """Independent searches, each on other examples. The share that finds a component is its

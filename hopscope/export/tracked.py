@@ -150,4 +150,5 @@ def findings_of(run: Tracked, known: int) -> Iterator[Series]:
     yield "answers/chance", [known], [found.answered.chance]
     for proof in found.proofs():
         for name in ("circuit", "random", "rest", "everything"):
-            yield f"proof/{proof.exchange}/{name}", [known], [getattr(proof, name).mean]
+            if (share := getattr(proof, name)) is not None:
+                yield f"proof/{proof.exchange}/{name}", [known], [share.mean]

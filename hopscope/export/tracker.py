@@ -87,8 +87,8 @@ def send(runs: Sequence[Tracked], to: Tracker) -> Iterator[Sent]:
     """Send what these models have so far, one after the other."""
     if not runs[0].rows():
         raise SharingError(
-            f"{runs[0].folder.name} has no numbers to send: it was not trained, or has not "
-            "committed a step yet"
+            f"{runs[0].folder.name} has no numbers to send yet: a training has some from its first "
+            "commit on, the circuit of a language model when all is measured"
         )
     for run in runs:
         with to(run) as log:

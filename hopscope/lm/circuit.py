@@ -226,7 +226,8 @@ class CircuitSearch:
         count, exchanged = len(batch.pairs), proving(prompts)
         circuit = batch.these(rows)
         seeds = (self.recipe.seeds[0] * 1_000_003 + pair.index for pair in batch.pairs)
-        drawn = [random_rows(self.adapter.heads, rows, Random(seed)) for seed in seeds]  # noqa: S311
+        shape = self.adapter.layers, self.adapter.heads
+        drawn = [random_rows(*shape, rows, Random(seed)) for seed in seeds]  # noqa: S311
         same = [each.expand(count, *circuit.shape) for each in (circuit, ~circuit, circuit | True)]
         donor = torch.stack([*same, torch.stack([batch.these(each) for each in drawn])])
         moved = torch.stack([interchanged(batch, name, donor) for name in exchanged])

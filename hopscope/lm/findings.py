@@ -21,7 +21,16 @@ from hopscope.errors import NotLearned
 from hopscope.facts import Role
 from hopscope.lm.look_ups import ASKING, BY, LookUps
 from hopscope.lm.pairs import ANSWER, ON, followed, proving, role_table
-from hopscope.lm.patching import FOLLOWS, KL, LOSS, SAME, mean_of, share_of, sureties
+from hopscope.lm.patching import (
+    FOLLOWS,
+    KL,
+    LOSS,
+    SAME,
+    mean_of,
+    other_rows,
+    share_of,
+    sureties,
+)
 from hopscope.lm.rows import Row, column, of_phase, rows_of
 from hopscope.milestones import HALF
 from hopscope.runs.view import PlainRun
@@ -90,9 +99,11 @@ class Proof(Config):
     exchange: str
     circuit: Estimate
     """The circuit's rows: how far the circuit is *necessary* for the answer."""
-    random: Estimate
-    """As many rows of other heads, in the same layers and roles, drawn anew for each question."""
-    more: Estimate
+    random: Estimate | None
+    """As many rows of other heads, drawn anew for each question: in the same layers and roles, as
+    far as these have enough. None: the model has not as many.
+    """
+    more: Estimate | None
     """How much further answers follow the circuit than random rows, paired."""
     rest: Estimate
     """All rows but the circuit's: 0 if the circuit is *sufficient* for the answer."""
@@ -456,14 +467,18 @@ class LmFindings(Displayed):
         which answers cannot be measured are absent.
         """
         rows, names = of_phase(self.rows, phase), proving(self.recipe.prompts_of(phase))
+        chosen = [(row.layer, row.head, row.role) for row, _ in self.chosen]
+        layers, heads = of_phase(self.rows, "answers")[0]["shape"]
+        alike = len(other_rows(layers, heads, chosen)) >= len(chosen)
         found = []
         for name, sure in sureties(rows, names).items():
             moved = column(rows, "moved")[:, names.index(name), :, FOLLOWS]
             circuit, rest, everything, random = (share_of(sure, each) for each in moved.T)
             more = share_of(sure, moved[:, CIRCUIT] - moved[:, RANDOM])
             found.append(
-                Proof(exchange=name, circuit=circuit, random=random, more=more, rest=rest,
-                      everything=everything, questions=len(rows))
+                Proof(exchange=name, circuit=circuit, random=random if alike else None,
+                      more=more if alike else None, rest=rest, everything=everything,
+                      questions=len(rows))
             )  # fmt: skip
         return found
 

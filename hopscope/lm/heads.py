@@ -228,9 +228,11 @@ class SwitchedOff(Config):
     questions: int
     model: Estimate
     without: Estimate
-    random: Estimate
-    """With as many other heads of the same layers, drawn anew for each question."""
-    more: Estimate
+    random: Estimate | None
+    """With as many other heads, drawn anew for each question: of the same layers, as far as these
+    have enough. None: the model has not as many.
+    """
+    more: Estimate | None
     """How much more is lost without these heads than without random ones, paired."""
 
 
@@ -247,7 +249,7 @@ def switch_off(
     adapter, roles = decoder(local), len(role_table(prompts))
     rows, shares = [(*head, 0) for head in heads], []
     for number, each in enumerate(asked(local, prompts, seed, start, count)):
-        drawn = random_rows(adapter.heads, rows, Random(seed + number))  # noqa: S311
+        drawn = random_rows(adapter.layers, adapter.heads, rows, Random(seed + number))  # noqa: S311
         shares += in_batches(adapter, [each], roles, partial(_shares, (rows, drawn)))
     model, without, random = np.array(shares).T
     return SwitchedOff(
@@ -255,8 +257,8 @@ def switch_off(
         questions=count,
         model=mean_of(model),
         without=mean_of(without),
-        random=mean_of(random),
-        more=mean_of(random - without),
+        random=mean_of(random) if drawn else None,
+        more=mean_of(random - without) if drawn else None,
     )
 
 

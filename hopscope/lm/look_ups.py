@@ -143,4 +143,8 @@ class LookUps:
 
 def _before(what: str, span: Span | None) -> list[str]:
     """A line that says before which layers this is true; no line if there are no such layers."""
-    return [f"{what} before layers {span[0]} … {span[1]}"] if span else []
+    if not span:
+        return []
+    first, last = span
+    where = f"layer {first}" if first == last else f"layers {first} … {last}"
+    return [f"{what} before {where}"]

@@ -207,6 +207,11 @@ def _source(where: str) -> tuple[str | Path, dict[str, str]]:
     if is_hub_name(where):  # transformers itself may have fetched it
         name, _, revision = where.partition("@")
         return name, {"revision": revision} if revision else {}
+    if "://" in where:
+        raise LmError(
+            f"{where} is an endpoint, which shows no weights: to look into a model, give its "
+            "folder or its name"
+        )
     raise LmError(
         f"no model {where!r}: expected one of {', '.join(KNOWN)}, OWNER/NAME, a folder with a "
         "config.json, or a .gguf file"

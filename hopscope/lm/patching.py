@@ -12,6 +12,7 @@ together (roles by layers by exchanges; the rows of a circuit), each has the lev
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from random import Random
 from typing import TypeVar
 
@@ -340,18 +341,29 @@ def _donated(
     return replaced
 
 
-def random_rows(heads: int, rows: Sequence[AttentionRow], rng: Random) -> list[AttentionRow]:
-    """As many rows of other heads, drawn layer by layer among the roles that the circuit's rows
-    have there; if there are fewer, all of them.
+def random_rows(
+    layers: int, heads: int, rows: Sequence[AttentionRow], rng: Random
+) -> list[AttentionRow]:
+    """As many rows of other heads, drawn layer by layer among the roles that the given rows have
+    there; what a layer lacks is drawn from all layers. Empty if the model has not as many.
     """
-    found = []
+    others = other_rows(layers, heads, rows)
+    found: list[AttentionRow] = []
     for layer in sorted({row[0] for row in rows}):
         mine = [row for row in rows if row[0] == layer]
-        roles = sorted({role for _, _, role in mine})
-        each = [(layer, head, role) for head in range(heads) for role in roles]
-        free = [row for row in each if row not in mine]
+        roles = {role for _, _, role in mine}
+        free = [row for row in others if row[0] == layer and row[2] in roles]
         found += rng.sample(free, min(len(mine), len(free)))
-    return found
+    left = [row for row in others if row not in found]
+    lacking = len(rows) - len(found)
+    return [] if lacking > len(left) else found + rng.sample(left, lacking)
+
+
+def other_rows(layers: int, heads: int, rows: Sequence[AttentionRow]) -> list[AttentionRow]:
+    """All other rows of the model, at the roles of these."""
+    roles = sorted({role for _, _, role in rows})
+    every = product(range(layers), range(heads), roles)
+    return [row for row in every if row not in rows]
 
 
 def lens(batch: Batch, layers: Sequence[int]) -> Float[Tensor, "symbol role layer batch two"]:

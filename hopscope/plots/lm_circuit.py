@@ -69,7 +69,8 @@ def proof_rows(proofs: list[Proof]) -> tuple[list[str], list[list[str]]]:
                "all other rows", "all rows"]  # fmt: skip
     rows = [
         [exchanged(each.exchange),
-         *map(str, (each.circuit, each.random, each.more, each.rest, each.everything))]
+         *("–" if share is None else str(share)
+           for share in (each.circuit, each.random, each.more, each.rest, each.everything))]
         for each in proofs
     ]  # fmt: skip
     return columns, rows

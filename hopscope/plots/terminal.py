@@ -34,17 +34,31 @@ def plot(
 ) -> str:
     """Every hop's curve in one box: the hop's number marks its line, a dotted line chance."""
     room = max(MARGIN, min(PLOT_WIDTH, width - MARGIN))
-    top = max(1.0, level) * 1.05
+    shares = [
+        (hop, column, float(share.mean()))
+        for hop in reversed(range(losses.shape[1]))
+        for column, share in enumerate(np.array_split(losses[:, hop], room))
+        if len(share) and np.isfinite(share.mean())
+    ]
+    top = max([level, *(value for *_, value in shares)]) * 1.05
     grid = [[" "] * room for _ in range(PLOT_HEIGHT)]
     grid[_row(level, top)] = ["·"] * room
-    for hop in reversed(range(losses.shape[1])):
-        for column, share in enumerate(np.array_split(losses[:, hop], room)):
-            if len(share) and not np.isnan(share.mean()):
-                grid[_row(float(share.mean()), top)][column] = MARKS[hop % len(MARKS)]
-    labels = {0: f"{top:4.2f}", _row(level, top): f"{level:4.2f}", PLOT_HEIGHT - 1: "   0"}
+    for hop, column, value in shares:
+        grid[_row(value, top)][column] = MARKS[hop % len(MARKS)]
+    labels = {PLOT_HEIGHT - 1: "0", 0: _number(top), _row(level, top): _number(level)}
     lines = [f"{labels.get(row, ''):>5} │{''.join(cells)}" for row, cells in enumerate(grid)]
     axis = f"{'':>5} └{'─' * room}"
     return "\n".join([*lines, axis, f"{'':>7}0{f'step {steps[-1]}':>{room - 1}}"])
+
+
+def _number(value: float) -> str:
+    """A number in at most five letters.
+
+    >>> [_number(value) for value in (0.0117, 1.0512, 12.34, 1e6, 0.00001)]
+    ['0.012', '1.05', '12.3', '1e+06', '1e-05']
+    """
+    texts = [f"{value:.{digits}g}" for digits in (3, 2, 1)]
+    return next((text for text in texts if len(text) <= 5), texts[-1])
 
 
 def _row(value: float, top: float) -> int:

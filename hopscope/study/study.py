@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+import numpy as np
 from torch import nn
 
 from hopscope.circuits import (
@@ -104,6 +105,11 @@ class Study(Displayed):
         """
         if not models:
             raise CircuitError("a series has no checkpoint; expected {step: model, …}")
+        for step in models:
+            if isinstance(step, bool) or not isinstance(step, int | np.integer) or step < 0:
+                raise CircuitError(
+                    f"a checkpoint of the series is at step {step!r}; expected a whole number"
+                )
         history = Series(models)
         return Study(history.model_at(max(models)), task, name=name, history=history)
 

@@ -104,5 +104,5 @@ def _log3_up(number: int) -> int:
 
 
 def _check(hops: int) -> None:
-    if hops < 1:
-        raise ConfigError(f"hops is {hops}; a chain has at least 1 hop")
+    if not isinstance(hops, int | np.integer) or hops < 1:
+        raise ConfigError(f"hops is {hops!r}; expected a whole number, at least 1")

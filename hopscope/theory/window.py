@@ -26,11 +26,15 @@ def known_hops(letters: Letters, layers: int, window: int, hops: int) -> Letters
     >>> [int(known_hops(letters, 2, window, 3)[0, -1]) for window in (1, 2, 3)]
     [1, 2, 3]
     """
-    if layers < 1 or window < 1:
-        raise ConfigError(f"layers is {layers} and window {window}; expected at least 1 of each")
-    if letters.ndim != 2 or not letters.size or letters.min() < 0:
+    if layers < 1 or window < 1 or hops < 1:
         raise ConfigError(
-            f"letters is an array {letters.shape}; expected [example, position] of numbers from 0"
+            f"layers is {layers}, window {window} and hops {hops}; expected at least 1 of each"
+        )
+    whole = np.issubdtype(letters.dtype, np.integer)
+    if not whole or letters.ndim != 2 or not letters.size or letters.min() < 0:
+        raise ConfigError(
+            f"letters is an array {letters.shape} of {letters.dtype}; expected [example, position] "
+            "of whole numbers from 0"
         )
     places = _landings(letters, hops)
     start, reached = places[0], places[1:]

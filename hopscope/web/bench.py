@@ -117,11 +117,11 @@ class Bench:
 
 
 def right(answer: Answer) -> float | None:
-    """How far an answer is right: the chance that the accepted one is, or 1 or 0; None if no
-    answer is acceptable.
+    """The chance of the right answer among the acceptable ones; None where only words are known, or
+    if no answer is acceptable.
     """
     if "probabilities" not in answer:
-        return float(answer["answer"] == answer["correct"])
+        return None
     whole = sum(answer["probabilities"].values())
     return float(answer["probabilities"][answer["correct"]] / whole) if whole > 0 else None
 

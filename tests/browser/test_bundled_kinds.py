@@ -1,19 +1,20 @@
 """Saved pages of runs of every kind open from a file with the network cut."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hopscope.configs import LmCircuit
+from hopscope.configs import Asking, LmBench, LmCircuit
 from hopscope.errors import ConfigError
 from hopscope.store import Store
 from hopscope.web.bundle import single
 from hopscope.web.carried import QUESTIONS, carried
 from hopscope.web.mechanism import Traced
 from hopscope.web.views import Views
-from tests.browser.lookers import SOON, asked, complaints_of_axe
+from tests.browser.lookers import SOON, asked, complaints_of_axe, table_of
 from tests.browser.test_main_seen import FOUND, KIND, of_language_models
 
 NGRAM = "gallery-ngram"
@@ -69,6 +70,28 @@ def test_a_benchmark_carries_its_first_questions(page: Any, saved: dict[str, str
     page.goto(saved["lm"] + f"#/run/{saved['lm id']}?ex={QUESTIONS}")
     page.wait_for_selector(f"{hint} :text('number 0 of 30')")
     assert f"no question {QUESTIONS} of" in page.inner_text(".error span")
+
+
+def test_words_that_cannot_be_right_are_shown(page: Any, views: Views, tmp_path: Path) -> None:
+    """And an accuracy that could not be measured is an empty cell."""
+    greedy = LmBench(model="x", prompts=(KIND,), questions=30, asking=Asking(protocol="greedy"))
+    folder = views.store.create(greedy)
+    given = {
+        "kind": KIND.label,
+        "index": 0,
+        "correct": "0",
+        "acceptable": ["0", "1"],
+        "answer": None,
+        "said": ["what?"],
+    }
+    folder.commit({"answers/all.jsonl": json.dumps(given).encode() + b"\n"})
+    page.goto(single(views, folder.name.rpartition("-")[2], tmp_path / "greedy.html").as_uri())
+    page.wait_for_selector("#pane-question .prompt:visible", timeout=SOON)
+    told = page.inner_text("#pane-question")
+    assert "It said: what?" in told
+    assert "No answer that could be right. True: " in told
+    assert "the chance that it is right" not in told
+    assert table_of(page, "lm").locator("tbody tr").count() == 1
 
 
 def test_a_mechanism_that_is_not_all_measured_has_no_page(tmp_path: Path) -> None:

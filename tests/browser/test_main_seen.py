@@ -9,6 +9,7 @@ import pytest
 from short import FLEET
 
 from hopscope.configs import LmBench, LmCircuit, Prompts
+from hopscope.lm.findings import Proof
 from hopscope.store import RunFolder, Store
 from hopscope.web.mechanism import Traced
 from tests.browser.lookers import (
@@ -31,13 +32,15 @@ HEADS = {
 }  # fmt: skip
 ANSWER = {"kind": KIND.label, "index": 0, "correct": "0", "probabilities": {"0": 0.6, "1": 0.2}}
 HALF = {"mean": 0.5, "low": 0.4, "high": 0.6}
-PROOF = {"knocked": HALF, "alone": HALF, "everything": HALF, "random": [0.1], "questions": 3}
+PROOF = Proof(
+    exchange="x1…", circuit=HALF, random=HALF, more=None, rest=HALF, everything=HALF, questions=3
+)
 FOUND = {
     "answered": {"right": 3, "of": 4, "interval": [0.2, 0.9], "chance": 0.25},
     "roles": ["query", "answer"], "layers": list(range(29)), "verdict": ["look-ups: stacked"],
     "follows": {"x1": [[HALF] * 29] * 2},
     "circuit": [{"name": "1.0", "told": "value 0 → answer"}],
-    "proof": [{"exchange": "x1…", **PROOF}], "elsewhere": [],
+    "proof": [PROOF.model_dump()], "elsewhere": [],
 }  # fmt: skip
 STATES = {
     "training": ("/run/{training}", ".time"),

@@ -150,6 +150,15 @@ def test_an_example_for_circuitsvis(two_hops: Planted) -> None:
     assert shown["tokens"][-1].startswith("query (")
 
 
+def test_tokens_for_circuitsvis_have_their_numbers() -> None:
+    examples = examples_of(KHop(alphabet=4, length=8), 2)
+    model = Transformer(Model(layers=1, heads=1, d_model=8), KHop(alphabet=4, length=8).interface())
+    names = circuitsvis(adapter_of(model), examples, 1)["tokens"]
+    numbers = [name.rpartition(" = ")[2] for name in names]
+    assert numbers == [str(token) for token in examples.inputs[1].tolist()]
+    assert names[-1] == f"query = {numbers[-1]}"
+
+
 def test_what_is_not_exported_is_said(
     random_model: Transformer, two_hops: Planted, circuit: Circuit
 ) -> None:

@@ -56,6 +56,13 @@ def own(**options: Any) -> OwnTask:
     return task
 
 
+def test_yes_and_no_are_classes() -> None:
+    task = own(draw=lambda count, seed: replace(its := draw(count, seed), targets=its.targets > 2))
+    outputs = torch.randn(8, LENGTH, 2, generator=torch.Generator().manual_seed(0))
+    numbers = own(draw=lambda n, seed: replace(its := draw(n, seed), targets=(its.targets > 2) * 1))
+    assert task(8, 0).losses(outputs).equal(numbers(8, 0).losses(outputs))
+
+
 def test_whole_numbers_of_any_width_are_taken() -> None:
     def narrow(count: int, seed: int) -> Drawn:
         its = draw(count, seed)

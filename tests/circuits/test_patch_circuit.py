@@ -178,6 +178,8 @@ def test_flow_backups_and_restored_heads_are_those_made_by_hand(twins: Planted) 
     flow = diagnose(twins.model, cut, examples=8).flow
     assert flow is not None
     assert flow.missed == ("x2",)
+    with pytest.raises(CircuitError, match="examples is 1; an interval needs at least 2"):
+        diagnose(twins.model, circuit, examples=1)
 
     ablator = Ablator(twins.model, examples_of(twins.task, 32, seed=2))
     patterns: dict[Any, Any] = dict(circuit.ablation().changes)

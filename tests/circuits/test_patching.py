@@ -371,6 +371,8 @@ def test_what_cannot_be_patched_is_said_in_a_line(two_hops: Planted) -> None:
         (lambda: patch(model, task, [far], 4), "there is no role 'key 9' here"),
         (lambda: patch(whole, task, [row], 4), "cannot be replaced through a CallbackModel"),
         (lambda: patch(model, task, [row], 1), "examples is 1"),
+        (lambda: pairs_of(task, 10**9), "1,000,000,000 examples"),
+        (lambda: pairs_of(task, 4, seed=2**70), "seed is "),
         (lambda: patch(model, task, [nowhere], 4), "names no destination"),
         (lambda: patch(model, task, [others], 4), "comes from everywhere; expected the source"),
         (lambda: of(counterfactuals={}), "counterfactuals is empty"),

@@ -18,6 +18,7 @@ from hopscope.circuits import (
     adapter_of,
     examples_of,
 )
+from hopscope.cli.emergence import print_seeds
 from hopscope.cli.main import run as command
 from hopscope.configs import KHop
 from hopscope.configs.tasks import Order
@@ -269,3 +270,13 @@ def test_a_model_from_elsewhere_is_looked_into(root: Path, said: Said) -> None:
         weights.write_bytes(cut)
         with pytest.raises(CircuitError, match=line):
             command(("attention", *words))
+
+
+def test_of_several_seeds_one_that_never_came_counts_as_late(capsys: Captured) -> None:
+    events = {"k0→q": 100.0, "hop 1": None}, {"k0→q": None, "hop 1": None}, {"hop 1": None}
+    print_seeds([*enumerate(events)])
+    rows = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines()
+            if line.split()}  # fmt: skip
+    assert rows["2"] == ["–", "never"]
+    assert rows["median"] == ["never", "never"]
+    assert rows["range"] == ["100", "…", "never", "never", "…", "never"]

@@ -28,6 +28,8 @@ rm | rm needs the name of a run, --tag or --older-than
 rm x | are named 'x', and rm takes no less than a whole name, hash or tag
 tag d1 --remove | --remove needs at least one tag
 lm ask --model nobody-7b | no model 'nobody-7b'
+lm heads --model http://x/v1#y | is an endpoint, which shows no weights
+lm circuit --model x --search-questions 6 | '--search-questions': 6 is not in the range x>=10
 papers claims --results found --variants fan-in gpt2 | fan-in and gpt2 are both initial weights
 papers claims musat chen --results found | got musat chen; expected one claim, or --variants
 papers claims musat/abc-fuor-heads --results found | did you mean musat/abc-four-heads
@@ -45,7 +47,8 @@ train | Missing argument 'RECIPE'
 train dmeo | unknown preset 'dmeo': did you mean demo?
 train mine.py | mine.py is a script: `hopscope sweep mine.py` trains what it lists
 train none.json | none.json is missing
-train wrong.json | Experiment.modle: unknown field
+train wrong.json | wrong.json: Experiment.modle: unknown field
+train demo --seeds '' | --seeds is ''; expected numbers such as 0,3,5
 train demo --seeds=0-7 | --seeds is '0-7'; expected numbers such as 0,3,5 or a range such as 0..7
 train demo model.layrs=3 | demo has no field 'model.layrs': did you mean model.layers
 train demo --model.layers 3 | no option --model.layers: did you mean model.layers=VALUE?

@@ -341,7 +341,7 @@ def test_what_cannot_be_sent_is_refused_in_one_line(
         with pytest.raises(SharingError, match=reason):
             list(send(tracked(run), tracker(name, place)))
 
-    refused(empty, "trackio", "has no numbers to send: it was not trained")
+    refused(empty, "trackio", "has no numbers to send yet: a training has")
     wandb.refuses = True
     refused(fleet, "wandb", "wandb refuses .*-seed-3: permission denied$")
     wandb.key = False

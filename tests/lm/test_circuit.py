@@ -7,6 +7,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,6 +29,8 @@ from hopscope.lm.rows import of_phase, rows_of
 from hopscope.runs.runner import complete
 from hopscope.runs.stop import Stop
 from hopscope.store import Store
+from hopscope.web.mechanism import Traced
+from hopscope.web.memory import Memory
 from hopscope.web.tensors import unpacked
 from hopscope.web.views import Views
 
@@ -151,6 +154,7 @@ def test_the_circuit_is_proved_on_fresh_questions(case: Case) -> None:
         for share, expected in (
             (its.circuit, 1), (its.rest, 0), (its.everything, 1), (its.random, 0), (its.more, 1),
         ):  # fmt: skip
+            assert share is not None
             assert share.mean == pytest.approx(expected, abs=0.01)
     assert found.proofs("elsewhere") == []
     for its in found.confirmed:
@@ -160,6 +164,21 @@ def test_the_circuit_is_proved_on_fresh_questions(case: Case) -> None:
     told = {(its.exchange, str(its.role)) for its in found.confirmed}
     assert {("x2", "answer"), ("x1…", "answer"), ("x1", "answer"), ("x2", "query")} < told
     assert not any(exchange == "x0" for exchange, _ in told)
+
+
+def test_what_the_page_reads_is_there(traced: Folders) -> None:
+    """Tests of the page draw findings that are written by hand: they are of this form."""
+    from tests.browser.test_main_seen import FOUND
+
+    def check(found: Any, shown: Any) -> None:
+        if isinstance(shown, dict):
+            for name, each in shown.items():
+                check(found[name], each)
+        elif isinstance(shown, list) and shown:
+            check(found[0], shown[0])
+
+    folder = run_at(traced(True)).folder
+    check(Traced(folder, Memory(2**20)).findings(), FOUND)
 
 
 def test_fewer_exchanges_find_the_same(planted: Both, recipe: LmCircuit, tmp_path: Path) -> None:

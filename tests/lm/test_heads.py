@@ -148,5 +148,12 @@ def test_heads_switched_off_bring_nothing(make_tiny: Make) -> None:
     assert found.without.mean == pytest.approx(accuracy(), abs=1e-5)
     for handle in handles:
         handle.remove()
+    assert found.random is not None
+    assert found.more is not None
     assert found.more.mean == pytest.approx(found.random.mean - found.without.mean, abs=1e-6)
     assert found.random.mean not in (found.model.mean, found.without.mean)
+    every = [(layer, head) for layer in range(local.model.config.num_hidden_layers)
+             for head in range(4)]  # fmt: skip
+    alone = switch_off(local, EQUATIONS, every[1:], 5, 2)
+    assert alone.random is alone.more is None
+    assert switch_off(local, EQUATIONS, heads, 5, 6, seed=1).model != found.model

@@ -130,4 +130,16 @@ def test_the_plot_puts_each_hop_where_its_loss_is() -> None:
     assert level.count("2") >= 56
     values = np.array([[0.0], [np.nan], [1.0]])
     drawn, empty = (plot(np.arange(3), each, 0.75) for each in (values, values * np.nan))
-    assert drawn.count("1") - empty.count("1") == 2  # a gap and no error
+    assert drawn.count("1") - empty.count("1") == 3  # one in "1.05"; a gap and no error
+
+
+def test_the_plot_is_as_high_as_what_it_shows() -> None:
+    steps = np.arange(1, 65)
+    high = plot(steps, np.full((64, 1), 4.0), level=0.75).splitlines()
+    assert high[0].split("│")[0].strip() == "4.2"
+    assert "1" * 64 in high[1]
+    assert next(line for line in high if "·" in line).startswith(" 0.75")
+    low = plot(steps, np.full((64, 1), 0.03), level=0.0117).splitlines()
+    assert "1" * 64 in low[1]
+    assert next(line for line in low if "·" in line).startswith("0.012")
+    assert low[11].startswith("    0")

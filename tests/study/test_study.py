@@ -95,6 +95,9 @@ def test_checkpoints_from_elsewhere_are_a_series(two_hops: Planted) -> None:
     assert all(step is not None for _, step in story.order)
     with pytest.raises(CircuitError, match="a series has no checkpoint"):
         Study.series({}, two_hops.task)
+    for step in ("20", -3, 2.5):
+        with pytest.raises(CircuitError, match="expected a whole number"):
+            Study.series({step: early}, two_hops.task)  # type: ignore[dict-item]
 
 
 def test_members_of_separate_runs_are_those_of_the_other_seeds(tmp_path: Path) -> None:

@@ -60,5 +60,5 @@ def test_there_is_a_layer_and_a_window() -> None:
 
 @pytest.mark.parametrize("letters", [np.zeros((1, 0), int), np.array([[-1, 2]])])
 def test_what_is_no_set_of_sequences_is_refused(letters: np.ndarray) -> None:
-    with pytest.raises(ConfigError, match="expected .example, position. of numbers from 0"):
+    with pytest.raises(ConfigError, match="expected .example, position. of whole numbers from 0"):
         known_hops(letters, 1, 1, 1)

@@ -57,6 +57,23 @@ def test_a_question_is_told_with_its_answer(asked: tuple[Views, str]) -> None:
     assert (other["answer"], other["right"]) == (None, None)
 
 
+def test_words_that_cannot_be_right_have_no_chance(store: Store) -> None:
+    bench = LmBench(model="x", prompts=KINDS, questions=3, asking=Asking(protocol="greedy"))
+    folder = store.create(bench)
+    given = {
+        "kind": LABEL,
+        "index": 0,
+        "correct": "0",
+        "acceptable": ["0", "1"],
+        "answer": None,
+        "said": ["what?"],
+    }
+    folder.commit({"answers/all.jsonl": json.dumps(given).encode() + b"\n"})
+    id_ = folder.name.rpartition("-")[2]
+    _, told = unpacked(Views(store).example(id_, ExampleQuestion(index=0)))
+    assert (told["answer"]["said"], told["right"]) == (["what?"], None)
+
+
 def test_heads_are_shown_with_their_routes(asked: tuple[Views, str]) -> None:
     views, id_ = asked
     folder = views.shelf.folder(id_)

@@ -321,7 +321,7 @@ function key(state, symbols) {
       ? h("span", {}, `layers needed: ${state.about.theory.layers}, here: ${state.about.model.layers}`)
       : null,
     losses
-      ? h("span", {}, `on the examples of its search: loss ${mean(losses.model)} of the model, ${mean(losses.prescribed)} of the circuit`)
+      ? h("span", {}, `on fresh examples: loss ${mean(losses.model)} of the model, ${mean(losses.prescribed)} of the circuit`)
       : null,
   );
 }

@@ -142,13 +142,15 @@ function showQuestion(pane, state, { kind, index, text, opening, spans, correct,
   const said =
     answer?.answer ??
     (answer?.probabilities ? Object.entries(answer.probabilities).sort((a, b) => b[1] - a[1])[0][0] : null);
+  const nothing = answer ? "No answer that could be right. True: " : "Not answered yet. True: ";
   fill(
     pane.body,
     h("pre", { class: "prompt", tabindex: "0" }, marked),
+    answer?.said ? h("p", { class: "quiet" }, words(answer.said)) : null,
     h(
       "p",
       { class: said === correct ? "right" : "wrong" },
-      said === null ? "Not answered yet. True: " : "The model says ",
+      said === null ? nothing : "The model says ",
       h("b", {}, said ?? correct),
       said === null ? "" : said === correct ? " ✓" : ` ✗ true: ${correct}`,
       right === null || right === undefined ? "" : `; the chance that it is right: ${number(right)}`,
@@ -176,6 +178,12 @@ function showQuestion(pane, state, { kind, index, text, opening, spans, correct,
   pane.told(state.about.command?.example ?? "", state.about.python?.example ?? "");
 }
 
+/** What the model said at last; of several samples, how many there were. */
+function words(said) {
+  const where = said.length > 1 ? `In the last of ${said.length} samples it said` : "It said";
+  return `${where}: ${said.at(-1)}`;
+}
+
 function numbers(state) {
   return {
     columns: ["questions", "hops", "count", "accuracy", "low", "high", "chance"],
@@ -184,7 +192,7 @@ function numbers(state) {
       its.hops,
       its.count,
       its.accuracy,
-      ...its.interval,
+      ...(its.interval ?? [null, null]),
       its.chance,
     ]),
   };

@@ -221,7 +221,8 @@ function update(pane, state) {
   const { steps, about } = state;
   const step = steps[state.at];
   const where = `${about.unit ?? "step"} ${whole(step)} of ${whole(spanOf(state).high)}`;
-  pane.hint(`${where} · ${counted(steps.length, "checkpoint")} · point at a curve for its values`);
+  const kept = counted(steps.length, about.unit === "epoch" ? "recorded epoch" : "checkpoint");
+  pane.hint(`${where} · ${kept} · point at a curve for its values`);
   stand(pane, pane.cursor, step);
   point(pane, state, null);
   pane.refreshNumbers();

@@ -106,11 +106,14 @@ function proofs(title, all) {
     "exchange",
     "the circuit's rows",
     "as many random rows",
-    "all but these rows",
-    "everything",
+    "more than random",
+    "all other rows",
+    "all rows",
   ];
+  const share = (its) => (its ? `${number(its.mean)} (${number(its.low)} … ${number(its.high)})` : "–");
   return [
     h("h3", {}, title, " ", h("small", {}, `${all[0].questions} questions`)),
+    h("p", { class: "quiet" }, "How far the answer follows if these rows are the donor's; 1: all the way (95 %)"),
     h(
       "div",
       { class: "wide", tabindex: "0", role: "region", "aria-label": title },
@@ -118,10 +121,7 @@ function proofs(title, all) {
         columns,
         all.map((its) => [
           its.exchange,
-          number(its.knocked.mean),
-          its.random.length ? `at most ${number(Math.max(...its.random))}` : "–",
-          number(its.alone.mean),
-          number(its.everything.mean),
+          ...[its.circuit, its.random, its.more, its.rest, its.everything].map(share),
         ]),
       ),
     ),
