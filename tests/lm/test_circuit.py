@@ -213,7 +213,7 @@ def test_an_interval_is_as_wide_as_its_questions_and_cells_make_it() -> None:
 def test_stacked_and_in_place_are_told_apart(traced: Folders) -> None:
     stacked, placed = (run_at(traced(which)).findings for which in (True, False))
     assert (stacked.look_ups.way, stacked.look_ups.by) == ("stacked", "word")
-    assert "the last look-up goes by word before layers 2 … 2" in stacked.verdict()
+    assert "the last look-up goes by word before layer 2" in stacked.verdict()
     found = placed.to_dict()
     assert found["verdict"][-2] == "look-ups: in place"
     assert placed.look_ups.by == "undecided"  # the place that answers looks nothing up but x_0
@@ -296,7 +296,7 @@ def test_look_ups_are_made_one_way_or_the_other() -> None:
         found = look_ups(table)
         assert found.way == way, name
         assert found.in_words()[-2] == f"look-ups: {way}"
-    first = "answer has x1 and not yet x2 before layers 4 … 4 (as the word itself 0.90)"
+    first = "answer has x1 and not yet x2 before layer 4 (as the word itself 0.90)"
     assert look_ups(STACKED).in_words()[0] == first
     one = look_ups({("x1", "answer"): (0.0, 0.0, 1.0, 1.0)}, "x0->x1")
     assert one.in_words()[:2] == ["answer holds x1 before layers 4 … 6", "look-ups: one look-up"]
