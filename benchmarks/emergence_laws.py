@@ -149,7 +149,7 @@ def train(point: Point, device: torch.device) -> list[Row]:
     while len(losses) < point.cap and any(None in hops for hops in emerged):
         losses += torch.stack([trainer.advance() for _ in range(LOOK)]).cpu().numpy().tolist()
         steps, courses = np.arange(1, len(losses) + 1), np.array(losses)
-        level = learned_below(experiment.chance)
+        level = learned_below(experiment.task.chances())
         emerged = [first_below(steps, courses[:, n], level) for n in range(len(SEEDS))]
     return [
         {

@@ -27,25 +27,27 @@ LATE = 0.9
 """Checkpoints after this share of the training are late: the last tenth."""
 
 
-def learned_below(chance: float) -> float:
-    """The loss below which a hop counts as learned, given the loss at chance."""
-    return LEARNED * chance
+def learned_below(chances: Sequence[float]) -> Float[np.ndarray, "hop"]:
+    """The loss below which each hop counts as learned, given its loss at chance."""
+    return LEARNED * np.array(chances)
 
 
 def learned(
     steps: Int[np.ndarray, "step"],
     train: Float[np.ndarray, "step column"],
     validation: Float[np.ndarray, "check column"],
-    level: float,
+    level: float | Float[np.ndarray, "column"],
 ) -> list[int | None]:
-    """For each column (a hop, or a model), the step at which it was learned."""
+    """For each column (a hop, or a model), the step at which it was learned: below its level."""
     known: np.ndarray = np.any(validation < level, axis=0)
     found = first_below(steps, train, level)
     return [step if at_all else None for step, at_all in zip(found, known, strict=True)]
 
 
 def first_below(
-    steps: Int[np.ndarray, "step"], losses: Float[np.ndarray, "step column"], level: float
+    steps: Int[np.ndarray, "step"],
+    losses: Float[np.ndarray, "step column"],
+    level: float | Float[np.ndarray, "column"],
 ) -> list[int | None]:
     """For each column, the step at which its loss, averaged over ten steps, falls below a level."""
     if len(losses) < WINDOW:

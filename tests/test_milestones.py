@@ -64,7 +64,7 @@ def test_what_is_learned_by_heart_is_not_learned() -> None:
 
 
 def test_a_hop_of_four_chains_is_learned_at_one_half() -> None:
-    assert learned_below(0.75) == 0.5
+    assert learned_below((0.75, 1.5)).tolist() == [0.5, 1.0]
 
 
 def test_a_crossing_lies_between_two_checkpoints() -> None:

@@ -9,6 +9,7 @@ token that says 2).
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
+from statistics import fmean
 from typing import Literal, get_args
 
 import numpy as np
@@ -314,7 +315,7 @@ def examples_of(
         roles,
         table,
         losses,
-        task.chance(),
+        fmean(task.chances(task.labelled_positions())),
         read,
         graph=task.graph(),
         classes=classes,

@@ -152,7 +152,8 @@ def _steps(kept: Sequence[int]) -> str:
     """The steps of the checkpoints: each of them, if they are few."""
     if len(kept) > FEW_STEPS:
         return f"{len(kept)} checkpoints from step {kept[0]:,} to {kept[-1]:,}"
-    return f"checkpoints at steps {', '.join(map(str, kept)) or 'none'}"
+    steps = "step" if len(kept) == 1 else "steps"
+    return f"checkpoints at {steps} {', '.join(map(str, kept)) or 'none'}"
 
 
 def _print_files(folder: RunFolder, kept: Sequence[int]) -> None:
@@ -302,7 +303,10 @@ def rm(
         return
     if not yes:
         if sys.stdin is None or not sys.stdin.isatty():
-            raise ConfigError(f"rm asks before it removes {len(chosen)} runs: --yes answers")
+            from hopscope.plots.symbols import counted
+
+            what = counted(len(chosen), "run")
+            raise ConfigError(f"rm asks before it removes {what}: --yes answers")
         say(*(str(where.root / name) for name in chosen))
         click.confirm(f"Remove {'these runs' if len(chosen) > 1 else 'this run'}?", abort=True)
     for name in chosen:

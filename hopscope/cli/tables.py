@@ -3,6 +3,7 @@
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -109,7 +110,7 @@ def rows_of(run: Any) -> list[dict[str, Any]]:
 def print_losses(run: "Run") -> None:
     """The curve of every hop, and a table of where each ended."""
     steps, losses = run.losses("train")
-    level = run.recipe.chance or 1.0
+    level = fmean(run.recipe.task.chances()) or 1.0
     if len(steps):
         say("", *plot(steps, losses.mean(axis=1), level, width()).splitlines(), "")
     if not run.folder.manifest.complete:
@@ -117,33 +118,31 @@ def print_losses(run: "Run") -> None:
         say(f"{run.name}: {state} step {run.folder.manifest.step:,}")
         return
     rows = loss_rows(run)
-    below = [name for name in rows[0] if name.startswith("below")]
+    below = [name for name in rows[0] if name.endswith("_at")]
     shown = [
         (
             row["hop"],
             _spread(np.array(row["final_loss"])),
-            f"{rows[0]['chance']:.3g}",
+            f"{row['chance']:.3g}",
             *(when_text(row[name]) for name in below),
         )
         for row in rows
     ]
-    reached = [f"< {name.split('_')[1]} at step" for name in below]
+    reached = ["learned at step", f"< {LOW} at step"][: len(below)]
     seconds = run.folder.manifest.seconds
     title = f"{run.name}: validation, trained in {seconds:.0f} s"
     table(["hop", "final loss", "chance", *reached], shown, title)
 
 
 def loss_rows(run: "Run") -> list[dict[str, Any]]:
-    """Of each hop the final loss of every model, and when each came below what was learned."""
-    chance = run.recipe.chance
-    level = chance or 1.0
-    final = run.final_losses()
-    learned = learned_below(level)
-    limits = (learned, LOW) if learned > LOW else (learned,)
-    reached = {limit: run.learned(limit) for limit in limits}
+    """Of each hop the final loss of every model, and when each learned it."""
+    chances, final = run.recipe.task.chances(), run.final_losses()
+    reached = {"learned_at": run.learned()}
+    if min(learned_below(chances)) > LOW:
+        reached[f"below_{LOW}_at"] = run.learned(LOW)
     return [
-        {"hop": number, "final_loss": final[:, hop].tolist(), "chance": chance}
-        | {f"below_{at:.2g}_at": [model[hop] for model in found] for at, found in reached.items()}
+        {"hop": number, "final_loss": final[:, hop].tolist(), "chance": chances[hop]}
+        | {name: [model[hop] for model in found] for name, found in reached.items()}
         for hop, number in enumerate(run.recipe.task.asked_hops())
     ]
 

@@ -47,8 +47,10 @@ def _grades(axes: Axes, ranking: Ranking, circuit: Sequence[Arrow], colour: str)
     grades = ranking.grades(circuit, "row")
     thresholds = [grade.threshold for grade in grades]
     precision, recall = ([grade[n] for grade in grades] for n in (1, 2))
-    axes.step(thresholds, precision, where="post", color=colour, label="precision")
-    axes.step(thresholds, recall, where="post", color=colour, linestyle=":", label="recall")
+    axes.step(thresholds, precision, where="post", color=colour, marker=".", label="precision")
+    axes.step(
+        thresholds, recall, where="post", color=colour, marker=".", linestyle=":", label="recall"
+    )
     axes.set(xscale="log", xlim=(1e-3, 1.3), ylim=(-0.03, 1.05), title=ranking.method)
     axes.set_xlabel("least score")
     axes.legend(loc="best")

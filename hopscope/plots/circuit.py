@@ -108,7 +108,8 @@ def _caption(circuit: Circuit, story: Emergence | None) -> str:
     when = " Grey arrows never passed one half." if story is not None else ""
     return (
         "An arrow leads from the source to the destination, one layer up; its width says how much "
-        f"of the gap between everything ablated and the model is lost without it.{squares}{when} "
+        "of the gap between everything ablated and the model is lost without it (dashed: with "
+        f"computed attention, and thinner).{squares}{when} "
         f"{role_legend(ordered_roles(circuit))}{labels} {circuit.verdict}."
         + (f" At every role: {aside}." if aside else "")
     )

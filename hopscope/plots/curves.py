@@ -29,12 +29,12 @@ Losses = Float[np.ndarray, "step model"]
 @drawn
 def loss_curves(run: Run) -> Picture:
     """Training loss (smoothed) and validation loss of every hop; a band spans a fleet."""
-    several, level = len(run.recipe.seeds) > 1, run.recipe.task.chance()
+    several, levels = len(run.recipe.seeds) > 1, run.recipe.task.chances()
     band = " Bands: from the lowest to the highest of the models." if several else ""
     figure = picture(
         run_title(run.folder),
         f"Loss of each hop during training, the mean of {WINDOW} steps; dots: validation. Dotted "
-        f"line: chance.{band} The axis ends at {FULL_SCALE:g}{' times chance' * (level > 0)}.",
+        f"line: chance.{band} The axis ends at {FULL_SCALE:g}{' times chance' * any(levels)}.",
         2.2,
     )
     axes = figure.subplots()
@@ -43,8 +43,10 @@ def loss_curves(run: Run) -> Picture:
         colour = COLOURS[hop % LINES]
         _curve(axes, steps, losses[:, :, hop], colour, symbol_name(f"x{number}"))
         _dots(axes, checked, validation[:, :, hop], colour)
-    axes.axhline(level, color=DIM, linestyle=":", label="chance")
-    axes.set(xlabel="step", ylabel="loss", ylim=(0, FULL_SCALE * (level or 1.0)), xlim=(0, None))
+    for number, level in enumerate(sorted(set(levels))):
+        axes.axhline(level, color=DIM, linestyle=":", label="chance" * (not number))
+    top = FULL_SCALE * (max(levels) or 1.0)
+    axes.set(xlabel="step", ylabel="loss", ylim=(0, top), xlim=(0, None))
     axes.legend(loc="upper right")
     return figure
 
@@ -66,37 +68,34 @@ def comparison_figure(found: Comparison) -> Picture:
         columns=2,
     )
     panels = list(figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).flat)
+    levels: dict[str, dict[float, str]] = {hop: {} for hop in hops}
     for hop, axes in zip(hops, panels, strict=False):
         for course, colour in zip(found.courses, COLOURS, strict=False):
             if hop in course.hops:
                 column = course.hops.index(hop)
                 _curve(axes, course.steps, course.train[:, :, column], colour)
                 _dots(axes, course.checked, course.validation[:, :, column], colour)
+                if course.chances:
+                    levels[hop].setdefault(course.chances[column], colour)
         axes.set_title(hop)
     for axes in panels[len(hops) - across : len(hops)]:
         axes.tick_params(labelbottom=True)  # there may be none below
         axes.set_xlabel(found.courses[0].unit)
     for axes in panels[len(hops) :]:
         axes.remove()
-    _label(figure, found)
+    _label(figure, found, [*levels.values()])
     return figure
 
 
-def _label(figure: Picture, found: Comparison) -> None:
-    """Axes, levels of chance, and the legend."""
+def _label(figure: Picture, found: Comparison, levels: Sequence[dict[float, str]]) -> None:
+    """Axes, levels of chance (of each panel, with its colour), and the legend."""
     first, *_ = figure.axes
-    levels = {
-        course.chance: colour
-        for course, colour in zip(found.courses, COLOURS, strict=False)
-        if course.chance is not None
-    }
-    if len(levels) == 1:
-        levels = dict.fromkeys(levels, DIM)
-    for axes in figure.axes:
-        for level, colour in levels.items():
-            axes.axhline(level, color=colour, linestyle=":", zorder=0)
-    if levels:
-        first.set_ylim(0, FULL_SCALE * (max(levels) or 1.0))
+    alike = all(len(each) <= 1 for each in levels)
+    for axes, each in zip(figure.axes, levels, strict=True):
+        for level, colour in each.items():
+            axes.axhline(level, color=DIM if alike else colour, linestyle=":", zorder=0)
+    if any(levels):
+        first.set_ylim(0, FULL_SCALE * (max(max(each, default=0.0) for each in levels) or 1.0))
     figure.supylabel("loss (dots: validation)")
     lines = [
         first.plot([], [], color=colour, label=name)[0]
@@ -104,7 +103,8 @@ def _label(figure: Picture, found: Comparison) -> None:
     ]
     lines += [
         first.plot([], [], color=colour, linestyle=":", label="chance")[0]
-        for colour in levels.values()
+        for colour in ([DIM] if alike else sorted({c for each in levels for c in each.values()}))
+        if any(levels)
     ]
     figure.legend(handles=lines, loc="outside lower center", ncols=4)
 

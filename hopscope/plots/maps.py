@@ -157,6 +157,7 @@ def _map(
 def _scale(figure: Picture, panels: dict[tuple[int, int], Axes]) -> None:
     """The colour bar of all panels."""
     every = list(panels.values())
-    bar = figure.colorbar(every[0].images[0], ax=every, aspect=25, shrink=min(1, 2.2 / len(every)))
+    rows = len({layer for layer, _ in panels})
+    bar = figure.colorbar(every[0].images[0], ax=every, aspect=25, shrink=min(1, 2.2 / rows))
     bar.set_label("attention")
     bar.outline.set_linewidth(0.4)

@@ -89,7 +89,8 @@ def component_rows(circuit: Circuit) -> list[tuple[str, ...]]:
 def _share(estimate: Estimate | None) -> str:
     if estimate is None:
         return "–"
-    return f"{estimate.mean:.1%} ± {100 * (estimate.high - estimate.mean):.1f}"
+    half = max(estimate.high - estimate.mean, estimate.mean - estimate.low)
+    return f"{estimate.mean:.1%} ± {100 * half:.1f}"
 
 
 def score_rows(circuit: Circuit) -> list[tuple[str, ...]]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.saved import checked_circuit
+from hopscope.configs import Experiment
 from hopscope.configs.recipe import differing
 from hopscope.display import Displayed
 from hopscope.errors import CircuitError, ConfigError
@@ -60,7 +61,8 @@ class Course:
     """The word for what the steps of the run count, in the singular."""
     hops: tuple[str, ...]
     """What each column is the loss of."""
-    chance: float | None
+    chances: Sequence[float]
+    """The loss of each at chance; empty where it is not known."""
     learned: Sequence[Sequence[int | None]]
     """When each model learned each hop, as `Run.learned` says; empty where there are no hops."""
     steps: Int32[np.ndarray, "step"]
@@ -75,7 +77,8 @@ class Course:
         train, checked = losses(folder, "train"), losses(folder, "validation")
         hops = tuple(recipe.loss_names(train[1].shape[2])) if len(train[0]) else ()
         when = run.learned() if isinstance(run, Run) and hops else []
-        return cls(folder.name, recipe.unit, hops, recipe.chance, when, *train, *checked)
+        chances = recipe.task.chances() if isinstance(recipe, Experiment) else ()
+        return cls(folder.name, recipe.unit, hops, chances, when, *train, *checked)
 
     def ended(self, hop: str) -> Ended | None:
         """What became of the loss of this name, if the run has one."""

@@ -52,9 +52,9 @@ class Run(PlainRun):
     def learned(self, below: float | None = None) -> list[list[int | None]]:
         """The step at which each model learned each hop (`hopscope.milestones.learned`), or None.
 
-        `below` is the loss at which a hop counts as learned (default: two thirds of chance).
+        `below` is the loss at which a hop counts as learned (default: two thirds of its chance).
         """
-        level = learned_below(self.recipe.chance) if below is None else below
+        level = learned_below(self.recipe.task.chances()) if below is None else below
         (steps, train), (_, validation) = self.losses("train"), self.losses("validation")
         return [
             learned(steps, train[:, number], validation[:, number], level)

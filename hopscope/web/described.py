@@ -52,7 +52,8 @@ def task_of(task: Task) -> dict[str, Any]:
         "roles": [str(role) for role in task.roles()],
         "hops": [f"hop {number}" for number in asked],
         "asked": list(asked),
-        "chance": [task.chance()] * len(asked),
+        "chance": list(task.chances()),
+        "chance_examined": list(task.chances(task.labelled_positions())),
         "graph": None if graph is None else [str(fact) for fact in graph.facts],
         "symbols": list(task.symbol_names()),
     }
@@ -129,7 +130,7 @@ def learned_of(folder: RunFolder, recipe: Experiment, seed: int) -> list[int | N
     (steps, train), (_, validation) = losses(folder, "train"), losses(folder, "validation")
     if not len(steps):
         return None
-    number, level = recipe.seeds.index(seed), learned_below(recipe.chance)
+    number, level = recipe.seeds.index(seed), learned_below(recipe.task.chances())
     return learned(steps, train[:, number], validation[:, number], level)
 
 

@@ -165,7 +165,7 @@ def _told(
     return {
         "names": run.hops,
         "examples": asked.examples,
-        "chance": [run.chance] * len(run.hops),
+        "chance": run.chances,
         "clean": clean,
         "changed": changed,
     }

@@ -27,7 +27,7 @@ class Opened:
 
     task: Questions
     hops: list[str]
-    chance: float
+    chances: list[float]
     circuit: Circuit | None
     weights: Hashable
     """What tells this model, and its circuit, from others."""

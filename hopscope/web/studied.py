@@ -52,7 +52,7 @@ class Studied:
         self.opened = Opened(
             task=study.task,
             hops=[],
-            chance=few.chance,
+            chances=[],
             circuit=circuit,
             weights=STUDY,
             open=lambda: adapter,
@@ -69,6 +69,7 @@ class Studied:
         if isinstance(adapter, CallbackModel) and adapter.streams is None:
             self.task["symbols"] = []  # nothing can be read off streams that are not handed out
         self.opened.hops.extend(self.task["hops"])
+        self.opened.chances.extend(self.task["chance_examined"])
 
     @property
     def row(self) -> dict[str, Any]:
@@ -170,6 +171,7 @@ def _described(study: Study, examples: Examples, hops: int) -> dict[str, Any]:
         "hops": [f"hop {number}" for number in range(1, hops + 1)],
         "asked": list(range(1, hops + 1)),
         "chance": [examples.chance] * hops,
+        "chance_examined": [examples.chance] * hops,
         "graph": None if graph is None else [str(fact) for fact in graph.facts],
         "symbols": probed_symbols(study.task, classes=CLASSES),
         "given": True,

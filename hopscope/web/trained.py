@@ -126,7 +126,7 @@ class Trained:
         return Opened(
             task=self.task,
             hops=self.hops,
-            chance=self.task.chance(),
+            chances=list(self.task.chances(self.task.labelled_positions())),
             circuit=self.circuit,
             weights=(self.sha(step), self.seed, self.circuit_sha),
             open=partial(self.model, step),

@@ -49,7 +49,7 @@ class Case:
         return Opened(
             task=self.task,
             hops=self.recipe.loss_names(0),
-            chance=self.task.chance(),
+            chances=list(self.task.chances(self.task.labelled_positions())),
             circuit=None,
             weights="",
             open=lambda: self.trained,

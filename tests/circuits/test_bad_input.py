@@ -80,6 +80,18 @@ MODELS: dict[str, tuple[Callable[[], Any], str]] = {
         ),
         "GPTNeoForCausalLM computes its attention",
     ),
+    "Llama 4": (
+        lambda: of_family(
+            "llama4_text",
+            **SMALL,
+            num_key_value_heads=2,
+            num_local_experts=1,
+            intermediate_size=16,
+            intermediate_size_mlp=16,
+            layer_types=["chunked_attention"],
+        ),
+        "attend within chunks of positions",
+    ),
     "no attention": (
         lambda: of_family("mamba", hidden_size=16, num_hidden_layers=1),
         "MambaForCausalLM has no attention heads",

@@ -53,7 +53,7 @@ def test_settings_and_losses_are_those_of_each_run(trained: Store) -> None:
             assert ended is not None
             assert ended.train == pytest.approx(losses[:, :, hop].mean())
             assert ended.validation == pytest.approx(run.final_losses()[:, hop].mean())
-            level = learned_below(recipe.task.chance())
+            level = learned_below(recipe.task.chances())
             expected = learned(steps, losses[:, :, hop], checks[:, :, hop], level)
             assert list(ended.learned) == expected
             assert len(expected) == len(recipe.seeds)

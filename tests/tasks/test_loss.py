@@ -55,6 +55,29 @@ def test_the_mean_of_the_candidates_reaches_the_level_of_chance() -> None:
         assert losses.tolist() == pytest.approx([task.chance()] * 2, rel=0.01), symbols
 
 
+@pytest.mark.parametrize(
+    "task",
+    [
+        KHop(),
+        KHop(hops=3, alphabet=2, length=12),
+        KHop(hops=4, alphabet=16, length=16, curriculum=False),
+    ],
+)
+def test_chance_of_k_hop_is_the_entropy_of_its_answers(task: KHop) -> None:
+    answers = dataset(task, 0, 40_000).targets
+    shares = torch.stack([(answers == c).double().mean(0) for c in range(task.alphabet + 1)])
+    entropies = -torch.special.xlogy(shares, shares).sum(0)  # [position, hop]
+    assert task.chances() == pytest.approx(entropies.mean(0).tolist(), rel=0.01)
+    assert task.chances(1) == pytest.approx(entropies[-1].tolist(), rel=0.02)
+    assert task.chance() == pytest.approx(float(entropies.mean()), rel=0.01)
+
+
+def test_decoys_are_candidates_as_well() -> None:
+    task = ConditionalRetrieval(chains=2, decoys=1)
+    assert task.chances() == (0.5, 0.5, 0.75)
+    assert task.model_copy(update={"decoys": 0}).chances() == (0.5, 0.5, 0.5)
+
+
 def test_a_model_of_another_number_of_classes_is_named() -> None:
     task = KHop(hops=2, alphabet=4, length=6)
     line = "gives 7 numbers at each position; this task needs 10: 5 classes for each of 2 hops"

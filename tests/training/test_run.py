@@ -40,7 +40,7 @@ def test_each_model_says_when_it_learned_each_hop(store: Store, tiny: Experiment
     assert len(found) == 2
     for model, its in enumerate(found):
         assert its == learned(steps, losses[:, model], validation[:, model], level)
-    assert fleet.learned() == fleet.learned(2 / 3 * tiny.task.chance())
+    assert fleet.learned() == fleet.learned(2 / 3 * tiny.task.chances()[0])
     assert fleet.learned(1e6) == [[WINDOW] * 2] * 2
     assert fleet.learned(0.0) == [[None] * 2] * 2
 

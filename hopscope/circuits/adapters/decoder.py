@@ -245,10 +245,15 @@ class DecoderAdapter(Adapter):
             positions = torch.arange(first, first + inputs.shape[1], device=inputs.device)
             named["position_ids"] = positions[None]
         with self._turn:
-            self.shell(input_ids=inputs, **named)
+            try:
+                self.shell(input_ids=inputs, **named)
+            except (TypeError, ValueError) as error:  # layers that hand on more than a stream
+                raise CircuitError(_other_layers(self.model)) from error
             x = self.stand_ins[0].stream
         if x is None:
             raise CircuitError(_refusal(self.model))
+        if x.dim() != 3:
+            raise CircuitError(_other_layers(self.model))
         return x
 
     def _check(self, inputs: Tensor) -> None:
@@ -289,6 +294,11 @@ def _check_decoder(model: Any) -> None:
     name, config = type(model).__name__, model.config.get_text_config(decoder=True)
     if model.config.is_encoder_decoder:
         raise CircuitError(f"{name} has an encoder and a decoder; expected a decoder alone")
+    if "chunked_attention" in (getattr(config, "layer_types", None) or ()):
+        raise CircuitError(
+            f"some layers of {name} attend within chunks of positions, and even attention within "
+            "them cannot be prescribed: use CallbackModel"
+        )
     if not hasattr(config, "num_attention_heads"):
         raise CircuitError(f"{name} has no attention heads; expected a decoder with attention")
 
@@ -314,6 +324,13 @@ def _refusal(model: Any) -> str:
         f"{type(model).__name__} computes its attention itself, and not through transformers' "
         "attention interface, so that it cannot be replaced: use CallbackModel, or load it in "
         "TransformerLens"
+    )
+
+
+def _other_layers(model: Any) -> str:
+    return (
+        f"{type(model).__name__} does not hand one stream [example, position, width] from layer to "
+        "layer, so that its layers cannot be run one by one: use CallbackModel"
     )
 
 

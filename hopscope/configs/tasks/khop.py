@@ -1,6 +1,7 @@
 """k-hop induction over tokens (Sanford et al. 2024)."""
 
 import math
+from statistics import fmean
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -52,9 +53,30 @@ class KHop(FactTask):
             outputs=(self.hops if self.curriculum else 1) * (self.alphabet + 1),
         )
 
-    def chance(self) -> float:
-        """The log of the alphabet: every token is as likely as any other."""
-        return math.log(self.alphabet)
+    def chances(self, asking: int | None = None) -> tuple[float, ...]:
+        """The entropy of each hop's answer at a position: "none", or any token.
+
+        A hop that finds an earlier token at a place goes on from it among the tokens before that
+        place, of which nothing is known yet. Only a token that repeats the one before it leads to
+        itself, for ever.
+        """
+        meets = 1 / self.alphabet
+        known = [1.0] * self.length  # that all hops so far are found, among so many tokens
+        found = []
+        for _ in range(self.hops):
+            longer = [0.0]
+            for before in known[:-1]:
+                longer.append((1 - meets) * longer[-1] + meets * before)
+            known = longer
+            found.append([0.0, *(meets + (1 - meets) * each for each in known[:-1])])
+        asked = range(self.length)[-(asking or self.length) :]
+        every = [fmean(self._entropy(hop[place]) for place in asked) for hop in found]
+        return tuple(every[hop - 1] for hop in self.asked_hops())
+
+    def _entropy(self, found: float) -> float:
+        """Of an answer that is a token with this probability, and otherwise "none"."""
+        parts = (1 - found, 1), (found, self.alphabet)
+        return sum(-share * math.log(share / among) for share, among in parts if share > 0)
 
     def asks_every_hop(self) -> bool:
         return self.curriculum

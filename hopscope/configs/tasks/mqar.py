@@ -94,9 +94,9 @@ class MQAR(FactTask):
             outputs=self.alphabet,
         )
 
-    def chance(self) -> float:
+    def chances(self, asking: int | None = None) -> tuple[float, ...]:  # noqa: ARG002
         """The log of the pairs: any of the values seen may be the one."""
-        return math.log(self.pairs)
+        return (math.log(self.pairs),)
 
     def asked_hops(self) -> tuple[int, ...]:
         return (1,)

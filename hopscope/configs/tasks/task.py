@@ -1,6 +1,7 @@
 """What every task answers about itself. All of it is arithmetic on a config; no torch here."""
 
 from abc import abstractmethod
+from statistics import fmean
 from typing import Literal, Self
 
 from hopscope.configs.config import Config
@@ -33,8 +34,14 @@ class FactTask(Config):
         """The shapes of the model that can be trained on the task."""
 
     @abstractmethod
+    def chances(self, asking: int | None = None) -> tuple[float, ...]:
+        """Each loss at chance: that of the best answer that ignores how the facts connect, to the
+        questions of the last `asking` positions (default: to all questions).
+        """
+
     def chance(self) -> float:
-        """The loss at chance: that of the best answer that ignores how the facts connect."""
+        """The loss at chance, the mean over hops."""
+        return fmean(self.chances())
 
     @abstractmethod
     def asked_hops(self) -> tuple[int, ...]:

@@ -166,7 +166,7 @@ class VectorTask(FactTask):
             outputs=self.dim * len(self.asked_hops()),
         )
 
-    def chance(self) -> float:
+    def chances(self, asking: int | None = None) -> tuple[float, ...]:  # noqa: ARG002
         """The loss of the mean of the N candidates: 1 - 1/N of a symbol's mean square.
 
         The mean square of a symbol's numbers is 1 for gaussian symbols and 1/dim for those of unit
@@ -174,7 +174,11 @@ class VectorTask(FactTask):
         a single chain it is 0: there is one candidate, and nothing to look up.
         """
         square = 1.0 if self.symbols == "gaussian" else 1 / self.dim
-        return square * (1 - 1 / self.chains)
+        return tuple(square * (1 - 1 / self.candidates(hop)) for hop in self.asked_hops())
+
+    def candidates(self, hop: int) -> int:  # noqa: ARG002
+        """How many values of an example may be the answer of a hop."""
+        return self.chains
 
     def asks_every_hop(self) -> bool:
         return self.curriculum
@@ -266,3 +270,8 @@ class ConditionalRetrieval(VectorTask):
 
     def layout(self) -> Layout:
         return Layout(self.graph(), self.chains, self.order, self.decoys)
+
+    def candidates(self, hop: int) -> int:
+        """The values of the fact in all chains; its decoys look the same."""
+        several = len(self.graph().facts[hop - 1].keys) > 1
+        return self.chains * (1 + self.decoys * several)

@@ -93,7 +93,7 @@ export class Bundle {
   }
 
   async computed(asked, options) {
-    const { hops, chance } = this.description.task;
+    const { hops, chance_examined: chance } = this.description.task;
     return { names: hops, chance, ...(await this.ask("ablate", asked, options)) };
   }
 
@@ -178,7 +178,7 @@ export class Bundle {
     if (found === null)
       throw this.withoutWeights(asked.step, "one head or path at a time can be made uniform");
     const { examples, clean, changed } = found;
-    const { hops, chance } = this.description.task;
+    const { hops, chance_examined: chance } = this.description.task;
     return { names: hops, examples, chance, clean, changed };
   }
 

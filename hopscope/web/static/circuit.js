@@ -242,7 +242,7 @@ function update(pane, state) {
     mark(tag, { "aria-pressed": off });
   }
   for (const { path, group, tag } of pane.arrows) {
-    const share = maps ? maps.of(at, path) : 1;
+    const share = maps ? maps.of(at, path) : 0.5; // until it is measured
     // Of strokes and fills: with an opacity of its own each arrow would be a picture of its own.
     const strength = (0.1 + 0.9 * Math.max(0.05, share)).toFixed(3);
     mark(group, { "stroke-opacity": strength, "fill-opacity": strength });
@@ -262,8 +262,8 @@ function tell(pane, state) {
   const { maps, at } = state;
   for (const { path, tag } of pane.arrows) {
     const off = state.isOff(path.layer, path.head, path.destination);
-    const share = number(maps ? maps.of(at, path) : 1);
-    const told = `${path.layer}.${path.head} ${path.source} to ${path.destination}, attention ${share}`;
+    const share = maps ? `attention ${number(maps.of(at, path))}` : "attention not measured yet";
+    const told = `${path.layer}.${path.head} ${path.source} to ${path.destination}, ${share}`;
     mark(tag, { "aria-label": off ? `${told}, switched off` : told });
   }
   pane.nodes.tell();

@@ -209,7 +209,7 @@ export class Live {
   question(more = {}) {
     const { state } = this;
     const asked = { ...more };
-    if (state.step !== null) asked.step = state.steps[state.at];
+    if (state.steps.length) asked.step = state.steps[state.at]; // a run in training has newer ones
     if (state.seed !== null) asked.seed = state.seed;
     if (state.off.length) asked.changes = state.off.map(asFlag);
     return asked;

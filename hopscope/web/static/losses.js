@@ -181,6 +181,7 @@ function showAnswers(state, place) {
   if (!asked.length) return fill(place); // they are no classes
   const all = asked.flatMap((its) => its.hops).filter((its) => its.truth !== null);
   const good = all.filter((its) => its.right).length;
+  const whose = state.off.length && !seen.changes ? ", with nothing off" : "";
   const shown = asked.slice(0, 12).map(({ position, chain, hops }) => {
     const token = seen.tokens[position] ?? { text: "?", chain: -1 };
     return h(
@@ -204,7 +205,7 @@ function showAnswers(state, place) {
   });
   fill(
     place,
-    h("h3", {}, "Answers ", h("small", {}, `${good} of ${all.length} right in this example`)),
+    h("h3", {}, "Answers ", h("small", {}, `${good} of ${all.length} right in this example${whose}`)),
     h("ul", {}, shown),
   );
 }

@@ -9,9 +9,10 @@ import { arrows } from "./paths.js";
 import { pathLit } from "./pointed.js";
 import { drag } from "./slider.js";
 import { pathColour } from "./strokes.js";
-import { counted, shortRole, waiting, whole } from "./words.js";
+import { counted, number, shortRole, waiting, whole } from "./words.js";
 
 const SIDE = 190;
+const CUT = 1.35; // the axis of losses ends at so many times chance
 
 export function timePane(state) {
   const pane = new Pane(state, "time", "Training", {
@@ -103,7 +104,8 @@ function build(pane, state, place) {
   const x = spanOf(state);
   const member = Math.max(0, (about.seeds ?? []).indexOf(state.seed));
   const two = steps.length > 1 && ((about.task && arrows(about).length > 0 && maps) || state.curves);
-  const chance = about.task?.chance?.[0] ?? about.chance ?? 0;
+  const chances = [...new Set(about.task?.chance ?? (about.chance ? [about.chance] : []))].filter((its) => its > 0);
+  const chance = Math.max(0, ...chances);
   const high = innerHeight / zoom();
   const tall = pane.alone
     ? Math.max(150, (high - 320) / 2)
@@ -113,13 +115,14 @@ function build(pane, state, place) {
   const series = losses ? lossSeries(losses, member, hops) : [];
   const top = chance
     ? Math.max(
-        chance * 1.35,
+        chance * CUT,
         ...(state.overTime ?? [])
           .flatMap((row) => row.changed?.mean ?? [])
           .map((its) => Math.min(its, chance * 2.2)),
         series.length ? 0 : 1,
       )
     : Math.max(...series.flatMap((its) => [...its.ys].filter((value) => value < Infinity)), 0.1) * 1.05;
+  const highest = Math.max(0, ...series.flatMap((its) => [...its.ys].filter((value) => value < Infinity)));
   const changed = hops.map((_, n) => ({
     name: `hop ${n + 1}, with the changes`,
     hop: n + 1,
@@ -137,8 +140,9 @@ function build(pane, state, place) {
     x,
     y: { low: 0, high: top, label: "loss" },
     series: upper,
-    levels: chance ? [{ at: chance, name: "chance" }] : [],
+    levels: chances.map((at) => ({ at, name: "chance" })),
   });
+  pane.cut = highest > top ? ` · losses above ${number(top)} are cut` : "";
   pane.paths = about.task ? arrows(about) : [];
   pane.seen =
     state.curves ??
@@ -222,7 +226,7 @@ function update(pane, state) {
   const step = steps[state.at];
   const where = `${about.unit ?? "step"} ${whole(step)} of ${whole(spanOf(state).high)}`;
   const kept = counted(steps.length, about.unit === "epoch" ? "recorded epoch" : "checkpoint");
-  pane.hint(`${where} · ${kept} · point at a curve for its values`);
+  pane.hint(`${where} · ${kept}${pane.cut} · point at a curve for its values`);
   stand(pane, pane.cursor, step);
   point(pane, state, null);
   pane.refreshNumbers();

@@ -83,7 +83,8 @@ def test_rows_of_losses_are_those_of_the_run(run: Run) -> None:
     assert row.final == pytest.approx(run.final_losses()[0], abs=1e-5)
     steps, losses = run.losses()
     assert row.chance == 0.5  # of two chains
-    assert row.learned_at == tuple(first_below(steps, losses[:, 0], learned_below(row.chance)))
+    level = learned_below([row.chance])
+    assert row.learned_at == tuple(first_below(steps, losses[:, 0], level))
     assert row.learned_at != (None,)
     assert max(row.final) < row.chance
     seen, validation = run.losses("validation")
