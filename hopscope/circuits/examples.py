@@ -74,6 +74,8 @@ class Examples:
     """Mean attention of heads on other examples, by position or by token."""
     names: tuple[str, ...] = ()
     """The names of `symbols`, along its third axis; empty where symbols are not given."""
+    chances: tuple[float, ...] = ()
+    """`chance` for each hop, of which it is the mean; empty where only the mean is given."""
 
     def __len__(self) -> int:
         return len(self.inputs)
@@ -308,6 +310,7 @@ def examples_of(
         return question_losses(task, outputs.to(batch.targets.device), batch)
 
     inputs, roles, table = batch.inputs, batch.roles, task.roles()
+    chances = task.chances(task.labelled_positions())
     read = task.labelled_positions() or task.interface().read
     classes = not batch.targets.is_floating_point()
     return Examples(
@@ -315,12 +318,13 @@ def examples_of(
         roles,
         table,
         losses,
-        fmean(task.chances(task.labelled_positions())),
+        fmean(chances),
         read,
         graph=task.graph(),
         classes=classes,
         answered=_answered(task, batch, read),
         abreast=batch.targets.shape[-1] if classes else 1,
+        chances=chances,
     )
 
 

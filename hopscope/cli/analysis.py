@@ -377,11 +377,12 @@ def evaluate(asked: Asked, changes: tuple[str, ...]) -> Found:
     losses = Ablator(model, examples).losses([Ablation()])[0].double().cpu().numpy()
     hops = task.asked_hops() if hasattr(task, "asked_hops") else range(1, 1 + losses.shape[1])
     estimates = {f"hop {hop}": Estimate.of(losses[:, at]) for at, hop in enumerate(hops)}
+    levels = [*(examples.chances or [examples.chance] * len(estimates)), examples.chance]
     if len(estimates) > 1:
         estimates["all"] = Estimate.of(losses.mean(1))
     rows = [
-        {"hop": name, "loss": its.mean, "low": its.low, "high": its.high, "chance": examples.chance}
-        for name, its in estimates.items()
+        {"hop": name, "loss": its.mean, "low": its.low, "high": its.high, "chance": level}
+        for (name, its), level in zip(estimates.items(), levels, strict=False)
     ]
 
     def text() -> None:

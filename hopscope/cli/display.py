@@ -61,8 +61,7 @@ class LiveDisplay:
         bar.add_row(ProgressBar(total=progress.steps, completed=progress.step, width=60))
         title, headline = Text(printable(progress.name), style="bold"), Text(progress.headline())
         lines: list[Any] = [title, headline, bar, table]
-        if progress.level is not None:
-            words = f"training loss; chance is {progress.level:.2f}"
+        if words := progress.chance():
             lines.append(Text(words, style="dim"))
         return Group(*lines)
 

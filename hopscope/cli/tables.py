@@ -3,7 +3,6 @@
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -110,9 +109,9 @@ def rows_of(run: Any) -> list[dict[str, Any]]:
 def print_losses(run: "Run") -> None:
     """The curve of every hop, and a table of where each ended."""
     steps, losses = run.losses("train")
-    level = fmean(run.recipe.task.chances()) or 1.0
+    levels = [*dict.fromkeys(level or 1.0 for level in run.recipe.chances)]
     if len(steps):
-        say("", *plot(steps, losses.mean(axis=1), level, width()).splitlines(), "")
+        say("", *plot(steps, losses.mean(axis=1), levels, width()).splitlines(), "")
     if not run.folder.manifest.complete:
         state = "in training," if run.folder.in_training() else "stopped at"
         say(f"{run.name}: {state} step {run.folder.manifest.step:,}")

@@ -32,9 +32,9 @@ class Experiment(Recipe):
         return self.training.steps
 
     @property
-    def chance(self) -> float:
-        """The loss at chance: that of the best answer that ignores how the facts connect."""
-        return self.task.chance()
+    def chances(self) -> tuple[float, ...]:
+        """Each hop's loss at chance: that of the best answer that ignores how the facts connect."""
+        return self.task.chances()
 
     def asked_hops(self) -> tuple[int, ...]:
         return self.task.asked_hops()

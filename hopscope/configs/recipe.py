@@ -9,6 +9,7 @@ import hashlib
 import json
 from abc import abstractmethod
 from collections.abc import Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, Field
@@ -56,9 +57,14 @@ class Recipe(Config):
         return "step"
 
     @property
+    def chances(self) -> tuple[float, ...]:
+        """Each loss at chance; empty where that is not known."""
+        return ()
+
+    @property
     def chance(self) -> float | None:
-        """The loss at chance; None where there is no loss."""
-        return None
+        """The loss at chance, the mean over its losses; None where that is not known."""
+        return fmean(self.chances) if self.chances else None
 
     def asked_hops(self) -> tuple[int, ...]:
         """The hop that each of its losses belongs to, from 1; (1,) where there are no hops."""

@@ -103,7 +103,8 @@ def _losses(folder: RunFolder) -> str:
         f"| {seed} | {' | '.join(f'{value:.4g}' for value in own)} |"
         for seed, own in zip(recipe.seeds, found[-1], strict=True)
     ]
-    chance = "" if recipe.chance is None else f" Guessing: {recipe.chance:.4g}."
+    levels = ", ".join(dict.fromkeys(f"{level:.4g}" for level in recipe.chances))
+    chance = f" Guessing: {levels}." if levels else ""
     return "\n".join(
         [
             f"\n## Validation loss after {recipe.unit} {steps[-1]:,}\n",

@@ -43,8 +43,12 @@ def loss_curves(run: Run) -> Picture:
         colour = COLOURS[hop % LINES]
         _curve(axes, steps, losses[:, :, hop], colour, symbol_name(f"x{number}"))
         _dots(axes, checked, validation[:, :, hop], colour)
-    for number, level in enumerate(sorted(set(levels))):
-        axes.axhline(level, color=DIM, linestyle=":", label="chance" * (not number))
+    if len(set(levels)) == 1:
+        axes.axhline(levels[0], color=DIM, linestyle=":", label="chance")
+    else:
+        for hop, level in enumerate(levels):
+            axes.axhline(level, color=COLOURS[hop % LINES], linestyle=":")
+        axes.plot([], [], color=DIM, linestyle=":", label="chance, of the colour's hop")
     top = FULL_SCALE * (max(levels) or 1.0)
     axes.set(xlabel="step", ylabel="loss", ylim=(0, top), xlim=(0, None))
     axes.legend(loc="upper right")

@@ -42,7 +42,7 @@ def emergence_figure(story: Emergence, of: str = "") -> Picture:
         of or "when each path appeared",
         "Above: mean attention along each path of the circuit (layer.head: source → destination), "
         f"in the order in which they emerged; a mark where attention passes {HALF:g}. Below: the "
-        f"loss of each hop at the same steps; dotted: chance. {_roles(story)}",
+        f"loss of each hop at the same steps; dotted: chance, as a mean of hops. {_roles(story)}",
         ROW * rows + 2.0,
         columns=2,
     )

@@ -26,7 +26,7 @@ class Progress:
         """Begin with a run at a step, and forget the run before."""
         self.recipe, self.name = folder.recipe, folder.name
         self.steps, self.unit = self.recipe.steps, self.recipe.unit
-        self.level = self.recipe.chance
+        self.levels = self.recipe.chances
         self.step, self.smooth = step, None
         self.marks.clear()  # of the run before, if there was one
         self.history.clear()
@@ -58,9 +58,14 @@ class Progress:
         rows = []
         for name, column, course in zip(self._names(), self.smooth.T, curves.T, strict=True):
             spread = f" ({column.min():.3f} … {column.max():.3f})" if len(column) > 1 else ""
-            curve = sparkline(course, CURVE, top=max(self.level or 1.0, 1e-9) * 1.2)
+            curve = sparkline(course, CURVE, top=(max(self.levels, default=0.0) or 1.0) * 1.2)
             rows.append((name, f"{column.mean():.3f}{spread}", curve))
         return rows
+
+    def chance(self) -> str:
+        """What the losses are beside, in words; empty where that is not known."""
+        levels = ", ".join(dict.fromkeys(f"{level:.2f}" for level in self.levels))
+        return f"training loss; chance is {levels}" if levels else ""
 
     def _names(self) -> list[str]:
         assert self.smooth is not None

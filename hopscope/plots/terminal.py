@@ -30,9 +30,12 @@ def _bar(level: float) -> str:
 
 
 def plot(
-    steps: np.ndarray, losses: Float[np.ndarray, "step hop"], level: float, width: int = 80
+    steps: np.ndarray,
+    losses: Float[np.ndarray, "step hop"],
+    levels: Sequence[float],
+    width: int = 80,
 ) -> str:
-    """Every hop's curve in one box: the hop's number marks its line, a dotted line chance."""
+    """Every hop's curve in one box: the hop's number marks its line, dotted lines chance."""
     room = max(MARGIN, min(PLOT_WIDTH, width - MARGIN))
     shares = [
         (hop, column, float(share.mean()))
@@ -40,12 +43,14 @@ def plot(
         for column, share in enumerate(np.array_split(losses[:, hop], room))
         if len(share) and np.isfinite(share.mean())
     ]
-    top = max([level, *(value for *_, value in shares)]) * 1.05
+    top = max([*levels, *(value for *_, value in shares)]) * 1.05
     grid = [[" "] * room for _ in range(PLOT_HEIGHT)]
-    grid[_row(level, top)] = ["·"] * room
+    for level in levels:
+        grid[_row(level, top)] = ["·"] * room
     for hop, column, value in shares:
         grid[_row(value, top)][column] = MARKS[hop % len(MARKS)]
-    labels = {PLOT_HEIGHT - 1: "0", 0: _number(top), _row(level, top): _number(level)}
+    labels = {PLOT_HEIGHT - 1: "0", 0: _number(top)}
+    labels |= {_row(level, top): _number(level) for level in levels}
     lines = [f"{labels.get(row, ''):>5} │{''.join(cells)}" for row, cells in enumerate(grid)]
     axis = f"{'':>5} └{'─' * room}"
     return "\n".join([*lines, axis, f"{'':>7}0{f'step {steps[-1]}':>{room - 1}}"])

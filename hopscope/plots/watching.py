@@ -49,8 +49,7 @@ class Watching:
             f'<progress max="{progress.steps}" value="{progress.step}" '
             f'aria-label="steps of the training"></progress>'
         )
-        level = progress.level
-        chance = "" if level is None else f"<p>training loss; chance is {level:.2f}</p>"
+        chance = f"<p>{words}</p>" if (words := progress.chance()) else ""
         rows = progress.hop_rows()
         losses = table_html(("loss of", "now", "so far"), rows) + chance if rows else ""
         return (

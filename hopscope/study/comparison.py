@@ -15,7 +15,6 @@ import numpy as np
 
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.saved import checked_circuit
-from hopscope.configs import Experiment
 from hopscope.configs.recipe import differing
 from hopscope.display import Displayed
 from hopscope.errors import CircuitError, ConfigError
@@ -77,8 +76,7 @@ class Course:
         train, checked = losses(folder, "train"), losses(folder, "validation")
         hops = tuple(recipe.loss_names(train[1].shape[2])) if len(train[0]) else ()
         when = run.learned() if isinstance(run, Run) and hops else []
-        chances = recipe.task.chances() if isinstance(recipe, Experiment) else ()
-        return cls(folder.name, recipe.unit, hops, chances, when, *train, *checked)
+        return cls(folder.name, recipe.unit, hops, recipe.chances, when, *train, *checked)
 
     def ended(self, hop: str) -> Ended | None:
         """What became of the loss of this name, if the run has one."""

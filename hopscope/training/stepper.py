@@ -97,7 +97,7 @@ class MetricsBuffer:
 
     def __init__(self, experiment: Experiment, first_step: int) -> None:
         self.experiment, self.start = experiment, first_step
-        self.limit = DIVERGED_AT * max(1.0, experiment.chance)
+        self.limit = DIVERGED_AT * max(1.0, experiment.task.chance())
         self.on_device: dict[str, list[tuple[int, Tensor]]] = {"train": [], "validation": []}
         self.parts: list[dict[str, np.ndarray]] = []
         self.latest: Losses = {}

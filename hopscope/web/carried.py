@@ -10,14 +10,15 @@ first questions. Of a study the page carries no weights: what was measured of it
 
 import base64
 import gzip
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import safetensors.numpy
 
 from hopscope.configs import Experiment, Task
-from hopscope.errors import ConfigError
+from hopscope.errors import CircuitError, ConfigError, RunWarning
 from hopscope.web.questions import STUDY, CostsQuestion, ExampleQuestion
 from hopscope.web.tensors import packed, unpacked
 from hopscope.web.trained import Trained
@@ -40,7 +41,8 @@ def carried(views: "Views", id_: str, room: int = WEIGHTS_BYTES) -> dict[str, An
     """The data of a saved page, ready for JSON."""
     described = views.run(id_)  # says in one line if there is no such run
     row = _row(views, id_)
-    names = [name for name in ARRAYS if name in described.get("arrays", ())]
+    found = _arrays(views, id_, [n for n in ARRAYS if n in described.get("arrays", ())])
+    names = [*found]
     described |= {"arrays": names, "at_hand": names}
     if "seed" in described:  # the page holds one model of a fleet
         described["seeds"] = [described["seed"]]
@@ -48,8 +50,21 @@ def carried(views: "Views", id_: str, room: int = WEIGHTS_BYTES) -> dict[str, An
         "row": row,
         "description": described,
         **_more(views, id_, described, room),
-        "arrays": {name: as_text(views.arrays(id_, name, None)) for name in names},
+        "arrays": found,
     }
+
+
+def _arrays(views: "Views", id_: str, names: Sequence[str]) -> dict[str, str]:
+    """The arrays that are carried; what roles hold is left out where it cannot be measured."""
+    found = {}
+    for name in names:
+        try:
+            found[name] = as_text(views.arrays(id_, name, None))
+        except CircuitError as error:
+            if name != "contents":
+                raise
+            warnings.warn(f"the page does not show what roles hold: {error}", RunWarning, 2)
+    return found
 
 
 def _row(views: "Views", id_: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 import safetensors.torch
@@ -20,7 +21,7 @@ from hopscope.circuits import (
 )
 from hopscope.cli.emergence import print_seeds
 from hopscope.cli.main import run as command
-from hopscope.configs import KHop
+from hopscope.configs import Experiment, KHop, Model, Training
 from hopscope.configs.tasks import Order
 from hopscope.errors import CircuitError, ConfigError
 from hopscope.facts import Role
@@ -236,6 +237,17 @@ def test_a_model_is_evaluated_on_fresh_and_other_examples(root: Path, said: Said
     forward = json.loads(said(*words, "order=forward"))
     assert forward[1]["loss"] == pytest.approx(expected("forward", Ablation(), "evaluation")[1])
     assert json.loads(said(*words, "chains=2"))[0]["chance"] == 0.5
+    train(
+        Experiment(
+            task=KHop(alphabet=4, length=8),
+            model=Model(layers=1, heads=1, d_model=8),
+            training=Training(steps=1),
+        )
+    )
+    rows = json.loads(said("evaluate", "khop", "--examples", "8", "--json"))
+    assert [row["chance"] for row in rows[:2]] == list(KHop(alphabet=4, length=8).chances(1))
+    assert rows[2]["chance"] == fmean(row["chance"] for row in rows[:2])
+    assert rows[0]["chance"] != rows[1]["chance"]
     for change, line in {
         "chain=8": "the task has no field 'chain': did you mean chains?",
         "hops=3": "cannot read questions with hops=3",

@@ -122,24 +122,24 @@ def test_sparklines_shrink_and_clip() -> None:
 def test_the_plot_puts_each_hop_where_its_loss_is() -> None:
     steps = np.arange(1, 129)
     losses = np.stack([np.linspace(1, 0, 128), np.full(128, 0.75)], axis=1)
-    lines = plot(steps, losses, level=0.75).splitlines()
+    lines = plot(steps, losses, levels=[0.75]).splitlines()
     assert lines[-1].split() == ["0", "step", "128"]
     assert "│11" in lines[1]
     assert lines[11].endswith("11")
     level = next(line for line in lines if line.startswith(" 0.75"))
     assert level.count("2") >= 56
     values = np.array([[0.0], [np.nan], [1.0]])
-    drawn, empty = (plot(np.arange(3), each, 0.75) for each in (values, values * np.nan))
+    drawn, empty = (plot(np.arange(3), each, [0.75]) for each in (values, values * np.nan))
     assert drawn.count("1") - empty.count("1") == 3  # one in "1.05"; a gap and no error
 
 
 def test_the_plot_is_as_high_as_what_it_shows() -> None:
     steps = np.arange(1, 65)
-    high = plot(steps, np.full((64, 1), 4.0), level=0.75).splitlines()
+    high = plot(steps, np.full((64, 1), 4.0), levels=[0.75]).splitlines()
     assert high[0].split("│")[0].strip() == "4.2"
     assert "1" * 64 in high[1]
     assert next(line for line in high if "·" in line).startswith(" 0.75")
-    low = plot(steps, np.full((64, 1), 0.03), level=0.0117).splitlines()
+    low = plot(steps, np.full((64, 1), 0.03), levels=[0.0117]).splitlines()
     assert "1" * 64 in low[1]
     assert next(line for line in low if "·" in line).startswith("0.012")
     assert low[11].startswith("    0")

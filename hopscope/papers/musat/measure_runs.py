@@ -52,7 +52,7 @@ def loss_rows(run: Run) -> list[LossRow]:
         rows.append(
             LossRow(
                 **described(run, seed),
-                chance=experiment.chance,
+                chance=experiment.task.chance(),
                 final=rounded(final[number]),
                 learned_at=tuple(when[number]),
                 course=Course(

@@ -123,8 +123,10 @@ function build(pane, state, place) {
       )
     : Math.max(...series.flatMap((its) => [...its.ys].filter((value) => value < Infinity)), 0.1) * 1.05;
   const highest = Math.max(0, ...series.flatMap((its) => [...its.ys].filter((value) => value < Infinity)));
-  const changed = hops.map((_, n) => ({
-    name: `hop ${n + 1}, with the changes`,
+  const examined = about.task?.chance_examined ?? [];
+  const other = examined.some((its, n) => its !== about.task.chance[n]) ? " (last position)" : "";
+  const changed = hops.map((hop, n) => ({
+    name: `${hop}, with the changes${other}`,
     hop: n + 1,
     colour: ofHop(n),
     changed: true,
@@ -140,7 +142,7 @@ function build(pane, state, place) {
     x,
     y: { low: 0, high: top, label: "loss" },
     series: upper,
-    levels: chances.map((at) => ({ at, name: "chance" })),
+    levels: chances.map((at, n) => ({ at, name: n ? "" : "chance" })),
   });
   pane.cut = highest > top ? ` · losses above ${number(top)} are cut` : "";
   pane.paths = about.task ? arrows(about) : [];
@@ -283,7 +285,7 @@ function numbers(state) {
   const member = Math.max(0, (state.about.seeds ?? []).indexOf(state.seed));
   const hops = state.about.task?.hops ?? [];
   return {
-    columns: ["step", ...hops.map((_, n) => `loss of hop ${n + 1}`), ...paths.map((its) => its.key)],
+    columns: ["step", ...hops.map((hop) => `loss of ${hop}`), ...paths.map((its) => its.key)],
     rows: steps.map((step, at) => {
       const n = losses?.validationSteps.length ? nearest(losses.validationSteps, step) : -1;
       return [

@@ -74,7 +74,7 @@ function stops(state) {
     const each = task.hops.map(
       (hop, n) => `${hop} ${number(found.clean.mean[n])} → ${number(found.changed.mean[n])}`,
     );
-    return `Losses: ${each.join(", ")}; at chance ${number(task.chance[0])}.`;
+    return `Losses: ${each.join(", ")}; at chance ${[...new Set(found.chance.map(number))].join(", ")}.`;
   };
   const brought = path.carried.length ? path.carried.map(symbolName).join(" and ") : "its symbol";
   const more = moving.filter((its) => its !== path).map((its) => `${its.layer}.${its.head}`);
