@@ -20,10 +20,11 @@ from hopscope.circuits.pattern import Source
 from hopscope.circuits.tables import tables_of
 from hopscope.cli.main import run as command
 from hopscope.configs import Experiment, LmCircuit, Prompts
-from hopscope.errors import CircuitError, ConfigError, RunMissing, RunReadOnly
+from hopscope.errors import CircuitError, ConfigError, RunMissing, RunReadOnly, RunWarning
 from hopscope.runs import train
 from hopscope.store import RunFolder, Store
 from hopscope.study import Study
+from hopscope.web.carried import carried
 from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestion
 from hopscope.web.tensors import unpacked
 from hopscope.web.views import Views
@@ -201,3 +202,20 @@ def test_views_are_kept_beside_the_run(store: Store, tiny: Experiment) -> None:
         views.keep(id_, "large", {"address": "x" * 20_000})
     error = ConfigError(f"{store.root.absolute()}{os.sep}x is\ndamaged")
     assert views.told(error) == "x is damaged"
+
+
+def test_a_saved_page_leaves_out_what_cannot_be_read(
+    views: Views, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = Views.arrays
+
+    def arrays(self: Views, id_: str, name: str, *more: Any) -> bytes:
+        if name == "contents":
+            raise CircuitError("a residual stream cannot be read off 3 positions")
+        return measured(self, id_, name, *more)
+
+    monkeypatch.setattr(Views, "arrays", arrays)
+    with pytest.warns(RunWarning, match="does not show what roles hold: a residual stream cannot"):
+        page = carried(views, "gallery-demo")
+    assert "contents" not in page["arrays"]
+    assert {"losses", "maps"} <= {*page["arrays"]} == {*page["description"]["arrays"]}
