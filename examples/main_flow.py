@@ -36,7 +36,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         run = train(experiment, store=chosen.store or temporary)
         steps, losses = run.losses("train")
-        print(plot(steps, losses.mean(axis=1), task.chance()))
+        print(plot(steps, losses.mean(axis=1), task.chances()))
         for hop, loss in enumerate(run.final_losses()[0], start=1):
             print(f"hop {hop}: {loss:.4f} (chance: {task.chance():.2f})")
 
