@@ -237,7 +237,7 @@ def start_again(trainer: Trainer, models: list[dict[str, Tensor]]) -> None:
 
 def first_two(trainer: Trainer, steps: int) -> list[list[int | None]]:
     """The steps after which every model has learned the first hop and, if any, the second."""
-    level = learned_below(trainer.experiment.chances)
+    level = learned_below(trainer.experiment.chances[:2])
     train, validation = [], []
     when: list[list[int | None]] = []
     for step in range(1, steps + 1):
