@@ -109,9 +109,9 @@ def _explained(error: BaseException, *, interrupted: bool) -> int:
 def listening() -> Iterator[list[int]]:
     """Note each Ctrl-C, beside raising KeyboardInterrupt as ever.
 
-    DuckDB turns KeyboardInterrupt into a RuntimeError. In an import it would become an ImportError,
-    or end the process where C++ code calls Python, as torch's does; and in a finaliser Python
-    cannot raise it: there it comes again a moment later, until it can be raised.
+    Libraries that are being imported turn KeyboardInterrupt into an ImportError, DuckDB into a
+    RuntimeError. Where it cannot be raised it comes again a moment later: in a finaliser, and while
+    torch is imported, whose C++ code calls Python and would abort.
     """
     came: list[int] = []
     main_thread = threading.current_thread() is threading.main_thread()
@@ -122,7 +122,7 @@ def listening() -> Iterator[list[int]]:
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         came.append(number)
-        if _importing(frame):
+        if _importing_torch(frame):
             again()
         else:
             raise KeyboardInterrupt
@@ -147,10 +147,11 @@ def listening() -> Iterator[list[int]]:
         sys.unraisablehook = hook
 
 
-def _importing(frame: FrameType | None) -> bool:
-    """Is a module being imported there?"""
+def _importing_torch(frame: FrameType | None) -> bool:
+    """Is a module of torch being imported there?"""
     while frame is not None:
-        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+        package = str(frame.f_globals.get("__name__")).partition(".")[0]
+        if package == "torch" and frame.f_code.co_name == "<module>":
             return True
         frame = frame.f_back
     return False

@@ -213,16 +213,20 @@ def test_ctrl_c_at_any_moment_is_one_line() -> None:
         assert (code, err) == (130, ["hopscope: interrupted"]), delay
 
 
-def test_ctrl_c_in_an_import_waits_for_its_end(
+def test_ctrl_c_while_torch_is_imported_waits_for_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """C++ code that calls Python while torch is imported ends the process, if it is raised."""
+    """Its C++ code calls Python, and would end the process. No other import is waited for."""
     lines = "import signal", "signal.raise_signal(signal.SIGINT)", "whole = True"
+    (tmp_path / "interrupted_script.py").write_text("\n".join(lines))
+    lines = "__name__ = 'torch.some'", *lines
     (tmp_path / "interrupted_import.py").write_text("\n".join(lines))
     monkeypatch.syspath_prepend(tmp_path)
     with cli.listening() as came:
         module = importlib.import_module("interrupted_import")
         with pytest.raises(KeyboardInterrupt):
             time.sleep(60)
+        with pytest.raises(KeyboardInterrupt):
+            importlib.import_module("interrupted_script")
     assert module.whole
-    assert came == [signal.SIGINT, signal.SIGINT]
+    assert came == [signal.SIGINT] * 3

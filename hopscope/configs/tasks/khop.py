@@ -74,7 +74,7 @@ class KHop(FactTask):
         return tuple(every[hop - 1] for hop in self.asked_hops())
 
     def _entropy(self, found: float) -> float:
-        """Of an answer that is a token with this probability, and otherwise "none"."""
+        """The entropy of an answer that is a token with this probability, else "none"."""
         parts = (1 - found, 1), (found, self.alphabet)
         return sum(-share * math.log(share / among) for share, among in parts if share > 0)
 
