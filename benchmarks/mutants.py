@@ -318,14 +318,23 @@ def check(chosen: argparse.Namespace) -> None:
             print(test, flush=True)
 
 
-def rows_in(path: Path) -> dict[str, dict[str, Any]]:
-    """The last row of every mutant, by its name."""
+def rows_in(path: Path, *, first: bool = False) -> dict[str, dict[str, Any]]:
+    """The last row of every mutant, by its name; or the first, before tests were added for it."""
     lines = path.read_text().splitlines() if path.exists() else []
-    return {row["mutant"]: row for row in map(json.loads, lines)}
+    rows = [json.loads(line) for line in lines]
+    return {row["mutant"]: row for row in (reversed(rows) if first else rows)}
 
 
-def table(rows: list[dict[str, Any]]) -> None:
-    """Killed and survived, by room and by kind."""
+def table(path: Path) -> None:
+    """Killed and survived at first, then with the tests added since, by room and by kind."""
+    from hopscope.intervals import share  # not before: tests load hopscope from the copy
+
+    at_first, rows = (list(rows_in(path, first=first).values()) for first in (True, False))
+    for when, these in (("at first", at_first), ("with tests added since", rows)):
+        killed = sum(row["outcome"] == "killed" for row in these)
+        low, high = share(killed, len(these))
+        print(f"{when}: {killed} of {len(these)} killed ({low:.2f} … {high:.2f})")
+    print()
     for what in ("room", "kind"):
         counts = Counter((row[what], row["outcome"]) for row in rows)
         print(f"| {what} | mutants | killed | survived |\n|---|---|---|---|")
@@ -355,7 +364,7 @@ def main() -> None:
         case "check":
             check(chosen)
         case "table":
-            table([*rows_in(chosen.rows).values()])
+            table(chosen.rows)
 
 
 if __name__ == "__main__":

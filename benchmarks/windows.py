@@ -162,7 +162,7 @@ def table() -> Iterator[str]:
 
 def spread(values: list[Any], form: str) -> str:
     """From the least to the most; a value that is not known is beyond what was measured."""
-    known = sorted(format(value, form) for value in values if value is not None)
+    known = [format(value, form) for value in sorted(each for each in values if each is not None)]
     ends = [*dict.fromkeys([*known[:1], *known[-1:]])] + ["more"] * (len(known) < len(values))
     return " … ".join(ends)
 

@@ -27,9 +27,9 @@ class Estimate(Config):
     high: float
 
     @classmethod
-    def of(cls, values: PerExample) -> "Estimate":
-        """The mean of a value of each example."""
-        low, high = intervals.mean(values)
+    def of(cls, values: PerExample, cells: int = 1) -> "Estimate":
+        """The mean of a value of each example, as one of so many cells."""
+        low, high = intervals.mean(values, cells)
         return cls(mean=float(values.mean()), low=low, high=high)
 
     @classmethod

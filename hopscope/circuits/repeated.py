@@ -75,7 +75,7 @@ def repeated_tokens(
         )
 
     roles = ROLES if start is not None else ROLES[:-1]
-    return OwnTask(draw, roles=roles, chance=log(vocabulary))
+    return OwnTask(draw, roles=roles, chance=log(length + filler))
 
 
 def _check_whole(**sizes: object) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from math import inf
-from statistics import median
+from statistics import median_high, median_low
 from typing import TYPE_CHECKING, Any
 
 from hopscope.cli.asked import Asked, analysis, progress
@@ -114,16 +114,23 @@ def print_seeds(rows: Sequence[tuple[int, dict[str, float | None]]]) -> None:
     lines = [(f"{seed}", *(cell(events, name) for name in names)) for seed, events in rows]
     # Of a path that never emerged it is known that it takes longer.
     steps = [[_late(events[name]) for _, events in rows if name in events] for name in names]
-    lines.append(("median", *(_step(median(each)) for each in steps)))
+    lines.append(("median", *map(_median, steps)))
     spans = [f"{_step(min(each))} … {_step(max(each))}" for each in steps]
     table(("seed", *names), [*lines, ("range", *spans)])
     say()
-    prose("the step at which attention passed 0.5; –: the circuit of this seed has no such path; "
-          "never: after all others in the median and the range")  # fmt: skip
+    prose("of a path the step at which attention passed 0.5, of a hop that at which it was learned; "
+          "–: the circuit of this seed has no such path; never: after all others in the median and "
+          "the range")  # fmt: skip
 
 
 def _late(at: float | None) -> float:
     return inf if at is None else at
+
+
+def _median(steps: Sequence[float]) -> str:
+    """Between a step and never it is only known to be later than that step."""
+    low, high = median_low(steps), median_high(steps)
+    return f"> {_step(low)}" if low < high == inf else _step((low + high) / 2)
 
 
 def _step(at: float | None) -> str:

@@ -26,7 +26,6 @@ from hopscope.lm.patching import (
     KL,
     LOSS,
     SAME,
-    mean_of,
     other_rows,
     share_of,
     sureties,
@@ -213,7 +212,7 @@ class LmFindings(Displayed):
         pointer = values[..., 3] - values[..., 4]
         by = dict(zip(BY, (values[..., 1], values[..., 2], pointer), strict=True))
         cells = len(BY) * values.shape[1]
-        return {name: [mean_of(layer, cells) for layer in each.T] for name, each in by.items()}
+        return {name: [Estimate.of(layer, cells) for layer in each.T] for name, each in by.items()}
 
     @property
     def look_ups(self) -> LookUps:
@@ -396,8 +395,8 @@ class LmFindings(Displayed):
         parts = tuple(
             (Source("own", role), look / sum(looks.values())) for role, look in looks.items()
         )
-        proof, cells = of_phase(self.rows, "proof"), len(self.chosen)
-        names = proving(self.recipe.prompts)
+        proof, names = of_phase(self.rows, "proof"), proving(self.recipe.prompts)
+        cells = len(self.chosen) * len(names)
         moved = column(proof, "rows")[:, :, number]  # [question, exchange, mark]
         rises = moved[..., LOSS]
         follows = [
@@ -410,7 +409,7 @@ class LmFindings(Displayed):
             destinations=(self.roles[row.role],),
             target=Target(parts) if parts else AS_IN_MODEL,
             kind=self._kind(row) if any(each.low > 0 for each in follows) else "weak",
-            lost=mean_of(rises[:, rises.mean(0).argmax()] / gap, cells) if gap > 0 else None,
+            lost=Estimate.of(rises[:, rises.mean(0).argmax()] / gap, cells) if gap > 0 else None,
         )
 
     def _kind(self, row: HeadRow) -> Kind | None:
@@ -440,8 +439,8 @@ class LmFindings(Displayed):
             attention="computed",
             rest="interchange",
             recovered=Estimate.ratio(everything[:, LOSS] - rest[:, LOSS], everything[:, LOSS]),
-            agreement=mean_of(rest[:, KL]),
-            same_answer=mean_of(1 + rest[:, SAME]),
+            agreement=Estimate.of(rest[:, KL]),
+            same_answer=Estimate.of_shares(1 + rest[:, SAME]),
         )
 
     def _decodable(self, layers: int) -> Decodable:

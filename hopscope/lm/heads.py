@@ -32,7 +32,6 @@ from hopscope.lm.patching import (
     Batch,
     decoder,
     in_batches,
-    mean_of,
     random_rows,
 )
 from hopscope.lm.prompts import Question, question
@@ -255,10 +254,10 @@ def switch_off(
     return SwitchedOff(
         heads=tuple(heads),
         questions=count,
-        model=mean_of(model),
-        without=mean_of(without),
-        random=mean_of(random) if drawn else None,
-        more=mean_of(random - without) if drawn else None,
+        model=Estimate.of_shares(model),
+        without=Estimate.of_shares(without),
+        random=Estimate.of_shares(random) if drawn else None,
+        more=Estimate.of(random - without) if drawn else None,
     )
 
 

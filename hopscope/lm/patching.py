@@ -386,18 +386,10 @@ def lens(batch: Batch, layers: Sequence[int]) -> Float[Tensor, "symbol role laye
     return torch.where((batch.lasts.T.cpu() >= 0)[None, :, None, :, None], found, torch.nan)
 
 
-def mean_of(values: PerQuestion, cells: int = 1) -> Estimate:
-    """The mean over questions, with its interval by Student's t, as one of so many cells."""
-    low, high = intervals.student(values, cells)
-    return Estimate(mean=float(values.mean()), low=low, high=high)
-
-
 def share_of(sure: PerQuestion, moved: PerQuestion, cells: int = 1) -> Estimate:
     """How far answers move from their own (0) to the partner's (1), as one of so many cells."""
-    total = float(sure.sum())
-    mean = float(moved.sum()) / total
-    low, high = intervals.student((moved - mean * sure) * len(sure) / total, cells)
-    return Estimate(mean=mean, low=mean + low, high=mean + high)
+    mean, half = map(float, intervals.ratio(moved, sure, cells))
+    return Estimate(mean=mean, low=mean - half, high=mean + half)
 
 
 def sureties(rows: Sequence[Row], exchanges: Sequence[str]) -> dict[str, PerQuestion]:

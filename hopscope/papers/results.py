@@ -134,7 +134,10 @@ class Results:
                     heads[line["run"]] = Measured(**line, rows=())
                     rows[line["run"]] = []
                 else:
-                    rows[line["run"]].append(read_row(kinds, line))
+                    its, row = rows[line["run"]], read_row(kinds, line)
+                    if row in its:
+                        raise ResultsError("its run has this row already")
+                    its.append(row)
             except (ResultsError, KeyError, TypeError) as error:
                 said = error if isinstance(error, ResultsError) else "it belongs to no run"
                 raise ResultsError(

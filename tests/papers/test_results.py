@@ -105,6 +105,8 @@ GARBAGE = {
     "a number": b"3\n",
     "a row of no run": b'{"loss": 0.5}\n',
     "a row before its run": b'{"run": "a", "loss": 0.5}\n',
+    "a row that comes twice": b'{"run": "a", "hopscope": "", "machine": ""}\n'
+    + 2 * b'{"run": "a", "loss": 0.5, "inner": {"values": []}}\n',
     "a row of another kind": b'{"run": "a", "hopscope": "", "machine": ""}\n{"run": "a", "m": 1}\n',
 }
 

@@ -82,12 +82,21 @@ function* attended(shown, bench, layers) {
   return { attention: { shape, data }, outputs: model.leave(last, all.read) };
 }
 
+/** Standard errors to both sides of a mean that hold 95 % of Student's t, for many examples: the
+ * first terms of its expansion around the normal law (Abramowitz & Stegun 26.7.5).
+ */
+function student(freedom) {
+  const z = NORMAL_95;
+  const second = (5 * z ** 5 + 16 * z ** 3 + 3 * z) / 96;
+  return z + (z ** 3 + z) / 4 / freedom + second / freedom ** 2;
+}
+
 /** Mean and half width (95 %) of every hop, of losses [example, hop]. */
 function summary(losses, count, hops) {
   const mean = new Array(hops).fill(0);
   const half = new Array(hops).fill(0);
   for (let n = 0; n < count * hops; n++) mean[n % hops] += losses[n] / count;
   for (let n = 0; n < count * hops; n++) half[n % hops] += (losses[n] - mean[n % hops]) ** 2;
-  const width = (square) => (count > 1 ? NORMAL_95 * Math.sqrt(square / (count - 1) / count) : 0);
+  const width = (square) => student(count - 1) * Math.sqrt(square / (count - 1) / count);
   return { mean, half: half.map(width) };
 }
