@@ -109,7 +109,8 @@ def ratio(
     if count < 2:
         return np.asarray(ratio), np.zeros_like(ratio)
     spread = np.square(part - ratio * whole).sum(0) * count / (count - 1)
-    return np.asarray(ratio), np.asarray(_student(count - 1, 0.05 / cells) * np.sqrt(spread) / total)
+    half = _student(count - 1, 0.05 / cells) * np.sqrt(spread) / total
+    return np.asarray(ratio), np.asarray(half)
 
 
 def standard_error(values: Float[np.ndarray, "value *rest"]) -> Float[np.ndarray, "*rest"]:

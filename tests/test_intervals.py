@@ -34,7 +34,7 @@ def test_a_mean_of_yes_and_no_is_a_share(answers: list[bool]) -> None:
     less, more = intervals.share(sum(answers), len(answers))
     assert low <= less + 1e-12
     assert more - 1e-12 <= high
-    if 0 < low and high < 1:
+    if low > 0 and high < 1:
         assert low + high == pytest.approx(less + more)
 
 

@@ -118,9 +118,9 @@ def print_seeds(rows: Sequence[tuple[int, dict[str, float | None]]]) -> None:
     spans = [f"{_step(min(each))} … {_step(max(each))}" for each in steps]
     table(("seed", *names), [*lines, ("range", *spans)])
     say()
-    prose("of a path the step at which attention passed 0.5, of a hop that at which it was learned; "
-          "–: the circuit of this seed has no such path; never: after all others in the median and "
-          "the range")  # fmt: skip
+    prose("of a path the step at which attention passed 0.5, of a hop when it was learned; –: the "
+          "circuit of this seed has no such path; never: after all others in the median and the "
+          "range")  # fmt: skip
 
 
 def _late(at: float | None) -> float:

@@ -134,10 +134,7 @@ class Results:
                     heads[line["run"]] = Measured(**line, rows=())
                     rows[line["run"]] = []
                 else:
-                    its, row = rows[line["run"]], read_row(kinds, line)
-                    if row in its:
-                        raise ResultsError("its run has this row already")
-                    its.append(row)
+                    _add(rows[line["run"]], read_row(kinds, line))
             except (ResultsError, KeyError, TypeError) as error:
                 said = error if isinstance(error, ResultsError) else "it belongs to no run"
                 raise ResultsError(
@@ -223,6 +220,12 @@ def lines_of(run: str, rows: Sequence[Row], machine: str) -> bytes:
     head = json.dumps({"run": run, "hopscope": __version__, "machine": machine})
     named = [row.model_copy(update={"run": run}).to_json() for row in rows]
     return "".join(f"{line}\n" for line in (head, *named)).encode()
+
+
+def _add(rows: list[Row], row: Row) -> None:
+    if row in rows:
+        raise ResultsError("its run has this row already")
+    rows.append(row)
 
 
 def _is_head(line: Any) -> bool:
