@@ -12,6 +12,7 @@ Variants are rows of the batch. A pass begins at any layer, from the stream befo
 """
 
 import hashlib
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
@@ -236,6 +237,11 @@ def check_attention(layer: int, weights: Tensor, causal: bool) -> None:
     if not weights.is_floating_point():
         raise CircuitError(f"layer {layer} has attention of {weights.dtype}; expected shares")
     low, most = float(weights.min()), float(weights.float().sum(-1).max())
+    if math.isnan(low):
+        raise CircuitError(
+            f"layer {layer} has attention that is not a number: a mask hides every position from "
+            "some position (let each see itself), or the weights are damaged"
+        )
     if low < -NEAR or most > 1 + NEAR:
         raise CircuitError(
             f"layer {layer} has attention of {low:.3g} in a place, and sums up to {most:.3g}; "

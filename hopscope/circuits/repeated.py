@@ -38,7 +38,9 @@ def repeated_tokens(
     least = length + filler + (start is not None)
     if vocabulary < least:
         raise CircuitError(
-            f"vocabulary is {vocabulary}; expected at least {least}, as no token is drawn twice"
+            f"vocabulary is {vocabulary}; expected at least {least} different tokens for length "
+            f"{length} and filler {filler}: choose a smaller length (in a task file: "
+            '{"kind": "repeated-tokens", "length": N})'
         )
     if start is not None and not 0 <= start < vocabulary:
         raise CircuitError(f"start is {start}; expected a token, 0 … {vocabulary - 1}")

@@ -82,8 +82,8 @@ def steps_of(history: History) -> list[int]:
     steps = list(history.checkpoints)
     if len(steps) < 2:
         raise CircuitError(
-            f"emergence needs at least 2 checkpoints, got {len(steps)}: train with a smaller "
-            "training.checkpoint_every (of the models in the gallery, demo has many)"
+            f"following a training needs at least 2 checkpoints, got {len(steps)}: train with a "
+            "smaller training.checkpoint_every (of the models in the gallery, demo has many)"
         )
     return steps
 

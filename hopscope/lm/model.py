@@ -109,6 +109,8 @@ class LanguageModel:
     def tokens(self, text: str) -> Tokens:
         """The tokens of a text; a text that does not fit is refused."""
         found = tuple(self.tokenizer.encode(text, add_special_tokens=self.template == "raw"))
+        if self.template == "raw" and found[-1:] == (self.tokenizer.eos_token_id,):
+            found = found[:-1]  # added by the tokenizer: an answer follows
         if self.room is not None and len(found) + self.max_tokens > self.room[0]:
             raise LmError(
                 f"a prompt of {len(found)} tokens and {self.max_tokens} for the answer do not fit "
@@ -126,9 +128,10 @@ class LanguageModel:
         if joint not in self._cut:
             before, whole = self.tokens(text), self.tokens(text + form)
             if whole[: len(before)] != before:
+                other = "the other --template" if self.tokenizer.chat_template else "another model"
                 raise LmError(
-                    f"{self.name}'s tokenizer joins the end of the prompt with {form!r}: use the "
-                    "other --template"
+                    f"{self.name}'s tokenizer joins the end of the prompt with {form!r}: use "
+                    f"{other}"
                 )
             self._cut[joint] = whole[len(before) :]
         return self._cut[joint]

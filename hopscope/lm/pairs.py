@@ -396,6 +396,7 @@ def cut(
     text, table = local.text(asked.prompt, asked.opening), role_table(prompts)
     begin = text.index(asked.prompt)
     opening = len(text) - len(asked.opening) if asked.opening else len(text)
+    tokens = local.tokens(text)
     encoded = local.tokenizer(
         text, add_special_tokens=local.template == "raw", return_offsets_mapping=True
     )
@@ -403,7 +404,7 @@ def cut(
     for chain in range(prompts.chains):
         order.setdefault(chain, len(order))
     found = []
-    for first, last in encoded["offset_mapping"]:
+    for first, last in encoded["offset_mapping"][: len(tokens)]:
         inside = (
             (span.role, order[span.chain])
             for span in (*asked.spans, *asked.lines)
@@ -413,4 +414,4 @@ def cut(
     found += [(OPENING if prompts.opening else OTHER, 0)] * len(common)
     found[-1] = (ANSWER, 0)
     roles, chains = zip(*found, strict=True)
-    return Cut((*encoded["input_ids"], *common), tuple(map(table.index, roles)), chains)
+    return Cut((*tokens, *common), tuple(map(table.index, roles)), chains)

@@ -77,6 +77,11 @@ def through_heads(
     """
     size, alphabet = model.window, process.alphabet
     cells = alphabet**size
+    if process.memory > size:
+        raise ConfigError(
+            f"the process depends on {process.memory} earlier symbols and the model's window is "
+            f"{size}: take a window of at least {process.memory}, or `exact`"
+        )
     if alphabet**process.memory > MOST_STATES or cells**2 > BLOCK:
         raise ConfigError(
             f"{alphabet} symbols and windows of {size} make {cells**2:,} pairs of windows, too "

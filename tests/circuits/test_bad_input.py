@@ -58,6 +58,17 @@ def on_two_devices() -> Any:
     return model
 
 
+def with_another_forward() -> Any:
+    model = made("gpt2")
+    forward = model.forward
+
+    def whole(*inputs: Any, **named: Any) -> Any:
+        return forward(*inputs, **named)
+
+    model.forward = whole
+    return model
+
+
 DROP = nn.Dropout(0.5)
 SMALL = {"hidden_size": 16, "num_attention_heads": 2, "num_hidden_layers": 1}
 MODELS: dict[str, tuple[Callable[[], Any], str]] = {
@@ -111,12 +122,21 @@ MODELS: dict[str, tuple[Callable[[], Any], str]] = {
     "two devices": (on_two_devices, r"on 2 devices \(cpu, meta\)"),
     "no weights": (lambda: made("gpt2").to("meta"), "this model has no weights"),
     "another width": (encoder, "it takes 16 numbers a position: give EncoderAdapter an `embed`"),
+    "another head": (
+        lambda: transformers.AutoModelForQuestionAnswering.from_config(made("gpt2").config),
+        "returns a QuestionAnsweringModelOutput; expected one with logits",
+    ),
+    "one answer": (
+        lambda: transformers.AutoModelForSequenceClassification.from_config(made("gpt2").config),
+        r"does not hand one stream .* \(Cannot handle batch sizes > 1",
+    ),
+    "another forward": (with_another_forward, "a forward in this GPT2LMHeadModel was replaced"),
     "sums of 2": (lambda: handing(lambda p: 2 * p, nn.Linear(1, 1)), "sums up to 2"),
     "dropout": (lambda: handing(DROP, nn.Linear(1, 1)), "without dropout"),
     "another module": (lambda: nn.Linear(1, 1), "there is no adapter for a Linear"),
 }
 TASKS: dict[str, tuple[Questions, str]] = {
-    "left padding": (task_with(padded), "begin with the padding token 0"),
+    "left padding": (task_with(padded), "different numbers of the padding token 0"),
     "a hop too many": (
         task_with(lambda its: replace(its, hop=torch.full(its.targets.shape, 2))),
         r"hop has numbers up to 2, and the task has 2 hops",

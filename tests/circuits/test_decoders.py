@@ -207,6 +207,32 @@ def test_the_model_that_was_given_stays_as_it_was(tokens: Tensor) -> None:
     assert close(adapter.unembed(forward(adapter, adapter.embed(tokens))), model(tokens).logits)
 
 
+def test_a_model_that_keeps_activations_or_returns_tuples_is_taken(tokens: Tensor) -> None:
+    """What a hook of another object or the module itself keeps has a history, and no copy."""
+
+    class Recorder:
+        def __init__(self) -> None:
+            self.kept: dict[str, Tensor] = {}
+
+        def hook(self, _: nn.Module, __: Any, out: Tensor) -> None:
+            self.kept["out"] = out
+
+    model, its = made("gpt2", return_dict=False).transformer, Recorder()
+    model.h[0].mlp.register_forward_hook(its.hook)
+    (model.seen,) = model(tokens, use_cache=False)
+    adapter, kept = DecoderAdapter(model), its.kept["out"]
+    found = adapter.unembed(forward(adapter, adapter.embed(tokens)))
+    assert close(found.detach(), model.seen.detach())
+    assert its.kept["out"] is kept
+    assert not model.config.return_dict
+
+
+def test_a_compiled_model_is_the_model(tokens: Tensor) -> None:
+    model = made("gpt2")
+    compiled = torch.compile(model, backend="eager")
+    assert adapter_of(compiled).module is model  # type: ignore[arg-type]
+
+
 def test_examples_that_a_decoder_cannot_read_are_refused(tokens: Tensor) -> None:
     adapter = DecoderAdapter(made("gpt2", pad_token_id=0))
     left, right = tokens.clone(), tokens.clone()
@@ -216,11 +242,13 @@ def test_examples_that_a_decoder_cannot_read_are_refused(tokens: Tensor) -> None
         (tokens + 10, "the model knows 0 … 63"),
         (tokens - 9, "have tokens -"),
         (tokens.repeat(1, 3), "the model has 24 positions"),
-        (left, "begin with the padding token 0"),
+        (left, "different numbers of the padding token 0"),
     ):
         with pytest.raises(CircuitError, match=line):
             adapter.embed(inputs)
     adapter.embed(right)
+    left[:, :2] = 0
+    adapter.embed(left)  # as many in front of every example
     adapter.embed(torch.cat((left, left.flip(1))))  # here 0 is a symbol like others
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -169,6 +170,11 @@ def test_blocks_that_are_not_what_they_were_said_to_be_are_refused(model: Strang
         x = model.block(number, x, attend)
         return x + x.mean(1, keepdim=True) if number == 1 else x
 
+    seen = torch.ones(1, 1, inputs.shape[1], inputs.shape[1], dtype=torch.bool).tril()
+
+    def masked(mask: Tensor) -> Callable[[int, Tensor, Attend], Tensor]:
+        return lambda n, x, attend: model.block(n, x, partial(attend, mask=mask))
+
     for more, line in (
         ({"block": lambda n, x, attend: x}, "block 0 did not call `attend`"),
         (
@@ -181,6 +187,8 @@ def test_blocks_that_are_not_what_they_were_said_to_be_are_refused(model: Strang
             "different outputs",
         ),
         ({"block": lambda n, x, attend: model.block(n, x, attend)[..., 1:]}, "returned .*, 11"),
+        ({"block": masked(seen.repeat(2, 1, 1, 1))}, "a mask for 2 examples and .* of 4"),
+        ({"block": masked(seen & (torch.arange(inputs.shape[1]) > 0))}, "a mask hides"),
         ({"shape": (LAYERS, 2)}, "is that the model's shape"),
         ({"shape": (LAYERS, 0)}, "expected at least one"),
         ({"model": lambda inputs: 1.01 * model(inputs)}, "the adapter for Stranger is off by"),
@@ -215,6 +223,17 @@ def test_an_encoder_of_another_kind_is_refused() -> None:
         off.embed(x[:, :4])
         with pytest.raises(CircuitError, match=line):
             off.embed(x)
+
+
+@torch.no_grad()
+def test_dropout_around_an_encoder_is_switched_off_or_refused(model: Stranger) -> None:
+    """It is switched off in the module that is given, and refused where none is."""
+    inputs = examples_of(TWO_HOPS, 4).inputs
+    model.into = nn.Sequential(model.into, nn.Dropout(0.2))  # type: ignore[assignment]
+    model.train()
+    with pytest.raises(CircuitError, match="different outputs.*call `module.eval"):
+        EncoderAdapter(model.encoder, embed=model.into, unembed=model.out).embed(inputs)
+    assert torch.equal(encoder_of(model).embed(inputs), model.into[0](inputs))  # type: ignore[index]
 
 
 @torch.no_grad()

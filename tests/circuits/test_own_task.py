@@ -345,7 +345,7 @@ def test_only_the_repeated_tokens_occur_twice() -> None:
 def test_tokens_that_do_not_suffice_for_repetitions_are_refused() -> None:
     assert repeated_tokens(8, length=5, filler=3).draw(2, 0).inputs.max() < 8
     for vocabulary, start, line in (
-        (7, None, "vocabulary is 7; expected at least 8"),
+        (7, None, "vocabulary is 7; expected at least 8 .*: choose a smaller length"),
         (8, 0, "vocabulary is 8; expected at least 9"),
         (40, 40, "start is 40; expected a token, 0 … 39"),
         (40, -1, "start is -1; expected a token"),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from functools import partial
 from random import Random
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 import torch
 from calling import Patch
 from solving import solved
+from tokenizers import processors
 from torch import Tensor
 
 from hopscope.circuits.adapters import DecoderAdapter
@@ -97,6 +99,16 @@ def test_every_token_has_its_role(cut: LanguageModel) -> None:
         word for word, role in zip(words, its.roles, strict=True) if str(table[role]) == "opening"
     ]
     assert told[1:4] == ["value", "of", words[its.roles.index(table.index(parse_role("query")))]]
+
+
+def test_an_end_that_the_tokenizer_adds_to_every_text_is_left_out(cut: LanguageModel) -> None:
+    ending = deepcopy(cut.tokenizer)
+    end = [("<end>", ending.eos_token_id)]
+    its = processors.TemplateProcessing(single="$A <end>", special_tokens=end)
+    ending.backend_tokenizer.post_processor = its
+    assert ending.encode("a") == [*cut.tokenizer.encode("a"), ending.eos_token_id]
+    again = LanguageModel(cut.model, ending, cut.name, "raw", 4)
+    assert pairs(again, TWO, 0, 0, 2) == pairs(cut, TWO, 0, 0, 2)
 
 
 def test_a_donor_that_changes_other_words_is_refused() -> None:

@@ -234,6 +234,14 @@ def test_whatever_begins_a_new_line_ends_an_answer_once_something_was_said() -> 
     assert complete(its, [asking("a = 3")], 0.0, [0]) == ["\n\n3"]  # nothing was said before
 
 
+def test_an_answer_that_is_joined_with_the_prompt_is_refused() -> None:
+    joining = bytes_of(":Ġ")
+    whole = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    joining.backend_tokenizer.pre_tokenizer = whole
+    with pytest.raises(LmError, match="joins the end of the prompt with ' 3': use another model"):
+        probabilities(saying(joining, [":"], "<end>"), [asking("a = 3", ["3"])])
+
+
 def test_who_has_no_new_line_ends_with_a_token_of_its_own() -> None:
     words = PreTrainedTokenizerFast(
         tokenizer_object=Tokenizer(models.WordLevel({"<end>": 0, "a": 1}, "a"))

@@ -81,3 +81,7 @@ def test_distributions_too_large_to_write_down_are_refused() -> None:
         information.exact(*large)
     with pytest.raises(ConfigError, match="1,000,000,000,000 pairs of windows, too many"):
         information.through_heads(*large)
+    far = NgramProcess(parents=(1, 4), alphabet=2), InductionModel(window=3)
+    with pytest.raises(ConfigError, match="4 earlier symbols and the model's window is 3"):
+        information.through_heads(*far)
+    assert len(information.exact(*far, chains=2)) == 6

@@ -49,6 +49,7 @@ ADAPTERS: dict[str, Callable[[Any], Adapter | CallbackModel]] = {
 
 def adapter_of(model: AnyModel) -> Adapter | CallbackModel:
     """The model, ready to be examined."""
+    model = getattr(model, "_orig_mod", model)  # torch.compile's wrapper holds the module itself
     if isinstance(model, Transformer):
         return TransformerAdapter(model)
     if isinstance(model, Adapter | CallbackModel):

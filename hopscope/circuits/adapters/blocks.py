@@ -87,6 +87,7 @@ class BlockAdapter(Adapter):
     @torch.no_grad()
     def _prove(self, inputs: Tensor, x: Stream) -> None:
         check_same(x, self._embed(inputs))
+        self.project(0, x.repeat(2, 1, 1))  # a mask of the inputs would have fewer rows
         expected = self.model(inputs) if self.model else None
         prove(self, x, expected, type(self.module).__name__)
 
@@ -155,6 +156,12 @@ def projected(
 ) -> Projected:
     """Heads from what a block gave to its attention; fewer keys and values are shared by heads."""
     query, key, value = qkv
+    if mask is not None and mask.dim() > 3 and len(mask) not in {1, len(query)}:
+        raise CircuitError(
+            f"a block gave `attend` a mask for {len(mask)} examples and queries of {len(query)}: "
+            "examples are repeated and chosen, so a mask may not depend on them; give examples of "
+            "one length, without padding"
+        )
     key, value = shared_by(query, key), shared_by(query, value)
     return Projected(x, query, key, value, partial(softmax, mask=mask, scale=scale, causal=causal))
 

@@ -12,12 +12,12 @@ import inspect
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import replace
-from itertools import chain
 from threading import RLock
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from hopscope.circuits.adapters.blocks import Projecting, Shared, prove, shared_by
 from hopscope.circuits.engine import (
@@ -211,8 +211,7 @@ class DecoderAdapter(Adapter):
                 out = self.shell(input_ids=tokens, use_cache=False)
             finally:
                 last.returned = None
-        found: Tensor = out.logits if hasattr(out, "logits") else out.last_hidden_state
-        return found
+        return self._outputs(out)
 
     def _run(self, layer: int, x: Stream, attend: _Attend, first: int = 0) -> Stream:
         """A layer of the model, with what the model hands to it for these positions."""
@@ -248,16 +247,20 @@ class DecoderAdapter(Adapter):
             try:
                 self.shell(input_ids=inputs, **named)
             except (TypeError, ValueError) as error:  # layers that hand on more than a stream
-                raise CircuitError(_other_layers(self.model)) from error
+                reason = str(error).partition("\n")[0]
+                raise CircuitError(f"{_other_layers(self.model)} ({reason})") from error
             x = self.stand_ins[0].stream
         if x is None:
-            raise CircuitError(_refusal(self.model))
+            replaced = any("forward" in vars(module) for module in self.model.modules())
+            raise CircuitError((_replaced if replaced else _refusal)(self.model))
         if x.dim() != 3:
             raise CircuitError(_other_layers(self.model))
         return x
 
     def _check(self, inputs: Tensor) -> None:
-        """Refuse examples that the model has no embedding for, or that are padded on the left."""
+        """Refuse examples that the model has no embedding for, or that begin with padding of
+        different lengths.
+        """
         if inputs.is_floating_point():
             raise CircuitError(
                 f"the examples are vectors {list(inputs.shape[1:])}; this model takes tokens"
@@ -277,16 +280,25 @@ class DecoderAdapter(Adapter):
         leading = padded.int().cummin(1).values.bool()
         if bool((padded == leading).all()) and len(leading.sum(1).unique()) > 1:
             raise CircuitError(
-                f"some examples begin with the padding token {self.pad}: they are read without an "
-                "attention mask; give examples of one length, or pad on the right (if the token is "
-                "a symbol of the task: `model.config.pad_token_id = None`)"
+                f"examples begin with different numbers of the padding token {self.pad}, and are "
+                "read without an attention mask: give examples of one length, or pad on the right "
+                "(if the token is a symbol of the task: `model.config.pad_token_id = None`)"
             )
 
     @torch.no_grad()
     def _prove(self, inputs: Tensor, x: Stream) -> None:
-        found = self.plain(inputs, use_cache=False)
-        expected = found.logits if hasattr(found, "logits") else found.last_hidden_state
+        expected = self._outputs(self.plain(inputs, use_cache=False))
         prove(self, x, expected, type(self.model).__name__)
+
+    def _outputs(self, found: Any) -> Tensor:
+        """The logits that the model returned, or without a head the last stream."""
+        out: Tensor | None = getattr(found, "logits", getattr(found, "last_hidden_state", None))
+        if out is None:
+            raise CircuitError(
+                f"{type(self.model).__name__} returns a {type(found).__name__}; expected one with "
+                "logits or last_hidden_state: load it with another head (AutoModelForCausalLM)"
+            )
+        return out
 
 
 def _check_decoder(model: Any) -> None:
@@ -312,11 +324,20 @@ def windows_of(config: Any) -> dict[int, int]:
 
 
 def _twin(model: Any) -> Any:
-    """A copy of a model that shares all of its weights, without dropout."""
-    tensors = chain(model.parameters(), model.buffers())
-    plain = (its for module in model.modules() for its in vars(module).values())
-    shared = {id(its): its for its in chain(tensors, plain) if isinstance(its, Tensor)}
-    return copy.deepcopy(model, shared).eval()
+    """A copy of a model that shares all of its tensors, without dropout."""
+    with _Shared():
+        twin = copy.deepcopy(model, {id(its): its for its in model.parameters()})
+    twin.config.return_dict = True
+    return twin.eval()
+
+
+class _Shared(TorchFunctionMode):
+    """Copies of tensors are the tensors themselves. (Parameters are copied in their own way.)"""
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        return args[0] if function is Tensor.__deepcopy__ else function(*args, **(kwargs or {}))
 
 
 def _refusal(model: Any) -> str:
@@ -324,6 +345,13 @@ def _refusal(model: Any) -> str:
         f"{type(model).__name__} computes its attention itself, and not through transformers' "
         "attention interface, so that it cannot be replaced: use CallbackModel, or load it in "
         "TransformerLens"
+    )
+
+
+def _replaced(model: Any) -> str:
+    return (
+        f"a forward in this {type(model).__name__} was replaced (as by torch.compile), so that its "
+        "layers cannot be run one by one: give the model as it was before"
     )
 
 

@@ -15,6 +15,7 @@ from hopscope.circuits.engine import (
     Projected,
     Stream,
     check_one_device,
+    check_same,
 )
 from hopscope.errors import CircuitError
 
@@ -39,7 +40,7 @@ class EncoderAdapter(Adapter):
             raise CircuitError("this nn.TransformerEncoder has no layers")
         check_one_device(encoder)
         self.encoder, self.model, self.causal = encoder.eval(), model, causal
-        self.module = model or encoder
+        self.module = (model or encoder).eval()
         self._embed, self._unembed = embed, unembed
         self.layers = len(encoder.layers)
         self.heads = self._layer(0).self_attn.num_heads
@@ -52,12 +53,17 @@ class EncoderAdapter(Adapter):
             )
 
     def embed(self, inputs: Tensor) -> Stream:
+        x = self._embed(inputs)
         if inputs.shape[1] > self._longest:
-            some = inputs[:4]
-            self._check_width(self._embed(some))
-            prove(self, self._embed(some), self._expected(some), "nn.TransformerEncoder")
+            self._prove(inputs[:4], x[:4])
             self._longest = inputs.shape[1]
-        return self._embed(inputs)
+        return x
+
+    @torch.no_grad()
+    def _prove(self, inputs: Tensor, x: Stream) -> None:
+        self._check_width(x)
+        check_same(x, self._embed(inputs))
+        prove(self, x, self._expected(inputs), "nn.TransformerEncoder")
 
     def project(self, layer: int, x: Stream) -> Projected:
         its = self._layer(layer)
@@ -95,11 +101,10 @@ class EncoderAdapter(Adapter):
     def _layer(self, number: int) -> Any:
         return self.encoder.layers[number]
 
-    @torch.no_grad()
     def _expected(self, inputs: Tensor) -> Tensor:
         """The outputs of the model's own forward pass."""
         if self.model is not None:
-            out: Tensor = self.model.eval()(inputs)
+            out: Tensor = self.model(inputs)
             return out
         x = self._embed(inputs)
         mask = nn.Transformer.generate_square_subsequent_mask(x.shape[1], device=x.device)
