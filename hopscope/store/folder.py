@@ -34,6 +34,7 @@ from hopscope.store.manifest import (
     MANIFEST,
     MOST_BYTES,
     NAME,
+    PACKED,
     VERSION,
     FileEntry,
     is_derived,
@@ -281,6 +282,12 @@ class RunFolder(Displayed):
                 yield
             finally:
                 self._held = None
+
+    def keep_whole(self) -> None:
+        """Remove the mark of a fleet of a sweep, so that no sweep splits and removes the run."""
+        if PACKED in self.manifest.files:
+            with self.locked():
+                self.commit({}, drop=(PACKED,))
 
     def remove(self) -> None:
         """Remove the run from its store, unless another process trains it."""
