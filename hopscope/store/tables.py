@@ -102,7 +102,7 @@ class Table:
         except QueryError as error:
             raise RunDamaged(
                 f"the {self.name} of {folder.name} cannot be read ({str(error)[:200]}): "
-                f"`hopscope verify {folder.name}` says which file was damaged, if one was"
+                f"`{folder.command('verify')}` says which file was damaged, if one was"
             ) from error
 
 
