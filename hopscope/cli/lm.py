@@ -143,7 +143,7 @@ def ask(
     if known:
         note(
             f"{run.name} was complete: no model was opened, and these are the answers that it gave "
-            f"then (`hopscope rm {run.name}` and ask again, if the model is another now)"
+            f"then (`{run.folder.command('rm')}` and ask again, if the model is another now)"
         )
     print_bench(run)
 

@@ -30,7 +30,7 @@ def print_run(run: "LmCircuitRun") -> None:
     else:
         steps = run.recipe.steps
         say(f"{run.name}: {manifest.step:,} of {steps:,} measured in {manifest.seconds:.0f} s: "
-            f"`hopscope resume {run.name}`")  # fmt: skip
+            f"`{run.folder.command('resume')}`")  # fmt: skip
 
 
 def circuit_rows(run: "LmCircuitRun") -> list[dict[str, Any]]:

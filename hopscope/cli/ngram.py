@@ -233,6 +233,6 @@ def _check_trained(run: "NgramRun") -> None:
     manifest, steps = run.folder.manifest, run.recipe.steps
     if not manifest.complete:
         raise RunDamaged(
-            f"{run.name} is at epoch {manifest.step:,} of {steps:,}: `hopscope resume {run.name}` "
-            "finishes it"
+            f"{run.name} is at epoch {manifest.step:,} of {steps:,}: "
+            f"`{run.folder.command('resume')}` finishes it"
         )

@@ -318,8 +318,8 @@ def _older(store: Store, age: str) -> list[str]:
     match = re.fullmatch(r"(\d{1,6})([dhw])", age)
     if match is None:
         raise ConfigError(f"--older-than is {age!r}; expected an age such as 30d, 12h or 2w")
-    moment = datetime.now(UTC) - timedelta(days=int(match[1]) * AGES[match[2]])
-    return [run.name for run in store.listed()[0] if run.date is not None and run.date < moment]
+    least, now = timedelta(days=int(match[1]) * AGES[match[2]]), datetime.now(UTC)
+    return [run.name for run in store.listed()[0] if run.date and now - run.date > least]
 
 
 @command

@@ -15,6 +15,7 @@ from hopscope.errors import ConfigError
 from hopscope.machine import check_threads
 from hopscope.plots.symbols import counted
 from hopscope.store import Store
+from hopscope.workers.fleets import PACK, packs
 from hopscope.workers.recipe_file import read_recipes
 from hopscope.workers.shards import Shard
 
@@ -51,8 +52,7 @@ def sweep(
     """
     how, where = Workers(**workers), Store(store)
     if slurm:
-        refuse_unused("with --slurm", "--plan", "--shard", "--json", "--pack", "--device",
-                      "--threads")  # fmt: skip
+        refuse_unused("with --slurm", "--plan", "--shard", "--json", "--device", "--threads")
         return _print_script(file, where, shards, time_limit, how)
     refuse_unused("without --slurm", "--shards")
     recipes: Sequence[Recipe] = read_recipes(file)
@@ -123,13 +123,31 @@ def _print_script(
 ) -> int:
     from hopscope.workers.slurm import Array
 
-    if how.workers is not None and not how.workers.isdigit():
+    if how.workers is not None and not how.workers.isdecimal():
         raise ConfigError(f"--workers is {how.workers!r}; expected a number of processes of a job")
-    sizes = (int(minutes or MINUTES), int(how.cpus or CPUS), int(how.gpus or 0))
-    array = Array(file, store.root, shards, *sizes, int(how.workers or 1))
-    recipes = read_recipes(file)
-    if shards > len(recipes):
-        raise ConfigError(f"--shards is {shards}; expected at most {len(recipes)}, one each")
+    array = Array(
+        file, store.root, shards,
+        minutes=_whole("--time-limit", minutes, MINUTES),
+        cpus=_whole("--cpus", how.cpus, CPUS),
+        gpus=_whole("--gpus", how.gpus, 0),
+        workers=int(how.workers or 1),
+        pack=PACK if how.pack is None else how.pack,
+    )  # fmt: skip
+    most = len(packs(read_recipes(file), array.pack))
+    if shards > most:
+        raise ConfigError(
+            f"--shards is {shards}; expected at most {most}, one for each pack of {array.pack} "
+            "(a smaller --pack makes more)"
+        )
     say(*array.script().splitlines())
     note("hopscope: save it, read it, and submit it with sbatch")
     return 0
+
+
+def _whole(flag: str, value: float | None, default: int) -> int:
+    """The value of a flag, which SLURM takes as a whole number."""
+    if value is None:
+        return default
+    if not value.is_integer():  # NaN and infinity are not, either
+        raise ConfigError(f"{flag} is {value:g}; expected a whole number with --slurm")
+    return int(value)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from math import log
 from operator import itemgetter
 from pathlib import Path
+from shlex import quote
 from typing import Any, TypeVar
 
 import click
@@ -152,7 +153,7 @@ def _save_preset(name: str | None, path: Path) -> None:
     recipe = preset(name).recipe
     check_files(path)
     write_bytes(path, recipe.to_file().encode())
-    say(f"recipe: {path}; `hopscope train {path}` trains it")
+    say(f"recipe: {path}; `hopscope train {quote(str(path))}` trains it")
 
 
 @command

@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import re
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, redirect_stdout
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from typing import Any
 from hopscope.errors import SharingError
 from hopscope.export.tracked import Row, Tracked
 from hopscope.store import RunFolder
-from hopscope.store.files import check_folder, read_bytes, write_bytes
+from hopscope.store.files import check_folder, read_bytes, write_bytes, writing
 from hopscope.store.folder import CONFIG
 
 
@@ -152,7 +153,7 @@ def tensorboard(place: Place, _: Any, run: Tracked) -> Iterator[Log]:
     began = (run.folder.path / CONFIG).stat().st_mtime
 
     def add(rows: Sequence[Row]) -> None:
-        with SummaryWriter(folder) as writer:
+        with writing(folder), _silent_threads(), SummaryWriter(folder) as writer:
             if not log.last:
                 table = "".join(f"\n| {name} | {value} |" for name, value in run.settings.items())
                 writer.add_text("config", f"| setting | value |\n|---|---|{table}", 0, began)
@@ -162,6 +163,16 @@ def tensorboard(place: Place, _: Any, run: Tracked) -> Iterator[Log]:
 
     log = Log(add, lambda: str(folder), last)
     yield log
+
+
+@contextmanager
+def _silent_threads() -> Iterator[None]:
+    """Print no traceback of a thread: the writer raises the error of its thread again."""
+    before, threading.excepthook = threading.excepthook, lambda _: None
+    try:
+        yield
+    finally:
+        threading.excepthook = before
 
 
 QUIET = {

@@ -90,7 +90,7 @@ def _same_weights(folder: RunFolder, model: LanguageModel) -> bytes:
     if WEIGHTS in folder.manifest.files and folder.read(WEIGHTS) != found:
         raise RunMismatch(
             f"{folder.name} was begun with other weights than {model.name} has now: "
-            f"`hopscope rm {folder.name}` and ask again"
+            f"`{folder.command('rm')}` and ask again"
         )
     return found
 

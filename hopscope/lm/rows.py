@@ -43,7 +43,7 @@ def read_lines(
             if why:
                 raise RunDamaged(
                     f"{folder.path / file} has a line that this run did not write ({why}): "
-                    f"restore it from a copy, or `hopscope rm {folder.name}` and measure again"
+                    f"restore it from a copy, or `{folder.command('rm')}` and measure again"
                 )
             rows |= new
         return [rows[place] for place in sorted(rows)]

@@ -26,7 +26,7 @@ class NgramRun(PlainRun):
         from hopscope.runs.checkpoint import weights_at  # torch
 
         if not self.checkpoints:
-            raise RunDamaged(f"{self.name} has no checkpoint: `hopscope resume {self.name}`")
+            raise RunDamaged(f"{self.name} has no checkpoint: `{self.folder.command('resume')}`")
         epoch = self.checkpoints[-1] if epoch is None else epoch
         check_step(epoch, self.checkpoints, self.name)
         number = self._number(seed)
@@ -41,7 +41,7 @@ class NgramRun(PlainRun):
         if missing := set(names) - set(series):
             raise RunDamaged(
                 f"the parameters of {self.name} lack {min(missing)}: restore them from a copy, or "
-                f"`hopscope rm {self.name}` and train again"
+                f"`{self.folder.command('rm')}` and train again"
             )
         count = len(sets(model))
         table = np.stack([series[name] for name in names], axis=1)

@@ -54,10 +54,19 @@ def train(
         raise ConfigError(
             f"watcher is {watcher!r}; expected an object with start, advance and stop"
         )
-    kind = kind_of(recipe)
-    prepare = partial(fetched(kind.prepare), recipe, device)
-    folder = prepared(recipe, prepare, store, watcher or display.watcher(), stop, threads)
-    return fetched(kind.run)(folder)
+    kind, store = kind_of(recipe), store if isinstance(store, Store) else Store(store)
+    if begun := store.of(recipe):
+        begun.keep_whole()
+    return fetched(kind.run)(completed_folder(recipe, store, device, watcher, threads, stop))
+
+
+def completed_folder(
+    recipe: Recipe, store: Store, device: str, watcher: Watcher | None, threads: int | None,
+    stop: Stop | None,
+) -> RunFolder:  # fmt: skip
+    """The complete run of a recipe of any kind; a fleet of a sweep keeps its mark."""
+    prepare = partial(fetched(kind_of(recipe).prepare), recipe, device)
+    return prepared(recipe, prepare, store, watcher or display.watcher(), stop, threads)
 
 
 def opened(folder: RunFolder) -> Any:

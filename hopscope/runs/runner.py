@@ -127,7 +127,7 @@ def _run(folder: RunFolder, stepper: Stepper, stop: Stop, watcher: Watcher | Non
             if reason and stepper.step < steps:
                 raise Interrupted(
                     f"stopped by {reason} at step {stepper.step}, where it wrote a checkpoint: "
-                    f"`hopscope resume {folder.name}`",
+                    f"`{folder.command('resume')}`",
                     reason,
                     exit_code(reason),
                 )

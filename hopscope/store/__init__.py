@@ -1,8 +1,8 @@
 """Runs on disk, written atomically, queried as tables; no torch here."""
 
-from hopscope.store.folder import RunFolder
+from hopscope.store.folder import RunFolder, default_root
 from hopscope.store.listing import Listed
 from hopscope.store.query import Answer, Question
-from hopscope.store.store import Store, default_root
+from hopscope.store.store import Store
 
 __all__ = ["Answer", "Listed", "Question", "RunFolder", "Store", "default_root"]

@@ -30,7 +30,7 @@ def checkpoint_steps(folder: RunFolder) -> list[int]:
         if number is None:
             raise RunDamaged(
                 f"{folder.name} names {name}, expected {STEPS}NUMBER{SUFFIX}: restore the run "
-                f"from a copy, or `hopscope rm {folder.name}`"
+                f"from a copy, or `{folder.command('rm')}`"
             )
         found.append(int(number[1]))
     return sorted(found)

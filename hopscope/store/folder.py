@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shlex import join
 from typing import Any, TypeVar
 
 from hopscope.configs import Recipe, read_recipe
@@ -34,6 +35,7 @@ from hopscope.store.manifest import (
     MANIFEST,
     MOST_BYTES,
     NAME,
+    PACKED,
     VERSION,
     FileEntry,
     is_derived,
@@ -53,6 +55,11 @@ Found = TypeVar("Found")
 R = TypeVar("R", bound=Recipe)
 
 
+def default_root() -> Path:
+    """The default folder of runs: $HOPSCOPE_STORE, or ./runs."""
+    return Path(os.environ.get("HOPSCOPE_STORE") or "runs")
+
+
 class RunFolder(Displayed):
     """Reads and commits one run; the only writer of its files."""
 
@@ -64,7 +71,7 @@ class RunFolder(Displayed):
             self.recipe: Recipe = read_recipe(self.read(CONFIG))
         except ConfigError as error:
             raise RunMismatch(
-                f"{path / CONFIG} describes no run ({error}): `hopscope rm {path.name}`"
+                f"{path / CONFIG} describes no run ({error}): `{self.command('rm')}`"
             ) from error
 
     def __repr__(self) -> str:
@@ -75,6 +82,12 @@ class RunFolder(Displayed):
         """The name of its folder. (A copy may have another name than its config gives it.)"""
         own = self.path.absolute().name
         return f"{GALLERY}{own}" if self.gallery else own
+
+    def command(self, verb: str) -> str:
+        """The command `hopscope VERB RUN`, with --store unless the run is in the default store."""
+        store = self.path.parent
+        default = self.gallery or store.absolute() == default_root().absolute()
+        return join(["hopscope", verb, self.name, *([] if default else ["--store", str(store)])])
 
     @property
     def begun(self) -> bool:
@@ -96,7 +109,7 @@ class RunFolder(Displayed):
         if not isinstance(recipe, kind):
             raise RunMismatch(
                 f"{self.name} is a run of kind {recipe.kind}, expected one of kind "
-                f"{kind.model_fields['kind'].default}: `hopscope show {self.name}` shows it"
+                f"{kind.model_fields['kind'].default}: `{self.command('show')}` shows it"
             )
         return recipe
 
@@ -151,7 +164,7 @@ class RunFolder(Displayed):
         try:
             yield
         except RunDamaged as error:
-            again = f"`hopscope rm {self.name}` and train again"
+            again = f"`{self.command('rm')}` and train again"
             remedy = f"restore it from a copy, or {'make it again' if is_derived(name) else again}"
             raise RunDamaged(
                 f"{error}: {'install hopscope again' if self.gallery else remedy}"
@@ -281,6 +294,12 @@ class RunFolder(Displayed):
                 yield
             finally:
                 self._held = None
+
+    def keep_whole(self) -> None:
+        """Remove the mark of a fleet of a sweep, so that no sweep splits and removes the run."""
+        if PACKED in self.manifest.files:
+            with self.locked():
+                self.commit({}, drop=(PACKED,))
 
     def remove(self) -> None:
         """Remove the run from its store, unless another process trains it."""

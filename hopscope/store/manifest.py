@@ -17,6 +17,8 @@ from hopscope.store.files import read_inside, sha256
 FORMAT = 3
 """The version of the format of run folders."""
 MANIFEST = "manifest.json"
+PACKED = "packed.json"
+"""The file that marks a fleet of a sweep, whose members become separate runs."""
 CHECK = "check"
 """The key of the manifest's own SHA-256, over all other keys."""
 MOST_BYTES = 2**26

@@ -114,5 +114,5 @@ def parameters(folder: RunFolder, seed: int) -> dict[str, Float64[np.ndarray, "s
 def _not_one_row_each(folder: RunFolder, what: str, each: str) -> RunDamaged:
     return RunDamaged(
         f"the {what} of {folder.name} have not one row for each {each}: restore them from a copy, "
-        f"or `hopscope rm {folder.name}` and train again"
+        f"or `{folder.command('rm')}` and train again"
     )

@@ -26,6 +26,7 @@ from hopscope.store.tables import (
     QueryError,
     Table,
     open_database,
+    parquet_rows,
     pattern,
     query_errors,
     sql_list,
@@ -244,9 +245,8 @@ def _create_tables(
         paths = [path for path in allowed if path.parent.name == table.name]
         if paths:
             # A file's path ends in RUN/TABLE/FILE.
-            rows_of = f"read_parquet({sql_list(map(pattern, paths))}, filename = true)"
             run = "parse_path(filename, 'system')[-3] as run"
-            query = f"select {run}, {table.typed} from {rows_of}"
+            query = f"select {run}, {table.typed} from {parquet_rows(paths)}"
         else:
             empty = ", ".join(f"null::{kind} as {name}" for name, kind in table.columns.items())
             query = f"select ''::varchar as run, {empty} where false"

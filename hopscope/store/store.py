@@ -14,7 +14,7 @@ from hopscope.errors import ConfigError, RunMismatch, RunMissing, StoreError
 from hopscope.names import alike
 from hopscope.store import gallery
 from hopscope.store.files import flush_folder, flush_inside, write_inside, writing
-from hopscope.store.folder import CONFIG, GALLERY, REMOVED, RunFolder, discard
+from hopscope.store.folder import CONFIG, GALLERY, REMOVED, RunFolder, default_root, discard
 from hopscope.store.listing import Listed, listed
 from hopscope.store.lock import locked
 from hopscope.store.manifest import MANIFEST, FileEntry, Manifest
@@ -32,11 +32,6 @@ PATIENCE = 60.0
 """Seconds to wait for another process that makes or removes a run."""
 NEAREST = 5
 """The most names that a message lists."""
-
-
-def default_root() -> Path:
-    """The default folder of runs: $HOPSCOPE_STORE, or ./runs."""
-    return Path(os.environ.get("HOPSCOPE_STORE") or "runs")
 
 
 class Store(Displayed):

@@ -63,9 +63,9 @@ class Table:
 
     def merged(self, folder: RunFolder) -> bytes:
         """All parts of a run as one file."""
-        files = sql_list(map(pattern, folder.paths(self.parts, verify=True)))
+        rows = parquet_rows(folder.paths(self.parts, verify=True))
         with self._damage(folder):
-            return to_parquet({}, f"select * from read_parquet({files}) order by {self.order}")
+            return to_parquet({}, f"select {self.typed} from {rows} order by {self.order}")
 
     def select(
         self, folder: RunFolder, query: str, values: Mapping[str, Any]
@@ -90,8 +90,7 @@ class Table:
         paths = folder.paths(f"{self.name}/", verify=True)
         if not paths:
             return {}
-        files = sql_list(map(pattern, paths))
-        rows = f"with rows as (select {self.typed} from read_parquet({files})) "
+        rows = f"with rows as (select {self.typed} from {parquet_rows(paths)}) "
         with self._damage(folder), connection() as duck:
             found: dict[str, np.ndarray] = duck.execute(rows + query, values).fetchnumpy()
         return found
@@ -103,7 +102,7 @@ class Table:
         except QueryError as error:
             raise RunDamaged(
                 f"the {self.name} of {folder.name} cannot be read ({str(error)[:200]}): "
-                f"`hopscope verify {folder.name}` says which file was damaged, if one was"
+                f"`{folder.command('verify')}` says which file was damaged, if one was"
             ) from error
 
 
@@ -180,6 +179,14 @@ def query_errors() -> Iterator[None]:
         if str(error) != "Query interrupted":
             raise
         raise KeyboardInterrupt from error
+
+
+def parquet_rows(paths: Iterable[Path]) -> str:
+    """The rows of Parquet files in SQL, with a column `filename`. A folder called `loss=3` is not
+    taken for a column.
+    """
+    files = sql_list(map(pattern, paths))
+    return f"read_parquet({files}, filename = true, hive_partitioning = false)"
 
 
 def pattern(path: Path) -> str:

@@ -182,7 +182,6 @@ def _circuit(folder: RunFolder) -> Circuit:
     found = checked_circuit(folder, folder.recipe.seeds[0])
     if found is not None:
         return found
-    name = folder.name
     if not checkpoint_steps(folder):
-        raise CircuitError(f"{name} has no checkpoint: `hopscope resume {name}`")
-    raise CircuitError(f"{name} has no circuit yet: `hopscope circuit {name}` finds it")
+        raise CircuitError(f"{folder.name} has no checkpoint: `{folder.command('resume')}`")
+    raise CircuitError(f"{folder.name} has no circuit yet: `{folder.command('circuit')}` finds it")

@@ -113,7 +113,7 @@ class RunStudy(Study):
         if found is None:
             of = "" if self.member is None else f" --seed {self.seed}"
             at = "" if self.last else f" --step {self.step}"
-            command = f"hopscope circuit {self.run.name}{of}{at}"
+            command = f"{self.run.folder.command('circuit')}{of}{at}"
             raise CircuitError(f"{self.name} has no circuit yet: `{command}` finds it")
         return found
 
@@ -222,7 +222,7 @@ class RunStudy(Study):
         steps = self.run.checkpoints
         if not steps:
             raise CircuitError(
-                f"{self.run.name} has no checkpoint: `hopscope resume {self.run.name}`"
+                f"{self.run.name} has no checkpoint: `{self.run.folder.command('resume')}`"
             )
         if step is not None and not isinstance(step, int | np.integer):
             raise ConfigError(f"step is {step!r}; expected a whole number")

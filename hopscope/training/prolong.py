@@ -34,8 +34,8 @@ def prolong(shorter: RunFolder, experiment: Experiment, store: Store) -> RunFold
     with folder.locked():
         if folder.files("checkpoints/"):
             raise RunMismatch(
-                f"{folder.name} has begun already (step {folder.manifest.step:,}): `hopscope "
-                f"resume {folder.name}`, or `hopscope rm {folder.name}` first"
+                f"{folder.name} has begun already (step {folder.manifest.step:,}): "
+                f"`{folder.command('resume')}`, or `{folder.command('rm')}` first"
             )
         folder.commit(
             {METRICS.part_name(0, reached): metrics, **states},

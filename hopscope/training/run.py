@@ -31,7 +31,7 @@ class Run(PlainRun):
     def model(self) -> "Transformer":
         """The model, or the fleet as stacked models, with the last weights."""
         if not self.checkpoints:
-            raise RunDamaged(f"{self.name} has no checkpoint: `hopscope resume {self.name}`")
+            raise RunDamaged(f"{self.name} has no checkpoint: `{self.folder.command('resume')}`")
         return self.model_at(self.checkpoints[-1])
 
     def model_at(self, step: int) -> "Transformer":
@@ -46,7 +46,7 @@ class Run(PlainRun):
             interface = self.recipe.task.interface()
             return model_from(weights, self.recipe.model, interface, source, seeds)
         except ModelError as error:
-            remedy = f"restore a copy, or `hopscope rm {self.name}` and train again"
+            remedy = f"restore a copy, or `{self.folder.command('rm')}` and train again"
             raise RunDamaged(f"{error}: {remedy}") from error
 
     def learned(self, below: float | None = None) -> list[list[int | None]]:
@@ -68,14 +68,14 @@ class Run(PlainRun):
         if not self.folder.manifest.complete:
             raise ConfigError(
                 f"{self.name} is not complete: step {self.folder.manifest.step:,} of "
-                f"{self.recipe.steps:,}; `hopscope resume {self.name}` goes on"
+                f"{self.recipe.steps:,}; `{self.folder.command('resume')}` goes on"
             )
         if not len(steps):
             raise ConfigError(f"{self.name} has no losses: nothing was trained")
         if not last.any():
             raise RunDamaged(
                 f"the metrics of {self.name} lack its last steps: restore them from a copy, or "
-                f"`hopscope rm {self.name}` and train again"
+                f"`{self.folder.command('rm')}` and train again"
             )
         mean: np.ndarray = values[last].mean(axis=0)
         return mean

@@ -99,7 +99,7 @@ class Trained:
         """The checkpoint that is meant; unset: the last."""
         if not self.steps:
             raise CircuitError(
-                f"{self.folder.name} has no checkpoint: `hopscope resume {self.folder.name}`"
+                f"{self.folder.name} has no checkpoint: `{self.folder.command('resume')}`"
             )
         if asked is not None:
             check_step(asked, self.steps, self.folder.name)

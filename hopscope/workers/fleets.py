@@ -4,10 +4,10 @@ The same rule holds for one process, many, Ray and shards: recipes of one shape,
 their seeds, are cut into packs of four. A run that was begun goes on as it began: alone, or in its
 fleet.
 
-While it trains, a fleet is an ordinary run: it is stopped, killed and resumed like any other. Then
-each member becomes the run of its own recipe, with its part of the tensors and losses to the bit,
-and the fleet is removed. The file PACKED marks such a fleet. A recipe with several seeds has no
-mark: it is a run that stays a fleet.
+While it trains, a fleet is an ordinary run: it is stopped and killed like any other, and the sweep
+goes on with it. Then each member becomes the run of its own recipe, with its part of the tensors
+and losses to the bit, and the fleet is removed. The file PACKED marks such a fleet. A recipe with
+several seeds that is trained itself has no mark, or loses it: it is a run that stays a fleet.
 """
 
 import json
@@ -21,15 +21,13 @@ from hopscope.errors import OF_ONE_RUN, ConfigError, Diverged, StoreError
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import CHECKPOINTS
 from hopscope.store.folder import discard
-from hopscope.store.manifest import MANIFEST
+from hopscope.store.manifest import MANIFEST, PACKED
 from hopscope.store.metrics import loss_rows, losses, losses_file
 from hopscope.store.tables import METRICS
 
 if TYPE_CHECKING:
     from hopscope.runs import Stop, Watcher
 
-PACKED = "packed.json"
-"""The file that marks a fleet whose members become separate runs."""
 PACK = 4
 """Models in a pack. It does not depend on the workers, since the last bits of a model depend on the
 size of its fleet."""
@@ -127,13 +125,13 @@ def train_fleet(
     """Train these recipes as one fleet, then split it. If a member diverges, the fleet is split at
     the last checkpoint, and all members go on alone.
     """
-    from hopscope.runs import train  # torch
+    from hopscope.runs.api import completed_folder  # torch
 
     fleet = together(pack)
     names = json.dumps({"members": [each.run_name() for each in pack]})
     folder = store.create(fleet, {PACKED: f"{names}\n".encode()})
     with suppress(Diverged):
-        train(fleet, store, device, watcher, threads, stop)
+        completed_folder(fleet, store, device, watcher, threads, stop)
     split_fleet(folder, store)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from shlex import quote
 
 from hopscope.errors import ConfigError
+from hopscope.workers.fleets import PACK, check_pack
 
 WARNING = 120
 """Seconds before the end at which SLURM signals a job. SLURM may be a minute late."""
@@ -30,9 +31,11 @@ class Array:
     cpus: int = 4
     gpus: int = 0
     workers: int = 1
+    pack: int = PACK
 
     def __post_init__(self) -> None:
         """Refuse impossible settings."""
+        check_pack(self.pack)
         for name, least in (("shards", 1), ("minutes", 5), ("cpus", 1), ("gpus", 0)):
             if getattr(self, name) < least:
                 flag = "time-limit" if name == "minutes" else name
@@ -61,6 +64,8 @@ class Array:
         words = [sys.executable, "-m", "hopscope", "sweep", str(self.file.absolute())]
         if self.workers > 1:
             words += ["--workers", str(self.workers)]
+        if self.pack != PACK:
+            words += ["--pack", str(self.pack)]
         return [*words, "--store", str(self.store.absolute())]
 
 

@@ -63,7 +63,13 @@ ngram train process.alphabet=50 process.parents=1,2,3 | GiB (1,397 of them for t
 ngram theory process.alphabet=30 model.window=5 | too many for exact distributions: estimate
 sweep sweep.py --time-limit 0 | --time-limit is 0.0; expected minutes
 sweep --plan gone.py | gone.py
-sweep --slurm sweep.py --shards 5 | --shards is 5; expected at most 4
+sweep --slurm sweep.py --shards 2 | --shards is 2; expected at most 1, one for each pack of 4
+sweep --slurm sweep.py --pack 0 | pack is 0; expected a number of models from 1 on
+sweep --slurm sweep.py --gpus 0.25 | --gpus is 0.25; expected a whole number with --slurm
+sweep --slurm sweep.py --cpus 0 | --cpus is 0; expected 1 or more
+sweep --slurm sweep.py --cpus nan | --cpus is nan; expected a whole number
+sweep --slurm sweep.py --time-limit 0 | --time-limit is 0; expected 5 or more
+sweep --slurm sweep.py --time-limit inf | --time-limit is inf; expected a whole number
 papers run fig2 | 'fig2': did you mean musat/fig2?
 papers run musat/depth --time-limit nan | --time-limit is nan; expected minutes above 0
 papers run chen --draw --results mine | nothing to draw: none of
@@ -112,7 +118,7 @@ IGNORED = """
 train demo | --cpus 2 --gpus 0.5
 train demo --workers 1 | --gpus 0.5
 sweep sweep.json | --shards 2
-sweep sweep.json --slurm | --pack 2 --threads 1
+sweep sweep.json --slurm | --device cpu --threads 1
 view --save page | --host lab --port 80 --socket s --read-only --no-browser
 circuit circuit.json | --seed 1 --step 2 --circuit-file x.json
 circuit gallery/demo | --examples 3 --force

@@ -55,6 +55,8 @@ def test_presets_are_written_as_recipes(root: Path, said: Said) -> None:
         again = read_recipe((root / "sub/mine.json").read_text())
         assert again == preset.recipe
         assert changed(again, (), "it").run_name() == preset.recipe.run_name()
+    said_of_it = said("presets", "demo", "--save", "my demo.json")
+    assert said_of_it == "recipe: my demo.json; `hopscope train 'my demo.json'` trains it\n"
     with_sources = said("presets", "musat/transformer-a")
     assert re.search(r"training\.steps +24000 +§8\.1: 24k", with_sources)
 

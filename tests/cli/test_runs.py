@@ -91,6 +91,7 @@ def test_rm_by_tag_and_by_age(root: Path, hopscope: Say) -> None:
     Store().tag(new, "mine")
     os.utime(root / "runs" / old / "manifest.json", (1, 1))
     assert "rm asks before it removes 1 run: --yes answers" in hopscope("rm", old)[2]
+    assert hopscope("rm", "--older-than", "999999w")[1] == "no run matches\n"
     assert hopscope("rm", "--older-than", "30d", "--dry-run")[1].split()[-1].endswith(old)
     assert hopscope("rm", "--tag", "mine", "--older-than", "1h", "--yes")[1].count("removed") == 1
     assert sorted(Store().names()) == sorted([new, other])

@@ -67,6 +67,16 @@ def test_time_that_is_up_asks_to_be_queued_again(hopscope: Say, file: Path, root
     assert (code, out.splitlines()[-1]) == (75, "0 of 4 runs are complete")
 
 
+def test_every_job_of_an_array_has_a_pack(hopscope: Say, file: Path) -> None:
+    code, out, _ = hopscope("sweep", str(file), "--slurm", "--shards", "4", "--pack", "1",
+                            "--gpus", "0")  # fmt: skip
+    assert code == 0
+    assert "#SBATCH --array=1-4\n" in out
+    assert "--gres" not in out
+    assert f"{file} --pack 1 --store" in out
+    assert "--pack" not in hopscope("sweep", str(file), "--slurm", "--shards", "2")[1]
+
+
 def test_an_empty_share_is_no_mistake(hopscope: Say, file: Path) -> None:
     shares = [f"{k}/5" for k in range(1, 6)]
     plans = {

@@ -4,6 +4,7 @@ TensorBoard and offline wandb are the real packages; the others are small stand-
 refuse what the services do.
 """
 
+import errno
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -354,3 +355,15 @@ def test_what_cannot_be_sent_is_refused_in_one_line(
     for name in TRACKERS:
         monkeypatch.setitem(sys.modules, name, None)
         refused(fleet, name, f"{name} is not installed.*pip install 'hopscope\\[{name}\\]'")
+
+
+def test_a_disk_that_is_full_is_one_line(
+    fleet: RunFolder, tensorboard: Events, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    # Called by a thread of the writer, whose traceback pytest would report.
+    monkeypatch.setattr("tensorboard.summary.writer.record_writer.RecordWriter.write", full)
+    with pytest.raises(StoreUnwritable, match=f"cannot write {place.to}/.*: the disk is full"):
+        list(send(tracked(fleet), tracker("tensorboard", place)))

@@ -145,8 +145,9 @@ def test_stores_answers_claims_and_findings_are_tables(store: Store, tmp_path: P
 
 
 def test_two_runs_are_shown_with_what_they_lack(store: Store, demo: Study) -> None:
-    bare = store.create(Experiment()).name
-    assert f"<code>hopscope resume {bare}</code>" in shown(compare("gallery/demo", bare, store))
+    bare = store.create(Experiment())
+    lacking = compare("gallery/demo", bare.name, store)
+    assert f"<code>{bare.command('resume')}</code>" in shown(lacking)
     copy = store.copy(demo.run.folder, "mine")
     assert "step of the circuit" in shown(compare("gallery/demo", copy, store), figures=1)
 

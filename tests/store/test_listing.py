@@ -60,7 +60,7 @@ def test_a_damaged_run_is_listed_as_such_and_hides_no_other(store: Store, run: R
     run.commit({"circuit.json": b"{}"})
     other = store.create(Experiment(task=Retrieval(hops=1)))
     good = f"stopped at step 0 of {other.recipe.steps:,}"
-    train = f"restore it from a copy, or `hopscope rm {run.name}` and train again"
+    train = f"restore it from a copy, or `{run.command('rm')}` and train again"
     for name, content, problem in (
         ("config.json", None, "config.json is missing"),
         ("manifest.json", b"{", "is not a manifest"),

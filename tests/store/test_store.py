@@ -112,3 +112,14 @@ def test_the_environment_names_the_store(monkeypatch: pytest.MonkeyPatch, tmp_pa
         assert default_root() == root
     monkeypatch.delenv("HOPSCOPE_STORE")
     assert default_root() == Path("runs")
+
+
+def test_a_command_names_a_store_that_is_not_the_default(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOPSCOPE_STORE", str(tmp_path / "runs"))
+    for root, also in (("runs", ""), ("my runs", " --store 'my runs'")):
+        run = Store(root).create(Experiment())
+        assert run.command("resume") == f"hopscope resume {run.name}{also}"
+    assert Store().find("gallery/demo").command("show") == "hopscope show gallery/demo"

@@ -56,6 +56,23 @@ def test_the_same_rows_make_the_same_bytes_however_they_were_cut(tmp_path: Path)
     assert files[0] == files[1]
 
 
+def test_a_folder_that_is_called_like_a_setting_changes_no_number(tmp_path: Path) -> None:
+    """DuckDB would take `loss=3` for the values of a column."""
+    files, found = [], []
+    for inner in ("plain", "split=train/loss=3/seed=5/step=1"):
+        store = Store(tmp_path / inner)
+        folder = store.create(RECIPE)
+        rows = [loss_rows(split, RECIPE, *values(1, 4)) for split in ("train", "validation")]
+        folder.commit({METRICS.part_name(0, 4): losses_file(rows)})
+        parts = losses(folder, "validation")[1].tolist(), store.sql("from metrics").rows()
+        files.append(METRICS.merged(folder))
+        folder.commit({METRICS.file: files[-1]}, drop=tuple(folder.files(METRICS.parts)))
+        merged = losses(folder, "validation")[1].tolist(), store.sql("from metrics").rows()
+        found.append((parts, merged))
+    assert files[0] == files[1]
+    assert found[0] == found[1]
+
+
 def test_files_without_a_column_a_row_or_their_bytes_are_damage(
     store: Store, tiny: Experiment
 ) -> None:

@@ -136,7 +136,9 @@ def test_the_best_step_has_the_lowest_late_loss(fleet: Store) -> None:
 def test_a_circuit_is_found_kept_and_read_again(fleet: Store, tmp_path: Path) -> None:
     model = load("retrieval", seed=5, store=fleet)
     assert not model.has_circuit
-    with pytest.raises(CircuitError, match=r"has no circuit yet: `hopscope circuit \S+ --seed 5`"):
+    with pytest.raises(
+        CircuitError, match=r"has no circuit yet: `hopscope circuit \S+ --store \S+ --seed 5`"
+    ):
         _ = model.circuit
     beside = model.discover(out=tmp_path / "beside.json", examples=8, force=True)
     assert not model.has_circuit

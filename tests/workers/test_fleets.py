@@ -15,9 +15,9 @@ from hopscope.errors import ConfigError, Diverged, Interrupted
 from hopscope.runs import train
 from hopscope.runs.checkpoint import read_tensors
 from hopscope.store import RunFolder, Store
-from hopscope.store.manifest import MANIFEST
+from hopscope.store.manifest import MANIFEST, PACKED
 from hopscope.workers import Here, Job, carry_out, fleets
-from hopscope.workers.fleets import PACKED, jobs_of, member, together
+from hopscope.workers.fleets import jobs_of, member, together
 from hopscope.workers.job import do
 
 SEEDS = (0, 2, 3)
@@ -132,6 +132,17 @@ def test_a_fleet_that_somebody_trained_stays(recipes: list[Experiment], store: S
     train(together(recipes), store, "cpu")
     assert carry_out(recipes, store, device="cpu", workers=Here(pack=3)).complete
     assert together(recipes).run_name() in store.names()
+    assert len(store.names()) == 4
+
+
+def test_a_fleet_of_a_sweep_that_somebody_goes_on_with_stays(
+    recipes: list[Experiment], store: Store
+) -> None:
+    stopped(Job.of(tuple(recipes), store, "cpu", 1))
+    fleet = train(together(recipes), store, "cpu").folder
+    store.tag(fleet.name, "mine")
+    assert carry_out(recipes, store, device="cpu", workers=Here(pack=3)).complete
+    assert store.find("mine").manifest == fleet.manifest
     assert len(store.names()) == 4
 
 
