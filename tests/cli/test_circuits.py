@@ -287,8 +287,8 @@ def test_a_model_from_elsewhere_is_looked_into(root: Path, said: Said) -> None:
 def test_of_several_seeds_one_that_never_came_counts_as_late(capsys: Captured) -> None:
     events = {"k0→q": 100.0, "hop 1": None}, {"k0→q": None, "hop 1": None}, {"hop 1": None}
     print_seeds([*enumerate(events)])
-    rows = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines()
-            if line.split()}  # fmt: skip
+    cells, _ = capsys.readouterr().out.split("\n\n")
+    rows = {line.split()[0]: line.split()[1:] for line in cells.splitlines()}
     assert rows["2"] == ["–", "never"]
     assert rows["median"] == [">", "100", "never"]
     assert rows["range"] == ["100", "…", "never", "never", "…", "never"]

@@ -114,7 +114,8 @@ def test_the_circuit_alone_answers_as_the_model_does(case: Case) -> None:
     assert score.agreement is not None
     assert score.agreement.mean == pytest.approx(0, abs=1e-3)
     assert score.same_answer is not None
-    assert score.same_answer.mean == 1
+    assert score.same_answer.mean == score.same_answer.high == 1
+    assert score.same_answer.low < 1  # of so few questions
     assert circuit.losses.prescribed is None
     assert circuit.recovered() == circuit.recovered("computed") == pytest.approx(1, abs=1e-3)
     for each in circuit.components:

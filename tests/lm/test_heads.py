@@ -152,6 +152,8 @@ def test_heads_switched_off_bring_nothing(make_tiny: Make) -> None:
     assert found.more is not None
     assert found.more.mean == pytest.approx(found.random.mean - found.without.mean, abs=1e-6)
     assert found.random.mean not in (found.model.mean, found.without.mean)
+    for share in (found.model, found.without, found.random):  # of six questions, and of no others
+        assert 0 <= share.low < share.mean < share.high <= 1
     every = [(layer, head) for layer in range(local.model.config.num_hidden_layers)
              for head in range(4)]  # fmt: skip
     alone = switch_off(local, EQUATIONS, every[1:], 5, 2)
