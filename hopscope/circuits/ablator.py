@@ -19,7 +19,7 @@ from hopscope.circuits.engine import Adapter, check_attention, check_finite
 from hopscope.circuits.examples import Examples, Questions, check_interval, examples_of
 from hopscope.circuits.pattern import ITSELF, PREVIOUS, UNIFORM, Head, Pattern
 from hopscope.circuits.prescriber import Prescriber, prescriber_of
-from hopscope.circuits.tables import with_tables
+from hopscope.circuits.tables import other_tables, with_tables
 from hopscope.circuits.walk import Walk
 from hopscope.configs import Config, FactTask
 from hopscope.display import data_frame
@@ -274,11 +274,11 @@ def ablate(
     first = circuit.ablation() if circuit else Ablation()
     every = [first, *(Ablation.of(changes) for changes in asked.values())]
     changes = [change for each in every for _, change in each.changes]
-    spare = partial(examples_of, task, examples, seed, "tables")
-    ablator = Ablator(adapter, with_tables(adapter, drawn, changes, spare, circuit))
+    others = partial(other_tables, adapter, task, seed)
+    ablator = Ablator(adapter, with_tables(drawn, changes, others, circuit))
     for its in asked.values():
         ablator.check_paths(its)
-    usual, *others = ablator.losses(every).double().cpu().numpy()
+    usual, *changed = ablator.losses(every).double().cpu().numpy()
     return Ablations(
         examples=examples,
         seed=seed,
@@ -293,7 +293,7 @@ def ablate(
                 losses=tuple(losses.mean(0).tolist()),
                 rise=Estimate.of((losses - usual).mean(-1)),
             )
-            for name, losses in zip(asked, others, strict=True)
+            for name, losses in zip(asked, changed, strict=True)
         ),
     )
 

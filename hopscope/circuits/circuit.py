@@ -124,9 +124,9 @@ class Circuit(Displayed, Config):
         """One line: is the model explained, how much is recovered, and how much is named."""
         rows, every = self.named_rows
         if self.losses.mean("model") >= self.losses.chance:
-            return f"Nothing to explain: the model's loss is not below chance; {self._loss_words}"
+            return "Nothing to explain: the model's loss is not below chance"
         if self.losses.gap <= 0:
-            return f"Nothing to recover: even attention does as well; {self._loss_words}"
+            return "Nothing to recover: even attention does as well"
         shares = f"{self.recovered():.1%} recovered"
         if self.losses.prescribed is None:
             shares += " (computed attention, all else from another question)"

@@ -17,13 +17,15 @@ from hopscope.circuits.attention import chunks, patterns
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.components import Table
 from hopscope.circuits.engine import Adapter
-from hopscope.circuits.examples import Examples
+from hopscope.circuits.examples import Examples, Questions, examples_of
 from hopscope.circuits.pattern import TABLES, Source
 
 MOST_TOKENS = 1024
 """Tables by token are estimated up to this many different tokens."""
 DIGITS = 4
 """Decimals of a share in a file."""
+OTHERS = 256
+"""Examples on which tables are estimated that no circuit has."""
 
 Tables = Mapping[Source, Float[Tensor, "destination source"]]
 
@@ -52,6 +54,13 @@ def estimate_tables(adapter: Adapter | CallbackModel, examples: Examples) -> Tab
                 for source, its in sums.items():
                     means[source] = means[source] + its if source in means else its
     return {source: table.round(decimals=DIGITS) for source, table in means.items()}
+
+
+def other_tables(adapter: Adapter | CallbackModel, task: Questions, seed: int = 0) -> Tables:
+    """The tables that rows follow where no circuit has them: of OTHERS other examples, so that a
+    head attends the same however many examples it is measured on.
+    """
+    return estimate_tables(adapter, examples_of(task, OTHERS, seed, "tables"))
 
 
 def _tokens(examples: Examples) -> Tensor | None:
@@ -87,21 +96,20 @@ def tables_of(circuit: Circuit) -> Tables:
 
 
 def with_tables(
-    adapter: Adapter | CallbackModel,
     examples: Examples,
     changes: Iterable[Change],
-    others: Callable[[], Examples],
+    others: Callable[[], Tables],
     circuit: Circuit | None = None,
 ) -> Examples:
     """The examples with the tables that these changes follow: the circuit's, and for other heads
-    the mean attention on `others`, which are drawn only if such a head is changed.
+    `others`, which are estimated only if such a head is changed.
     """
     tables = {} if circuit is None else dict(tables_of(circuit))
     asked = {source for change in changes for source in _followed(change)}
     if not asked:
         return examples
     if not asked <= tables.keys():
-        tables = {**estimate_tables(adapter, others()), **tables}
+        tables = {**others(), **tables}
     return replace(examples, tables=tables)
 
 

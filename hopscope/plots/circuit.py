@@ -81,6 +81,8 @@ def circuit_figure(circuit: Circuit, story: Emergence | None = None, of: str = "
     axes = figure.subplots()
     axes.set(xlim=(-LEFT, len(roles) - 0.4), ylim=(-0.6, len(layers) + 0.1))
     axes.set_axis_off()
+    if not circuit.components:
+        axes.text(0.5, 0.5, "no component", ha="center", transform=axes.transAxes)
     _grid(axes, roles, layers)
     arrows = Arrows(axes, roles, layers, figure.get_size_inches()[0] / (len(roles) + LEFT) / ROW)
     strokes = _strokes(circuit, story)

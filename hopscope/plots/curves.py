@@ -20,7 +20,8 @@ POINTS = 500
 DOTS = 50
 """The most validation losses that are drawn: at the end of a training there are many."""
 FULL_SCALE = 1.6
-"""Height of the axis in levels of chance; the first steps are worse, and say little."""
+"""Height of the axis in levels of chance, or in lowest losses where those are above chance; the
+first steps are worse, and say little."""
 PANEL = 1.6
 """Inches of a panel of two runs, at least; more go below."""
 Losses = Float[np.ndarray, "step model"]
@@ -29,27 +30,30 @@ Losses = Float[np.ndarray, "step model"]
 @drawn
 def loss_curves(run: Run) -> Picture:
     """Training loss (smoothed) and validation loss of every hop; a band spans a fleet."""
+    (steps, losses), (checked, validation) = run.losses("train"), run.losses("validation")
+    if not len(steps) and not len(checked):
+        raise ConfigError(f"{run.name} has no losses to draw")
     several, levels = len(run.recipe.seeds) > 1, run.recipe.task.chances()
     band = " Bands: from the lowest to the highest of the models." if several else ""
     figure = picture(
         run_title(run.folder),
         f"Loss of each hop during training, the mean of {WINDOW} steps; dots: validation. Dotted "
-        f"line: chance.{band} The axis ends at {FULL_SCALE:g}{' times chance' * any(levels)}.",
+        f"line: chance.{band}",
         2.2,
     )
     axes = figure.subplots()
-    (steps, losses), (checked, validation) = run.losses("train"), run.losses("validation")
     for hop, number in enumerate(run.recipe.task.asked_hops()):
         colour = COLOURS[hop % LINES]
         _curve(axes, steps, losses[:, :, hop], colour, symbol_name(f"x{number}"))
         _dots(axes, checked, validation[:, :, hop], colour)
+    top = _top([axes], levels)
+    figure.caption += f" The axis ends at {top:.3g}."
     if len(set(levels)) == 1:
         axes.axhline(levels[0], color=DIM, linestyle=":", label="chance")
     else:
         for hop, level in enumerate(levels):
             axes.axhline(level, color=COLOURS[hop % LINES], linestyle=":")
         axes.plot([], [], color=DIM, linestyle=":", label="chance, of the colour's hop")
-    top = FULL_SCALE * (max(levels) or 1.0)
     axes.set(xlabel="step", ylabel="loss", ylim=(0, top), xlim=(0, None))
     axes.legend(loc="upper right")
     return figure
@@ -94,12 +98,13 @@ def comparison_figure(found: Comparison) -> Picture:
 def _label(figure: Picture, found: Comparison, levels: Sequence[dict[float, str]]) -> None:
     """Axes, levels of chance (of each panel, with its colour), and the legend."""
     first, *_ = figure.axes
+    top = _top(figure.axes, [level for each in levels for level in each])
     alike = all(len(each) <= 1 for each in levels)
     for axes, each in zip(figure.axes, levels, strict=True):
         for level, colour in each.items():
             axes.axhline(level, color=DIM if alike else colour, linestyle=":", zorder=0)
     if any(levels):
-        first.set_ylim(0, FULL_SCALE * (max(max(each, default=0.0) for each in levels) or 1.0))
+        first.set_ylim(0, top)
     figure.supylabel("loss (dots: validation)")
     lines = [
         first.plot([], [], color=colour, label=name)[0]
@@ -111,6 +116,13 @@ def _label(figure: Picture, found: Comparison, levels: Sequence[dict[float, str]
         if any(levels)
     ]
     figure.legend(handles=lines, loc="outside lower center", ncols=4)
+
+
+def _top(panels: Sequence[Axes], levels: Sequence[float]) -> float:
+    """Where the axis ends: above chance, and above the lowest loss that is drawn."""
+    losses = [y for axes in panels for line in axes.lines for y in np.asarray(line.get_ydata())]
+    lowest = min(filter(np.isfinite, losses), default=0.0)
+    return FULL_SCALE * float(max(max(levels, default=0.0) or 1.0, lowest))
 
 
 def _curve(

@@ -62,7 +62,7 @@ def losses(
         {"split": split, "seeds": seeds},
     )
     if not rows or not len(rows["step"]):
-        return np.empty(0, np.int32), np.empty((0, len(seeds), 0), np.float32)
+        return np.empty(0, np.int32), np.empty((0, len(seeds), len(hops)), np.float32)
     steps = np.unique(rows["step"])
     shape = len(steps), len(seeds), len(hops)
     expected = np.stack([steps.repeat(len(seeds) * len(hops)), np.tile(hops, shape[0] * shape[1])])

@@ -124,12 +124,12 @@ def engine_data(
     }
 
 
-def step_data(model: "Transformer", task: Task, count: int = EXAMPLES) -> dict[str, str]:
+def step_data(model: "Transformer", task: Task) -> dict[str, str]:
     """What is carried of one model: its weights, and what each head attends to by position."""
     from hopscope.circuits import adapter_of
     from hopscope.web.examples import mean_attention
 
-    mean = mean_attention(adapter_of(model), task, count)
+    mean = mean_attention(adapter_of(model), task)
     return {"weights": as_text(as_carried(model)), "attention": as_text(packed({"mean": mean}))}
 
 

@@ -16,7 +16,7 @@ from hopscope.circuits.attention import attended
 from hopscope.circuits.engine import Adapter
 from hopscope.circuits.examples import Examples, example_seed
 from hopscope.circuits.pattern import Head, Source
-from hopscope.circuits.tables import DIGITS, estimate_tables
+from hopscope.circuits.tables import DIGITS, other_tables
 from hopscope.configs import FactTask, Task
 from hopscope.errors import ConfigError
 from hopscope.facts import Role
@@ -169,11 +169,11 @@ def first_examples(task: Task, count: int) -> bytes:
     return packed(arrays, about)
 
 
-def mean_attention(adapter: Adapter | CallbackModel, task: Task, count: int) -> np.ndarray:
+def mean_attention(adapter: Adapter | CallbackModel, task: Task) -> np.ndarray:
     """What heads with the change `position` attend to [layer, head, destination, source]: their
-    mean attention on as many other examples, in units of 1e-4.
+    mean attention on other examples, in units of 1e-4.
     """
-    found = estimate_tables(adapter, examples_of(task, count, purpose="tables"))
+    found = other_tables(adapter, task)
     rows = [
         [found[Source("position", head=(layer, head))] for head in range(adapter.heads)]
         for layer in range(adapter.layers)

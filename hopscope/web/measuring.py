@@ -14,13 +14,11 @@ from hopscope import intervals
 from hopscope.circuits import (
     Ablation,
     Ablator,
-    CallbackModel,
     Carried,
     Examples,
     examples_of,
 )
 from hopscope.circuits.ablation import CARRIED, Change, changes_of
-from hopscope.circuits.engine import Adapter
 from hopscope.circuits.pattern import Head
 from hopscope.circuits.tables import with_tables
 from hopscope.errors import CircuitError, HopscopeError
@@ -66,7 +64,7 @@ def _decodable(run: Opened, asked: AblateQuestion, ask: Callable[[], None]) -> d
     """
     _, changes = changed_by(run, asked)
     reader = run.reader()
-    examples = _with_tables(run, reader.adapter, reader.examples, asked, changes.values())
+    examples = _with_tables(run, reader.examples, asked, changes.values())
     own = reader.own(Ablation.of(changes), examples, ask)
     roles = [str(role) for role in reader.examples.table]
     return {"roles": roles, "symbols": list(reader.symbols), "own": own.round(4).tolist()}
@@ -74,27 +72,16 @@ def _decodable(run: Opened, asked: AblateQuestion, ask: Callable[[], None]) -> d
 
 def tabled(run: Opened, ablator: Ablator, asked: Question, changes: Iterable[Change]) -> Ablator:
     """The ablator with the tables that these changes follow."""
-    examples = _with_tables(run, ablator.adapter, ablator.examples, asked, changes)
+    examples = _with_tables(run, ablator.examples, asked, changes)
     return ablator if examples is ablator.examples else Ablator(ablator.adapter, examples)
 
 
 def _with_tables(
-    run: Opened,
-    adapter: Adapter | CallbackModel,
-    examples: Examples,
-    asked: Question,
-    changes: Iterable[Change],
+    run: Opened, examples: Examples, asked: Question, changes: Iterable[Change]
 ) -> Examples:
-    """The examples with the tables that these changes follow; where the circuit has none, they are
-    estimated on as many other examples.
-    """
-    return with_tables(
-        adapter,
-        examples,
-        changes,
-        lambda: examples_of(run.task, len(examples), asked.sample, "tables"),
-        run.circuit if asked.circuit else None,
-    )
+    """The examples with the tables that these changes follow."""
+    circuit = run.circuit if asked.circuit else None
+    return with_tables(examples, changes, lambda: run.tables(asked.sample), circuit)
 
 
 def over_time(

@@ -9,6 +9,7 @@ from hopscope.circuits.adapters import AnyModel, CallbackModel
 from hopscope.circuits.engine import Adapter
 from hopscope.circuits.examples import Questions
 from hopscope.circuits.probing import Reader
+from hopscope.circuits.tables import Tables, other_tables
 from hopscope.web.memory import Memory
 
 ABLATOR_BYTES = 2**27
@@ -52,6 +53,14 @@ class Opened:
             ("ablator", self.weights, examples, sample),
             lambda: Ablator(self.adapter, examples_of(self.task, examples, sample)),
             lambda made: ABLATOR_BYTES + made.examples.inputs.nbytes,
+        )
+
+    def tables(self, sample: int) -> Tables:
+        """The tables that rows follow where no circuit has them."""
+        return self.memory.get(
+            ("tables", self.weights, sample),
+            lambda: other_tables(self.adapter, self.task, sample),
+            lambda made: sum(table.nbytes for table in made.values()),
         )
 
     def reader(self) -> Reader:

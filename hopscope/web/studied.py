@@ -16,7 +16,13 @@ from hopscope.web.examples import example
 from hopscope.web.measuring import Stop, ablated, asked_to_stop, costs
 from hopscope.web.memory import Memory
 from hopscope.web.opened import Opened
-from hopscope.web.questions import STUDY, AblateQuestion, CostsQuestion, ExampleQuestion
+from hopscope.web.questions import (
+    LAST_EXAMPLE,
+    STUDY,
+    AblateQuestion,
+    CostsQuestion,
+    ExampleQuestion,
+)
 from hopscope.web.stories import contents_of, maps_of
 
 STEP = 0
@@ -174,5 +180,6 @@ def _described(study: Study, examples: Examples, hops: int) -> dict[str, Any]:
         "chance_examined": [examples.chance] * hops,
         "graph": None if graph is None else [str(fact) for fact in graph.facts],
         "symbols": probed_symbols(study.task, classes=CLASSES),
+        "drawn": LAST_EXAMPLE,
         "given": True,
     }

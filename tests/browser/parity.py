@@ -114,7 +114,7 @@ def opened(page: Any, site: str, name: str, blank: str = "saved") -> Case:
     """
     its = case(name)
     page.goto(f"{site}/{blank}")
-    steps = {STEP: step_data(its.trained, its.task, CARRIED)}
+    steps = {STEP: step_data(its.trained, its.task)}
     carried = engine_data(its.recipe, steps, CARRIED)
     page.evaluate(OPEN, {**carried, "hops": its.recipe.loss_names(0)})
     return its

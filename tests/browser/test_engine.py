@@ -9,7 +9,7 @@ from hopscope.web import measuring
 from hopscope.web.examples import example
 from hopscope.web.questions import AblateQuestion, ExampleQuestion
 from hopscope.web.tensors import unpacked
-from tests.browser.parity import CARRIED, LARGE, SMALL, STEP, close, opened
+from tests.browser.parity import LARGE, SMALL, STEP, close, opened
 
 ASK = """async ([method, asked]) => {
   try {
@@ -84,14 +84,10 @@ def test_with_other_symbols_in_its_places(page: Any, site: str, name: str) -> No
     "name", ["demo", *SMALL, *(pytest.param(name, marks=pytest.mark.slow) for name in LARGE)]
 )
 def test_losses_with_every_kind_of_change(page: Any, site: str, name: str) -> None:
-    """Tables by position are estimated on as many examples as there are."""
     run = opened(page, site, name)
     for changes in OF_ALL[:: 3 if name in LARGE else 1]:
-        count = CARRIED if "position" in str(changes) else 5
-        wanted = measuring.ablated(
-            run.opened, AblateQuestion(changes=changes, examples=count), never
-        )
-        found = ask(page, "ablate", changes=changes, examples=count)
+        wanted = measuring.ablated(run.opened, AblateQuestion(changes=changes, examples=5), never)
+        found = ask(page, "ablate", changes=changes, examples=5)
         close(found, {key: wanted[key] for key in ("examples", "clean", "changed")})
         assert changes != OF_ALL[1] or found["clean"] != found["changed"]
 

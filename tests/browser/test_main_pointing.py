@@ -75,6 +75,26 @@ def test_a_chart_says_the_values_under_the_pointer(page: Any, explorer: str) -> 
     assert page.evaluate(VALUES) == usual
 
 
+ABOVE = """() => hopscope.state.set({ losses: {
+  trainSteps: [], train: null,
+  validationSteps: [0, 2500], validation: (n, member, hop) => 8 + 40 * n + hop,
+} }, "none")"""
+
+
+def test_losses_that_are_all_above_chance_are_seen(page: Any, explorer: str) -> None:
+    """And what is cut is said."""
+    opened(page, explorer, "/run/gallery-demo")
+    usual = page.inner_text(".time .hint")
+    page.evaluate(ABOVE)
+    page.wait_for_function("(usual) => document.querySelector('.time .hint').innerText !== usual",
+                           arg=usual)  # fmt: skip
+    assert "losses above 10.8 are cut" in page.inner_text(".time .hint")
+    dots = page.locator(".time .chart").first.locator(".dot")
+    heights = [float(dot.get_attribute("cy")) for dot in dots.all()]
+    assert len(heights) == 4
+    assert sum(height > 10 for height in heights) == 2  # both hops at the first step
+
+
 @pytest.mark.slow
 def test_undo_and_the_history(page: Any, explorer: str) -> None:
     """It does not do again what the history took back, and outlives what moved beside it; the same

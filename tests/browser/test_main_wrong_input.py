@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from hopscope.web.questions import LAST_EXAMPLE
 from hopscope.web.token import Once
 from tests.browser.lookers import TOKEN, asked, opened, pressed, ready, served
 
@@ -28,6 +29,36 @@ def test_an_address_that_does_not_fit_hides_nothing(page: Any, explorer: str) ->
     ready(page)
     assert page.url.endswith("#/run/gallery-demo")
     assert page.is_disabled("text=keep")  # in the gallery there are no views of anybody
+
+
+def test_a_run_that_cannot_be_opened_leaves_no_other_on_the_page(
+    page: Any, explorer: str, forgiven: list[str]
+) -> None:
+    """It is the same page as after a reload, and the run before can be opened again."""
+    forgiven.append("404")  # the browser notes an answer that is no 200
+    opened(page, explorer, "/run/gallery-demo?off=2.0")
+    page.evaluate("location.hash = '#/run/nosuchrun'")
+    page.wait_for_selector(".error:visible")
+    for _ in range(2):
+        ready(page)
+        assert (page.inner_text("h1"), page.title()) == ("no run", "hopscope")
+        assert "there is no run 'nosuchrun'" in page.inner_text(".error")
+        assert page.is_visible(".nothing")
+        assert not page.locator(".pane:visible").count()
+        page.reload()
+    page.click('.runs a[href="#/run/gallery-demo"]')
+    page.wait_for_selector(".scene:visible")
+    ready(page)
+    assert not page.is_visible(".error")
+
+
+def test_the_last_example_has_no_next(page: Any, explorer: str) -> None:
+    opened(page, explorer, f"/run/gallery-demo?ex={LAST_EXAMPLE - 1}")
+    assert page.get_attribute(".example button:text('next')", "aria-disabled") == "true"
+    assert pressed(page, "n") == {"ex": f"{LAST_EXAMPLE - 1}"}
+    page.evaluate(f"location.hash = '#/run/gallery-demo?ex={LAST_EXAMPLE}'")
+    assert asked(page) == {}
+    assert f"ex={LAST_EXAMPLE}" in page.inner_text(".error")
 
 
 def test_an_address_opens_one_tab(page: Any, tmp_path: Path) -> None:

@@ -62,9 +62,10 @@ def test_addresses_are_read_and_nonsense_is_left_out(page: Any, site: str) -> No
     odd = "#/run/a%2Fb?step=x&off=1.0;<img>;2.1:q=rm;9&kind=__proto__&ex=-1&pane=%00"
     many = ";".join(f"{n // 64}.{n % 64}" for n in range(640))
     long = f"#/?seed={2**31 - 1}&off={many}&tokens={'+'.join(['ba'] * 4096)}"
-    addresses = [odd, long, f"#/?seed={2**31}", "#/run/%E0%A4%A"]
+    whole = "#/?as=mean&off=1.3:query;1.2:query=resample;1.1:query=itself;1.0"
+    addresses = [odd, long, f"#/?seed={2**31}", "#/run/%E0%A4%A", whole]
     found = page.evaluate(PARSED, addresses)
-    (state, _, again), (large, written, _), (none, *_), (broken, *_) = found
+    (state, _, again), (large, written, _), (none, *_), (broken, *_), (rows, *_) = found
     assert again == state
     assert state["run"] == "a/b"
     assert state["off"] == [
@@ -74,3 +75,4 @@ def test_addresses_are_read_and_nonsense_is_left_out(page: Any, site: str) -> No
     assert (state["step"], state["ex"], state["kind"], state["pane"]) == (None, 0, "own", "")
     assert (written, large["seed"], len(large["off"])) == (long, 2**31 - 1, 640)
     assert (none["seed"], broken["run"]) == (None, "")
+    assert [(its["head"], its["as"]) for its in rows["off"]] == [(1, "itself"), (0, "mean")]

@@ -243,6 +243,7 @@ def test_the_verdict_follows_from_losses_rows_and_warnings(circuit: Circuit) -> 
         (of(ablated=(0.1, 0.3)), "Nothing to recover"),
     ):
         assert its.verdict.startswith(verdict), its.verdict
+        assert str(its).count("by chance") == 1  # the losses are said once
     assert of((row, table)).named_rows == (1, 2)
     assert of((row, table)).unnamed == (table,)
     assert (of(**well).sufficient, of().sufficient) == (True, False)

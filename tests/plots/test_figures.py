@@ -59,11 +59,12 @@ from hopscope.plots.probe import (
 )
 from hopscope.plots.table_figures import figures
 from hopscope.plots.words import emergence_rows, ordered_roles, short_target
+from hopscope.runs import opened
 from hopscope.store import Store
 from hopscope.store.gallery import find
 from hopscope.study import compare
 from hopscope.theory import Path, flow
-from hopscope.training import train
+from hopscope.training import Run, train
 
 
 def legend(figure: Picture) -> list[str]:
@@ -76,6 +77,11 @@ def test_a_circuit_has_an_arrow_per_path_and_names_layers_and_roles(circuit: Cir
     shown = {text.get_text() for text in axes.texts}
     assert {"layer 0", "layer 2", "layer 3", "q", "v0", "k1"} <= shown
     assert "layer 1" not in shown  # it does nothing
+
+
+def test_a_circuit_without_components_says_so(circuit: Circuit) -> None:
+    empty = circuit.model_copy(update={"components": ()})
+    assert [text.get_text() for text in circuit_figure(empty).axes[0].texts] == ["no component"]
 
 
 def test_components_without_a_path_are_named_where_they_look_from() -> None:
@@ -109,6 +115,28 @@ def test_runs_are_compared_in_a_panel_for_each_hop(store: Store, tiny: Experimen
     bare = [store.create(Experiment(model=Model(layers=layers))) for layers in (1, 2)]
     with pytest.raises(ConfigError, match=f"neither {bare[0].name} nor {bare[1].name} has losses"):
         comparison_figure(compare(*bare))
+
+
+def test_losses_that_are_all_above_chance_are_within_the_figure(
+    store: Store, tiny: Experiment
+) -> None:
+    """And the caption says where the axis ends; a run without losses is refused."""
+    steps, values = np.arange(3), np.array([[[9.0, 50.0]], [[np.nan, 7.0]], [[8.0, np.inf]]])
+    run = train(tiny, store)
+    level, demo = run.recipe.task.chances()[0], Run(find("demo"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Run, "losses", lambda *_: (steps, values))
+        figure = loss_curves(run)
+    (axes,) = figure.axes
+    top = axes.get_ylim()[1]
+    drawn = np.concatenate([np.ravel(line.get_ydata()) for line in axes.lines])
+    assert top > drawn[drawn > level].min() > 1.6 * level
+    assert figure.caption.endswith(f"The axis ends at {top:.3g}.")
+    (axes,) = loss_curves(demo).axes
+    assert axes.get_ylim()[1] == pytest.approx(1.6 * demo.recipe.task.chances()[0])
+    bare = opened(store.create(Experiment(model=Model(layers=1))))
+    with pytest.raises(ConfigError, match=f"{bare.name} has no losses to draw"):
+        loss_curves(bare)
 
 
 def test_loss_curves_show_every_hop_smoothed(store: Store, tiny: Experiment) -> None:

@@ -30,7 +30,7 @@ def values(first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
 
 def test_losses_come_back_by_parts_or_merged(store: Store) -> None:
     folder = store.create(RECIPE)
-    assert losses(folder, "train")[1].shape == (0, 2, 0)
+    assert losses(folder, "train")[1].shape == (0, 2, 3)
     one, two, validation = values(1, 4), values(5, 9), values(9, 9)
     folder.commit({METRICS.part_name(0, 4): losses_file([loss_rows("train", RECIPE, *one)])})
     second = [loss_rows("train", RECIPE, *two), loss_rows("validation", RECIPE, *validation)]

@@ -9,7 +9,7 @@ import torch
 
 from hopscope.circuits import Ablation, Ablator, adapter_of, examples_of
 from hopscope.circuits.ablation import changes_of
-from hopscope.circuits.tables import estimate_tables
+from hopscope.circuits.tables import other_tables
 from hopscope.configs import Experiment, KHop, Model, Training
 from hopscope.errors import ConfigError
 from hopscope.runs import train
@@ -31,11 +31,8 @@ def test_losses_of_an_example_are_those_among_others(views: Views) -> None:
     changes = ("0.1=mean", "2.0=position", "1.0:query=uniform")
     _, told = unpacked(views.example(DEMO, ExampleQuestion(changes=changes)))
     run = Run(gallery.find("demo"))
-    adapter, (examples, others) = (
-        adapter_of(run.model),
-        (examples_of(run.recipe.task, 64, purpose=its) for its in ("ablation", "tables")),
-    )
-    ablator = Ablator(adapter, replace(examples, tables=estimate_tables(adapter, others)))
+    adapter, examples = adapter_of(run.model), examples_of(run.recipe.task, 64)
+    ablator = Ablator(adapter, replace(examples, tables=other_tables(adapter, run.recipe.task)))
     both = [Ablation(), Ablation.of(changes_of(changes))]
     clean, changed = ablator.losses(both)[:, 0]
     np.testing.assert_allclose(np.mean(hops(told, "loss"), 0), clean, atol=1e-6)

@@ -65,11 +65,13 @@ def test_losses_of_the_circuit_are_those_of_the_command(
 def test_a_head_by_position_attends_as_on_other_examples(
     views: Views, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """On those for tables; on a circuit, as its own tables say, where it has them."""
+    """On 256 of those for tables, however many losses are measured on; on a circuit, as its own
+    tables say, where it has them.
+    """
     run = load("gallery/demo")
     assert isinstance(run, Study)
     adapter = adapter_of(run.model)
-    examples, others = (examples_of(run.task, 32, 3, its) for its in ("ablation", "tables"))
+    examples, others = examples_of(run.task, 32, 3), examples_of(run.task, 256, 3, "tables")
     changed = ("0.2=position", "1.0=position")
     heads, circuit = [Source("position", head=at) for at in ((0, 2), (1, 0))], run.circuit
     usual = attended(adapter, others).patterns.mean(1).round(decimals=4)  # as files keep it

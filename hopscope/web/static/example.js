@@ -7,6 +7,7 @@ import { taskLine } from "./explained.js";
 import { chosen } from "./heads.js";
 import { Pane } from "./pane.js";
 import { tokenLit } from "./pointed.js";
+import { lastExample } from "./url.js";
 import { number, shortRole } from "./words.js";
 
 const LEAST = 0.06;
@@ -66,7 +67,8 @@ export function examplePane(state) {
 
 /** Go to another example, keep nothing of what was typed. */
 export function next(state, by = 1) {
-  state.set({ ex: Math.max(0, state.ex + by), tokens: null, order: null });
+  const ex = Math.min(Math.max(0, state.ex + by), lastExample(state.about?.task));
+  state.set({ ex, tokens: null, order: null });
 }
 
 /** What is above the tokens. Made once, and what comes and goes at the left end: what is replaced or
@@ -86,7 +88,7 @@ function toolsOf(state) {
   return () => {
     const { carried, given } = state.about.task; // by a saved page, or a function, which draw no other
     able(before, state.ex);
-    able(after, !carried || state.ex < carried - 1);
+    able(after, state.ex < lastExample(state.about.task));
     return [state.tokens || state.order !== null ? back : null, before, after, carried || given ? null : shuffle];
   };
 }

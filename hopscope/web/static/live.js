@@ -53,7 +53,7 @@ export class Live {
     } catch (error) {
       if (error.name === "AbortError" || stop.signal.aborted) return;
       if (!quiet) this.state.set({ error: { text: error.message, kind } }, "none");
-      if (kind === "run") this.state.set({ opening: false }, "none");
+      if (kind === "run") this.close();
     } finally {
       if (this.open[kind] === stop) delete this.open[kind];
       this.sayWorking();
@@ -176,6 +176,17 @@ export class Live {
     };
     const told = ({ name, message }) => name !== "AbortError" && state.set({ unmeasured: message }, "none");
     return this.ask("contents", (signal) => measured(signal).catch(told));
+  }
+
+  /** Show no run, since the one of the address cannot be opened; one that is shown already stays. */
+  close() {
+    const { state } = this;
+    state.set({ opening: false }, "none");
+    if (this.shown === `${state.run} ${state.seed}`) return;
+    this.shown = "";
+    this.current = null;
+    state.undone = [];
+    state.set({ ...GONE, ...CHOSEN, about: null, steps: null }, "none");
   }
 
   /** The description of a run; null if there is the run and not the seed, which is left out then. */

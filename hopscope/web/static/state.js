@@ -3,11 +3,10 @@
 // Whoever draws something names the keys that it depends on, and is called when one changes.
 
 import { gives } from "./source.js";
-import { START, fitted, format, parse } from "./url.js";
+import { OF_HEADS, START, fitted, format, parse } from "./url.js";
 
 const VIEW = Object.keys(START);
 const REST = 120;
-export const OF_HEADS = ["mean", "resample"]; // what a whole head can do, and one row cannot
 
 /**
  * One thing that is switched off: a head, or (with a destination) one row of it.

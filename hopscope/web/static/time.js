@@ -12,7 +12,7 @@ import { pathColour } from "./strokes.js";
 import { counted, number, shortRole, waiting, whole } from "./words.js";
 
 const SIDE = 190;
-const CUT = 1.35; // the axis of losses ends at so many times chance
+const CUT = 1.35; // the axis of losses ends at so many times chance, or the lowest loss if that is more
 
 export function timePane(state) {
   const pane = new Pane(state, "time", "Training", {
@@ -113,16 +113,18 @@ function build(pane, state, place) {
       ? Math.min(130, Math.max(84, high * 0.088))
       : Math.max(160, (high - 520) / 2);
   const series = losses ? lossSeries(losses, member, hops) : [];
+  const away = (state.overTime ?? []).flatMap((row) => row.changed?.mean ?? []);
+  const finite = series.flatMap(({ ys }) => [...ys].filter(Number.isFinite));
+  const lowest = finite.length ? Math.min(...finite) : 0;
   const top = chance
     ? Math.max(
         chance * CUT,
-        ...(state.overTime ?? [])
-          .flatMap((row) => row.changed?.mean ?? [])
-          .map((its) => Math.min(its, chance * 2.2)),
+        lowest * CUT,
+        ...away.map((its) => Math.min(its, chance * 2.2)),
         series.length ? 0 : 1,
       )
-    : Math.max(...series.flatMap((its) => [...its.ys].filter((value) => value < Infinity)), 0.1) * 1.05;
-  const highest = Math.max(0, ...series.flatMap((its) => [...its.ys].filter((value) => value < Infinity)));
+    : Math.max(...finite, 0.1) * 1.05;
+  const highest = Math.max(0, ...finite, ...away);
   const examined = about.task?.chance_examined ?? [];
   const other = examined.some((its, n) => its !== about.task.chance[n]) ? " (last position)" : "";
   const changed = hops.map((hop, n) => ({

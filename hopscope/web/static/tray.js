@@ -4,8 +4,7 @@
 
 import { able, button, fill, h, select, write } from "./dom.js";
 import { headsOf } from "./paths.js";
-import { OF_HEADS } from "./state.js";
-import { item, named } from "./url.js";
+import { OF_HEADS, item, named } from "./url.js";
 import { WAYS, changeWords, number } from "./words.js";
 
 const MANY = 6;

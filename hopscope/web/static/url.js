@@ -29,6 +29,7 @@ const PLAIN = {
   scale: /^(linear|log)$/,
   as: /^(uniform|itself|previous|position|mean|resample)$/,
 };
+export const OF_HEADS = ["mean", "resample"]; // what a whole head can do, and one row cannot
 const MOST = 2 ** 31; // what numbers are below, as in hopscope/web/questions.py
 const MOST_TOKENS = 4096; // as there
 const MOST_OFF = 4096; // more than a server takes, which says so: fewer would be another state
@@ -72,18 +73,15 @@ function decoded(text) {
   }
 }
 
-/** One change: "1.0", "2.1:query", "2.1:query=itself".
+/** One change: "1.0", "2.1:query", "2.1:query=itself"; null where it is none.
  *  @returns {Change | null} */
 export function item(text, as = "uniform") {
   const found = ITEM.exec(text);
   if (!found) return null;
-  const [, layer, head, destination, way] = found;
-  return {
-    layer: Number(layer),
-    head: Number(head),
-    destination: destination ?? "",
-    as: way && PLAIN.as.test(way) ? way : as,
-  };
+  const [, layer, head, destination = "", word] = found;
+  const way = word && PLAIN.as.test(word) ? word : as;
+  if (destination && OF_HEADS.includes(way)) return null;
+  return { layer: Number(layer), head: Number(head), destination, as: way };
 }
 
 /** What of a state a run does not have: the state without it, and a list of it in words. */
@@ -103,7 +101,7 @@ export function fitted({ off, head, step, ex, order, tokens }, { task, model, ch
     patch.step = null;
     dropped.push(`step=${step}`);
   }
-  if (task?.carried && ex >= task.carried) {
+  if (ex > lastExample(task)) {
     patch.ex = 0;
     dropped.push(`ex=${ex}`);
   }
@@ -116,6 +114,12 @@ export function fitted({ off, head, step, ex, order, tokens }, { task, model, ch
     dropped.push("tokens");
   }
   return { patch, dropped };
+}
+
+/** The number of the last example that can be seen: a saved page carries some, a server draws more.
+ *  @param {{carried?: number, drawn: number} | null | undefined} task */
+export function lastExample(task) {
+  return task ? (task.carried ?? task.drawn) - 1 : Infinity;
 }
 
 /** The name of a change, without what is done instead.
