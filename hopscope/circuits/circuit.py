@@ -127,11 +127,11 @@ class Circuit(Displayed, Config):
             return "Nothing to explain: the model's loss is not below chance"
         if self.losses.gap <= 0:
             return "Nothing to recover: even attention does as well"
-        shares = f"{self.recovered():.1%} recovered"
+        shares = f"{self.recovered():z.1%} recovered"
         if self.losses.prescribed is None:
             shares += " (computed attention, all else from another question)"
         elif self.losses.computed is not None:
-            shares += f" ({self.recovered('computed'):.1%} with computed attention)"
+            shares += f" ({self.recovered('computed'):z.1%} with computed attention)"
         return f"{self._judged}: {shares}, {rows} of {every} attention rows named"
 
     @property
@@ -156,7 +156,7 @@ class Circuit(Displayed, Config):
         """Reasons to doubt the circuit, one line each."""
         found = [
             f"{score.attention} attention, rest {score.rest}: the circuit is better than its model "
-            f"({score.recovered.mean:.1%} recovered, at least {score.recovered.low:.1%})"
+            f"({score.recovered.mean:z.1%} recovered, at least {score.recovered.low:z.1%})"
             for score in self.scores
             if score.rest == "even" and score.recovered and score.recovered.low > 1 + SLACK
         ]

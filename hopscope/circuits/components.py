@@ -39,13 +39,13 @@ class Estimate(Config):
         return cls(mean=float(values.mean()), low=low, high=high)
 
     @classmethod
-    def ratio(cls, part: PerExample, whole: PerExample) -> "Estimate | None":
-        """The ratio of two means over the same examples (its interval by the delta method); None
-        where the whole is not above 0, so that there is no share of it.
+    def ratio(cls, part: PerExample, whole: PerExample, cells: int = 1) -> "Estimate | None":
+        """The ratio of two means over the same examples (its interval by the delta method), as one
+        of so many cells; None where the whole is not above 0, so that there is no share of it.
         """
         if whole.sum() < LEAST_GAP * len(whole):
             return None
-        mean, half = map(float, intervals.ratio(part, whole))
+        mean, half = map(float, intervals.ratio(part, whole, cells))
         return cls(mean=mean, low=mean - half, high=mean + half)
 
     def __str__(self) -> str:

@@ -368,7 +368,7 @@ class LmFindings(Displayed):
             layers=layers,
             heads=heads,
             components=tuple(
-                self._component(number, losses.gap) for number, _ in enumerate(self.chosen)
+                self._component(number) for number, _ in enumerate(self.chosen)
             ),
             losses=losses,
             scores=(score,),
@@ -386,7 +386,7 @@ class LmFindings(Displayed):
         facts = self.recipe.prompts.graph().facts
         return {facts[-1].value: len(facts)}
 
-    def _component(self, number: int, gap: float) -> Component:
+    def _component(self, number: int) -> Component:
         """One row: what it looks at, and on fresh questions the share of the gap that is lost if
         the row is the donor's, by the exchange that costs most. It is weak if answers follow it for
         no exchange.
@@ -398,7 +398,7 @@ class LmFindings(Displayed):
         proof, names = of_phase(self.rows, "proof"), proving(self.recipe.prompts)
         cells = len(self.chosen) * len(names)
         moved = column(proof, "rows")[:, :, number]  # [question, exchange, mark]
-        rises = moved[..., LOSS]
+        rises, gaps = moved[..., LOSS], column(proof, "moved")[:, :, EVERYTHING, LOSS].mean(1)
         follows = [
             share_of(sure, moved[:, names.index(name), FOLLOWS], cells)
             for name, sure in sureties(proof, names).items()
@@ -409,7 +409,7 @@ class LmFindings(Displayed):
             destinations=(self.roles[row.role],),
             target=Target(parts) if parts else AS_IN_MODEL,
             kind=self._kind(row) if any(each.low > 0 for each in follows) else "weak",
-            lost=Estimate.of(rises[:, rises.mean(0).argmax()] / gap, cells) if gap > 0 else None,
+            lost=Estimate.ratio(rises[:, rises.mean(0).argmax()], gaps, cells),
         )
 
     def _kind(self, row: HeadRow) -> Kind | None:

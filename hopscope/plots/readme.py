@@ -23,9 +23,9 @@ What each row of a file is:
   shuffled.
 * `batches`, `places*`, `small_*`, `theory_against_training`, `figure_4_on_a_processor`: a training
   of a small model.
-* `busy`, `fleet_and_dataset`, `kernels`, `many_runs`, `ngram_speed`, `precision`, `train_step`: a
-  speed, with its machine.
-* `chaos`, `kill_resume`: a run that was killed and resumed.
+* `busy`, `fleet_and_dataset`, `kernels`, `many_runs`, `ngram_speed`, `train_step`: a speed.
+  `precision`: models trained in float32 and in bf16.
+* `chaos`, `kill_resume`: sweeps and a run that were killed and resumed.
 
 `scripts/` has the programs whose measurements are not in `benchmarks/`.
 """

@@ -90,7 +90,7 @@ def _share(estimate: Estimate | None) -> str:
     if estimate is None:
         return "–"
     half = max(estimate.high - estimate.mean, estimate.mean - estimate.low)
-    return f"{estimate.mean:.1%} ± {100 * half:.1f}"
+    return f"{estimate.mean:z.1%} ± {100 * half:.1f}"
 
 
 def score_rows(circuit: Circuit) -> list[tuple[str, ...]]:

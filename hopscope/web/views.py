@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from hopscope.configs.kinds import KINDS, fetched
@@ -141,7 +142,7 @@ class Views:
         """An error's text for the page: one line, and no folder of this machine."""
         text = " ".join(str(error).split())
         for root in (self.store.root.absolute(), self.store.root, *gallery.roots()):
-            text = text.replace(f"{root}{os.sep}", "")
+            text = text.replace(f" --store {quote(str(root))}", "").replace(f"{root}{os.sep}", "")
         return text
 
     def _is_study(self, id_: str) -> bool:
