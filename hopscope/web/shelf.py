@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from shlex import quote
 from threading import RLock
 from typing import Any
 
@@ -311,11 +312,16 @@ def signature(path: Path, asked: bool) -> Signature:
     return stat.st_mtime_ns, stat.st_size, stat.st_ino, int(trained)
 
 
+def without_folder(text: str, folder: Path) -> str:
+    """A message that names the files and commands of a folder, without the folder."""
+    return text.replace(f" --store {quote(str(folder))}", "").replace(f"{folder}{os.sep}", "")
+
+
 def row_of(id_: str, run: Listed, path: Path) -> dict[str, Any]:
     """A run as a row of the page's table."""
     date = run.date.timestamp() if run.date else 0.0
     row = {"id": id_, **run.to_dict(), "told": run.status, "revision": f"{date:.6f}"}
-    row["problem"] = run.problem.replace(f"{path.parent}{os.sep}", "")
+    row["problem"] = without_folder(run.problem, path.parent)
     if run.folder is None:
         return row
     recipe = run.folder.recipe

@@ -3,10 +3,8 @@ opened.
 """
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterator
-from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from hopscope.configs.kinds import KINDS, fetched
@@ -15,7 +13,7 @@ from hopscope.store import Store, gallery
 from hopscope.web.described import about_of
 from hopscope.web.memory import Memory
 from hopscope.web.questions import STUDY, AblateQuestion, CostsQuestion, ExampleQuestion
-from hopscope.web.shelf import Shelf
+from hopscope.web.shelf import Shelf, without_folder
 from hopscope.web.tensors import plain
 
 if TYPE_CHECKING:
@@ -142,7 +140,7 @@ class Views:
         """An error's text for the page: one line, and no folder of this machine."""
         text = " ".join(str(error).split())
         for root in (self.store.root.absolute(), self.store.root, *gallery.roots()):
-            text = text.replace(f" --store {quote(str(root))}", "").replace(f"{root}{os.sep}", "")
+            text = without_folder(text, root)
         return text
 
     def _is_study(self, id_: str) -> bool:
