@@ -86,8 +86,8 @@ def test_with_other_symbols_in_its_places(page: Any, site: str, name: str) -> No
 def test_losses_with_every_kind_of_change(page: Any, site: str, name: str) -> None:
     run = opened(page, site, name)
     for changes in OF_ALL[:: 3 if name in LARGE else 1]:
-        wanted = measuring.ablated(run.opened, AblateQuestion(changes=changes, examples=5), never)
-        found = ask(page, "ablate", changes=changes, examples=5)
+        wanted = measuring.ablated(run.opened, AblateQuestion(changes=changes, examples=16), never)
+        found = ask(page, "ablate", changes=changes, examples=16)
         close(found, {key: wanted[key] for key in ("examples", "clean", "changed")})
         assert changes != OF_ALL[1] or found["clean"] != found["changed"]
 
