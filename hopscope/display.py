@@ -4,6 +4,7 @@ What they show is written in `hopscope.plots`, far above the rooms that results 
 looked up, and a drawing library loaded, when the first of them is shown.
 """
 
+import math
 import sys
 from collections.abc import Iterable, Mapping
 from importlib import import_module
@@ -31,6 +32,17 @@ class Displayed:
         6.9, whichever is better). With a path it is written, as .svg, .pdf or .png.
         """
         return import_module(SHOWS).picture(self, path, width)
+
+
+def plain(value: Any) -> Any:
+    """The value with None for every number that is not finite: JSON has no NaN."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    return value
 
 
 def data_frame(rows: Iterable[Mapping[str, Any]]) -> Any:

@@ -10,14 +10,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from hopscope.circuits.ablation import Ablation, Carried, Change, changes_of
+from hopscope.circuits.ablation import WORDS, Ablation, Carried, Change, changes_of
 from hopscope.circuits.adapters import AnyModel, CallbackModel, TransformerAdapter, adapter_of
 from hopscope.circuits.attention import patterns
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.components import Estimate
 from hopscope.circuits.engine import Adapter, check_attention, check_finite
 from hopscope.circuits.examples import Examples, Questions, check_interval, examples_of
-from hopscope.circuits.pattern import ITSELF, PREVIOUS, UNIFORM, Head, Pattern
+from hopscope.circuits.pattern import Head, Pattern
 from hopscope.circuits.prescriber import Prescriber, prescriber_of
 from hopscope.circuits.tables import other_tables, with_tables
 from hopscope.circuits.walk import Walk
@@ -202,8 +202,6 @@ def check_head(adapter: Adapter | CallbackModel, head: Head) -> None:
 
 
 EXAMPLES = 256
-WAYS = {"uniform": UNIFORM, "itself": ITSELF, "previous": PREVIOUS}
-"""In which ways every head is ablated in turn."""
 
 
 class Ablated(Config):
@@ -314,5 +312,5 @@ def every_head(
         f"{layer}.{head}={name}": {**(base or {}), (layer, head): Pattern(rest=rest)}
         for layer in range(layers)
         for head in range(heads)
-        for name, rest in WAYS.items()
+        for name, rest in WORDS.items()
     }

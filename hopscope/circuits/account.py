@@ -4,7 +4,7 @@ chain's symbol, what the roles hold, and what the arrows bring.
 Measured in `hopscope.circuits.patching` and `circuit_patching`.
 """
 
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import Field
 
@@ -22,6 +22,7 @@ KEPT = 0.02
 """Answers that move less are not written down."""
 
 Way = Literal["all", "values", "queries", "keys"]
+WAYS: tuple[Way, ...] = get_args(Way)
 
 
 class Site(Config):

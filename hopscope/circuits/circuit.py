@@ -65,6 +65,14 @@ class Circuit(Displayed, Config):
         return tuple(sorted({path for each in self.components for path in each.paths}))
 
     @property
+    def steps(self) -> dict[tuple[Role, Role], list[Head]]:
+        """The heads that take each step from a source to a destination, layer by layer."""
+        found: dict[tuple[Role, Role], list[Head]] = {}
+        for path in self.paths:
+            found.setdefault((path.source, path.destination), []).append((path.layer, path.head))
+        return found
+
+    @property
     def tracked(self) -> tuple[Path, ...]:
         """The paths whose attention can be followed through training: those of the circuit, and for
         rows that follow a relation or look at the position before, paths from a role of that name.
@@ -185,10 +193,15 @@ class Circuit(Displayed, Config):
         ]
         return Pattern(tuple(targets), rest if self.found else AS_IN_MODEL)
 
+    @property
+    def patterns(self) -> dict[Head, Pattern]:
+        """The prescribed attention of every head of the model."""
+        every = [(layer, head) for layer in range(self.layers) for head in range(self.heads)]
+        return {at: self.pattern(*at) for at in every}
+
     def ablation(self) -> Ablation:
         """The circuit as an ablation: put onto its model, it replaces all attention."""
-        every = [(layer, head) for layer in range(self.layers) for head in range(self.heads)]
-        return Ablation.of({at: self.pattern(*at) for at in every})
+        return Ablation.of(self.patterns)
 
     def check_model(self, digest: str) -> None:
         """Refuse other weights than those with this digest."""
@@ -262,7 +275,7 @@ class Circuit(Displayed, Config):
         )
 
     def __str__(self) -> str:
-        lines = [self.verdict, self._loss_words]
+        lines = [self.verdict, self.loss_line]
         lines += [f"warning: {line}" for line in self.warnings]
         for each in self.components:
             lost = each.lost if each.kind != "routes" else each.lost_computed
@@ -272,13 +285,15 @@ class Circuit(Displayed, Config):
         return "\n".join(lines)
 
     @property
-    def _loss_words(self) -> str:
+    def loss_line(self) -> str:
+        """The loss of the model, of the circuit, with everything ablated, and by chance."""
         losses = self.losses
         both = losses.prescribed and losses.computed
-        own = f" ({losses.mean('computed'):.4f} computed)" if both else ""
+        computed = f" · {losses.mean('computed'):.4f} with computed attention" if both else ""
         return (
-            f"loss {losses.mean('model'):.4f} of the model, {losses.circuit:.4f} of the "
-            f"circuit{own}, {losses.mean('ablated'):.3f} ablated, {losses.chance:.3f} by chance"
+            f"loss: {losses.mean('model'):.4f} of the model · {losses.circuit:.4f} of the "
+            f"circuit{computed} · {losses.mean('ablated'):.3f} everything ablated · "
+            f"{losses.chance:.3f} by chance"
         )
 
     def described(self, component: Component) -> str:

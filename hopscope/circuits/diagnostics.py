@@ -103,7 +103,7 @@ def diagnose(
     adapter = adapter_of(model)
     circuit.check_model(adapter.digest())
     drawn = replace(examples_of(questions, examples, seed, "diagnosis"), tables=tables_of(circuit))
-    state = State(dict(circuit.ablation().changes))  # type: ignore[arg-type]
+    state = State(circuit.patterns)
     measure = _Measure(Ablator(adapter, drawn), state)
     return Diagnostics(
         flow=flow_of(drawn.graph, circuit.paths),

@@ -17,7 +17,6 @@ After a site, there are up to four ways on. They are rows of one batch, and diff
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import get_args
 
 import numpy as np
 import torch
@@ -26,7 +25,7 @@ from torch import Tensor
 
 from hopscope.circuits import budget
 from hopscope.circuits.ablator import check_head
-from hopscope.circuits.account import Effect, Patched, Site, Way
+from hopscope.circuits.account import WAYS, Effect, Patched, Site, Way
 from hopscope.circuits.adapters import AnyModel, CallbackModel, adapter_of
 from hopscope.circuits.components import Estimate
 from hopscope.circuits.engine import (
@@ -142,7 +141,6 @@ SURE = 0.3
 all, by this share of what they are nearer or farther in each example; at chance it is 0."""
 STILL = 1e-6
 """A change smaller than this share of what is brought is rounding."""
-WAYS: tuple[Way, ...] = get_args(Way)
 
 Answers = Float[Tensor, "batch hop"]
 

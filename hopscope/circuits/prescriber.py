@@ -196,14 +196,6 @@ class Prescriber:
             self._drawn.put((target, role, read), found)
         return found
 
-    def rows(
-        self, target: Target
-    ) -> tuple[Float[Tensor, "batch seq seq"], Bool[Tensor, "batch seq"]]:
-        """What every row looks like under the target, and whether it sees any source at all."""
-        shape = (len(self.examples), self.examples.length)
-        rows, possible = self.drawn(target, self.spots(None, self.examples.length))
-        return rows.unflatten(0, shape), possible.unflatten(0, shape)
-
     def drawn(self, target: Target, spots: Spots) -> Drawn:
         """What these rows look like under the target, and whether they see any source at all."""
         rows, possible = self._alone(target, spots)

@@ -4,7 +4,7 @@ The maps are fitted and scored by `hopscope.circuits.probing`.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -186,11 +186,6 @@ class Probe(Displayed, Config):
     def to_dict(self) -> dict[str, Any]:
         """The probe as dictionaries, lists, numbers and strings, with None for NaN."""
         return self.model_dump(mode="json")
-
-    @classmethod
-    def from_dict(cls, saved: Mapping[str, Any]) -> "Probe":
-        """The probe that `to_dict` wrote."""
-        return cls(**saved)
 
 
 class ProbeHistory(Displayed, Config):

@@ -13,7 +13,7 @@ import safetensors.numpy
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.emergence import Emergence
 from hopscope.store import RunFolder
-from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps
+from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps, chosen_step
 
 EMERGENCE = "emergence.json"
 
@@ -40,8 +40,7 @@ def checked_circuit(
     """
     found = saved_circuit(folder, seed, step) if file is None else Circuit.load(file)
     if found is not None:
-        at = max(checkpoint_steps(folder)) if step is None else step
-        found.check_model(checkpoint_digest(folder, at, seed))
+        found.check_model(checkpoint_digest(folder, chosen_step(folder, step), seed))
     return found
 
 

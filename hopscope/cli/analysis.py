@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 STRONGEST = 3
 """Roles that are listed of each head."""
-MOST_EXAMPLE = 10_000
-"""Examples one of which can be drawn; all before it are made as well."""
 
 
 @analysis(
@@ -78,10 +76,11 @@ def _one_example(asked: Asked, example: int) -> Found:
     from hopscope.circuits.ablator import EXAMPLES
     from hopscope.circuits.export import circuitsvis
     from hopscope.plots.maps import example_figure
+    from hopscope.web.questions import LAST_EXAMPLE
 
     refuse_unused("with --example", "--examples", "--circuit-file")
-    if not 0 <= example < MOST_EXAMPLE:
-        raise ConfigError(f"--example is {example}; expected 0 to {MOST_EXAMPLE - 1:,}")
+    if not 0 <= example < LAST_EXAMPLE:
+        raise ConfigError(f"--example is {example}; expected 0 to {LAST_EXAMPLE - 1:,}")
     study = asked.subject.study()
     # A function draws others where more are asked for: these are those that `ablate` measures on.
     examples = examples_of(study.task, max(EXAMPLES, example + 1), asked.sample)
@@ -307,7 +306,7 @@ def ablate(asked: Asked, head: tuple[str, ...], of_circuit: bool, order: Any) ->
     study = asked.fits
     of_circuit = of_circuit or asked.subject.circuit_file is not None
     circuit = study.circuit if of_circuit else None
-    base = dict(circuit.ablation().changes) if circuit else {}
+    base = circuit.patterns if circuit else {}
     adapter = adapter_of(study.model)
     if head:
         changes = ablator.asked_for(head, base)

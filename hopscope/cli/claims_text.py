@@ -192,7 +192,7 @@ def _print_variants(rows: list[dict[str, Any]], whole: bool) -> None:
 
 def _print_permutation(found: "list[VariantModels]") -> None:
     """A line for each claim: whether it goes with the variant, or with the seed."""
-    from hopscope.papers.judge import share
+    from hopscope.papers.judge import out_of
     from hopscope.papers.permutation import permutation_test
 
     steps = Counter(each.steps for each in found if each.of_the_paper).most_common(1)
@@ -207,7 +207,7 @@ def _print_permutation(found: "list[VariantModels]") -> None:
         whole = sum(each.holds for each in known)
         of_each = [[(k.split()[-1], its) for k, its in each.models.items()] for each in known]
         chance = f"{permutation_test(of_each):.2g}" if all(of_each) else "–"
-        rows.append((name, share(right, models), share(whole, len(known)), chance))
+        rows.append((name, out_of(right, models), out_of(whole, len(known)), chance))
     say("")
     table(("claim", "models", "variants", "p"), rows)
     say()

@@ -1,13 +1,12 @@
 """`hopscope depth`: how many layers a question needs, and a schedule that needs no more."""
 
-import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from hopscope.cli.options import command, json_option, option, options, refuse_unused
+from hopscope.cli.options import command, json_option, option, options, range_of, refuse_unused
 from hopscope.cli.output import prose, say, say_json
 from hopscope.cli.results import check_figure, draw, figure_options
 from hopscope.configs.tasks import KINDS
@@ -141,10 +140,10 @@ def _refuse_to_draw(what: str, figure: Path | None) -> None:
 
 def _range(text: str) -> range:
     """The hops of a table."""
-    match = re.fullmatch(r"(\d{1,9})\.\.(\d{1,9})", text)
-    if not match or not 1 <= int(match[1]) <= int(match[2]):
+    hops = range_of(text)
+    if not hops or hops[0] < 1:
         raise ConfigError(f"--table is {text!r}; expected a range of hops like 1..64")
-    return range(int(match[1]), int(match[2]) + 1)
+    return hops
 
 
 def _print_bounds(graph: FactGraph, chosen: Asked) -> None:

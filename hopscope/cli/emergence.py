@@ -10,15 +10,12 @@ from hopscope.cli.options import given, option, refuse_unused
 from hopscope.cli.output import prose, say
 from hopscope.cli.results import Found, draw, near
 from hopscope.cli.tables import print_rows, table
-from hopscope.errors import CircuitError, ConfigError, NotLearned
+from hopscope.errors import ConfigError, NotLearned
 
 if TYPE_CHECKING:
     from hopscope.circuits.emergence import Emergence
-    from hopscope.study import RunStudy
 
 BESIDE = ("order", "circuit")
-HISTORY_EXAMPLES = 256
-"""Examples of a probe of each checkpoint where none are given: of all of them 1,024 take long."""
 
 
 @analysis(
@@ -51,22 +48,12 @@ def _beside(circuit: Any, story: "Emergence") -> dict[str, Any]:
     return dict(zip(BESIDE, makes, strict=True))
 
 
-def members_of(asked: Asked) -> "list[RunStudy]":
-    """Every seed of the recipe of a run."""
-    from hopscope.study import RunStudy
-
-    study = asked.subject.study()
-    if not isinstance(study, RunStudy):
-        raise ConfigError(f"--all is for runs; {study.name} is one model")
-    return study.members()
-
-
 def _emergence_of_all(asked: Asked) -> Found:
     """The emergence in every seed; those without a circuit with paths are named."""
     refuse_unused("with --all", "--seed", "--circuit-file")
     if asked.output.save is not None and asked.output.save.suffix != ".json":
         raise ConfigError("--all saves .json: one list with all seeds")
-    members = members_of(asked)
+    members = asked.subject.run_study("--all").members()
     found = [study for study in members if study.has_circuit]
     stories = [
         (study, study.emergence(asked.examples, asked.sample))
@@ -140,7 +127,7 @@ def _step(at: float | None) -> str:
 def circuits_of_all(asked: Asked, *, again: bool, repeat: int, force: bool) -> None:
     """Find and keep the circuit of every seed; a line for each."""
     rows, watch = [], progress()
-    for study in members_of(asked):
+    for study in asked.subject.run_study("--all").members():
         watch(f"seed {study.seed}")
         row: dict[str, Any] = dict.fromkeys(COLUMNS) | {"seed": study.seed}
         try:
@@ -181,11 +168,9 @@ def _short(path: Any) -> str:
 
 def probe_over_training(asked: Asked) -> Found:
     """Which symbols could be read at which role, at every checkpoint."""
-    from hopscope.study import RunStudy
+    from hopscope.circuits.probing import HISTORY_EXAMPLES
 
     refuse_unused("with --over-training", "--step", "--device")
-    study = asked.subject.study()
-    if not isinstance(study, RunStudy):
-        raise CircuitError(f"{study.name} has one checkpoint: --over-training is for runs")
+    study = asked.subject.run_study("--over-training")
     count = asked.examples if given("--examples") else HISTORY_EXAMPLES
     return Found.of(study.probe_history(count, asked.sample))

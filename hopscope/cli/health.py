@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import click
 from packaging.requirements import Requirement
@@ -43,10 +43,6 @@ class Check:
     found: str
     todo: str = ""
     """What to do about it."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The check as a dictionary, ready for JSON."""
-        return asdict(self)
 
 
 def checks(store: Store) -> Iterator[Check]:
@@ -254,7 +250,7 @@ def doctor(store: Path | None, json: bool) -> int:
     found = list(checks(Store(store)))
     wrong = [check for check in found if check.state == "wrong"]
     if json:
-        say_json([check.to_dict() for check in found])
+        say_json([asdict(check) for check in found])
     else:
         _print(found)
         say("", f"{len(wrong)} of {len(found)} are wrong" if wrong else "nothing is wrong")

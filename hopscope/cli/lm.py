@@ -1,7 +1,6 @@
 """`hopscope lm …`: questions for language models, their heads, and how they come to answers."""
 
 import json as json_
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from hopscope.cli.options import (
     json_option,
     option,
     options,
+    range_of,
     refuse_unused,
     sample_option,
     store_option,
@@ -163,13 +163,12 @@ def _trained(recipe: Any, flags: dict[str, Any], *, watch: bool) -> Any:
 
 def kinds(formulations: str, hops: str, chains: int, *, opening: bool) -> tuple[Prompts, ...]:
     """The kinds of questions. A range of hops is for equations; lives-with takes its last."""
-    match = re.fullmatch(r"(\d{1,9})(?:\.\.(\d{1,9}))?", hops)
-    first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-    if last < first:
+    depths = range_of(hops)
+    if not depths:
         raise ConfigError(f"--hops is {hops!r}; expected a number or a range, such as 5 or 1..5")
     levels: dict[str, Iterable[int | None]] = {
-        "equations": range(first, last + 1),
-        "lives-with": [last],
+        "equations": depths,
+        "lives-with": depths[-1:],
     }
     names = [FORMULATIONS.get(short, short) for short in formulations.split(",")]
     if levels.keys().isdisjoint(names):
@@ -204,13 +203,6 @@ def print_bench(run: Any) -> None:
 
 def _number(value: float | None, digits: int = 3) -> str:
     return "–" if value is None else f"{value:.{digits}f}"
-
-
-def bench_rows(run: Any) -> list[dict[str, Any]]:
-    """The result of each kind of question, and how it was measured."""
-    from hopscope.lm.results import result_rows
-
-    return result_rows(run.folder)
 
 
 @command

@@ -83,20 +83,18 @@ def ngram_rows(run: "NgramRun") -> list[dict[str, Any]]:
 
 
 def _became(run: "NgramRun", seed: int) -> dict[str, Any]:
-    from hopscope.ngram.evaluation import choice, compare, model_answers
-    from hopscope.ngram.parameters import Parameters, set_name
-    from hopscope.ngram.trainer import drawn
+    from hopscope.ngram.evaluation import choice, validated
+    from hopscope.ngram.parameters import set_name
 
-    state, chains = run.state(seed), drawn(run.recipe, seed, "validation")
-    picked = choice(run.recipe.model, Parameters.of(state))
-    found = compare(run.recipe, model_answers(run.recipe, state, chains), chains)
+    parameters, found = validated(run, seed)
+    picked = choice(run.recipe.model, parameters)
     return {
         "seed": seed,
         "heads": set_name(picked.heads),
         "share": picked.share,
         "lags": list(picked.lags),
         "attention": list(picked.weights),
-        "a": float(state["a"]),
+        "a": float(parameters.a),
         "loss": found.seen.model,
         "GIH": found.seen.gih,
         "Bayes": found.seen.bayes,

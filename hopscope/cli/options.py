@@ -126,6 +126,16 @@ def sample_option(what: str = "examples") -> Callable[[F], F]:
     return option("--sample N", help_text, default=0, callback=_check_sample)
 
 
+def range_of(text: str) -> range:
+    """The numbers of a text such as 3 or 0..7; empty if it is neither.
+
+    >>> range_of("0..7"), range_of("3"), list(range_of("7..0")), list(range_of("x"))
+    (range(0, 8), range(3, 4), [], [])
+    """
+    match = re.fullmatch(r"(\d{1,10})(?:\.\.(\d{1,10}))?", text, re.ASCII)
+    return range(int(match[1]), int(match[2] or match[1]) + 1) if match else range(0)
+
+
 def seeds_of(text: str) -> tuple[int, ...]:
     """The seeds that a text names.
 
@@ -134,14 +144,13 @@ def seeds_of(text: str) -> tuple[int, ...]:
     """
     found: list[int] = []
     for part in text.replace(" ", ",").split(","):
-        match = re.fullmatch(r"(\d{1,10})(?:\.\.(\d{1,10}))?", part, re.ASCII)
-        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, -1)
-        if not 0 <= last - first < MOST_SEEDS:
+        seeds = range_of(part)
+        if not 0 < len(seeds) <= MOST_SEEDS:
             raise ConfigError(
                 f"--seeds is {text!r}; expected numbers such as 0,3,5 or a range such as 0..7, of "
                 f"at most {MOST_SEEDS:,}"
             )
-        found += range(first, last + 1)
+        found += seeds
     return tuple(found)
 
 

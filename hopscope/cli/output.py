@@ -3,15 +3,15 @@ steer a terminal (escape codes, line breaks, text that runs the other way) is sh
 """
 
 import json
-import math
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from decimal import Decimal
 from shutil import get_terminal_size
 from unicodedata import category
 
+from hopscope.display import plain
 from hopscope.errors import OutputLost
 
 _LOST: list[OutputLost] = []
@@ -57,23 +57,15 @@ def say_json(value: object) -> None:
     ]
     """
     if isinstance(value, list):
-        items = [json.dumps(_of_json(each), allow_nan=False) for each in value]
+        items = [json.dumps(each, default=_of_json, allow_nan=False) for each in plain(value)]
         emit(["[", *(f"{item}," for item in items[:-1]), *items[-1:], "]"])
     else:
-        emit([json.dumps(_of_json(value), indent=1, allow_nan=False)])
+        emit([json.dumps(plain(value), default=_of_json, indent=1, allow_nan=False)])
 
 
 def _of_json(value: object) -> object:
-    """Data of the kinds that JSON has."""
-    if isinstance(value, Mapping):
-        return {str(key): _of_json(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_of_json(each) for each in value]
-    if isinstance(value, Decimal):  # as SQL sums some numbers
-        value = float(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if isinstance(value, str | int | float | None) else str(value)
+    """A value as JSON has it: a decimal, as SQL sums some numbers, as a number, else as text."""
+    return float(value) if isinstance(value, Decimal) else str(value)
 
 
 def warn(trouble: object) -> None:

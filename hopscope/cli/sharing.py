@@ -69,10 +69,7 @@ def export(
     from hopscope.export.tracked import tracked
 
     folder = find(run, store)
-    runs = [each for each in tracked(folder) if seed in (None, each.seed)]
-    if not runs:
-        known = ", ".join(map(str, folder.recipe.seeds))
-        raise ConfigError(f"--seed is {seed}; {folder.name} has the seeds {known}")
+    runs = tracked(folder) if seed is None else [tracked(folder)[folder.member(seed)]]
     place = sending.tracker(to, sending.Place(project, save))
     if follow:
         sent = sending.follow(runs, place, lambda: time.sleep(PAUSE))
@@ -92,11 +89,8 @@ def _note_if_idle(runs: Sequence["Tracked"]) -> None:
 
 def _to_transformers(subject: Subject, save: Path | None) -> None:
     from hopscope.store.files import check_folder
-    from hopscope.study import RunStudy
 
-    study = subject.study()
-    if not isinstance(study, RunStudy):
-        raise ConfigError(f"{subject.name} is not a run")
+    study = subject.run_study("--to transformers")
     from hopscope.export import gpt2
 
     to = save or EXPORTS / f"{study.name}-transformers"

@@ -14,7 +14,7 @@ from hopscope.store.files import read_bytes
 
 if TYPE_CHECKING:
     from hopscope.circuits import Circuit
-    from hopscope.study import Study
+    from hopscope.study import RunStudy, Study
 
 ELSEWHERE = ("hf", "nanogpt")
 """What stands before a colon where a model is not of a run."""
@@ -63,6 +63,15 @@ class Subject:
             study.model.to(device)
         return study
 
+    def run_study(self, asking: str) -> "RunStudy":
+        """The model with its run, which is needed for what is asked."""
+        from hopscope.study import RunStudy
+
+        study = self.study()
+        if not isinstance(study, RunStudy):
+            raise ConfigError(f"{asking} is for runs; {self.name} is one model")
+        return study
+
     def kept_circuit(self) -> "Circuit | None":
         """The circuit that is known of it, read without torch; None if there is none, or if the
         model is not one of a run.
@@ -70,12 +79,11 @@ class Subject:
         if self.elsewhere or self.task is not None:
             return None
         folder, step = self._place()
-        seeds = folder.recipe.seeds
-        seed = seeds[0] if self.seed is None else self.seed
-        if folder.recipe.kind != "facts" or seed not in seeds:
+        if folder.recipe.kind != "facts":
             return None
         from hopscope.circuits.saved import checked_circuit
 
+        seed = folder.recipe.seeds[folder.member(self.seed)]
         last = checkpoint_steps(folder)[-1:]
         return checked_circuit(folder, seed, None if [step] == last else step, self.circuit_file)
 

@@ -61,7 +61,7 @@ KINDS: dict[str, Kind] = {
     "lm": Kind(
         LmBench, "hopscope.lm.bench:prepare", "hopscope.lm.results:BenchRun",
         text="hopscope.cli.lm:print_bench",
-        rows="hopscope.cli.lm:bench_rows",
+        rows="hopscope.lm.results:result_rows",
         figure="hopscope.plots.lm:bench_figure",
         page="hopscope.web.bench:Bench",
         series=("hopscope.export.tracked:accuracies_of",),

@@ -21,11 +21,12 @@ import torch
 from einops import rearrange
 from torch import Tensor
 
+from hopscope.circuits.account import WAYS
 from hopscope.circuits.examples import Examples
 from hopscope.circuits.patching import Losses, Pairs, patched
 from hopscope.configs import LmCircuit, Prompts
 from hopscope.errors import RunMismatch
-from hopscope.lm.findings import WAYS, LmFindings, check_answers
+from hopscope.lm.findings import LmFindings, check_answers
 from hopscope.lm.model import LanguageModel, load
 from hopscope.lm.pairs import LAST, NEW, Paired, followed, names, pairs, proving, role_table
 from hopscope.lm.patching import (

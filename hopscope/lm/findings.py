@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hopscope import intervals
-from hopscope.circuits.account import Account, Decodable, Effect, Patched, Site, Way
+from hopscope.circuits.account import WAYS, Account, Decodable, Effect, Patched, Site
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.components import Component, Estimate, Kind, Losses, Score
 from hopscope.circuits.pattern import AS_IN_MODEL, Source, Target
@@ -36,7 +36,6 @@ from hopscope.runs.view import PlainRun
 
 CIRCUIT, REST, EVERYTHING, RANDOM = range(4)
 """The rows that are the donor's in a proof: the circuit's; all others; all; as many random ones."""
-WAYS: tuple[Way, ...] = ("all", "values", "queries", "keys")
 LOOKS = 0.1
 """The least share of a row's attention to a role whose part of the row is patched."""
 
@@ -367,9 +366,7 @@ class LmFindings(Displayed):
             roles=self.roles,
             layers=layers,
             heads=heads,
-            components=tuple(
-                self._component(number) for number, _ in enumerate(self.chosen)
-            ),
+            components=tuple(self._component(number) for number, _ in enumerate(self.chosen)),
             losses=losses,
             scores=(score,),
             account=Account(

@@ -116,9 +116,9 @@ def results(folder: RunFolder) -> list[Result]:
     return rows
 
 
-def result_rows(folder: RunFolder) -> list[dict[str, Any]]:
+def result_rows(run: BenchRun) -> list[dict[str, Any]]:
     """A row for each kind of question: its result, and how it was measured."""
-    bench = folder.recipe_as(LmBench)
+    bench, folder = run.recipe, run.folder
     about = {
         "run": folder.name,
         "model": bench.model,

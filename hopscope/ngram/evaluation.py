@@ -146,6 +146,13 @@ def model_answers(
     return answerer(experiment, chains)(state)
 
 
+def validated(run: NgramRun, seed: int) -> tuple[Parameters, Comparison]:
+    """The trained parameters of a seed, and its model beside others on its validation chains."""
+    state, chains = run.state(seed), drawn(run.recipe, seed, "validation")
+    answers = model_answers(run.recipe, state, chains)
+    return Parameters.of(state), compare(run.recipe, answers, chains)
+
+
 def transfer(
     run: NgramRun,
     seed: int,

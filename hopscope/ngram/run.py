@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from hopscope.configs import NgramExperiment
-from hopscope.errors import ConfigError, RunDamaged
+from hopscope.errors import RunDamaged
 from hopscope.ngram.parameters import Course, initial, numbers, sets
 from hopscope.runs.view import PlainRun
-from hopscope.store.checkpoints import check_step
+from hopscope.store.checkpoints import chosen_step
 from hopscope.store.metrics import parameters
 
 
@@ -25,17 +25,13 @@ class NgramRun(PlainRun):
         """Everything trained of one seed's model at a checkpoint's epoch (default: the last)."""
         from hopscope.runs.checkpoint import weights_at  # torch
 
-        if not self.checkpoints:
-            raise RunDamaged(f"{self.name} has no checkpoint: `{self.folder.command('resume')}`")
-        epoch = self.checkpoints[-1] if epoch is None else epoch
-        check_step(epoch, self.checkpoints, self.name)
-        number = self._number(seed)
-        weights = weights_at(self.folder, epoch)
+        weights = weights_at(self.folder, chosen_step(self.folder, epoch))
+        number = self.folder.member(seed)
         return {name: value[number].numpy() for name, value in weights.items()}
 
     def course(self, seed: int) -> Course:
         """The parameters of one seed's model at every recorded epoch."""
-        self._number(seed)
+        self.folder.member(seed)
         model, series = self.recipe.model, parameters(self.folder, seed)
         names = list(numbers(model, initial(model).named()))
         if missing := set(names) - set(series):
@@ -47,12 +43,3 @@ class NgramRun(PlainRun):
         table = np.stack([series[name] for name in names], axis=1)
         w = table[:, count:-1].reshape(-1, model.heads, model.window)
         return Course(series["step"].astype(np.int32), table[:, :count], w, table[:, -1])
-
-    def _number(self, seed: int) -> int:
-        """The place of a seed among those of the run."""
-        seeds = self.recipe.seeds
-        if seed not in seeds:
-            raise ConfigError(
-                f"seed is {seed!r}; {self.name} has the seeds {', '.join(map(str, seeds))}"
-            )
-        return seeds.index(seed)

@@ -32,19 +32,19 @@ FEW = 3
 R = TypeVar("R", bound=Row)
 
 
-def share(right: int, count: int) -> str:
+def out_of(right: int, count: int) -> str:
     """How many of how many, in words."""
     return f"{right} of {count}"
 
 
-def share_drawn(right: int, count: int, what: str) -> str:
-    """The same of what was drawn, as seeds are: with the interval of the share.
+def of_models(right: int, count: int) -> str:
+    """The same of models, which are drawn by their seeds: with the interval of the share.
 
-    >>> share_drawn(2, 3, "models")
+    >>> of_models(2, 3)
     '2 of 3 models (95 %: 0.21 … 0.94)'
     """
     low, high = intervals.share(right, count)
-    return f"{share(right, count)} {what} (95 %: {low:.2f} … {high:.2f})"
+    return f"{out_of(right, count)} models (95 %: {low:.2f} … {high:.2f})"
 
 
 def span(values: Iterable[float], digits: int | None = None) -> str:
@@ -107,7 +107,7 @@ class Outcome:
         if not self.models:
             return f"{'holds' if self.holds else 'does not hold'} for {self.count} models together"
         count = len(self.models)
-        known = share_drawn(self.right, count, "models") if self.drawn else share(self.right, count)
+        known = of_models(self.right, count) if self.drawn else out_of(self.right, count)
         return f"holds for {known}" + f", not in {several(self.failed)}" * any(self.failed)
 
 
@@ -262,7 +262,7 @@ class Judge(Generic[R]):
         enough = [each for each in others if each.enough]
         if enough:
             named = [each.variant for each in holding if each.enough]
-            how = f"it holds under {share(len(named), len(enough))} other variants"
+            how = f"it holds under {out_of(len(named), len(enough))} other variants"
             words.append(f"{how}{': ' * bool(named)}{several(named)}")
         if against:
             names = several([each.variant for each in against])

@@ -10,6 +10,7 @@ from hopscope.papers.cost import Hours, Recorded
 from hopscope.papers.experiment import PaperExperiment, Protocol
 from hopscope.papers.results import COMPUTED, Results
 from hopscope.store import RunFolder, Store
+from hopscope.workers.job import is_complete
 
 if TYPE_CHECKING:
     from hopscope.workers import Outcome
@@ -57,7 +58,7 @@ def states(
             protocol = "full"  # it tells more, and is there
         recipes = each.runs(protocol)
         left = {name: recipe for name, recipe in recipes.items() if name not in known}
-        missing = tuple(recipe for recipe in left.values() if not is_trained(store, recipe))
+        missing = tuple(recipe for recipe in left.values() if not is_complete(recipe, store))
         hours = Hours(0.0, 0.0)
         if missing:
             recorded = recorded or Recorded(results)
@@ -68,14 +69,6 @@ def states(
         trained = len(left) - len(missing)
         found.append(State(each, protocol, runs, measured, trained, missing, hours))
     return found
-
-
-def is_trained(store: Store, recipe: Recipe) -> bool:
-    """Is the run complete? One that is damaged is reported when it is needed."""
-    try:
-        return store.has_complete(recipe)
-    except StoreError:
-        return False
 
 
 @dataclass
@@ -121,7 +114,7 @@ def run_missing(
     keeper = Keeper(experiment, store, results, machine)
     known = results.measured(experiment.name)
     for name, recipe in experiment.runs(state.protocol).items():
-        if name not in known and is_trained(store, recipe):
+        if name not in known and is_complete(recipe, store):
             keeper.measure(RunFolder(store.root / name))
     if not state.missing:
         return [*filter(None, keeper.troubles.values())]
@@ -145,7 +138,7 @@ def go_on_from_shorter(
         recipe
         for protocol in experiment.recipes
         for recipe in experiment.runs(protocol).values()
-        if isinstance(recipe, Experiment) and is_trained(store, recipe)
+        if isinstance(recipe, Experiment) and is_complete(recipe, store)
     ]
     for recipe in [each for each in wanted if isinstance(each, Experiment)]:
         beginnings = [each for each in known if goes_on(recipe, each)]

@@ -17,7 +17,6 @@ from hopscope.plots.words import (
     SCORE_COLUMNS,
     component_rows,
     emergence_rows,
-    loss_line,
     remarks,
     score_rows,
 )
@@ -102,7 +101,7 @@ def of_plots(name: str) -> Any:
 def circuit(found: Circuit) -> list[Piece]:
     """The verdict, the components, how faithful they are, what is known beside, and what moves."""
     return [
-        Piece(lines=(found.verdict, loss_line(found))),
+        Piece(lines=(found.verdict, found.loss_line)),
         Piece("each component", COMPONENT_COLUMNS, component_rows(found)),
         Piece("recovered and agreement", SCORE_COLUMNS, score_rows(found)),
         Piece("remarks", lines=remarks(found)),

@@ -115,21 +115,6 @@ def _agreement(score: Score) -> str:
     return f"{name} {its.mean:.3f} ± {its.high - its.mean:.3f}"
 
 
-def loss_line(circuit: Circuit) -> str:
-    """A line with the losses: of the model, of the circuit, with everything ablated, by chance."""
-    losses = circuit.losses
-    computed = (
-        ""
-        if losses.prescribed is None or losses.computed is None
-        else f" · {losses.mean('computed'):.4f} with computed attention"
-    )
-    return (
-        f"loss: {losses.mean('model'):.4f} of the model · {losses.circuit:.4f} of the "
-        f"circuit{computed} · {losses.mean('ablated'):.3f} everything ablated · "
-        f"{losses.chance:.3f} by chance"
-    )
-
-
 def remarks(circuit: Circuit) -> list[str]:
     """What else there is to say about a circuit, one line each."""
     lines = [f"warning: {line}" for line in circuit.warnings]

@@ -5,9 +5,11 @@ are twice as large and only needed to go on from the last step, so only the newe
 """
 
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Container
 
-from hopscope.errors import ConfigError, RunDamaged
+import numpy as np
+
+from hopscope.errors import CircuitError, ConfigError, RunDamaged
 from hopscope.store.folder import RunFolder
 
 CHECKPOINTS = "checkpoints/"
@@ -55,8 +57,18 @@ def outdated(folder: RunFolder, planned: Container[int]) -> tuple[str, ...]:
     return (*folder.files(OPTIMISERS), *map(checkpoint_name, unplanned))
 
 
-def check_step(step: int, known: Sequence[int], name: str) -> None:
-    """Refuse a step without a checkpoint."""
-    if known and step not in known:
-        near = min(known, key=lambda each: abs(each - step))
-        raise ConfigError(f"step is {step}; {name} has no checkpoint there, the nearest is {near}")
+def chosen_step(folder: RunFolder, asked: int | None = None) -> int:
+    """The checkpoint that is asked for; unset: the last."""
+    steps = checkpoint_steps(folder)
+    if not steps:
+        raise CircuitError(f"{folder.name} has no checkpoint: `{folder.command('resume')}`")
+    if asked is None:
+        return steps[-1]
+    if not isinstance(asked, int | np.integer):
+        raise ConfigError(f"step is {asked!r}; expected a whole number")
+    if asked not in steps:
+        near = min(steps, key=lambda each: abs(each - asked))
+        raise ConfigError(
+            f"step is {asked}; {folder.name} has no checkpoint there, the nearest is {near}"
+        )
+    return asked

@@ -60,6 +60,14 @@ def default_root() -> Path:
     return Path(os.environ.get("HOPSCOPE_STORE") or "runs")
 
 
+def born(folder: Path | str) -> float:
+    """When the run in this folder was made; 0 if there is none."""
+    try:
+        return os.lstat(f"{folder}{os.sep}{CONFIG}").st_mtime
+    except OSError:
+        return 0.0
+
+
 class RunFolder(Displayed):
     """Reads and commits one run; the only writer of its files."""
 
@@ -113,9 +121,23 @@ class RunFolder(Displayed):
             )
         return recipe
 
+    def member(self, seed: int | None = None) -> int:
+        """The place of the model with this seed among those of the run; unset: the first."""
+        seeds = self.recipe.seeds
+        if seed is None:
+            return 0
+        if seed not in seeds:
+            known = ", ".join(map(str, seeds))
+            raise ConfigError(f"seed is {seed!r}; {self.name} has the seeds {known}")
+        return seeds.index(seed)
+
     def files(self, prefix: str) -> list[str]:
         """Names of the committed files that begin with the prefix, sorted."""
         return sorted(name for name in self.manifest.files if name.startswith(prefix))
+
+    def hashes(self, prefix: str) -> tuple[str, ...]:
+        """The SHA-256 of each of the same files, which tell one state of them from another."""
+        return tuple(self.manifest.files[name].sha256 for name in self.files(prefix))
 
     def read(self, name: str) -> bytes:
         """The content of a committed file, checked against its SHA-256."""

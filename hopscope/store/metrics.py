@@ -10,6 +10,7 @@ import numpy as np
 from hopscope.configs import Recipe
 from hopscope.configs.training import FINAL_STEPS
 from hopscope.errors import ConfigError, RunDamaged
+from hopscope.milestones import learned, learned_below
 from hopscope.shapes import Float, Float32, Float64, Int, Int32
 from hopscope.store.folder import RunFolder
 from hopscope.store.tables import METRICS, PARAMETERS, to_parquet
@@ -69,6 +70,18 @@ def losses(
     if not np.array_equal([rows["step"], rows["hop"]], expected):
         raise _not_one_row_each(folder, "metrics", "step, seed and hop that its config asks for")
     return steps, rows["loss"].reshape(shape)
+
+
+def learned_steps(folder: RunFolder, below: float | None = None) -> list[list[int | None]]:
+    """The step at which each model learned each hop, or None: when its loss falls below `below`
+    (default: two thirds of its chance).
+    """
+    level = learned_below(folder.recipe.chances) if below is None else below
+    (steps, train), (_, validation) = losses(folder, "train"), losses(folder, "validation")
+    return [
+        learned(steps, train[:, number], validation[:, number], level)
+        for number in range(len(folder.recipe.seeds))
+    ]
 
 
 def final_losses(

@@ -14,7 +14,7 @@ from hopscope.errors import ConfigError, RunMismatch, RunMissing, StoreError
 from hopscope.names import alike
 from hopscope.store import gallery
 from hopscope.store.files import flush_folder, flush_inside, write_inside, writing
-from hopscope.store.folder import CONFIG, GALLERY, REMOVED, RunFolder, default_root, discard
+from hopscope.store.folder import CONFIG, GALLERY, REMOVED, RunFolder, born, default_root, discard
 from hopscope.store.listing import Listed, listed
 from hopscope.store.lock import locked
 from hopscope.store.manifest import MANIFEST, FileEntry, Manifest
@@ -179,7 +179,7 @@ class Store(Displayed):
 
     def names(self) -> list[str]:
         """The names of the runs, oldest first."""
-        runs = ((_born(path), path) for path in self._folders() if _has_manifest(path))
+        runs = ((born(path), path) for path in self._folders() if _has_manifest(path))
         return [os.path.basename(path) for _, path in sorted(runs)]  # noqa: PTH119
 
     def readable(self) -> tuple[list[RunFolder], list[str]]:
@@ -275,10 +275,3 @@ def _nearest(name: str, names: Sequence[str]) -> str:
     if len(names) <= NEAREST:
         return ", ".join(names) or "none"
     return f"{', '.join(alike(name, names, NEAREST, least=0.0))} and {len(names) - NEAREST} more"
-
-
-def _born(folder: str) -> float:
-    try:
-        return os.lstat(f"{folder}{os.sep}{CONFIG}").st_mtime
-    except OSError:
-        return 0.0

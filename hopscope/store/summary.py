@@ -70,10 +70,7 @@ def summaries(root: Path, folders: Sequence[RunFolder]) -> tuple[dict[str, Summa
 
 def _hash(folder: RunFolder) -> str:
     """A hash of the losses of a run, and of what is asked of them."""
-    names = folder.files(f"{METRICS.name}/")
-    return sha256(
-        "".join([QUERY, *(folder.manifest.files[name].sha256 for name in names)]).encode()
-    )
+    return sha256("".join([QUERY, *folder.hashes(f"{METRICS.name}/")]).encode())
 
 
 def _cached(root: Path) -> dict[str, tuple[str, Summary]]:

@@ -13,8 +13,8 @@ from hopscope.facts import Role
 class Step:
     """One role looks at another: the heads that do so in the first circuit, and in the second."""
 
-    destination: Role
     source: Role
+    destination: Role
     first: tuple[Head, ...]
     second: tuple[Head, ...]
 
@@ -46,7 +46,7 @@ class Circuits:
     @classmethod
     def of(cls, first: Circuit, second: Circuit) -> "Circuits":
         """Compare two circuits: their steps, and the components of both or of one alone."""
-        one, other = _steps(first), _steps(second)
+        one, other = first.steps, second.steps
         steps = (
             Step(*ends, tuple(one.get(ends, ())), tuple(other.get(ends, ())))
             for ends in dict.fromkeys((*one, *other))
@@ -82,14 +82,6 @@ class Circuits:
                 "second": list(self.second),
             },
         }
-
-
-def _steps(circuit: Circuit) -> dict[tuple[Role, Role], list[Head]]:
-    """The heads that take each step, layer by layer."""
-    found: dict[tuple[Role, Role], list[Head]] = {}
-    for path in circuit.paths:
-        found.setdefault((path.destination, path.source), []).append((path.layer, path.head))
-    return found
 
 
 def _components(circuit: Circuit) -> list[str]:

@@ -21,7 +21,7 @@ from hopscope.errors import CircuitError, ConfigError
 from hopscope.runs import opened
 from hopscope.shapes import Float32, Int32
 from hopscope.store import RunFolder, Store
-from hopscope.store.checkpoints import checkpoint_steps
+from hopscope.store.checkpoints import chosen_step
 from hopscope.store.metrics import final_losses, losses
 from hopscope.study.circuits import Circuits
 from hopscope.training.run import Run
@@ -182,6 +182,5 @@ def _circuit(folder: RunFolder) -> Circuit:
     found = checked_circuit(folder, folder.recipe.seeds[0])
     if found is not None:
         return found
-    if not checkpoint_steps(folder):
-        raise CircuitError(f"{folder.name} has no checkpoint: `{folder.command('resume')}`")
+    chosen_step(folder)
     raise CircuitError(f"{folder.name} has no circuit yet: `{folder.command('circuit')}` finds it")

@@ -5,8 +5,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from hopscope.circuits import Circuit, discover
 from hopscope.circuits.circuit_patching import patch_circuit
 from hopscope.circuits.examples import check_count
@@ -20,7 +18,7 @@ from hopscope.milestones import best_late_checkpoint
 from hopscope.models import Transformer
 from hopscope.runs import opened
 from hopscope.store import Store
-from hopscope.store.checkpoints import check_step
+from hopscope.store.checkpoints import chosen_step
 from hopscope.store.files import check_files, check_folder
 from hopscope.study.study import Study
 from hopscope.training import Run
@@ -58,9 +56,10 @@ class RunStudy(Study):
     def __init__(self, run: Run, seed: int | None = None, step: int | None = None) -> None:
         # A run has what a Study is given: its model is loaded when it is first asked for.
         self.run = self.history = run
-        self.member = self._member(seed)
-        self.step = self._step(step)
-        self.last = step is None or self.step == self._step(None)
+        number = run.folder.member(seed)
+        self.member = number if len(self.recipe.seeds) > 1 else None
+        self.step = chosen_step(run.folder, step)
+        self.last = self.step == chosen_step(run.folder)
         self.circuit_from: Path | None = None
         """A file of a circuit that takes the place of the one kept with the run."""
 
@@ -208,24 +207,3 @@ class RunStudy(Study):
         """Refuse more examples than this machine can hold."""
         check_count(examples)
         check_examples(self.recipe, examples)
-
-    def _member(self, seed: int | None) -> int | None:
-        seeds = self.recipe.seeds
-        if seed is not None and seed not in seeds:
-            known = ", ".join(map(str, seeds))
-            raise ConfigError(f"seed is {seed!r}; {self.run.name} has the seeds {known}")
-        if len(seeds) == 1:
-            return None
-        return 0 if seed is None else seeds.index(seed)
-
-    def _step(self, step: int | None) -> int:
-        steps = self.run.checkpoints
-        if not steps:
-            raise CircuitError(
-                f"{self.run.name} has no checkpoint: `{self.run.folder.command('resume')}`"
-            )
-        if step is not None and not isinstance(step, int | np.integer):
-            raise ConfigError(f"step is {step!r}; expected a whole number")
-        if step is not None:
-            check_step(step, steps, self.run.name)
-        return steps[-1] if step is None else step

@@ -38,16 +38,15 @@ def dataset(
     seed: int,
     count: int,
     stream: Stream = "train",
-    device: torch.device | str = "cpu",
     swapped: Sequence[str] = (),
 ) -> Batch:
     """The first `count` examples at once, written in place chunk by chunk."""
     if count < 1:
         raise ConfigError(f"count is {count}; a dataset has at least 1 example")
-    sampler = sampler_of(task, device)
+    sampler = sampler_of(task)
 
     def chunk(start: int) -> Batch:
-        index = torch.arange(start, min(start + CHUNK, count), device=sampler.device)
+        index = torch.arange(start, min(start + CHUNK, count))
         return examples(sampler, seed, index, stream, swapped)
 
     first = chunk(0)

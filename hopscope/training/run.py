@@ -9,10 +9,10 @@ import numpy as np
 from hopscope.configs import Experiment
 from hopscope.configs.training import FINAL_STEPS
 from hopscope.errors import ConfigError, ModelError, RunDamaged
-from hopscope.milestones import learned, learned_below
 from hopscope.runs.view import PlainRun
 from hopscope.shapes import Float32
-from hopscope.store.checkpoints import check_step, checkpoint_name
+from hopscope.store.checkpoints import checkpoint_name, chosen_step
+from hopscope.store.metrics import learned_steps
 
 if TYPE_CHECKING:
     from hopscope.models import Transformer
@@ -30,16 +30,14 @@ class Run(PlainRun):
     @cached_property
     def model(self) -> "Transformer":
         """The model, or the fleet as stacked models, with the last weights."""
-        if not self.checkpoints:
-            raise RunDamaged(f"{self.name} has no checkpoint: `{self.folder.command('resume')}`")
-        return self.model_at(self.checkpoints[-1])
+        return self.model_at(chosen_step(self.folder))
 
     def model_at(self, step: int) -> "Transformer":
         """The model as it was after a step that has a checkpoint."""
         from hopscope.models import model_from  # torch
         from hopscope.runs.checkpoint import weights_at
 
-        check_step(step, self.checkpoints, self.name)
+        chosen_step(self.folder, step)
         weights, source = weights_at(self.folder, step), f"{self.name}/{checkpoint_name(step)}"
         seeds = self.recipe.seeds if len(self.recipe.seeds) > 1 else ()
         try:
@@ -54,12 +52,7 @@ class Run(PlainRun):
 
         `below` is the loss at which a hop counts as learned (default: two thirds of its chance).
         """
-        level = learned_below(self.recipe.task.chances()) if below is None else below
-        (steps, train), (_, validation) = self.losses("train"), self.losses("validation")
-        return [
-            learned(steps, train[:, number], validation[:, number], level)
-            for number in range(len(self.recipe.seeds))
-        ]
+        return learned_steps(self.folder, below)
 
     def final_losses(self) -> Float32[np.ndarray, "model hop"]:
         """Final validation loss: the mean over the last 100 steps of a complete run."""

@@ -18,6 +18,7 @@ from functools import partial
 from itertools import count
 from typing import Any, NamedTuple
 
+from hopscope.display import plain
 from hopscope.errors import (
     HopscopeError,
     RunBusy,
@@ -35,7 +36,6 @@ from hopscope.web.questions import (
     Question,
     read_json,
 )
-from hopscope.web.tensors import plain
 from hopscope.web.token import Once
 from hopscope.web.views import Views
 from hopscope.web.worker import ClientLeft, Left, Stop, Worker

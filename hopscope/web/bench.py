@@ -12,6 +12,7 @@ from hopscope.errors import ConfigError, RunDamaged
 from hopscope.lm.prompts import question
 from hopscope.lm.results import Answer, answers, results
 from hopscope.store import RunFolder
+from hopscope.store.tables import quoted
 from hopscope.web.memory import Memory
 from hopscope.web.questions import ExampleQuestion
 from hopscope.web.tensors import packed
@@ -35,16 +36,12 @@ class Bench:
     @property
     def answers(self) -> list[Answer]:
         """All answers so far, read or remembered."""
-        files = tuple(
-            self.folder.manifest.files[name].sha256 for name in self.folder.files("answers/")
-        )
-        return self.memory.get(
-            ("answers", files), lambda: answers(self.folder), lambda found: 500 * len(found)
-        )
+        key = "answers", self.folder.hashes("answers/")
+        return self.memory.get(key, lambda: answers(self.folder), lambda found: 500 * len(found))
 
     def description(self) -> dict[str, Any]:
         bench, name = self.recipe, self.folder.name
-        asked = "from runs where name = '{}'".format(name.replace("'", "''"))
+        asked = f"from runs where name = {quoted(name)}"
         return {
             "lm": {
                 "model": bench.model,

@@ -200,12 +200,12 @@ def as_carried(model: "Transformer") -> bytes:
     return safetensors.numpy.save(tensors)
 
 
-def _known(views: "Views", id_: str, step: int, count: int = EXAMPLES) -> dict[str, Any]:
+def _known(views: "Views", id_: str, step: int) -> dict[str, Any]:
     """Losses after a step: of the model as it is, and with each head and path made uniform."""
-    asked = CostsQuestion(step=step, examples=count)
+    asked = CostsQuestion(step=step, examples=EXAMPLES)
     rows = list(views.costs(id_, asked, lambda: False))
     return {
-        "examples": count,
+        "examples": EXAMPLES,
         "clean": rows[0]["clean"],
         "changes": {row["change"]: row["changed"] for row in rows},
     }

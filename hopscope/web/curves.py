@@ -1,9 +1,7 @@
-"""Losses of a run as curves, in few enough points to be drawn; and which of its seeds is meant."""
+"""Losses of a run as curves, in few enough points to be drawn."""
 
 import numpy as np
 
-from hopscope.configs import Recipe
-from hopscope.errors import ConfigError
 from hopscope.store import RunFolder
 from hopscope.store.metrics import SPLITS, losses
 from hopscope.web.memory import Memory
@@ -32,13 +30,5 @@ def curves(folder: RunFolder) -> dict[str, np.ndarray]:
 
 def remembered_curves(folder: RunFolder, memory: Memory) -> bytes:
     """The same as a file of arrays, made once for each state of the run."""
-    files = tuple(folder.manifest.files[name].sha256 for name in folder.files("metrics/"))
-    return memory.get(("losses", folder.name, files), lambda: packed(curves(folder)), len)
-
-
-def seed_of(folder: RunFolder, recipe: Recipe, seed: int | None) -> int:
-    """The seed of the model that is meant; unset: the first."""
-    if seed is not None and seed not in recipe.seeds:
-        known = ", ".join(map(str, recipe.seeds))
-        raise ConfigError(f"seed is {seed}; {folder.name} has the seeds {known}")
-    return recipe.seeds[0] if seed is None else seed
+    key = "losses", folder.name, folder.hashes("metrics/")
+    return memory.get(key, lambda: packed(curves(folder)), len)

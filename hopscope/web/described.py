@@ -9,11 +9,10 @@ from hopscope.circuits.components import Component
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.saved import saved_circuit, saved_emergence
 from hopscope.configs import Experiment, Task
-from hopscope.milestones import learned, learned_below
 from hopscope.plots.account import list_carried
 from hopscope.store import RunFolder
 from hopscope.store.checkpoints import checkpoint_steps
-from hopscope.store.metrics import losses
+from hopscope.store.metrics import learned_steps
 from hopscope.theory import Path, flow
 from hopscope.web.kept import kept_truth
 from hopscope.web.questions import LAST_EXAMPLE
@@ -26,7 +25,7 @@ def description(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, A
     """What the page shows of one model of a training before anything is asked of it."""
     circuit = saved_circuit(folder, seed)
     emergence = saved_emergence(folder, circuit)
-    steps = checkpoint_steps(folder)
+    steps, measured = checkpoint_steps(folder), folder.files("metrics/")
     return {
         "task": task_of(recipe.task),
         "model": recipe.model.model_dump(mode="json"),
@@ -37,7 +36,7 @@ def description(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, A
         "planted": kept_truth(folder),
         "theory": theory_of(recipe.task, causal=recipe.model.causal),
         "emerged": None if emergence is None else emerged_of(emergence),
-        "learned": learned_of(folder, recipe, seed),
+        "learned": learned_steps(folder)[folder.member(seed)] if measured else None,
         "arrays": arrays(steps, circuit, len(recipe.seeds)),
         "command": commands(folder, recipe, seed),
         "python": pythons(folder, recipe, seed),
@@ -125,15 +124,6 @@ def theory_of(task: Task, *, causal: bool) -> dict[str, Any] | None:
             for r in readings
         ],
     }
-
-
-def learned_of(folder: RunFolder, recipe: Experiment, seed: int) -> list[int | None] | None:
-    """The step at which this model learned each hop; None if the run kept no losses."""
-    (steps, train), (_, validation) = losses(folder, "train"), losses(folder, "validation")
-    if not len(steps):
-        return None
-    number, level = recipe.seeds.index(seed), learned_below(recipe.task.chances())
-    return learned(steps, train[:, number], validation[:, number], level)
 
 
 def arrays(steps: list[int], circuit: Circuit | None, seeds: int) -> list[str]:

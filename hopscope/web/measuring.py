@@ -41,13 +41,13 @@ def asked_to_stop(stop: Stop) -> Callable[[], None]:
     return ask
 
 
-def changed_by(run: Opened, asked: Question) -> tuple[dict[Head, Change], dict[Head, Change]]:
+def changed_by(run: Opened, asked: Question) -> tuple[Mapping[Head, Change], dict[Head, Change]]:
     """What heads do before the changes (the circuit's patterns, if asked), and with them."""
-    base: dict[Head, Change] = {}
+    base: Mapping[Head, Change] = {}
     if asked.circuit:
         if run.circuit is None:
             raise CircuitError("no circuit was found in this model yet: run `hopscope circuit`")
-        base = dict(run.circuit.ablation().changes)
+        base = run.circuit.patterns
     return base, changes_of(asked.changes, base)
 
 

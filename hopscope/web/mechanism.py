@@ -55,7 +55,7 @@ class Traced:
         return self.memory.get(self._key(), self._packed, len) if found is None else found
 
     def _key(self) -> tuple[object, ...]:
-        return "findings", *(self.folder.manifest.files[f].sha256 for f in self.folder.files(ROWS))
+        return "findings", self.folder.hashes(ROWS)
 
     def _packed(self) -> bytes:
         found = self.findings()

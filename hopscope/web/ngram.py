@@ -12,7 +12,7 @@ from hopscope.configs import NgramExperiment
 from hopscope.errors import ConfigError
 from hopscope.store import RunFolder
 from hopscope.store.checkpoints import checkpoint_steps
-from hopscope.web.curves import remembered_curves, seed_of
+from hopscope.web.curves import remembered_curves
 from hopscope.web.memory import Memory
 from hopscope.web.tensors import packed
 
@@ -38,7 +38,7 @@ class Ngram:
 
     @cached_property
     def seed(self) -> int:
-        return seed_of(self.folder, self.recipe, self.asked_seed)
+        return self.recipe.seeds[self.folder.member(self.asked_seed)]
 
     def description(self) -> dict[str, Any]:
         recipe, name = self.recipe, self.folder.name
@@ -84,11 +84,8 @@ class Ngram:
         """The parameters at every epoch that was recorded, read or remembered."""
         from hopscope.ngram.run import NgramRun
 
-        files = tuple(
-            self.folder.manifest.files[name].sha256 for name in self.folder.files("parameters/")
-        )
         return self.memory.get(
-            ("course", files, self.seed),
+            ("course", self.folder.hashes("parameters/"), self.seed),
             lambda: NgramRun(self.folder).course(self.seed),
             lambda course: course.c.nbytes + course.w.nbytes + course.a.nbytes,
         )

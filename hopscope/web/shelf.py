@@ -25,7 +25,7 @@ from typing import Any
 
 from hopscope.errors import RunDamaged, RunMissing, StoreError
 from hopscope.store import Listed, RunFolder, Store, gallery
-from hopscope.store.folder import CONFIG, GALLERY
+from hopscope.store.folder import GALLERY, born
 from hopscope.store.listing import committed, listed
 from hopscope.store.lock import holder_of
 from hopscope.store.manifest import MANIFEST
@@ -174,7 +174,7 @@ class Shelf:
                 problems.append(line)
         for name in self._found - found:
             self._drop(name)
-        new = sorted(found - self._found, key=lambda name: (_born(root / name), name))
+        new = sorted(found - self._found, key=lambda name: (born(root / name), name))
         self._found = found
         self._unread = dict.fromkeys([*(name for name in self._unread if name in found), *new])
         self._turn = deque(name for name in self._turn if name in found)
@@ -277,13 +277,6 @@ def _hash(name: str) -> str:
 def _id_by_name(name: str) -> str:
     """The id of a run that is a copy under another name."""
     return hashlib.sha256(os.fsencode(name)).hexdigest()[:12]
-
-
-def _born(path: Path) -> float:
-    try:
-        return os.lstat(f"{path}{os.sep}{CONFIG}").st_mtime
-    except OSError:
-        return 0.0
 
 
 def _listed(path: Path, tags: tuple[str, ...]) -> Listed:

@@ -1,12 +1,13 @@
 """Arrays for the page: files of safetensors, whose metadata may hold JSON; no torch here."""
 
 import json
-import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import safetensors.numpy
+
+from hopscope.display import plain
 
 ABOUT = "json"
 """The key of the JSON in a file's metadata."""
@@ -24,14 +25,3 @@ def unpacked(data: bytes) -> tuple[dict[str, np.ndarray], Any]:
     size = int.from_bytes(data[:8], "little")
     words = json.loads(data[8 : 8 + size]).get("__metadata__", {})
     return safetensors.numpy.load(data), json.loads(words.get(ABOUT, "null"))
-
-
-def plain(value: Any) -> Any:
-    """The same, with None where a number is none: JSON has no NaN."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {key: plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
-    return value

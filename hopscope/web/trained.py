@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from hopscope.circuits.saved import checkpoint_digest, circuit_file, saved_circuit
 from hopscope.configs import Experiment
-from hopscope.errors import CircuitError, ConfigError, RunDamaged
+from hopscope.errors import ConfigError, RunDamaged
 from hopscope.store import RunFolder
-from hopscope.store.checkpoints import check_step, checkpoint_name, checkpoint_steps
-from hopscope.web.curves import remembered_curves, seed_of
+from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps, chosen_step
+from hopscope.web.curves import remembered_curves
 from hopscope.web.described import arrays, description
 from hopscope.web.kept import CONTENTS, MAPS, kept_arrays
 from hopscope.web.memory import Memory
@@ -49,7 +49,7 @@ class Trained:
 
     @cached_property
     def seed(self) -> int:
-        return seed_of(self.folder, self.recipe, self.asked_seed)
+        return self.recipe.seeds[self.folder.member(self.asked_seed)]
 
     @cached_property
     def circuit(self) -> "Circuit | None":
@@ -97,13 +97,7 @@ class Trained:
 
     def step(self, asked: int | None) -> int:
         """The checkpoint that is meant; unset: the last."""
-        if not self.steps:
-            raise CircuitError(
-                f"{self.folder.name} has no checkpoint: `{self.folder.command('resume')}`"
-            )
-        if asked is not None:
-            check_step(asked, self.steps, self.folder.name)
-        return self.steps[-1] if asked is None else asked
+        return chosen_step(self.folder, asked)
 
     def model(self, step: int) -> "Transformer":
         """The model after a step, opened or remembered."""

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from hopscope.configs.kinds import KINDS, fetched
+from hopscope.display import plain
 from hopscope.errors import ConfigError, RunReadOnly
 from hopscope.store import Store, gallery
 from hopscope.web.described import about_of
 from hopscope.web.memory import Memory
 from hopscope.web.questions import STUDY, AblateQuestion, CostsQuestion, ExampleQuestion
 from hopscope.web.shelf import Shelf, without_folder
-from hopscope.web.tensors import plain
 
 if TYPE_CHECKING:
     from hopscope.web.studied import Studied

@@ -147,7 +147,9 @@ def do_remote(text: str) -> str:
 
 
 def is_complete(recipe: Recipe, store: Store) -> bool:
-    """Is the run of this recipe complete? False if it cannot be read."""
+    """Is the run of this recipe complete? False for a damaged run, which is reported when it
+    is needed.
+    """
     with suppress(StoreError):
         return store.has_complete(recipe)
     return False

@@ -116,7 +116,7 @@ def test_tokens_are_read_by_discriminants() -> None:
     assert found.share("query", "x0", 0) > 0.95
     assert abs(found.share("query", "x1", 0)) < 0.15
     assert np.isnan(found.stream.own[:, found.roles.index(Role("other"))]).all()
-    assert Probe.from_dict(found.to_dict()).to_dict() == found.to_dict()
+    assert Probe(**found.to_dict()).to_dict() == found.to_dict()
     khop = KHop(hops=2, length=12, alphabet=4)  # has a single chain
     single = probe(Transformer.seeded(model.config, khop.interface(), 0), khop, 200)
     assert single.share("query", "x0", 0) > 0.95

@@ -80,7 +80,9 @@ def test_a_token_that_is_new_to_a_table_attends_to_itself_and_gets_nothing() -> 
     examples = replace(
         examples, inputs=tokens, roles=roles, tables={source: torch.full((2, 2), 0.5)}
     )
-    rows, _ = Prescriber(examples, causal=True).rows(table_of("token", (0, 0)))
+    prescriber = Prescriber(examples, causal=True)
+    rows, _ = prescriber.drawn(table_of("token", (0, 0)), prescriber.spots(None, 3))
+    rows = rows.unflatten(0, (2, 3))
     assert rows[0, 1].tolist() == [0.5, 0.5, 0]
     assert rows[0, 2].tolist() == [0, 0, 0]  # nothing is seen, so that it stays where it is
     assert rows[1, 2].tolist() == pytest.approx([1 / 3] * 3)

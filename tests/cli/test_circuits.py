@@ -160,7 +160,7 @@ def test_a_probe_is_shown_drawn_and_saved(here: Path, run: Run, said: Said) -> N
     assert "layer 2  x0 x1 x2  x0" in shown
     assert re.search(r"1\.0 +query +x1 1\.00", shown)
     assert (here / "p.svg").is_file()
-    kept = Probe.from_dict(json.loads((here / "probe.json").read_text()))
+    kept = Probe.load(here / "probe.json")
     assert kept.decodable(Role("query"), 3) == {"x0", "x1", "x2"}
     with pytest.raises(CircuitError, match="take at least 36 examples"):
         command(("probe", run.name, "--examples", "2"))

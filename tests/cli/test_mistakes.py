@@ -33,7 +33,7 @@ lm circuit --model x --search-questions 6 | '--search-questions': 6 is not in th
 papers claims --results found --variants fan-in gpt2 | fan-in and gpt2 are both initial weights
 papers claims musat chen --results found | got musat chen; expected one claim, or --variants
 papers claims musat/abc-fuor-heads --results found | did you mean musat/abc-four-heads
-depth --table 5 | expected a range of hops like 1..64
+depth --table five | expected a range of hops like 1..64
 depth --table 0..3 | expected a range of hops
 depth --hops 2 --task conditional | give one of --hops, --task and FACT
 depth --json --hops 2 --figure x.svg | --json prints what --figure would draw
@@ -79,7 +79,6 @@ attention gallery/demo --examples 100000000 | positions would take about
 attention gallery/demo --example -1 | --example is -1; expected 0 to 9,999
 attention gallery/demo --save . | expected a name that ends in .json, .csv, .parquet, .svg
 attention gallery/demo --save x.foo | expected a name that ends in .json
-attention gallery/demo --seed 7 | seed is 7; gallery/demo has the seeds 0
 circuit gallery/demo --seed 7 | seed is 7; gallery/demo has the seeds 0
 attention nanogpt:none.pt --task repeated-tokens | none.pt does not exist
 attention hf:folder.svg | hf:folder.svg needs --task

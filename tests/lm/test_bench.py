@@ -80,7 +80,7 @@ def test_what_could_not_be_measured_is_absent(tmp_path: Path, store: Store) -> N
         assert (each.accuracy, each.interval, each.tries) == (None, None, None)
         assert (each.acceptance, each.first, each.best) == (0.0, 0.0, 0.0)
     assert all(len(each["said"]) == 3 for each in answers(folder))
-    (row, _) = result_rows(folder)
+    (row, _) = result_rows(BenchRun(folder))
     assert (row["run"], row["dtype"], row["accuracy"]) == (folder.name, "float32", None)
     run = created(store, "exact")
     never = SCORED | {"index": 1, "probabilities": {"0": 0.0, "1": 0.0}}

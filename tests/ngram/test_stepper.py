@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from stopping import content
 
-import hopscope
 from hopscope.configs import Descent, Experiment, NgramExperiment
 from hopscope.errors import ConfigError, Diverged, Interrupted, RunMismatch
 from hopscope.ngram import train
@@ -110,5 +109,3 @@ def test_runs_of_one_kind_are_not_taken_for_the_other(store: Store, tiny: Experi
         _ = Run(store.create(NgramExperiment())).recipe
     with pytest.raises(RunMismatch, match="expected one of kind ngram"):
         _ = NgramRun(store.create(tiny)).recipe
-    with pytest.raises(ConfigError, match="seed is 9; gallery/ngram has the seeds 0"):
-        hopscope.open_run("gallery/ngram").course(9)

@@ -18,7 +18,6 @@ from hopscope.plots.terminal import plot, sparkline
 from hopscope.plots.words import (
     circuit_grid,
     component_rows,
-    loss_line,
     remarks,
     score_rows,
 )
@@ -51,7 +50,6 @@ def test_rows_of_a_circuit_say_what_is_lost_and_how_faithful_it_is(circuit: Circ
     scores = score_rows(circuit)
     assert [row[:2] for row in scores] == [(s.attention, s.rest) for s in circuit.scores]
     assert scores[0][3].startswith("R² 1.000")
-    assert f"{circuit.losses.chance:.3f} by chance" in loss_line(circuit)
 
 
 def test_remarks_doubt_what_is_not_sufficient(circuit: Circuit) -> None:

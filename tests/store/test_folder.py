@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hopscope.configs import Experiment
-from hopscope.errors import RunDamaged, RunMissing, StoreUnwritable
+from hopscope.errors import ConfigError, RunDamaged, RunMissing, StoreUnwritable
 from hopscope.store import RunFolder, Store
 from hopscope.store.manifest import FileEntry
 
@@ -51,6 +51,13 @@ def test_damage_is_found_and_leftovers_are_swept(run: RunFolder) -> None:
     assert "in no manifest" in run.verify()[0]
     with run.locked():  # whoever writes next
         assert run.verify() == []
+
+
+def test_a_model_of_a_run_is_named_by_its_seed(store: Store, tiny: Experiment) -> None:
+    fleet = store.create(tiny.model_copy(update={"seeds": (3, 1)}))
+    assert [fleet.member(seed) for seed in (None, 3, 1)] == [0, 0, 1]
+    with pytest.raises(ConfigError, match="seed is 0; .* has the seeds 3, 1"):
+        fleet.member(0)
 
 
 def put(folder: Path, *names: str) -> None:

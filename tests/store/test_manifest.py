@@ -1,14 +1,15 @@
 """What is opened as a run is one: whatever was forged is found before anything else is read."""
 
 import json
+from inspect import unwrap
 from pathlib import Path
 
 import pytest
 
 from hopscope.configs import Experiment
-from hopscope.errors import RunDamaged, RunMismatch
+from hopscope.errors import CircuitError, ConfigError, RunDamaged, RunMismatch
 from hopscope.store import RunFolder, Store
-from hopscope.store.checkpoints import check_step, checkpoint_name, checkpoint_steps
+from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps, chosen_step
 from hopscope.store.manifest import (
     MANIFEST,
     FileEntry,
@@ -107,10 +108,14 @@ def test_every_flipped_bit_is_found(tmp_path: Path) -> None:
 
 def test_steps_of_checkpoints_are_those_of_committed_names(store: Store, tiny: Experiment) -> None:
     folder = store.create(tiny)
-    assert checkpoint_steps(folder) == []
+    with pytest.raises(CircuitError, match="has no checkpoint: `hopscope resume"):
+        chosen_step(folder)
     folder.commit({checkpoint_name(step): b"" for step in (200, 5)})
     assert checkpoint_steps(folder) == [5, 200]
-    check_step(5, [5, 200], "it")
+    assert [chosen_step(folder, step) for step in (None, 5)] == [200, 5]
+    for step, line in ((8, "step is 8; .* the nearest is 5"), (5.0, r"step is 5\.0; expected a")):
+        with pytest.raises(ConfigError, match=line):
+            unwrap(chosen_step)(folder, step)
     folder.commit({"checkpoints/step-00000005-00000006.safetensors": b""})
     with pytest.raises(RunDamaged, match=r"names checkpoints/step-0.*, expected checkpoints/step-"):
         checkpoint_steps(folder)

@@ -24,7 +24,7 @@ from hopscope.models import Transformer
 from hopscope.models.planted import Planted
 from hopscope.runs import train
 from hopscope.store import Store
-from hopscope.study import RunStudy, Study, load, open_run
+from hopscope.study import Study, load, open_run
 
 TRAINING = Training(
     steps=20, batch=4, examples=16, checkpoint_every=10, checkpoint_at=(18, 19),
@@ -161,11 +161,7 @@ def test_a_run_of_another_kind_is_opened(store: Store) -> None:
 def test_what_is_not_there_or_was_not_asked_for_rightly_is_one_line(fleet: Store) -> None:
     study = load("gallery/demo")
     for ask, error, line in (
-        (lambda: load("retrieval", 4, store=fleet), ConfigError, "seed is 4; .* has the seeds 3"),
-        (lambda: load("retrieval", step=12, store=fleet), ConfigError, "the nearest is 10"),
         (lambda: unwrap(Store.find)(Store(), study), ConfigError, "by text, as 'gallery/demo'"),
-        (lambda: unwrap(RunStudy._member)(study, "0"), ConfigError, "seed is '0'"),
-        (lambda: unwrap(RunStudy._step)(study, 100.0), ConfigError, r"step is 100\.0"),
         (lambda: load("gallery/demo", step=100).circuit, CircuitError, "demo --step 100` finds it"),
     ):
         with pytest.raises(error, match=line):

@@ -11,11 +11,11 @@ from short import FLEET, ID
 from hopscope.circuits.saved import checkpoint_digest, saved_circuit
 from hopscope.cli.main import run as command
 from hopscope.configs import Experiment
-from hopscope.errors import CircuitError, ConfigError, HopscopeError
+from hopscope.errors import ConfigError, HopscopeError
 from hopscope.runs import train
 from hopscope.store import Store, gallery
 from hopscope.store.checkpoints import checkpoint_name
-from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestion
+from hopscope.web.questions import AblateQuestion, CostsQuestion
 from hopscope.web.tensors import unpacked
 from hopscope.web.views import Views
 
@@ -136,8 +136,6 @@ def test_a_run_in_training_is_told_within_one_call(store: Store, tiny: Experimen
     cursor = views.runs()["cursor"]
     found = views.run(id_)
     assert (found["state"], found["arrays"], found["learned"]) == ("stopped", ["losses"], None)
-    with pytest.raises(CircuitError, match="has no checkpoint: `hopscope resume"):
-        views.example(id_, ExampleQuestion())
     with pytest.raises(ConfigError, match="has no arrays 'maps'; it has losses"):
         views.arrays(id_, "maps")
     train(tiny, store)

@@ -151,11 +151,9 @@ def test_what_is_not_there_is_told_in_one_line(views: Views, tmp_path: Path) -> 
     off = ("9.0=uniform",)
     for ask, kind, line in (
         (lambda: views.run("0123456789"), RunMissing, "there is no run '0123456789'; `hopscope ru"),
-        (lambda: views.run(DEMO, 7), ConfigError, "seed is 7; gallery/demo has the seeds 0"),
         (lambda: views.arrays(DEMO, "weights"), ConfigError, "has no arrays 'weights'; it has los"),
         (lambda: views.ablate(DEMO, AblateQuestion(step=7), never), ConfigError, "step is 7; "),
         (lambda: views.ablate(DEMO, AblateQuestion(seed=9), never), ConfigError, "seed is 9; "),
-        (lambda: views.example(DEMO, ExampleQuestion(seed=9)), ConfigError, "seed is 9; "),
         (lambda: views.ablate(DEMO, AblateQuestion(changes=off), never), CircuitError, "no head 9"),
         (lambda: views.keep(DEMO, "mine", None), RunReadOnly, "gallery/demo is read-only"),
         (lambda: closed.keep(DEMO, "mine", None), RunReadOnly, "this page is read-only"),

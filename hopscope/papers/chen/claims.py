@@ -14,7 +14,7 @@ from hopscope.configs import NgramProcess
 from hopscope.papers.chen.rows import ChoiceRow, GrowthRow, SeedRow, SettingRow, TransferRow
 from hopscope.papers.chen.settings import SETTINGS, apart_from_heads, is_sharp
 from hopscope.papers.claim import Claim
-from hopscope.papers.judge import Judge, group, share, span
+from hopscope.papers.judge import Judge, group, out_of, span
 
 NEAR = 0.02
 """Total variation to the induction head up to which a model has become one."""
@@ -115,8 +115,8 @@ def named_in(rows: Sequence[SettingRow | ChoiceRow]) -> str:
     right = sum(all(map(named, own)) for own in settings.values())
     through = sum(named(row, "heads") for row in rows)
     return (
-        f"{share(right, len(settings))} settings (through the heads as they begin, a rule of "
-        f"ours: {share(through, len(rows))} models)"
+        f"{out_of(right, len(settings))} settings (through the heads as they begin, a rule of "
+        f"ours: {out_of(through, len(rows))} models)"
     )
 
 

@@ -16,12 +16,11 @@ from hopscope.ngram.evaluation import (
     Moment,
     approach,
     choice,
-    compare,
-    model_answers,
     transfer,
+    validated,
 )
 from hopscope.ngram.growth import gap, growth, growth_explained
-from hopscope.ngram.parameters import Course, Parameters, set_name, sets, softmax
+from hopscope.ngram.parameters import Course, set_name, sets, softmax
 from hopscope.ngram.run import NgramRun
 from hopscope.ngram.stepper import record_epochs
 from hopscope.ngram.trainer import drawn
@@ -194,9 +193,8 @@ def _rounded(values: np.ndarray) -> tuple[float, ...]:
 def _setting(name: str, run: NgramRun, seed: int, rules: dict[str, Lags]) -> SettingRow:
     """What became of a seed in a setting, beside the sets that the rules name."""
     experiment = run.recipe
-    state, chains = run.state(seed), drawn(experiment, seed, "validation")
-    picked = choice(experiment.model, Parameters.of(state))
-    found = compare(experiment, model_answers(experiment, state, chains), chains)
+    parameters, found = validated(run, seed)
+    picked = choice(experiment.model, parameters)
     return SettingRow(
         what="setting",
         setting=name,
@@ -208,7 +206,7 @@ def _setting(name: str, run: NgramRun, seed: int, rules: dict[str, Lags]) -> Set
         chosen_lags=picked.lags,
         share=picked.share,
         attention=picked.weights,
-        a=float(state["a"]),
+        a=float(parameters.a),
         slopes_of_a=slopes(run, seed),
         loss=MeanLosses(**asdict(found.seen)),
         expected=MeanLosses(**asdict(found.expected)),

@@ -11,7 +11,7 @@ from typing import Any
 from hopscope.milestones import HALF
 from hopscope.papers.claim import Claim
 from hopscope.papers.cost import training_flop
-from hopscope.papers.judge import SEEDS, Judge, Outcome, group, listed, share, span
+from hopscope.papers.judge import SEEDS, Judge, Outcome, group, listed, out_of, span
 from hopscope.papers.musat.rows import CircuitRow, VariantRow
 from hopscope.papers.musat.variants import Variant, variant_of
 from hopscope.papers.row import Row
@@ -131,7 +131,7 @@ def all_within(losses: list[float], limits: tuple[float, float]) -> bool:
 def removed(rows: Rows, losses: Callable[[CircuitRow], list[float]], limits: Any) -> str:
     """The losses of all models in words."""
     every = [loss for row in rows for loss in losses(row)]
-    counts = (share(len(within(losses(row), limits)), len(losses(row))) for row in rows)
+    counts = (out_of(len(within(losses(row), limits)), len(losses(row))) for row in rows)
     return f"{span(every, 2)} (within: {', '.join(counts)})" if every else "no such path"
 
 
@@ -176,7 +176,7 @@ CLAIMS = (
         "idle that give no other role of a chain more than half of a role's attention",
         _of_heads(
             lambda row: row.layers * row.heads / 2 < idle(row) < row.layers * row.heads,
-            lambda rows: f"{', '.join(share(idle(row), row.layers * row.heads) for row in rows)}; "
+            lambda rows: f"{', '.join(out_of(idle(row), row.layers * row.heads) for row in rows)}; "
             f"by eye {listed(row.layers * row.heads - seen_by_eye(row) for row in rows)}",
         ),
     ),
@@ -206,7 +206,7 @@ CLAIMS = (
         _of_heads(
             lambda row: joined(row) == row.hops,
             lambda rows: "pairs joined: "
-            + ", ".join(share(joined(row), row.hops or 0) for row in rows),
+            + ", ".join(out_of(joined(row), row.hops or 0) for row in rows),
         ),
     ),
     _claim(

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 from hopscope.papers.claim import Claim
-from hopscope.papers.judge import Judge, group, share
+from hopscope.papers.judge import Judge, group, out_of
 from hopscope.papers.musat.rows import DepthRow, LossRow, PlantedRow, longest
 from hopscope.theory.chain import reach
 
@@ -160,7 +160,7 @@ depth_law = Judge(
     LossRow,
     lambda row: hops_of(row) <= allowed(row),
     lambda rows: (
-        f"beaten by {share(sum(hops_of(row) > allowed(row) for row in rows), len(rows))} models "
+        f"beaten by {out_of(sum(hops_of(row) > allowed(row) for row in rows), len(rows))} models "
         "that are asked for more hops than their depth allows"
     ),
     among=lambda row: allowed(row) < row.asked[-1],

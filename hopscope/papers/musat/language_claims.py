@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from hopscope.papers.claim import Claim
-from hopscope.papers.judge import Finding, Judge, group, share, span
+from hopscope.papers.judge import Finding, Judge, group, out_of, span
 from hopscope.papers.musat.rows import AnswerRow
 from hopscope.papers.row import Row
 
@@ -42,7 +42,7 @@ def _accuracies(rows: Rows) -> str:
 
 def _above(rows: Rows) -> str:
     return "; ".join(
-        f"{model} {share(sum(map(above_chance, own)), len(own))} kinds, of "
+        f"{model} {out_of(sum(map(above_chance, own)), len(own))} kinds, of "
         f"{min(row.count for row in own)} questions each"
         for model, own in sorted(group(rows, lambda row: row.model).items())
     )

@@ -17,7 +17,7 @@ def answer_rows(run: BenchRun) -> list[AnswerRow]:
     """A row for each kind of question that a model was asked, if its accuracy could be measured."""
     return [
         AnswerRow(**row, parameters=parameters(row["model"]))
-        for row in result_rows(run.folder)
+        for row in result_rows(run)
         if row["accuracy"] is not None
     ]
 

@@ -8,12 +8,11 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from hopscope.circuits import Ablator, Circuit, Component, Pattern, discover, examples_of
-from hopscope.circuits.ablation import Row, State
+from hopscope.circuits.ablation import State
 from hopscope.circuits.pattern import AS_IN_MODEL, UNIFORM
 from hopscope.circuits.tables import tables_of
 from hopscope.circuits.tracking import emergence
 from hopscope.configs import Task
-from hopscope.facts import Role
 from hopscope.milestones import WINDOW
 from hopscope.models import Transformer
 from hopscope.papers.cost import training_flop
@@ -147,7 +146,7 @@ def rows_with_paths(circuit: Circuit) -> list[Component]:
 
 def removals(ablator: Ablator, circuit: Circuit) -> tuple[Removal, ...]:
     """The loss of the circuit, and of the model, without each attention row that forms a path."""
-    whole, rows = state_of(circuit), rows_with_paths(circuit)
+    whole, rows = State(circuit.patterns), rows_with_paths(circuit)
     without = [whole.without(row.rows) for row in rows]
     ablated = [_ablated(circuit, row) for row in rows]
     losses = losses_in(ablator, [*without, *ablated])
@@ -182,7 +181,7 @@ def without_heads(ablator: Ablator, circuit: Circuit) -> tuple[WholeHead, ...]:
     """The loss of the circuit without each head that has a path, all of whose attention is uniform
     instead.
     """
-    whole = state_of(circuit).patterns
+    whole = circuit.patterns
     heads = sorted({row.at[0] for row in rows_with_paths(circuit)})
     states = [State({**whole, head: Pattern(rest=UNIFORM)}) for head in heads]
     losses = losses_in(ablator, states)
@@ -193,25 +192,18 @@ def without_steps(ablator: Ablator, circuit: Circuit) -> tuple[SharedStep, ...]:
     """The loss of the circuit without each step that several heads take: all of their rows by
     which one role attends to another are ablated.
     """
-    steps: dict[tuple[Role, Role], list[Row]] = {}
-    for path in circuit.paths:
-        rows = steps.setdefault((path.source, path.destination), [])
-        rows.append(((path.layer, path.head), path.destination))
-    shared = {step: rows for step, rows in steps.items() if len(rows) > 1}
-    whole = state_of(circuit)
-    losses = losses_in(ablator, [whole.without(rows) for rows in shared.values()])
+    shared = {step: heads for step, heads in circuit.steps.items() if len(heads) > 1}
+    whole = State(circuit.patterns)
+    states = [
+        whole.without((head, destination) for head in heads)
+        for (_, destination), heads in shared.items()
+    ]
     return tuple(
-        SharedStep(
-            what=f"{source} → {destination}", heads=tuple(head for head, _ in rows), loss=loss
+        SharedStep(what=f"{source} → {destination}", heads=tuple(heads), loss=loss)
+        for ((source, destination), heads), loss in zip(
+            shared.items(), losses_in(ablator, states), strict=True
         )
-        for ((source, destination), rows), loss in zip(shared.items(), losses, strict=True)
     )
-
-
-def state_of(circuit: Circuit) -> State:
-    """The circuit with prescribed attention; everything else is ablated."""
-    every = [(layer, head) for layer in range(circuit.layers) for head in range(circuit.heads)]
-    return State({head: circuit.pattern(*head) for head in every})
 
 
 def on_fresh_examples(model: Transformer, task: Task, circuit: Circuit) -> Ablator:

@@ -9,7 +9,7 @@ import { engineOf } from "./thread.js";
 const AHEAD = 64; // examples that the model is computed on before anybody asks
 
 /** What a page that was saved answers. */
-export class Bundle {
+class Bundle {
   live = false;
   counts = [64, 256];
 

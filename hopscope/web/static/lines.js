@@ -23,7 +23,7 @@ export function scale(low, high, from, to, log = false) {
 }
 
 /** Round numbers to write at an axis. */
-export function ticks(low, high, count = 5, log = false) {
+function ticks(low, high, count = 5, log = false) {
   if (log) {
     const found = [0];
     for (let value = 1; value <= high; value *= 10) if (value >= low) found.push(value);

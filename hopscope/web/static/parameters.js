@@ -8,7 +8,7 @@ export const model = (state) => ({ ...state.about.ngram, sets: state.values.sets
 export const parents = (state) => state.about.ngram.parents;
 export const setName = (set) => `{${set.map((head) => head + 1).join(",")}}`;
 
-/** a, b, …, z, ba, bb, …: what a symbol is called, as in hopscope/tasks/spelled.py. */
+/** a, b, …, z, ba, bb, …: what a symbol is called, as in hopscope/tasks/rendering.py. */
 export function letters(number) {
   const more = Math.floor(number / LETTERS.length);
   return (more ? letters(more) : "") + LETTERS[number % LETTERS.length];

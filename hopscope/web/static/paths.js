@@ -1,7 +1,7 @@
 // The paths of a circuit as arrows: from where to where, what is lost without them, when they emerged,
 // what they move.
 
-export function pathKey(path) {
+function pathKey(path) {
   return `${path.layer}.${path.head} ${path.source} → ${path.destination}`;
 }
 

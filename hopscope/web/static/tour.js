@@ -7,7 +7,7 @@ import { arrows, headsOf } from "./paths.js";
 import { counted, number, symbolName, whole } from "./words.js";
 
 const NOTHING = { off: [], head: "", ghost: "", step: null, pane: "" };
-export const STOPS = 6;
+const STOPS = 6;
 
 /** The bar of the tour; it is there while the address says so. */
 export function tourOf(state) {
