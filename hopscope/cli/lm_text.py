@@ -46,15 +46,15 @@ def circuit_rows(run: "LmCircuitRun") -> list[dict[str, Any]]:
 
 def print_heads(scores: "HeadScores") -> None:
     """For each route its best heads."""
+    from hopscope.lm.results import best_heads
+
     rows = []
-    for number, route in enumerate(scores.routes):
-        score = scores.score[number]
-        layer, head = (int(place) for place in np.unravel_index(score.argmax(), score.shape))
+    for number, best in enumerate(best_heads(scores.as_data())):
+        place = number, best["layer"], best["head"]
         rows.append(
-            (str(route), route.purpose, f"{layer}.{head}", f"{scores.own[number, layer, head]:.3f}",
-             f"{scores.others[number, layer, head]:.3f}", f"{scores.threshold[number]:.3f}",
-             int(scores.significant[number].sum()),
-             _difference(scores.right[number, layer, head], scores.error[number, layer, head]))
+            (best["route"], best["purpose"], f"{best['layer']}.{best['head']}",
+             f"{best['own']:.3f}", f"{best['others']:.3f}", f"{best['threshold']:.3f}",
+             best["beyond"], _difference(scores.right[place], scores.error[place]))
         )  # fmt: skip
     columns = ["route", "purpose", "head", "own", "others", "chance", "beyond", "right − wrong"]
     title = f"{scores.model} on {scores.kind}: {scores.correct} of {scores.questions} correct"

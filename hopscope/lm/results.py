@@ -1,10 +1,11 @@
-"""The answers of a benchmark, checked as they are read, and its results; without torch."""
+"""A benchmark on disk: its answers, checked as they are read, its results and its best heads."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
+import numpy as np
 from pydantic import Field
 
 from hopscope import intervals
@@ -127,6 +128,30 @@ def result_rows(run: BenchRun) -> list[dict[str, Any]]:
         "seconds": folder.manifest.seconds,
     }
     return [{**about, **asdict(each)} for each in results(folder)]
+
+
+def best_heads(scores: dict[str, Any]) -> list[dict[str, Any]]:
+    """Along each route the best head, from scores as JSON has them (`HeadScores.as_data`): its
+    attention to the chain asked about and to the others, and how many heads pass the threshold.
+    """
+    rows = []
+    for number, route in enumerate(scores["routes"]):
+        own, others = np.array(scores["own"][number]), np.array(scores["others"][number])
+        threshold = float(scores["threshold"][number])
+        score = own - others
+        layer, head = (int(place) for place in np.unravel_index(score.argmax(), score.shape))
+        rows.append(
+            {
+                **route,
+                "layer": layer,
+                "head": head,
+                "own": float(own[layer, head]),
+                "others": float(others[layer, head]),
+                "threshold": threshold,
+                "beyond": int((score > threshold).sum()),
+            }
+        )
+    return rows
 
 
 def _exact(every: Sequence[Answer]) -> dict[str, Any]:

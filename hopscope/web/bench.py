@@ -10,9 +10,8 @@ import numpy as np
 from hopscope.configs import LmBench, Prompts
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.lm.prompts import question
-from hopscope.lm.results import Answer, answers, results
+from hopscope.lm.results import Answer, answers, best_heads, results
 from hopscope.store import RunFolder
-from hopscope.store.tables import quoted
 from hopscope.web.memory import Memory
 from hopscope.web.questions import ExampleQuestion
 from hopscope.web.tensors import packed
@@ -41,7 +40,6 @@ class Bench:
 
     def description(self) -> dict[str, Any]:
         bench, name = self.recipe, self.folder.name
-        asked = f"from runs where name = {quoted(name)}"
         return {
             "lm": {
                 "model": bench.model,
@@ -51,10 +49,7 @@ class Bench:
             },
             "results": [asdict(result) for result in results(self.folder)],
             "heads": self.heads(),
-            "command": {
-                "lm": f"hopscope show {quote(name)}",
-                "example": f"hopscope sql {quote(asked)}",
-            },
+            "command": {"lm": f"hopscope show {quote(name)}"},
             "python": {
                 "lm": f"import hopscope\nfrom hopscope.lm.results import results\n"
                 f"results(hopscope.open_run({name!r}).folder)",
@@ -69,7 +64,7 @@ class Bench:
         found = []
         for name in self.folder.files(HEADS):
             try:
-                found.append(routes_of(json.loads(self.folder.read(name))))
+                found.append(_shown(json.loads(self.folder.read(name))))
             except (ValueError, KeyError, TypeError, IndexError) as error:
                 raise RunDamaged(
                     f"{self.folder.name}/{name} holds no heads ({error!r}): `hopscope lm heads "
@@ -123,23 +118,7 @@ def right(answer: Answer) -> float | None:
     return float(answer["probabilities"][answer["correct"]] / whole) if whole > 0 else None
 
 
-def routes_of(kept: dict[str, Any]) -> dict[str, Any]:
-    """Along each route the best head: its attention to the chain that is asked, and to others."""
-    own, others = np.array(kept["own"]), np.array(kept["others"])
-    rows = []
-    for number, route in enumerate(kept["routes"]):
-        score = own[number] - others[number]
-        layer, head = (int(place) for place in np.unravel_index(score.argmax(), score.shape))
-        rows.append(
-            {
-                **route,
-                "layer": layer,
-                "head": head,
-                "own": float(own[number, layer, head]),
-                "others": float(others[number, layer, head]),
-                "threshold": float(kept["threshold"][number]),
-                "beyond": int((score > kept["threshold"][number]).sum()),
-            }
-        )
-    counts = {name: kept[name] for name in ("model", "kind", "questions", "correct")}
-    return {**counts, "routes": rows}
+def _shown(scores: dict[str, Any]) -> dict[str, Any]:
+    """What the page shows of kept scores: along each route the best head."""
+    counts = {name: scores[name] for name in ("model", "kind", "questions", "correct")}
+    return {**counts, "routes": best_heads(scores)}

@@ -15,6 +15,7 @@ from hopscope.web.mechanism import Traced
 from tests.browser.lookers import (
     SOON,
     TOKEN,
+    asked,
     check_for_everybody,
     complaints_of_axe,
     opened,
@@ -25,6 +26,7 @@ from tests.browser.lookers import (
 )
 
 KIND = Prompts(formulation="equations", hops=2)
+OTHER = Prompts(formulation="equations", hops=3)
 HEADS = {
     "model": "x", "kind": KIND.label, "questions": 4, "correct": 3, "switched_off": None,
     "routes": [{"route": "query → key 0", "purpose": "look-up"}],
@@ -38,7 +40,7 @@ PROOF = Proof(
 FOUND = {
     "answered": {"right": 3, "of": 4, "interval": [0.2, 0.9], "chance": 0.25},
     "roles": ["query", "answer"], "layers": list(range(29)), "verdict": ["look-ups: stacked"],
-    "follows": {"x1": [[HALF] * 29] * 2},
+    "follows": {"x1": [[HALF] * 29] * 2, "x1…": [[HALF] * 29] * 2},
     "circuit": [{"name": "1.0", "told": "value 0 → answer"}],
     "proof": [PROOF.model_dump()], "elsewhere": [],
 }  # fmt: skip
@@ -58,7 +60,7 @@ SLOW = ("planted", "maximised")
 
 def of_language_models(store: Store) -> dict[str, RunFolder]:
     """A benchmark with its heads, and a mechanism whose findings are to be patched in."""
-    bench = store.create(LmBench(model="x", prompts=(KIND,), questions=30))
+    bench = store.create(LmBench(model="x", prompts=(KIND, OTHER), questions=30))
     line = json.dumps(ANSWER).encode() + b"\n"
     bench.commit(
         {"answers/all.jsonl": line, f"heads-{KIND.label}.json": json.dumps(HEADS).encode()}
@@ -145,6 +147,30 @@ def test_a_run_without_a_checkpoint_says_so_in_every_pane(
         table.locator("table").wait_for()
         assert not table.locator("tbody tr").count()
     assert "step" not in pressed(page, "Space")  # nor is it played
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "chosen"),
+    [
+        ("lm", "Which kind of question", OTHER.label),
+        ("mechanism", "Which symbol is exchanged", "x1…"),
+    ],
+)
+def test_what_is_chosen_of_a_language_model_is_in_the_address(
+    page: Any, states: dict[str, str], name: str, label: str, chosen: str
+) -> None:
+    shown(page, states, name)
+    choice = page.get_by_label(label)
+    first = choice.input_value()
+    choice.select_option(chosen)
+    assert asked(page) == {"asked": chosen}
+    page.reload()
+    page.wait_for_selector(f"{STATES[name][1]}:visible", timeout=SOON)
+    ready(page)
+    assert choice.input_value() == chosen
+    page.go_back()
+    ready(page)
+    assert choice.input_value() == first
 
 
 SHIFT = """globalThis.shift = 0;

@@ -9,7 +9,7 @@ from tests.browser.lookers import asked, measured, opened, ready
 QUESTIONS = {
     1: ("What is asked here?", "Asked b0, the model is to answer b1 after 1 hop, b2 after 2 hops."),
     2: ("Which head moves x₂?", "Head 1.3 brings x₂ from value 1 to value 0."),
-    3: ("What breaks without it?", "Head 1.3 is switched off at value 0. Losses: hop 1 "),
+    3: ("What breaks without it?", "Losses with head 1.3 at value 0 switched off: hop 1 "),
     4: ("When did it appear?", "at step 574; hop 2 was learned at step 595."),
     5: ("Is that all there is?", "Explained: 99.9% recovered"),
     6: ("What does theory allow?", "2 hops need at least 3 layers; this model has 3."),
@@ -43,6 +43,25 @@ def test_six_questions_are_answered_each_by_an_address(page: Any, explorer: str)
     page.click(".tour [aria-label='End the tour']")
     assert asked(page) == {}
     assert not page.is_visible(".tour")
+
+
+@pytest.mark.parametrize(("number", "off"), [(3, "head 1.3 at value 0"), (5, "4 heads outside")])
+def test_a_tour_tells_no_losses_of_other_changes(
+    page: Any, explorer: str, number: int, off: str
+) -> None:
+    for changes in ("", "&off=1.2"):
+        opened(page, explorer, f"/run/gallery-demo?tour={number}{changes}")
+        assert f"To see the losses with only {off}" in page.inner_text(".tour p")
+    page.click(".tour button:text('back')")
+    page.click(".tour button:text('next')")
+    ready(page)
+    assert f"Losses with {off}" in page.inner_text(".tour p")
+
+
+def test_a_tour_names_a_head_once(page: Any, explorer: str) -> None:
+    """Also one that moves something along two paths."""
+    opened(page, explorer, "/run/gallery-planted?tour=2")
+    assert page.inner_text(".tour p").endswith("Other heads that move something: 2.0.")
 
 
 @pytest.mark.parametrize("run", ["gallery-demo", "gallery-transformer-a"])

@@ -48,6 +48,12 @@ def test_a_run_that_cannot_be_opened_leaves_no_other_on_the_page(
         page.reload()
     page.click('.runs a[href="#/run/gallery-demo"]')
     page.wait_for_selector(".scene:visible")
+    for address in ("nosuchrun", "nosuchrun?step=3"):
+        page.evaluate(f"location.hash = '#/run/{address}'")
+        page.wait_for_selector(".nothing:visible")
+        ready(page)
+    page.click('.runs a[href="#/run/gallery-demo"]')
+    page.wait_for_selector(".scene:visible")
     ready(page)
     assert not page.is_visible(".error")
 
@@ -59,6 +65,12 @@ def test_the_last_example_has_no_next(page: Any, explorer: str) -> None:
     page.evaluate(f"location.hash = '#/run/gallery-demo?ex={LAST_EXAMPLE}'")
     assert asked(page) == {}
     assert f"ex={LAST_EXAMPLE}" in page.inner_text(".error")
+    for go in ("location.hash = '#/run/gallery-demo?ex=3'", "hopscope.state.set({ head: '1.3' })"):
+        page.evaluate(go)
+        page.wait_for_selector(".error", state="hidden")
+        page.evaluate(f"location.hash = '#/run/gallery-demo?ex={LAST_EXAMPLE}'")
+        page.wait_for_selector(".error:visible")
+        ready(page)
 
 
 def test_an_address_opens_one_tab(page: Any, tmp_path: Path) -> None:

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 import torch
 
+from hopscope.cli.lm_text import print_heads
 from hopscope.configs import Prompts
-from hopscope.facts import parse_facts, parse_role
-from hopscope.lm.heads import head_scores, printed_backwards, routes, switch_off
+from hopscope.facts import Role, parse_facts, parse_role
+from hopscope.lm.heads import HeadScores, Route, head_scores, printed_backwards, routes, switch_off
 from hopscope.lm.model import LanguageModel
 from hopscope.lm.pairs import Paired, asked, role_table
 from hopscope.lm.prompts import question, questions
+from hopscope.lm.results import best_heads
 
 Make = Callable[..., LanguageModel]
 EQUATIONS = Prompts(formulation="equations", hops=1)
@@ -79,6 +81,22 @@ def test_a_planted_head_is_found_and_others_are_not(make_tiny: Make) -> None:
     assert scores.as_retrieval_heads()["0-1"][0] == pytest.approx(
         scores.score[1:, 0, 1].max(), abs=1e-5
     )
+
+
+def test_the_terminal_shows_the_heads_that_the_page_shows(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of heads that differ only after the sixth digit it is the first, and none is beyond."""
+    own, zero = np.array([[[0.5, 0.5 + 1e-8]]]), np.zeros((1, 1, 2))
+    route = Route(Role("query", 0), Role("key", 0), "look-up")
+    scores = HeadScores(
+        *("x", "y", (route,), own, zero, np.array([0.5]), zero, zero), questions=4, correct=2
+    )
+    (best,) = best_heads(scores.as_data())
+    assert (best["head"], best["beyond"]) == (0, 0)
+    print_heads(scores)
+    row = next(line for line in capsys.readouterr().out.splitlines() if "look-up" in line)
+    assert row.split()[-8:-3] == ["0.0", "0.500", "0.000", "0.500", "0"], row
 
 
 @torch.no_grad()

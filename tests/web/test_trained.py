@@ -157,6 +157,20 @@ def test_the_step_that_a_circuit_was_found_at_is_told(store: Store, tiny: Experi
     assert Views(store).run(id_)["circuit_step"] is None
 
 
+def test_a_circuit_without_paths_is_not_followed(store: Store, tiny: Experiment) -> None:
+    folder, id_ = train(tiny, store).folder, tiny.run_name().rpartition("-")[2]
+    circuit = saved_circuit(gallery.find("demo"), 0)
+    assert circuit is not None
+    for components, followed in ((circuit.components, True), ((), False)):
+        kept = circuit.model_copy(update={"components": components})
+        with folder.locked():
+            folder.commit({"circuit.json": kept.to_bytes()})
+        found = Views(store).run(id_)
+        assert ("emergence" in found["arrays"]) == followed
+        assert ("emergence" in found["command"]["time"]) == followed
+        assert ("emergence" in found["python"]["time"]) == followed
+
+
 def test_what_is_known_is_not_computed_again(root: Path) -> None:
     """An answer, and the model as it is beside other changes; unless there is no room."""
     views, walked = Views(Store(root)), list[int]()

@@ -17,7 +17,7 @@ const GONE = {
   ...{ spot: null, hover: null, pair: null, point: null },
 };
 /** What was chosen in one run, of any of its models. */
-const CHOSEN = { asked: null, reading: null };
+const CHOSEN = { reading: null };
 
 export class Live {
   constructor(state, source) {

@@ -166,7 +166,7 @@ function showQuestion(pane, state, { kind, index, text, opening, spans, correct,
       "Which kind of question",
       state.about.lm.kinds.map((its) => [its, its]),
       kind,
-      (its) => state.set({ asked: its }, "none"),
+      (its) => state.set({ asked: its }),
     ),
     button("‹", () => state.set({ ex: Math.max(0, state.ex - 1) }), {
       class: "icon",

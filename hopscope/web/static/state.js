@@ -32,8 +32,7 @@ const DATA = {
   error: null,
   // The list of runs: how many, and the one that changed.
   ...{ listed: 0, stale: null },
-  // Chosen in this run: which symbol or question, and which path of the fleet.
-  ...{ asked: null, reading: null },
+  reading: null, // which path of the fleet was chosen
   /** What is pointed at. @type {Point | null} */
   point: null,
   // A cell of the map, a token, a pair of tokens.
@@ -71,6 +70,7 @@ export class State {
   goTo(address) {
     if (gives(address)) return location.reload();
     this.dropped = [];
+    this.forgetDropped();
     const found = parse(address, this.dropped);
     const stays = this.about?.id === found.run && this.seed === found.seed; // else it is opened first
     if (!same(this.off, found.off)) this.undone = []; // the history has taken back what it held
@@ -90,6 +90,11 @@ export class State {
     this.remember("replace");
   }
 
+  /** The line about what was dropped is of the address that is left now. */
+  forgetDropped() {
+    if (this.error?.kind === "address") this.set({ error: null }, "none");
+  }
+
   /** Call `run(keys)` once a frame when one of the keys changed. */
   watch(keys, run) {
     const its = keys.split(" ");
@@ -99,7 +104,10 @@ export class State {
 
   /** Change some keys. `how`: a new entry of the history (push), the same one (replace), none. */
   set(patch, how = "push") {
-    if (how === "push") this.remembered(); // what waits is of the entry that is left now
+    if (how === "push") {
+      this.remembered(); // what waits is of the entry that is left now
+      this.forgetDropped();
+    }
     let seen = false;
     for (const [key, value] of Object.entries(patch)) {
       known(key);

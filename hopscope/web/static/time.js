@@ -22,6 +22,7 @@ export function timePane(state) {
   const place = h("div", { class: "curves" });
   pane.body.append(place);
   const rebuild = () => {
+    pane.charts = null;
     if (!state.steps) return;
     build(pane, state, place);
     if (pane.charts) update(pane, state);
@@ -83,8 +84,7 @@ function build(pane, state, place) {
   pane.width = place.clientWidth;
   pane.alone = state.pane === "time";
   const { about, losses, maps, steps } = state;
-  if (!steps.length || !trained(state)) {
-    pane.charts = null;
+  if (!steps.length || !trained(state))
     return fill(
       place,
       h(
@@ -97,7 +97,6 @@ function build(pane, state, place) {
           : waiting(state, "Losses are on their way"),
       ),
     );
-  }
   const side = pane.width > 640 ? SIDE : 0;
   const width = Math.max(280, pane.width - side);
   const hops = about.task?.hops ?? ["loss"];

@@ -4,6 +4,7 @@ import { button, fill, h } from "./dom.js";
 import { asks } from "./explained.js";
 import { current } from "./losses.js";
 import { arrows, headsOf } from "./paths.js";
+import { named } from "./url.js";
 import { counted, number, symbolName, whole } from "./words.js";
 
 const NOTHING = { off: [], head: "", ghost: "", step: null, pane: "" };
@@ -68,16 +69,21 @@ function stops(state) {
     destination: "",
     as: state.as,
   })).filter((its) => !used.has(`${its.layer}.${its.head}`));
-  const losses = () => {
+  /** The losses with exactly this switched off; where it is not, how to switch it off. */
+  const without = (off, what) => {
+    const names = (list) => list.map(named).sort().join();
+    if (names(state.off) !== names(off))
+      return `To see the losses with only ${what} switched off, press back, then next.`;
     const found = current(state);
-    if (!found?.fits) return "Its losses are being measured …";
+    if (!found?.fits) return "Losses are being measured …";
     const each = task.hops.map(
       (hop, n) => `${hop} ${number(found.clean.mean[n])} → ${number(found.changed.mean[n])}`,
     );
-    return `Losses: ${each.join(", ")}; at chance ${[...new Set(found.chance.map(number))].join(", ")}.`;
+    return `Losses with ${what} switched off: ${each.join(", ")}; at chance ${[...new Set(found.chance.map(number))].join(", ")}.`;
   };
   const brought = path.carried.length ? path.carried.map(symbolName).join(" and ") : "its symbol";
-  const more = moving.filter((its) => its !== path).map((its) => `${its.layer}.${its.head}`);
+  const more = new Set(moving.map((its) => `${its.layer}.${its.head}`));
+  more.delete(name);
   const layers = theory ? theory.layers : null;
   return [
     { question: "What is asked here?", patch: {}, answer: () => asks(state)?.text ?? "…" },
@@ -86,12 +92,12 @@ function stops(state) {
       patch: { head: name },
       answer: () =>
         `Head ${name} brings ${brought} from ${source} to ${destination}.` +
-        (more.length ? ` Other heads that move something: ${[...new Set(more)].join(", ")}.` : ""),
+        (more.size ? ` Other heads that move something: ${[...more].join(", ")}.` : ""),
     },
     {
       question: "What breaks without it?",
       patch: { head: name, off: [row] },
-      answer: () => `Head ${name} is switched off at ${destination}. ${losses()}`,
+      answer: () => without([row], `head ${name} at ${destination}`),
     },
     {
       question: "When did it appear?",
@@ -107,7 +113,7 @@ function stops(state) {
       answer: () =>
         `${circuit.verdict}. ` +
         (others.length
-          ? `Here ${counted(others.length, "head")} outside the circuit ${others.length > 1 ? "are" : "is"} switched off. ${losses()}`
+          ? without(others, `${counted(others.length, "head")} outside the circuit`)
           : "Every head is part of the circuit."),
     },
     {

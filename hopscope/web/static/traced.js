@@ -36,7 +36,7 @@ function show(pane, state) {
       "Which symbol is exchanged",
       names.map((its) => [its, `exchange ${its}`]),
       name,
-      (its) => state.set({ asked: its }, "none"),
+      (its) => state.set({ asked: its }),
     ),
   );
   fill(

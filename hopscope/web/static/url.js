@@ -16,6 +16,7 @@ export const START = {
   colour: "",
   pane: "",
   scale: "",
+  asked: "",
   tokens: null,
   order: null,
   tour: 0,
@@ -27,6 +28,7 @@ const PLAIN = {
   colour: /^(moves|emerged|kind)$/,
   pane: /^[a-z]{1,12}$/,
   scale: /^(linear|log)$/,
+  asked: /^\S{1,40}$/, // of a language model: the kind of question, or the symbol that is exchanged
   as: /^(uniform|itself|previous|position|mean|resample)$/,
 };
 export const OF_HEADS = ["mean", "resample"]; // what a whole head can do, and one row cannot
