@@ -40,6 +40,7 @@ def patterns(
 ) -> Iterator[Float[Tensor, "batch head seq seq"]]:
     """Every layer's attention, one layer after the other."""
     if isinstance(adapter, CallbackModel):
+        adapter.check(inputs)
         yield from adapter.attention(inputs)
         return
     seen: list[Tensor] = []

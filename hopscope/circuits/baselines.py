@@ -11,7 +11,8 @@ The methods:
 * EAP-IG: edge attribution patching with integrated gradients (Hanna et al. 2024), with the heads'
   arrows between roles as edges. What the counterfactual brings more, times the gradient of the
   answer, averaged over inputs between own and counterfactual. Switches: scores are absolute, the
-  top arrows are kept (not greedily grown from the output), and all others bring their mean.
+  top arrows are kept (not greedily grown from the output), and all others bring what they bring in
+  the counterfactual.
 * direct logit attribution: what the counterfactual brings more goes straight to the output, and no
   later layer sees it.
 * activation patching: whole rows of heads bring what they bring in the counterfactual.

@@ -75,13 +75,14 @@ class Circuit(Displayed, Config):
     @property
     def tracked(self) -> tuple[Path, ...]:
         """The paths whose attention can be followed through training: those of the circuit, and for
-        rows that follow a relation or look at the position before, paths from a role of that name.
+        rows that follow a relation or look at the position before, paths from a role of that name
+        (of a relation followed twice: `hop 2`).
         """
         named = {
-            Path(*head, role, Role(str(source)))
+            Path(*head, role, source.followed)
             for each in self.components
             for source in each.sources
-            if source.where in ("relation", "previous")
+            if source.followed and not source.role
             for head, role in each.rows
         }
         return tuple(sorted({*self.paths, *named}))

@@ -86,7 +86,7 @@ class Diagnostics(Config):
             for each in self.restored
             if each.gained.low > 0
         ]
-        return "\n".join(lines)
+        return "\n".join(lines) or "no head could stand in, and restoring none recovers more"
 
 
 def diagnose(

@@ -27,7 +27,7 @@ class Emergence(Displayed):
 
     paths: tuple[Path, ...]
     """The circuit's paths; of rows that follow a relation or look at the position before, the
-    source is a role with that name."""
+    source is a role with that name (of a relation followed twice: `hop 2`)."""
     steps: tuple[int, ...]
     """The training steps of the checkpoints."""
     attention: Float[np.ndarray, "path step"]

@@ -375,13 +375,16 @@ def check_form(examples: object, count: int) -> None:
     if not examples.table or len(set(examples.table)) < len(examples.table):
         named = ", ".join(map(str, examples.table)) or "none"
         raise CircuitError(f"the table of roles is {named}; expected each role once")
+    for role in examples.table:
+        _check_free("role", str(role))
     shape = examples.shape
     check_places("the role of positions", examples.roles.role, shape, (0, len(examples.table)))
     check_places("the chain of positions", examples.roles.chain, shape, (0, None))
     for name, leads in examples.relations.items():
-        _check_free(name, examples.table)
+        _check_free("relation", name, examples.table)
         check_relation(name, leads, shape)
     for name, holds in examples.conditions.items():
+        _check_free("condition", name)
         check_places(f"the condition {name!r}", holds, shape, (0, 2))
     if examples.read is not None and not 1 <= examples.read <= examples.length:
         raise CircuitError(
@@ -392,26 +395,27 @@ def check_form(examples: object, count: int) -> None:
         raise CircuitError(f"chance is {examples.chance}; expected the loss at chance, above 0")
 
 
-def _check_free(name: str, table: Sequence[Role]) -> None:
-    """Refuse the name of a relation that says something else already."""
+def _check_free(kind: str, name: str, table: Sequence[Role] = ()) -> None:
+    """Refuse the name of a role, relation or condition that says something else already."""
     words = (ITSELF, PREVIOUS, UNIFORM, AS_IN_MODEL)
     taken = {*map(str, table), *map(str, words), "position", "by position"}
     if name in taken or any(mark in f"{name} " for mark in (" ×", " and ", " leads ")):
         raise CircuitError(
-            f"a relation is called {name!r}, which hopscope says of something else (a role, "
+            f"a {kind} is called {name!r}, which hopscope says of something else (a role, "
             "itself, previous, uniform, position, ×, and, leads): give it another name"
         )
 
 
 def check_relation(name: str, leads: object, shape: tuple[int, int]) -> None:
     """Refuse what leads neither to a position nor to a set of positions from each."""
-    if not isinstance(leads, Tensor) or leads.dim() != 3:
+    is_set = isinstance(leads, Tensor) and (leads.dim() == 3 or leads.dtype == torch.bool)
+    if not isinstance(leads, Tensor) or not is_set:
         check_places(f"the relation {name!r}", leads, shape, (-1, shape[1]))
     elif leads.dtype != torch.bool or tuple(leads.shape) != (*shape, shape[1]):
         raise CircuitError(
-            f"the relation {name!r} is {leads.dtype} {list(leads.shape)}; expected a position from "
-            f"each, {list(shape)}, or a set of them, torch.bool {[*shape, shape[1]]} (example, "
-            "destination, source)"
+            f"the relation {name!r} is {leads.dtype} {list(leads.shape)}; expected the number of a "
+            f"position from each, {list(shape)}, or a set of them, torch.bool "
+            f"{[*shape, shape[1]]} (example, destination, source)"
         )
 
 

@@ -104,8 +104,10 @@ class OwnTask:
                 "a task of one's own begins with a function that draws (examples, seed) -> Drawn; "
                 f"got {draw!r}"
             )
-        if isinstance(roles, str) or not roles:
-            raise CircuitError(f"roles are {roles!r}; expected a list of names, such as ['query']")
+        if not _are_names(roles) or not roles:
+            raise CircuitError(
+                f"roles are {_told(roles)}; expected a list of names, such as ['query']"
+            )
         if isinstance(hops, bool) or not isinstance(hops, int | np.integer) or hops < 1:
             raise CircuitError(f"hops is {hops!r}; expected how many hops the task has, at least 1")
         if isinstance(chance, bool) or not isinstance(chance, int | float | np.number):
@@ -160,6 +162,7 @@ class OwnTask:
                 f"the function that draws returned {type(drawn).__name__}; expected a Drawn"
             )
         _check_first_axis(drawn, examples)
+        _check_kinds(drawn)
         return replace(
             drawn,
             targets=_whole(
@@ -225,7 +228,12 @@ class _Answers:
             )
         if self.weights is None:
             return found.float().mean(1)
-        return torch.einsum("ea,eah->eh", found.float(), self.weights.to(outputs.device))
+        weights = self.weights.to(outputs.device)
+        losses = torch.einsum("ea,eah->eh", found.float(), weights)
+        # The mean over a hop's answers is a ratio of two sums over examples. To first order (the
+        # delta method) it varies by the losses of an example less the mean, not by how many answers
+        # of the hop the example has.
+        return losses + (1 - weights.sum(1)) * losses.mean(0)
 
     def _advice(self, found: object) -> str:
         """What to do about a loss of another shape."""
@@ -268,9 +276,9 @@ def _positions(at: Sequence[int] | Tensor | None, shape: tuple[int, int], length
         at = torch.arange(length - count, length)
     at = torch.as_tensor(at)
     at = at.expand(shape) if at.dim() == 1 and len(at) == count else at
-    if tuple(at.shape) != shape or at.is_floating_point():
+    if tuple(at.shape) != shape or at.is_floating_point() or at.dtype == torch.bool:
         raise CircuitError(
-            f"answers_at is {list(at.shape)}; expected whole numbers [{count}] or "
+            f"answers_at is {at.dtype} {list(at.shape)}; expected whole numbers [{count}] or "
             f"[{examples}, {count}], as there are {count} targets in each example"
         )
     if not at.numel() or int(at.min()) < 0 or int(at.max()) >= length:
@@ -290,13 +298,40 @@ def _check_first_axis(drawn: Drawn, examples: int) -> None:
             )
 
 
+def _check_kinds(drawn: Drawn) -> None:
+    """Refuse what is of another kind than the field takes."""
+    by_name = "a dict of tensors by their names"
+    for name, fits, expected in (
+        ("roles", isinstance(drawn.roles, Tensor) or _are_names(drawn.roles),
+         "a list of names, one for each position, or a tensor of numbers in the task's table"),
+        ("answers_at", not isinstance(drawn.answers_at, str), "a list or tensor of positions"),
+        ("hop", drawn.hop is None or isinstance(drawn.hop, Tensor), "a tensor [example, answer]"),
+        ("relations", _are_named(drawn.relations), by_name),
+        ("conditions", _are_named(drawn.conditions), by_name),
+    ):  # fmt: skip
+        if not fits:
+            got = getattr(drawn, name)
+            raise CircuitError(f"Drawn's {name} is {_told(got)}; expected {expected}")
+
+
+def _are_named(given: object) -> bool:
+    return isinstance(given, Mapping) and _are_names([*given])
+
+
+def _are_names(given: object) -> bool:
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        return False
+    return all(isinstance(name, str) for name in given)
+
+
+def _told(given: object) -> str:
+    """What was given, in a line."""
+    return repr(given).partition("\n")[0][:60]
+
+
 def _spread(name: str, holds: Tensor, shape: tuple[int, int]) -> Tensor:
     """A condition of examples holds at all of their positions."""
     if isinstance(holds, Tensor) and tuple(holds.shape) == shape[:1]:
-        return holds[:, None].expand(shape).bool()
-    if not isinstance(holds, Tensor) or tuple(holds.shape) != shape:
-        got = list(holds.shape) if isinstance(holds, Tensor) else type(holds).__name__
-        raise CircuitError(
-            f"the condition {name!r} is {got}; expected [{shape[0]}] or {list(shape)}"
-        )
+        holds = holds[:, None].expand(shape)
+    check_places(f"the condition {name!r}", holds, shape, (0, 2))
     return holds.bool()

@@ -38,7 +38,13 @@ from hopscope.circuits.engine import (
     forward,
     record,
 )
-from hopscope.circuits.examples import Examples, Questions, example_seed, examples_of
+from hopscope.circuits.examples import (
+    Examples,
+    Questions,
+    check_interval,
+    example_seed,
+    examples_of,
+)
 from hopscope.configs import FactTask, Task
 from hopscope.errors import CircuitError, NotLearned
 from hopscope.facts import Role
@@ -66,10 +72,16 @@ class Pairs:
         """How much nearer the answers are to the other chain's symbols than to those of third
         ones; and the same of the own chain's.
         """
-        third = self.third(outputs)
-        return torch.stack(
-            (third - self.other(outputs), third - self.examples.losses_of(outputs))
-        ).double()
+        own, other, third = (
+            losses(outputs) for losses in (self.examples.losses_of, self.other, self.third)
+        )
+        for name, losses in (("other", other), ("third", third)):
+            if losses.shape != own.shape:
+                raise CircuitError(
+                    f"the losses of `{name}` are {list(losses.shape)}, the examples' own "
+                    f"{list(own.shape)}: expected the same, one for each example and hop"
+                )
+        return torch.stack((third - other, third - own)).double()
 
 
 def pairs_of(questions: Questions, count: int, seed: int = 0) -> Pairs:
@@ -184,7 +196,8 @@ def patch(
 
 
 def _check_pairs(pairs: Pairs) -> None:
-    """Refuse counterfactuals that are not of the same examples."""
+    """Refuse a single pair, and counterfactuals that are not of the same examples."""
+    check_interval(len(pairs.examples))
     shape = tuple(pairs.examples.inputs.shape)
     if not pairs.counterfactuals:
         raise CircuitError("counterfactuals is empty; expected the inputs for at least one symbol")

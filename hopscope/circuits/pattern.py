@@ -68,6 +68,17 @@ class Source:
             what = f"takes no role, got {self.role}" if self.role else "needs a role"
             raise CircuitError(f"the source {self.where!r} {what}")
 
+    @property
+    def followed(self) -> Role | None:
+        """The source of a path that is followed through training: the role of the own chain, or one
+        with the name of the relation (`hop`; followed twice: `hop 2`), or `previous`.
+        """
+        if self.where == "own":
+            return self.role
+        times = self.times if self.times > 1 else 0
+        named = self.where in ("relation", "previous")
+        return Role(self.relation or self.where, times) if named else None
+
     def __str__(self) -> str:
         if self.relation:
             return self.relation if self.times == 1 else f"{self.relation}{TIMES}{self.times}"

@@ -4,16 +4,20 @@ from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
+import torch
 from jaxtyping import Float
+from torch import Tensor
 
 from hopscope.circuits.ablation import Ablation
 from hopscope.circuits.ablator import Ablator
-from hopscope.circuits.adapters import AnyModel, adapter_of
-from hopscope.circuits.attention import role_maps
+from hopscope.circuits.adapters import AnyModel, CallbackModel, adapter_of
+from hopscope.circuits.attention import chunks, patterns
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.emergence import Emergence
+from hopscope.circuits.engine import Adapter, check_finite
 from hopscope.circuits.examples import Examples, Questions, examples_of, questions_of
-from hopscope.circuits.maps import RoleMaps
+from hopscope.circuits.pattern import Target
+from hopscope.circuits.prescriber import Prescriber, prescriber_of
 from hopscope.configs import FactTask
 from hopscope.errors import CircuitError
 from hopscope.models import Transformer
@@ -128,18 +132,48 @@ def _at(
 ) -> tuple[Float[np.ndarray, "path"], Float[np.ndarray, "hop"]]:
     adapter = adapter_of(model)
     try:
-        maps = role_maps(adapter, examples)
+        attention = _attention(adapter, examples, circuit)
         losses = Ablator(adapter, examples).losses([Ablation()])[0].mean(0)
     except CircuitError as error:
         raise CircuitError(f"at step {step}: {error}") from error
-    attention = [_along(maps, path) for path in circuit.tracked]
     return np.array(attention), losses.double().cpu().numpy()
 
 
-def _along(maps: RoleMaps, path: Path) -> float:
-    """Mean attention along a path, or along the relation that its source is named for."""
-    destination = maps.roles.index(path.destination)
-    if path.source in maps.roles:
-        return float(maps.own[path.layer, path.head, destination, maps.roles.index(path.source)])
-    known = {"previous": maps.previous, **maps.along}
-    return float(known[str(path.source)][path.layer, path.head, destination])
+@torch.no_grad()
+def _attention(
+    adapter: Adapter | CallbackModel, examples: Examples, circuit: Circuit
+) -> list[float]:
+    """Mean attention along each path, a few examples at a time."""
+    examples = examples.on(adapter.device)
+    found: dict[Path, list[Tensor]] = {path: [] for path in circuit.tracked}
+    for some in chunks(adapter, examples):
+        part = examples.part(some)
+        prescriber = prescriber_of(adapter, part)
+        for layer, weights in enumerate(patterns(adapter, part.inputs)):
+            check_finite(weights, f"the attention of layer {layer}")
+            for path, each in found.items():
+                if path.layer == layer:
+                    target = circuit.pattern(layer, path.head).of(path.destination)
+                    its = weights[:, path.head].float()
+                    each.append(_along(its, path, target, prescriber.of(layer)))
+    return [float(torch.cat(each).mean()) for each in found.values()]
+
+
+def _along(
+    weights: Float[Tensor, "batch query key"], path: Path, target: Target, prescriber: Prescriber
+) -> Float[Tensor, "row"]:
+    """Attention along a path, in each row where it applies: its source is seen, its condition
+    holds, and no target before it applies.
+    """
+    spots = prescriber.spots(path.destination, prescriber.examples.length)
+    rows = weights[spots.example, spots.row]
+    free = torch.ones(len(spots), dtype=torch.bool, device=rows.device)
+    found = []
+    for each in target.each:
+        applies = prescriber.drawn(each, spots)[1] & free
+        for source in each.sources:
+            if source.followed == path.source:
+                there = prescriber.leads(source, spots)
+                found.append((rows * there).sum(-1)[applies & there.any(-1)])
+        free &= ~applies
+    return torch.cat(found)

@@ -7,7 +7,7 @@ import torch
 from slow import CHANGES
 from torch import Tensor
 
-from hopscope.circuits import Ablation, Ablator, CallbackModel, Carried, Examples
+from hopscope.circuits import Ablation, Ablator, CallbackModel, Carried, Examples, role_maps
 from hopscope.errors import CircuitError
 from hopscope.models import Transformer
 
@@ -83,6 +83,8 @@ def test_a_layer_head_or_row_that_goes_on_with_its_own_attention_is_named(
             deaf = whole(random_model, keeping(layer, *parts), everywhere=bool(parts))
             with pytest.raises(CircuitError, match=f"layer {layer} .*{line}"):
                 Ablator(deaf, examples).losses([Ablation()])
+            with pytest.raises(CircuitError, match=f"layer {layer} .*{line}"):
+                role_maps(deaf, examples)
     with torch.no_grad():  # heads that bring nothing are no mistake; to ignore them is
         for name, weight in random_model.named_parameters():
             if "blocks.1." in name and ".attention." in name:

@@ -10,7 +10,17 @@ import numpy as np
 import pytest
 import torch
 
-from hopscope.circuits import Circuit, adapter_of, discover, examples_of, role_maps, target
+from hopscope.circuits import (
+    Circuit,
+    Examples,
+    adapter_of,
+    along,
+    discover,
+    examples_of,
+    patterns,
+    role_maps,
+    target,
+)
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.tracking import emergence
 from hopscope.configs import Experiment, Model, Retrieval, Training
@@ -85,6 +95,42 @@ def test_every_path_is_followed_through_every_checkpoint(
     assert story.emerged(first) == step
     assert story.epoch(step) == step / 5
     assert story.losses[-1].mean() < 1e-6 < story.losses[0].mean()
+
+
+def test_a_path_is_followed_where_it_applies(two_hops: Planted, circuit: Circuit) -> None:
+    """From values twice back in every other example, where that leads somewhere; else to keys."""
+    key, value, twice = Role("key", 0), Role("value", 0), Role("back", 2)
+
+    def drawn(count: int, seed: int) -> Examples:
+        examples = examples_of(two_hops.task, count, seed)
+        chain = examples.roles.chain
+        back = torch.where(chain == 0, -1, torch.arange(examples.length) - 1)
+        odd = (torch.arange(count) % 2 == 1)[:, None].expand_as(chain)
+        return replace(examples, relations={"back": back}, conditions={"odd": odd})
+
+    looks = along("back", 2).if_("odd").or_else(target("own", key))
+    row = {"layer": 0, "heads": (0,), "destinations": (value,), "target": looks}
+    component = circuit.components[0].model_copy(update=row)
+    changed = circuit.model_copy(update={"components": (component,)})
+    history = Growing(two_hops.model)
+    story = emergence(history, changed, drawn, examples=16)
+    assert story.paths == (Path(0, 0, value, twice), Path(0, 0, value, key))
+    assert Emergence.from_dict(story.to_dict()).paths == story.paths
+
+    examples = examples_of(drawn, 16, purpose="emergence")
+    own, place = examples.roles.chain, examples.positions(key)
+    there = examples.landing("back", 2)
+    for column, step in enumerate(history.checkpoints):
+        weights = next(patterns(adapter_of(history.model_at(step)), examples.inputs))[:, 0]
+        found: dict[Role, list[float]] = {twice: [], key: []}
+        for example, at in examples.positions(value).nonzero().tolist():
+            if example % 2 and there[example, at] >= 0:
+                found[twice].append(float(weights[example, at, there[example, at]]))
+            else:
+                seen = place[example] & (own[example] == own[example, at])
+                found[key].append(float(weights[example, at, seen].sum()))
+        for path, attention in zip(story.paths, story.attention[:, column], strict=True):
+            assert attention == pytest.approx(np.mean(found[path.source]), abs=1e-6)
 
 
 def test_another_sample_draws_other_examples(two_hops: Planted, circuit: Circuit) -> None:

@@ -259,6 +259,9 @@ def test_what_does_not_fit_an_encoder_is_said(model: Stranger) -> None:
     ):
         with pytest.raises(CircuitError, match=line):
             EncoderAdapter(model.encoder, **parts, **given).embed(inputs)
+    few = EncoderAdapter(model.encoder, embed=nn.Embedding(5, WIDTH), causal=model.causal)
+    with pytest.raises(CircuitError, match=r"no row for some of the examples' tokens \(3 … 5\)"):
+        few.embed(torch.tensor([[3, 5]]))
     empty = nn.TransformerEncoder(model.encoder.layers[0], 0, enable_nested_tensor=False)
     with pytest.raises(CircuitError, match="has no layers"):
         EncoderAdapter(empty)

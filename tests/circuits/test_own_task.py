@@ -3,6 +3,7 @@ their circuits speak of, and each mistake has its line.
 """
 
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -95,6 +96,14 @@ def test_answers_everywhere_are_marked_hop_by_hop() -> None:
         assert torch.equal(examples.losses_of(torch.stack(several)), expected_of_each)
 
 
+def test_how_many_answers_of_a_hop_an_example_has_is_no_variance() -> None:
+    """Half of the examples answer one hop, and half the other: losses that are all the same have an
+    interval of no width.
+    """
+    same = examples_of(own(loss=lambda outputs, targets: torch.ones(targets.shape)), 8)
+    assert torch.equal(same.losses_of(torch.zeros(8, LENGTH, CLASSES)), torch.ones(8, 2))
+
+
 def test_as_many_hops_as_answers_of_a_short_example_are_no_mistake() -> None:
     """Five positions, answers at the last three, a hop each."""
 
@@ -167,6 +176,18 @@ def drawn(**changes: Any) -> dict[str, Any]:
     return {"draw": lambda count, seed: replace(draw(count, seed), **changes)}
 
 
+def untyped(**changes: Any) -> dict[str, Any]:
+    """The same without the checks of types that only tests have."""
+
+    def drawing(count: int, seed: int) -> Drawn:
+        found = draw(count, seed)
+        for name, value in changes.items():
+            object.__setattr__(found, name, value)
+        return found
+
+    return {"draw": drawing}
+
+
 def zeros(*shape: int, number: int = 0) -> Tensor:
     return torch.full(shape, number)
 
@@ -194,7 +215,31 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     (drawn(roles=zeros(4, 6).float()), "role of positions has numbers of type torch.float32"),
     (drawn(roles=zeros(6)), r"role of positions is \[6\]"),
     (drawn(answers_at=[2, 3, 4, 5, 6]), "answers stand at positions 2 … 6"),
-    (drawn(answers_at=[2]), r"answers_at is \[1\]"),
+    (drawn(answers_at=[2]), r"answers_at is torch.int64 \[1\]"),
+    (drawn(answers_at=zeros(5).float()), r"answers_at is torch.float32 \[4, 5\]"),
+    (drawn(answers_at=zeros(5).bool()), r"answers_at is torch.bool \[4, 5\]"),
+    *(
+        (untyped(**{name: value}), rf"Drawn's {name} is {re.escape(repr(value))}; expected")
+        for name, value in (
+            ("answers_at", "last"),
+            ("hop", [0]),
+            ("roles", None),
+            ("roles", [0] * 6),
+            ("relations", None),
+            ("conditions", None),
+            ("relations", {3: 0}),
+        )
+    ),
+    ({"roles": 3}, "roles are 3"),
+    ({"roles": [0, 1]}, r"roles are \[0, 1\]"),
+    *(
+        ({"roles": ["count", "letter", name]}, f"a role is called {name!r}")
+        for name in ("previous", "itself", "uniform", "position", "as in the model", "a and b")
+    ),
+    *(
+        (drawn(conditions={name: zeros(4)}), f"a condition is called {name!r}")
+        for name in ("a and b", "before leads")
+    ),
     (drawn(hop=zeros(4, 5, number=1)), "hop 0 .* has no answer"),
     (drawn(hop=zeros(4)), r"hop is torch.int64 \[4\]"),
     *(
@@ -208,7 +253,10 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     (drawn(relations={"on": zeros(4)}), r"relation 'on' is \[4\]"),
     (drawn(relations={"on": zeros(4, 6, 5).bool()}), r"'on' is torch.bool \[4, 6, 5\]"),
     (drawn(relations={"on": zeros(4, 6, 6)}), r"'on' is torch.int64 \[4, 6, 6\]"),
+    (drawn(relations={"on": zeros(4, 6).bool()}), r"'on' is torch.bool \[4, 6\]"),
     (drawn(conditions={"if": zeros(3)}), r"condition 'if' is \[3\]"),
+    (drawn(conditions={"if": torch.full((4,), 0.1)}), "'if' has numbers of type torch.float32"),
+    (drawn(conditions={"if": zeros(4, number=2)}), "'if' has numbers 2"),
 ]
 """What is wrong with a task, and with what it draws."""
 OUTPUTS = torch.zeros(4, LENGTH, CLASSES)

@@ -174,6 +174,8 @@ def test_flow_backups_and_restored_heads_are_those_made_by_hand(twins: Planted) 
     found = diagnose(twins.model, circuit, examples=32)
     assert found.flow is not None
     assert (found.flow.reached, found.flow.missed, found.flow.jumps) == (("x1", "x2"), (), ())
+    nothing = found.model_copy(update={"flow": None, "backups": (), "restored": ()})
+    assert str(nothing) == "no head could stand in, and restoring none recovers more"
     cut = circuit.model_copy(update={"components": halves[:-1]})
     flow = diagnose(twins.model, cut, examples=8).flow
     assert flow is not None

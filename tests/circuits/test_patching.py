@@ -378,6 +378,9 @@ def test_what_cannot_be_patched_is_said_in_a_line(two_hops: Planted) -> None:
         (lambda: of(counterfactuals={}), "counterfactuals is empty"),
         (lambda: of(counterfactuals={"x1": inputs[:1]}), r"of x1 is \(1, .*the examples are \(4,"),
         (lambda: of(counterfactuals={"x1": inputs * torch.nan}), "counterfactual of x1"),
+        (lambda: of(other=lambda o: o.new_zeros(1, 1, 2)), r"of `other` are \[1, 1, 2\], the exam"),
+        (lambda: of(third=lambda o: o.new_zeros(1, 4)), r"losses of `third` are \[1, 4\]"),
+        (lambda: of(examples=pairs.examples.part([0])), "examples is 1; an interval needs"),
         (lambda: of(hops=(1,)), r"hops is \(1,\), and .* losses of 2 answers"),
     ):
         with pytest.raises(CircuitError, match=line) as caught:

@@ -140,8 +140,12 @@ class DecoderAdapter(Adapter):
         self._check(inputs)
         x = self._embedded(inputs)
         if inputs.shape[1] > self._longest:
-            self._longest = inputs.shape[1]
-            self._prove(inputs[:4], x[:4])
+            before, self._longest = self._longest, inputs.shape[1]  # `finish` needs it
+            try:
+                self._prove(inputs[:4], x[:4])
+            except BaseException:
+                self._longest = before  # what was not proved is proved when it comes again
+                raise
         return x
 
     def project(self, layer: int, x: Stream) -> Projected:

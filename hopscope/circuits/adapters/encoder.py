@@ -53,7 +53,13 @@ class EncoderAdapter(Adapter):
             )
 
     def embed(self, inputs: Tensor) -> Stream:
-        x = self._embed(inputs)
+        try:
+            x = self._embed(inputs)
+        except IndexError as error:
+            raise CircuitError(
+                f"`embed` has no row for some of the examples' tokens ({int(inputs.min())} … "
+                f"{int(inputs.max())}): draw tokens of the model's vocabulary"
+            ) from error
         if inputs.shape[1] > self._longest:
             self._prove(inputs[:4], x[:4])
             self._longest = inputs.shape[1]
