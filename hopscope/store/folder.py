@@ -94,6 +94,11 @@ class RunFolder(Displayed):
         """Is anything computed and committed?"""
         return any("/" in name for name in self.manifest.files)
 
+    @property
+    def packed(self) -> bool:
+        """Is it a fleet of a sweep, which will be split and removed?"""
+        return PACKED in self.manifest.files
+
     def check_recipe(self) -> None:
         """Refuse a recipe of another run than the manifest's."""
         expected = self.recipe.run_name()
@@ -294,12 +299,6 @@ class RunFolder(Displayed):
                 yield
             finally:
                 self._held = None
-
-    def keep_whole(self) -> None:
-        """Remove the mark of a fleet of a sweep, so that no sweep splits and removes the run."""
-        if PACKED in self.manifest.files:
-            with self.locked():
-                self.commit({}, drop=(PACKED,))
 
     def remove(self) -> None:
         """Remove the run from its store, unless another process trains it."""
