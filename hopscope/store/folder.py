@@ -60,6 +60,12 @@ def default_root() -> Path:
     return Path(os.environ.get("HOPSCOPE_STORE") or "runs")
 
 
+def in_store(root: Path, *words: str) -> str:
+    """The command `hopscope WORDS`, with --store unless this is the default store."""
+    default = root.absolute() == default_root().absolute()
+    return join(["hopscope", *words, *([] if default else ["--store", str(root)])])
+
+
 class RunFolder(Displayed):
     """Reads and commits one run; the only writer of its files."""
 
@@ -85,9 +91,7 @@ class RunFolder(Displayed):
 
     def command(self, verb: str) -> str:
         """The command `hopscope VERB RUN`, with --store unless the run is in the default store."""
-        store = self.path.parent
-        default = self.gallery or store.absolute() == default_root().absolute()
-        return join(["hopscope", verb, self.name, *([] if default else ["--store", str(store)])])
+        return in_store(default_root() if self.gallery else self.path.parent, verb, self.name)
 
     @property
     def begun(self) -> bool:

@@ -342,7 +342,8 @@ def test_a_stopped_run_ends_with_the_same_rows(
 
 def test_other_weights_do_not_go_on(planted: Both, recipe: LmCircuit, store: Store) -> None:
     stopped(recipe, planted(True), store, 1)
-    with pytest.raises(RunMismatch, match="begun with other weights than planted has now"):
+    remedy = f"other weights than planted has now: `hopscope rm .* --store {store.root}`"
+    with pytest.raises(RunMismatch, match=remedy):
         find_circuit(recipe, lambda: planted(False), store)
 
 
