@@ -135,8 +135,10 @@ def circuit(asked: Asked, again: bool, every: bool, diagnose: bool, **search: An
         return None
     found = None if again else asked.subject.kept_circuit()
     if found is not None:
+        needs_model = diagnose or str(asked.output.save).endswith(SAVED)
         refuse_unused("as the circuit was found before (--again searches anew)",
-                      "--examples", "--sample", "--repeat", "--force", "--no-keep")  # fmt: skip
+                      "--examples", "--sample", "--repeat", "--force", "--no-keep",
+                      *([] if needs_model else ["--device"]))  # fmt: skip
         if differs := found.differs_from(Discovery()):
             note(f"hopscope: {differs}")
     else:
@@ -157,7 +159,8 @@ def circuit(asked: Asked, again: bool, every: bool, diagnose: bool, **search: An
 def _circuit_alone(asked: Asked, path: Path) -> Found:
     """A circuit in a file, without its model."""
     refuse_unused("beside a circuit's file", "--seed", "--step", "--circuit-file", "--store",
-                  "--again", "--all", "--diagnose", "--examples", "--sample", "--task")  # fmt: skip
+                  "--again", "--all", "--diagnose", "--examples", "--sample", "--task",
+                  "--device")  # fmt: skip
     if asked.output.save and asked.output.save.name.endswith(SAVED):
         raise ConfigError(
             f"--save is {asked.output.save}, for which the model is needed: name its run, and this "

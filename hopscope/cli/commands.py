@@ -141,6 +141,8 @@ class Group(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that the words name; near ones are offered for a word that names none."""
+        if ctx.resilient_parsing:  # a shell asks what may come next
+            return self._completed(ctx, args)
         if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             here = self.list_commands(ctx)
             otherwise = f"there are {', '.join(here)}" if self.start else "see `hopscope --help`"
@@ -149,6 +151,16 @@ class Group(click.Group):
             hint = f"did you mean `hopscope {start}{close[0]}`?" if close else otherwise
             raise ConfigError(f"unknown command {self.start + args[0]!r}: {hint}")
         return super().resolve_command(ctx, args)
+
+    def _completed(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command to complete; after `help` the one that follows, and nothing of an unknown."""
+        if args == ["help"]:
+            return None, None, []
+        first, *others = args[1:] if args[0] == "help" else args
+        found = self.get_command(ctx, first)
+        return first, found or click.Command(first, add_help_option=False), others
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The table of commands, section by section."""

@@ -9,7 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, metadata, requires, version
+from importlib.metadata import PackageNotFoundError, metadata, version
 from pathlib import Path
 from typing import Literal
 
@@ -20,6 +20,7 @@ import hopscope
 from hopscope.cli.options import command, json_option, options, store_option
 from hopscope.cli.output import say, say_json
 from hopscope.errors import ConfigError, StoreError, StoreUnwritable
+from hopscope.extras import install, lack, needed
 from hopscope.machine import cores, memory_bytes, processor
 from hopscope.store import Store
 from hopscope.store.files import check_folder
@@ -68,7 +69,7 @@ def checks(store: Store) -> Iterator[Check]:
 def needs() -> Check:
     """The packages that hopscope cannot do without."""
     try:
-        lacks = lacking("")
+        lacks = [*filter(lack, needed(""))]
     except PackageNotFoundError:
         todo = "pip install --config-settings editable_mode=compat -e FOLDER"
         found = "hopscope is imported from a folder, and not installed: what it needs is not known"
@@ -89,35 +90,11 @@ def extras() -> list[str]:
 
 def extra(name: str) -> Check:
     """The packages of an extra; nothing is wrong without them."""
-    lacks = lacking(name)
+    lacks = [*filter(lack, needed(name))]
     if not lacks:
         return Check(f"extra {name}", "fine", "installed")
-    missing = " ".join(f"'{need.name}{need.specifier}'" for need in lacks)
-    todo = f"to use it: python -m pip install {missing}"
-    return Check(f"extra {name}", "note", f"not installed ({_told(lacks)})", todo)
-
-
-def lacking(wanted: str) -> list[Requirement]:
-    """Packages of an extra (empty: of hopscope itself) that are missing or too old here."""
-    listed = [Requirement(line) for line in requires("hopscope") or []]
-    return [need for need in listed if _is_of(need, wanted) and lack(need)]
-
-
-def _is_of(need: Requirement, wanted: str) -> bool:
-    """Does this machine need it for the extra, and not already for hopscope itself?"""
-    if need.marker is None or need.marker.evaluate({"extra": ""}):
-        return not wanted
-    return need.marker.evaluate({"extra": wanted})
-
-
-def lack(need: Requirement) -> str:
-    """What is wrong with one package, or nothing."""
-    try:
-        there = version(need.name)
-    except PackageNotFoundError:
-        return f"{need.name} is missing"
-    fits = need.specifier.contains(there, prereleases=True)
-    return "" if fits else f"{need.name} is {there}, expected {need.specifier}"
+    told = f"not installed ({_told(lacks)})"
+    return Check(f"extra {name}", "note", told, f"to use it: {install(lacks)}")
 
 
 def _told(lacks: Iterable[Requirement]) -> str:

@@ -14,6 +14,7 @@ from hopscope.cli.options import command, json_option, option, options, store_op
 from hopscope.cli.output import printable, say, say_json, warn, width
 from hopscope.configs.recipe import differing
 from hopscope.store import Listed, Store
+from hopscope.store.folder import in_store
 from hopscope.store.summary import POINTS, summaries
 
 COURSE = range(8, POINTS // 2 + 1)
@@ -92,7 +93,7 @@ def runs(
     elif found:
         say(f"No run matches ({len(found)} in {where.root}).")
     elif not problems:
-        say(f"no runs in {where.root}: `hopscope train demo` makes one")
+        say(f"no runs in {where.root}: `{in_store(where.root, 'train', 'demo')}` makes one")
     for problem in problems:
         warn(problem)
     return 1 if problems else 0

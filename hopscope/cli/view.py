@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 from packaging.requirements import Requirement
 
-from hopscope.cli.health import lack
 from hopscope.cli.options import RUNS, command, option, refuse_unused, store_option
 from hopscope.cli.output import flush, note, say
 from hopscope.cli.subject import Subject
 from hopscope.errors import ConfigError
+from hopscope.extras import install, lack
 from hopscope.store import Store
 from hopscope.web.address import HERE, PORT, decided
 
@@ -115,9 +115,6 @@ def _save(run: Subject, path: Path, store: Path | None) -> None:
 
 def _check_installed() -> None:
     """The server is an extra: without it, one command installs it."""
-    lacks = [text for need in NEEDED if (text := lack(Requirement(need)))]
-    if lacks:
-        raise ConfigError(
-            f"the explorer cannot start ({', '.join(lacks)}): "
-            f"python -m pip install {' '.join(f'{need!r}' for need in NEEDED)}"
-        )
+    needs = [Requirement(need) for need in NEEDED]
+    if lacks := [*filter(None, map(lack, needs))]:
+        raise ConfigError(f"the explorer cannot start ({', '.join(lacks)}): {install(needs)}")

@@ -16,6 +16,7 @@ from typing import Any
 
 from hopscope.errors import RunMismatch, SharingError, StoreError
 from hopscope.export.card import card, run_name
+from hopscope.extras import install_extra
 from hopscope.store import RunFolder, Store
 from hopscope.store.folder import CONFIG
 from hopscope.store.manifest import MANIFEST, MOST_BYTES, NAME, Manifest, read_manifest
@@ -35,24 +36,22 @@ class Hub:
             import huggingface_hub.errors
             import huggingface_hub.utils
         except ImportError as error:
-            raise SharingError(
-                f"{error.name} is not installed: pip install 'hopscope[hub]'"
-            ) from error
+            raise SharingError(f"{error.name} is not installed: {install_extra('hub')}") from error
         self.library: Any = huggingface_hub
         self.library.utils.disable_progress_bars()
         self.api: Any = huggingface_hub.HfApi(endpoint)
         self.token = huggingface_hub.get_token()
 
-    def files(self, repository: str, revision: str | None = None) -> tuple[str, dict[str, int]]:
-        """The commit of a revision, and the size of each of its files."""
-        with self.failures(f"cannot look at {repository}"):
-            found = self.api.model_info(repository, revision=revision, files_metadata=True)
+    def files(self, place: str) -> tuple[str, dict[str, int]]:
+        """The commit of OWNER/NAME or OWNER/NAME@REVISION, and the size of each of its files."""
+        repository, _, revision = place.partition("@")
+        with self.failures(f"cannot look at {place}"):
+            found = self.api.model_info(repository, revision=revision or None, files_metadata=True)
         return str(found.sha), {each.rfilename: each.size or 0 for each in found.siblings or []}
 
     def is_run(self, place: str) -> bool:
         """Is this, OWNER/NAME or OWNER/NAME@REVISION, a run of hopscope?"""
-        repository, _, revision = place.partition("@")
-        _, names = self.files(repository, revision or None)
+        _, names = self.files(place)
         return {MANIFEST, CONFIG} <= names.keys()
 
     def push(
@@ -60,6 +59,7 @@ class Hub:
     ) -> str:
         """Put a run there in place of an earlier one, and return its address."""
         check_place(place)
+        check_licence(licence)
         if self.token is None:
             raise SharingError("not logged in to the hub: `hf auth login`, or set HF_TOKEN")
         if folder.in_training():
@@ -86,9 +86,9 @@ class Hub:
 
     def pull(self, place: str, store: Store) -> RunFolder:
         """Fetch a run into a store."""
-        repository, _, revision = place.partition("@")
+        repository = place.partition("@")[0]
         check_place(repository)
-        commit, sizes = self.files(repository, revision or None)
+        commit, sizes = self.files(place)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder)
 
@@ -122,7 +122,10 @@ class Hub:
         try:
             yield
         except failures as error:
-            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            lines = [line for line in str(error).splitlines() if line.strip()]
+            if len(lines) > 1 and "Client Error" in lines[0]:  # the next line says which
+                lines = lines[1:]
+            reason = (lines or [type(error).__name__])[0]
             raise SharingError(f"{what}: {reason[:200]}") from error
 
 
@@ -130,6 +133,14 @@ def check_place(place: str) -> None:
     """Refuse anything but OWNER/NAME."""
     if re.fullmatch(r"\w[\w.-]{0,95}/\w[\w.-]{0,95}", place, re.ASCII) is None:
         raise SharingError(f"{place[:100]!r} is no place on a hub; expected OWNER/NAME")
+
+
+def check_licence(licence: str) -> None:
+    """Refuse what cannot be the hub's name of a licence."""
+    if re.fullmatch(r"[a-z0-9][a-z0-9.+-]*", licence) is None:
+        raise SharingError(
+            f"{licence[:100]!r} is no licence; expected the hub's name of one, as cc-by-4.0"
+        )
 
 
 def _check_sizes(manifest: Manifest, sizes: Mapping[str, int], path: Path) -> None:

@@ -22,6 +22,7 @@ from typing import Any
 
 from hopscope.errors import SharingError
 from hopscope.export.tracked import Row, Tracked
+from hopscope.extras import install_extra
 from hopscope.store import RunFolder
 from hopscope.store.files import check_folder, read_bytes, write_bytes, writing
 from hopscope.store.folder import CONFIG
@@ -79,9 +80,7 @@ def library(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:
-        raise SharingError(
-            f"{name} is not installed ({error}): pip install 'hopscope[{name}]'"
-        ) from error
+        raise SharingError(f"{name} is not installed ({error}): {install_extra(name)}") from error
 
 
 def send(runs: Sequence[Tracked], to: Tracker) -> Iterator[Sent]:

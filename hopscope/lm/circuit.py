@@ -72,15 +72,17 @@ def find_circuit(
 def search(recipe: LmCircuit, local: LanguageModel, folder: RunFolder) -> RowStepper:
     """The stepper of a circuit's run: measures what is not measured yet."""
     stepper = RowStepper(folder, ROWS, rows_of, local.device, recipe.dtype)
-    stepper.pieces = CircuitSearch(recipe, local, stepper.rows, folder.name).pieces()
+    stepper.pieces = CircuitSearch(recipe, local, stepper.rows, folder).pieces()
     return stepper
 
 
 class CircuitSearch:
     """Everything that is measured to find one circuit. `rows` grow as it is measured."""
 
-    def __init__(self, recipe: LmCircuit, local: LanguageModel, rows: list[Row], name: str) -> None:
-        self.recipe, self.local, self.rows, self.run_name = recipe, local, rows, name
+    def __init__(
+        self, recipe: LmCircuit, local: LanguageModel, rows: list[Row], folder: RunFolder
+    ) -> None:
+        self.recipe, self.local, self.rows, self.folder = recipe, local, rows, folder
         self.names, self.adapter = followed(recipe), decoder(local)
         self.digest = self.adapter.digest()
 
@@ -88,8 +90,8 @@ class CircuitSearch:
         """The rows that are not measured yet, phase by phase, piece by piece."""
         if any(row["model"] != self.digest for row in of_phase(self.rows, "answers")):
             raise RunMismatch(
-                f"{self.run_name} was begun with other weights than {self.local.name} has now: "
-                f"`hopscope rm {self.run_name}` and measure again"
+                f"{self.folder.name} was begun with other weights than {self.local.name} has now: "
+                f"`{self.folder.command('rm')}` and measure again"
             )
         measures = {
             "answers": self.answers,

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from hopscope.errors import ConfigError, EndpointFailed
+from hopscope.extras import install_extra
 from hopscope.lm.prompts import Question, raw_text
 
 KEY = "HOPSCOPE_API_KEY"
@@ -41,7 +42,7 @@ class Endpoint:
         try:
             import openai
         except ImportError as error:
-            raise ConfigError("an endpoint needs openai: pip install hopscope[lm]") from error
+            raise ConfigError(f"an endpoint needs openai: {install_extra('lm')}") from error
         if "OPENAI_CUSTOM_HEADERS" in os.environ:
             raise ConfigError(f"$OPENAI_CUSTOM_HEADERS would be sent to {url}: unset it")
         if http_client is None:  # requests to this machine go past proxies

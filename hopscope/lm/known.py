@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from hopscope.errors import LmError
+from hopscope.extras import install_extra
 from hopscope.machine import cache_root
 from hopscope.store.files import writing
 
@@ -162,7 +163,7 @@ def open_files(
 
         from hopscope.circuits.adapters.pretrained import pretrained
     except ImportError as error:
-        raise LmError("language models need transformers: pip install hopscope[lm]") from error
+        raise LmError(f"language models need transformers: {install_extra('lm')}") from error
     transformers.utils.logging.disable_progress_bar()
     transformers.utils.logging.set_verbosity_error()
     safe = {**files, "trust_remote_code": False}
@@ -191,7 +192,7 @@ def _fetch_from_hub(name: str, folder: Path, endpoint: str | None = None) -> Non
         from huggingface_hub import HfApi
         from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
     except ImportError as error:
-        raise LmError("models of the hub need: pip install hopscope[lm]") from error
+        raise LmError(f"models of the hub need {error.name}: {install_extra('lm')}") from error
     hub = HfApi(endpoint)
     # The last ones are errors of the library that sends the requests.
     failures = (LocalEntryNotFoundError, *HfHubHTTPError.__bases__)

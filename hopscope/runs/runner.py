@@ -17,46 +17,7 @@ from hopscope.runs.stepper import MakeStepper, Stepper, Watcher
 from hopscope.runs.stop import Stop, exit_code
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps, outdated
-from hopscope.store.manifest import is_derived
-
-
-def complete(
-    recipe: Recipe,
-    make_stepper: MakeStepper,
-    store: Store | Path | str | None = None,
-    watcher: Watcher | None = None,
-    stop: Stop | None = None,
-    threads: int | None = None,
-) -> RunFolder:
-    """The complete run of a recipe. Whatever is missing is computed by the stepper.
-
-    `threads` is the number of CPU threads (default: as many as the run began with, or torch's own
-    number). Results are bit-identical for the same number of threads.
-    """
-    check_threads(threads)  # before there is a run
-    from hopscope.runs.computing import (  # torch
-        note_computing,
-        threads_of,
-        using_threads,
-        usual_modes,
-    )
-
-    store = store if isinstance(store, Store) else Store(store)
-    stop = stop or Stop()
-    folder = store.create(recipe)
-    if folder.manifest.complete and not folder.leftovers():
-        return folder
-    with folder.locked(), stop.listening():  # which removes leftovers
-        if not folder.manifest.complete:
-            count = threads_of(folder, threads)
-            with using_threads(count), usual_modes(), _out_of_memory(folder):
-                lines = _check_files(folder)
-                stepper = make_stepper(folder)
-                lines.append(note_computing(folder, stepper.device))
-                for line in filter(None, lines):
-                    warnings.warn(line, RunWarning, stacklevel=3)
-                _run(folder, stepper, stop, watcher)
-    return folder
+from hopscope.store.manifest import PACKED, is_derived
 
 
 def prepared(
@@ -70,13 +31,55 @@ def prepared(
     """The complete run of a recipe. `prepare` is called before there is a run, so that nothing is
     left of one that this machine cannot compute; it is not called if the run is complete.
     """
+    check_threads(threads)
     store = store if isinstance(store, Store) else Store(store)
     made = None if store.has_complete(recipe) else prepare()
 
     def make_stepper(folder: RunFolder) -> Stepper:
         return (made or prepare())(folder)
 
-    return complete(recipe, make_stepper, store, watcher, stop, threads)
+    folder = store.create(recipe)
+    complete(folder, make_stepper, watcher, stop, threads, whole=True)
+    return folder
+
+
+def complete(
+    folder: RunFolder,
+    make_stepper: MakeStepper,
+    watcher: Watcher | None = None,
+    stop: Stop | None = None,
+    threads: int | None = None,
+    *,
+    whole: bool = False,
+) -> None:
+    """Compute whatever a run lacks, by the stepper. With `whole`, a fleet of a sweep loses its
+    mark, so that no sweep splits and removes it.
+
+    `threads` is the number of CPU threads (default: as many as the run began with, or torch's own
+    number). Results are bit-identical for the same number of threads.
+    """
+    from hopscope.runs.computing import (  # torch
+        note_computing,
+        threads_of,
+        using_threads,
+        usual_modes,
+    )
+
+    stop = stop or Stop()
+    if folder.manifest.complete and not folder.leftovers() and not (whole and folder.packed):
+        return
+    with folder.locked(), stop.listening():  # which removes leftovers
+        if whole and folder.packed:
+            folder.commit({}, drop=(PACKED,))
+        if not folder.manifest.complete:
+            count = threads_of(folder, threads)
+            with using_threads(count), usual_modes(), _out_of_memory(folder):
+                lines = _check_files(folder)
+                stepper = make_stepper(folder)
+                lines.append(note_computing(folder, stepper.device))
+                for line in filter(None, lines):
+                    warnings.warn(line, RunWarning, stacklevel=3)
+                _run(folder, stepper, stop, watcher)
 
 
 @contextmanager

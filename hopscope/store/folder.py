@@ -68,6 +68,12 @@ def born(folder: Path | str) -> float:
         return 0.0
 
 
+def in_store(root: Path, *words: str) -> str:
+    """The command `hopscope WORDS`, with --store unless this is the default store."""
+    default = root.absolute() == default_root().absolute()
+    return join(["hopscope", *words, *([] if default else ["--store", str(root)])])
+
+
 class RunFolder(Displayed):
     """Reads and commits one run; the only writer of its files."""
 
@@ -93,14 +99,17 @@ class RunFolder(Displayed):
 
     def command(self, verb: str) -> str:
         """The command `hopscope VERB RUN`, with --store unless the run is in the default store."""
-        store = self.path.parent
-        default = self.gallery or store.absolute() == default_root().absolute()
-        return join(["hopscope", verb, self.name, *([] if default else ["--store", str(store)])])
+        return in_store(default_root() if self.gallery else self.path.parent, verb, self.name)
 
     @property
     def begun(self) -> bool:
         """Is anything computed and committed?"""
         return any("/" in name for name in self.manifest.files)
+
+    @property
+    def packed(self) -> bool:
+        """Is it a fleet of a sweep, which will be split and removed?"""
+        return PACKED in self.manifest.files
 
     def check_recipe(self) -> None:
         """Refuse a recipe of another run than the manifest's."""
@@ -316,12 +325,6 @@ class RunFolder(Displayed):
                 yield
             finally:
                 self._held = None
-
-    def keep_whole(self) -> None:
-        """Remove the mark of a fleet of a sweep, so that no sweep splits and removes the run."""
-        if PACKED in self.manifest.files:
-            with self.locked():
-                self.commit({}, drop=(PACKED,))
 
     def remove(self) -> None:
         """Remove the run from its store, unless another process trains it."""

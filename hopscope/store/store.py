@@ -14,7 +14,16 @@ from hopscope.errors import ConfigError, RunMismatch, RunMissing, StoreError
 from hopscope.names import alike
 from hopscope.store import gallery
 from hopscope.store.files import flush_folder, flush_inside, write_inside, writing
-from hopscope.store.folder import CONFIG, GALLERY, REMOVED, RunFolder, born, default_root, discard
+from hopscope.store.folder import (
+    CONFIG,
+    GALLERY,
+    REMOVED,
+    RunFolder,
+    born,
+    default_root,
+    discard,
+    in_store,
+)
 from hopscope.store.listing import Listed, listed
 from hopscope.store.lock import locked
 from hopscope.store.manifest import MANIFEST, FileEntry, Manifest
@@ -60,7 +69,8 @@ class Store(Displayed):
             raise ConfigError(f"{name!r} cannot name a run: expected one folder's name")
         path = self.root / name
         if _has_manifest(path):
-            raise RunMismatch(f"{path} is there already: `hopscope rm {name}` removes it")
+            remedy = in_store(self.root, "rm", name)
+            raise RunMismatch(f"{path} is there already: `{remedy}` removes it")
         files = {file: folder.read(file) for file in folder.manifest.files}
         self._make(path, files, folder.manifest.copied())
         return RunFolder(path)

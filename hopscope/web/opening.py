@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from hopscope.display import in_notebook
 from hopscope.errors import ConfigError
+from hopscope.extras import install_extra
 from hopscope.store import Store
 from hopscope.web.address import HERE, PORT, Address, Origin, decided, names_of
 
@@ -40,9 +41,7 @@ def show(
     try:
         from hopscope.web.serving import listening, serve
     except ImportError as error:
-        raise ConfigError(
-            f"the explorer cannot start ({error}): python -m pip install 'hopscope[web]'"
-        ) from error
+        raise ConfigError(f"the explorer cannot start ({error}): {install_extra('web')}") from error
     from hopscope.web.app import Explorer
     from hopscope.web.page import page
     from hopscope.web.policy import Policy

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from hopscope import __version__
 from hopscope.errors import ConfigError, RunDamaged
+from hopscope.extras import install_extra
 from hopscope.machine import check_threads, keep_pages
 from hopscope.store.files import read_bytes, write_bytes, writing
 from hopscope.store.lock import locked
@@ -220,7 +221,7 @@ def connected(address: str) -> Iterator[Any]:
         import ray  # type: ignore[import-not-found, unused-ignore]
     except ImportError as error:
         raise ConfigError(
-            f"workers over Ray need the library ray ({error}): pip install 'hopscope[cluster]'"
+            f"workers over Ray need the library ray ({error}): {install_extra('cluster')}"
         ) from error
     if ray.is_initialized():
         yield ray

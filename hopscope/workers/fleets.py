@@ -12,7 +12,7 @@ several seeds that is trained itself has no mark, or loses it: it is a run that 
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -56,11 +56,14 @@ def jobs_of(
     recipes: Sequence[Recipe], missing: Sequence[Recipe], store: Store, most: int
 ) -> list[Pack]:
     """The jobs that complete the missing recipes: fleets that were begun, then of each pack its new
-    runs together and its begun runs one by one.
+    runs together and its begun runs one by one. A complete fleet that was not yet removed is a job.
     """
-    fleets = begun_fleets(recipes, store)
-    taken = {each.run_name() for fleet in fleets for each in fleet}
-    left = {each.run_name() for each in missing} - taken
+    wanted = _names(missing)
+    fleets = [
+        each for each in begun_fleets(recipes, store)
+        if wanted & _names(each) or store.has_complete(together(each))
+    ]  # fmt: skip
+    left = wanted.difference(*map(_names, fleets))
     jobs: list[Pack] = [*fleets]
     for pack in packs(recipes, most):
         rest = [each for each in pack if each.run_name() in left]
@@ -84,15 +87,19 @@ def member(fleet: Experiment, seed: int) -> Experiment:
 
 def begun_fleets(recipes: Sequence[Recipe], store: Store) -> list[tuple[Experiment, ...]]:
     """The members of each fleet in the store that trains some of these recipes."""
-    wanted = {recipe.run_name() for recipe in recipes}
+    wanted = _names(recipes)
     fleets: list[tuple[Experiment, ...]] = []
     for mark in sorted(store.root.glob(f"[!.]*/{PACKED}")):
         with suppress(StoreError):  # a damaged fleet: its members are trained again
             fleet = RunFolder(mark.parent).recipe_as(Experiment)
             members = tuple(member(fleet, seed) for seed in fleet.seeds)
-            if wanted & {each.run_name() for each in members}:
+            if wanted & _names(members):
                 fleets.append(members)
     return fleets
+
+
+def _names(recipes: Iterable[Recipe]) -> set[str]:
+    return {recipe.run_name() for recipe in recipes}
 
 
 def is_held(recipe: Recipe, store: Store) -> bool:
@@ -125,13 +132,13 @@ def train_fleet(
     """Train these recipes as one fleet, then split it. If a member diverges, the fleet is split at
     the last checkpoint, and all members go on alone.
     """
-    from hopscope.runs.api import completed_folder  # torch
+    from hopscope.runs.api import complete_fleet  # torch
 
     fleet = together(pack)
     names = json.dumps({"members": [each.run_name() for each in pack]})
     folder = store.create(fleet, {PACKED: f"{names}\n".encode()})
     with suppress(Diverged):
-        completed_folder(fleet, store, device, watcher, threads, stop)
+        complete_fleet(folder, device, watcher, threads, stop)
     split_fleet(folder, store)
 
 
@@ -151,7 +158,7 @@ def split_fleet(fleet: RunFolder, store: Store) -> None:
                 troubles.append(error)
         if troubles:
             raise troubles[0]
-        if PACKED in fleet.manifest.files:
+        if fleet.packed:
             discard(fleet.path)
 
 

@@ -7,7 +7,7 @@ or a reboot does the rest, with the same workers or with others.
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +19,7 @@ from hopscope.errors import (
     HopscopeError,
     Interrupted,
     RunBusy,
+    RunMissing,
     RunWarning,
     TrainingError,
 )
@@ -88,9 +89,9 @@ def carry_out(
     folders = [
         RunFolder(store.root / each.run_name()) for each in recipes if is_complete(each, store)
     ]
-    reports = [each for recipe in recipes if (each := sweep.reports.get(recipe.run_name()))]
-    troubles = [each.trouble.error() for each in reports if each.trouble and each.state == "failed"]
-    return Outcome(tuple(folders), len(recipes), tuple(troubles))
+    complete = {folder.name for folder in folders}
+    left = [name for recipe in recipes if (name := recipe.run_name()) not in complete]
+    return Outcome(tuple(folders), len(recipes), tuple(sweep.troubles(left)))
 
 
 @dataclass
@@ -192,6 +193,18 @@ class _Sweep:
         for each in free:
             del self.reports[each.run_name()]
         return free
+
+    def troubles(self, left: Sequence[str]) -> Iterator[HopscopeError]:
+        """Why these runs are not complete; nothing of those that the time limit stopped."""
+        for name in left:
+            report = self.reports.get(name)
+            if report and report.trouble and report.state == "failed":
+                yield report.trouble.error()
+            elif not self.stop.reason:
+                yield RunMissing(
+                    f"{name} was removed or taken over by another process: the same command "
+                    "completes it"
+                )
 
 
 def _given_up(job: Job, error: WorkerLost) -> list[Report]:

@@ -101,6 +101,10 @@ def test_what_comes_next(after: After) -> None:
         "train demo model.lay": "model.layers=",
         "export x --to ten": "tensorboard",
         "attention x --no-such-flag": "",
+        "help tr": "train",
+        "help papers re": "report",
+        "nope tr": "",
+        "papers nope r": "",
     }.items():
         assert after(*line.split(" ")) == expected.split(), line
 

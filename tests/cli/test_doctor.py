@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 from calling import Captured, Patch
 
+from hopscope import extras
 from hopscope.cli import health
 from hopscope.cli.health import Check, checks
 from hopscope.cli.main import run as hopscope
@@ -107,7 +108,8 @@ def installed(name: str) -> str:
 
 
 def test_packages_that_are_missing_or_too_old(monkeypatch: Patch) -> None:
-    monkeypatch.setattr(health, "requires", lambda _: NEEDED)
+    monkeypatch.setattr(extras, "requires", lambda _: NEEDED)
+    monkeypatch.setattr(extras, "version", installed)
     monkeypatch.setattr(health, "version", installed)
     assert health.needs().state == "wrong"
     assert health.needs().found == "torch is 2.10.1, expected >=2.11, duckdb is missing"
@@ -115,9 +117,12 @@ def test_packages_that_are_missing_or_too_old(monkeypatch: Patch) -> None:
         "extra lm", "note", "not installed (httpx is missing)",
         "to use it: python -m pip install 'httpx>=0.28'",
     )  # fmt: skip
+    assert extras.install_extra("lm") == "python -m pip install 'gguf>=0.17' 'httpx>=0.28'"
     assert health.frames().state == "note"
     monkeypatch.setitem(VERSIONS, "pandas", "3.0")
     assert health.frames() == Check("data frames", "fine", "pandas 3.0")
     here = {"torch": "2.13.0+cpu", "numpy": "2.4.0", "duckdb": "1.5.0.dev1"}
-    monkeypatch.setattr(health, "version", here.__getitem__)  # of others only developers have need
+    monkeypatch.setattr(extras, "version", here.__getitem__)  # of others only developers have need
     assert health.needs() == Check("packages", "fine", "all that it needs is installed")
+    monkeypatch.setattr(extras, "requires", installed)  # not installed: it knows no packages
+    assert extras.install_extra("lm") == "pip install '.[lm]' in the clone of hopscope"

@@ -119,8 +119,8 @@ train demo --workers 1 | --gpus 0.5
 sweep sweep.json | --shards 2
 sweep sweep.json --slurm | --device cpu --threads 1
 view --save page | --host lab --port 80 --socket s --read-only --no-browser
-circuit circuit.json | --seed 1 --step 2 --circuit-file x.json
-circuit gallery/demo | --examples 3 --force
+circuit circuit.json | --seed 1 --step 2 --circuit-file x.json --device cpu
+circuit gallery/demo | --examples 3 --force --device cpu
 circuit gallery/demo --all | --seed 0 --save x.json
 attention gallery/demo --example 1 | --examples 8 --circuit-file x.json
 emergence gallery/demo --all | --seed 5

@@ -69,6 +69,12 @@ def test_show_says_which_file_is_missing(root: Path, hopscope: Say, tiny: Experi
     assert err.count("\n") == 2
 
 
+def test_an_empty_store_names_the_command_for_that_store(root: Path, said: Said) -> None:
+    assert said("runs").endswith("/runs: `hopscope train demo` makes one\n")
+    line = "no runs in other: `hopscope train demo --store other` makes one\n"
+    assert said("runs", "--store", "other") == line
+
+
 def test_a_loss_is_told_of_the_hop_that_was_asked(root: Path, said: Said, tiny: Experiment) -> None:
     """A task may ask its last hop alone."""
     task = Retrieval(hops=5, chains=2, curriculum=False)

@@ -19,7 +19,8 @@ from urllib.request import Request, urlopen
 import pytest
 from calling import Patch, Said, Say
 
-from hopscope.cli import health, view
+from hopscope import extras
+from hopscope.cli import view
 from hopscope.configs import Experiment
 from hopscope.training import train
 from hopscope.web import opening
@@ -93,7 +94,7 @@ def test_one_command_installs_the_extra(root: Path, hopscope: Say, monkeypatch: 
             raise PackageNotFoundError(name)
         return "2.0"
 
-    monkeypatch.setattr(health, "version", version)
+    monkeypatch.setattr(extras, "version", version)
     code, out, err = hopscope("view")
     assert (code, out) == (2, "")
     assert "(uvicorn is missing): python -m pip install 'uvicorn>=0.54'" in err

@@ -27,6 +27,7 @@ class Server:
         self.files: dict[str, bytes] = {}
         self.sizes: dict[str, int] = {}  # where it lies about them
         self.refuses = False
+        self.lacks = ""  # the hub's word for what is not there
         self.asked: list[str] = []
         self.url = ""
 
@@ -34,6 +35,8 @@ class Server:
         self.asked.append(f"{method} {path}")
         if self.refuses:
             return 403, b'{"error": "You may not do that"}'
+        if self.lacks:
+            return 404, b""
         if path == "/api/repos/create":
             return 200, json.dumps({"url": f"{self.url}/me/mine"}).encode()
         if path.startswith("/api/models/me/mine/preupload/"):
@@ -84,6 +87,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
             self.send_header("Content-Length", str(len(data)))
             self.send_header("ETag", f'"{hashlib.sha256(data).hexdigest()}"')
             self.send_header("X-Repo-Commit", COMMIT)
+            self.send_header("X-Error-Code", mine.lacks)
             self.end_headers()
             if self.command != "HEAD":
                 self.wfile.write(data)
@@ -208,6 +212,17 @@ def test_a_place_that_holds_something_else_is_left_alone(
     assert not hub.is_run("me/mine")
 
 
+def test_a_place_or_a_revision_that_is_not_there_is_named(
+    server: Server, hub: Hub, store: Store
+) -> None:
+    for server.lacks, place, reason in (
+        ("RepoNotFound", "me/mine", "cannot look at me/mine: Repository Not Found for url: "),
+        ("RevisionNotFound", "me/mine@v2", "cannot look at me/mine@v2: Revision Not Found for "),
+    ):
+        with pytest.raises(SharingError, match=reason):
+            hub.pull(place, store)
+
+
 def test_what_cannot_be_shared_is_told_in_one_line(
     server: Server, hub: Hub, fleet: RunFolder, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,6 +241,11 @@ def test_what_cannot_be_shared_is_told_in_one_line(
     for place in ("mine", "a/b/c", "../x", "me/../x", "me/", "-/-", "a b/c"):
         with pytest.raises(SharingError, match="is no place on a hub; expected OWNER/NAME"):
             check_place(place)
+    for licence in ("a: b\nx", "Apache 2.0", ""):
+        with pytest.raises(SharingError, match="is no licence; expected the hub's name of one"):
+            hub.push(fleet, "me/mine", licence)
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(SharingError, match="pip install 'hopscope\\[hub\\]'"):
+    with pytest.raises(
+        SharingError, match="not installed: python -m pip install 'huggingface_hub>="
+    ):
         Hub()

@@ -354,7 +354,7 @@ def test_what_cannot_be_sent_is_refused_in_one_line(
         tracker("tensorboard", Place(to=tmp_path / "file"))
     for name in TRACKERS:
         monkeypatch.setitem(sys.modules, name, None)
-        refused(fleet, name, f"{name} is not installed.*pip install 'hopscope\\[{name}\\]'")
+        refused(fleet, name, f"{name} is not installed.*: python -m pip install '{name}>=")
 
 
 def test_a_disk_that_is_full_is_one_line(

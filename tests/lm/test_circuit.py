@@ -6,6 +6,7 @@ Rows are kept as they come, and whoever cannot be taken apart is refused in one 
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from hopscope.lm.model import LanguageModel
 from hopscope.lm.pairs import ANSWER, followed
 from hopscope.lm.patching import share_of, sureties
 from hopscope.lm.rows import of_phase, rows_of
-from hopscope.runs.runner import complete
+from hopscope.runs.runner import prepared
 from hopscope.runs.stop import Stop
 from hopscope.store import Store
 from hopscope.web.mechanism import Traced
@@ -321,7 +322,7 @@ def stopped(recipe: LmCircuit, model: LanguageModel, store: Store, step: int) ->
     stop = Stop()
     shown = watcher(advance=lambda done, _: stop.ask("test") if done >= step else None)
     with pytest.raises(Interrupted):
-        complete(recipe, lambda folder: search(recipe, model, folder), store, shown, stop)
+        prepared(recipe, lambda: partial(search, recipe, model), store, shown, stop)
 
 
 def test_a_stopped_run_ends_with_the_same_rows(
@@ -341,7 +342,8 @@ def test_a_stopped_run_ends_with_the_same_rows(
 
 def test_other_weights_do_not_go_on(planted: Both, recipe: LmCircuit, store: Store) -> None:
     stopped(recipe, planted(True), store, 1)
-    with pytest.raises(RunMismatch, match="begun with other weights than planted has now"):
+    remedy = f"other weights than planted has now: `hopscope rm .* --store {store.root}`"
+    with pytest.raises(RunMismatch, match=remedy):
         find_circuit(recipe, lambda: planted(False), store)
 
 

@@ -130,7 +130,9 @@ def test_nothing_writes_to_the_gallery(store: Store) -> None:
         entry("dmeo")
 
 
-def test_a_copy_is_a_run_under_a_name_of_its_own(store: Store, tiny: Experiment) -> None:
+def test_a_copy_is_a_run_under_a_name_of_its_own(
+    store: Store, tiny: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = entry("ngram")
     made = store.copy(source, "mine")
     assert (made.name, made.manifest, made.verify()) == ("mine", source.manifest, [])
@@ -139,6 +141,9 @@ def test_a_copy_is_a_run_under_a_name_of_its_own(store: Store, tiny: Experiment)
     assert gallery.about(store.create(tiny)) is None
     assert not store.has_complete(source.recipe)  # training it makes the real one
     made.commit({"circuit.json": b"{}"})
+    with pytest.raises(RunMismatch, match=f"`hopscope rm mine --store {store.root}` removes"):
+        store.copy(source, "mine")
+    monkeypatch.setenv("HOPSCOPE_STORE", str(store.root))
     with pytest.raises(RunMismatch, match="is there already: `hopscope rm mine` removes it"):
         store.copy(source, "mine")
     with pytest.raises(RunMismatch, match="mine is complete: there is nothing to go on with"):

@@ -12,10 +12,12 @@ from waiting import changed, stopped
 
 from hopscope.configs import Experiment, NgramExperiment
 from hopscope.errors import ConfigError, Diverged, Interrupted
-from hopscope.runs import train
+from hopscope.runs import MakeStepper, train
+from hopscope.runs.api import complete_fleet
 from hopscope.runs.checkpoint import read_tensors
 from hopscope.store import RunFolder, Store
 from hopscope.store.manifest import MANIFEST, PACKED
+from hopscope.training.stepper import prepare
 from hopscope.workers import Here, Job, carry_out, fleets
 from hopscope.workers.fleets import jobs_of, member, together
 from hopscope.workers.job import do
@@ -115,6 +117,19 @@ def test_a_kill_while_members_are_kept_changes_nothing(
     assert sorted(store.names()) == sorted(recipe.run_name() for recipe in recipes)
 
 
+def test_a_begun_fleet_is_left_alone_once_its_members_are_complete(
+    recipes: list[Experiment], store: Store
+) -> None:
+    stopped(Job.of(tuple(recipes), store, "cpu", 1))
+    fleet = store.create(together(recipes))
+    train(recipes[0], store, "cpu")
+    assert carry_out(recipes[:1], store, device="cpu").complete
+    assert RunFolder(fleet.path).manifest == fleet.manifest
+    complete_fleet(fleet, "cpu", None, 1, None)  # and killed before it was split
+    assert carry_out(recipes[:1], store, device="cpu").complete
+    assert sorted(store.names()) == sorted(recipe.run_name() for recipe in recipes)
+
+
 def test_a_fleet_stays_until_every_member_is_kept(recipes: list[Experiment], store: Store) -> None:
     damaged = store.create(recipes[1]).path
     fleet = together(recipes).run_name()
@@ -143,6 +158,24 @@ def test_a_fleet_of_a_sweep_that_somebody_goes_on_with_stays(
     store.tag(fleet.name, "mine")
     assert carry_out(recipes, store, device="cpu", workers=Here(pack=3)).complete
     assert store.find("mine").manifest == fleet.manifest
+    assert len(store.names()) == 4
+
+
+@pytest.mark.parametrize("trained", [False, True])
+def test_a_fleet_that_a_sweep_makes_while_somebody_begins_it_stays(
+    recipes: list[Experiment], store: Store, monkeypatch: pytest.MonkeyPatch, trained: bool
+) -> None:
+    def late(recipe: Experiment, device: str) -> MakeStepper:
+        monkeypatch.undo()
+        fleet = store.create(recipe, {PACKED: b"{}"})
+        if trained:
+            complete_fleet(fleet, device, None, 1, None)
+        return prepare(recipe, device)
+
+    monkeypatch.setattr("hopscope.training.stepper.prepare", late)
+    fleet = train(together(recipes), store, "cpu").folder
+    assert carry_out(recipes, store, device="cpu", workers=Here(pack=3)).complete
+    assert RunFolder(fleet.path).manifest == fleet.manifest
     assert len(store.names()) == 4
 
 

@@ -13,6 +13,7 @@ from hopscope.errors import ConfigError, Interrupted, RunBusy
 from hopscope.runs import Stop
 from hopscope.store import RunFolder, Store
 from hopscope.workers import Here, Outcome, carry_out
+from hopscope.workers.progress import Progress
 
 STEPS = 6
 Recipes = tuple[Experiment, ...]
@@ -174,6 +175,16 @@ def test_what_others_let_go_is_carried_out_after_all(
     assert outcome.complete
     assert outcome.troubles == ()
     assert [name for name, _ in diary.started] == [*names[1:], names[0]]
+
+
+def test_a_run_that_somebody_removes_meanwhile_is_told(store: Store, recipes: Recipes) -> None:
+    def remove(progress: Progress) -> None:
+        if progress.count("complete") == len(recipes):
+            store.create(recipes[0]).remove()
+
+    outcome = carry_out(recipes, store, look=remove)
+    (trouble,) = outcome.troubles
+    assert str(trouble).startswith(f"{recipes[0].run_name()} was removed or taken over by another")
 
 
 def test_one_recipe_is_no_list_and_a_store_may_be_named(tmp_path: Path, tiny: Experiment) -> None:
