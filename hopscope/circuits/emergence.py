@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hopscope.display import Displayed, data_frame
+from hopscope.display import Displayed, data_frame, plain
 from hopscope.errors import CircuitError
 from hopscope.facts import parse_role
 from hopscope.milestones import crossing
@@ -31,6 +31,7 @@ class Emergence(Displayed):
     steps: tuple[int, ...]
     """The training steps of the checkpoints."""
     attention: Float[np.ndarray, "path step"]
+    """Not a number where a path applies in none of the examples; such a path never emerges."""
     losses: Float[np.ndarray, "step hop"]
     """The loss of every hop at every checkpoint, on the examples that attention was averaged
     over."""
@@ -115,7 +116,7 @@ class Emergence(Displayed):
                     "head": path.head,
                     "destination": str(path.destination),
                     "source": str(path.source),
-                    "attention": self.attention[number].tolist(),
+                    "attention": plain(self.attention[number].tolist()),
                     "emerged_at_step": self.emerged(path),
                     "emerged_at_epoch": self.epoch(self.emerged(path)),
                 }

@@ -399,6 +399,7 @@ def _check_free(kind: str, name: str, table: Sequence[Role] = ()) -> None:
     """Refuse the name of a role, relation or condition that says something else already."""
     words = (ITSELF, PREVIOUS, UNIFORM, AS_IN_MODEL)
     taken = {*map(str, table), *map(str, words), "position", "by position"}
+    taken |= {role.kind for role in table}  # "value" followed twice is no role "value 2"
     if name in taken or any(mark in f"{name} " for mark in (" ×", " and ", " leads ")):
         raise CircuitError(
             f"a {kind} is called {name!r}, which hopscope says of something else (a role, "

@@ -233,7 +233,8 @@ class _Answers:
         # The mean over a hop's answers is a ratio of two sums over examples. To first order (the
         # delta method) it varies by the losses of an example less the mean, not by how many answers
         # of the hop the example has.
-        return losses + (1 - weights.sum(1)) * losses.mean(0)
+        lacking = 1 - weights.sum(1)
+        return torch.where(lacking == 0, losses, losses + lacking * losses.mean(0))
 
     def _advice(self, found: object) -> str:
         """What to do about a loss of another shape."""
@@ -274,7 +275,12 @@ def _positions(at: Sequence[int] | Tensor | None, shape: tuple[int, int], length
     examples, count = shape
     if at is None:
         at = torch.arange(length - count, length)
-    at = torch.as_tensor(at)
+    try:
+        at = torch.as_tensor(at)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise CircuitError(
+            f"answers_at is {_told(at)}; expected a list or tensor of positions"
+        ) from error
     at = at.expand(shape) if at.dim() == 1 and len(at) == count else at
     if tuple(at.shape) != shape or at.is_floating_point() or at.dtype == torch.bool:
         raise CircuitError(

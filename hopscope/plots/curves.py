@@ -20,8 +20,7 @@ POINTS = 500
 DOTS = 50
 """The most validation losses that are drawn: at the end of a training there are many."""
 FULL_SCALE = 1.6
-"""Height of the axis in levels of chance, or in lowest losses where those are above chance; the
-first steps are worse, and say little."""
+"""Height of an axis of losses in levels of chance; the first steps are worse, and say little."""
 PANEL = 1.6
 """Inches of a panel of two runs, at least; more go below."""
 Losses = Float[np.ndarray, "step model"]
@@ -46,7 +45,7 @@ def loss_curves(run: Run) -> Picture:
         colour = COLOURS[hop % LINES]
         _curve(axes, steps, losses[:, :, hop], colour, symbol_name(f"x{number}"))
         _dots(axes, checked, validation[:, :, hop], colour)
-    top = _top([axes], levels)
+    top = axis_end([axes], levels)
     figure.caption += f" The axis ends at {top:.3g}."
     if len(set(levels)) == 1:
         axes.axhline(levels[0], color=DIM, linestyle=":", label="chance")
@@ -98,7 +97,7 @@ def comparison_figure(found: Comparison) -> Picture:
 def _label(figure: Picture, found: Comparison, levels: Sequence[dict[float, str]]) -> None:
     """Axes, levels of chance (of each panel, with its colour), and the legend."""
     first, *_ = figure.axes
-    top = _top(figure.axes, [level for each in levels for level in each])
+    top = axis_end(figure.axes, [level for each in levels for level in each])
     alike = all(len(each) <= 1 for each in levels)
     for axes, each in zip(figure.axes, levels, strict=True):
         for level, colour in each.items():
@@ -118,8 +117,8 @@ def _label(figure: Picture, found: Comparison, levels: Sequence[dict[float, str]
     figure.legend(handles=lines, loc="outside lower center", ncols=4)
 
 
-def _top(panels: Sequence[Axes], levels: Sequence[float]) -> float:
-    """Where the axis ends: above chance, and above the lowest loss that is drawn."""
+def axis_end(panels: Sequence[Axes], levels: Sequence[float]) -> float:
+    """Where an axis of losses ends: above chance, and above the lowest loss that is drawn."""
     losses = [y for axes in panels for line in axes.lines for y in np.asarray(line.get_ydata())]
     lowest = min(filter(np.isfinite, losses), default=0.0)
     return FULL_SCALE * float(max(max(levels, default=0.0) or 1.0, lowest))

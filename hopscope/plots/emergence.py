@@ -7,7 +7,7 @@ from matplotlib.ticker import LogLocator
 from hopscope.circuits.emergence import Emergence
 from hopscope.facts import symbol_name
 from hopscope.milestones import HALF
-from hopscope.plots.curves import FULL_SCALE
+from hopscope.plots.curves import axis_end
 from hopscope.plots.look import (
     COLOURS,
     DIM,
@@ -52,7 +52,7 @@ def emergence_figure(story: Emergence, of: str = "") -> Picture:
         colour, name = COLOURS[number % len(COLOURS)], symbol_name(f"x{hop}")
         below.plot(story.steps, story.losses[:, number], color=colour, label=name)
     below.axhline(story.chance, color=DIM, linestyle=":", label="chance")
-    below.set(xlabel="step", ylabel="loss", ylim=(0, FULL_SCALE * (story.chance or 1.0)))
+    below.set(xlabel="step", ylabel="loss", ylim=(0, axis_end([below], [story.chance])))
     below.set_xlim(0, story.steps[-1])
     below.legend(loc="upper left", bbox_to_anchor=(1, 1.1))
     return figure

@@ -58,7 +58,8 @@ class EncoderAdapter(Adapter):
         except IndexError as error:
             raise CircuitError(
                 f"`embed` has no row for some of the examples' tokens ({int(inputs.min())} … "
-                f"{int(inputs.max())}): draw tokens of the model's vocabulary"
+                f"{int(inputs.max())}) or {inputs.shape[1]} positions ({error}): draw what the "
+                "model knows"
             ) from error
         if inputs.shape[1] > self._longest:
             self._prove(inputs[:4], x[:4])
