@@ -330,7 +330,7 @@ def table(path: Path) -> None:
     from hopscope.intervals import share  # not before: tests load hopscope from the copy
 
     at_first, rows = (list(rows_in(path, first=first).values()) for first in (True, False))
-    for when, these in (("at first", at_first), ("with tests added since", rows)):
+    for when, these in (("at first", at_first), ("with tests added since", rows)) if rows else ():
         killed = sum(row["outcome"] == "killed" for row in these)
         low, high = share(killed, len(these))
         print(f"{when}: {killed} of {len(these)} killed ({low:.2f} … {high:.2f})")

@@ -102,7 +102,7 @@ def losses_of(run: Tracked, _: int) -> Iterator[Series]:
     number = recipe.seeds.index(run.seed)
     for split in SPLITS:
         steps, found = losses(run.folder, split)
-        columns = range(found.shape[2])  # none where nothing was measured
+        columns = range(found.shape[2])
         for column, named in zip(columns, recipe.loss_names(len(columns)), strict=False):
             name = named.replace("hop ", "loss/x")
             yield f"{split}/{name}", steps, found[:, number, column]

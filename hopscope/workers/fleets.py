@@ -58,12 +58,8 @@ def jobs_of(
     """The jobs that complete the missing recipes: fleets that were begun, then of each pack its new
     runs together and its begun runs one by one. A complete fleet that was not yet removed is a job.
     """
-    wanted = _names(missing)
-    fleets = [
-        each for each in begun_fleets(recipes, store)
-        if wanted & _names(each) or store.has_complete(together(each))
-    ]  # fmt: skip
-    left = wanted.difference(*map(_names, fleets))
+    fleets = begun_fleets(recipes, missing, store)
+    left = _names(missing).difference(*map(_names, fleets))
     jobs: list[Pack] = [*fleets]
     for pack in packs(recipes, most):
         rest = [each for each in pack if each.run_name() in left]
@@ -85,15 +81,20 @@ def member(fleet: Experiment, seed: int) -> Experiment:
     return Experiment.model_validate({**fleet.model_dump(), "seeds": (seed,)})
 
 
-def begun_fleets(recipes: Sequence[Recipe], store: Store) -> list[tuple[Experiment, ...]]:
-    """The members of each fleet in the store that trains some of these recipes."""
-    wanted = _names(recipes)
+def begun_fleets(
+    recipes: Sequence[Recipe], missing: Sequence[Recipe], store: Store
+) -> list[tuple[Experiment, ...]]:
+    """The members of each fleet in the store that trains some of the missing recipes, or that is
+    complete and trained some of all the recipes.
+    """
     fleets: list[tuple[Experiment, ...]] = []
     for mark in sorted(store.root.glob(f"[!.]*/{PACKED}")):
         with suppress(StoreError):  # a damaged fleet: its members are trained again
-            fleet = RunFolder(mark.parent).recipe_as(Experiment)
+            folder = RunFolder(mark.parent)
+            fleet = folder.recipe_as(Experiment)
             members = tuple(member(fleet, seed) for seed in fleet.seeds)
-            if wanted & _names(members):
+            wanted = _names(recipes if folder.manifest.complete else missing)
+            if folder.packed and wanted & _names(members):
                 fleets.append(members)
     return fleets
 
@@ -102,10 +103,13 @@ def _names(recipes: Iterable[Recipe]) -> set[str]:
     return {recipe.run_name() for recipe in recipes}
 
 
-def is_held(recipe: Recipe, store: Store) -> bool:
-    """Does a process write to the run of this recipe, or to its fleet?"""
-    fleets = [together(each) for each in begun_fleets([recipe], store)]
-    for each in (recipe, *fleets):
+def is_held(job: Sequence[Recipe], store: Store) -> bool:
+    """Does a process write to a run of this job, to its fleet, or to another fleet with one of its
+    models? A fleet that somebody goes on with as a run of its own has no mark.
+    """
+    fleets = [together(each) for each in begun_fleets(job, job, store)]
+    own = [together(job)] if len(job) > 1 else []
+    for each in (*job, *own, *fleets):
         with suppress(StoreError):  # no process writes to a damaged run
             if RunFolder(store.root / each.run_name()).in_training():
                 return True

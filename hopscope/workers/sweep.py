@@ -184,12 +184,14 @@ class _Sweep:
         Waits until a dead process would have lost its lock.
         """
         left = [each for each in recipes if _put_off(self.reports.get(each.run_name()))]
+        jobs = jobs_of(left, left, self.store, self.pool.pack) if left else []
         until = time.monotonic() + WAIT
-        while held := [each for each in left if is_held(each, self.store)]:
+        while held := [job for job in jobs if is_held(job, self.store)]:
             if time.monotonic() >= until or self.stop.reason:
                 break
             time.sleep(MOMENT)
-        free = [each for each in left if each not in held and not self.stop.reason]
+        busy = {each.run_name() for job in held for each in job}
+        free = [each for each in left if each.run_name() not in busy and not self.stop.reason]
         for each in free:
             del self.reports[each.run_name()]
         return free

@@ -11,7 +11,7 @@ import torch
 from waiting import changed, stopped
 
 from hopscope.configs import Experiment, NgramExperiment
-from hopscope.errors import ConfigError, Diverged, Interrupted
+from hopscope.errors import ConfigError, Diverged, Interrupted, RunBusy
 from hopscope.runs import MakeStepper, train
 from hopscope.runs.api import complete_fleet
 from hopscope.runs.checkpoint import read_tensors
@@ -177,6 +177,26 @@ def test_a_fleet_that_a_sweep_makes_while_somebody_begins_it_stays(
     assert carry_out(recipes, store, device="cpu", workers=Here(pack=3)).complete
     assert RunFolder(fleet.path).manifest == fleet.manifest
     assert len(store.names()) == 4
+
+
+def test_a_fleet_that_another_process_goes_on_with_is_left_to_it(
+    recipes: list[Experiment], store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has no mark; the sweep waits as long as for a run, and ends."""
+    monkeypatch.setattr("hopscope.workers.sweep.WAIT", 0.3)
+    with store.create(together(recipes)).locked():
+        outcome = carry_out(recipes, store, device="cpu", workers=Here(pack=3))
+    assert [type(each) for each in outcome.troubles] == [RunBusy] * 3
+    assert carry_out(recipes, store, device="cpu", workers=Here(pack=3)).complete
+
+
+def test_a_mark_that_a_kill_left_behind_is_none(recipes: list[Experiment], store: Store) -> None:
+    """The manifest is written first, and does not name it."""
+    fleet = train(together(recipes), store, "cpu").folder
+    (fleet.path / PACKED).write_bytes(b"{}")
+    for recipe in recipes:
+        train(recipe, store, "cpu")
+    assert jobs_of(recipes, [], store, 4) == []
 
 
 def test_members_that_diverge_are_told_and_leave_no_fleet(tiny: Experiment, store: Store) -> None:

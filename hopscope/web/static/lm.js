@@ -175,7 +175,7 @@ function showQuestion(pane, state, { kind, index, text, opening, spans, correct,
     }),
     button("next", () => state.set({ ex: state.ex + 1 }), { class: "plain", disabled: state.ex >= last }),
   );
-  pane.told(state.about.command?.example ?? "", state.about.python?.example ?? "");
+  pane.told("", state.about.python?.example ?? "");
 }
 
 /** What the model said at last; of several samples, how many there were. */

@@ -4,7 +4,7 @@ import { button, fill, h } from "./dom.js";
 import { asks } from "./explained.js";
 import { current } from "./losses.js";
 import { arrows, headsOf } from "./paths.js";
-import { named } from "./url.js";
+import { OF_HEADS, named } from "./url.js";
 import { counted, number, symbolName, whole } from "./words.js";
 
 const NOTHING = { off: [], head: "", ghost: "", step: null, pane: "" };
@@ -61,7 +61,8 @@ function stops(state) {
   const path = all.find((its) => its.carried.includes(last)) ?? moving[0] ?? all[0];
   const { layer, head, destination, source } = path;
   const name = `${layer}.${head}`;
-  const row = { layer, head, destination, as: state.as };
+  const as = OF_HEADS.includes(state.as) ? "uniform" : state.as;
+  const row = { layer, head, destination, as };
   const used = headsOf(about);
   const others = Array.from({ length: model.layers * model.heads }, (_, n) => ({
     layer: Math.floor(n / model.heads),
