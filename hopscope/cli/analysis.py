@@ -76,11 +76,11 @@ def _one_example(asked: Asked, example: int) -> Found:
     from hopscope.circuits.ablator import EXAMPLES
     from hopscope.circuits.export import circuitsvis
     from hopscope.plots.maps import example_figure
-    from hopscope.web.questions import LAST_EXAMPLE
+    from hopscope.web.questions import VIEWABLE
 
     refuse_unused("with --example", "--examples", "--circuit-file")
-    if not 0 <= example < LAST_EXAMPLE:
-        raise ConfigError(f"--example is {example}; expected 0 to {LAST_EXAMPLE - 1:,}")
+    if not 0 <= example < VIEWABLE:
+        raise ConfigError(f"--example is {example}; expected 0 to {VIEWABLE - 1:,}")
     study = asked.subject.study()
     # A function draws others where more are asked for: these are those that `ablate` measures on.
     examples = examples_of(study.task, max(EXAMPLES, example + 1), asked.sample)

@@ -15,7 +15,7 @@ from hopscope.store.checkpoints import checkpoint_steps
 from hopscope.store.metrics import learned_steps
 from hopscope.theory import Path, flow
 from hopscope.web.kept import kept_truth
-from hopscope.web.questions import LAST_EXAMPLE
+from hopscope.web.questions import VIEWABLE
 
 DRAWN = 32
 """Facts whose schedule is worked out for the page."""
@@ -57,7 +57,7 @@ def task_of(task: Task) -> dict[str, Any]:
         "chance_examined": list(task.chances(task.labelled_positions())),
         "graph": None if graph is None else [str(fact) for fact in graph.facts],
         "symbols": list(task.symbol_names()),
-        "drawn": LAST_EXAMPLE,
+        "drawn": VIEWABLE,
     }
 
 

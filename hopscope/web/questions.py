@@ -21,7 +21,7 @@ TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
 BRACKET = re.compile(rb"[][{}]")
 MOST_EXAMPLES = 4096
 MOST_CHANGES = 512
-LAST_EXAMPLE = 10_000
+VIEWABLE = 10_000
 """Examples one of which can be looked at; all before it are made as well."""
 
 Number = Annotated[Whole, Field(strict=True, ge=0)]
@@ -59,7 +59,7 @@ class Question(Config):
 class ExampleQuestion(Question):
     """One example: its tokens, the answers to it, and the attention of every head."""
 
-    index: Annotated[Number, Field(lt=LAST_EXAMPLE)] = 0
+    index: Annotated[Number, Field(lt=VIEWABLE)] = 0
     """The number of the example."""
     tokens: Annotated[tuple[Word, ...], Field(max_length=4096)] | None = None
     """A sequence that somebody typed, symbol by symbol; unset: the example as it was drawn."""

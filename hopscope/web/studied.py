@@ -17,8 +17,8 @@ from hopscope.web.measuring import Stop, ablated, asked_to_stop, costs
 from hopscope.web.memory import Memory
 from hopscope.web.opened import Opened
 from hopscope.web.questions import (
-    LAST_EXAMPLE,
     STUDY,
+    VIEWABLE,
     AblateQuestion,
     CostsQuestion,
     ExampleQuestion,
@@ -180,6 +180,6 @@ def _described(study: Study, examples: Examples, hops: int) -> dict[str, Any]:
         "chance_examined": [examples.chance] * hops,
         "graph": None if graph is None else [str(fact) for fact in graph.facts],
         "symbols": probed_symbols(study.task, classes=CLASSES),
-        "drawn": LAST_EXAMPLE,
+        "drawn": VIEWABLE,
         "given": True,
     }

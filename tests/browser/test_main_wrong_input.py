@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from hopscope.web.questions import LAST_EXAMPLE
+from hopscope.web.questions import VIEWABLE
 from hopscope.web.token import Once
 from tests.browser.lookers import TOKEN, asked, opened, pressed, ready, served
 
@@ -59,16 +59,16 @@ def test_a_run_that_cannot_be_opened_leaves_no_other_on_the_page(
 
 
 def test_the_last_example_has_no_next(page: Any, explorer: str) -> None:
-    opened(page, explorer, f"/run/gallery-demo?ex={LAST_EXAMPLE - 1}")
+    opened(page, explorer, f"/run/gallery-demo?ex={VIEWABLE - 1}")
     assert page.get_attribute(".example button:text('next')", "aria-disabled") == "true"
-    assert pressed(page, "n") == {"ex": f"{LAST_EXAMPLE - 1}"}
-    page.evaluate(f"location.hash = '#/run/gallery-demo?ex={LAST_EXAMPLE}'")
+    assert pressed(page, "n") == {"ex": f"{VIEWABLE - 1}"}
+    page.evaluate(f"location.hash = '#/run/gallery-demo?ex={VIEWABLE}'")
     assert asked(page) == {}
-    assert f"ex={LAST_EXAMPLE}" in page.inner_text(".error")
+    assert f"ex={VIEWABLE}" in page.inner_text(".error")
     for go in ("location.hash = '#/run/gallery-demo?ex=3'", "hopscope.state.set({ head: '1.3' })"):
         page.evaluate(go)
         page.wait_for_selector(".error", state="hidden")
-        page.evaluate(f"location.hash = '#/run/gallery-demo?ex={LAST_EXAMPLE}'")
+        page.evaluate(f"location.hash = '#/run/gallery-demo?ex={VIEWABLE}'")
         page.wait_for_selector(".error:visible")
         ready(page)
 

@@ -98,6 +98,6 @@ function summary(losses, count, hops) {
   const half = new Array(hops).fill(0);
   for (let n = 0; n < count * hops; n++) mean[n % hops] += losses[n] / count;
   for (let n = 0; n < count * hops; n++) half[n % hops] += (losses[n] - mean[n % hops]) ** 2;
-  const width = (square) => student(count - 1) * Math.sqrt(square / (count - 1) / count);
+  const width = (square) => (count > 1 ? student(count - 1) * Math.sqrt(square / (count - 1) / count) : 0);
   return { mean, half: half.map(width) };
 }
