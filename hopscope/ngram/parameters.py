@@ -14,21 +14,21 @@ from hopscope.configs import InductionModel
 class Parameters:
     """The trained numbers of a model: c for each set of heads, w for each head and lag, and a."""
 
-    c: Float[np.ndarray, "set"]
-    w: Float[np.ndarray, "head lag"]
-    a: Float[np.ndarray, ""]
+    c: Float[np.ndarray, "*epoch set"]
+    w: Float[np.ndarray, "*epoch head lag"]
+    a: Float[np.ndarray, "*epoch"]
 
     @property
-    def attention(self) -> Float[np.ndarray, "head lag"]:
+    def attention(self) -> Float[np.ndarray, "*epoch head lag"]:
         """How much of the symbol at each lag each head copies."""
         return softmax(self.w)
 
     @property
-    def shares(self) -> Float[np.ndarray, "set"]:
+    def shares(self) -> Float[np.ndarray, "*epoch set"]:
         """Each set's share in the sum of squares; NaN if all are 0 or a square is not finite."""
         with np.errstate(over="ignore", invalid="ignore"):
             squares = self.c**2
-            shares: np.ndarray = squares / squares.sum()
+            shares: np.ndarray = squares / squares.sum(axis=-1, keepdims=True)
         return shares
 
     def named(self) -> dict[str, np.ndarray]:
@@ -42,19 +42,10 @@ class Parameters:
 
 
 @dataclass(frozen=True)
-class Course:
-    """The parameters of one seed's model during training."""
+class Course(Parameters):
+    """The parameters of one seed's model during training: a row of each for every epoch."""
 
     epochs: Int32[np.ndarray, "epoch"]
-    c: Float[np.ndarray, "epoch set"]
-    w: Float[np.ndarray, "epoch head lag"]
-    a: Float[np.ndarray, "epoch"]
-
-    @property
-    def shares(self) -> Float[np.ndarray, "epoch set"]:
-        """Each set's share in the sum of squared coefficients."""
-        shares: np.ndarray = self.c**2 / (self.c**2).sum(axis=1, keepdims=True)
-        return shares
 
     def at(self, number: int) -> Parameters:
         """The parameters at `epochs[number]`."""

@@ -42,4 +42,4 @@ class NgramRun(PlainRun):
         count = len(sets(model))
         table = np.stack([series[name] for name in names], axis=1)
         w = table[:, count:-1].reshape(-1, model.heads, model.window)
-        return Course(series["step"].astype(np.int32), table[:, :count], w, table[:, -1])
+        return Course(table[:, :count], w, table[:, -1], series["step"].astype(np.int32))

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 
 from hopscope.configs import NgramProcess
 from hopscope.ngram.evaluation import Comparison, Moment
-from hopscope.ngram.parameters import set_name, sets, softmax
+from hopscope.ngram.parameters import set_name, sets
 from hopscope.ngram.run import NgramRun
 from hopscope.plots.look import (
     COLOURS,
@@ -42,7 +42,7 @@ NEAR = 0.01
 def stages_figure(run: NgramRun) -> Picture:
     """The selector's sets, the heads' attention, the scale a, and the losses, by epoch."""
     model, courses = run.recipe.model, [run.course(seed) for seed in run.recipe.seeds]
-    attention = np.stack([softmax(course.w) for course in courses])
+    attention = np.stack([course.attention for course in courses])
     found = Stages(
         plan=run.recipe.descent.plan(),
         epochs=courses[0].epochs,
@@ -65,8 +65,8 @@ def heads_figure(run: NgramRun) -> Picture:
     """Every head's attention to every lag, before and after training (the mean over seeds)."""
     courses = [run.course(seed) for seed in run.recipe.seeds]
     sides = {
-        "before": np.mean([softmax(course.w[0]) for course in courses], axis=0),
-        "after": np.mean([softmax(course.w[-1]) for course in courses], axis=0),
+        "before": np.mean([course.attention[0] for course in courses], axis=0),
+        "after": np.mean([course.attention[-1] for course in courses], axis=0),
     }
     model = run.recipe.model
     figure = picture(

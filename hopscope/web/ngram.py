@@ -95,12 +95,12 @@ def parameters(recipe: NgramExperiment, seed: int, course: "Course") -> bytes:
     """Everything trained at every epoch that was recorded, as it is and as the model reads it
     (shares of sets, what heads copy), and the begin of the first validation chain.
     """
-    from hopscope.ngram.parameters import sets, softmax
+    from hopscope.ngram.parameters import sets
     from hopscope.ngram.process import sample_chains
 
     chain = sample_chains(recipe.process, 1, seed, "validation").tokens[0, :-1]
     trained = {"c": course.c, "w": course.w, "a": course.a}
-    read = {"shares": course.shares, "copied": softmax(course.w)}
+    read = {"shares": course.shares, "copied": course.attention}
     arrays = {name: array.astype(np.float32) for name, array in (trained | read).items()}
     start = chain[: max(SHOWN, recipe.model.window + 20)].astype(np.int32)
     about = {"sets": [list(heads) for heads in sets(recipe.model)]}

@@ -20,7 +20,7 @@ from hopscope.ngram.evaluation import (
     validated,
 )
 from hopscope.ngram.growth import gap, growth, growth_explained
-from hopscope.ngram.parameters import Course, set_name, sets, softmax
+from hopscope.ngram.parameters import Course, set_name, sets
 from hopscope.ngram.run import NgramRun
 from hopscope.ngram.stepper import record_epochs
 from hopscope.ngram.trainer import drawn
@@ -156,7 +156,7 @@ def _course(run: NgramRun, seed: int, moments: Sequence[Moment]) -> CourseRow:
     """What a figure of the stages draws; the distance to GIH is known in the last one."""
     experiment, course = run.recipe, run.course(seed)
     kept = _kept(experiment.descent, course)
-    chosen, attention = choice(experiment.model, course.at(-1)), softmax(course.w[kept])
+    chosen, attention = choice(experiment.model, course.at(-1)), course.attention[kept]
     begin, number = _last_stage(experiment), experiment.seeds.index(seed)
     near = {begin + moment.epoch: round(moment.distance, 5) for moment in moments}
     return CourseRow(
