@@ -14,6 +14,7 @@ products, and what c_S gains is the information seen through the heads,
     I(S) = E[ Σ_{x,y} F_S(x,y) · (Σ_e P(x,e) P(y,e)/μ(e) − μ(x) μ(y)) ]
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -28,7 +29,6 @@ from hopscope.ngram.parameters import initial, sets
 from hopscope.ngram.process import (
     MOST_STATES,
     Chains,
-    Tables,
     extended,
     sample_chains,
     window_distribution,
@@ -60,11 +60,8 @@ def exact(
             f"{process.alphabet} symbols and windows of {size} are too many for exact "
             "distributions: estimate from sampled chains instead"
         )
-    step = max(1, BLOCK // process.alphabet ** (size + 1))
-    values, lags = [], lag_sets(model)
-    for tables in _blocks(_tables(process, size, chains, seed), step):
-        joint = extended(process, tables, window_distribution(process, tables, size))
-        values.append(_of_joint(joint.reshape(len(tables), -1, process.alphabet), lags))
+    step, lags = max(1, BLOCK // process.alphabet ** (size + 1)), lag_sets(model)
+    values = [_of_joint(joint, lags) for joint in _joints(process, size, (chains, seed), step)]
     return _summaries(lags, np.concatenate(values))
 
 
@@ -88,9 +85,7 @@ def through_heads(
             f"many to compare (at most {BLOCK:,})"
         )
     agree, values = _agreement(model, alphabet), []
-    for tables in _blocks(_tables(process, size, chains, seed), 1):
-        joint = extended(process, tables, window_distribution(process, tables, size))
-        joint = joint.reshape(cells, alphabet)
+    for (joint,) in _joints(process, size, (chains, seed), step=1):
         own = joint.sum(axis=1)
         # Tables are floored above zero, and so is every symbol's frequency.
         scaled = joint / np.sqrt(joint.sum(axis=0))
@@ -135,10 +130,16 @@ def _blocks(array: np.ndarray, step: int) -> list[np.ndarray]:
     return [array[first : first + step] for first in range(0, len(array), step)]
 
 
-def _tables(process: NgramProcess, size: int, chains: int, seed: int) -> Tables:
-    """Transition tables from the prior, without the chains."""
+def _joints(
+    process: NgramProcess, size: int, drawn: tuple[int, int], step: int
+) -> Iterator[Float[np.ndarray, "chain window symbol"]]:
+    """How often every window of a size comes, and each symbol after it, by tables from the prior
+    (`drawn`: how many, and their seed); so many tables at a time.
+    """
     evenly = process.model_copy(update={"start": "uniform", "length": size + 1})
-    return sample_chains(evenly, chains, seed).tables
+    for tables in _blocks(sample_chains(evenly, *drawn).tables, step):
+        joint = extended(process, tables, window_distribution(process, tables, size))
+        yield joint.reshape(len(tables), -1, process.alphabet)
 
 
 def _agreement(model: InductionModel, alphabet: int) -> Float[np.ndarray, "set pair"]:
