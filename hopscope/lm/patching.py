@@ -10,7 +10,7 @@ together (roles by layers by exchanges; the rows of a circuit), each has the lev
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from random import Random
@@ -25,7 +25,7 @@ from hopscope import intervals
 from hopscope.circuits import budget
 from hopscope.circuits.adapters import DecoderAdapter, adapter_of
 from hopscope.circuits.components import Estimate
-from hopscope.circuits.engine import Brought, Projected, Stream, Weights
+from hopscope.circuits.engine import Brought, Heads, Projected, Stream, Weights, forward
 from hopscope.circuits.patching import SURE
 from hopscope.lm.model import LanguageModel, no_room
 from hopscope.lm.pairs import Paired
@@ -58,17 +58,8 @@ class Passed:
     streams: list[Stream]
     """Before every layer, and after the last."""
     brought: list[Brought]
-    heads: list[Projected]
+    heads: list[Heads]
     weights: list[Weights]
-    """The heads and their attention are kept of the own questions alone."""
-
-    def after(self, own: "Passed", first: int) -> "Passed":
-        """The same at all positions: before `first`, streams and what is brought are another's."""
-        streams, brought = (
-            [torch.cat([a[..., :first, :], b], -2) for a, b in zip(its, mine, strict=True)]
-            for its, mine in ((own.streams, self.streams), (own.brought, self.brought))
-        )
-        return Passed(streams, brought, [], [])
 
 
 class Batch:
@@ -94,27 +85,24 @@ class Batch:
         return self._passed(self.tokens)
 
     def given(self, name: str) -> Passed:
-        """The pass over the donors of an exchange; before the first word exchanged they are the
-        own questions.
-        """
+        """The pass over the donors of an exchange."""
         if name not in self._given:
-            self._given[name] = self._passed(self.donors[name], self.exchanged(name))
+            found = self._passed(self.donors[name])
+            self._given[name] = replace(found, heads=[], weights=[])  # large, and not read
         return self._given[name]
 
-    def _passed(self, tokens: Int[Tensor, "batch seq"], first: int = 0) -> Passed:
-        """A pass from a position on; before it, the tokens are the own questions'."""
-        x, found = self.adapter.embed(tokens)[:, first:], Passed([], [], [], [])
-        for layer in range(self.adapter.layers):
-            heads = self._project(layer, x)
-            weights = heads.weights(x.shape[1])
-            brought = weights @ heads.values
-            found.streams.append(x)
+    def _passed(self, tokens: Int[Tensor, "batch seq"]) -> Passed:
+        found = Passed([], [], [], [])
+
+        def attend(_: int, heads: Heads) -> Brought:
+            found.streams.append(heads.stream)
             found.heads.append(heads)
-            found.weights.append(weights)
-            found.brought.append(brought)
-            x = self.adapter.finish(layer, x, brought)
-        found.streams.append(x)
-        return found.after(self.own, first) if first else found
+            found.weights.append(heads.weights())
+            found.brought.append(found.weights[-1] @ heads.values)
+            return found.brought[-1]
+
+        found.streams.append(forward(self.adapter, self.adapter.embed(tokens), attend))
+        return found
 
     def _project(self, layer: int, x: Float[Tensor, "row some d_model"]) -> Projected:
         """The heads of a layer, if the streams are these at the last positions, and at all earlier
@@ -122,7 +110,9 @@ class Batch:
         """
         if x.shape[1] == self.tokens.shape[1]:
             return self.adapter.project(layer, x)
-        return self.adapter.project_after(layer, x, self.own.heads[layer])
+        own = self.own.heads[layer]
+        assert isinstance(own, Projected)
+        return self.adapter.project_after(layer, x, own)
 
     def these(self, rows: Sequence[AttentionRow]) -> Bool[Tensor, "layer head role"]:
         """True at these attention rows."""
