@@ -15,12 +15,12 @@ import torch
 
 from hopscope.circuits.engine import weights_digest
 from hopscope.configs import LmBench
-from hopscope.errors import ConfigError, LmError, RunMismatch
+from hopscope.errors import ConfigError, LmError
 from hopscope.lm.endpoint import Endpoint
 from hopscope.lm.model import LanguageModel, load
 from hopscope.lm.prompts import Question, answered, question
 from hopscope.lm.results import ANSWERS, Answer, answers
-from hopscope.lm.rows import RowStepper
+from hopscope.lm.rows import RowStepper, other_weights
 from hopscope.lm.scoring import GREEDY, complete, probabilities
 from hopscope.runs.runner import prepared
 from hopscope.runs.stepper import MakeStepper, Watcher
@@ -88,10 +88,7 @@ def _same_weights(folder: RunFolder, model: LanguageModel) -> bytes:
     """What tells these weights from others; refused if the run was begun with others."""
     found = json.dumps({"weights": weights_digest(model.model)}).encode()
     if WEIGHTS in folder.manifest.files and folder.read(WEIGHTS) != found:
-        raise RunMismatch(
-            f"{folder.name} was begun with other weights than {model.name} has now: "
-            f"`{folder.command('rm')}` and ask again"
-        )
+        raise other_weights(folder, model.name, "ask")
     return found
 
 

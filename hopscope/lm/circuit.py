@@ -25,7 +25,6 @@ from hopscope.circuits.account import WAYS
 from hopscope.circuits.examples import Examples
 from hopscope.circuits.patching import Losses, Pairs, patched
 from hopscope.configs import LmCircuit, Prompts
-from hopscope.errors import RunMismatch
 from hopscope.lm.findings import LmFindings, check_answers
 from hopscope.lm.model import LanguageModel, load
 from hopscope.lm.pairs import LAST, NEW, Paired, followed, names, pairs, proving, role_table
@@ -41,7 +40,7 @@ from hopscope.lm.patching import (
     lens,
     random_rows,
 )
-from hopscope.lm.rows import ROWS, Row, RowStepper, numbers, of_phase, rows_of
+from hopscope.lm.rows import ROWS, Row, RowStepper, numbers, of_phase, other_weights, rows_of
 from hopscope.runs.runner import prepared
 from hopscope.runs.stepper import MakeStepper, Watcher
 from hopscope.store import RunFolder, Store
@@ -89,10 +88,7 @@ class CircuitSearch:
     def pieces(self) -> Iterator[list[Row]]:
         """The rows that are not measured yet, phase by phase, piece by piece."""
         if any(row["model"] != self.digest for row in of_phase(self.rows, "answers")):
-            raise RunMismatch(
-                f"{self.folder.name} was begun with other weights than {self.local.name} has now: "
-                f"`{self.folder.command('rm')}` and measure again"
-            )
+            raise other_weights(self.folder, self.local.name, "measure")
         measures = {
             "answers": self.answers,
             "roles": self.by_role,

@@ -5,11 +5,12 @@ use the positions and the mask that they are given, and a prompt must fit into t
 of attention. Other models are refused when they are opened, longer prompts when they are cut.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from inspect import signature
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 import torch
 
@@ -20,6 +21,7 @@ from hopscope.lm.known import KNOWN, cached, is_hub_name, open_files
 from hopscope.lm.prompts import first_line, forms, raw_text
 from hopscope.training.device import device_of
 
+T = TypeVar("T")
 Template = Literal["chat", "raw"]
 Tokens = tuple[int, ...]
 
@@ -194,6 +196,30 @@ def no_room(what: str, device: torch.device) -> LmError:
         f"{what} does not fit into the memory of {device}: use --dtype bfloat16, a smaller model, "
         "or --device cpu"
     )
+
+
+def in_memory(
+    batches: Sequence[list[int]],
+    work: Callable[[list[int]], Sequence[T]],
+    sizes: Sequence[int],
+    device: torch.device,
+) -> list[T]:
+    """The results of `work` for all numbers, in their order, batch by batch. If memory runs out,
+    all batches that are left are halved. `sizes` are the tokens of each question.
+    """
+    found: dict[int, T] = {}
+    waiting = list(batches)
+    while waiting:
+        try:
+            made = work(waiting[0])
+        except torch.OutOfMemoryError as error:
+            if len(waiting[0]) == 1:
+                raise no_room(f"one question of {sizes[waiting[0][0]]} tokens", device) from error
+            halves = [(each[: len(each) // 2], each[len(each) // 2 :]) for each in waiting]
+            waiting = [half for both in halves for half in both if half]
+        else:
+            found |= zip(waiting.pop(0), made, strict=True)
+    return [found[number] for number in range(len(sizes))]
 
 
 def _source(where: str) -> tuple[str | Path, dict[str, str]]:

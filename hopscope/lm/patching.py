@@ -9,7 +9,8 @@ together (roles by layers by exchanges; the rows of a circuit), each has the lev
 (Bonferroni): with a probability of 95 % all of them contain the true values.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -27,7 +28,7 @@ from hopscope.circuits.adapters import DecoderAdapter, adapter_of
 from hopscope.circuits.components import Estimate
 from hopscope.circuits.engine import Brought, Heads, Projected, Stream, Weights, forward
 from hopscope.circuits.patching import SURE
-from hopscope.lm.model import LanguageModel, no_room
+from hopscope.lm.model import LanguageModel, in_memory
 from hopscope.lm.pairs import Paired
 from hopscope.lm.rows import Row
 
@@ -238,36 +239,26 @@ def first_of(there: Bool[Tensor, "seq"]) -> int:
     return int(there.int().argmax()) if bool(there.any()) else len(there)
 
 
-def batches(adapter: DecoderAdapter, pairs: Sequence[Paired], roles: int) -> Iterator[Batch]:
-    """The pairs as batches of one length and the same donors, of a few pairs each."""
-    kinds = [(len(pair.tokens), *pair.donors) for pair in pairs]
-    for kind in sorted(set(kinds)):
-        some = [pair for pair, its in zip(pairs, kinds, strict=True) if its == kind]
-        for first in range(0, len(some), PIECE):
-            yield Batch(adapter, some[first : first + PIECE], roles)
-
-
 def in_batches(
     adapter: DecoderAdapter,
     pairs: Sequence[Paired],
     roles: int,
     measure: Callable[[Batch], Sequence[T]],
 ) -> list[T]:
-    """What is measured of each pair, in batches; where memory runs out, one by one."""
-    found: dict[int, T] = {}
-    waiting = [batch.pairs for batch in batches(adapter, pairs, roles)]
-    while waiting:
-        batch = Batch(adapter, waiting.pop(), roles)
-        try:
-            rows = measure(batch)
-        except torch.OutOfMemoryError as error:
-            if len(batch.pairs) == 1:
-                what = f"one question of {batch.tokens.shape[1]} tokens"
-                raise no_room(what, adapter.device) from error
-            waiting += [[pair] for pair in batch.pairs]
-        else:
-            found |= {pair.index: row for pair, row in zip(batch.pairs, rows, strict=True)}
-    return [found[pair.index] for pair in pairs]
+    """What is measured of each pair, in batches of a few of one length and with the same donors."""
+    alike: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    for number, pair in enumerate(pairs):
+        alike[len(pair.tokens), *pair.donors].append(number)
+    batches = [
+        some[first : first + PIECE]
+        for some in alike.values()
+        for first in range(0, len(some), PIECE)
+    ]
+
+    def work(numbers: list[int]) -> Sequence[T]:
+        return measure(Batch(adapter, [pairs[n] for n in numbers], roles))
+
+    return in_memory(batches, work, [len(pair.tokens) for pair in pairs], adapter.device)
 
 
 def at_role(

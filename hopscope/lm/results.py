@@ -154,11 +154,20 @@ def best_heads(scores: dict[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
+def chance_of_correct(answer: Answer) -> float | None:
+    """The chance of the correct answer among the acceptable ones; None where only words are known,
+    or if the model gives no acceptable answer.
+    """
+    chances = answer.get("probabilities", {})
+    whole = sum(chances.values())
+    return float(chances[answer["correct"]] / whole) if whole > 0 else None
+
+
 def _exact(every: Sequence[Answer]) -> dict[str, Any]:
     chances = [each["probabilities"] for each in every]
     whole = [sum(each.values()) for each in chances]
     right = [each["probabilities"][each["correct"]] for each in every]
-    shares = [one / all_ for one, all_ in zip(right, whole, strict=True) if all_ > 0]
+    shares = [share for each in every if (share := chance_of_correct(each)) is not None]
     best = [max(each, key=each.__getitem__) for each in chances]
     return {
         "accuracy": _mean(shares) if shares else None,

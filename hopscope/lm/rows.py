@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hopscope.configs import LmCircuit
-from hopscope.errors import ConfigError, RunDamaged
+from hopscope.errors import ConfigError, RunDamaged, RunMismatch
 from hopscope.runs.stepper import Losses
 from hopscope.store import RunFolder
 
@@ -89,6 +89,14 @@ class RowStepper:
         """All rows as one file, and the names of the parts that it replaces."""
         parts = tuple(self.folder.files(f"{self.name}/part-"))
         return {f"{self.name}/all.jsonl": _lines(self.read(self.folder))}, parts
+
+
+def other_weights(folder: RunFolder, model: str, again: str) -> RunMismatch:
+    """The error where a run was begun with other weights than the model has now."""
+    return RunMismatch(
+        f"{folder.name} was begun with other weights than {model} has now: "
+        f"`{folder.command('rm')}` and {again} again"
+    )
 
 
 def _lines(rows: Iterable[Row]) -> bytes:

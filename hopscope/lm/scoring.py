@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from hopscope.lm.model import LanguageModel, Tokens, no_room
+from hopscope.lm.model import LanguageModel, Tokens, in_memory
 from hopscope.lm.prompts import Question, first_line
 
 T = TypeVar("T")
@@ -150,27 +150,17 @@ def _logits(
 def _in_batches(
     model: LanguageModel, sizes: Sequence[int], work: Callable[[list[int]], list[T]]
 ) -> list[T]:
-    """The results of `work` for all numbers. Numbers of similar sizes go together, up to a number
-    of tokens; if memory runs out, up to half as many.
+    """The results of `work` for all numbers; those of similar sizes go together, up to a number of
+    tokens.
     """
-    found: dict[int, T] = {}
     most = BATCH_TOKENS.get(model.device.type, BATCH_TOKENS["cpu"])
-    waiting = sorted(range(len(sizes)), key=sizes.__getitem__)
-    while waiting:
-        count = 1
-        while count < len(waiting) and (count + 1) * sizes[waiting[count]] <= most:
-            count += 1
-        try:
-            made = work(waiting[:count])
-        except torch.OutOfMemoryError as error:
-            if count == 1:
-                what = f"one question of {sizes[waiting[0]]} tokens"
-                raise no_room(what, model.device) from error
-            most = count * sizes[waiting[count - 1]] // 2
+    batches: list[list[int]] = []
+    for number in sorted(range(len(sizes)), key=sizes.__getitem__):
+        if batches and (len(batches[-1]) + 1) * sizes[number] <= most:
+            batches[-1].append(number)
         else:
-            found.update(zip(waiting[:count], made, strict=True))
-            waiting = waiting[count:]
-    return [found[number] for number in range(len(sizes))]
+            batches.append([number])
+    return in_memory(batches, work, sizes, model.device)
 
 
 def complete(

@@ -10,7 +10,7 @@ import numpy as np
 from hopscope.configs import LmBench, Prompts
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.lm.prompts import question
-from hopscope.lm.results import Answer, answers, best_heads, results
+from hopscope.lm.results import Answer, answers, best_heads, chance_of_correct, results
 from hopscope.store import RunFolder
 from hopscope.web.memory import Memory
 from hopscope.web.questions import ExampleQuestion
@@ -95,7 +95,7 @@ class Bench:
             "chain": put.chain,
             "correct": put.correct,
             "answer": given[0] if given else None,
-            "right": right(given[0]) if given else None,
+            "right": chance_of_correct(given[0]) if given else None,
         }
         return packed({"chain": np.array([put.chain], np.int32)}, about)
 
@@ -106,16 +106,6 @@ class Bench:
         if kind not in labels:
             raise ConfigError(f"there are no questions {kind!r} here; expected {', '.join(labels)}")
         return labels[kind]
-
-
-def right(answer: Answer) -> float | None:
-    """The chance of the right answer among the acceptable ones; None where only words are known, or
-    if no answer is acceptable.
-    """
-    if "probabilities" not in answer:
-        return None
-    whole = sum(answer["probabilities"].values())
-    return float(answer["probabilities"][answer["correct"]] / whole) if whole > 0 else None
 
 
 def _shown(scores: dict[str, Any]) -> dict[str, Any]:

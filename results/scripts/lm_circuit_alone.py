@@ -25,7 +25,7 @@ from hopscope.circuits.patching import has_answers
 from hopscope.lm.findings import LmCircuitRun
 from hopscope.lm.model import load
 from hopscope.lm.pairs import Paired, pairs, proving, role_table
-from hopscope.lm.patching import FOLLOWS, OWN, batches, interchanged, share_of
+from hopscope.lm.patching import FOLLOWS, OWN, Batch, in_batches, interchanged, share_of
 from hopscope.lm.rows import of_phase
 from hopscope.store import Store
 
@@ -68,15 +68,17 @@ def followed(
     """How far answers go to the donor's if these rows [variant, layer, head, role] are; None: not
     measured.
     """
-    sure, moved = [], []
-    for batch in batches(subject, asked, variants.shape[-1]):
+
+    def measure(batch: Batch) -> list[tuple[Tensor, Tensor]]:
         clean = batch.clean([name])[0]
-        sure.append(clean[:, OWN] - clean[:, FOLLOWS])
         donor = variants[:, None].expand(-1, len(batch.pairs), *variants.shape[1:])
-        moved.append(interchanged(batch, name, donor)[..., FOLLOWS])
-    nearer = torch.cat(sure).numpy()
-    own = has_answers(torch.cat(sure))
-    return [share_of(nearer, its.numpy()) if own else None for its in torch.cat(moved, 1)]
+        moved = interchanged(batch, name, donor)[..., FOLLOWS]
+        return list(zip(clean[:, OWN] - clean[:, FOLLOWS], moved.unbind(1), strict=True))
+
+    found = in_batches(subject, asked, variants.shape[-1], measure)
+    sure, moved = (torch.stack(each) for each in zip(*found, strict=True))
+    own = has_answers(sure)
+    return [share_of(sure.numpy(), its.numpy()) if own else None for its in moved.T]
 
 
 if __name__ == "__main__":

@@ -39,7 +39,6 @@ from hopscope.lm.patching import (
     SAME,
     Batch,
     at_role,
-    batches,
     by_head,
     in_batches,
     interchanged,
@@ -221,8 +220,7 @@ def local(make_tiny: Callable[..., LanguageModel]) -> LanguageModel:
 
 @pytest.fixture(scope="module")
 def batch(local: LanguageModel) -> Batch:
-    (its,) = batches(DecoderAdapter(local.model), pairs(local, TWO, 0, 0, 3), len(role_table(TWO)))
-    return its
+    return Batch(DecoderAdapter(local.model), pairs(local, TWO, 0, 0, 3), len(role_table(TWO)))
 
 
 @contextmanager
@@ -370,9 +368,7 @@ def test_the_lens_is_the_model_s_own_end(local: LanguageModel, batch: Batch) -> 
                         assert rank == int((own > own[words[0]]).sum())
 
 
-def test_where_memory_runs_out_questions_are_measured_one_by_one(
-    local: LanguageModel, batch: Batch
-) -> None:
+def test_where_memory_runs_out_batches_are_halved(local: LanguageModel, batch: Batch) -> None:
     sizes: list[int] = []
 
     def measure(some: Batch, most: int = 1) -> list[int]:
@@ -383,7 +379,7 @@ def test_where_memory_runs_out_questions_are_measured_one_by_one(
 
     asked = (batch.adapter, batch.pairs, batch.roles)
     assert in_batches(*asked, measure) == [pair.index for pair in batch.pairs]
-    assert sizes == [3, 1, 1, 1]
+    assert sizes == [3, 1, 2, 1, 1]
     with pytest.raises(LmError, match="one question of .* tokens does not fit into the memory of"):
         in_batches(*asked, partial(measure, most=0))
 
