@@ -108,10 +108,7 @@ def _lives_with(prompts: Prompts, rng: Random) -> list[Line]:
 
 
 def _kingdoms(prompts: Prompts, rng: Random) -> list[Line]:
-    lists = (
-        *(DISEASES, MINERALS, MEATS),
-        *(RELIGIONS, KINGDOMS, FIRST_NAMES),
-    )
+    lists = (DISEASES, MINERALS, MEATS, RELIGIONS, KINGDOMS, FIRST_NAMES)
     return _linear([some[: prompts.chains] for some in lists], rng)
 
 

@@ -21,15 +21,7 @@ from hopscope.errors import NotLearned
 from hopscope.facts import Role
 from hopscope.lm.look_ups import ASKING, BY, LookUps
 from hopscope.lm.pairs import ANSWER, ON, followed, proving, role_table
-from hopscope.lm.patching import (
-    FOLLOWS,
-    KL,
-    LOSS,
-    SAME,
-    other_rows,
-    share_of,
-    sureties,
-)
+from hopscope.lm.patching import FOLLOWS, KL, LOSS, SAME, other_rows, share_of, sureties
 from hopscope.lm.rows import Row, column, of_phase, rows_of
 from hopscope.milestones import HALF
 from hopscope.runs.view import PlainRun

@@ -26,14 +26,7 @@ from hopscope.facts import FactGraph, Role
 from hopscope.intervals import standard_error
 from hopscope.lm.model import LanguageModel
 from hopscope.lm.pairs import ANSWER, asked, role_table
-from hopscope.lm.patching import (
-    LOSS,
-    AttentionRow,
-    Batch,
-    decoder,
-    in_batches,
-    random_rows,
-)
+from hopscope.lm.patching import LOSS, AttentionRow, Batch, decoder, in_batches, random_rows
 from hopscope.lm.prompts import Question, question
 
 DEALS = 200

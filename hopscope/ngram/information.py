@@ -26,13 +26,7 @@ from hopscope.errors import ConfigError
 from hopscope.intervals import standard_error
 from hopscope.ngram.counts import Matches, windows
 from hopscope.ngram.parameters import initial, sets
-from hopscope.ngram.process import (
-    MOST_STATES,
-    Chains,
-    extended,
-    sample_chains,
-    window_distribution,
-)
+from hopscope.ngram.process import MOST_STATES, Chains, extended, sample_chains, window_distribution
 from hopscope.ngram.similarity import MatchSimilarity
 
 BLOCK = 2**22

@@ -15,11 +15,7 @@ from transformers import DynamicCache, LlamaConfig, LlamaTokenizer, PreTrainedTo
 from hopscope.errors import LmError
 from hopscope.lm.model import LanguageModel
 from hopscope.lm.prompts import Question, answered, forms, raw_text
-from hopscope.lm.scoring import (
-    BATCH_TOKENS,
-    complete,
-    probabilities,
-)
+from hopscope.lm.scoring import BATCH_TOKENS, complete, probabilities
 
 PROMPTS = ["a = 1 b = a b = ?", "c = 2 d", "e = 3 f = e g = f h = g h ?"]
 ANSWERS = [["0", "1", "2"], ["New York", "Berlin"], ["0", "New", "New York", "3"]]
