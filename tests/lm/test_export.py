@@ -140,9 +140,3 @@ def test_an_answer_is_all_of_the_first_line_and_no_sentence() -> None:
         "new  york": "New York", "The answer is 3": None, "30": None, "...": None,
     }.items():  # fmt: skip
         assert answered(text, acceptable) == answer, text
-
-
-def test_spellings_begin_with_a_space_where_the_text_does_not_end_with_one() -> None:
-    assert forms("7", "Answer:") == [" 7", " 7."]
-    assert forms("7", "Answer: ") == forms("7", "Answer:\n") == forms("7", "a\t") == ["7", "7."]
-    assert forms("7", "") == [" 7", " 7."]

@@ -12,7 +12,7 @@ from hopscope.facts import Role, parse_facts, parse_role
 from hopscope.lm.heads import HeadScores, Route, head_scores, printed_backwards, routes, switch_off
 from hopscope.lm.model import LanguageModel
 from hopscope.lm.pairs import Paired, asked, role_table
-from hopscope.lm.prompts import question, questions
+from hopscope.lm.prompts import questions
 from hopscope.lm.results import best_heads
 
 Make = Callable[..., LanguageModel]
@@ -57,19 +57,6 @@ def test_routes_follow_the_graph_in_the_order_of_telling() -> None:
     assert "value 1 → key 1" in map(str, routes(parse_facts(["a->x", "x->y"]), {1}))
     for name, told in {"equations": set(), "kingdoms": {0, 1, 2, 3, 4}, "relatives": set()}.items():
         assert printed_backwards(questions(Prompts(formulation=name), 0, 1)[0]) == told
-
-
-def test_roles_are_found_among_the_tokens(tiny: LanguageModel) -> None:
-    for index, each in enumerate(asked(tiny, EQUATIONS, 0, 0, 8)):
-        text = question(EQUATIONS, 0, index)
-        assert places(each, "answer") == [len(each.tokens) - 1]
-        for span in text.spans:
-            if span.chain == text.chain:
-                words = tiny.tokenizer.decode([
-                    each.tokens[n] for n in places(each, str(span.role))
-                ])  # fmt: skip
-                assert text.prompt[span.start : span.end] in words
-        assert each.answers.own == tiny.tokenizer.encode(text.correct)[0]
 
 
 def test_a_planted_head_is_found_and_others_are_not(make_tiny: Make) -> None:

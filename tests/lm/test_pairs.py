@@ -39,7 +39,6 @@ from hopscope.lm.patching import (
     SAME,
     Batch,
     at_role,
-    by_head,
     in_batches,
     interchanged,
     lens,
@@ -287,22 +286,6 @@ def test_a_role_s_stream_is_replaced(local: LanguageModel, batch: Batch) -> None
     assert moved > 20
 
 
-def test_what_a_head_brings_is_replaced(local: LanguageModel, batch: Batch) -> None:
-    clean, size = logits(local, batch.tokens), local.model.config.head_dim
-    for layer, role in ((0, batch.roles - 1), (1, batch.roles - 1), (0, 1)):
-        module = local.model.model.layers[layer].self_attn.o_proj
-        with torch.no_grad():
-            found = by_head(batch, layer, role, NAMES)
-        for n, name in enumerate(NAMES):
-            theirs = entering(local, module, batch.donors[name])
-            for head in range(4):
-                at = torch.zeros_like(theirs, dtype=torch.bool)
-                at[:, :, head * size : (head + 1) * size] = batch.at(role)[:, :, None]
-                with hooked(module, lambda x, at=at, new=theirs: torch.where(at, new, x)):
-                    expected = marks(batch, name, logits(local, batch.tokens), clean)
-                close(found[n, head], expected)
-
-
 def test_rows_are_the_donor_s_question_by_question(local: LanguageModel, batch: Batch) -> None:
     circuit = torch.zeros(2, 4, batch.roles, dtype=torch.bool)
     for row in ((0, 1, 1), (1, 2, batch.roles - 1), (1, 3, 0)):
@@ -382,17 +365,3 @@ def test_where_memory_runs_out_batches_are_halved(local: LanguageModel, batch: B
     assert sizes == [3, 1, 2, 1, 1]
     with pytest.raises(LmError, match="one question of .* tokens does not fit into the memory of"):
         in_batches(*asked, partial(measure, most=0))
-
-
-def test_attention_is_told_by_role(local: LanguageModel, batch: Batch) -> None:
-    with torch.no_grad():
-        attention = local.model(batch.tokens, output_attentions=True).attentions
-    for layer, whole in enumerate(attention):
-        found = batch.attention(layer)
-        for row in range(len(batch.pairs)):
-            for destination in range(batch.roles):
-                start = int(batch.lasts[row, destination])
-                for source in range(batch.roles):
-                    there = batch.at(source)[row] & (batch.chain[row] == 0)
-                    expected = whole[row, :, start, there].sum(-1)
-                    torch.testing.assert_close(found[row, :, destination, source], expected)
