@@ -62,8 +62,8 @@ def heads(found: LmFindings) -> None:
             ("head", "destination", "looks at", "exchange", "the answer follows"),
             [
                 (
-                    f"{row.layer}.{row.head}", str(found.roles[row.role]),
-                    ", ".join(str(found.roles[n]) for n in row.sources),
+                    f"{row.layer}.{row.head}", str(row.destination),
+                    ", ".join(map(str, row.sources)),
                     max(row.shares, key=lambda name: row.shares[name].mean), str(row.most),
                 )
                 for row in rows

@@ -216,12 +216,7 @@ class CircuitSearch:
         """How answers move if these rows are the donor's: the circuit's, all others, all, and
         random ones; then each row of the circuit alone.
         """
-        table, own = role_table(prompts), self.earlier.roles
-        rows = sorted(
-            (row.layer, row.head, table.index(own[row.role]))
-            for row, _ in self.earlier.chosen
-            if own[row.role] in table
-        )
+        rows = self.earlier.rows_by(role_table(prompts))
         count, exchanged = len(batch.pairs), proving(prompts)
         circuit = batch.these(rows)
         seeds = (self.recipe.seeds[0] * 1_000_003 + pair.index for pair in batch.pairs)

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from math import log
@@ -21,7 +21,16 @@ from hopscope.errors import NotLearned
 from hopscope.facts import Role
 from hopscope.lm.look_ups import ASKING, BY, LookUps
 from hopscope.lm.pairs import ANSWER, ON, followed, proving, role_table
-from hopscope.lm.patching import FOLLOWS, KL, LOSS, SAME, other_rows, share_of, sureties
+from hopscope.lm.patching import (
+    FOLLOWS,
+    KL,
+    LOSS,
+    SAME,
+    AttentionRow,
+    other_rows,
+    share_of,
+    sureties,
+)
 from hopscope.lm.rows import Row, column, of_phase, rows_of
 from hopscope.milestones import HALF
 from hopscope.runs.view import PlainRun
@@ -125,16 +134,22 @@ class HeadRow:
 
     layer: int
     head: int
-    role: int
+    destination: Role
     shares: dict[str, Estimate]
     """For each exchange that it was patched with, where answers can follow."""
-    sources: dict[int, float]
+    sources: dict[Role, float]
     """The roles of the own chain that get a good share of the row's attention, with that share."""
 
     @property
     def most(self) -> Estimate:
         """The largest of its shares."""
         return max(self.shares.values(), key=lambda share: share.mean)
+
+    def site(self, source: Role | None = None) -> Site:
+        """All that the row brings, or what comes from one of its sources."""
+        return Site(
+            layer=self.layer, heads=(self.head,), destinations=(self.destination,), source=source
+        )
 
 
 @dataclass(frozen=True)
@@ -272,20 +287,12 @@ class LmFindings(Displayed):
                 shares = {
                     name: share_of(sure[name], each) for name, each in by_name if name in sure
                 }
-                sources = {n: float(look) for n, look in enumerate(looks) if look >= LOOKS}
-                row = HeadRow(layer, head, role, shares, sources)
+                by_role = zip(self.roles, looks, strict=True)
+                sources = {source: float(look) for source, look in by_role if look >= LOOKS}
+                row = HeadRow(layer, head, self.roles[role], shares, sources)
                 if shares and row.most.mean >= its.counts and row.most.low > 0:
                     found.append(row)
         return sorted(found, key=lambda row: -row.most.mean)[: its.most]
-
-    def _site(self, row: HeadRow, source: int | None = None) -> Site:
-        """The site of a row: all that it brings, or what comes from the role of this number."""
-        return Site(
-            layer=row.layer,
-            heads=(row.head,),
-            destinations=(self.roles[row.role],),
-            source=None if source is None else self.roles[source],
-        )
 
     @cached_property
     def sites(self) -> dict[Site, set[str]]:
@@ -299,7 +306,7 @@ class LmFindings(Displayed):
                 for name, share in row.shares.items()
                 if share.mean >= self.recipe.tracing.counts
             }
-            found |= {self._site(row, source): follows for source in (None, *row.sources)}
+            found |= {row.site(source): follows for source in (None, *row.sources)}
         return found
 
     @cached_property
@@ -321,9 +328,8 @@ class LmFindings(Displayed):
         return found
 
     @cached_property
-    def chosen(self) -> list[tuple[HeadRow, dict[Role, float]]]:
-        """The rows of the circuit in order, each with the roles that it brings something from and
-        the share of its attention to them.
+    def chosen(self) -> list[HeadRow]:
+        """The rows of the circuit in order; their sources are those that they bring something from.
 
         The circuit is put together from the answer backwards: a row belongs to it if a later row of
         the circuit brings something from where it writes.
@@ -332,19 +338,28 @@ class LmFindings(Displayed):
         """The layer below which a role is still needed."""
         found = []
         for row in sorted(self.strongest, key=lambda row: -row.layer):
-            if row.layer >= below.get(self.roles[row.role], 0):
+            if row.layer >= below.get(row.destination, 0):
                 continue
             sources = {
-                self.roles[number]: look
-                for number, look in row.sources.items()
+                source: look
+                for source, look in row.sources.items()
                 if any(
                     move.left.mean >= self.recipe.tracing.counts
-                    for move in self.effects[self._site(row, number)].moves
+                    for move in self.effects[row.site(source)].moves
                 )
             }
             below = dict.fromkeys(sources, row.layer) | below
-            found.append((row, sources))
-        return sorted(found, key=lambda each: (each[0].layer, each[0].head, each[0].role))
+            found.append(replace(row, sources=sources))
+        place = self.roles.index
+        return sorted(found, key=lambda row: (row.layer, row.head, place(row.destination)))
+
+    def rows_by(self, table: Sequence[Role]) -> list[AttentionRow]:
+        """The rows of the circuit by the numbers of their roles in a table, if it has them."""
+        return sorted(
+            (row.layer, row.head, table.index(row.destination))
+            for row in self.chosen
+            if row.destination in table
+        )
 
     @cached_property
     def circuit(self) -> Circuit:
@@ -380,10 +395,9 @@ class LmFindings(Displayed):
         the row is the donor's, by the exchange that costs most. It is weak if answers follow it for
         no exchange.
         """
-        row, looks = self.chosen[number]
-        parts = tuple(
-            (Source("own", role), look / sum(looks.values())) for role, look in looks.items()
-        )
+        row = self.chosen[number]
+        whole = sum(row.sources.values())
+        parts = tuple((Source("own", role), look / whole) for role, look in row.sources.items())
         proof, names = of_phase(self.rows, "proof"), proving(self.recipe.prompts)
         cells = len(self.chosen) * len(names)
         moved = column(proof, "rows")[:, :, number]  # [question, exchange, mark]
@@ -395,7 +409,7 @@ class LmFindings(Displayed):
         return Component(
             layer=row.layer,
             heads=(row.head,),
-            destinations=(self.roles[row.role],),
+            destinations=(row.destination,),
             target=Target(parts) if parts else AS_IN_MODEL,
             kind=self._kind(row) if any(each.low > 0 for each in follows) else "weak",
             lost=Estimate.ratio(rises[:, rises.mean(0).argmax()], gaps, cells),
@@ -403,7 +417,7 @@ class LmFindings(Displayed):
 
     def _kind(self, row: HeadRow) -> Kind | None:
         """Whether the answer needs what a row brings by its values, or by queries or keys."""
-        whole = self.effects[self._site(row)]
+        whole = self.effects[row.site()]
         if whole.moved(self._asked):
             return "moves"
         return "routes" if whole.routes("queries") or whole.routes("keys") else None
@@ -455,7 +469,7 @@ class LmFindings(Displayed):
         which answers cannot be measured are absent.
         """
         rows, names = of_phase(self.rows, phase), proving(self.recipe.prompts_of(phase))
-        chosen = [(row.layer, row.head, row.role) for row, _ in self.chosen]
+        chosen = self.rows_by(self.roles)
         layers, heads = of_phase(self.rows, "answers")[0]["shape"]
         alike = len(other_rows(layers, heads, chosen)) >= len(chosen)
         found = []

@@ -46,8 +46,8 @@ def main() -> None:
     asked = pairs(local, recipe.prompts, recipe.seeds[0], first, chosen.questions)
     shape = (subject.layers, subject.heads, len(role_table(recipe.prompts)))
     circuit = torch.zeros(shape, dtype=torch.bool)
-    for row, _ in found.chosen:
-        circuit[row.layer, row.head, row.role] = True
+    for row in found.rows_by(found.roles):
+        circuit[row] = True
     later = torch.stack([torch.arange(shape[0]) >= layer for layer in chosen.layers])
     every = later[:, :, None, None].expand(-1, *shape)
     variants = torch.cat([every & ~circuit, every])

@@ -131,8 +131,8 @@ def test_a_row_that_no_later_row_reads_is_no_part_of_it(case: Case) -> None:
         for row in found.rows
     ]
     chosen = LmFindings(found.recipe, rows).chosen
-    assert {found.roles[row.role] for row, _ in chosen} == {ANSWER}
-    assert {found.roles[row.role] for row, _ in found.chosen} > {ANSWER}
+    assert {row.destination for row in chosen} == {ANSWER}
+    assert {row.destination for row in found.chosen} > {ANSWER}
 
 
 def test_an_exchange_that_is_not_followed_is_absent(case: Case) -> None:
