@@ -25,37 +25,37 @@ def tokenizer_of(words: list[str]) -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=found, eos_token="<end>", unk_token="<unk>")
 
 
-def tiny_model(template: str = "raw", seed: int = 0) -> LanguageModel:
+def llama(words: list[str], name: str, template: str, **shape: Any) -> LanguageModel:
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    tokenizer = tokenizer_of(WORDS)
-    torch.manual_seed(seed)
     config = LlamaConfig(
-        vocab_size=len(WORDS), hidden_size=48, intermediate_size=48, num_hidden_layers=2,
-        num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64,
-        bos_token_id=None, eos_token_id=0,
-        rope_parameters={"rope_type": "default", "rope_theta": 1e12}, initializer_range=0.4,
-        attn_implementation="eager",
+        vocab_size=len(words), bos_token_id=None, eos_token_id=0, attn_implementation="eager",
+        rope_parameters={"rope_type": "default", "rope_theta": 1e12}, **shape,
     )  # fmt: skip
-    return LanguageModel(LlamaForCausalLM(config).float(), tokenizer, "tiny", template, 4)
+    return LanguageModel(LlamaForCausalLM(config).float(), tokenizer_of(words), name, template, 4)
+
+
+def tiny_model(template: str = "raw", seed: int = 0) -> LanguageModel:
+    torch.manual_seed(seed)
+    return llama(
+        WORDS, "tiny", template, hidden_size=48, intermediate_size=48, num_hidden_layers=2,
+        num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64,
+        initializer_range=0.4,
+    )  # fmt: skip
 
 
 def planted_model(*, stacked: bool) -> LanguageModel:
     """A model whose circuit for equations of two hops is known: see planted_llama.py."""
-    from planted_llama import HEADS, SIZE, THETA, WIDTH, plant
-    from transformers import LlamaConfig, LlamaForCausalLM
+    from planted_llama import HEADS, SIZE, WIDTH, plant
 
     words = [*WORDS, "4"]
-    config = LlamaConfig(
-        vocab_size=len(words), hidden_size=SIZE, intermediate_size=8, num_hidden_layers=3,
+    found = llama(
+        words, "planted", "raw", hidden_size=SIZE, intermediate_size=8, num_hidden_layers=3,
         num_attention_heads=HEADS, num_key_value_heads=HEADS, head_dim=WIDTH,
-        max_position_embeddings=96, bos_token_id=None, eos_token_id=0,
-        rope_parameters={"rope_type": "default", "rope_theta": THETA}, tie_word_embeddings=False,
-        attn_implementation="eager",
+        max_position_embeddings=96, tie_word_embeddings=False,
     )  # fmt: skip
-    model = LlamaForCausalLM(config).float()
-    plant(model, words, 16, stacked=stacked)
-    return LanguageModel(model, tokenizer_of(words), "planted", "raw", 4)
+    plant(found.model, words, 16, stacked=stacked)
+    return found
 
 
 @pytest.fixture(scope="session")

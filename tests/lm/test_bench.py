@@ -191,12 +191,14 @@ def test_a_model_without_probabilities_is_asked_otherwise(tmp_path: Path) -> Non
     prepare(away, "auto")
 
 
+TINY = LmBench(
+    model="tiny", prompts=(Prompts(formulation="equations", hops=1, chains=2),), questions=30,
+    asking=Asking(template="raw"),
+)  # fmt: skip
+
+
 def test_exact_probabilities_are_renormalised(tmp_path: Path, tiny: LanguageModel) -> None:
-    chosen = LmBench(
-        model="tiny", prompts=(Prompts(formulation="equations", hops=1, chains=2),), questions=30,
-        asking=Asking(template="raw"),
-    )  # fmt: skip
-    folder = ask(chosen, lambda: tiny, tmp_path)
+    folder = ask(TINY, lambda: tiny, tmp_path)
     (found,) = results(folder)
     assert 0 < found.first < found.acceptance < 1
     assert found.chance == 0.5
@@ -211,10 +213,6 @@ def test_exact_probabilities_are_renormalised(tmp_path: Path, tiny: LanguageMode
 def test_answers_of_two_models_are_not_mixed(
     tmp_path: Path, tiny: LanguageModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chosen = LmBench(
-        model="tiny", prompts=(Prompts(formulation="equations", hops=1, chains=2),), questions=30,
-        asking=Asking(template="raw"),
-    )  # fmt: skip
     whole = bench_module.answers_to
 
     def once(*asked: Any) -> Any:
@@ -226,15 +224,15 @@ def test_answers_of_two_models_are_not_mixed(
 
     monkeypatch.setattr(bench_module, "answers_to", once)
     with pytest.raises(KeyboardInterrupt):
-        ask(chosen, lambda: tiny, tmp_path)
+        ask(TINY, lambda: tiny, tmp_path)
     monkeypatch.setattr(bench_module, "answers_to", whole)
     other = copy.copy(tiny)
     other.model = copy.deepcopy(tiny.model)
     with torch.no_grad():
         next(other.model.parameters()).mul_(2)
     with pytest.raises(RunMismatch, match="was begun with other weights than"):
-        ask(chosen, lambda: other, tmp_path)
-    assert len(answers(ask(chosen, lambda: tiny, tmp_path))) == 30
+        ask(TINY, lambda: other, tmp_path)
+    assert len(answers(ask(TINY, lambda: tiny, tmp_path))) == 30
 
 
 KIND = "equations-d1-n2"

@@ -1,4 +1,4 @@
-"""Descent by counts is that of the model that walks all positions, itself held to its equations."""
+"""Descent by counts is that of the model that walks all positions."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,46 +20,6 @@ from hopscope.ngram.similarity import MatchSimilarity
 from hopscope.ngram.trainer import ChainLoss, NgramTrainer, batches, drawn, loss_slope
 
 Make = Callable[..., NgramExperiment]
-
-
-def by_hand(module: InductionTransformer, tokens: list[int]) -> np.ndarray:
-    """The answer, one position, head and set at a time, in plain numbers."""
-    config, alphabet = module.config, module.alphabet
-    weights = np.exp(module.w.detach().numpy())
-    share = weights / weights.sum(axis=1, keepdims=True)
-    c, a = module.c.detach().numpy() ** 2, float(module.a.detach())
-
-    def copy(place: int, head: int) -> np.ndarray:
-        mixed = np.zeros(alphabet)
-        for lag in range(1, config.window + 1):
-            mixed[tokens[place - lag]] += share[head, lag - 1]
-        return mixed / np.sqrt(mixed @ mixed) if config.unit_copies else mixed
-
-    end, scores = len(tokens), []
-    for place in range(config.window, end):
-        total = 0.0
-        for number, heads in enumerate(sets(config)):
-            each = [copy(place, head) @ copy(end, head) for head in heads]
-            total += c[number] / c.sum() * np.prod(each)
-        scores.append(a * total)
-    attention = np.exp(scores) / np.exp(scores).sum()
-    answer = np.zeros(alphabet)
-    for weight, place in zip(attention, range(config.window, end), strict=True):
-        answer[tokens[place]] += weight
-    return answer
-
-
-@pytest.mark.parametrize(("constant", "unit"), [(False, False), (True, True)])
-def test_the_model_answers_as_its_equations_do(constant: bool, unit: bool) -> None:
-    module = InductionTransformer(InductionModel(constant=constant, unit_copies=unit), 3)
-    generator = np.random.default_rng(0)
-    with torch.no_grad():
-        module.a.fill_(4.0)
-        module.c.copy_(torch.from_numpy(generator.random(module.c.shape)))
-    chains = generator.integers(3, size=(5, 11))
-    answers = module(torch.from_numpy(chains)).detach().numpy()
-    for tokens, answer in zip(chains.tolist(), answers, strict=True):
-        np.testing.assert_allclose(answer, by_hand(module, tokens), atol=1e-12)
 
 
 def test_a_full_first_layer_is_drawn_by_its_seed() -> None:
