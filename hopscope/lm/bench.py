@@ -35,7 +35,7 @@ WEIGHTS = "weights.json"
 
 
 @runtime_checkable
-class Sampler(Protocol):
+class TextModel(Protocol):
     """Anything that answers a question in words, such as an endpoint."""
 
     name: str
@@ -44,7 +44,7 @@ class Sampler(Protocol):
         """An answer; at temperature 0 the likeliest one."""
 
 
-Respondent = LanguageModel | Sampler
+Respondent = LanguageModel | TextModel
 
 
 def prepare(bench: LmBench, device: str) -> MakeStepper:
@@ -58,7 +58,7 @@ def prepare(bench: LmBench, device: str) -> MakeStepper:
         model = Endpoint(url, name, chat=asking.template == "chat", max_tokens=asking.max_tokens)
     else:
         raise ConfigError(f"device is {device!r}; an endpoint computes on its own: use auto")
-    return partial(questions_of, bench, model)
+    return partial(stepper_of, bench, model)
 
 
 def ask(
@@ -70,10 +70,10 @@ def ask(
     """Ask a model of your own, or continue where the run was; returns the complete run. The model
     is only made if there is a question to ask.
     """
-    return prepared(bench, lambda: partial(questions_of, bench, model()), store, watcher)
+    return prepared(bench, lambda: partial(stepper_of, bench, model()), store, watcher)
 
 
-def questions_of(bench: LmBench, model: Respondent, folder: RunFolder) -> RowStepper:
+def stepper_of(bench: LmBench, model: Respondent, folder: RunFolder) -> RowStepper:
     """The stepper of a benchmark: asks the questions that have no answer yet."""
     device = model.device if isinstance(model, LanguageModel) else torch.device("cpu")
     precision = "unknown" if bench.endpoint else bench.dtype

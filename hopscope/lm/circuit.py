@@ -25,13 +25,22 @@ from hopscope.circuits.account import WAYS
 from hopscope.circuits.examples import Examples
 from hopscope.circuits.patching import Losses, Pairs, patched
 from hopscope.configs import LmCircuit, Prompts
-from hopscope.lm.findings import LmFindings, check_answers
+from hopscope.lm.findings import LmFindings, check_above_chance
 from hopscope.lm.model import LanguageModel, load
-from hopscope.lm.pairs import LAST, NEW, Paired, followed, names, pairs, proving, role_table
+from hopscope.lm.pairs import (
+    LAST,
+    NEW,
+    Paired,
+    exchange_names,
+    followed,
+    pairs,
+    proving,
+    role_table,
+)
 from hopscope.lm.patching import (
     LOSS,
     PIECE,
-    Batch,
+    PairBatch,
     at_role,
     by_head,
     decoder,
@@ -40,7 +49,7 @@ from hopscope.lm.patching import (
     lens,
     random_rows,
 )
-from hopscope.lm.rows import ROWS, Row, RowStepper, numbers, of_phase, other_weights, rows_of
+from hopscope.lm.rows import ROWS, Row, RowStepper, as_lists, of_phase, other_weights, saved_rows
 from hopscope.runs.runner import prepared
 from hopscope.runs.stepper import MakeStepper, Watcher
 from hopscope.store import RunFolder, Store
@@ -70,7 +79,7 @@ def find_circuit(
 
 def search(recipe: LmCircuit, local: LanguageModel, folder: RunFolder) -> RowStepper:
     """The stepper of a circuit's run: measures what is not measured yet."""
-    stepper = RowStepper(folder, ROWS, rows_of, local.device, recipe.dtype)
+    stepper = RowStepper(folder, ROWS, saved_rows, local.device, recipe.dtype)
     stepper.pieces = CircuitSearch(recipe, local, stepper.rows, folder).pieces()
     return stepper
 
@@ -109,11 +118,11 @@ class CircuitSearch:
     def _check(self) -> None:
         """Refuse, before any patch, a model that answers either formulation at chance."""
         rows = of_phase(self.rows, "answers")
-        check_answers(self.recipe, self.recipe.prompts, rows, self.names)
+        check_above_chance(self.recipe, self.recipe.prompts, rows, self.names)
         if (other := self.recipe.elsewhere) is not None:
             answers = partial(self.answers, exchanged=proving(other))
             rows = [row for rows in self._measured("elsewhere", answers) for row in rows]
-            check_answers(self.recipe, other, rows, proving(other))
+            check_above_chance(self.recipe, other, rows, proving(other))
 
     def _pairs(self, phase: str) -> list[Paired]:
         count = dict(self.recipe.phases)[phase]
@@ -128,7 +137,7 @@ class CircuitSearch:
         return pairs(self.local, recipe.prompts, recipe.seeds[0], 0, recipe.questions)
 
     def _measured(
-        self, phase: str, measure: Callable[[Batch], list[Row]], done: int = 0
+        self, phase: str, measure: Callable[[PairBatch], list[Row]], done: int = 0
     ) -> Iterator[list[Row]]:
         """A row for each question of a phase, in their order, piece by piece."""
         asked, roles = self._pairs(phase)[done:], len(role_table(self.recipe.prompts_of(phase)))
@@ -138,7 +147,7 @@ class CircuitSearch:
                 rows = in_batches(self.adapter, piece, roles, measure)
             yield [{"index": pair.index, **row} for pair, row in zip(piece, rows, strict=True)]
 
-    def answers(self, batch: Batch, exchanged: Sequence[str] = ()) -> list[Row]:
+    def answers(self, batch: PairBatch, exchanged: Sequence[str] = ()) -> list[Row]:
         """How the model answers the questions, unpatched."""
         shape = [self.adapter.layers, self.adapter.heads]
         return _rows(
@@ -150,7 +159,7 @@ class CircuitSearch:
             clean=_clean(batch, exchanged or self.names),
         )
 
-    def by_role(self, batch: Batch) -> list[Row]:
+    def by_role(self, batch: PairBatch) -> list[Row]:
         """Each role's stream before each layer, the logit lens there, and the last look-up."""
         layers = self.earlier.layers
         cells = [(layer, role) for role in range(batch.roles) for layer in layers]
@@ -161,12 +170,12 @@ class CircuitSearch:
         return _rows(
             batch,
             clean=_clean(batch, self.names),
-            moved=numbers(moved),
-            lens=numbers(lens(batch, layers).movedim(3, 0)),
+            moved=as_lists(moved),
+            lens=as_lists(lens(batch, layers).movedim(3, 0)),
             last=_last_look_up(batch, layers),
         )
 
-    def by_head(self, batch: Batch) -> list[Row]:
+    def by_head(self, batch: PairBatch) -> list[Row]:
         """The row of each head, where roles gain."""
         moved, attention = [], []
         for layer, role, exchanged in self.earlier.gaining:
@@ -178,11 +187,11 @@ class CircuitSearch:
             batch,
             cells=[self.earlier.gaining for _ in each],
             clean=_clean(batch, self.names),
-            moved=[[numbers(cell[n]) for cell in moved] for n in each],
-            attention=[[numbers(cell[n]) for cell in attention] for n in each],
+            moved=[[as_lists(cell[n]) for cell in moved] for n in each],
+            attention=[[as_lists(cell[n]) for cell in attention] for n in each],
         )
 
-    def by_path(self, batch: Batch) -> list[Row]:
+    def by_path(self, batch: PairBatch) -> list[Row]:
         """What the rows that count bring from each role, and what later heads take of it."""
         symbols, follows = self.recipe.prompts.graph().symbols, self.earlier.sites
         sites = list(follows)
@@ -197,10 +206,10 @@ class CircuitSearch:
             batch,
             sites=[[str(site) for site in sites]] * len(batch.pairs),
             clean=_clean(batch, symbols),
-            moved=numbers(moved.movedim(-1, 0)),
+            moved=as_lists(moved.movedim(-1, 0)),
         )
 
-    def proof(self, batch: Batch) -> list[Row]:
+    def proof(self, batch: PairBatch) -> list[Row]:
         """The circuit exchanged, and alone; and what roles hold where they hold most."""
         rows = self._exchanged(batch, self.recipe.prompts)
         holds = [
@@ -209,10 +218,10 @@ class CircuitSearch:
         ]
         for number, row in enumerate(rows):
             row["cells"] = self.earlier.peaks
-            row["held"] = [numbers(marks) for cell in holds for marks in cell[:, number, :PATCHED]]
+            row["held"] = [as_lists(marks) for cell in holds for marks in cell[:, number, :PATCHED]]
         return rows
 
-    def _exchanged(self, batch: Batch, prompts: Prompts) -> list[Row]:
+    def _exchanged(self, batch: PairBatch, prompts: Prompts) -> list[Row]:
         """How answers move if these rows are the donor's: the circuit's, all others, all, and
         random ones; then each row of the circuit alone.
         """
@@ -233,27 +242,27 @@ class CircuitSearch:
         return _rows(
             batch,
             right=batch.right(),
-            clean=_clean(batch, names(prompts)),
-            moved=numbers(moved.movedim(2, 0)),
-            rows=numbers(single.movedim(2, 0)),
+            clean=_clean(batch, exchange_names(prompts)),
+            moved=as_lists(moved.movedim(2, 0)),
+            rows=as_lists(single.movedim(2, 0)),
         )
 
 
-def _rows(batch: Batch, **columns: Sequence[Any]) -> list[Row]:
+def _rows(batch: PairBatch, **columns: Sequence[Any]) -> list[Row]:
     """A row for each question, of columns with an entry for each question."""
     return [{name: column[n] for name, column in columns.items()} for n in range(len(batch.pairs))]
 
 
-def _clean(batch: Batch, exchanged: Sequence[str]) -> list[dict[str, list[float]]]:
+def _clean(batch: PairBatch, exchanged: Sequence[str]) -> list[dict[str, list[float]]]:
     """The numbers of the own answers, for each question and exchange."""
     marks = batch.clean(exchanged)[..., :PATCHED]
     return [
-        {name: numbers(marks[n, row]) for n, name in enumerate(exchanged)}
+        {name: as_lists(marks[n, row]) for n, name in enumerate(exchanged)}
         for row in range(len(batch.pairs))
     ]
 
 
-def _last_look_up(batch: Batch, layers: Sequence[int]) -> list[list[list[float]] | None]:
+def _last_look_up(batch: PairBatch, layers: Sequence[int]) -> list[list[list[float]] | None]:
     """For each question and layer, if the stream where the answer is given is the donor's: the
     probability among the acceptable answers of the own one, of those by position, by word and by
     pointer; and of the new answer, if the donor has that.
@@ -275,11 +284,11 @@ def _last_look_up(batch: Batch, layers: Sequence[int]) -> list[list[list[float]]
         shares = logs[:, 0, row, acceptable].softmax(-1)
         own = [acceptable.index(token) for token in (pair.answers.own, *bound)]
         others = logs[:, 1, row, [*acceptable, new]].softmax(-1)
-        found.append(numbers(torch.cat([shares[:, own], others[:, -1:]], -1).cpu()))
+        found.append(as_lists(torch.cat([shares[:, own], others[:, -1:]], -1).cpu()))
     return found
 
 
-def as_pairs(prompts: Prompts, batch: Batch, name: str) -> Pairs:
+def as_pairs(prompts: Prompts, batch: PairBatch, name: str) -> Pairs:
     """The pairs of one exchange in the form of `hopscope.circuits`; the last position answers."""
     answers = [pair.answers for pair in batch.pairs]
     examples = Examples(

@@ -98,7 +98,7 @@ def draw(prompts: Prompts, chain: int, rng: Random) -> Drawn:
 
 
 def _equations(prompts: Prompts, rng: Random) -> list[Line]:
-    variables = [letters(number) for number in range(prompts.depth * prompts.chains)]
+    variables = [variable_name(number) for number in range(prompts.depth * prompts.chains)]
     return _linear([*_blocks(variables, prompts.chains), _numbers(prompts.chains)], rng)
 
 
@@ -131,7 +131,7 @@ def _linear(lists: Iterable[Sequence[str]], rng: Random) -> list[Line]:
 def _functions(prompts: Prompts, rng: Random) -> list[Line]:
     """Every function's whole table, then aliases and variables; only their words are random."""
     count = prompts.chains
-    names = [letters(number) for number in range(3 * count)]
+    names = [variable_name(number) for number in range(3 * count)]
     functions, aliases, variables, numbers = (
         _shuffled(some, rng)
         for some in (names[:count], names[count : 2 * count], names[2 * count :], _numbers(count))
@@ -191,10 +191,10 @@ DRAWINGS: dict[str, Callable[[Prompts, Random], list[Line]]] = {
 }
 
 
-def letters(number: int) -> str:
+def variable_name(number: int) -> str:
     """The variable with this number, counted from 0; after z come aa, ab, …
 
-    >>> [letters(number) for number in (0, 25, 26, 27, 702)]
+    >>> [variable_name(number) for number in (0, 25, 26, 27, 702)]
     ['a', 'z', 'aa', 'ab', 'aaa']
     """
     name = ""

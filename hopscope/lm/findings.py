@@ -31,7 +31,7 @@ from hopscope.lm.patching import (
     share_of,
     sureties,
 )
-from hopscope.lm.rows import Row, column, of_phase, rows_of
+from hopscope.lm.rows import Row, column, of_phase, saved_rows
 from hopscope.milestones import HALF
 from hopscope.runs.view import PlainRun
 
@@ -74,7 +74,7 @@ class Answered:
         )
 
 
-def check_answers(
+def check_above_chance(
     recipe: LmCircuit, prompts: Prompts, rows: Sequence[Row], exchanged: Sequence[str]
 ) -> None:
     """Refuse a model that answers these questions at chance."""
@@ -121,7 +121,7 @@ class Confirmed(Config):
 
 
 @dataclass(frozen=True)
-class Seen:
+class Lens:
     """What the logit lens sees: [role][layer], not a number where a role does not occur."""
 
     probability: np.ndarray
@@ -198,11 +198,11 @@ class LmFindings(Displayed):
         return found
 
     @cached_property
-    def lens(self) -> dict[str, Seen]:
+    def lens(self) -> dict[str, Lens]:
         """What the logit lens sees of each symbol."""
         values = column(of_phase(self.rows, "roles"), "lens")
         return {
-            fact.value: Seen(values[:, n, ..., 0].mean(0), np.median(values[:, n, ..., 1], axis=0))
+            fact.value: Lens(values[:, n, ..., 0].mean(0), np.median(values[:, n, ..., 1], axis=0))
             for n, fact in enumerate(self.recipe.prompts.graph().facts)
         }
 
@@ -543,4 +543,4 @@ class LmCircuitRun(PlainRun):
     @property
     def findings(self) -> LmFindings:
         """What the rows add up to."""
-        return LmFindings(self.recipe, rows_of(self.folder))
+        return LmFindings(self.recipe, saved_rows(self.folder))

@@ -25,8 +25,8 @@ from hopscope.display import Displayed
 from hopscope.facts import FactGraph, Role
 from hopscope.intervals import standard_error
 from hopscope.lm.model import LanguageModel
-from hopscope.lm.pairs import ANSWER, asked, role_table
-from hopscope.lm.patching import LOSS, AttentionRow, Batch, decoder, in_batches, random_rows
+from hopscope.lm.pairs import ANSWER, role_table, unpaired
+from hopscope.lm.patching import LOSS, AttentionRow, PairBatch, decoder, in_batches, random_rows
 from hopscope.lm.prompts import Question, question
 
 DEALS = 200
@@ -157,10 +157,10 @@ def head_scores(local: LanguageModel, prompts: Prompts, count: int, seed: int = 
     roles = role_table(prompts)
     ends = [[roles.index(each.destination), roles.index(each.source)] for each in along]
 
-    def read(batch: Batch) -> list[tuple[np.ndarray, bool]]:
+    def read(batch: PairBatch) -> list[tuple[np.ndarray, bool]]:
         return list(zip(_along(batch, ends, prompts.chains), batch.right(), strict=True))
 
-    found = in_batches(adapter, asked(local, prompts, seed, 0, count), len(roles), read)
+    found = in_batches(adapter, unpaired(local, prompts, seed, 0, count), len(roles), read)
     attention, right = zip(*found, strict=True)
     table, correct = np.stack(attention), np.array(right)
     score = _score(table, np.zeros(count, int))
@@ -194,7 +194,7 @@ def _score(
 
 
 def _along(
-    batch: Batch, ends: Sequence[Sequence[int]], chains: int
+    batch: PairBatch, ends: Sequence[Sequence[int]], chains: int
 ) -> Float[np.ndarray, "batch chain route layer head"]:
     """Attention from the asked chain's roles to those of each chain, along each route."""
     destinations, sources = zip(*ends, strict=True)
@@ -240,7 +240,7 @@ def switch_off(
     """The answers to questions from number `start` on, without these heads."""
     adapter, roles = decoder(local), len(role_table(prompts))
     rows, shares = [(*head, 0) for head in heads], []
-    for number, each in enumerate(asked(local, prompts, seed, start, count)):
+    for number, each in enumerate(unpaired(local, prompts, seed, start, count)):
         drawn = random_rows(adapter.layers, adapter.heads, rows, Random(seed + number))  # noqa: S311
         shares += in_batches(adapter, [each], roles, partial(_shares, (rows, drawn)))
     model, without, random = np.array(shares).T
@@ -254,7 +254,7 @@ def switch_off(
     )
 
 
-def _shares(variants: Sequence[Sequence[AttentionRow]], batch: Batch) -> list[list[float]]:
+def _shares(variants: Sequence[Sequence[AttentionRow]], batch: PairBatch) -> list[list[float]]:
     """For each question the probability of the correct answer of the model, and with each of these
     sets of heads switched off.
     """

@@ -28,7 +28,7 @@ from hopscope.errors import LmError
 from hopscope.facts import Fact, FactGraph, Role
 from hopscope.lm.drawing import CITIES, FIRST_NAMES, Drawn, Line
 from hopscope.lm.model import LanguageModel, Tokens
-from hopscope.lm.prompts import Question, drawn, question, render
+from hopscope.lm.prompts import Question, question, question_lines, render
 
 T = TypeVar("T")
 ANSWER, OPENING, OTHER = Role("answer"), Role("opening"), Role("other")
@@ -56,7 +56,7 @@ class Exchange:
     """The answer of a model that takes the partner's symbol for the chain's own."""
 
 
-def names(prompts: Prompts) -> tuple[str, ...]:
+def exchange_names(prompts: Prompts) -> tuple[str, ...]:
     """All exchanges of these questions."""
     graph = prompts.graph()
     return (*graph.symbols, *(f"{fact.value}{ON}" for fact in graph.facts[:-1]))
@@ -71,14 +71,14 @@ def proving(prompts: Prompts) -> tuple[str, ...]:
 def followed(recipe: LmCircuit) -> tuple[str, ...]:
     """The exchanges that a run makes."""
     known = () if recipe.tracing.given else recipe.prompts.graph().known
-    return tuple(name for name in names(recipe.prompts) if name not in known)
+    return tuple(name for name in exchange_names(recipe.prompts) if name not in known)
 
 
 def exchanges(prompts: Prompts, lines: Drawn, partner: int) -> Iterator[Exchange]:
     """All exchanges with a partner."""
     graph = prompts.graph()
     own, other = (replace(lines, chain=chain).words(graph) for chain in (lines.chain, partner))
-    for name in names(prompts):
+    for name in exchange_names(prompts):
         symbol = name.removesuffix(ON)
         words = own[symbol], other[symbol]
         given = {**own, symbol: other[symbol]} if symbol in graph.known else own
@@ -245,7 +245,7 @@ def pairs(
 
     def first_partner(index: int) -> Paired:
         """The question, paired with the first chain that it can be paired with."""
-        lines, whys = drawn(prompts, seed, index), list[Unreadable]()
+        lines, whys = question_lines(prompts, seed, index), list[Unreadable]()
         for step in range(1, prompts.chains):
             partner = lines.chain + 1 + (index // prompts.chains + step) % (prompts.chains - 1)
             try:
@@ -257,7 +257,7 @@ def pairs(
     return first_made(first_partner, start, count, f"questions of {prompts.label} can be paired")
 
 
-def asked(
+def unpaired(
     local: LanguageModel, prompts: Prompts, seed: int, start: int, count: int
 ) -> list[Paired]:
     """The first questions from number `start` on that have each symbol and each answer in a token

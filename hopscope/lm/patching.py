@@ -63,7 +63,7 @@ class Passed:
     weights: list[Weights]
 
 
-class Batch:
+class PairBatch:
     """Some pairs of one length, and their passes through the model."""
 
     def __init__(self, adapter: DecoderAdapter, pairs: Sequence[Paired], roles: int) -> None:
@@ -75,7 +75,6 @@ class Batch:
             name: self._tensor([pair.donors[name] for pair in pairs]) for name in pairs[0].donors
         }
         self._given: dict[str, Passed] = {}
-        self._clean: dict[str, Marks] = {}
 
     def _tensor(self, rows: Sequence[Sequence[int]]) -> Int[Tensor, "batch seq"]:
         return torch.tensor(rows, device=self.adapter.device)
@@ -188,11 +187,13 @@ class Batch:
         """The same of the model, unpatched."""
         return self.logs(self.own.streams[-1][None])[0]
 
+    @cached_property
+    def _clean(self) -> dict[str, Marks]:
+        exchanges = self.pairs[0].answers.others
+        return {name: self.marks(self.model[None], [name]) for name in exchanges}
+
     def clean(self, names: Sequence[str]) -> Marks:
         """The numbers of the own questions, for each exchange."""
-        for name in names:
-            if name not in self._clean:
-                self._clean[name] = self.marks(self.model[None], [name])
         return torch.cat([self._clean[name] for name in names])
 
     def right(self) -> list[bool]:
@@ -243,7 +244,7 @@ def in_batches(
     adapter: DecoderAdapter,
     pairs: Sequence[Paired],
     roles: int,
-    measure: Callable[[Batch], Sequence[T]],
+    measure: Callable[[PairBatch], Sequence[T]],
 ) -> list[T]:
     """What is measured of each pair, in batches of a few of one length and with the same donors."""
     alike: dict[tuple[object, ...], list[int]] = defaultdict(list)
@@ -256,13 +257,13 @@ def in_batches(
     ]
 
     def work(numbers: list[int]) -> Sequence[T]:
-        return measure(Batch(adapter, [pairs[n] for n in numbers], roles))
+        return measure(PairBatch(adapter, [pairs[n] for n in numbers], roles))
 
     return in_memory(batches, work, [len(pair.tokens) for pair in pairs], adapter.device)
 
 
 def at_role(
-    batch: Batch, layer: int, role: int, names: Sequence[str]
+    batch: PairBatch, layer: int, role: int, names: Sequence[str]
 ) -> Float[Tensor, "name batch mark"]:
     """How answers move if the stream at one role before one layer is the donor's (the number of
     layers: after the last).
@@ -280,7 +281,7 @@ def at_role(
 
 
 def by_head(
-    batch: Batch, layer: int, role: int, names: Sequence[str]
+    batch: PairBatch, layer: int, role: int, names: Sequence[str]
 ) -> Float[Tensor, "name head batch mark"]:
     """How answers move if what one head brings to a role is the donor's."""
     each = [batch.these([(layer, head, role)]) for head in range(batch.adapter.heads)]
@@ -289,7 +290,7 @@ def by_head(
 
 
 def interchanged(
-    batch: Batch, name: str, donor: Bool[Tensor, "variant batch layer head role"]
+    batch: PairBatch, name: str, donor: Bool[Tensor, "variant batch layer head role"]
 ) -> Marks:
     """How answers move, in each variant, if these attention rows are the donor's; all others are
     computed anew, from the first layer and position on that a variant changes.
@@ -308,7 +309,7 @@ def interchanged(
 
 
 def _donated(
-    batch: Batch, name: str, rows: Bool[Tensor, "variant batch layer head role"]
+    batch: PairBatch, name: str, rows: Bool[Tensor, "variant batch layer head role"]
 ) -> Callable[[int, slice, Tensor], Tensor]:
     """Replaces what heads bring by what they bring in the donor, at these rows."""
     role = batch.role[None, :, None].expand(len(rows), -1, batch.adapter.heads, -1)
@@ -347,7 +348,7 @@ def other_rows(layers: int, heads: int, rows: Sequence[AttentionRow]) -> list[At
     return [row for row in every if row not in rows]
 
 
-def lens(batch: Batch, layers: Sequence[int]) -> Float[Tensor, "symbol role layer batch two"]:
+def lens(batch: PairBatch, layers: Sequence[int]) -> Float[Tensor, "symbol role layer batch two"]:
     """The logit lens (nostalgebraist 2020): probability of every symbol among the words of all
     chains, and its rank in the vocabulary (0: the first), if the stream at the last position of a
     role were the model's last; not a number where a role does not occur.

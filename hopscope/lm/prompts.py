@@ -106,10 +106,10 @@ def questions(prompts: Prompts, seed: int, count: int = 500) -> list[Question]:
 
 def question(prompts: Prompts, seed: int, index: int) -> Question:
     """Question number `index` of a seed; the chains are asked about in turn."""
-    return render(prompts, drawn(prompts, seed, index), index)
+    return render(prompts, question_lines(prompts, seed, index), index)
 
 
-def drawn(prompts: Prompts, seed: int, index: int) -> Drawn:
+def question_lines(prompts: Prompts, seed: int, index: int) -> Drawn:
     """The lines of question number `index`."""
     asked = prompts.model_dump(mode="json", exclude={"opening"})  # the same, however answered
     kind = json.dumps(asked, sort_keys=True, separators=(",", ":"))

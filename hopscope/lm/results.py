@@ -19,10 +19,10 @@ ANSWERS = "answers"
 """The folder of the files of a benchmark's run."""
 
 Answer = dict[str, Any]
-"""The fields of a `Scored` or a `Sampled`, as JSON has them."""
+"""The fields of a `ExactAnswer` or a `SampledAnswer`, as JSON has them."""
 
 
-class Saved(Config):
+class SavedAnswer(Config):
     """The fields of every answer, whatever the protocol."""
 
     kind: str
@@ -32,14 +32,14 @@ class Saved(Config):
     correct: str
 
 
-class Scored(Saved):
+class ExactAnswer(SavedAnswer):
     """An answer of the exact protocol."""
 
     probabilities: dict[str, Annotated[float, Field(ge=0)]]
     """The probability of every acceptable answer, by its text."""
 
 
-class Sampled(Saved):
+class SampledAnswer(SavedAnswer):
     """An answer of a protocol that samples."""
 
     acceptable: Annotated[tuple[str, ...], Field(min_length=1)]
@@ -52,12 +52,12 @@ class Sampled(Saved):
 def answers(folder: RunFolder) -> list[Answer]:
     """All answers that were committed, kind by kind."""
     bench = folder.recipe_as(LmBench)
-    form = Scored if bench.asking.protocol == "exact" else Sampled
+    form = ExactAnswer if bench.asking.protocol == "exact" else SampledAnswer
     kinds = [prompts.label for prompts in bench.prompts]
 
     def parse(line: str) -> tuple[tuple[int, int], Answer]:
         saved = form.from_json(line)
-        if isinstance(saved, Scored) and saved.correct not in saved.probabilities:
+        if isinstance(saved, ExactAnswer) and saved.correct not in saved.probabilities:
             raise ConfigError(f"question {saved.index}: the correct answer has no probability")
         if saved.index >= bench.questions:
             raise ConfigError(f"question {saved.index} of {bench.questions}")

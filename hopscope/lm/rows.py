@@ -103,7 +103,7 @@ def _lines(rows: Iterable[Row]) -> bytes:
     return "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows).encode()
 
 
-def numbers(values: Any) -> Any:
+def as_lists(values: Any) -> Any:
     """Numbers of any shape as lists, rounded; a number that was not measured becomes null."""
     rounded = np.round(np.asarray(values, dtype=np.float64), DIGITS)
     listed = rounded.astype(object)
@@ -111,7 +111,7 @@ def numbers(values: Any) -> Any:
     return listed.tolist()
 
 
-def rows_of(folder: RunFolder) -> list[Row]:
+def saved_rows(folder: RunFolder) -> list[Row]:
     """All committed rows of a circuit's run, phase by phase."""
     phases = [phase for phase, _ in folder.recipe_as(LmCircuit).phases]
 

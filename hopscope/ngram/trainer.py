@@ -56,7 +56,7 @@ class ChainLoss:
         self.descent = descent
         self.rows, still = merged(rows)
         sums, _ = still.sums(np.zeros(still.patterns))
-        self.constant = float(losses(descent, sums) @ still.weight)
+        self.constant = float(row_losses(descent, sums) @ still.weight)
         column, entry = np.nonzero(self.rows.counts)
         place, pattern = column * len(self.rows) + self.rows.row[entry], self.rows.pattern[entry]
         values = self.rows.counts[column, entry]
@@ -68,14 +68,14 @@ class ChainLoss:
         """The mean loss."""
         powers = _powers(scaled)
         sums = self.rows.sums(scaled)[0] if powers is None else self._sums(powers)
-        return self.constant + float(losses(self.descent, sums) @ self.rows.weight)
+        return self.constant + float(row_losses(self.descent, sums) @ self.rows.weight)
 
     def slope(self, scaled: PerPattern) -> PerPattern:
         """The derivative of the mean loss by the scaled similarities."""
         powers = _powers(scaled)
         if powers is None:
             return loss_slope(self.descent, self.rows, scaled)
-        by_sums = slopes(self.descent, self._sums(powers), self.rows.weight)
+        by_sums = row_slopes(self.descent, self._sums(powers), self.rows.weight)
         back = torch.mv(self.backward, torch.from_numpy(by_sums.reshape(-1)))
         slope: np.ndarray = powers * back.numpy()
         return slope
@@ -85,7 +85,7 @@ class ChainLoss:
         return sums.reshape(len(self.rows.counts), len(self.rows))
 
 
-def losses(descent: Descent, sums: Sums) -> Float[np.ndarray, "row"]:
+def row_losses(descent: Descent, sums: Sums) -> Float[np.ndarray, "row"]:
     """The loss of each row, from the sums of the columns of `Rows.for_loss`."""
     if descent.loss == "softmax":
         answers = sums / sums.sum(axis=0)
@@ -95,7 +95,7 @@ def losses(descent: Descent, sums: Sums) -> Float[np.ndarray, "row"]:
     return log
 
 
-def slopes(descent: Descent, sums: Sums, weight: Float[np.ndarray, "row"]) -> Sums:
+def row_slopes(descent: Descent, sums: Sums, weight: Float[np.ndarray, "row"]) -> Sums:
     """The derivative of the weighed losses by the sums."""
     if descent.loss == "softmax":
         whole = sums.sum(axis=0)
@@ -116,7 +116,7 @@ def slopes(descent: Descent, sums: Sums, weight: Float[np.ndarray, "row"]) -> Su
 def loss_slope(descent: Descent, rows: Rows, scaled: PerPattern) -> PerPattern:
     """The derivative of the mean loss of any rows by the scaled similarities."""
     sums, attention = rows.sums(scaled)
-    return rows.back(slopes(descent, sums, rows.weight), attention)
+    return rows.back(row_slopes(descent, sums, rows.weight), attention)
 
 
 def _powers(scaled: PerPattern) -> PerPattern | None:

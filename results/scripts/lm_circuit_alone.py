@@ -25,7 +25,7 @@ from hopscope.circuits.patching import has_answers
 from hopscope.lm.findings import LmCircuitRun
 from hopscope.lm.model import load
 from hopscope.lm.pairs import Paired, pairs, proving, role_table
-from hopscope.lm.patching import FOLLOWS, OWN, Batch, in_batches, interchanged, share_of
+from hopscope.lm.patching import FOLLOWS, OWN, PairBatch, in_batches, interchanged, share_of
 from hopscope.lm.rows import of_phase
 from hopscope.store import Store
 
@@ -69,7 +69,7 @@ def followed(
     measured.
     """
 
-    def measure(batch: Batch) -> list[tuple[Tensor, Tensor]]:
+    def measure(batch: PairBatch) -> list[tuple[Tensor, Tensor]]:
         clean = batch.clean([name])[0]
         donor = variants[:, None].expand(-1, len(batch.pairs), *variants.shape[1:])
         moved = interchanged(batch, name, donor)[..., FOLLOWS]

@@ -21,12 +21,12 @@ from hopscope.errors import ConfigError, Interrupted, NotLearned, RunDamaged, Ru
 from hopscope.export.tracked import tracked
 from hopscope.facts import FactGraph, Role, parse_facts, parse_role
 from hopscope.lm.circuit import find_circuit, search
-from hopscope.lm.findings import LmCircuitRun, LmFindings, check_answers
+from hopscope.lm.findings import LmCircuitRun, LmFindings, check_above_chance
 from hopscope.lm.look_ups import LookUps
 from hopscope.lm.model import LanguageModel
 from hopscope.lm.pairs import ANSWER, followed
 from hopscope.lm.patching import share_of, sureties
-from hopscope.lm.rows import of_phase, rows_of
+from hopscope.lm.rows import of_phase, saved_rows
 from hopscope.runs.runner import prepared
 from hopscope.runs.stop import Stop
 from hopscope.store import Store
@@ -359,14 +359,14 @@ def test_a_model_at_chance_is_refused_before_any_patch(
         store = Store(tmp_path / str(number))
         with pytest.raises(NotLearned, match=line):
             find_circuit(asked, lambda it=model: it, store)
-        assert {row["phase"] for row in rows_of(store.create(asked))} == {"answers"}
+        assert {row["phase"] for row in saved_rows(store.create(asked))} == {"answers"}
 
 
 def test_answers_as_near_to_the_partners_are_refused(recipe: LmCircuit) -> None:
     clean = {name: [1.0, 1.0, 0.0] for name in followed(recipe)}
     unsure = [{"right": True, "acceptable": 4, "clean": {**clean, "x1": [1.0, 3.0, 0.0]}}] * 10
     with pytest.raises(NotLearned, match=r"on 10 questions of equations-d2 \(x0, x2, x1…\)"):
-        check_answers(recipe, recipe.prompts, unsure, followed(recipe))
+        check_above_chance(recipe, recipe.prompts, unsure, followed(recipe))
 
 
 def test_elsewhere_more_questions_can_be_asked(
@@ -375,8 +375,8 @@ def test_elsewhere_more_questions_can_be_asked(
     tracing = recipe.tracing.model_copy(update={"proved_elsewhere": 12})
     both = recipe.model_copy(update={"elsewhere": recipe.prompts, "tracing": tracing})
     folder = find_circuit(both, lambda: planted(True), str(tmp_path))
-    assert len(of_phase(rows_of(folder), "proof")) == 10
-    assert len(of_phase(rows_of(folder), "elsewhere")) == 12
+    assert len(of_phase(saved_rows(folder), "proof")) == 10
+    assert len(of_phase(saved_rows(folder), "elsewhere")) == 12
 
 
 def test_what_is_no_row_is_refused(recipe: LmCircuit, tmp_path: Path) -> None:
@@ -384,7 +384,7 @@ def test_what_is_no_row_is_refused(recipe: LmCircuit, tmp_path: Path) -> None:
         folder = Store(tmp_path / str(number)).create(recipe)
         folder.commit({"rows/part-00000000.jsonl": row}, step=2)
         with pytest.raises(RunDamaged, match="did not write"):
-            rows_of(folder)
+            saved_rows(folder)
 
 
 MISTAKES = [

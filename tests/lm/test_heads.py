@@ -11,7 +11,7 @@ from hopscope.configs import Prompts
 from hopscope.facts import Role, parse_facts, parse_role
 from hopscope.lm.heads import HeadScores, Route, head_scores, printed_backwards, routes, switch_off
 from hopscope.lm.model import LanguageModel
-from hopscope.lm.pairs import Paired, asked, role_table
+from hopscope.lm.pairs import Paired, role_table, unpaired
 from hopscope.lm.prompts import questions
 from hopscope.lm.results import best_heads
 
@@ -93,7 +93,7 @@ def test_attention_is_the_model_s_own(make_tiny: Make) -> None:
     scores = head_scores(local, EQUATIONS, count)
     number = [str(route) for route in scores.routes].index("value 0 → answer")
     own, others, right = [], [], []
-    for each in asked(local, EQUATIONS, 0, 0, count):
+    for each in unpaired(local, EQUATIONS, 0, 0, count):
         out = local.model(torch.tensor([each.tokens]), output_attentions=True)
         whole = torch.stack([layer[0, :, -1] for layer in out.attentions])
         first, *rest = (whole[..., places(each, "value 0", n)].sum(-1) for n in range(4))
@@ -136,7 +136,7 @@ def test_heads_switched_off_bring_nothing(make_tiny: Make) -> None:
 
     def accuracy() -> float:
         shares = []
-        for each in asked(local, EQUATIONS, 0, 5, 6):
+        for each in unpaired(local, EQUATIONS, 0, 5, 6):
             with torch.no_grad():
                 logits = local.model(torch.tensor([each.tokens])).logits[0, -1]
             acceptable = each.answers.acceptable

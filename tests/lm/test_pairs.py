@@ -26,8 +26,8 @@ from hopscope.lm.pairs import (
     Unreadable,
     _check_donor,
     binding,
+    exchange_names,
     exchanges,
-    names,
     pairs,
     role_table,
 )
@@ -37,14 +37,14 @@ from hopscope.lm.patching import (
     LOSS,
     OWN,
     SAME,
-    Batch,
+    PairBatch,
     at_role,
     in_batches,
     interchanged,
     lens,
     random_rows,
 )
-from hopscope.lm.prompts import drawn, question, render
+from hopscope.lm.prompts import question, question_lines, render
 
 TWO = Prompts(formulation="equations", hops=2)
 
@@ -113,7 +113,7 @@ def test_a_donor_that_changes_other_words_is_refused() -> None:
     """As an article does that follows the word after it."""
     prompts = Prompts(formulation="relatives")
     line, value = (role_table(prompts).index(parse_role(name)) for name in ("line 0", "value 0"))
-    (made, *_) = exchanges(prompts, drawn(prompts, 0, 0), 0)
+    (made, *_) = exchanges(prompts, question_lines(prompts, 0, 0), 0)
     own = Cut((1, 2), (line, value), (0, 0))
     _check_donor("x", made, own, Cut((1, 3), (line, value), (0, 0)), prompts)
     with pytest.raises(Unreadable, match="changes the words beside them"):
@@ -133,7 +133,7 @@ def test_what_cannot_be_paired_is_one_line(cut: LanguageModel, monkeypatch: Patc
         words = text.split("|")
         with monkeypatch.context() as changed:
             if kind == "letters":
-                changed.setattr("hopscope.lm.drawing.letters", words.__getitem__)
+                changed.setattr("hopscope.lm.drawing.variable_name", words.__getitem__)
             else:
                 changed.setattr("hopscope.lm.drawing._numbers", lambda _, its=words: its)
             with pytest.raises(LmError, match=f"0 of 8 questions of equations-d2-n3 .*{why}") as no:
@@ -141,7 +141,7 @@ def test_what_cannot_be_paired_is_one_line(cut: LanguageModel, monkeypatch: Patc
             assert len(str(no.value).splitlines()) == 1
     # A name of two tokens: its chain is nobody's partner, and is not asked about.
     words = ["a b", "c", "d", "e", "f", "g"]
-    monkeypatch.setattr("hopscope.lm.drawing.letters", words.__getitem__)
+    monkeypatch.setattr("hopscope.lm.drawing.variable_name", words.__getitem__)
     found = pairs(cut, THREE, 0, 0, 4)
     assert len(found) == 4
     assert [its.index for its in found] != list(range(4))
@@ -155,7 +155,7 @@ EVERY = [
 
 
 def test_a_symbol_is_exchanged_wherever_it_stands_or_as_a_value_alone() -> None:
-    told = drawn(TWO, 0, 0)
+    told = question_lines(TWO, 0, 0)
     own = question(TWO, 0, 0).prompt
     for partner in {0, 1, 2, 3} - {told.chain}:
         found = {its.name: its for its in exchanges(TWO, told, partner)}
@@ -173,9 +173,9 @@ def test_a_symbol_is_exchanged_wherever_it_stands_or_as_a_value_alone() -> None:
 def test_every_formulation_has_its_exchanges() -> None:
     for prompts in EVERY:
         symbols = prompts.graph().symbols
-        assert names(prompts)[: len(symbols)] == symbols
+        assert exchange_names(prompts)[: len(symbols)] == symbols
         for index in range(8):
-            told, asked = drawn(prompts, 3, index), question(prompts, 3, index)
+            told, asked = question_lines(prompts, 3, index), question(prompts, 3, index)
             for its in exchanges(prompts, told, (told.chain + 1) % prompts.chains):
                 assert its.answer in asked.acceptable
                 donor = render(prompts, its.drawn, index).prompt
@@ -187,7 +187,7 @@ def test_three_ways_to_the_last_line_have_three_answers(hops: int) -> None:
     for formulation in ("equations", "lives-with"):
         prompts = Prompts(formulation=formulation, hops=hops)
         for index in range(8):
-            told = drawn(prompts, 1, index)
+            told = question_lines(prompts, 1, index)
             made = binding(prompts, told, (told.chain + 1) % 4)
             assert made is not None
             right = question(prompts, 1, index).correct
@@ -204,12 +204,12 @@ def test_three_ways_to_the_last_line_have_three_answers(hops: int) -> None:
             assert lines[place].value == made.position
             word = theirs[place].keys
             assert next(line.value for line in lines if line.keys == word) == made.word
-    assert binding(Prompts(formulation="functions"), drawn(EVERY[3], 0, 0), 1) is None
+    assert binding(Prompts(formulation="functions"), question_lines(EVERY[3], 0, 0), 1) is None
     three = Prompts(formulation="equations", hops=1, chains=3)
-    assert binding(three, drawn(three, 0, 0), 1) is None
+    assert binding(three, question_lines(three, 0, 0), 1) is None
 
 
-NAMES = names(TWO)
+NAMES = exchange_names(TWO)
 
 
 @pytest.fixture(scope="module")
@@ -218,8 +218,8 @@ def local(make_tiny: Callable[..., LanguageModel]) -> LanguageModel:
 
 
 @pytest.fixture(scope="module")
-def batch(local: LanguageModel) -> Batch:
-    return Batch(DecoderAdapter(local.model), pairs(local, TWO, 0, 0, 3), len(role_table(TWO)))
+def batch(local: LanguageModel) -> PairBatch:
+    return PairBatch(DecoderAdapter(local.model), pairs(local, TWO, 0, 0, 3), len(role_table(TWO)))
 
 
 @contextmanager
@@ -245,7 +245,7 @@ def entering(local: LanguageModel, module: Any, tokens: Tensor) -> Tensor:
     return kept[0]
 
 
-def marks(batch: Batch, name: str, patched: Tensor, clean: Tensor) -> Tensor:
+def marks(batch: PairBatch, name: str, patched: Tensor, clean: Tensor) -> Tensor:
     """The numbers by their definition, of logits."""
     rows = []
     for row, pair in enumerate(batch.pairs):
@@ -268,7 +268,7 @@ def close(found: Tensor, expected: Tensor) -> None:
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-3)
 
 
-def test_a_role_s_stream_is_replaced(local: LanguageModel, batch: Batch) -> None:
+def test_a_role_s_stream_is_replaced(local: LanguageModel, batch: PairBatch) -> None:
     clean = logits(local, batch.tokens)
     after = [*local.model.model.layers, local.model.model.norm]
     moved = 0
@@ -286,7 +286,7 @@ def test_a_role_s_stream_is_replaced(local: LanguageModel, batch: Batch) -> None
     assert moved > 20
 
 
-def test_rows_are_the_donor_s_question_by_question(local: LanguageModel, batch: Batch) -> None:
+def test_rows_are_the_donor_s_question_by_question(local: LanguageModel, batch: PairBatch) -> None:
     circuit = torch.zeros(2, 4, batch.roles, dtype=torch.bool)
     for row in ((0, 1, 1), (1, 2, batch.roles - 1), (1, 3, 0)):
         circuit[row] = True
@@ -332,7 +332,7 @@ def test_random_rows_are_as_many_or_none() -> None:
     assert random_rows(1, 4, rows, Random(0)) == []
 
 
-def test_the_lens_is_the_model_s_own_end(local: LanguageModel, batch: Batch) -> None:
+def test_the_lens_is_the_model_s_own_end(local: LanguageModel, batch: PairBatch) -> None:
     with torch.no_grad():
         found = lens(batch, [0, 1, 2])
         streams = [entering(local, module, batch.tokens)
@@ -351,10 +351,10 @@ def test_the_lens_is_the_model_s_own_end(local: LanguageModel, batch: Batch) -> 
                         assert rank == int((own > own[words[0]]).sum())
 
 
-def test_where_memory_runs_out_batches_are_halved(local: LanguageModel, batch: Batch) -> None:
+def test_where_memory_runs_out_batches_are_halved(local: LanguageModel, batch: PairBatch) -> None:
     sizes: list[int] = []
 
-    def measure(some: Batch, most: int = 1) -> list[int]:
+    def measure(some: PairBatch, most: int = 1) -> list[int]:
         sizes.append(len(some.pairs))
         if len(some.pairs) > most:
             raise torch.OutOfMemoryError
