@@ -38,8 +38,8 @@ from hopscope.lm.pairs import (
     role_table,
 )
 from hopscope.lm.patching import (
-    LOSS,
     PIECE,
+    Mark,
     PairBatch,
     at_role,
     by_head,
@@ -55,7 +55,7 @@ from hopscope.runs.stepper import MakeStepper, Watcher
 from hopscope.store import RunFolder, Store
 from hopscope.tasks import Roles
 
-PATCHED = LOSS + 1
+PATCHED = Mark.LOSS + 1
 """The numbers of an answer that are kept of a patch; a proof keeps all."""
 
 

@@ -21,16 +21,7 @@ from hopscope.errors import NotLearned
 from hopscope.facts import Role
 from hopscope.lm.look_ups import ASKING, BY, LookUps
 from hopscope.lm.pairs import ANSWER, ON, followed, proving, role_table
-from hopscope.lm.patching import (
-    FOLLOWS,
-    KL,
-    LOSS,
-    SAME,
-    AttentionRow,
-    other_rows,
-    share_of,
-    sureties,
-)
+from hopscope.lm.patching import AttentionRow, Mark, other_rows, share_of, sureties
 from hopscope.lm.rows import Row, column, of_phase, saved_rows
 from hopscope.milestones import HALF
 from hopscope.runs.view import PlainRun
@@ -190,7 +181,7 @@ class LmFindings(Displayed):
         """
         rows, found = of_phase(self.rows, "roles"), {}
         for name, sure in sureties(rows, self.exchanges).items():
-            moved = column(rows, "moved")[..., FOLLOWS]  # [question, exchange, role, layer]
+            moved = column(rows, "moved")[..., Mark.FOLLOWS]  # [question, exchange, role, layer]
             found[name] = [
                 [share_of(sure, layer, moved[0].size) for layer in role.T]
                 for role in moved[:, self.exchanges.index(name)].swapaxes(0, 1)
@@ -281,7 +272,7 @@ class LmFindings(Displayed):
         found = []
         for cell, (layer, role, exchanged) in enumerate(rows[0]["cells"] if rows else ()):
             names = [self.exchanges[n] for n in exchanged]
-            moved = np.array([row["moved"][cell] for row in rows], dtype=float)[..., FOLLOWS]
+            moved = np.array([row["moved"][cell] for row in rows], dtype=float)[..., Mark.FOLLOWS]
             for head, looks in enumerate(attention[:, cell].mean(0)):
                 by_name = zip(names, moved[:, :, head].T, strict=True)
                 shares = {
@@ -401,9 +392,10 @@ class LmFindings(Displayed):
         proof, names = of_phase(self.rows, "proof"), proving(self.recipe.prompts)
         cells = len(self.chosen) * len(names)
         moved = column(proof, "rows")[:, :, number]  # [question, exchange, mark]
-        rises, gaps = moved[..., LOSS], column(proof, "moved")[:, :, EVERYTHING, LOSS].mean(1)
+        rises = moved[..., Mark.LOSS]
+        gaps = column(proof, "moved")[:, :, EVERYTHING, Mark.LOSS].mean(1)
         follows = [
-            share_of(sure, moved[:, names.index(name), FOLLOWS], cells)
+            share_of(sure, moved[:, names.index(name), Mark.FOLLOWS], cells)
             for name, sure in sureties(proof, names).items()
         ]
         return Component(
@@ -427,10 +419,10 @@ class LmFindings(Displayed):
         are the donor's), and with all rows the donor's; and how faithful the circuit alone is.
         """
         rows = of_phase(self.rows, "proof")
-        model = np.array([next(iter(row["clean"].values()))[LOSS] for row in rows])
+        model = np.array([next(iter(row["clean"].values()))[Mark.LOSS] for row in rows])
         moved = column(rows, "moved")
-        exchanged = model[:, None, None] + moved[..., LOSS]  # [question, exchange, variant]
-        rest, everything = (moved[:, :, variant].mean(1) for variant in (REST, EVERYTHING))
+        exchanged = model[:, None, None] + moved[..., Mark.LOSS]  # [question, exchange, variant]
+        rest, gap = moved[:, :, REST].mean(1), moved[:, :, EVERYTHING, Mark.LOSS].mean(1)
         losses = Losses(
             model=(float(model.mean()),),
             prescribed=None,
@@ -441,9 +433,9 @@ class LmFindings(Displayed):
         return losses, Score(
             attention="computed",
             rest="interchange",
-            recovered=Estimate.ratio(everything[:, LOSS] - rest[:, LOSS], everything[:, LOSS]),
-            agreement=Estimate.of(rest[:, KL]),
-            same_answer=Estimate.of_shares(1 + rest[:, SAME]),
+            recovered=Estimate.ratio(gap - rest[:, Mark.LOSS], gap),
+            agreement=Estimate.of(rest[:, Mark.KL]),
+            same_answer=Estimate.of_shares(1 + rest[:, Mark.SAME]),
         )
 
     def _decodable(self, layers: int) -> Decodable:
@@ -474,7 +466,7 @@ class LmFindings(Displayed):
         alike = len(other_rows(layers, heads, chosen)) >= len(chosen)
         found = []
         for name, sure in sureties(rows, names).items():
-            moved = column(rows, "moved")[:, names.index(name), :, FOLLOWS]
+            moved = column(rows, "moved")[:, names.index(name), :, Mark.FOLLOWS]
             circuit, rest, everything, random = (share_of(sure, each) for each in moved.T)
             more = share_of(sure, moved[:, CIRCUIT] - moved[:, RANDOM])
             found.append(
@@ -492,7 +484,7 @@ class LmFindings(Displayed):
         sure, held = sureties(rows, self.exchanges), column(rows, "held")
         found = [
             Confirmed(exchange=name, role=self.roles[role], layer=layer, questions=len(rows),
-                      share=share_of(sure[name], held[:, number, FOLLOWS], len(cells)))
+                      share=share_of(sure[name], held[:, number, Mark.FOLLOWS], len(cells)))
             for number, (layer, role, n) in enumerate(cells)
             if (name := self.exchanges[n]) in sure
         ]  # fmt: skip

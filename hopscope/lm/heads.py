@@ -26,7 +26,7 @@ from hopscope.facts import FactGraph, Role
 from hopscope.intervals import standard_error
 from hopscope.lm.model import LanguageModel
 from hopscope.lm.pairs import ANSWER, role_table, unpaired
-from hopscope.lm.patching import LOSS, AttentionRow, PairBatch, decoder, in_batches, random_rows
+from hopscope.lm.patching import AttentionRow, Mark, PairBatch, decoder, in_batches, random_rows
 from hopscope.lm.prompts import Question, question
 
 DEALS = 200
@@ -270,5 +270,5 @@ def _shares(variants: Sequence[Sequence[AttentionRow]], batch: PairBatch) -> lis
     first = min(layer for rows in variants for layer, _, _ in rows)
     begin = batch.own.streams[first].expand(len(variants), -1, -1, -1)
     logs = torch.cat([batch.model[None], batch.logs(batch.onward(first, begin, silenced))])
-    shares: list[list[float]] = batch.marks(logs)[..., LOSS].neg().exp().T.tolist()
+    shares: list[list[float]] = batch.marks(logs)[..., Mark.LOSS].neg().exp().T.tolist()
     return shares

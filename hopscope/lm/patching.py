@@ -12,6 +12,7 @@ together (roles by layers by exchanges; the rows of a circuit), each has the lev
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from functools import cached_property
 from itertools import product
 from random import Random
@@ -33,18 +34,28 @@ from hopscope.lm.pairs import Paired
 from hopscope.lm.rows import Row
 
 T = TypeVar("T")
-FOLLOWS, OWN, LOSS, KL, SAME = range(5)
-"""The numbers of an answer: how far the logit of the partner's answer is above those of third
-chains; the same of the own answer; the loss among the acceptable answers; and against the own
-question, the KL divergence of the next token in nats, and whether the likeliest token is the same.
-"""
-MARKS = 5
 PIECE = 4
 """Questions that are measured together, and between two commits."""
 CALLS = 8
 """So many times the bytes of a call are patched at once: every call reads a layer's weights."""
 KEYS = 4
 """Tensors of the size of all keys in such a call: keys, values, and the keys in float32."""
+
+
+class Mark(IntEnum):
+    """The numbers that are measured of an answer."""
+
+    FOLLOWS = 0
+    """How far the logit of the partner's answer is above those of third chains."""
+    OWN = 1
+    """The same of the own answer."""
+    LOSS = 2
+    """The loss among the acceptable answers."""
+    KL = 3
+    """The KL divergence of the next token from the own question's, in nats."""
+    SAME = 4
+    """Whether the likeliest token is that of the own question."""
+
 
 AttentionRow = tuple[int, int, int]
 """An attention row: layer, head, number of the role."""
@@ -161,19 +172,20 @@ class PairBatch:
         self, logs: Float[Tensor, "variant batch vocabulary"], names: Sequence[str] = ()
     ) -> Marks:
         """The numbers of the answers; without an exchange those that need none."""
-        found = torch.zeros(*logs.shape[:2], MARKS, dtype=torch.float64)
-        found[..., KL] = (self.model.exp() * (self.model - logs)).sum(-1).cpu()
-        found[..., SAME] = (logs.argmax(-1) == self.model.argmax(-1)).cpu()
+        found = torch.zeros(*logs.shape[:2], len(Mark), dtype=torch.float64)
+        found[..., Mark.KL] = (self.model.exp() * (self.model - logs)).sum(-1).cpu()
+        found[..., Mark.SAME] = (logs.argmax(-1) == self.model.argmax(-1)).cpu()
         for row, pair in enumerate(self.pairs):
             answers = pair.answers
             scores = logs[:, row, list(answers.acceptable)].double().cpu()
             at = answers.acceptable.index
             own = scores[:, at(answers.own)]
-            found[:, row, LOSS] = scores.logsumexp(-1) - own
+            found[:, row, Mark.LOSS] = scores.logsumexp(-1) - own
             for variant, name in enumerate(names):
                 third = scores[variant, [at(each) for each in answers.thirds(name)]].mean()
-                found[variant, row, FOLLOWS] = scores[variant, at(answers.others[name])] - third
-                found[variant, row, OWN] = own[variant] - third
+                other = scores[variant, at(answers.others[name])]
+                found[variant, row, Mark.FOLLOWS] = other - third
+                found[variant, row, Mark.OWN] = own[variant] - third
         return found
 
     def logs(self, x: Float[Tensor, "variant batch one d_model"]) -> Tensor:
@@ -268,7 +280,7 @@ def at_role(
     """How answers move if the stream at one role before one layer is the donor's (the number of
     layers: after the last).
     """
-    found = torch.zeros(len(names), len(batch.pairs), MARKS).double()
+    found = torch.zeros(len(names), len(batch.pairs), len(Mark)).double()
     at, own = batch.at(role)[:, :, None], batch.own.streams[layer]
     patched = [torch.where(at, batch.given(name).streams[layer], own) for name in names]
     changed = [(stream != own).any(-1).any(0) for stream in patched]
@@ -295,7 +307,7 @@ def interchanged(
     """How answers move, in each variant, if these attention rows are the donor's; all others are
     computed anew, from the first layer and position on that a variant changes.
     """
-    found = torch.zeros(len(donor), len(batch.pairs), MARKS).double()
+    found = torch.zeros(len(donor), len(batch.pairs), len(Mark)).double()
     begins = [first_of(layers) for layers in donor.flatten(3).any(-1).any(1)]
     for begin in sorted({first for first in begins if first < batch.adapter.layers}):
         some = [n for n, first in enumerate(begins) if first == begin]
@@ -381,7 +393,7 @@ def sureties(rows: Sequence[Row], exchanges: Sequence[str]) -> dict[str, PerQues
     found = {}
     for name in exchanges if len(rows) > 1 else ():
         clean = np.array([row["clean"][name] for row in rows], dtype=float)
-        sure = clean[:, OWN] - clean[:, FOLLOWS]
+        sure = clean[:, Mark.OWN] - clean[:, Mark.FOLLOWS]
         if sure.sum() > SURE * np.abs(sure).sum():
             found[name] = sure
     return found

@@ -138,8 +138,7 @@ class NgramStepper:
     def _record(self) -> Losses:
         """The losses of all models; at an epoch of the record, they are kept."""
         each = {seed: trainer.losses() for seed, trainer in self.trainers.items()}
-        for seed, losses in each.items():
-            self._check(losses, f"the loss of seed {seed}")
+        self._check(each, "the loss")
         table: Losses = {
             split: np.array([[losses[split]] for losses in each.values()], np.float32)
             for split in SPLITS
@@ -154,16 +153,17 @@ class NgramStepper:
     def _states(self) -> dict[int, dict[str, np.ndarray]]:
         """Everything trained, by seed."""
         states = {seed: trainer.model.state() for seed, trainer in self.trainers.items()}
-        for seed, state in states.items():
-            self._check(state, f"a parameter of seed {seed}")
+        self._check(states, "a parameter")
         return states
 
-    def _check(self, values: Mapping[Any, float] | Mapping[str, np.ndarray], name: str) -> None:
-        if not all(np.isfinite(value).all() for value in values.values()):
-            raise Diverged(
-                f"{name} is not a number after epoch {self.step}; the last good checkpoint is "
-                f"{last_good(self.folder)}: lower descent.lr"
-            )
+    def _check(self, values: Mapping[int, Mapping[Any, float | np.ndarray]], what: str) -> None:
+        """Refuse what is not a number in the values of any seed."""
+        for seed, own in values.items():
+            if not all(np.isfinite(value).all() for value in own.values()):
+                raise Diverged(
+                    f"{what} of seed {seed} is not a number after epoch {self.step}; the last good "
+                    f"checkpoint is {last_good(self.folder)}: lower descent.lr"
+                )
 
     def _new_parts(self) -> dict[str, bytes]:
         """The files of the records since the last commit."""

@@ -25,7 +25,7 @@ from hopscope.circuits.patching import has_answers
 from hopscope.lm.findings import LmCircuitRun
 from hopscope.lm.model import load
 from hopscope.lm.pairs import Paired, pairs, proving, role_table
-from hopscope.lm.patching import FOLLOWS, OWN, PairBatch, in_batches, interchanged, share_of
+from hopscope.lm.patching import Mark, PairBatch, in_batches, interchanged, share_of
 from hopscope.lm.rows import of_phase
 from hopscope.store import Store
 
@@ -72,8 +72,8 @@ def followed(
     def measure(batch: PairBatch) -> list[tuple[Tensor, Tensor]]:
         clean = batch.clean([name])[0]
         donor = variants[:, None].expand(-1, len(batch.pairs), *variants.shape[1:])
-        moved = interchanged(batch, name, donor)[..., FOLLOWS]
-        return list(zip(clean[:, OWN] - clean[:, FOLLOWS], moved.unbind(1), strict=True))
+        moved = interchanged(batch, name, donor)[..., Mark.FOLLOWS]
+        return list(zip(clean[:, Mark.OWN] - clean[:, Mark.FOLLOWS], moved.unbind(1), strict=True))
 
     found = in_batches(subject, asked, variants.shape[-1], measure)
     sure, moved = (torch.stack(each) for each in zip(*found, strict=True))
