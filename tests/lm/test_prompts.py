@@ -6,8 +6,6 @@ what is rendered from their facts is compared with that of what is printed.
 
 import hashlib
 import re
-import subprocess
-import sys
 from collections import Counter
 from random import Random
 
@@ -126,11 +124,6 @@ def test_the_largest_question_has_words_enough_and_relatives_names_of_their_sex(
     for line in draw(Prompts(formulation="relatives"), 0, Random(0)).lines:
         if line.fact == 2:
             assert line.value in (words.WOMEN if line.keys[1] in words.FEMALE else words.MEN)
-
-
-def test_prompts_need_no_torch() -> None:
-    code = "import sys, hopscope.lm.prompts; sys.exit('torch' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def linear(*blocks: str) -> tuple[Line, ...]:
