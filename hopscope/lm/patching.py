@@ -133,10 +133,6 @@ class PairBatch:
             found[row] = True
         return found
 
-    def exchanged(self, name: str) -> int:
-        """The position of the first word exchanged."""
-        return first_of((self.tokens != self.donors[name]).any(0))
-
     @cached_property
     def _one_hot(self) -> Bool[Tensor, "batch seq role"]:
         return torch.nn.functional.one_hot(self.role, self.roles).bool()
@@ -308,12 +304,13 @@ def interchanged(
     computed anew, from the first layer and position on that a variant changes.
     """
     found = torch.zeros(len(donor), len(batch.pairs), len(Mark)).double()
+    word = first_of((batch.tokens != batch.donors[name]).any(0))
     begins = [first_of(layers) for layers in donor.flatten(3).any(-1).any(1)]
     for begin in sorted({first for first in begins if first < batch.adapter.layers}):
         some = [n for n, first in enumerate(begins) if first == begin]
         rows = donor[some].to(batch.tokens.device)
         there = rows.flatten(2, 3).any(2).any(0).gather(-1, batch.role)  # [batch, seq]
-        first = max(batch.exchanged(name), first_of(there.any(0)))
+        first = max(word, first_of(there.any(0)))
         own = batch.own.streams[begin][:, min(first, batch.tokens.shape[1] - 1) :]
         end = batch.onward(begin, own.expand(len(some), -1, -1, -1), _donated(batch, name, rows))
         found[some] = batch.moved(end, [name] * len(some))

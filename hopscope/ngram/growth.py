@@ -7,7 +7,7 @@ of stage III in one number, and its assumptions can be taken away one by one.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -81,18 +81,15 @@ class MatchCounts:
     def with_hits(self) -> "MatchCounts":
         """The chains in which some match was followed by the right symbol."""
         kept = self.hits > 0
-        return MatchCounts(
-            self.matches[kept], self.others[kept], self.hits[kept], self.other_hits[kept]
-        )
+        return MatchCounts(*(counts[kept] for counts in astuple(self)))
 
     def even(self) -> "MatchCounts":
         """As if every chain had as many matches as all have on average, with its own shares."""
         matches = np.full_like(self.matches, self.matches.mean())
         others = np.full_like(self.others, self.others.mean())
         hits = matches * self.hits / np.maximum(self.matches, 1)
-        return MatchCounts(
-            matches, others, hits, others * self.other_hits / np.maximum(self.others, 1)
-        )
+        other_hits = others * self.other_hits / np.maximum(self.others, 1)
+        return MatchCounts(matches, others, hits, other_hits)
 
 
 def match_counts(experiment: NgramExperiment, chains: Chains) -> MatchCounts:
@@ -111,8 +108,8 @@ def grown(
     counts: MatchCounts, gap: float, begin: float, epochs: int, rate: float, epsilon: float
 ) -> Float[np.ndarray, "epoch"]:
     """The scale a from `begin` through the epochs of descent on −log(answer + ε), by counts."""
-    columns = (counts.matches, counts.others, counts.hits, counts.other_hits)
-    kinds, number = np.unique(np.stack(columns, axis=1), axis=0, return_counts=True)
+    columns = np.stack(astuple(counts), axis=1)
+    kinds, number = np.unique(columns, axis=0, return_counts=True)
     matches, others, hits, other_hits = kinds.T
     weight = number / number.sum()
     course = np.empty(epochs + 1)
