@@ -4,9 +4,11 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from calling import watcher
 from stopping import content
 
 from hopscope.configs import Descent, Experiment, NgramExperiment
@@ -60,24 +62,18 @@ def test_a_seed_among_others_is_what_it_is_alone(experiment: Make, tmp_path: Pat
         np.testing.assert_array_equal(together.state(7)[name], value)
 
 
-class Ending:
+def ending(at: int, killed: bool) -> Any:
     """A watcher that ends a training at an epoch: by a signal, or at once, without a commit."""
+    sent: list[int] = []
 
-    def __init__(self, at: int, killed: bool) -> None:
-        self.at, self.killed = at, killed
-
-    def start(self, folder: object, step: int) -> None:
-        return None
-
-    def advance(self, step: int, latest: object) -> None:
-        if step >= self.at and self.killed:
+    def advance(step: int, _: object) -> None:
+        if step >= at and killed:
             raise KeyboardInterrupt
-        if step >= self.at:
-            self.at = 10**9
+        if step >= at and not sent:
+            sent.append(step)
             os.kill(os.getpid(), signal.SIGTERM)
 
-    def stop(self) -> None:
-        return None
+    return watcher(advance=advance)
 
 
 @pytest.mark.parametrize("descent", [{}, {"batch": 70}])
@@ -89,7 +85,7 @@ def test_a_training_that_was_ended_goes_on_to_the_same_bytes(
     for at in (1, 20, 33, 60):
         for killed in (True, False):
             with pytest.raises(KeyboardInterrupt if killed else Interrupted):
-                train(chosen, tmp_path / "ended", watcher=Ending(at, killed))
+                train(chosen, tmp_path / "ended", watcher=ending(at, killed))
     resumed = train(chosen, tmp_path / "ended")
     assert resumed.folder.verify() == []
     assert content(resumed.folder) == content(whole.folder)
