@@ -42,7 +42,6 @@ from hopscope.lm.patching import (
     Mark,
     PairBatch,
     at_role,
-    by_head,
     decoder,
     in_batches,
     interchanged,
@@ -176,19 +175,21 @@ class CircuitSearch:
         )
 
     def by_head(self, batch: PairBatch) -> list[Row]:
-        """The row of each head, where roles gain."""
+        """What each head brings, where roles gain, is the donor's."""
         moved, attention = [], []
         for layer, role, exchanged in self.earlier.gaining:
-            names_ = [self.names[n] for n in exchanged]
-            moved.append(by_head(batch, layer, role, names_)[..., :PATCHED].movedim(2, 0))
+            each = [batch.these([(layer, head, role)]) for head in range(self.adapter.heads)]
+            donor = torch.stack(each)[:, None].expand(-1, len(batch.pairs), -1, -1, -1)
+            found = torch.stack([interchanged(batch, self.names[n], donor) for n in exchanged])
+            moved.append(found[..., :PATCHED].movedim(2, 0))
             attention.append(batch.attention(layer)[:, :, role].cpu())
-        each = range(len(batch.pairs))
+        questions = range(len(batch.pairs))
         return _rows(
             batch,
-            cells=[self.earlier.gaining for _ in each],
+            cells=[self.earlier.gaining for _ in questions],
             clean=_clean(batch, self.names),
-            moved=[[as_lists(cell[n]) for cell in moved] for n in each],
-            attention=[[as_lists(cell[n]) for cell in attention] for n in each],
+            moved=[[as_lists(cell[n]) for cell in moved] for n in questions],
+            attention=[[as_lists(cell[n]) for cell in attention] for n in questions],
         )
 
     def by_path(self, batch: PairBatch) -> list[Row]:

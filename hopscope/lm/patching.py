@@ -288,15 +288,6 @@ def at_role(
     return found
 
 
-def by_head(
-    batch: PairBatch, layer: int, role: int, names: Sequence[str]
-) -> Float[Tensor, "name head batch mark"]:
-    """How answers move if what one head brings to a role is the donor's."""
-    each = [batch.these([(layer, head, role)]) for head in range(batch.adapter.heads)]
-    donor = torch.stack(each)[:, None].expand(-1, len(batch.pairs), -1, -1, -1)
-    return torch.stack([interchanged(batch, name, donor) for name in names])
-
-
 def interchanged(
     batch: PairBatch, name: str, donor: Bool[Tensor, "variant batch layer head role"]
 ) -> Marks:
