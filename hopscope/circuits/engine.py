@@ -58,10 +58,9 @@ class Heads(Protocol):
         """The same of some rows of the batch."""
 
 
-@runtime_checkable
-class Adapter(Protocol):
-    """A model of any origin that can be run layer by layer. An adapter that inherits from this has
-    the device, the norm and the digest of most models.
+class Examined(Protocol):
+    """What is asked of every model, by an `Adapter` or not. A class that inherits from this has the
+    device, the norm and the digest of most models.
     """
 
     layers: int
@@ -75,6 +74,23 @@ class Adapter(Protocol):
         """The device that the model computes on."""
         return device_of(self.module)
 
+    def normed(self, x: Stream) -> Stream:
+        """The stream as layers see it, up to gains and shifts: what a linear probe reads."""
+        return layer_norm(x.float(), x.shape[-1:])
+
+    def answers_at(self) -> int | None:
+        """At how many of the last positions it answers (None: at every one)."""
+        return None
+
+    def digest(self) -> str:
+        """What tells this model from others: a hash of its weights."""
+        return weights_digest(self.module)
+
+
+@runtime_checkable
+class Adapter(Examined, Protocol):
+    """A model of any origin that can be run layer by layer."""
+
     def embed(self, inputs: Tensor) -> Stream:
         """The residual stream before the first layer."""
 
@@ -86,20 +102,8 @@ class Adapter(Protocol):
         what each head brings there. No position has anything to do with another.
         """
 
-    def normed(self, x: Stream) -> Stream:
-        """The stream as layers see it, up to gains and shifts: what a linear probe reads."""
-        return layer_norm(x.float(), x.shape[-1:])
-
     def unembed(self, x: Stream) -> Tensor:
         """The model's outputs [row, position, …], from the stream after the last layer."""
-
-    def answers_at(self) -> int | None:
-        """At how many of the last positions it answers (None: at every one)."""
-        return None
-
-    def digest(self) -> str:
-        """What tells this model from others: a hash of its weights."""
-        return weights_digest(self.module)
 
 
 @runtime_checkable

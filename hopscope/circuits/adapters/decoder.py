@@ -19,9 +19,9 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from hopscope.circuits.adapters.blocks import Projecting, Shared, prove, shared_by
+from hopscope.circuits.adapters.blocks import Projecting, Shared, shared_by
+from hopscope.circuits.adapters.proof import ProvedAdapter
 from hopscope.circuits.engine import (
-    Adapter,
     Brought,
     Chosen,
     Keys,
@@ -111,7 +111,7 @@ class _StandIn(nn.Module):
         return hidden_states if self.returned is None else self.returned
 
 
-class DecoderAdapter(Adapter):
+class DecoderAdapter(ProvedAdapter):
     """A decoder of transformers, with or without its head."""
 
     causal = True
@@ -133,20 +133,14 @@ class DecoderAdapter(Adapter):
         self._arguments: dict[tuple[int, int], list[tuple[tuple[Any, ...], dict[str, Any]]]] = {}
         self._turn = RLock()
         """Whose turn it is to use the stand-ins, which hold what one call hands to them."""
-        self._longest = 0
-        """The length of the longest examples on which it was held against the model."""
 
-    def embed(self, inputs: Tensor) -> Stream:
+    def enter(self, inputs: Tensor) -> Stream:
         self._check(inputs)
-        x = self._embedded(inputs)
-        if inputs.shape[1] > self._longest:
-            before, self._longest = self._longest, inputs.shape[1]  # `finish` needs it
-            try:
-                self._prove(inputs[:4], x[:4])
-            except BaseException:
-                self._longest = before  # what was not proved is proved when it comes again
-                raise
-        return x
+        return self._embedded(inputs)
+
+    def expected(self, inputs: Tensor) -> Tensor:
+        """The outputs of the model as it was given."""
+        return self._outputs(self.plain(inputs, use_cache=False))
 
     def project(self, layer: int, x: Stream) -> Projected:
         """Run a layer up to its attention."""
@@ -178,7 +172,7 @@ class DecoderAdapter(Adapter):
 
     def finish(self, layer: int, x: Stream, brought: Brought) -> Stream:
         """Many positions of few rows are laid out as many rows: a layer takes each on its own."""
-        most = max(self._longest, 1)
+        most = max(self.longest, 1)
         if x.shape[1] <= most:
             return self._run(layer, x, lambda *_: brought)
         rows, seq = x.shape[:2]
@@ -288,11 +282,6 @@ class DecoderAdapter(Adapter):
                 "read without an attention mask: give examples of one length, or pad on the right "
                 "(if the token is a symbol of the task: `model.config.pad_token_id = None`)"
             )
-
-    @torch.no_grad()
-    def _prove(self, inputs: Tensor, x: Stream) -> None:
-        expected = self._outputs(self.plain(inputs, use_cache=False))
-        prove(self, x, expected, type(self.model).__name__)
 
     def _outputs(self, found: Any) -> Tensor:
         """The logits that the model returned, or without a head the last stream."""
