@@ -280,6 +280,23 @@ def check_finite(numbers: Tensor, what: str) -> None:
         )
 
 
+def check_tokens(inputs: Tensor, known: int, places: int | None) -> None:
+    """Refuse examples that a model of so many tokens and positions (None: any) cannot embed."""
+    if inputs.is_floating_point():
+        raise CircuitError(
+            f"the examples are vectors {list(inputs.shape[1:])}; this model takes tokens"
+        )
+    low, most = int(inputs.min()), int(inputs.max())
+    if low < 0 or most >= known:
+        raise CircuitError(
+            f"the examples have tokens {low} … {most}; the model knows 0 … {known - 1}"
+        )
+    if places is not None and inputs.shape[-1] > places:
+        raise CircuitError(
+            f"the examples are {inputs.shape[-1]} tokens long; the model has {places} positions"
+        )
+
+
 def device_of(module: nn.Module) -> torch.device:
     """Where a module's parameters are (a module without any computes anywhere)."""
     return next((parameter.device for parameter in module.parameters()), torch.device("cpu"))

@@ -50,9 +50,9 @@ def test_what_is_not_a_nanogpt_is_refused(tmp_path: Path) -> None:
     adapter = nanogpt(made(bias=True))
     for tokens, line in (
         (torch.zeros(1, 17, dtype=torch.long), "17 tokens long; the model has 16 positions"),
-        (torch.full((1, 4), 5), "the task has token 5; the model knows 5"),
-        (torch.full((1, 4), -1), "the task has token -1; the model knows 5"),
-        (torch.zeros(1, 4, 3), "the task has vectors; the model takes 5 tokens"),
+        (torch.full((1, 4), 5), "tokens 5 … 5; the model knows 0 … 4"),
+        (torch.full((1, 4), -1), "tokens -1 … -1; the model knows 0 … 4"),
+        (torch.zeros(1, 4, 3), "vectors .*; this model takes tokens"),
     ):
         with pytest.raises(CircuitError, match=line):
             adapter.embed(tokens)

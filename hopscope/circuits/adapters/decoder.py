@@ -30,6 +30,7 @@ from hopscope.circuits.engine import (
     Stream,
     Weights,
     check_one_device,
+    check_tokens,
     of_chosen,
 )
 from hopscope.errors import CircuitError
@@ -259,21 +260,7 @@ class DecoderAdapter(ProvedAdapter):
         """Refuse examples that the model has no embedding for, or that begin with padding of
         different lengths.
         """
-        if inputs.is_floating_point():
-            raise CircuitError(
-                f"the examples are vectors {list(inputs.shape[1:])}; this model takes tokens"
-            )
-        low, most = int(inputs.min()), int(inputs.max())
-        if low < 0 or most >= self.vocabulary:
-            raise CircuitError(
-                f"the examples have tokens {low} … {most}; the model knows 0 … "
-                f"{self.vocabulary - 1}"
-            )
-        if self.places is not None and inputs.shape[-1] > self.places:
-            raise CircuitError(
-                f"the examples are {inputs.shape[-1]} tokens long; the model has {self.places} "
-                "positions"
-            )
+        check_tokens(inputs, self.vocabulary, self.places)
         padded = inputs == self.pad if self.pad is not None else inputs < 0
         leading = padded.int().cummin(1).values.bool()
         if bool((padded == leading).all()) and len(leading.sum(1).unique()) > 1:
