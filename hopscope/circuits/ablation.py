@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from hopscope.circuits.pattern import (
     AS_IN_MODEL,
@@ -31,6 +31,9 @@ from hopscope.circuits.pattern import (
 )
 from hopscope.errors import CircuitError, ConfigError
 from hopscope.facts import Role, parse_role
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Instead = Literal["mean", "resample"]
 
@@ -47,6 +50,10 @@ class Carried:
             raise CircuitError(
                 f"a head is to carry {self.instead!r}; expected {' or '.join(known)}"
             )
+
+    def of(self, usual: "Tensor") -> "Tensor":
+        """What is carried in place of what heads usually carry, for every example."""
+        return usual.mean(0, keepdim=True) if self.instead == "mean" else usual.roll(1, 0)
 
 
 Change = Pattern | Carried

@@ -173,8 +173,7 @@ def attended(
         for (at, head), change in ablation.changes:
             if at == layer and isinstance(change, Carried):
                 assert usual is not None
-                its = usual[layer, :, head]
-                mixed[:, head] = its.mean(0) if change.instead == "mean" else its.roll(1, 0)
+                mixed[:, head] = change.of(usual[layer, :, head])
         patterns.append(pattern)
         carried.append(mixed)
         return mixed

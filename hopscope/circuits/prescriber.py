@@ -1,6 +1,6 @@
 """Prescribed attention: the rows that a pattern gives to the positions of some examples."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -141,16 +141,6 @@ class Prescriber:
             rows = self.rows_of(targets[role], role, own, read)
             attention[spots.example, spots.read] = rows.to(attention.dtype)
         return attention
-
-    def rows_of_roles(
-        self,
-        pattern: Pattern,
-        roles: Sequence[Role],
-        own: Float[Tensor, "batch read seq"] | None,
-        read: int,
-    ) -> Float[Tensor, "spot seq"]:
-        """The attention of a head that follows the pattern, in the rows of some roles alone."""
-        return torch.cat([self.rows_of(pattern.of(role), role, own, read) for role in roles])
 
     def _every(
         self, target: Target, own: Float[Tensor, "batch read seq"] | None, read: int
