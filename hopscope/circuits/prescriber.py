@@ -231,7 +231,7 @@ class Prescriber:
         """True at the positions that are the source, for each of the rows."""
         at = spots.row[:, None]
         if source.where == "relation":
-            return self.examples.sources(source.relation, source.times, spots.example, spots.row)
+            return self.examples.masks(source.relation, source.times, (spots.example, spots.row))
         if source.role is not None:
             return self._of_role(source, source.role, spots)
         if source.where not in SAME_FOR_ALL:

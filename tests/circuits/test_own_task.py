@@ -132,7 +132,7 @@ def test_conditions_and_relations_stand_at_every_position() -> None:
     examples = examples_of(own(), 2)
     assert examples.condition("twice").tolist() == [[False] * LENGTH, [True] * LENGTH]
     rows = torch.arange(LENGTH)
-    three = examples.sources("before", 3, torch.zeros_like(rows), rows)
+    three = examples.masks("before", 3, (torch.zeros_like(rows), rows))
     assert torch.equal(three, rows == rows[:, None] - 3)
     leads = [False] * 3 + [True] * 3
     assert examples.leads("before", 3).tolist() == [leads, leads]
