@@ -6,7 +6,6 @@ to itself, to the position before, and to where the relations of a task lead.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float
@@ -15,7 +14,16 @@ from torch import Tensor
 from hopscope.circuits import budget
 from hopscope.circuits.ablation import Ablation, Carried
 from hopscope.circuits.adapters import AnyModel, CallbackModel, adapter_of
-from hopscope.circuits.engine import Adapter, Brought, Heads, Stream, check_finite, forward, streams
+from hopscope.circuits.engine import (
+    Adapter,
+    Brought,
+    Heads,
+    Recorded,
+    Weights,
+    check_finite,
+    record,
+    streams,
+)
 from hopscope.circuits.examples import Examples, Questions, examples_of
 from hopscope.circuits.maps import RoleMaps
 from hopscope.circuits.pattern import Source
@@ -131,28 +139,15 @@ AS_IT_IS = Ablation()
 """Nothing is changed."""
 
 
-@dataclass(frozen=True)
-class Attended:
-    """What every layer did."""
-
-    patterns: Float[Tensor, "layer batch head seq seq"]
-    carried: Float[Tensor, "layer batch head seq d_head"]
-    """What every head brought to each position."""
-    streams: list[Stream]
-    """The residual stream before every layer, and after the last."""
-    outputs: Tensor
-    """The outputs at every position."""
-
-
 @torch.no_grad()
 def attended(
     adapter: Adapter | CallbackModel,
     examples: Examples,
     ablation: Ablation = AS_IT_IS,
     ask: Callable[[], None] = lambda: None,
-) -> Attended:
-    """The attention of every layer, what it carried, streams and outputs, with heads changed.
-    `ask` is called before each layer; what it raises ends the pass.
+) -> Recorded:
+    """A pass over the examples with heads changed. `ask` is called before each layer; what it
+    raises ends the pass.
     """
     if isinstance(adapter, CallbackModel):
         raise CircuitError(
@@ -162,22 +157,15 @@ def attended(
     examples = examples.on(adapter.device)
     prescriber = prescriber_of(adapter, examples)
     carries = any(isinstance(change, Carried) for _, change in ablation.changes)
-    usual = attended(adapter, examples).carried if carries else None
-    patterns, carried, before = [], [], []
+    usual = record(adapter, examples.inputs).brought if carries else []
 
-    def attend(layer: int, heads: Heads) -> Brought:
+    def look(layer: int, heads: Heads) -> tuple[Weights, Brought]:
         ask()
-        before.append(heads.stream)
-        pattern = prescriber.of(layer).replaced(ablation.patterns(layer), heads.weights())
-        mixed = pattern @ heads.values
+        weights = prescriber.of(layer).replaced(ablation.patterns(layer), heads.weights())
+        brought = weights @ heads.values
         for (at, head), change in ablation.changes:
             if at == layer and isinstance(change, Carried):
-                assert usual is not None
-                mixed[:, head] = change.of(usual[layer, :, head])
-        patterns.append(pattern)
-        carried.append(mixed)
-        return mixed
+                brought[:, head] = change.of(usual[layer][:, head])
+        return weights, brought
 
-    end = forward(adapter, adapter.embed(examples.inputs), attend)
-    stacked = torch.stack(patterns), torch.stack(carried)
-    return Attended(*stacked, [*before, end], adapter.unembed(end))
+    return record(adapter, examples.inputs, look)

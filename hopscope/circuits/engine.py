@@ -159,21 +159,31 @@ class Recorded:
     """Before every layer, and after the last."""
     weights: list[Weights]
     values: list[Brought]
-
-    def brought(self, layer: int) -> Brought:
-        """What each head of a layer brings to each position."""
-        return self.weights[layer] @ self.values[layer]
+    brought: list[Brought]
+    """What each head of a layer brings to each position."""
 
 
-def record(adapter: Adapter, inputs: Tensor) -> Recorded:
-    """The model's own pass over some inputs."""
-    found = Recorded([], [], [])
+Look = Callable[[int, Heads], tuple[Weights, Brought]]
+"""Takes a layer and its heads; returns their attention, and what each brings to each position."""
 
-    def attend(_: int, heads: Heads) -> Brought:
+
+def own_look(_: int, heads: Heads) -> tuple[Weights, Brought]:
+    """The attention of the heads in the model, and what they bring by it."""
+    weights = heads.weights()
+    return weights, weights @ heads.values
+
+
+def record(adapter: Adapter, inputs: Tensor, look: Look = own_look) -> Recorded:
+    """A pass over some inputs, as in the model or with what heads do changed."""
+    found = Recorded([], [], [], [])
+
+    def attend(layer: int, heads: Heads) -> Brought:
+        weights, brought = look(layer, heads)
         found.streams.append(heads.stream)
-        found.weights.append(heads.weights())
+        found.weights.append(weights)
         found.values.append(heads.values)
-        return found.weights[-1] @ found.values[-1]
+        found.brought.append(brought)
+        return brought
 
     found.streams.append(forward(adapter, adapter.embed(inputs.to(adapter.device)), attend))
     return found

@@ -334,7 +334,7 @@ class Patching:
     ) -> Float[Tensor, "variant batch seq d_model"]:
         """The streams after a layer, in each of which some heads bring something else."""
         x = self.own.streams[layer]
-        brought = self.own.brought(layer).repeat(len(heads), 1, 1, 1)
+        brought = self.own.brought[layer].repeat(len(heads), 1, 1, 1)
         every = brought.unflatten(0, (len(heads), len(x)))
         for number, (some, change) in enumerate(zip(heads, changes, strict=True)):
             every[number, :, list(some)] += change

@@ -172,8 +172,7 @@ class Walk:
     @cached_property
     def carried(self) -> list[Brought]:
         """What the heads of each layer carry in the model as it is."""
-        pass_ = record(self.adapter, self.examples.inputs)
-        return [pass_.brought(layer) for layer in range(self.adapter.layers)]
+        return record(self.adapter, self.examples.inputs).brought
 
 
 class Layer:

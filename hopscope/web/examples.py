@@ -93,7 +93,7 @@ def _seen(ablator: Ablator, changes: Mapping[Head, Change]) -> tuple[np.ndarray,
         outputs, patterns = as_a_whole(adapter, examples, ablator.prescriber, ablation)
     else:
         seen = attended(adapter, examples, ablation)
-        outputs, patterns = seen.outputs, seen.patterns
+        outputs, patterns = adapter.unembed(seen.streams[-1]), torch.stack(seen.weights)
     return patterns[:, 0].float().cpu().numpy().astype(np.float16), outputs[0].cpu()
 
 

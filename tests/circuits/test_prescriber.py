@@ -92,7 +92,7 @@ def test_every_pattern_is_painted_as_a_loop_over_positions_would(
     examples = replace(examples, tables=estimate_tables(adapter, examples_of(task, 4, seed=1)))
     (own,) = patterns(adapter, examples.inputs)
     ablation = Ablation.of({(0, head): its for head, its in enumerate(every)})
-    found = attended(adapter, examples, ablation).patterns[0]  # type: ignore[arg-type]
+    found = attended(adapter, examples, ablation).weights[0]  # type: ignore[arg-type]
     for head, pattern in enumerate(every):
         expected = slow_attention(pattern, examples, own[:, head], causal)
         assert torch.allclose(found[:, head], expected, atol=1e-6), str(pattern)
@@ -164,8 +164,8 @@ def test_a_walk_of_many_equals_one_pass_each(
     expected = torch.stack([slow_losses(random_model, examples, a) for a in ablations])
     ablator = Ablator(random_model, examples)
     assert torch.allclose(ablator.losses(ablations), expected, atol=1e-5)
-    shown = attended(adapter_of(random_model), examples, ablations[0])
-    read = shown.outputs[:, -random_model.interface.read :]
+    end = attended(adapter_of(random_model), examples, ablations[0]).streams[-1]
+    read = random_model.leave(end[:, -random_model.interface.read :])
     assert torch.allclose(examples.losses_of(read), expected[0], atol=1e-5)
 
 
