@@ -86,6 +86,7 @@ def _in_words(examples: Examples, words: Callable[[int], str]) -> RenderedExampl
     return RenderedExample(inputs, roles, tuple(texts), tuple(questions), ())
 
 
+@torch.no_grad()
 def _seen(ablator: Ablator, changes: Mapping[Head, Change]) -> tuple[np.ndarray, Tensor]:
     """Attention [layer, head, query, key] and outputs [position, width] of the first example."""
     adapter, examples, ablation = ablator.adapter, ablator.examples, Ablation.of(changes)
