@@ -106,7 +106,7 @@ class Walk:
         self._streams = Cache(budget.kept_bytes(adapter.device))
 
     def losses(
-        self, ablations: Sequence[Ablation], ask: Callable[[], None] = lambda: None
+        self, ablations: Sequence[Ablation], ask: Callable[[], None]
     ) -> Iterator[tuple[int, Float[Tensor, "batch hop"]]]:
         """The number of each ablation, and the loss of every example and hop under it. `ask` is
         called before each layer.

@@ -40,7 +40,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Store:
 def test_settings_and_losses_are_those_of_each_run(trained: Store) -> None:
     found = compare(TINY.run_name(), FLEET.run_name(), trained)
     assert found.names == (TINY.run_name(), FLEET.run_name())
-    told = {one.field: (one.first, one.second) for one in found.settings}
+    told = dict(found.settings)
     assert told == {"task.hops": (1, 2), "task.chains": (2, 4), "seeds": ([0], [1, 2])}
     data = found.to_dict()
     assert json.loads(json.dumps(data)) == data
@@ -118,7 +118,7 @@ def test_a_copy_has_everything_in_common(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.copy(_run("demo").folder, "mine")
     found = compare("gallery/demo", "mine", store)
-    assert found.settings == ()
+    assert found.settings == {}
     assert found.circuits is not None
     assert (found.circuits.first, found.circuits.second) == ((), ())
     assert all(step.first == step.second for step in found.circuits.steps)
@@ -162,7 +162,7 @@ def test_the_ngram_experiment_has_losses_and_no_circuit(store: Store) -> None:
     ngram = find("ngram").recipe_as(NgramExperiment)
     other = store.create(ngram.model_copy(update={"seeds": (7,)}))
     found = compare("gallery/ngram", other)
-    assert [one.field for one in found.settings] == ["seeds"]
+    assert [*found.settings] == ["seeds"]
     assert list(found.losses) == ["loss"]
     first, second = found.losses["loss"]
     assert first is not None

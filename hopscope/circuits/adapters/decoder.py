@@ -11,7 +11,7 @@ import copy
 import inspect
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from threading import RLock
 from typing import Any
 
@@ -69,13 +69,14 @@ def _attention(  # noqa: PLR0913, PLR0917
     return brought.transpose(1, 2).contiguous(), None
 
 
+@dataclass(frozen=True)
 class _Weigh:
     """A layer's way from queries and keys to attention, in float32."""
 
-    def __init__(
-        self, scale: float, mask: Tensor | None, cap: float | None, sinks: Tensor | None
-    ) -> None:
-        self.scale, self.mask, self.cap, self.sinks = scale, mask, cap, sinks
+    scale: float
+    mask: Tensor | None
+    cap: float | None
+    sinks: Tensor | None
 
     def __call__(self, query: Queries, key: Keys, chosen: Chosen) -> Weights:
         scores = query.float() @ key.float().mT * self.scale
@@ -200,10 +201,8 @@ class DecoderAdapter(ProvedAdapter):
                 hook.remove()
 
     def unembed(self, x: Stream) -> Tensor:
-        last, tokens = (
-            self.stand_ins[-1],
-            torch.zeros(x.shape[:2], dtype=torch.long, device=x.device),
-        )
+        last = self.stand_ins[-1]
+        tokens = torch.zeros(x.shape[:2], dtype=torch.long, device=x.device)
         with self._turn:
             last.returned = x
             try:
@@ -237,7 +236,7 @@ class DecoderAdapter(ProvedAdapter):
     def _embedded(self, inputs: Tensor, first: int = 0) -> Stream:
         """What enters the first layer, at positions from `first` on."""
         named: dict[str, Any] = {"use_cache": False}
-        if "logits_to_keep" in _parameters(self.shell):
+        if "logits_to_keep" in inspect.signature(self.shell.forward).parameters:
             named["logits_to_keep"] = 1
         if first:
             positions = torch.arange(first, first + inputs.shape[1], device=inputs.device)
@@ -382,10 +381,6 @@ def _with_layers(twin: Any, layers: list[nn.Module], stand_ins: list[_StandIn]) 
                 setattr(module, name, nn.ModuleList(stand_ins))
                 return twin
     raise CircuitError(_refusal(twin))
-
-
-def _parameters(module: nn.Module) -> list[str]:
-    return list(inspect.signature(module.forward).parameters)
 
 
 def _pad_of(config: Any) -> int | None:
