@@ -13,7 +13,7 @@ from torch import Tensor
 
 from hopscope.circuits import budget
 from hopscope.circuits.ablation import Ablation, Carried
-from hopscope.circuits.adapters import AnyModel, CallbackModel, adapter_of
+from hopscope.circuits.adapters import AnyModel, CallbackModel, adapter_of, replaceable
 from hopscope.circuits.engine import (
     Adapter,
     Brought,
@@ -28,7 +28,6 @@ from hopscope.circuits.examples import Examples, Questions, examples_of
 from hopscope.circuits.maps import RoleMaps
 from hopscope.circuits.pattern import Source
 from hopscope.circuits.prescriber import prescriber_of
-from hopscope.errors import CircuitError
 
 EXAMPLES = 256
 """Examples over which a role map is averaged."""
@@ -141,7 +140,7 @@ AS_IT_IS = Ablation()
 
 @torch.no_grad()
 def attended(
-    adapter: Adapter | CallbackModel,
+    model: AnyModel,
     examples: Examples,
     ablation: Ablation = AS_IT_IS,
     ask: Callable[[], None] = lambda: None,
@@ -149,11 +148,7 @@ def attended(
     """A pass over the examples with heads changed. `ask` is called before each layer; what it
     raises ends the pass.
     """
-    if isinstance(adapter, CallbackModel):
-        raise CircuitError(
-            "a module that only runs as a whole does not tell what its heads carry: write an "
-            "adapter that walks"
-        )
+    adapter = replaceable(model)
     examples = examples.on(adapter.device)
     prescriber = prescriber_of(adapter, examples)
     carries = any(isinstance(change, Carried) for _, change in ablation.changes)

@@ -19,14 +19,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from hopscope.circuits.account import Account, Averaged, Decodable, Site
-from hopscope.circuits.adapters import AnyModel
+from hopscope.circuits.adapters import AnyModel, replaceable
 from hopscope.circuits.attention import role_maps
 from hopscope.circuits.circuit import Circuit, check_circuit
 from hopscope.circuits.components import Component, Estimate
 from hopscope.circuits.engine import Adapter, Brought, Heads, as_model, forward
 from hopscope.circuits.examples import Examples, Questions, questions_of
 from hopscope.circuits.maps import RoleMaps
-from hopscope.circuits.patching import EXAMPLES, chunks_of, pairs_of, patch, replaceable
+from hopscope.circuits.patching import EXAMPLES, chunks_of, pairs_of, patch
 from hopscope.circuits.probing import probe
 from hopscope.configs import Discovery
 from hopscope.facts import Role
