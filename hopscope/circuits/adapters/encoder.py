@@ -37,9 +37,10 @@ class EncoderAdapter(ProvedAdapter):
         self.encoder, self.model, self.causal = encoder.eval(), model, causal
         self.module = (model or encoder).eval()
         self._embed, self._unembed = embed, unembed
-        self.layers = len(encoder.layers)
-        self.heads = self._layer(0).self_attn.num_heads
-        if not self._layer(0).self_attn.batch_first:
+        self.blocks: list[Any] = list(encoder.layers)
+        self.layers, attention = len(self.blocks), self.blocks[0].self_attn
+        self.heads, self.width = attention.num_heads, attention.embed_dim
+        if not attention.batch_first:
             raise CircuitError(
                 "this nn.TransformerEncoder takes [seq, batch, width]; make it with "
                 "batch_first=True, its weights fit"
@@ -54,10 +55,9 @@ class EncoderAdapter(ProvedAdapter):
                 f"{int(inputs.max())}) or {inputs.shape[1]} positions ({error}): draw what the "
                 "model knows"
             ) from error
-        width = self._layer(0).self_attn.embed_dim
-        if x.shape[-1] != width or not x.is_floating_point():
+        if x.shape[-1] != self.width or not x.is_floating_point():
             raise CircuitError(
-                f"what enters the nn.TransformerEncoder is {list(x.shape[1:])}; it takes {width} "
+                f"what enters the {self.name} is {list(x.shape[1:])}; it takes {self.width} "
                 "numbers a position: give EncoderAdapter an `embed`"
             )
         return x
@@ -73,7 +73,7 @@ class EncoderAdapter(ProvedAdapter):
         return self._unembed(encoded)
 
     def project(self, layer: int, x: Stream) -> Projected:
-        its = self._layer(layer)
+        its = self.blocks[layer]
         normed = its.norm1(x) if its.norm_first else x
         made = linear(normed, its.self_attn.in_proj_weight, its.self_attn.in_proj_bias)
         query, key, value = (
@@ -82,7 +82,7 @@ class EncoderAdapter(ProvedAdapter):
         return Projected(x, query, key, value, partial(softmax, causal=self.causal))
 
     def finish(self, layer: int, x: Stream, brought: Brought) -> Stream:
-        its = self._layer(layer)
+        its = self.blocks[layer]
         x = x + self.added(layer, brought)
         x = x if its.norm_first else its.norm1(x)
         y = its.norm2(x) if its.norm_first else x
@@ -91,11 +91,8 @@ class EncoderAdapter(ProvedAdapter):
         return out
 
     def added(self, layer: int, brought: Brought) -> Stream:
-        out: Tensor = self._layer(layer).self_attn.out_proj(brought.transpose(1, 2).flatten(2))
+        out: Tensor = self.blocks[layer].self_attn.out_proj(brought.transpose(1, 2).flatten(2))
         return out
 
     def unembed(self, x: Stream) -> Tensor:
         return self._unembed(x if self.encoder.norm is None else self.encoder.norm(x))
-
-    def _layer(self, number: int) -> Any:
-        return self.encoder.layers[number]
