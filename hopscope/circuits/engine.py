@@ -71,8 +71,8 @@ class Examined(Protocol):
 
     @property
     def device(self) -> torch.device:
-        """The device that the model computes on."""
-        return device_of(self.module)
+        """The device that the model computes on (a module without parameters: anywhere)."""
+        return next((each.device for each in self.module.parameters()), torch.device("cpu"))
 
     def normed(self, x: Stream) -> Stream:
         """The stream as layers see it, up to gains and shifts: what a linear probe reads."""
@@ -305,11 +305,6 @@ def check_tokens(inputs: Tensor, known: int, places: int | None) -> None:
         raise CircuitError(
             f"the examples are {inputs.shape[-1]} tokens long; the model has {places} positions"
         )
-
-
-def device_of(module: nn.Module) -> torch.device:
-    """Where a module's parameters are (a module without any computes anywhere)."""
-    return next((parameter.device for parameter in module.parameters()), torch.device("cpu"))
 
 
 def check_one_device(module: nn.Module) -> None:

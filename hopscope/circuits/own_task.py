@@ -62,7 +62,7 @@ answer and hop.
 """
 
 
-def answer_losses(outputs: Tensor, targets: Tensor) -> Float[Tensor, "example answer"]:
+def plain_losses(outputs: Tensor, targets: Tensor) -> Float[Tensor, "example answer"]:
     """Cross-entropy where targets are numbers of classes, else the squared error."""
     if targets.is_floating_point():
         if outputs.shape != targets.shape:
@@ -92,7 +92,7 @@ class OwnTask:
         roles: Sequence[str],
         chance: float,
         hops: int = 1,
-        loss: Loss = answer_losses,
+        loss: Loss = plain_losses,
         facts: Sequence[str] = (),
     ) -> None:
         """`hops` is how many hops have a loss of their own, the same number in every draw. `facts`

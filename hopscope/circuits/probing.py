@@ -199,7 +199,7 @@ class Reader:
                 self._fits[layer, role] = _fitted(x, self._rows[role])
 
 
-class Rows(NamedTuple):
+class RolePositions(NamedTuple):
     """The positions of one role, in all examples, and what maps should give there."""
 
     example: Int[Tensor, "row"]
@@ -209,7 +209,7 @@ class Rows(NamedTuple):
     symbols: int
 
     @property
-    def own(self) -> "Rows":
+    def own(self) -> "RolePositions":
         """With the symbols of the own chain alone."""
         return self._replace(targets=self.targets[:, : self.symbols])
 
@@ -227,7 +227,7 @@ class Sample:
     others: bool = False
     """True if an example has other chains."""
 
-    def rows(self, names: list[str]) -> dict[int, Rows]:
+    def rows(self, names: list[str]) -> dict[int, RolePositions]:
         """The positions of every role that occurs, by the role's number."""
         symbols = self.symbols[:, :, [self.names.index(name) for name in names]]
         role, chains, found = self.examples.roles.role, symbols.shape[1], {}
@@ -238,7 +238,7 @@ class Sample:
             if self.others:
                 targets.append(symbols[example, (mine + 1) % chains])
             if len(example):
-                found[number] = Rows(example, position, torch.cat(targets, 1), len(names))
+                found[number] = RolePositions(example, position, torch.cat(targets, 1), len(names))
         return found
 
 
@@ -358,7 +358,7 @@ def _handed_out(adapter: CallbackModel, inputs: Tensor) -> Sequence[Tensor]:
     return found
 
 
-def _check_enough(rows: Rows, width: int, role: Role, examples: int) -> None:
+def _check_enough(rows: RolePositions, width: int, role: Role, examples: int) -> None:
     """Refuse to fit a map on too few positions."""
     count = len(rows.example)
     if count < FEWEST * width:
@@ -369,7 +369,9 @@ def _check_enough(rows: Rows, width: int, role: Role, examples: int) -> None:
         )
 
 
-def _cell(x: Tensor, fresh: Tensor, fitted: Rows, scored: Rows) -> Float[np.ndarray, "4 symbol"]:
+def _cell(
+    x: Tensor, fresh: Tensor, fitted: RolePositions, scored: RolePositions
+) -> Float[np.ndarray, "4 symbol"]:
     """Own share, half its interval, other chain's, other example's: fitted, and scored on fresh
     examples.
     """
@@ -379,14 +381,14 @@ def _cell(x: Tensor, fresh: Tensor, fitted: Rows, scored: Rows) -> Float[np.ndar
     return np.stack([own, half[: len(own)], other_chain, other_example])
 
 
-def _fitted(x: Tensor, rows: Rows) -> "Fit":
+def _fitted(x: Tensor, rows: RolePositions) -> "Fit":
     """The maps from streams [batch, seq, width] to the targets of these rows."""
     solve = ridge if rows.targets.is_floating_point() else discriminants
     return solve(x[rows.example, rows.position], rows.targets)
 
 
 def _read(
-    fit: "Fit", fresh: Tensor, scored: Rows
+    fit: "Fit", fresh: Tensor, scored: RolePositions
 ) -> tuple[Float[np.ndarray, "target"], Float[np.ndarray, "target"]]:
     """The share of every target that the maps give on these rows, and half its 95 % interval."""
     y, tokens = scored.targets, not scored.targets.is_floating_point()

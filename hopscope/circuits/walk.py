@@ -37,7 +37,7 @@ Prefix = tuple[object, ...]
 
 
 @dataclass(frozen=True)
-class Group:
+class Bundle:
     """Ablations that share a residual stream."""
 
     x: Float[Tensor, "batch seq d_model"]
@@ -47,9 +47,9 @@ class Group:
 
 @dataclass(frozen=True)
 class Branch:
-    """Changes of every head in one layer of a group, and the ablations that have them."""
+    """Changes of every head in one layer of a bundle, and the ablations that have them."""
 
-    group: int
+    bundle: int
     changes: Changes
     prefix: Prefix
     members: list[int]
@@ -57,7 +57,7 @@ class Branch:
 
 @dataclass(frozen=True)
 class Usual:
-    """A group's most common changes: what their heads carry, and the stream after the layer."""
+    """A bundle's most common changes: what their heads carry, and the stream after the layer."""
 
     changes: Changes
     mixed: Float[Tensor, "batch head read d_head"]
@@ -71,20 +71,20 @@ def from_model(change: Change) -> bool:
     return AS_IN_MODEL in (change.rest, *(target for _, target in change.targets))
 
 
-def parted(number: int, groups: list[Group], changes: list[list[Changes]]) -> list[Branch]:
-    """Groups part where their ablations do."""
+def parted(number: int, bundles: list[Bundle], changes: list[list[Changes]]) -> list[Branch]:
+    """Bundles part where their ablations do."""
     branches = []
-    for at, group in enumerate(groups):
+    for at, bundle in enumerate(bundles):
         parted: dict[Changes, list[int]] = {}
-        for member in group.members:
+        for member in bundle.members:
             parted.setdefault(changes[member][number], []).append(member)
         branches += [
-            Branch(at, its, (group.prefix, its), members) for its, members in parted.items()
+            Branch(at, its, (bundle.prefix, its), members) for its, members in parted.items()
         ]
     return branches
 
 
-def joined(parts: list[Tensor]) -> Tensor:
+def _joined(parts: list[Tensor]) -> Tensor:
     """The parts as one tensor."""
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
@@ -114,10 +114,10 @@ class Walk:
         x = self.adapter.embed(self.examples.inputs)
         self.part = budget.at_once(x.device, self.adapter.heads, *x.shape[1:])
         changes = [self._by_layer(ablation) for ablation in ablations]
-        every = Group(x, (), list(range(len(changes))))
-        for group in self._onward(0, [every], changes, ask):
-            losses = self.examples.losses_of(self.adapter.unembed(group.x))
-            yield from ((member, losses) for member in group.members)
+        every = Bundle(x, (), list(range(len(changes))))
+        for bundle in self._onward(0, [every], changes, ask):
+            losses = self.examples.losses_of(self.adapter.unembed(bundle.x))
+            yield from ((member, losses) for member in bundle.members)
 
     def _by_layer(self, ablation: Ablation) -> list[Changes]:
         """What every head of every layer does."""
@@ -128,43 +128,43 @@ class Walk:
     def _onward(
         self,
         number: int,
-        groups: list[Group],
+        bundles: list[Bundle],
         changes: list[list[Changes]],
         ask: Callable[[], None],
-    ) -> Iterator[Group]:
-        """From a layer to the end, a few groups at a time."""
+    ) -> Iterator[Bundle]:
+        """From a layer to the end, a few bundles at a time."""
         if number == self.adapter.layers:
-            yield from groups
+            yield from bundles
             return
-        for some in self._few(groups):
+        for some in self._few(bundles):
             ask()
             for after in self._through(number, some, changes):
                 yield from self._onward(number + 1, after, changes, ask)
 
     def _through(
-        self, number: int, groups: list[Group], changes: list[list[Changes]]
-    ) -> Iterator[list[Group]]:
-        """Groups through a layer, where they part; a few of what comes out at a time."""
+        self, number: int, bundles: list[Bundle], changes: list[list[Changes]]
+    ) -> Iterator[list[Bundle]]:
+        """Bundles through a layer, where they part; a few of what comes out at a time."""
         branches, known = [], []
-        for branch in parted(number, groups, changes):
+        for branch in parted(number, bundles, changes):
             kept = self._streams.get(branch.prefix)
             if kept is None:
                 branches.append(branch)
             else:
-                known.append(Group(kept, branch.prefix, branch.members))
+                known.append(Bundle(kept, branch.prefix, branch.members))
         yield from self._few(known)
         if not branches:
             return
-        layer = Layer(self, number, groups, branches)
+        layer = Layer(self, number, bundles, branches)
         for some in self._few(branches):
             after = layer.after(some)
             if not layer.last:
-                for group in after:
-                    self._streams.put(group.prefix, group.x)
+                for bundle in after:
+                    self._streams.put(bundle.prefix, bundle.x)
             yield after
 
     def _few(self, items: list[Item]) -> Iterator[list[Item]]:
-        """As many groups or branches at a time as a call takes."""
+        """As many bundles or branches at a time as a call takes."""
         size = max(1, self.part // len(self.examples))
         for start in range(0, len(items), size):
             yield items[start : start + size]
@@ -176,57 +176,57 @@ class Walk:
 
 
 class Layer:
-    """What several groups have in one layer, before anything is changed, and how they leave it."""
+    """What several bundles have in one layer, before anything is changed, and how they leave it."""
 
     def __init__(
-        self, walk: Walk, number: int, groups: list[Group], branches: list[Branch]
+        self, walk: Walk, number: int, bundles: list[Bundle], branches: list[Branch]
     ) -> None:
         self.walk, self.number, self.examples = walk, number, walk.examples
         self.prescriber = walk.prescriber.of(number)
         self.last = number == walk.adapter.layers - 1
         self.read = walk.read if self.last else walk.examples.length
-        self.before = [group.x[:, -self.read :] for group in groups]
+        self.before = [bundle.x[:, -self.read :] for bundle in bundles]
         by_head = zip(*(branch.changes for branch in branches), strict=True)
         needed = [head for head, its in enumerate(by_head) if any(map(from_model, its))]
         values, weights = [], []
-        for part in joined([group.x for group in groups]).split(walk.part):
+        for part in _joined([bundle.x for bundle in bundles]).split(walk.part):
             heads = walk.adapter.project(number, part)
             values.append(heads.values)
             if needed:
                 weights.append(heads.weights(self.read, needed))
-        self.values: Sequence[Brought] = joined(values).split(len(self.examples))
-        by_group = joined(weights).split(len(self.examples)) if needed else ()
-        self.own = [dict(zip(needed, its.unbind(1), strict=True)) for its in by_group]
-        """For each group, the attention of those heads whose own some branch needs."""
+        self.values: Sequence[Brought] = _joined(values).split(len(self.examples))
+        by_bundle = _joined(weights).split(len(self.examples)) if needed else ()
+        self.own = [dict(zip(needed, its.unbind(1), strict=True)) for its in by_bundle]
+        """For each bundle, the attention of those heads whose own some branch needs."""
         self.usual = self._usual(branches)
 
     def _usual(self, branches: list[Branch]) -> dict[int, Usual]:
-        """What is most common in each group, computed for all groups at once."""
-        of_group: dict[int, list[Changes]] = {}
+        """What is most common in each bundle, computed for all bundles at once."""
+        of_bundle: dict[int, list[Changes]] = {}
         for branch in branches:
-            of_group.setdefault(branch.group, []).append(branch.changes)
+            of_bundle.setdefault(branch.bundle, []).append(branch.changes)
         common = {
-            group: tuple(Counter(head).most_common(1)[0][0] for head in zip(*several, strict=True))
-            for group, several in of_group.items()
+            bundle: tuple(Counter(head).most_common(1)[0][0] for head in zip(*several, strict=True))
+            for bundle, several in of_bundle.items()
         }
-        mixed = [self._mixed(group, changes) for group, changes in common.items()]
-        after = self._finished([self.before[group] for group in common], mixed)
+        mixed = [self._mixed(bundle, changes) for bundle, changes in common.items()]
+        after = self._finished([self.before[bundle] for bundle in common], mixed)
         return {
-            group: Usual(changes, its, x)
-            for (group, changes), its, x in zip(common.items(), mixed, after, strict=True)
+            bundle: Usual(changes, its, x)
+            for (bundle, changes), its, x in zip(common.items(), mixed, after, strict=True)
         }
 
-    def _own(self, group: int, head: int) -> Float[Tensor, "batch read seq"] | None:
+    def _own(self, bundle: int, head: int) -> Float[Tensor, "batch read seq"] | None:
         """A head's own attention, if some branch needs it."""
-        return self.own[group].get(head) if self.own else None
+        return self.own[bundle].get(head) if self.own else None
 
-    def _mixed(self, group: int, changes: Changes) -> Float[Tensor, "batch head read d_head"]:
-        """What all heads of a group carry under the changes."""
-        values = self.values[group]
+    def _mixed(self, bundle: int, changes: Changes) -> Float[Tensor, "batch head read d_head"]:
+        """What all heads of a bundle carry under the changes."""
+        values = self.values[bundle]
         mixed = values.new_empty(*values.shape[:2], self.read, values.shape[-1])
         for head, change in enumerate(changes):
             if isinstance(change, Pattern):
-                own = self._own(group, head)
+                own = self._own(bundle, head)
                 pattern = self.prescriber.attention_of(change, own, self.read)
                 mixed[:, head] = pattern.to(values.dtype) @ values[:, head]
             else:
@@ -237,13 +237,13 @@ class Layer:
         self, before: list[Tensor], mixed: list[Tensor]
     ) -> Sequence[Float[Tensor, "batch read d_model"]]:
         """Streams after the layer, a few examples at a time."""
-        x, brought, finish = joined(before), joined(mixed), self.walk.adapter.finish
+        x, brought, finish = _joined(before), _joined(mixed), self.walk.adapter.finish
         parts = zip(x.split(self.walk.part), brought.split(self.walk.part), strict=True)
-        after = joined([finish(self.number, *part) for part in parts])
+        after = _joined([finish(self.number, *part) for part in parts])
         found: Sequence[Tensor] = after.split(len(self.examples))
         return found
 
-    def after(self, branches: list[Branch]) -> list[Group]:
+    def after(self, branches: list[Branch]) -> list[Bundle]:
         """The streams after a layer: of the usual changes, of those that differ in a few rows, of
         all others.
         """
@@ -257,19 +257,21 @@ class Layer:
             elif roles:
                 few[number] = roles
             else:
-                found[number] = self.usual[branch.group].after
+                found[number] = self.usual[branch.bundle].after
         if whole:
-            mixed = [self._mixed(branches[n].group, branches[n].changes) for n in whole]
-            before = [self.before[branches[n].group] for n in whole]
+            mixed = [self._mixed(branches[n].bundle, branches[n].changes) for n in whole]
+            before = [self.before[branches[n].bundle] for n in whole]
             found |= zip(whole, self._finished(before, mixed), strict=True)
         if few:
             found |= self._patched(branches, few)
-        return [Group(found[n], branch.prefix, branch.members) for n, branch in enumerate(branches)]
+        return [
+            Bundle(found[n], branch.prefix, branch.members) for n, branch in enumerate(branches)
+        ]
 
     def _differing(self, branch: Branch) -> list[Role] | None:
         """The roles whose rows are not as usual; None if they have many, or it is not the rows."""
         roles: dict[Role, None] = {}
-        for mine, its in zip(branch.changes, self.usual[branch.group].changes, strict=True):
+        for mine, its in zip(branch.changes, self.usual[branch.bundle].changes, strict=True):
             if mine == its:
                 continue
             if not (isinstance(mine, Pattern) and isinstance(its, Pattern)):
@@ -291,15 +293,17 @@ class Layer:
             number: Spots.of_all([self.prescriber.spots(role, self.read) for role in roles])
             for number, roles in few.items()
         }
-        before = [self.before[branches[n].group][its.example, its.read] for n, its in spots.items()]
+        before = [
+            self.before[branches[n].bundle][its.example, its.read] for n, its in spots.items()
+        ]
         mixed = [self._mixed_at(branches[n], few[n], its) for n, its in spots.items()]
         size = self.walk.part * self.examples.length
         parts = zip(torch.cat(before).split(size), torch.cat(mixed).split(size), strict=True)
         finish = partial(self.walk.adapter.finish, self.number)
-        out = joined([finish(x[None], its.transpose(0, 1)[None])[0] for x, its in parts])
+        out = _joined([finish(x[None], its.transpose(0, 1)[None])[0] for x, its in parts])
         found = {}
         for (number, its), part in zip(spots.items(), out.split([*map(len, before)]), strict=True):
-            found[number] = self.usual[branches[number].group].after.clone()
+            found[number] = self.usual[branches[number].bundle].after.clone()
             found[number][its.example, its.read] = part
         return found
 
@@ -307,13 +311,13 @@ class Layer:
         self, branch: Branch, roles: list[Role], spots: Spots
     ) -> Float[Tensor, "spot head d_head"]:
         """What all heads carry to the rows of some roles."""
-        values, usual = self.values[branch.group], self.usual[branch.group]
+        values, usual = self.values[branch.bundle], self.usual[branch.bundle]
         mixed: Tensor = usual.mixed[spots.example, :, spots.read]
         for head, (mine, its) in enumerate(zip(branch.changes, usual.changes, strict=True)):
             if mine == its:
                 continue
             assert isinstance(mine, Pattern)
-            own = self._own(branch.group, head)
+            own = self._own(branch.bundle, head)
             pattern = torch.cat([
                 self.prescriber.rows_of(mine.of(role), role, own, self.read) for role in roles
             ])  # fmt: skip

@@ -145,7 +145,9 @@ def projected(
             "one length, without padding"
         )
     key, value = shared_by(query, key), shared_by(query, value)
-    return Projected(x, query, key, value, partial(softmax, mask=mask, scale=scale, causal=causal))
+    return Projected(
+        x, query, key, value, partial(attention_weights, mask=mask, scale=scale, causal=causal)
+    )
 
 
 def shared_by(query: Brought, part: Shared) -> Brought:
@@ -154,7 +156,7 @@ def shared_by(query: Brought, part: Shared) -> Brought:
     return part.repeat_interleave(groups, 1) if groups > 1 else part
 
 
-def softmax(
+def attention_weights(
     query: Queries,
     key: Keys,
     chosen: Chosen,

@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from hopscope.circuits.adapters.blocks import softmax
+from hopscope.circuits.adapters.blocks import attention_weights
 from hopscope.circuits.adapters.proof import ProvedAdapter
 from hopscope.circuits.engine import Brought, Projected, Stream, check_one_device
 from hopscope.errors import CircuitError
@@ -79,7 +79,7 @@ class EncoderAdapter(ProvedAdapter):
         query, key, value = (
             part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in made.chunk(3, -1)
         )
-        return Projected(x, query, key, value, partial(softmax, causal=self.causal))
+        return Projected(x, query, key, value, partial(attention_weights, causal=self.causal))
 
     def finish(self, layer: int, x: Stream, brought: Brought) -> Stream:
         its = self.blocks[layer]
