@@ -195,9 +195,11 @@ class Layer:
             if needed:
                 weights.append(heads.weights(self.read, needed))
         self.values: Sequence[Brought] = _joined(values).split(len(self.examples))
-        by_bundle = _joined(weights).split(len(self.examples)) if needed else ()
-        self.own = [dict(zip(needed, its.unbind(1), strict=True)) for its in by_bundle]
+        self.own: list[dict[int, Tensor]] = [{} for _ in bundles]
         """For each bundle, the attention of those heads whose own some branch needs."""
+        if needed:
+            parts = _joined(weights).split(len(self.examples))
+            self.own = [dict(zip(needed, its.unbind(1), strict=True)) for its in parts]
         self.usual = self._usual(branches)
 
     def _usual(self, branches: list[Branch]) -> dict[int, Usual]:
@@ -216,17 +218,13 @@ class Layer:
             for (bundle, changes), its, x in zip(common.items(), mixed, after, strict=True)
         }
 
-    def _own(self, bundle: int, head: int) -> Float[Tensor, "batch read seq"] | None:
-        """A head's own attention, if some branch needs it."""
-        return self.own[bundle].get(head) if self.own else None
-
     def _mixed(self, bundle: int, changes: Changes) -> Float[Tensor, "batch head read d_head"]:
         """What all heads of a bundle carry under the changes."""
         values = self.values[bundle]
         mixed = values.new_empty(*values.shape[:2], self.read, values.shape[-1])
         for head, change in enumerate(changes):
             if isinstance(change, Pattern):
-                own = self._own(bundle, head)
+                own = self.own[bundle].get(head)
                 pattern = self.prescriber.attention_of(change, own, self.read)
                 mixed[:, head] = pattern.to(values.dtype) @ values[:, head]
             else:
@@ -317,7 +315,7 @@ class Layer:
             if mine == its:
                 continue
             assert isinstance(mine, Pattern)
-            own = self._own(branch.bundle, head)
+            own = self.own[branch.bundle].get(head)
             pattern = torch.cat([
                 self.prescriber.rows_of(mine.of(role), role, own, self.read) for role in roles
             ])  # fmt: skip

@@ -145,8 +145,7 @@ class DecoderAdapter(ProvedAdapter):
         return self._outputs(self.plain(inputs, use_cache=False))
 
     def project(self, layer: int, x: Stream) -> Projected:
-        """Run a layer up to its attention."""
-        return self._projected(layer, x, 0)
+        return self._projected(layer, x)
 
     def project_after(self, layer: int, x: Stream, before: Projected) -> Projected:
         """The same where only the last positions are new, and all earlier ones have the keys and
@@ -160,8 +159,8 @@ class DecoderAdapter(ProvedAdapter):
         )
         return replace(last, key=key, values=values, weigh=before.weigh)
 
-    def _projected(self, layer: int, x: Stream, first: int) -> Projected:
-        """Queries, keys and values of positions from `first` on."""
+    def _projected(self, layer: int, x: Stream, first: int = 0) -> Projected:
+        """Run a layer up to its attention, for positions from `first` on."""
 
         def stop(query: Brought, key: Brought, value: Brought, weigh: _Weigh) -> Brought:
             raise Projecting(Projected(x, query, key, value, weigh))
