@@ -83,7 +83,15 @@ class BlockAdapter(ProvedAdapter):
             mask: Tensor | None = None,
             scale: float | None = None,
         ) -> Brought:
-            raise Projecting(projected(x, (query, key, value), mask, scale, causal=self.causal))
+            if mask is not None and mask.dim() > 3 and len(mask) not in {1, len(query)}:
+                raise CircuitError(
+                    f"a block gave `attend` a mask for {len(mask)} examples and queries of "
+                    f"{len(query)}: examples are repeated and chosen, so a mask may not depend on "
+                    "them; give examples of one length, without padding"
+                )
+            weigh = partial(attention_weights, mask=mask, scale=scale, causal=self.causal)
+            key, value = shared_by(query, key), shared_by(query, value)
+            raise Projecting(Projected(x, query, key, value, weigh))
 
         try:
             self.block(layer, x, stop)
@@ -126,28 +134,6 @@ class BlockAdapter(ProvedAdapter):
 
     def answers_at(self) -> int | None:
         return self.answers
-
-
-def projected(
-    x: Stream,
-    qkv: tuple[Brought, Shared, Shared],
-    mask: Tensor | None,
-    scale: float | None,
-    *,
-    causal: bool,
-) -> Projected:
-    """Heads from what a block gave to its attention; fewer keys and values are shared by heads."""
-    query, key, value = qkv
-    if mask is not None and mask.dim() > 3 and len(mask) not in {1, len(query)}:
-        raise CircuitError(
-            f"a block gave `attend` a mask for {len(mask)} examples and queries of {len(query)}: "
-            "examples are repeated and chosen, so a mask may not depend on them; give examples of "
-            "one length, without padding"
-        )
-    key, value = shared_by(query, key), shared_by(query, value)
-    return Projected(
-        x, query, key, value, partial(attention_weights, mask=mask, scale=scale, causal=causal)
-    )
 
 
 def shared_by(query: Brought, part: Shared) -> Brought:
