@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from hopscope.circuits.pattern import (
     AS_IN_MODEL,
@@ -32,7 +32,11 @@ from hopscope.circuits.pattern import (
 from hopscope.errors import CircuitError, ConfigError
 from hopscope.facts import Role, parse_role
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 Instead = Literal["mean", "resample"]
+CARRIED = get_args(Instead)
 
 
 @dataclass(frozen=True, order=True)
@@ -42,11 +46,14 @@ class Carried:
     instead: Instead
 
     def __post_init__(self) -> None:
-        known = get_args(Instead)
-        if self.instead not in known:
+        if self.instead not in CARRIED:
             raise CircuitError(
-                f"a head is to carry {self.instead!r}; expected {' or '.join(known)}"
+                f"a head is to carry {self.instead!r}; expected {' or '.join(CARRIED)}"
             )
+
+    def of(self, usual: "Tensor") -> "Tensor":
+        """What is carried in place of what heads usually carry, for every example."""
+        return usual.mean(0, keepdim=True) if self.instead == "mean" else usual.roll(1, 0)
 
 
 Change = Pattern | Carried
@@ -133,7 +140,6 @@ WORDS = {"uniform": UNIFORM, "itself": ITSELF, "previous": PREVIOUS}
 POSITION = "position"
 """The row takes the head's mean attention, by position (estimated on other examples)."""
 KNOWN = (*WORDS, POSITION)
-CARRIED = ("mean", "resample")
 
 
 def changes_of(
@@ -193,17 +199,13 @@ def _word(head: Head, what: str) -> Target:
 
 def _with_row(text: str, head: Head, before: Change | None, row: tuple[Role, str]) -> Pattern:
     """What a head did before, with another target for the rows of one role."""
-    if before is None:
-        before = Pattern(rest=AS_IN_MODEL)
     if isinstance(before, Carried):
         raise ConfigError(
             f"the change {text[:100]!r} is of one row; what the head carries is replaced already"
         )
     destination, what = row
-    known = what in KNOWN
-    return before.with_target(
-        destination, _word(head, what) if known else _named(text, destination, what)
-    )
+    looks = _word(head, what) if what in KNOWN else _named(text, destination, what)
+    return (before or Pattern(rest=AS_IN_MODEL)).with_target(destination, looks)
 
 
 def _named(text: str, destination: Role, what: str) -> Target:

@@ -72,9 +72,9 @@ class Ablator:
                 f"the loss looks at the last {examples.read} positions; this model answers at "
                 f"{self.read}: examine it on fewer"
             )
-        self._walk: Walk | None = None
+        self._each = self._whole
         if not isinstance(adapter, CallbackModel):
-            self._walk = Walk(adapter, self.examples, self.prescriber, self.read)
+            self._each = Walk(adapter, self.examples, self.prescriber, self.read).losses
         self._checked = False
 
     @torch.no_grad()
@@ -121,22 +121,15 @@ class Ablator:
             )
         check_finite(losses[ablations.index(first)], "the model's loss")
 
-    def _each(
+    def _whole(
         self, ablations: Sequence[Ablation], ask: Callable[[], None]
-    ) -> Iterator[tuple[int, Tensor]]:
-        """The number of each ablation, and its losses."""
-        if self._walk is not None:
-            yield from self._walk.losses(ablations, ask)
-            return
+    ) -> Iterator[tuple[int, Float[Tensor, "batch hop"]]]:
+        """The number of each ablation and its losses, each from the first layer to the last."""
+        assert isinstance(self.adapter, CallbackModel)
         for number, ablation in enumerate(ablations):
             ask()
-            yield number, self._whole(ablation)
-
-    def _whole(self, ablation: Ablation) -> Float[Tensor, "batch hop"]:
-        """One ablation from the first layer to the last."""
-        assert isinstance(self.adapter, CallbackModel)
-        outputs, _ = as_a_whole(self.adapter, self.examples, self.prescriber, ablation)
-        return self.examples.losses_of(outputs)
+            outputs, _ = as_a_whole(self.adapter, self.examples, self.prescriber, ablation)
+            yield number, self.examples.losses_of(outputs)
 
     def check_paths(self, changes: Mapping[Head, Change]) -> None:
         """Refuse rows that are to read a role of their chain which no example lets them see: they

@@ -6,7 +6,6 @@ to itself, to the position before, and to where the relations of a task lead.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import torch
 from jaxtyping import Bool, Float
@@ -14,13 +13,21 @@ from torch import Tensor
 
 from hopscope.circuits import budget
 from hopscope.circuits.ablation import Ablation, Carried
-from hopscope.circuits.adapters import AnyModel, CallbackModel, adapter_of
-from hopscope.circuits.engine import Adapter, Brought, Heads, Stream, check_finite, forward, streams
+from hopscope.circuits.adapters import AnyModel, CallbackModel, adapter_of, replaceable
+from hopscope.circuits.engine import (
+    Adapter,
+    Brought,
+    Heads,
+    Recorded,
+    Weights,
+    check_finite,
+    record,
+    streams,
+)
 from hopscope.circuits.examples import Examples, Questions, examples_of
 from hopscope.circuits.maps import RoleMaps
 from hopscope.circuits.pattern import Source
 from hopscope.circuits.prescriber import prescriber_of
-from hopscope.errors import CircuitError
 
 EXAMPLES = 256
 """Examples over which a role map is averaged."""
@@ -131,54 +138,29 @@ AS_IT_IS = Ablation()
 """Nothing is changed."""
 
 
-@dataclass(frozen=True)
-class Attended:
-    """What every layer did."""
-
-    patterns: Float[Tensor, "layer batch head seq seq"]
-    carried: Float[Tensor, "layer batch head seq d_head"]
-    """What every head brought to each position."""
-    streams: list[Stream]
-    """The residual stream before every layer, and after the last."""
-    outputs: Tensor
-    """The outputs at every position."""
-
-
 @torch.no_grad()
 def attended(
-    adapter: Adapter | CallbackModel,
+    model: AnyModel,
     examples: Examples,
     ablation: Ablation = AS_IT_IS,
     ask: Callable[[], None] = lambda: None,
-) -> Attended:
-    """The attention of every layer, what it carried, streams and outputs, with heads changed.
-    `ask` is called before each layer; what it raises ends the pass.
+) -> Recorded:
+    """A pass over the examples with heads changed. `ask` is called before each layer; what it
+    raises ends the pass.
     """
-    if isinstance(adapter, CallbackModel):
-        raise CircuitError(
-            "a module that only runs as a whole does not tell what its heads carry: write an "
-            "adapter that walks"
-        )
+    adapter = replaceable(model)
     examples = examples.on(adapter.device)
     prescriber = prescriber_of(adapter, examples)
     carries = any(isinstance(change, Carried) for _, change in ablation.changes)
-    usual = attended(adapter, examples).carried if carries else None
-    patterns, carried, before = [], [], []
+    usual = record(adapter, examples.inputs).brought if carries else []
 
-    def attend(layer: int, heads: Heads) -> Brought:
+    def look(layer: int, heads: Heads) -> tuple[Weights, Brought]:
         ask()
-        before.append(heads.stream)
-        pattern = prescriber.of(layer).replaced(ablation.patterns(layer), heads.weights())
-        mixed = pattern @ heads.values
+        weights = prescriber.of(layer).replaced(ablation.patterns(layer), heads.weights())
+        brought = weights @ heads.values
         for (at, head), change in ablation.changes:
             if at == layer and isinstance(change, Carried):
-                assert usual is not None
-                its = usual[layer, :, head]
-                mixed[:, head] = its.mean(0) if change.instead == "mean" else its.roll(1, 0)
-        patterns.append(pattern)
-        carried.append(mixed)
-        return mixed
+                brought[:, head] = change.of(usual[layer][:, head])
+        return weights, brought
 
-    end = forward(adapter, adapter.embed(examples.inputs), attend)
-    stacked = torch.stack(patterns), torch.stack(carried)
-    return Attended(*stacked, [*before, end], adapter.unembed(end))
+    return record(adapter, examples.inputs, look)

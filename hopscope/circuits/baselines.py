@@ -29,7 +29,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from hopscope.circuits.account import Site
-from hopscope.circuits.adapters import AnyModel
+from hopscope.circuits.adapters import AnyModel, replaceable
 from hopscope.circuits.circuit import Circuit, check_circuit
 from hopscope.circuits.engine import Adapter, Additive, Brought, Heads, Recorded, as_model, forward
 from hopscope.circuits.faithfulness import Faithfulness, Place
@@ -42,7 +42,6 @@ from hopscope.circuits.patching import (
     chunks_of,
     has_answers,
     pairs_of,
-    replaceable,
 )
 from hopscope.circuits.ranking import (
     Arrow,

@@ -15,18 +15,16 @@ from itertools import product
 
 import numpy as np
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from hopscope.circuits.account import Account, Averaged, Decodable, Site
-from hopscope.circuits.adapters import AnyModel
+from hopscope.circuits.adapters import AnyModel, replaceable
 from hopscope.circuits.attention import role_maps
 from hopscope.circuits.circuit import Circuit, check_circuit
 from hopscope.circuits.components import Component, Estimate
-from hopscope.circuits.engine import Adapter, Brought, Heads, as_model, forward
+from hopscope.circuits.engine import Adapter, Brought, forward, record
 from hopscope.circuits.examples import Examples, Questions, questions_of
 from hopscope.circuits.maps import RoleMaps
-from hopscope.circuits.patching import EXAMPLES, chunks_of, pairs_of, patch, replaceable
+from hopscope.circuits.patching import EXAMPLES, chunks_of, pairs_of, patch
 from hopscope.circuits.probing import probe
 from hopscope.configs import Discovery
 from hopscope.facts import Role
@@ -107,30 +105,29 @@ def mean_ablate(
     """
     if not sites:
         return ()
-    chunks, read = chunks_of(adapter, examples, 1), examples.read_of(adapter.answers_at())
+    read, passes = examples.read_of(adapter.answers_at()), []
+    for some in chunks_of(adapter, examples, 1):
+        its = record(adapter, examples.inputs[some])
+        passes.append((some, its.streams, its.brought))
 
-    def walk(
-        some: slice, instead: dict[int, Brought], stop: int | None = None
-    ) -> Float[Tensor, "part seq d_model"]:
-        """The stream after the last layer, or before another, where heads bring this instead."""
-
-        def attend(layer: int, heads: Heads) -> Brought:
-            return instead[layer][some] if layer in instead else as_model(layer, heads)
-
-        x = adapter.embed(examples.inputs[some].to(adapter.device))
-        return forward(adapter, x, attend, stop=stop)
-
-    def loss(instead: dict[int, Brought]) -> Estimate:
-        outputs = [adapter.unembed(walk(some, instead)[:, -read:]).cpu() for some in chunks]
+    def loss(layer: int, brought: Brought) -> Estimate:
+        """The losses if the heads of a layer bring this instead."""
+        outputs = []
+        for some, streams, _ in passes:
+            x = adapter.finish(layer, streams[layer], brought[some])
+            end = forward(adapter, x, start=layer + 1)
+            outputs.append(adapter.unembed(end[:, -read:]).cpu())
         losses = examples.losses_of(torch.cat(outputs))
         return Estimate.of(losses.mean(-1).double().numpy())
 
-    found, model = [], loss({})
+    def own(layer: int) -> Brought:
+        return torch.cat([brought[layer] for _, _, brought in passes])
+
+    found, model = [], loss(0, own(0))
     for site in sites:
-        before = (walk(some, {}, site.layer) for some in chunks)
-        brought = torch.cat([as_model(site.layer, adapter.project(site.layer, x)) for x in before])
         by_place, by_role = (
-            loss({site.layer: _means(examples, brought, site, over)}) for over in ((0,), (0, 2))
+            loss(site.layer, _means(examples, own(site.layer), site, over))
+            for over in ((0,), (0, 2))
         )
         found.append(Averaged(site=site, model=model, by_place=by_place, by_role=by_role, gap=gap))
     return tuple(found)

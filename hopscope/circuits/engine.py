@@ -58,10 +58,9 @@ class Heads(Protocol):
         """The same of some rows of the batch."""
 
 
-@runtime_checkable
-class Adapter(Protocol):
-    """A model of any origin that can be run layer by layer. An adapter that inherits from this has
-    the device, the norm and the digest of most models.
+class Examined(Protocol):
+    """What is asked of every model, by an `Adapter` or not. A class that inherits from this has the
+    device, the norm and the digest of most models.
     """
 
     layers: int
@@ -72,8 +71,25 @@ class Adapter(Protocol):
 
     @property
     def device(self) -> torch.device:
-        """The device that the model computes on."""
-        return device_of(self.module)
+        """The device that the model computes on (a module without parameters: anywhere)."""
+        return next((each.device for each in self.module.parameters()), torch.device("cpu"))
+
+    def normed(self, x: Stream) -> Stream:
+        """The stream as layers see it, up to gains and shifts: what a linear probe reads."""
+        return layer_norm(x.float(), x.shape[-1:])
+
+    def answers_at(self) -> int | None:
+        """At how many of the last positions it answers (None: at every one)."""
+        return None
+
+    def digest(self) -> str:
+        """What tells this model from others: a hash of its weights."""
+        return weights_digest(self.module)
+
+
+@runtime_checkable
+class Adapter(Examined, Protocol):
+    """A model of any origin that can be run layer by layer."""
 
     def embed(self, inputs: Tensor) -> Stream:
         """The residual stream before the first layer."""
@@ -86,20 +102,8 @@ class Adapter(Protocol):
         what each head brings there. No position has anything to do with another.
         """
 
-    def normed(self, x: Stream) -> Stream:
-        """The stream as layers see it, up to gains and shifts: what a linear probe reads."""
-        return layer_norm(x.float(), x.shape[-1:])
-
     def unembed(self, x: Stream) -> Tensor:
         """The model's outputs [row, position, …], from the stream after the last layer."""
-
-    def answers_at(self) -> int | None:
-        """At how many of the last positions it answers (None: at every one)."""
-        return None
-
-    def digest(self) -> str:
-        """What tells this model from others: a hash of its weights."""
-        return weights_digest(self.module)
 
 
 @runtime_checkable
@@ -155,21 +159,31 @@ class Recorded:
     """Before every layer, and after the last."""
     weights: list[Weights]
     values: list[Brought]
-
-    def brought(self, layer: int) -> Brought:
-        """What each head of a layer brings to each position."""
-        return self.weights[layer] @ self.values[layer]
+    brought: list[Brought]
+    """What each head of a layer brings to each position."""
 
 
-def record(adapter: Adapter, inputs: Tensor) -> Recorded:
-    """The model's own pass over some inputs."""
-    found = Recorded([], [], [])
+Look = Callable[[int, Heads], tuple[Weights, Brought]]
+"""Takes a layer and its heads; returns their attention, and what each brings to each position."""
 
-    def attend(_: int, heads: Heads) -> Brought:
+
+def own_look(_: int, heads: Heads) -> tuple[Weights, Brought]:
+    """The attention of the heads in the model, and what they bring by it."""
+    weights = heads.weights()
+    return weights, weights @ heads.values
+
+
+def record(adapter: Adapter, inputs: Tensor, look: Look = own_look) -> Recorded:
+    """A pass over some inputs, as in the model or with what heads do changed."""
+    found = Recorded([], [], [], [])
+
+    def attend(layer: int, heads: Heads) -> Brought:
+        weights, brought = look(layer, heads)
         found.streams.append(heads.stream)
-        found.weights.append(heads.weights())
+        found.weights.append(weights)
         found.values.append(heads.values)
-        return found.weights[-1] @ found.values[-1]
+        found.brought.append(brought)
+        return brought
 
     found.streams.append(forward(adapter, adapter.embed(inputs.to(adapter.device)), attend))
     return found
@@ -276,9 +290,21 @@ def check_finite(numbers: Tensor, what: str) -> None:
         )
 
 
-def device_of(module: nn.Module) -> torch.device:
-    """Where a module's parameters are (a module without any computes anywhere)."""
-    return next((parameter.device for parameter in module.parameters()), torch.device("cpu"))
+def check_tokens(inputs: Tensor, known: int, places: int | None) -> None:
+    """Refuse examples that a model of so many tokens and positions (None: any) cannot embed."""
+    if inputs.is_floating_point():
+        raise CircuitError(
+            f"the examples are vectors {list(inputs.shape[1:])}; this model takes tokens"
+        )
+    low, most = int(inputs.min()), int(inputs.max())
+    if low < 0 or most >= known:
+        raise CircuitError(
+            f"the examples have tokens {low} … {most}; the model knows 0 … {known - 1}"
+        )
+    if places is not None and inputs.shape[-1] > places:
+        raise CircuitError(
+            f"the examples are {inputs.shape[-1]} tokens long; the model has {places} positions"
+        )
 
 
 def check_one_device(module: nn.Module) -> None:

@@ -120,10 +120,7 @@ class Examples:
         """The outputs [batch, answer, …] at the answers, of outputs at the last positions."""
         if self.answered is None:
             return outputs[:, -(self.read or self.length) :]
-        rows = torch.arange(len(self), device=outputs.device)[:, None]
-        at = self.answered.to(outputs.device)
-        # Counted from the last, a position is the same whether or not the first ones are read.
-        return outputs[rows, at + outputs.shape[1]]
+        return outputs_at(outputs, self.answered)
 
     def number(self, role: Role | str) -> int:
         """Where a role stands in the table."""
@@ -145,32 +142,22 @@ class Examples:
             )
         return self.tables[source]
 
-    def sources(
+    def masks(
         self,
         relation: str,
-        times: int,
-        example: Int[Tensor, "spot"],
-        row: Int[Tensor, "spot"],
-    ) -> Bool[Tensor, "spot seq"]:
-        """True where a relation leads from some rows if it is followed so many times."""
+        times: int = 1,
+        at: slice | tuple[Int[Tensor, "spot"], Int[Tensor, "spot"]] = slice(None),
+    ) -> Bool[Tensor, "*at seq"]:
+        """True where a relation leads to if it is followed so many times, from every position of
+        some examples, or from single positions: their examples, and where they are.
+        """
         every = leads = _named("relation", relation, self.relations)
         if leads.dim() == 2:
-            there = self.landing(relation, times)[example, row, None]
-            found: Tensor = torch.arange(self.length, device=leads.device) == there
-            return found
+            there = self.landing(relation, times)[at]
+            return there[..., None] == torch.arange(self.length, device=leads.device)
         for _ in range(times - 1):
             every = (every.float() @ leads.float()) > 0
-        return every[example, row]
-
-    def masks(
-        self, relation: str, times: int, some: slice = slice(None)
-    ) -> Bool[Tensor, "batch seq seq"]:
-        """True where a relation leads from every position, if it is followed so many times."""
-        leads = _named("relation", relation, self.relations)
-        example = torch.arange(len(self), device=leads.device)[some]
-        pairs = torch.cartesian_prod(example, torch.arange(self.length, device=leads.device))
-        found = self.sources(relation, times, *pairs.unbind(-1))
-        return found.view(len(example), self.length, -1)
+        return every[at]
 
     def leads(self, relation: str, times: int = 1) -> Bool[Tensor, "batch seq"]:
         """True where a relation leads somewhere if it is followed so many times."""
@@ -247,6 +234,14 @@ class Examples:
                 "length 1 if there is one loss), and do not take the mean over examples"
             )
         return found
+
+
+def outputs_at(outputs: Tensor, answers: Int[Tensor, "batch answer"]) -> Tensor:
+    """The outputs [batch, answer, …] at positions counted from the last (-1): these are the
+    same whether or not the first positions are read.
+    """
+    rows = torch.arange(len(answers), device=outputs.device)[:, None]
+    return outputs[rows, answers.to(outputs.device) + outputs.shape[1]]
 
 
 def _named(kind: str, name: str, known: Mapping[str, Tensor]) -> Tensor:

@@ -50,9 +50,8 @@ class RoleMaps(Displayed):
         """How much of its attention every head gives from one role to another."""
         if kind not in ("own", "others"):
             raise CircuitError(f"kind is {kind!r}; expected own (chain) or others")
-        found: np.ndarray = getattr(self, kind)[
-            :, :, self._number(destination), self._number(source)
-        ]
+        cell = number_of(destination, self.roles), number_of(source, self.roles)
+        found: np.ndarray = getattr(self, kind)[:, :, *cell]
         return found
 
     def score(self, relation: str) -> Float[np.ndarray, "layer head"]:
@@ -84,9 +83,6 @@ class RoleMaps(Displayed):
             yield str(role), self.own[..., number]
             yield f"{role} of other chains", self.others[..., number]
         yield from {"itself": self.itself, "previous": self.previous, **self.along}.items()
-
-    def _number(self, role: Role | str) -> int:
-        return number_of(role, self.roles)
 
     def to_dict(self, digits: int | None = None) -> dict[str, Any]:
         """Plain data for JSON, rounded to so many digits if these are given."""

@@ -20,7 +20,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from hopscope.circuits.examples import Examples, check_form, check_places
+from hopscope.circuits.examples import Examples, check_form, check_places, outputs_at
 from hopscope.errors import CircuitError
 from hopscope.facts import FactGraph, parse_facts, parse_role
 from hopscope.tasks import Roles
@@ -62,7 +62,7 @@ answer and hop.
 """
 
 
-def answer_losses(outputs: Tensor, targets: Tensor) -> Float[Tensor, "example answer"]:
+def plain_losses(outputs: Tensor, targets: Tensor) -> Float[Tensor, "example answer"]:
     """Cross-entropy where targets are numbers of classes, else the squared error."""
     if targets.is_floating_point():
         if outputs.shape != targets.shape:
@@ -92,7 +92,7 @@ class OwnTask:
         roles: Sequence[str],
         chance: float,
         hops: int = 1,
-        loss: Loss = answer_losses,
+        loss: Loss = plain_losses,
         facts: Sequence[str] = (),
     ) -> None:
         """`hops` is how many hops have a loss of their own, the same number in every draw. `facts`
@@ -214,10 +214,7 @@ class _Answers:
         """The loss of each example and hop, from outputs [*variant, example, position, width]."""
         if outputs.dim() > 3:
             return torch.stack([self.losses(each) for each in outputs])
-        rows = torch.arange(len(self.targets), device=outputs.device)[:, None]
-        at = self.at.to(outputs.device)
-        # A position counted from the last is the same whether or not the first ones are read.
-        found = self.loss(outputs[rows, at + outputs.shape[1]], self.targets.to(outputs.device))
+        found = self.loss(outputs_at(outputs, self.at), self.targets.to(outputs.device))
         expected = [*self.at.shape, *([self.hops] if self.weights is None else [])]
         if not isinstance(found, Tensor) or list(found.shape) != expected:
             got = list(found.shape) if isinstance(found, Tensor) else type(found).__name__

@@ -18,7 +18,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -26,7 +25,7 @@ from torch import Tensor
 from hopscope.circuits import budget
 from hopscope.circuits.ablator import check_head
 from hopscope.circuits.account import WAYS, Effect, Patched, Site, Way
-from hopscope.circuits.adapters import AnyModel, CallbackModel, adapter_of
+from hopscope.circuits.adapters import AnyModel, replaceable
 from hopscope.circuits.components import Estimate
 from hopscope.circuits.engine import (
     Adapter,
@@ -86,8 +85,7 @@ class Pairs:
 
 def pairs_of(questions: Questions, count: int, seed: int = 0) -> Pairs:
     """Minimal pairs of a task."""
-    if not isinstance(count, int | np.integer) or count < 2:
-        raise CircuitError(f"examples is {count!r}; minimal pairs are at least 2")
+    check_interval(count)
     if not isinstance(questions, FactTask):
         raise CircuitError(
             "these questions draw no minimal pairs: patch a task of hopscope's, or call "
@@ -222,17 +220,6 @@ def patched(
     return torch.cat(sure), torch.cat(moved, 3)
 
 
-def replaceable(model: AnyModel) -> Adapter:
-    """The model, if what its heads bring can be replaced."""
-    adapter = adapter_of(model)
-    if isinstance(adapter, CallbackModel):
-        raise CircuitError(
-            "what heads bring cannot be replaced through a CallbackModel; expected an Adapter: "
-            "write a BlockAdapter"
-        )
-    return adapter
-
-
 def check_site(adapter: Adapter, examples: Examples, site: Site) -> None:
     """Refuse a site that is not there."""
     if not site.heads or not site.destinations:
@@ -334,7 +321,7 @@ class Patching:
     ) -> Float[Tensor, "variant batch seq d_model"]:
         """The streams after a layer, in each of which some heads bring something else."""
         x = self.own.streams[layer]
-        brought = self.own.brought(layer).repeat(len(heads), 1, 1, 1)
+        brought = self.own.brought[layer].repeat(len(heads), 1, 1, 1)
         every = brought.unflatten(0, (len(heads), len(x)))
         for number, (some, change) in enumerate(zip(heads, changes, strict=True)):
             every[number, :, list(some)] += change

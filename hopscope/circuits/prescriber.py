@@ -1,6 +1,6 @@
 """Prescribed attention: the rows that a pattern gives to the positions of some examples."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -142,16 +142,6 @@ class Prescriber:
             attention[spots.example, spots.read] = rows.to(attention.dtype)
         return attention
 
-    def rows_of_roles(
-        self,
-        pattern: Pattern,
-        roles: Sequence[Role],
-        own: Float[Tensor, "batch read seq"] | None,
-        read: int,
-    ) -> Float[Tensor, "spot seq"]:
-        """The attention of a head that follows the pattern, in the rows of some roles alone."""
-        return torch.cat([self.rows_of(pattern.of(role), role, own, read) for role in roles])
-
     def _every(
         self, target: Target, own: Float[Tensor, "batch read seq"] | None, read: int
     ) -> Float[Tensor, "batch read seq"]:
@@ -241,24 +231,19 @@ class Prescriber:
         """True at the positions that are the source, for each of the rows."""
         at = spots.row[:, None]
         if source.where == "relation":
-            return self.examples.sources(source.relation, source.times, spots.example, spots.row)
-        if source.role is not None:
-            return self._of_role(source, source.role, spots)
-        if source.where not in SAME_FOR_ALL:
+            return self.examples.masks(source.relation, source.times, (spots.example, spots.row))
+        if source.where in SAME_FOR_ALL:
+            if source.where == "uniform":
+                return torch.ones_like(self.places == at)
+            return self.places == (at if source.where == "itself" else at - 1)
+        if source.role is None:
             raise CircuitError(f"the source {source.where!r} needs a role")
-        if source.where == "uniform":
-            return torch.ones_like(self.places == at)
-        return self.places == (at if source.where == "itself" else at - 1)
-
-    def _of_role(self, source: Source, role: Role, spots: Spots) -> Bool[Tensor, "spot seq"]:
-        """True at the positions of a source that names a role, for each of the rows."""
-        at = spots.row[:, None]
+        of_role = self.examples.positions(source.role)[spots.example]
+        if source.where == "all":
+            return of_role
         chain = self.chain[spots.example]
         same = chain == chain.gather(1, at)
-        of_role = self.examples.positions(role)[spots.example]
-        if source.where == "own":
-            return of_role & same
-        return of_role if source.where == "all" else of_role & ~same
+        return of_role & (same if source.where == "own" else ~same)
 
     def spots(self, role: Role | None, read: int) -> Spots:
         """The rows of a role (None: of all) among the last `read` positions."""

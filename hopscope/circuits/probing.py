@@ -62,8 +62,9 @@ PENALTIES = tuple(10.0**power for power in range(-7, 3))
 TINY = 1e-9
 """A variance below this counts as none."""
 
-Targets = Float[Tensor, "row target size"] | Int[Tensor, "row target"]
-"""Vectors, or the numbers of classes."""
+Targets = Float[Tensor, "row kind symbol size"] | Int[Tensor, "row kind symbol"]
+"""The symbols of the own chain, of another example, and of another chain, if there is any: as
+vectors, or as numbers of classes."""
 
 
 @torch.no_grad()
@@ -199,19 +200,17 @@ class Reader:
                 self._fits[layer, role] = _fitted(x, self._rows[role])
 
 
-class Rows(NamedTuple):
+class RolePositions(NamedTuple):
     """The positions of one role, in all examples, and what maps should give there."""
 
     example: Int[Tensor, "row"]
     position: Int[Tensor, "row"]
     targets: Targets
-    """The symbols of the own chain, then of another example, then of another chain, if any."""
-    symbols: int
 
     @property
-    def own(self) -> "Rows":
+    def own(self) -> "RolePositions":
         """With the symbols of the own chain alone."""
-        return self._replace(targets=self.targets[:, : self.symbols])
+        return self._replace(targets=self.targets[:, :1])
 
 
 @dataclass(frozen=True)
@@ -227,7 +226,7 @@ class Sample:
     others: bool = False
     """True if an example has other chains."""
 
-    def rows(self, names: list[str]) -> dict[int, Rows]:
+    def rows(self, names: list[str]) -> dict[int, RolePositions]:
         """The positions of every role that occurs, by the role's number."""
         symbols = self.symbols[:, :, [self.names.index(name) for name in names]]
         role, chains, found = self.examples.roles.role, symbols.shape[1], {}
@@ -238,7 +237,7 @@ class Sample:
             if self.others:
                 targets.append(symbols[example, (mine + 1) % chains])
             if len(example):
-                found[number] = Rows(example, position, torch.cat(targets, 1), len(names))
+                found[number] = RolePositions(example, position, torch.stack(targets, 1))
         return found
 
 
@@ -358,7 +357,7 @@ def _handed_out(adapter: CallbackModel, inputs: Tensor) -> Sequence[Tensor]:
     return found
 
 
-def _check_enough(rows: Rows, width: int, role: Role, examples: int) -> None:
+def _check_enough(rows: RolePositions, width: int, role: Role, examples: int) -> None:
     """Refuse to fit a map on too few positions."""
     count = len(rows.example)
     if count < FEWEST * width:
@@ -369,27 +368,29 @@ def _check_enough(rows: Rows, width: int, role: Role, examples: int) -> None:
         )
 
 
-def _cell(x: Tensor, fresh: Tensor, fitted: Rows, scored: Rows) -> Float[np.ndarray, "4 symbol"]:
+def _cell(
+    x: Tensor, fresh: Tensor, fitted: RolePositions, scored: RolePositions
+) -> Float[np.ndarray, "4 symbol"]:
     """Own share, half its interval, other chain's, other example's: fitted, and scored on fresh
     examples.
     """
-    share, half = _read(_fitted(x, fitted), fresh, scored)
-    own, other_example, *rest = np.split(share, len(share) // fitted.symbols)
-    other_chain = rest[0] if rest else np.full_like(own, np.nan)
-    return np.stack([own, half[: len(own)], other_chain, other_example])
+    kinds = fitted.targets.shape[1]
+    share, half = (its.reshape(kinds, -1) for its in _read(_fitted(x, fitted), fresh, scored))
+    other_chain = share[2] if kinds > 2 else np.full_like(share[0], np.nan)
+    return np.stack([share[0], half[0], other_chain, share[1]])
 
 
-def _fitted(x: Tensor, rows: Rows) -> "Fit":
+def _fitted(x: Tensor, rows: RolePositions) -> "Fit":
     """The maps from streams [batch, seq, width] to the targets of these rows."""
     solve = ridge if rows.targets.is_floating_point() else discriminants
-    return solve(x[rows.example, rows.position], rows.targets)
+    return solve(x[rows.example, rows.position], rows.targets.flatten(1, 2))
 
 
 def _read(
-    fit: "Fit", fresh: Tensor, scored: Rows
+    fit: "Fit", fresh: Tensor, scored: RolePositions
 ) -> tuple[Float[np.ndarray, "target"], Float[np.ndarray, "target"]]:
     """The share of every target that the maps give on these rows, and half its 95 % interval."""
-    y, tokens = scored.targets, not scored.targets.is_floating_point()
+    y, tokens = scored.targets.flatten(1, 2), not scored.targets.is_floating_point()
     score = _hits if tokens else _errors
     part, whole = score(fit, fresh[scored.example, scored.position], y)
     sums = torch.zeros(2, len(fresh), y.shape[1], dtype=torch.float64)

@@ -153,7 +153,7 @@ class Runs:
         for some in self.chunks:
             pass_ = record(self.adapter, self.examples.inputs[some])
             outputs.append(self.adapter.unembed(pass_.streams[-1][:, -self.read :]).float().cpu())
-            brought.append([pass_.brought(layer) for layer in range(self.adapter.layers)])
+            brought.append(pass_.brought)
         return torch.cat(outputs), [torch.cat(layer) for layer in zip(*brought, strict=True)]
 
     def losses(self, outputs: Tensor) -> PerExample:

@@ -37,7 +37,7 @@ Prefix = tuple[object, ...]
 
 
 @dataclass(frozen=True)
-class Group:
+class Bundle:
     """Ablations that share a residual stream."""
 
     x: Float[Tensor, "batch seq d_model"]
@@ -46,31 +46,10 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Layer:
-    """What several groups have in one layer, before anything is changed."""
-
-    number: int
-    read: int
-    groups: list[Group]
-    needed: list[int]
-    """The heads whose own attention some branch needs."""
-    pattern: Sequence[Float[Tensor, "batch needed read seq"] | None]
-    """For each group, the attention of these heads; None if no branch needs it."""
-    values: Sequence[Float[Tensor, "batch head seq d_head"]]
-
-    def own(self, group: int, head: int) -> Float[Tensor, "batch read seq"] | None:
-        """A head's own attention, if some branch needs it."""
-        pattern = self.pattern[group]
-        if pattern is None or head not in self.needed:
-            return None
-        return pattern[:, self.needed.index(head)]
-
-
-@dataclass(frozen=True)
 class Branch:
-    """Changes of every head in one layer of a group, and the ablations that have them."""
+    """Changes of every head in one layer of a bundle, and the ablations that have them."""
 
-    group: int
+    bundle: int
     changes: Changes
     prefix: Prefix
     members: list[int]
@@ -78,7 +57,7 @@ class Branch:
 
 @dataclass(frozen=True)
 class Usual:
-    """A group's most common changes: what their heads carry, and the stream after the layer."""
+    """A bundle's most common changes: what their heads carry, and the stream after the layer."""
 
     changes: Changes
     mixed: Float[Tensor, "batch head read d_head"]
@@ -92,26 +71,20 @@ def from_model(change: Change) -> bool:
     return AS_IN_MODEL in (change.rest, *(target for _, target in change.targets))
 
 
-def parted(number: int, groups: list[Group], changes: list[list[Changes]]) -> list[Branch]:
-    """Groups part where their ablations do."""
+def parted(number: int, bundles: list[Bundle], changes: list[list[Changes]]) -> list[Branch]:
+    """Bundles part where their ablations do."""
     branches = []
-    for at, group in enumerate(groups):
+    for at, bundle in enumerate(bundles):
         parted: dict[Changes, list[int]] = {}
-        for member in group.members:
+        for member in bundle.members:
             parted.setdefault(changes[member][number], []).append(member)
         branches += [
-            Branch(at, its, (group.prefix, its), members) for its, members in parted.items()
+            Branch(at, its, (bundle.prefix, its), members) for its, members in parted.items()
         ]
     return branches
 
 
-def in_parts(items: list[Item], size: int) -> Iterator[list[Item]]:
-    """The items in lists of this size; the last may be shorter."""
-    for start in range(0, len(items), size):
-        yield items[start : start + size]
-
-
-def joined(parts: list[Tensor]) -> Tensor:
+def _joined(parts: list[Tensor]) -> Tensor:
     """The parts as one tensor."""
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
@@ -128,21 +101,23 @@ class Walk:
     ) -> None:
         self.adapter, self.examples, self.read = adapter, examples, read
         self.prescriber = prescriber
+        self.part = 1
+        """How many examples a call takes."""
         self._streams = Cache(budget.kept_bytes(adapter.device))
-        self._ask: Callable[[], None] = lambda: None
-        self._part, self._groups = 1, 1
-        """How many examples a call takes, and how many groups."""
 
     def losses(
-        self, ablations: Sequence[Ablation], ask: Callable[[], None] = lambda: None
+        self, ablations: Sequence[Ablation], ask: Callable[[], None]
     ) -> Iterator[tuple[int, Float[Tensor, "batch hop"]]]:
-        """The number of each ablation, and the loss of every example and hop under it."""
-        self._ask = ask
+        """The number of each ablation, and the loss of every example and hop under it. `ask` is
+        called before each layer.
+        """
         x = self.adapter.embed(self.examples.inputs)
-        self._part = budget.at_once(x.device, self.adapter.heads, *x.shape[1:])
-        self._groups = max(1, self._part // len(x))
+        self.part = budget.at_once(x.device, self.adapter.heads, *x.shape[1:])
         changes = [self._by_layer(ablation) for ablation in ablations]
-        yield from self._onward(0, [Group(x, (), list(range(len(changes))))], changes)
+        every = Bundle(x, (), list(range(len(changes))))
+        for bundle in self._onward(0, [every], changes, ask):
+            losses = self.examples.losses_of(self.adapter.unembed(bundle.x))
+            yield from ((member, losses) for member in bundle.members)
 
     def _by_layer(self, ablation: Ablation) -> list[Changes]:
         """What every head of every layer does."""
@@ -151,108 +126,122 @@ class Walk:
         return [tuple(changed.get((n, head), UNTOUCHED) for head in heads) for n in layers]
 
     def _onward(
-        self, number: int, groups: list[Group], changes: list[list[Changes]]
-    ) -> Iterator[tuple[int, Float[Tensor, "batch hop"]]]:
-        """From a layer to the end, a few groups at a time."""
+        self,
+        number: int,
+        bundles: list[Bundle],
+        changes: list[list[Changes]],
+        ask: Callable[[], None],
+    ) -> Iterator[Bundle]:
+        """From a layer to the end, a few bundles at a time."""
         if number == self.adapter.layers:
-            for group in groups:
-                losses = self.examples.losses_of(self.adapter.unembed(group.x))
-                yield from ((member, losses) for member in group.members)
+            yield from bundles
             return
-        for some in in_parts(groups, self._groups):
-            self._ask()
+        for some in self._few(bundles):
+            ask()
             for after in self._through(number, some, changes):
-                yield from self._onward(number + 1, after, changes)
+                yield from self._onward(number + 1, after, changes, ask)
 
     def _through(
-        self, number: int, groups: list[Group], changes: list[list[Changes]]
-    ) -> Iterator[list[Group]]:
-        """Groups through a layer, where they part; a few of what comes out at a time."""
+        self, number: int, bundles: list[Bundle], changes: list[list[Changes]]
+    ) -> Iterator[list[Bundle]]:
+        """Bundles through a layer, where they part; a few of what comes out at a time."""
         branches, known = [], []
-        for branch in parted(number, groups, changes):
+        for branch in parted(number, bundles, changes):
             kept = self._streams.get(branch.prefix)
             if kept is None:
                 branches.append(branch)
             else:
-                known.append(Group(kept, branch.prefix, branch.members))
-        yield from in_parts(known, self._groups)
+                known.append(Bundle(kept, branch.prefix, branch.members))
+        yield from self._few(known)
         if not branches:
             return
-        layer = self._layer(number, groups, branches)
-        usual = self._usual(layer, branches)
-        for some in in_parts(branches, self._groups):
-            after = self._after(layer, some, usual)
-            if number < self.adapter.layers - 1:
-                for group in after:
-                    self._streams.put(group.prefix, group.x)
+        layer = Layer(self, number, bundles, branches)
+        for some in self._few(branches):
+            after = layer.after(some)
+            if not layer.last:
+                for bundle in after:
+                    self._streams.put(bundle.prefix, bundle.x)
             yield after
 
-    def _layer(self, number: int, groups: list[Group], branches: list[Branch]) -> Layer:
-        """Values of all groups, and the attention of those heads that some branch needs."""
-        last = number == self.adapter.layers - 1
-        read = self.read if last else self.examples.length
-        x = joined([group.x for group in groups])
+    def _few(self, items: list[Item]) -> Iterator[list[Item]]:
+        """As many bundles or branches at a time as a call takes."""
+        size = max(1, self.part // len(self.examples))
+        for start in range(0, len(items), size):
+            yield items[start : start + size]
+
+    @cached_property
+    def carried(self) -> list[Brought]:
+        """What the heads of each layer carry in the model as it is."""
+        return record(self.adapter, self.examples.inputs).brought
+
+
+class Layer:
+    """What several bundles have in one layer, before anything is changed, and how they leave it."""
+
+    def __init__(
+        self, walk: Walk, number: int, bundles: list[Bundle], branches: list[Branch]
+    ) -> None:
+        self.walk, self.number, self.examples = walk, number, walk.examples
+        self.prescriber = walk.prescriber.of(number)
+        self.last = number == walk.adapter.layers - 1
+        self.read = walk.read if self.last else walk.examples.length
+        self.before = [bundle.x[:, -self.read :] for bundle in bundles]
         by_head = zip(*(branch.changes for branch in branches), strict=True)
         needed = [head for head, its in enumerate(by_head) if any(map(from_model, its))]
         values, weights = [], []
-        for part in x.split(self._part):
-            heads = self.adapter.project(number, part)
+        for part in _joined([bundle.x for bundle in bundles]).split(walk.part):
+            heads = walk.adapter.project(number, part)
             values.append(heads.values)
             if needed:
-                weights.append(heads.weights(read, needed))
-        patterns: Sequence[Tensor | None] = [None] * len(groups)
+                weights.append(heads.weights(self.read, needed))
+        self.values: Sequence[Brought] = _joined(values).split(len(self.examples))
+        self.own: list[dict[int, Tensor]] = [{} for _ in bundles]
+        """For each bundle, the attention of those heads whose own some branch needs."""
         if needed:
-            patterns = joined(weights).split(len(self.examples))
-        return Layer(
-            number, read, groups, needed, patterns, joined(values).split(len(self.examples))
-        )
+            parts = _joined(weights).split(len(self.examples))
+            self.own = [dict(zip(needed, its.unbind(1), strict=True)) for its in parts]
+        self.usual = self._usual(branches)
 
-    def _usual(self, layer: Layer, branches: list[Branch]) -> dict[int, Usual]:
-        """What is most common in each group, computed for all groups at once."""
-        of_group: dict[int, list[Changes]] = {}
+    def _usual(self, branches: list[Branch]) -> dict[int, Usual]:
+        """What is most common in each bundle, computed for all bundles at once."""
+        of_bundle: dict[int, list[Changes]] = {}
         for branch in branches:
-            of_group.setdefault(branch.group, []).append(branch.changes)
+            of_bundle.setdefault(branch.bundle, []).append(branch.changes)
         common = {
-            group: tuple(Counter(head).most_common(1)[0][0] for head in zip(*several, strict=True))
-            for group, several in of_group.items()
+            bundle: tuple(Counter(head).most_common(1)[0][0] for head in zip(*several, strict=True))
+            for bundle, several in of_bundle.items()
         }
-        mixed = [self._mixed(layer, group, changes) for group, changes in common.items()]
-        before = [layer.groups[group].x[:, -layer.read :] for group in common]
-        after = self._written(layer, before, mixed)
+        mixed = [self._mixed(bundle, changes) for bundle, changes in common.items()]
+        after = self._finished([self.before[bundle] for bundle in common], mixed)
         return {
-            group: Usual(changes, its, x)
-            for (group, changes), its, x in zip(common.items(), mixed, after, strict=True)
+            bundle: Usual(changes, its, x)
+            for (bundle, changes), its, x in zip(common.items(), mixed, after, strict=True)
         }
 
-    def _written(
-        self, layer: Layer, before: list[Tensor], mixed: list[Tensor]
-    ) -> Sequence[Float[Tensor, "batch position d_model"]]:
-        x, brought = joined(before), joined(mixed)
-        parts: Sequence[Tensor] = self._finish(layer.number, x, brought).split(len(before[0]))
-        return parts
-
-    def _finish(self, number: int, x: Tensor, brought: Brought) -> Tensor:
-        """The stream after a layer, a few examples at a time."""
-        parts = zip(x.split(self._part), brought.split(self._part), strict=True)
-        return joined([self.adapter.finish(number, *part) for part in parts])
-
-    def _mixed(
-        self, layer: Layer, group: int, changes: Changes
-    ) -> Float[Tensor, "batch head read d_head"]:
-        """What all heads of a group carry under the changes."""
-        values = layer.values[group]
-        mixed = values.new_empty(*values.shape[:2], layer.read, values.shape[-1])
+    def _mixed(self, bundle: int, changes: Changes) -> Float[Tensor, "batch head read d_head"]:
+        """What all heads of a bundle carry under the changes."""
+        values = self.values[bundle]
+        mixed = values.new_empty(*values.shape[:2], self.read, values.shape[-1])
         for head, change in enumerate(changes):
             if isinstance(change, Pattern):
-                own = layer.own(group, head)
-                pattern = self.prescriber.of(layer.number).attention_of(change, own, layer.read)
+                own = self.own[bundle].get(head)
+                pattern = self.prescriber.attention_of(change, own, self.read)
                 mixed[:, head] = pattern.to(values.dtype) @ values[:, head]
             else:
-                usual = self._carried[layer.number][:, head, -layer.read :]
-                mixed[:, head] = usual.mean(0) if change.instead == "mean" else usual.roll(1, 0)
+                mixed[:, head] = change.of(self.walk.carried[self.number][:, head, -self.read :])
         return mixed
 
-    def _after(self, layer: Layer, branches: list[Branch], usual: dict[int, Usual]) -> list[Group]:
+    def _finished(
+        self, before: list[Tensor], mixed: list[Tensor]
+    ) -> Sequence[Float[Tensor, "batch read d_model"]]:
+        """Streams after the layer, a few examples at a time."""
+        x, brought, finish = _joined(before), _joined(mixed), self.walk.adapter.finish
+        parts = zip(x.split(self.walk.part), brought.split(self.walk.part), strict=True)
+        after = _joined([finish(self.number, *part) for part in parts])
+        found: Sequence[Tensor] = after.split(len(self.examples))
+        return found
+
+    def after(self, branches: list[Branch]) -> list[Bundle]:
         """The streams after a layer: of the usual changes, of those that differ in a few rows, of
         all others.
         """
@@ -260,96 +249,78 @@ class Walk:
         whole: list[int] = []
         few: dict[int, list[Role]] = {}
         for number, branch in enumerate(branches):
-            base = usual[branch.group]
-            if branch.changes == base.changes:
-                found[number] = base.after
-                continue
-            roles = self._differing(layer, branch.changes, base.changes)
+            roles = self._differing(branch)
             if roles is None:
                 whole.append(number)
-            elif not roles:
-                found[number] = base.after
-            else:
+            elif roles:
                 few[number] = roles
+            else:
+                found[number] = self.usual[branch.bundle].after
         if whole:
-            mixed = [self._mixed(layer, branches[n].group, branches[n].changes) for n in whole]
-            before = [layer.groups[branches[n].group].x[:, -layer.read :] for n in whole]
-            found |= zip(whole, self._written(layer, before, mixed), strict=True)
+            mixed = [self._mixed(branches[n].bundle, branches[n].changes) for n in whole]
+            before = [self.before[branches[n].bundle] for n in whole]
+            found |= zip(whole, self._finished(before, mixed), strict=True)
         if few:
-            found |= self._patched(layer, branches, usual, few)
-        return [Group(found[n], branch.prefix, branch.members) for n, branch in enumerate(branches)]
+            found |= self._patched(branches, few)
+        return [
+            Bundle(found[n], branch.prefix, branch.members) for n, branch in enumerate(branches)
+        ]
 
-    def _differing(self, layer: Layer, changes: Changes, usual: Changes) -> list[Role] | None:
+    def _differing(self, branch: Branch) -> list[Role] | None:
         """The roles whose rows are not as usual; None if they have many, or it is not the rows."""
         roles: dict[Role, None] = {}
-        for mine, its in zip(changes, usual, strict=True):
+        for mine, its in zip(branch.changes, self.usual[branch.bundle].changes, strict=True):
             if mine == its:
                 continue
             if not (isinstance(mine, Pattern) and isinstance(its, Pattern)):
                 return None
-            known = self.examples.table
             here, there = dict(mine.targets), dict(its.targets)
             roles |= {
                 role: None
-                for role in known
+                for role in self.examples.table
                 if here.get(role, mine.rest) != there.get(role, its.rest)
             }
-        rows = {role: len(self.prescriber.spots(role, layer.read)) for role in roles}
-        if sum(rows.values()) > FEW * layer.read * len(self.examples):
+        rows = {role: len(self.prescriber.spots(role, self.read)) for role in roles}
+        if sum(rows.values()) > FEW * self.read * len(self.examples):
             return None
         return [role for role, count in rows.items() if count]
 
-    def _patched(
-        self,
-        layer: Layer,
-        branches: list[Branch],
-        usual: dict[int, Usual],
-        few: dict[int, list[Role]],
-    ) -> dict[int, Tensor]:
+    def _patched(self, branches: list[Branch], few: dict[int, list[Role]]) -> dict[int, Tensor]:
         """The usual streams, with the rows of some roles computed anew."""
         spots = {
-            number: Spots.of_all([self.prescriber.spots(role, layer.read) for role in roles])
+            number: Spots.of_all([self.prescriber.spots(role, self.read) for role in roles])
             for number, roles in few.items()
         }
-        before, mixed = [], []
-        for number, its in spots.items():
-            branch = branches[number]
-            before.append(layer.groups[branch.group].x[its.example, its.row])
-            mixed.append(self._mixed_at(layer, branch, usual[branch.group], (few[number], its)))
-        size = self._part * self.examples.length
+        before = [
+            self.before[branches[n].bundle][its.example, its.read] for n, its in spots.items()
+        ]
+        mixed = [self._mixed_at(branches[n], few[n], its) for n, its in spots.items()]
+        size = self.walk.part * self.examples.length
         parts = zip(torch.cat(before).split(size), torch.cat(mixed).split(size), strict=True)
-        finish = partial(self.adapter.finish, layer.number)
-        out = joined([finish(x[None], its.transpose(0, 1)[None])[0] for x, its in parts])
+        finish = partial(self.walk.adapter.finish, self.number)
+        out = _joined([finish(x[None], its.transpose(0, 1)[None])[0] for x, its in parts])
         found = {}
-        for (number, its), part in zip(
-            spots.items(), out.split([*map(len, spots.values())]), strict=True
-        ):
-            found[number] = usual[branches[number].group].after.clone()
+        for (number, its), part in zip(spots.items(), out.split([*map(len, before)]), strict=True):
+            found[number] = self.usual[branches[number].bundle].after.clone()
             found[number][its.example, its.read] = part
         return found
 
     def _mixed_at(
-        self, layer: Layer, branch: Branch, base: Usual, at: tuple[list[Role], Spots]
+        self, branch: Branch, roles: list[Role], spots: Spots
     ) -> Float[Tensor, "spot head d_head"]:
         """What all heads carry to the rows of some roles."""
-        roles, spots = at
-        values = layer.values[branch.group]
-        mixed: Tensor = base.mixed[spots.example, :, spots.read]
-        for head, (mine, its) in enumerate(zip(branch.changes, base.changes, strict=True)):
+        values, usual = self.values[branch.bundle], self.usual[branch.bundle]
+        mixed: Tensor = usual.mixed[spots.example, :, spots.read]
+        for head, (mine, its) in enumerate(zip(branch.changes, usual.changes, strict=True)):
             if mine == its:
                 continue
             assert isinstance(mine, Pattern)
-            own = layer.own(branch.group, head)
-            prescriber = self.prescriber.of(layer.number)
-            pattern = prescriber.rows_of_roles(mine, roles, own, layer.read)
+            own = self.own[branch.bundle].get(head)
+            pattern = torch.cat([
+                self.prescriber.rows_of(mine.of(role), role, own, self.read) for role in roles
+            ])  # fmt: skip
             # A matrix of the rows of each example: slots that nobody has stay empty.
             rows = values.new_zeros(len(self.examples), spots.width, values.shape[-2])
             rows[spots.example, spots.slot] = pattern.to(values.dtype)
             mixed[:, head] = (rows @ values[:, head])[spots.example, spots.slot]
         return mixed
-
-    @cached_property
-    def _carried(self) -> list[Brought]:
-        """What the heads of each layer carry in the model as it is."""
-        pass_ = record(self.adapter, self.examples.inputs)
-        return [pass_.brought(layer) for layer in range(self.adapter.layers)]

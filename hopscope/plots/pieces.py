@@ -174,7 +174,8 @@ def comparison(found: "Comparison") -> list[Piece]:
     """Settings that differ, losses side by side, and what the circuits have in common."""
     names = found.names
     settings = [
-        (one.field, setting_text(one.first), setting_text(one.second)) for one in found.settings
+        (field, setting_text(first), setting_text(second))
+        for field, (first, second) in found.settings.items()
     ]
     losses = [
         (hop, which, *(_ended(ended, which) for ended in both))

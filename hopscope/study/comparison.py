@@ -31,15 +31,6 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Setting:
-    """A field in which two recipes differ; None where one of them does not have it."""
-
-    field: str
-    first: Any
-    second: Any
-
-
-@dataclass(frozen=True)
 class Ended:
     """What became of one loss of one run."""
 
@@ -95,7 +86,8 @@ class Comparison(Displayed):
     """Two runs of one kind, held against one another."""
 
     courses: tuple[Course, Course]
-    settings: tuple[Setting, ...]
+    settings: Mapping[str, tuple[Any, ...]]
+    """The fields in which their recipes differ, with both values; None where one has no such."""
     circuits: Circuits | None
     """The circuits of the first model of each run, compared; None where one of them is not kept."""
     without: tuple[str, ...]
@@ -124,7 +116,7 @@ class Comparison(Displayed):
         """Plain data for JSON."""
         return {
             "runs": list(self.names),
-            "settings": {one.field: [one.first, one.second] for one in self.settings},
+            "settings": {field: list(both) for field, both in self.settings.items()},
             "losses": {
                 hop: [ended and {**asdict(ended), "learned": list(ended.learned)} for ended in both]
                 for hop, both in self.losses.items()
@@ -152,7 +144,7 @@ def compare(
     both = (kept[0], kept[1]) if len(kept) == 2 else None
     return Comparison(
         (Course.of(a), Course.of(b)),
-        tuple(Setting(field, *both) for field, both in differing([a.recipe, b.recipe]).items()),
+        differing([a.recipe, b.recipe]),
         Circuits.of(*both) if both else None,
         tuple(without),
     )

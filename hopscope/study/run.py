@@ -53,39 +53,32 @@ def open_run(name: str, store: Store | Path | str | None = None) -> Any:
 class RunStudy(Study):
     """One model of a run, at one of its checkpoints, and what is kept with it."""
 
+    recipe: Experiment
+    """The recipe that the run is made from."""
+    task: Task
+    """The task that the model was trained on."""
+    seed: int
+    """The seed that it was trained from."""
+    name: str
+    """What files about the model are called: the run, and if needed the seed and the step."""
+
     def __init__(self, run: Run, seed: int | None = None, step: int | None = None) -> None:
         # A run has what a Study is given: its model is loaded when it is first asked for.
         self.run = self.history = run
+        self.recipe, self.task = run.recipe, run.recipe.task
         number = run.folder.member(seed)
+        self.seed = self.recipe.seeds[number]
         self.member = number if len(self.recipe.seeds) > 1 else None
         self.step = chosen_step(run.folder, step)
         self.last = self.step == chosen_step(run.folder)
+        self._earlier = None if self.last else self.step
+        of_fleet = "" if self.member is None else f"-seed-{self.seed}"
+        self.name = f"{run.name}{of_fleet}{'' if self.last else f'-step-{self.step}'}"
         self.circuit_from: Path | None = None
         """A file of a circuit that takes the place of the one kept with the run."""
 
     def __repr__(self) -> str:
         return f"Study({self.run.name!r}, seed={self.seed}, step={self.step})"
-
-    @property
-    def recipe(self) -> Experiment:
-        """The recipe that the run is made from."""
-        return self.run.recipe
-
-    @property
-    def task(self) -> Task:
-        """The task that the model was trained on."""
-        return self.recipe.task
-
-    @property
-    def seed(self) -> int:
-        """The seed that it was trained from."""
-        return self.recipe.seeds[self.member or 0]
-
-    @property
-    def name(self) -> str:
-        """What files about the model are called: the run, and if needed the seed and the step."""
-        seed = "" if self.member is None else f"-seed-{self.seed}"
-        return f"{self.run.name}{seed}{'' if self.last else f'-step-{self.step}'}"
 
     @cached_property
     def model(self) -> Transformer:
@@ -96,7 +89,7 @@ class RunStudy(Study):
     @property
     def circuit_file(self) -> str:
         """Where in the run's folder its circuit is kept."""
-        return circuit_file(self.run.folder, self.seed, None if self.last else self.step)
+        return circuit_file(self.run.folder, self.seed, self._earlier)
 
     @property
     def has_circuit(self) -> bool:
@@ -107,8 +100,7 @@ class RunStudy(Study):
     @property
     def circuit(self) -> Circuit:
         """The circuit that was found in it and kept; `discover` finds it."""
-        step = None if self.last else self.step
-        found = checked_circuit(self.run.folder, self.seed, step, self.circuit_from)
+        found = checked_circuit(self.run.folder, self.seed, self._earlier, self.circuit_from)
         if found is None:
             of = "" if self.member is None else f" --seed {self.seed}"
             at = "" if self.last else f" --step {self.step}"
@@ -177,7 +169,6 @@ class RunStudy(Study):
         """Every model of the run, each at the same step; of a run with one model, also those of the
         runs beside it whose recipes differ in the seed alone.
         """
-        step = None if self.last else self.step
         runs = [self.run]
         if len(self.recipe.seeds) == 1 and not self.run.folder.gallery:
             mine = self.recipe.hash_without_seeds()
@@ -188,7 +179,7 @@ class RunStudy(Study):
                 if each.name != self.run.name and each.recipe.hash_without_seeds() == mine
             ]
             runs.sort(key=lambda run: run.recipe.seeds)
-        return [RunStudy(run, seed, step) for run in runs for seed in run.recipe.seeds]
+        return [RunStudy(run, seed, self._earlier) for run in runs for seed in run.recipe.seeds]
 
     def check_keeping(self, out: Path | str | None = None) -> None:
         """Can a circuit be kept where it is to be kept? Better asked before the search."""

@@ -69,6 +69,10 @@ class Series:
 class Study(Displayed):
     """A model with its task: what its heads attend to, its circuit, and how that emerged."""
 
+    task: Questions
+    """The task on which it is studied."""
+    name: str
+    """What it is called in messages."""
     history: History | None
     """Its checkpoints, if there are several."""
     member: int | None
@@ -87,7 +91,7 @@ class Study(Displayed):
         """`task` is a task of hopscope, an `OwnTask`, or a function that draws an `Examples`;
         `circuit` is the model's, if it was found before.
         """
-        self._given = (model, task, name)
+        self._model, self.task, self.name = model, task, name
         self.history, self.member = history, None
         self._circuit = circuit
 
@@ -119,17 +123,7 @@ class Study(Displayed):
     @property
     def model(self) -> AnyModel:
         """The model that is studied."""
-        return self._given[0]
-
-    @property
-    def task(self) -> Questions:
-        """The task on which it is studied."""
-        return self._given[1]
-
-    @property
-    def name(self) -> str:
-        """What it is called in messages."""
-        return self._given[2]
+        return self._model
 
     def attention(self, examples: int = MAP_EXAMPLES, seed: int = 0) -> RoleMaps:
         """Mean attention between roles, over fresh examples."""

@@ -86,6 +86,7 @@ def _in_words(examples: Examples, words: Callable[[int], str]) -> RenderedExampl
     return RenderedExample(inputs, roles, tuple(texts), tuple(questions), ())
 
 
+@torch.no_grad()
 def _seen(ablator: Ablator, changes: Mapping[Head, Change]) -> tuple[np.ndarray, Tensor]:
     """Attention [layer, head, query, key] and outputs [position, width] of the first example."""
     adapter, examples, ablation = ablator.adapter, ablator.examples, Ablation.of(changes)
@@ -93,7 +94,7 @@ def _seen(ablator: Ablator, changes: Mapping[Head, Change]) -> tuple[np.ndarray,
         outputs, patterns = as_a_whole(adapter, examples, ablator.prescriber, ablation)
     else:
         seen = attended(adapter, examples, ablation)
-        outputs, patterns = seen.outputs, seen.patterns
+        outputs, patterns = adapter.unembed(seen.streams[-1]), torch.stack(seen.weights)
     return patterns[:, 0].float().cpu().numpy().astype(np.float16), outputs[0].cpu()
 
 

@@ -1,4 +1,8 @@
-"""Attention as a pattern prescribes it, one position at a time: slow, and obvious."""
+"""Attention as a pattern prescribes it, one position at a time, and a pass with edits: slow, and
+obvious.
+"""
+
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -7,6 +11,10 @@ from hopscope.circuits import Carried, Examples, Pattern, Source, Target, target
 from hopscope.circuits.ablation import Change
 from hopscope.circuits.pattern import ITSELF, PREVIOUS, UNIFORM
 from hopscope.facts import Role
+from hopscope.models import Transformer
+from hopscope.models.transformer import Block
+
+Edit = Callable[[int, Tensor], Tensor]
 
 CHANGES: list[Change] = [
     Pattern(rest=UNIFORM),
@@ -90,3 +98,13 @@ def followed(leads: Tensor, row: int, times: int) -> set[int]:
         else:
             here = {key for place in here for key in leads[place].nonzero()[:, 0].tolist()}
     return here
+
+
+def walked(model: Transformer, inputs: Tensor, attention: Edit, heads: Edit) -> Tensor:
+    """The outputs of one pass whose attention and whose heads are edited."""
+    x = model.enter(inputs)
+    for layer, block in enumerate(model.blocks):
+        assert isinstance(block, Block)
+        pattern = attention(layer, block.pattern(x, inputs.shape[1], range(model.config.heads)))
+        x = block.write(x, heads(layer, pattern @ block.values(x)))
+    return model.leave(x)

@@ -5,10 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-import torch
-from torch import Tensor, nn
+from torch import nn
 
-from hopscope.circuits import CallbackModel, Drawn, OwnTask, discover, repeated_tokens
+from hopscope.circuits import Drawn, OwnTask, discover, repeated_tokens
 from hopscope.circuits.examples import Questions
 from hopscope.errors import CircuitError, HopscopeError
 from tests.circuits.families import TOKENS, made, transformers
@@ -36,17 +35,6 @@ def padded(drawn: Drawn) -> Drawn:
     return replace(drawn, inputs=inputs, roles=["token"] * inputs.shape[1])
 
 
-def handing(weigh: Callable[[Tensor], Tensor], module: nn.Module) -> CallbackModel:
-    """Even attention that is handed out after a change."""
-
-    def forward(inputs: Tensor, attention: Callable[[int, Tensor], Tensor]) -> Tensor:
-        seen = torch.ones(len(inputs), 1, inputs.shape[1], inputs.shape[1]).tril()
-        x = nn.functional.one_hot(inputs, TOKENS).float()
-        return attention(0, weigh(seen / seen.sum(-1, keepdim=True)))[:, 0] @ x
-
-    return CallbackModel(forward, module, (1, 1))
-
-
 def encoder() -> nn.Module:
     layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, norm_first=True)
     return nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
@@ -69,7 +57,6 @@ def with_another_forward() -> Any:
     return model
 
 
-DROP = nn.Dropout(0.5)
 SMALL = {"hidden_size": 16, "num_attention_heads": 2, "num_hidden_layers": 1}
 MODELS: dict[str, tuple[Callable[[], Any], str]] = {
     "GPT-J": (
@@ -79,17 +66,6 @@ MODELS: dict[str, tuple[Callable[[], Any], str]] = {
     "Bloom": (
         lambda: of_family("bloom", n_layer=1, n_head=2, hidden_size=16),
         "BloomForCausalLM computes its attention itself",
-    ),
-    "Falcon": (lambda: of_family("falcon", **SMALL), "FalconForCausalLM computes its attention"),
-    "GPT-Neo": (
-        lambda: of_family(
-            "gpt_neo",
-            num_layers=1,
-            num_heads=2,
-            hidden_size=16,
-            attention_types=[[["global"], 1]],
-        ),
-        "GPTNeoForCausalLM computes its attention",
     ),
     "Llama 4": (
         lambda: of_family(
@@ -131,23 +107,13 @@ MODELS: dict[str, tuple[Callable[[], Any], str]] = {
         r"does not hand one stream .* \(Cannot handle batch sizes > 1",
     ),
     "another forward": (with_another_forward, "a forward in this GPT2LMHeadModel was replaced"),
-    "sums of 2": (lambda: handing(lambda p: 2 * p, nn.Linear(1, 1)), "sums up to 2"),
-    "dropout": (lambda: handing(DROP, nn.Linear(1, 1)), "without dropout"),
-    "another module": (lambda: nn.Linear(1, 1), "there is no adapter for a Linear"),
 }
 TASKS: dict[str, tuple[Questions, str]] = {
     "left padding": (task_with(padded), "different numbers of the padding token 0"),
-    "a hop too many": (
-        task_with(lambda its: replace(its, hop=torch.full(its.targets.shape, 2))),
-        r"hop has numbers up to 2, and the task has 2 hops",
-    ),
     "another role": (
         task_with(lambda its: replace(its, roles=["letter"] * its.inputs.shape[1])),
         "a position has the role 'letter'; the task's roles are token",
     ),
-    "other tokens": (repeated_tokens(2 * TOKENS, length=LENGTH), "the model knows 0 … 63"),
-    "too long": (repeated_tokens(TOKENS, length=30), "the model has 24 positions"),
-    "vectors": (TWO_HOPS, "this model takes tokens"),
 }
 
 

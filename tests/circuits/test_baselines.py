@@ -21,10 +21,11 @@ from hopscope.circuits import (
     examples_of,
 )
 from hopscope.circuits.account import Site
+from hopscope.circuits.adapters import replaceable
 from hopscope.circuits.baselines import baselines
 from hopscope.circuits.circuit_patching import mean_ablate
 from hopscope.circuits.faithfulness import Chosen, Faithfulness
-from hopscope.circuits.patching import Pairs, pairs_of, replaceable
+from hopscope.circuits.patching import Pairs, pairs_of
 from hopscope.circuits.ranking import (
     SHARES,
     Arrow,

@@ -74,7 +74,7 @@ def test_the_engine_computes_what_the_model_computes(family: str, tokens: Tensor
     # An ablation by hooks, which no code of ours knows; and the same from the middle.
     with edited(output_of(model, LAYER), HEAD, adapter.heads) as seen:
         wanted = model(tokens, use_cache=False).logits
-    assert close(its.brought(LAYER).transpose(1, 2).flatten(2), seen[0])
+    assert close(its.brought[LAYER].transpose(1, 2).flatten(2), seen[0])
     assert not torch.allclose(wanted, expected.logits, atol=1e-2 * float(wanted.abs().max()))
 
     def attend(layer: int, heads: Heads) -> Brought:
@@ -98,7 +98,7 @@ def test_even_attention_is_over_what_a_layer_sees(family: str, windows: dict[int
     even = Ablation.of({(layer, HEAD): Pattern() for layer in range(2)})
     back = torch.arange(length)[:, None] - torch.arange(length)
     rows = {}
-    for layer, pattern in enumerate(attended(adapter, examples, even).patterns):
+    for layer, pattern in enumerate(attended(adapter, examples, even).weights):
         seen = ((back >= 0) & (back < windows.get(layer, length))).float()
         rows[layer] = seen / seen.sum(-1, keepdim=True)
         assert torch.allclose(pattern[:, HEAD], rows[layer].expand(8, -1, -1))
@@ -119,7 +119,7 @@ def test_heads_and_positions_are_computed_on_their_own(family: str, tokens: Tens
     model = made(family)
     adapter = DecoderAdapter(model)
     its = record(adapter, tokens)
-    x, other, brought = its.streams[LAYER], its.streams[LAYER].flip(1), its.brought(LAYER)
+    x, other, brought = its.streams[LAYER], its.streams[LAYER].flip(1), its.brought[LAYER]
     whole = adapter.finish(LAYER, x, brought)
     for part in (slice(-1, None), slice(3, 8)):
         assert close(adapter.finish(LAYER, x[:, part], brought[:, :, part]), whole[:, part])
@@ -172,7 +172,9 @@ def test_many_ablations_in_one_walk_are_those_of_single_passes(family: str) -> N
     several += [Ablation.of({(1, 0): its}) for its in CHANGES]
     found = Ablator(adapter, examples).losses(several)
     for losses, ablation in zip(found, several, strict=True):
-        expected = examples.losses_of(attended(adapter, examples, ablation).outputs)
+        expected = examples.losses_of(
+            adapter.unembed(attended(adapter, examples, ablation).streams[-1])
+        )
         assert torch.allclose(losses, expected, atol=1e-4), ablation
     assert len({round(float(each.mean()), 4) for each in found}) > len(CHANGES)
 
@@ -197,7 +199,7 @@ def test_the_model_that_was_given_stays_as_it_was(tokens: Tensor) -> None:
     adapter = DecoderAdapter(model)
     its = record(adapter, tokens)
     assert close(adapter.unembed(its.streams[-1]), before)
-    adapter.added(0, its.brought(0))
+    adapter.added(0, its.brought[0])
     assert model.training
     assert model.config._attn_implementation == "sdpa"
     assert adapter.digest() == digest == weights_digest(model)

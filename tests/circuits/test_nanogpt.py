@@ -47,15 +47,10 @@ def test_what_is_not_a_nanogpt_is_refused(tmp_path: Path) -> None:
     whole = saved(made(bias=True))
     with pytest.raises(CircuitError, match="n_head is 5, which does not divide the width of 32"):
         nanogpt(whole | {"model_args": {"n_head": 5}})
-    adapter = nanogpt(made(bias=True))
-    for tokens, line in (
-        (torch.zeros(1, 17, dtype=torch.long), "17 tokens long; the model has 16 positions"),
-        (torch.full((1, 4), 5), "the task has token 5; the model knows 5"),
-        (torch.full((1, 4), -1), "the task has token -1; the model knows 5"),
-        (torch.zeros(1, 4, 3), "the task has vectors; the model takes 5 tokens"),
-    ):
-        with pytest.raises(CircuitError, match=line):
-            adapter.embed(tokens)
+    with pytest.raises(CircuitError, match="17 tokens long; the model has 16 positions"):
+        nanogpt(made(bias=True)).embed(torch.zeros(1, 17, dtype=torch.long))
+    with pytest.raises(CircuitError, match="tokens 5 … 5; the model knows 0 … 4"):
+        nanogpt(made(bias=True)).embed(torch.full((1, 4), 5))
 
 
 def without(name: str) -> Harm:

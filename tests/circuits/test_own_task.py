@@ -23,7 +23,7 @@ from hopscope.circuits import (
     examples_of,
     repeated_tokens,
 )
-from hopscope.circuits.own_task import answer_losses
+from hopscope.circuits.own_task import plain_losses
 from hopscope.configs import KHop, Retrieval
 from hopscope.errors import CircuitError, ConfigError
 from hopscope.facts import Role
@@ -132,7 +132,7 @@ def test_conditions_and_relations_stand_at_every_position() -> None:
     examples = examples_of(own(), 2)
     assert examples.condition("twice").tolist() == [[False] * LENGTH, [True] * LENGTH]
     rows = torch.arange(LENGTH)
-    three = examples.sources("before", 3, torch.zeros_like(rows), rows)
+    three = examples.masks("before", 3, (torch.zeros_like(rows), rows))
     assert torch.equal(three, rows == rows[:, None] - 3)
     leads = [False] * 3 + [True] * 3
     assert examples.leads("before", 3).tolist() == [leads, leads]
@@ -406,4 +406,4 @@ def test_tokens_that_do_not_suffice_for_repetitions_are_refused() -> None:
 def test_targets_beyond_the_models_classes_are_refused(target: int) -> None:
     targets = torch.tensor([[0, 4], [target, 1]])
     with pytest.raises(CircuitError, match=r"expected \[example, answer\] with 0 … 4"):
-        answer_losses(torch.zeros(2, 2, 5), targets)
+        plain_losses(torch.zeros(2, 2, 5), targets)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from slow import walked
 from torch import Tensor, nn
 
 from hopscope.circuits import Adapter, CallbackModel, EncoderAdapter, adapter_of
@@ -412,12 +413,10 @@ def _outputs(model: Transformer, inputs: Tensor, site: Site, change: Tensor, way
         return edited
 
     if way in ("all", "values"):
-        x = model.enter(inputs)
-        for layer, block in enumerate(model.blocks):
-            own = block.pattern(x, x.shape[1], range(model.config.heads))  # type: ignore[operator]
-            pattern = own if way == "all" else clean[layer]
-            x = block.write(x, heads(layer, pattern @ block.values(x)))  # type: ignore[operator]
-        return model.leave(x[:, -model.interface.read :])
+        every = walked(
+            model, inputs, lambda layer, own: own if way == "all" else clean[layer], heads
+        )
+        return every[:, -model.interface.read :]
     # A second model walks beside the one with frozen attention, and lends its queries or keys.
     x = y = model.enter(inputs)
     for layer in range(site.layer + 1):

@@ -2,14 +2,13 @@
 against one edited forward pass each; and what an ablation is asked for.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from slow import CHANGES, slow_attention
+from slow import CHANGES, slow_attention, walked
 from torch import Tensor
 
 from hopscope.circuits import (
@@ -40,7 +39,6 @@ from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted
-from hopscope.models.transformer import Block
 
 TASKS = [Retrieval(hops=2, chains=3, dim=4), KHop(hops=2, length=12, alphabet=4)]
 KEY, VALUE, QUERY = Role("key", 1), Role("value", 0), Role("query")
@@ -92,26 +90,15 @@ def test_every_pattern_is_painted_as_a_loop_over_positions_would(
     examples = replace(examples, tables=estimate_tables(adapter, examples_of(task, 4, seed=1)))
     (own,) = patterns(adapter, examples.inputs)
     ablation = Ablation.of({(0, head): its for head, its in enumerate(every)})
-    found = attended(adapter, examples, ablation).patterns[0]  # type: ignore[arg-type]
+    found = attended(adapter, examples, ablation).weights[0]  # type: ignore[arg-type]
     for head, pattern in enumerate(every):
         expected = slow_attention(pattern, examples, own[:, head], causal)
         assert torch.allclose(found[:, head], expected, atol=1e-6), str(pattern)
     assert torch.allclose(found.sum(-1), torch.ones(found.shape[:-1]), atol=1e-5)
 
 
-Edit = Callable[[int, Tensor], Tensor]
 HEADS = [(layer, head) for layer in range(3) for head in range(2)]
 ALL = [*CHANGES, *(Pattern(((VALUE, table_of("position", head)),)) for head in HEADS[1:5:3])]
-
-
-def walked(model: Transformer, examples: Examples, attention: Edit, heads: Edit) -> Tensor:
-    """The outputs of one pass whose attention and whose heads are edited."""
-    x = model.enter(examples.inputs)
-    for layer, block in enumerate(model.blocks):
-        assert isinstance(block, Block)
-        pattern = attention(layer, block.pattern(x, examples.length, range(model.config.heads)))
-        x = block.write(x, heads(layer, pattern @ block.values(x)))
-    return model.leave(x)
 
 
 @torch.no_grad()
@@ -123,7 +110,7 @@ def slow_losses(model: Transformer, examples: Examples, ablation: Ablation) -> T
         usual.append(mixed)
         return mixed
 
-    walked(model, examples, lambda _, pattern: pattern, note)
+    walked(model, examples.inputs, lambda _, pattern: pattern, note)
 
     def attention(layer: int, pattern: Tensor) -> Tensor:
         pattern = pattern.clone()
@@ -141,7 +128,7 @@ def slow_losses(model: Transformer, examples: Examples, ablation: Ablation) -> T
                 mixed[:, head] = usual[layer][:, head].roll(1, 0)
         return mixed
 
-    every = walked(model, examples, attention, heads)
+    every = walked(model, examples.inputs, attention, heads)
     return examples.losses(every[:, -model.interface.read :])
 
 
@@ -164,8 +151,8 @@ def test_a_walk_of_many_equals_one_pass_each(
     expected = torch.stack([slow_losses(random_model, examples, a) for a in ablations])
     ablator = Ablator(random_model, examples)
     assert torch.allclose(ablator.losses(ablations), expected, atol=1e-5)
-    shown = attended(adapter_of(random_model), examples, ablations[0])
-    read = shown.outputs[:, -random_model.interface.read :]
+    end = attended(adapter_of(random_model), examples, ablations[0]).streams[-1]
+    read = random_model.leave(end[:, -random_model.interface.read :])
     assert torch.allclose(examples.losses_of(read), expected[0], atol=1e-5)
 
 

@@ -50,7 +50,7 @@ def rows_of(model: Transformer, task: Any, drawn: tuple[int, Purpose], place: An
         x = adapter.normed(seen.streams[layer])
         if head is not None:
             out = model.blocks[layer].attention.out.weight.unflatten(1, (model.config.heads, -1))
-            x = seen.brought(layer)[:, head] @ torch.linalg.qr(out[:, head]).R.T
+            x = seen.brought[layer][:, head] @ torch.linalg.qr(out[:, head]).R.T
     here = (examples.roles.role == examples.number(role)) & (examples.roles.chain < known.shape[1])
     example, position = here.nonzero(as_tuple=True)
     y = known[example, examples.roles.chain[example, position].long()]

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from hopscope import load
 from hopscope.circuits import Ablation, Ablator, Examples, adapter_of, attention_maps, examples_of
 from hopscope.circuits.adapters import TransformerAdapter
-from hopscope.circuits.adapters.blocks import prove
+from hopscope.circuits.adapters.proof import prove
 from hopscope.circuits.adapters.transformer import TransformerHeads
 from hopscope.circuits.baselines import baselines
 from hopscope.circuits.circuit_patching import patch_circuit

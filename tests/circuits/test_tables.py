@@ -132,5 +132,5 @@ def _rows(model: Transformer, examples: Examples) -> torch.Tensor:
         (0, 1): Pattern(rest=table_of("position", (0, 1))),
         (1, 0): Pattern(rest=table_of("token", (1, 0))),
     }
-    found = attended(adapter_of(model), examples, Ablation.of({**changes})).patterns
-    return torch.stack((found[0, :, 1], found[1, :, 0]))
+    found = attended(adapter_of(model), examples, Ablation.of({**changes})).weights
+    return torch.stack((found[0][:, 1], found[1][:, 0]))

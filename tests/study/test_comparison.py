@@ -13,9 +13,10 @@ from hopscope.errors import ConfigError, RunDamaged, RunMissing
 from hopscope.milestones import learned, learned_below
 from hopscope.runs import train
 from hopscope.store import RunFolder, Store
+from hopscope.store.gallery import find
 from hopscope.store.metrics import loss_rows, losses_file
 from hopscope.store.tables import METRICS
-from hopscope.study import RunStudy, compare
+from hopscope.study import compare
 from hopscope.training import Run
 
 TINY = Experiment(
@@ -40,8 +41,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Store:
 def test_settings_and_losses_are_those_of_each_run(trained: Store) -> None:
     found = compare(TINY.run_name(), FLEET.run_name(), trained)
     assert found.names == (TINY.run_name(), FLEET.run_name())
-    told = {one.field: (one.first, one.second) for one in found.settings}
-    assert told == {"task.hops": (1, 2), "task.chains": (2, 4), "seeds": ([0], [1, 2])}
+    assert found.settings == {"task.hops": (1, 2), "task.chains": (2, 4), "seeds": ([0], [1, 2])}
     data = found.to_dict()
     assert json.loads(json.dumps(data)) == data
     assert list(found.losses) == ["hop 1", "hop 2"]
@@ -101,24 +101,18 @@ def test_circuits_have_steps_and_components_in_common() -> None:
     assert steps["key 0 → value 0"].common
     assert not steps["value 2 → value 1"].common
     assert steps["value 2 → value 1"].second == ((1, 0),)
-    demo, planted = (RunStudy(_run(name)).circuit for name in ("demo", "planted"))
+    demo, planted = (hopscope.load(f"gallery/{name}").circuit for name in ("demo", "planted"))
     by_steps = {(s.destination, s.source) for s in found.circuits.steps if s.first}
     assert by_steps == {(path.destination, path.source) for path in demo.paths}
     assert len(found.circuits.common) + len(found.circuits.first) == len(demo.components)
     assert len(found.circuits.common) + len(found.circuits.second) == len(planted.components)
 
 
-def _run(name: str) -> Run:
-    from hopscope.store.gallery import find
-
-    return Run(find(name))
-
-
 def test_a_copy_has_everything_in_common(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    store.copy(_run("demo").folder, "mine")
+    store.copy(find("demo"), "mine")
     found = compare("gallery/demo", "mine", store)
-    assert found.settings == ()
+    assert found.settings == {}
     assert found.circuits is not None
     assert (found.circuits.first, found.circuits.second) == ((), ())
     assert all(step.first == step.second for step in found.circuits.steps)
@@ -130,7 +124,7 @@ def test_the_circuit_of_a_fleet_is_that_of_its_first_model(trained: Store, store
     fleet = store.copy(trained.find(FLEET.run_name()), FLEET.run_name())
     for seed, known in ((2, False), (1, True)):
         own = {"model": checkpoint_digest(fleet, FLEET.steps, seed)}
-        circuit = RunStudy(_run("demo")).circuit.model_copy(update=own)
+        circuit = hopscope.load("gallery/demo").circuit.model_copy(update=own)
         with fleet.locked():
             fleet.commit({circuit_file(fleet, seed): json.dumps(circuit.to_dict()).encode()})
         found = compare("gallery/demo", fleet.name, store)
@@ -157,12 +151,10 @@ def test_what_cannot_be_compared_is_one_line(trained: Store, store: Store) -> No
 
 
 def test_the_ngram_experiment_has_losses_and_no_circuit(store: Store) -> None:
-    from hopscope.store.gallery import find
-
     ngram = find("ngram").recipe_as(NgramExperiment)
     other = store.create(ngram.model_copy(update={"seeds": (7,)}))
     found = compare("gallery/ngram", other)
-    assert [one.field for one in found.settings] == ["seeds"]
+    assert [*found.settings] == ["seeds"]
     assert list(found.losses) == ["loss"]
     first, second = found.losses["loss"]
     assert first is not None

@@ -112,7 +112,7 @@ def test_an_example_in_words_with_heads_changed(views: Views, study: Study) -> N
     for changes in ((), ("0.0=mean", "1.0=position")):
         arrays, told = unpacked(views.example("study", ExampleQuestion(index=5, changes=changes)))
         drawn = examples_of(study.task, 256)
-        seen = attended(adapter_of(study.model), drawn.part([5])).patterns[:, 0].numpy()
+        seen = torch.stack(attended(adapter_of(study.model), drawn.part([5])).weights)[:, 0].numpy()
         np.testing.assert_array_equal(arrays["attention"], seen.astype(np.float16))
         assert [token["text"] for token in told["tokens"]] == [f"t{n}" for n in drawn.inputs[5]]
         answers = [answer["hops"][0] for answer in told["answers"]]

@@ -74,8 +74,8 @@ def test_a_head_by_position_attends_as_on_other_examples(
     examples, others = examples_of(run.task, 32, 3), examples_of(run.task, 256, 3, "tables")
     changed = ("0.2=position", "1.0=position")
     heads, circuit = [Source("position", head=at) for at in ((0, 2), (1, 0))], run.circuit
-    usual = attended(adapter, others).patterns.mean(1).round(decimals=4)  # as files keep it
-    tables = dict(zip(heads, (usual[0, 2], usual[1, 0]), strict=True))
+    usual = [its.mean(0).round(decimals=4) for its in attended(adapter, others).weights]  # as kept
+    tables = dict(zip(heads, (usual[0][2], usual[1][0]), strict=True))
     for flags, base, followed in (
         ((), {}, tables),
         (("--circuit",), dict(circuit.ablation().changes), {**tables, **tables_of(circuit)}),

@@ -35,6 +35,7 @@ __all__ = [
     "TransformerAdapter",
     "adapter_of",
     "nanogpt",
+    "replaceable",
 ]
 
 AnyModel = Adapter | CallbackModel | nn.Module
@@ -65,3 +66,14 @@ def adapter_of(model: AnyModel) -> Adapter | CallbackModel:
         "transformers, TransformerLens and nn.TransformerEncoder, and for any module "
         "hopscope.circuits.BlockAdapter and CallbackModel"
     )
+
+
+def replaceable(model: AnyModel) -> Adapter:
+    """The model, if what its heads bring can be replaced."""
+    adapter = adapter_of(model)
+    if isinstance(adapter, CallbackModel):
+        raise CircuitError(
+            "what heads bring cannot be replaced through a CallbackModel; expected an Adapter: "
+            "write a BlockAdapter"
+        )
+    return adapter

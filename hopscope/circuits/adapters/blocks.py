@@ -7,8 +7,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from hopscope.circuits.adapters.proof import ProvedAdapter
 from hopscope.circuits.engine import (
-    Adapter,
     Brought,
     Chosen,
     Heads,
@@ -17,10 +17,7 @@ from hopscope.circuits.engine import (
     Queries,
     Stream,
     Weights,
-    as_model,
-    check_attention,
     check_one_device,
-    check_same,
     of_chosen,
 )
 from hopscope.errors import CircuitError
@@ -31,12 +28,6 @@ BlockAttend = Callable[..., Brought]
 """`attend(query, key, value, mask=None, scale=None)`, each [row, head, position, d_head], in the
 place of `scaled_dot_product_attention`; returns what each head brings."""
 
-PARITY = 1e-3
-"""How far, of the largest output, an adapter may be from its model in float32."""
-MOVED = 0.05
-"""How much of the outputs' distribution (total variation, on average) may be elsewhere in half
-precision, where every layer is rounded anew."""
-
 
 class Projecting(Exception):
     """Leaves a block as soon as its heads are known."""
@@ -46,7 +37,7 @@ class Projecting(Exception):
         self.heads = heads
 
 
-class BlockAdapter(Adapter):
+class BlockAdapter(ProvedAdapter):
     """Any model that is cut into its blocks.
 
     `block(layer, x, attend)` is the model's block, which calls `attend` once in the place of
@@ -75,21 +66,12 @@ class BlockAdapter(Adapter):
         self.module, self.model, self.answers = module, model, answers
         self.layers, self.heads = shape
         self.causal = causal
-        self._proved = 0
 
-    def embed(self, inputs: Tensor) -> Stream:
-        x = self._embed(inputs)
-        if inputs.shape[1] > self._proved:
-            self._prove(inputs[:2], x[:2])
-            self._proved = inputs.shape[1]
-        return x
+    def enter(self, inputs: Tensor) -> Stream:
+        return self._embed(inputs)
 
-    @torch.no_grad()
-    def _prove(self, inputs: Tensor, x: Stream) -> None:
-        check_same(x, self._embed(inputs))
-        self.project(0, x.repeat(2, 1, 1))  # a mask of the inputs would have fewer rows
-        expected = self.model(inputs) if self.model else None
-        prove(self, x, expected, type(self.module).__name__)
+    def expected(self, inputs: Tensor) -> Tensor | None:
+        return self.model(inputs) if self.model else None
 
     def project(self, layer: int, x: Stream) -> Heads:
         """Run a block up to its attention."""
@@ -101,7 +83,15 @@ class BlockAdapter(Adapter):
             mask: Tensor | None = None,
             scale: float | None = None,
         ) -> Brought:
-            raise Projecting(projected(x, (query, key, value), mask, scale, causal=self.causal))
+            if mask is not None and mask.dim() > 3 and len(mask) not in {1, len(query)}:
+                raise CircuitError(
+                    f"a block gave `attend` a mask for {len(mask)} examples and queries of "
+                    f"{len(query)}: examples are repeated and chosen, so a mask may not depend on "
+                    "them; give examples of one length, without padding"
+                )
+            weigh = partial(attention_weights, mask=mask, scale=scale, causal=self.causal)
+            key, value = shared_by(query, key), shared_by(query, value)
+            raise Projecting(Projected(x, query, key, value, weigh))
 
         try:
             self.block(layer, x, stop)
@@ -146,33 +136,13 @@ class BlockAdapter(Adapter):
         return self.answers
 
 
-def projected(
-    x: Stream,
-    qkv: tuple[Brought, Shared, Shared],
-    mask: Tensor | None,
-    scale: float | None,
-    *,
-    causal: bool,
-) -> Projected:
-    """Heads from what a block gave to its attention; fewer keys and values are shared by heads."""
-    query, key, value = qkv
-    if mask is not None and mask.dim() > 3 and len(mask) not in {1, len(query)}:
-        raise CircuitError(
-            f"a block gave `attend` a mask for {len(mask)} examples and queries of {len(query)}: "
-            "examples are repeated and chosen, so a mask may not depend on them; give examples of "
-            "one length, without padding"
-        )
-    key, value = shared_by(query, key), shared_by(query, value)
-    return Projected(x, query, key, value, partial(softmax, mask=mask, scale=scale, causal=causal))
-
-
 def shared_by(query: Brought, part: Shared) -> Brought:
     """Keys or values for every head: groups of heads may share them."""
     groups = query.shape[1] // max(1, part.shape[1])
     return part.repeat_interleave(groups, 1) if groups > 1 else part
 
 
-def softmax(
+def attention_weights(
     query: Queries,
     key: Keys,
     chosen: Chosen,
@@ -212,63 +182,3 @@ def hidden_of(
     while mask.dim() > 2 and len(mask) == 1:
         mask = mask[0]
     return mask
-
-
-@torch.no_grad()
-def prove(adapter: Adapter, x: Stream, expected: Tensor | None, name: str) -> None:
-    """Refuse an adapter whose layers do not compute the model's expected outputs from the stream
-    before the first layer, draw at random, or compute a position otherwise without the others.
-    """
-    half = max(1, x.shape[1] // 2)
-    for layer in range(adapter.layers):
-        heads = adapter.project(layer, x)
-        check_attention(layer, heads.weights(), adapter.causal)
-        brought = as_model(layer, heads)
-        after, again = (adapter.finish(layer, x, brought) for _ in range(2))
-        check_same(after, again)
-        part = adapter.finish(layer, x[:, -half:], brought[:, :, -half:])
-        if part.shape != after[:, -half:].shape or _off(part, after[:, -half:]) > _most(after):
-            raise CircuitError(
-                f"layer {layer} of {name} computes the last {half} positions otherwise if it is "
-                "given those alone: apart from `attend`, a block may not mix positions; use "
-                "CallbackModel"
-            )
-        x = after
-    if expected is not None:
-        _check_parity(adapter.unembed(x), expected, name)
-
-
-def _most(numbers: Tensor) -> float:
-    """How far numbers of this precision may be off."""
-    return PARITY if numbers.dtype.itemsize > 2 else MOVED
-
-
-def _check_parity(found: Tensor, expected: object, name: str) -> None:
-    """Refuse outputs that are not the model's."""
-    if not isinstance(expected, Tensor):
-        raise CircuitError(
-            f"the model of {name} returned {type(expected).__name__}; expected its outputs as one "
-            "tensor"
-        )
-    if (found.ndim, found.shape[-1]) != (expected.ndim, expected.shape[-1]):
-        raise CircuitError(
-            f"the adapter for {name} gives outputs {list(found.shape)}, the model "
-            f"{list(expected.shape)}: does `unembed` do all that the model does after its blocks, "
-            "and does the model answer at positions?"
-        )
-    most, what = _most(expected), "of the largest output"
-    read = min(found.shape[1], expected.shape[1])
-    found, expected = found[:, -read:].float(), expected[:, -read:].float()
-    off = _off(found, expected)
-    if most == MOVED:
-        gap = (found.softmax(-1) - expected.softmax(-1)).abs().sum(-1) / 2
-        off, what = float(gap.mean()), "of the outputs' distribution"
-    if not off <= most:
-        raise CircuitError(
-            f"the adapter for {name} is off by {off:.1e} {what}: this configuration computes "
-            "something it does not know; use CallbackModel"
-        )
-
-
-def _off(found: Tensor, expected: Tensor) -> float:
-    return float((found - expected).abs().max() / expected.abs().max().clamp_min(1e-30))

@@ -11,15 +11,13 @@ from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import layer_norm
 
 from hopscope.circuits.engine import (
+    Examined,
     Weights,
     check_attention,
     check_one_device,
     check_same,
-    device_of,
-    weights_digest,
 )
 from hopscope.errors import CircuitError
 from hopscope.models import AttentionEdit
@@ -32,7 +30,7 @@ ROWS = 64
 """So many rows of a layer are tried at most, evenly spread."""
 
 
-class CallbackModel:
+class CallbackModel(Examined):
     """Any module, through one function that hands its attention out and takes it back.
 
     `forward(inputs, attention)` calls `attention(layer, weights)` in every layer with
@@ -62,10 +60,6 @@ class CallbackModel:
         self.answers, self.causal = answers, causal
         self._known: set[int] = set()  # layers whose attention was checked
         self._checked = 0  # positions of the inputs on which it was
-
-    @property
-    def device(self) -> torch.device:
-        return device_of(self.module)
 
     def outputs(self, inputs: Tensor, attention: AttentionEdit) -> Tensor:
         """The outputs under an edit of the attention, which every layer must ask for once."""
@@ -167,15 +161,8 @@ class CallbackModel:
             self._known.add(layer)
         return weights
 
-    def normed(self, x: Tensor) -> Tensor:
-        """The stream as layers see it, up to gains and shifts: what a linear probe reads."""
-        return layer_norm(x.float(), x.shape[-1:])
-
     def answers_at(self) -> int | None:
         return self.answers
-
-    def digest(self) -> str:
-        return weights_digest(self.module)
 
 
 def _in_turn(turn: AbstractContextManager[bool], run: Callable[P, T]) -> Callable[P, T]:

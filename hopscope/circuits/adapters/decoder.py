@@ -11,7 +11,7 @@ import copy
 import inspect
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from threading import RLock
 from typing import Any
 
@@ -19,9 +19,9 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from hopscope.circuits.adapters.blocks import Projecting, Shared, prove, shared_by
+from hopscope.circuits.adapters.blocks import Projecting, Shared, shared_by
+from hopscope.circuits.adapters.proof import ProvedAdapter
 from hopscope.circuits.engine import (
-    Adapter,
     Brought,
     Chosen,
     Keys,
@@ -30,6 +30,7 @@ from hopscope.circuits.engine import (
     Stream,
     Weights,
     check_one_device,
+    check_tokens,
     of_chosen,
 )
 from hopscope.errors import CircuitError
@@ -68,13 +69,14 @@ def _attention(  # noqa: PLR0913, PLR0917
     return brought.transpose(1, 2).contiguous(), None
 
 
+@dataclass(frozen=True)
 class _Weigh:
     """A layer's way from queries and keys to attention, in float32."""
 
-    def __init__(
-        self, scale: float, mask: Tensor | None, cap: float | None, sinks: Tensor | None
-    ) -> None:
-        self.scale, self.mask, self.cap, self.sinks = scale, mask, cap, sinks
+    scale: float
+    mask: Tensor | None
+    cap: float | None
+    sinks: Tensor | None
 
     def __call__(self, query: Queries, key: Keys, chosen: Chosen) -> Weights:
         scores = query.float() @ key.float().mT * self.scale
@@ -111,7 +113,7 @@ class _StandIn(nn.Module):
         return hidden_states if self.returned is None else self.returned
 
 
-class DecoderAdapter(Adapter):
+class DecoderAdapter(ProvedAdapter):
     """A decoder of transformers, with or without its head."""
 
     causal = True
@@ -133,24 +135,17 @@ class DecoderAdapter(Adapter):
         self._arguments: dict[tuple[int, int], list[tuple[tuple[Any, ...], dict[str, Any]]]] = {}
         self._turn = RLock()
         """Whose turn it is to use the stand-ins, which hold what one call hands to them."""
-        self._longest = 0
-        """The length of the longest examples on which it was held against the model."""
 
-    def embed(self, inputs: Tensor) -> Stream:
+    def enter(self, inputs: Tensor) -> Stream:
         self._check(inputs)
-        x = self._embedded(inputs)
-        if inputs.shape[1] > self._longest:
-            before, self._longest = self._longest, inputs.shape[1]  # `finish` needs it
-            try:
-                self._prove(inputs[:4], x[:4])
-            except BaseException:
-                self._longest = before  # what was not proved is proved when it comes again
-                raise
-        return x
+        return self._embedded(inputs)
+
+    def expected(self, inputs: Tensor) -> Tensor:
+        """The outputs of the model as it was given."""
+        return self._outputs(self.plain(inputs, use_cache=False))
 
     def project(self, layer: int, x: Stream) -> Projected:
-        """Run a layer up to its attention."""
-        return self._projected(layer, x, 0)
+        return self._projected(layer, x)
 
     def project_after(self, layer: int, x: Stream, before: Projected) -> Projected:
         """The same where only the last positions are new, and all earlier ones have the keys and
@@ -164,8 +159,8 @@ class DecoderAdapter(Adapter):
         )
         return replace(last, key=key, values=values, weigh=before.weigh)
 
-    def _projected(self, layer: int, x: Stream, first: int) -> Projected:
-        """Queries, keys and values of positions from `first` on."""
+    def _projected(self, layer: int, x: Stream, first: int = 0) -> Projected:
+        """Run a layer up to its attention, for positions from `first` on."""
 
         def stop(query: Brought, key: Brought, value: Brought, weigh: _Weigh) -> Brought:
             raise Projecting(Projected(x, query, key, value, weigh))
@@ -178,7 +173,7 @@ class DecoderAdapter(Adapter):
 
     def finish(self, layer: int, x: Stream, brought: Brought) -> Stream:
         """Many positions of few rows are laid out as many rows: a layer takes each on its own."""
-        most = max(self._longest, 1)
+        most = max(self.longest, 1)
         if x.shape[1] <= most:
             return self._run(layer, x, lambda *_: brought)
         rows, seq = x.shape[:2]
@@ -205,10 +200,8 @@ class DecoderAdapter(Adapter):
                 hook.remove()
 
     def unembed(self, x: Stream) -> Tensor:
-        last, tokens = (
-            self.stand_ins[-1],
-            torch.zeros(x.shape[:2], dtype=torch.long, device=x.device),
-        )
+        last = self.stand_ins[-1]
+        tokens = torch.zeros(x.shape[:2], dtype=torch.long, device=x.device)
         with self._turn:
             last.returned = x
             try:
@@ -242,7 +235,7 @@ class DecoderAdapter(Adapter):
     def _embedded(self, inputs: Tensor, first: int = 0) -> Stream:
         """What enters the first layer, at positions from `first` on."""
         named: dict[str, Any] = {"use_cache": False}
-        if "logits_to_keep" in _parameters(self.shell):
+        if "logits_to_keep" in inspect.signature(self.shell.forward).parameters:
             named["logits_to_keep"] = 1
         if first:
             positions = torch.arange(first, first + inputs.shape[1], device=inputs.device)
@@ -265,21 +258,7 @@ class DecoderAdapter(Adapter):
         """Refuse examples that the model has no embedding for, or that begin with padding of
         different lengths.
         """
-        if inputs.is_floating_point():
-            raise CircuitError(
-                f"the examples are vectors {list(inputs.shape[1:])}; this model takes tokens"
-            )
-        low, most = int(inputs.min()), int(inputs.max())
-        if low < 0 or most >= self.vocabulary:
-            raise CircuitError(
-                f"the examples have tokens {low} … {most}; the model knows 0 … "
-                f"{self.vocabulary - 1}"
-            )
-        if self.places is not None and inputs.shape[-1] > self.places:
-            raise CircuitError(
-                f"the examples are {inputs.shape[-1]} tokens long; the model has {self.places} "
-                "positions"
-            )
+        check_tokens(inputs, self.vocabulary, self.places)
         padded = inputs == self.pad if self.pad is not None else inputs < 0
         leading = padded.int().cummin(1).values.bool()
         if bool((padded == leading).all()) and len(leading.sum(1).unique()) > 1:
@@ -288,11 +267,6 @@ class DecoderAdapter(Adapter):
                 "read without an attention mask: give examples of one length, or pad on the right "
                 "(if the token is a symbol of the task: `model.config.pad_token_id = None`)"
             )
-
-    @torch.no_grad()
-    def _prove(self, inputs: Tensor, x: Stream) -> None:
-        expected = self._outputs(self.plain(inputs, use_cache=False))
-        prove(self, x, expected, type(self.model).__name__)
 
     def _outputs(self, found: Any) -> Tensor:
         """The logits that the model returned, or without a head the last stream."""
@@ -406,10 +380,6 @@ def _with_layers(twin: Any, layers: list[nn.Module], stand_ins: list[_StandIn]) 
                 setattr(module, name, nn.ModuleList(stand_ins))
                 return twin
     raise CircuitError(_refusal(twin))
-
-
-def _parameters(module: nn.Module) -> list[str]:
-    return list(inspect.signature(module.forward).parameters)
 
 
 def _pad_of(config: Any) -> int | None:

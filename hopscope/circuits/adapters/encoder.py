@@ -4,28 +4,23 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from hopscope.circuits.adapters.blocks import prove, softmax
-from hopscope.circuits.engine import (
-    Adapter,
-    Brought,
-    Projected,
-    Stream,
-    check_one_device,
-    check_same,
-)
+from hopscope.circuits.adapters.blocks import attention_weights
+from hopscope.circuits.adapters.proof import ProvedAdapter
+from hopscope.circuits.engine import Brought, Projected, Stream, check_one_device
 from hopscope.errors import CircuitError
 
 
-class EncoderAdapter(Adapter):
+class EncoderAdapter(ProvedAdapter):
     """A stack of torch's encoder layers.
 
     `embed` makes of the model's inputs what the first layer takes, `unembed` of the encoder's
     outputs the model's. `model`, if given, is what the adapter must agree with.
     """
+
+    name = "nn.TransformerEncoder"
 
     def __init__(
         self,
@@ -42,17 +37,16 @@ class EncoderAdapter(Adapter):
         self.encoder, self.model, self.causal = encoder.eval(), model, causal
         self.module = (model or encoder).eval()
         self._embed, self._unembed = embed, unembed
-        self.layers = len(encoder.layers)
-        self.heads = self._layer(0).self_attn.num_heads
-        self._longest = 0
-        """The length of the longest examples on which it was held against the model."""
-        if not self._layer(0).self_attn.batch_first:
+        self.blocks: list[Any] = list(encoder.layers)
+        self.layers, attention = len(self.blocks), self.blocks[0].self_attn
+        self.heads, self.width = attention.num_heads, attention.embed_dim
+        if not attention.batch_first:
             raise CircuitError(
                 "this nn.TransformerEncoder takes [seq, batch, width]; make it with "
                 "batch_first=True, its weights fit"
             )
 
-    def embed(self, inputs: Tensor) -> Stream:
+    def enter(self, inputs: Tensor) -> Stream:
         try:
             x = self._embed(inputs)
         except IndexError as error:
@@ -61,54 +55,14 @@ class EncoderAdapter(Adapter):
                 f"{int(inputs.max())}) or {inputs.shape[1]} positions ({error}): draw what the "
                 "model knows"
             ) from error
-        if inputs.shape[1] > self._longest:
-            self._prove(inputs[:4], x[:4])
-            self._longest = inputs.shape[1]
-        return x
-
-    @torch.no_grad()
-    def _prove(self, inputs: Tensor, x: Stream) -> None:
-        self._check_width(x)
-        check_same(x, self._embed(inputs))
-        prove(self, x, self._expected(inputs), "nn.TransformerEncoder")
-
-    def project(self, layer: int, x: Stream) -> Projected:
-        its = self._layer(layer)
-        normed = its.norm1(x) if its.norm_first else x
-        made = linear(normed, its.self_attn.in_proj_weight, its.self_attn.in_proj_bias)
-        query, key, value = (
-            part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in made.chunk(3, -1)
-        )
-        return Projected(x, query, key, value, partial(softmax, causal=self.causal))
-
-    def finish(self, layer: int, x: Stream, brought: Brought) -> Stream:
-        its = self._layer(layer)
-        x = x + self.added(layer, brought)
-        x = x if its.norm_first else its.norm1(x)
-        y = its.norm2(x) if its.norm_first else x
-        x = x + its.linear2(its.activation(its.linear1(y)))
-        out: Tensor = x if its.norm_first else its.norm2(x)
-        return out
-
-    def added(self, layer: int, brought: Brought) -> Stream:
-        out: Tensor = self._layer(layer).self_attn.out_proj(brought.transpose(1, 2).flatten(2))
-        return out
-
-    def unembed(self, x: Stream) -> Tensor:
-        return self._unembed(x if self.encoder.norm is None else self.encoder.norm(x))
-
-    def _check_width(self, x: Tensor) -> None:
-        width = self._layer(0).self_attn.embed_dim
-        if x.shape[-1] != width or not x.is_floating_point():
+        if x.shape[-1] != self.width or not x.is_floating_point():
             raise CircuitError(
-                f"what enters the nn.TransformerEncoder is {list(x.shape[1:])}; it takes {width} "
+                f"what enters the {self.name} is {list(x.shape[1:])}; it takes {self.width} "
                 "numbers a position: give EncoderAdapter an `embed`"
             )
+        return x
 
-    def _layer(self, number: int) -> Any:
-        return self.encoder.layers[number]
-
-    def _expected(self, inputs: Tensor) -> Tensor:
+    def expected(self, inputs: Tensor) -> Tensor:
         """The outputs of the model's own forward pass."""
         if self.model is not None:
             out: Tensor = self.model(inputs)
@@ -117,3 +71,28 @@ class EncoderAdapter(Adapter):
         mask = nn.Transformer.generate_square_subsequent_mask(x.shape[1], device=x.device)
         encoded: Tensor = self.encoder(x, mask=mask if self.causal else None)
         return self._unembed(encoded)
+
+    def project(self, layer: int, x: Stream) -> Projected:
+        its = self.blocks[layer]
+        normed = its.norm1(x) if its.norm_first else x
+        made = linear(normed, its.self_attn.in_proj_weight, its.self_attn.in_proj_bias)
+        query, key, value = (
+            part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in made.chunk(3, -1)
+        )
+        return Projected(x, query, key, value, partial(attention_weights, causal=self.causal))
+
+    def finish(self, layer: int, x: Stream, brought: Brought) -> Stream:
+        its = self.blocks[layer]
+        x = x + self.added(layer, brought)
+        x = x if its.norm_first else its.norm1(x)
+        y = its.norm2(x) if its.norm_first else x
+        x = x + its.linear2(its.activation(its.linear1(y)))
+        out: Tensor = x if its.norm_first else its.norm2(x)
+        return out
+
+    def added(self, layer: int, brought: Brought) -> Stream:
+        out: Tensor = self.blocks[layer].self_attn.out_proj(brought.transpose(1, 2).flatten(2))
+        return out
+
+    def unembed(self, x: Stream) -> Tensor:
+        return self._unembed(x if self.encoder.norm is None else self.encoder.norm(x))

@@ -1,7 +1,7 @@
 """nanoGPT's models, from a checkpoint file alone."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from inspect import signature
 from pathlib import Path
@@ -10,10 +10,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import gelu, layer_norm, linear
+from torch.nn import Embedding, LayerNorm, Linear, ModuleDict, ModuleList
+from torch.nn.functional import gelu
 
 from hopscope.circuits.adapters.blocks import BlockAdapter, BlockAttend
-from hopscope.circuits.engine import Stream
+from hopscope.circuits.engine import Stream, check_tokens
 from hopscope.errors import CircuitError
 
 WRAPPED = re.compile(r"^(_orig_mod\.|module\.)+")
@@ -56,11 +57,12 @@ def nanogpt(checkpoint: str | Path | Mapping[str, Any] | nn.Module) -> BlockAdap
             f"this {type(checkpoint).__name__} is not a nanoGPT; expected its module, or what its "
             "train.py saves: model_args with n_head, and model with transformer.h.0.attn.c_attn"
         )
-    _check_whole(names, sizes)
-    heads, width = sizes["n_head"], names["transformer.wte.weight"].shape[1]
+    _check_numbers(names, sizes)
+    its = _filled(_empty(names, sizes), names)
+    heads, width = sizes["n_head"], its.transformer.wte.embedding_dim
     if width % heads:
         raise CircuitError(f"n_head is {heads}, which does not divide the width of {width}")
-    return _adapter(heads, names, model)
+    return _adapter(heads, its, model)
 
 
 def _outputs(module: nn.Module, tokens: Tensor) -> Tensor:
@@ -76,8 +78,8 @@ def _outputs(module: nn.Module, tokens: Tensor) -> Tensor:
     return logits.to(tokens.device)
 
 
-def _check_whole(weights: Mapping[str, Any], sizes: Mapping[str, Any]) -> None:
-    """Refuse anything but all tensors of a nanoGPT of these sizes."""
+def _check_numbers(weights: Mapping[str, Any], sizes: Mapping[str, Any]) -> None:
+    """Refuse sizes that are none, and weights that are not all of one kind of number."""
     for name in sizes.keys() & {*SIZES}:
         if type(sizes[name]) is not int or sizes[name] < 1:
             raise CircuitError(f"{name} is {sizes[name]!r}; expected a whole number from 1")
@@ -87,7 +89,44 @@ def _check_whole(weights: Mapping[str, Any], sizes: Mapping[str, Any]) -> None:
     if len({its.dtype for its in weights.values()}) > 1:
         kinds = sorted({str(its.dtype) for its in weights.values()})
         raise CircuitError(f"the weights are of {', '.join(kinds)}; expected one kind of number")
-    expected = dict(_shapes(weights, sizes))
+
+
+def _empty(weights: Mapping[str, Tensor], sizes: Mapping[str, Any]) -> Any:
+    """The modules of a nanoGPT without their weights; what its sizes do not say, its first layer
+    does.
+    """
+
+    def rows(name: str) -> int:
+        shape = weights[name].shape if name in weights else ()
+        return max(shape[0], 1) if shape else 1
+
+    width = sizes.get("n_embd", max(1, rows(f"{FIRST}.weight") // 3))
+    inner = rows("transformer.h.0.mlp.c_fc.weight")
+    known = sizes.get("vocab_size", rows("transformer.wte.weight"))
+    places = sizes.get("block_size", rows("transformer.wpe.weight"))
+    bias = sizes.get("bias", any(name.endswith(".bias") for name in weights))
+    layers = {match[1] for name in weights if (match := LAYER.match(name))}
+
+    def block() -> nn.Module:
+        attn = {"c_attn": Linear(width, 3 * width, bias), "c_proj": Linear(width, width, bias)}
+        mlp = {"c_fc": Linear(width, inner, bias), "c_proj": Linear(inner, width, bias)}
+        norms = {name: LayerNorm(width, bias=bias) for name in ("ln_1", "ln_2")}
+        return ModuleDict({**norms, "attn": ModuleDict(attn), "mlp": ModuleDict(mlp)})
+
+    with torch.device("meta"):
+        body = {
+            "wte": Embedding(known, width),
+            "wpe": Embedding(places, width),
+            "h": ModuleList(block() for _ in range(sizes.get("n_layer", len(layers)))),
+            "ln_f": LayerNorm(width, bias=bias),
+        }
+        head = Linear(width, known, bias=False)
+        return ModuleDict({"transformer": ModuleDict(body), "lm_head": head})
+
+
+def _filled(empty: Any, weights: Mapping[str, Tensor]) -> Any:
+    """The modules with these weights; refuse any but all of theirs."""
+    expected = {name: tuple(its.shape) for name, its in empty.state_dict().items()}
     elsewhere = "a model with other parts needs a BlockAdapter or a CallbackModel of its own"
     for name in sorted(expected.keys() ^ weights.keys()):
         what = "no" if name in expected else "an unknown"
@@ -98,86 +137,29 @@ def _check_whole(weights: Mapping[str, Any], sizes: Mapping[str, Any]) -> None:
                 f"{name} is {tuple(weights[name].shape)}; by the other sizes it is {shape}: "
                 "expected a nanoGPT that is whole"
             )
+    empty.load_state_dict({name: its.detach() for name, its in weights.items()}, assign=True)
+    return empty.requires_grad_(requires_grad=False)
 
 
-def _shapes(
-    weights: Mapping[str, Tensor], sizes: Mapping[str, Any]
-) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The names and shapes of a nanoGPT; what its sizes do not say, its first layer does."""
-
-    def rows(name: str) -> int:
-        return next(iter(getattr(weights.get(name), "shape", ())), 0)
-
-    numbers = {match[1] for name in weights if (match := LAYER.match(name))}
-    width = sizes.get("n_embd", rows(FIRST + ".weight") // 3)
-    inner = rows("transformer.h.0.mlp.c_fc.weight")
-    known = sizes.get("vocab_size", rows("transformer.wte.weight"))
-    maps: dict[str, tuple[int, ...]] = {"transformer.ln_f": (width,)}
-    for number in range(sizes.get("n_layer", len(numbers))):
-        at = f"transformer.h.{number}"
-        maps |= {
-            f"{at}.ln_1": (width,), f"{at}.attn.c_attn": (3 * width, width),
-            f"{at}.attn.c_proj": (width, width), f"{at}.ln_2": (width,),
-            f"{at}.mlp.c_fc": (inner, width), f"{at}.mlp.c_proj": (width, inner),
-        }  # fmt: skip
-    yield "transformer.wte.weight", (known, width)
-    yield "transformer.wpe.weight", (sizes.get("block_size", rows("transformer.wpe.weight")), width)
-    yield "lm_head.weight", (known, width)
-    biased = sizes.get("bias", any(name.endswith(".bias") for name in weights))
-    for name, shape in maps.items():
-        yield f"{name}.weight", shape
-        if biased:
-            yield f"{name}.bias", shape[:1]
-
-
-def _check_tokens(tokens: Tensor, known: int, places: int) -> None:
-    """Refuse examples that the model has no tokens or no positions for."""
-    if tokens.is_floating_point():
-        raise CircuitError(f"the task has vectors; the model takes {known} tokens")
-    for token in (int(tokens.min()), int(tokens.max())):
-        if not 0 <= token < known:
-            raise CircuitError(f"the task has token {token}; the model knows {known}")
-    if tokens.shape[1] > places:
-        raise CircuitError(
-            f"the examples are {tokens.shape[1]} tokens long; the model has {places} positions"
-        )
-
-
-def _adapter(
-    heads: int, weights: Mapping[str, Tensor], model: Callable[[Tensor], Tensor] | None
-) -> BlockAdapter:
+def _adapter(heads: int, its: Any, model: Callable[[Tensor], Tensor] | None) -> BlockAdapter:
     """The three functions of nanoGPT's forward, without dropout."""
-    its = nn.Module()
-    for name, tensor in weights.items():
-        kept = nn.Parameter(tensor.detach(), requires_grad=False)
-        its.register_parameter(name.replace(".", "/"), kept)
-    layers = len({match[1] for name in weights if (match := LAYER.match(name))})
-
-    def weight(name: str) -> Tensor:
-        return its.get_parameter(name.replace(".", "/"))
-
-    def parts(name: str) -> tuple[Tensor, Tensor | None]:
-        bias = f"{name}.bias"
-        return weight(f"{name}.weight"), weight(bias) if bias in weights else None
-
-    def norm(x: Tensor, name: str) -> Tensor:
-        return layer_norm(x, x.shape[-1:], *parts(name))
+    body = its.transformer
 
     def embed(tokens: Tensor) -> Stream:
-        places, known = weight("transformer.wpe.weight"), weight("transformer.wte.weight")
-        _check_tokens(tokens, len(known), len(places))
-        return known[tokens] + places[: tokens.shape[1]]
+        check_tokens(tokens, body.wte.num_embeddings, body.wpe.num_embeddings)
+        x: Stream = body.wte(tokens) + body.wpe.weight[: tokens.shape[1]]
+        return x
 
     def block(layer: int, x: Stream, attend: BlockAttend) -> Stream:
-        at = f"transformer.h.{layer}"
-        made = linear(norm(x, f"{at}.ln_1"), *parts(f"{at}.attn.c_attn"))
-        qkv = (part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in made.chunk(3, -1))
-        brought = attend(*qkv).transpose(1, 2).flatten(2)
-        x = x + linear(brought, *parts(f"{at}.attn.c_proj"))
-        inner = gelu(linear(norm(x, f"{at}.ln_2"), *parts(f"{at}.mlp.c_fc")))
-        return x + linear(inner, *parts(f"{at}.mlp.c_proj"))
+        part = body.h[layer]
+        made = part.attn.c_attn(part.ln_1(x))
+        qkv = (each.unflatten(-1, (heads, -1)).transpose(1, 2) for each in made.chunk(3, -1))
+        x = x + part.attn.c_proj(attend(*qkv).transpose(1, 2).flatten(2))
+        out: Stream = x + part.mlp.c_proj(gelu(part.mlp.c_fc(part.ln_2(x))))
+        return out
 
     def unembed(x: Stream) -> Tensor:
-        return linear(norm(x, "transformer.ln_f"), weight("lm_head.weight"))
+        out: Tensor = its.lm_head(body.ln_f(x))
+        return out
 
-    return BlockAdapter(embed, block, unembed, its, (layers, heads), model=model)
+    return BlockAdapter(embed, block, unembed, its, (len(body.h), heads), model=model)
