@@ -12,12 +12,12 @@ listed apart, as in the paper, and so are steps that several heads share, withou
 """
 
 import argparse
-import json
 import pathlib
 import time
 from collections.abc import Iterator
 
 import torch
+from rows import print_row
 
 from hopscope.circuits import Component, discover
 from hopscope.configs import Task
@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("--a-steps", type=int, default=8_000)
     chosen = parser.parse_args()
     for name, model, task in models(chosen):
-        print(json.dumps(row(name, model, task)), flush=True)
+        print_row(row(name, model, task))
 
 
 def models(chosen: argparse.Namespace) -> Iterator[tuple[str, Transformer, Task]]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from explorer_server import Server, started
+from rows import print_row
 
 from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.store import RunFolder, Store
@@ -46,10 +47,10 @@ def main() -> None:
         root = Path(folder, "runs")
         make_runs(root, chosen.runs)
         with started(root) as server:
-            print(json.dumps(table(server, chosen.runs)), flush=True)
-            print(json.dumps(idle(server)), flush=True)
+            print_row(table(server, chosen.runs))
+            print_row(idle(server))
             for name in ("demo", "transformer-a"):
-                print(json.dumps(clicks(server, name, chosen.clicks)), flush=True)
+                print_row(clicks(server, name, chosen.clicks))
 
 
 def make_runs(root: Path, count: int) -> None:

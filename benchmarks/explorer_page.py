@@ -13,7 +13,6 @@ until the server has loaded the model) and for the others. Prints a JSON row for
 """
 
 import argparse
-import json
 import shutil
 import statistics
 import time
@@ -22,6 +21,7 @@ from typing import Any
 
 from explorer_server import Server, started
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
+from rows import print_row
 
 DRAWN = """() => { const { state } = globalThis.hopscope ?? {};
 return state?.maps && state.contents && document.querySelector(".scene"); }"""
@@ -71,11 +71,11 @@ def main() -> None:
         page = browser.new_page(viewport=SIZE)
         begun = time.perf_counter()
         with started() as server:
-            print(json.dumps(paint(page, server, begun)), flush=True)
-            print(json.dumps(scrub(page, chosen.rounds)), flush=True)
+            print_row(paint(page, server, begun))
+            print_row(scrub(page, chosen.rounds))
             for model in ("demo", "transformer-a"):
                 page = drawn(browser, server, model)
-                print(json.dumps(clicks(page, model)), flush=True)
+                print_row(clicks(page, model))
         browser.close()
 
 

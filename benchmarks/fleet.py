@@ -4,10 +4,10 @@ python benchmarks/fleet.py [--models 8] [--rounds 40] [--device cuda]
 """
 
 import argparse
-import json
 import time
 
 import torch
+from rows import print_row
 
 from hopscope.machine import keep_pages
 from hopscope.papers import preset
@@ -52,7 +52,7 @@ def main() -> None:
         "fleet_ms": round(medians["fleet"], 2),
         "times_as_long": round(medians["fleet"] / medians["one"], 2),
     }
-    print(json.dumps(row))
+    print_row(row)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ weights in float32; the rows say by how much it differs. On a busy processor, `-
 """
 
 import argparse
-import json
 import math
 import os
 from collections.abc import Callable, Mapping
@@ -25,6 +24,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
+from rows import print_row
 from torch import Tensor
 from torch.nn import functional
 from train_step import CLOCKS, SHAPES, Shape, where
@@ -347,7 +347,7 @@ def main() -> None:
                         "loss_differs": None if name == "hopscope" else difference(setting, name),
                         "torch": torch.__version__, **where(device, chosen.clock),
                     }  # fmt: skip
-                    print(json.dumps(row, ensure_ascii=False), flush=True)
+                    print_row(row)
 
 
 if __name__ == "__main__":

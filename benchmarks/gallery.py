@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from rows import print_row
 from torch import Tensor
 
 from hopscope import __version__
@@ -103,11 +104,11 @@ def main() -> None:
         return
     for name in chosen.only or ENTRIES:
         if not chosen.circuits and not chosen.explorer:
-            print(json.dumps(build(name, ENTRIES[name](chosen), chosen.to)), flush=True)
+            print_row(build(name, ENTRIES[name](chosen), chosen.to))
         if chosen.circuits:
-            print(json.dumps(searched(RunFolder(chosen.to / name))), flush=True)
+            print_row(searched(RunFolder(chosen.to / name)))
         if chosen.explorer or not chosen.circuits:
-            print(json.dumps(explored(RunFolder(chosen.to / name))), flush=True)
+            print_row(explored(RunFolder(chosen.to / name)))
 
 
 def release(gallery: Path, to: Path) -> None:
@@ -124,7 +125,7 @@ def release(gallery: Path, to: Path) -> None:
         with zipfile.ZipFile(to / asset(name), "w", zipfile.ZIP_DEFLATED) as file:
             for inner in (MANIFEST, *folder.manifest.places):
                 file.write(folder.path / inner, inner)
-        print(json.dumps({"model": name, "asset": asset(name), **index[name]}), flush=True)
+        print_row({"model": name, "asset": asset(name), **index[name]})
     text = json.dumps(index, indent=1, sort_keys=True) + "\n"
     (gallery / INDEX.name).write_text(text, encoding="utf-8")
 

@@ -8,11 +8,11 @@ gradient.
 """
 
 import argparse
-import json
 from collections.abc import Iterator
 from functools import partial
 
 import torch
+from rows import print_row
 from torch import Tensor, nn
 from train_step import CLOCKS, SHAPES, Shape, seconds, where
 
@@ -89,7 +89,7 @@ def main() -> None:
     for shape in SHAPES:
         torch.manual_seed(0)
         for row in rows(shape, chosen.rounds, chosen.clock):
-            print(json.dumps(row, ensure_ascii=False))
+            print_row(row)
 
 
 if __name__ == "__main__":

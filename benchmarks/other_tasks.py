@@ -14,7 +14,6 @@ sorting (five seeds each), and prints which components come and go.
 """
 
 import argparse
-import json
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from rows import print_row
 from safetensors.torch import load_file, save_file
 from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -172,7 +172,7 @@ def train(chosen: argparse.Namespace) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             save_file({k: v.clone() for k, v in model.state_dict().items()}, path)
             seconds = round(time.perf_counter() - started)
-            print(json.dumps({"model": path.stem, "loss": loss, "seconds": seconds}), flush=True)
+            print_row({"model": path.stem, "loss": loss, "seconds": seconds})
 
 
 def _trained(trained: Trained, seed: int) -> tuple[GPT2LMHeadModel, float]:
@@ -213,9 +213,9 @@ def read(chosen: argparse.Namespace) -> None:
         try:
             found = discover(model, TASKS[name].task)
         except HopscopeError as error:
-            print(json.dumps(row | {"refused": str(error)}), flush=True)
+            print_row(row | {"refused": str(error)})
             continue
-        print(json.dumps(row | described(found, time.process_time() - started)), flush=True)
+        print_row(row | described(found, time.process_time() - started))
 
 
 def described(found: Circuit, seconds: float) -> dict[str, Any]:
@@ -254,7 +254,7 @@ def thresholds(chosen: argparse.Namespace) -> None:
                 row = {"task": name, "seed": seed, **settings, "usual": value}
                 changes = {"gone": sorted(usual - names), "new": sorted(names - usual)}
                 shares = {"recovered": round(found.recovered(), 3), "components": len(names)}
-                print(json.dumps(row | shares | changes), flush=True)
+                print_row(row | shares | changes)
 
 
 def _changed(field: str, value: float, factor: float) -> float:

@@ -8,7 +8,6 @@ what is kept, and of each further one.
 """
 
 import argparse
-import json
 import os
 import shutil
 import statistics
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import sync_playwright
+from rows import print_row
 
 from hopscope import load
 from hopscope.web.bundle import ENGINE
@@ -91,7 +91,7 @@ def main() -> None:
         page.evaluate(joined(ENGINE, static_text, "hopscopeEngine"))
         for name in chosen.models:
             for row in rows(page, name):
-                print(json.dumps(row), flush=True)
+                print_row(row)
         browser.close()
 
 

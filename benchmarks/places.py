@@ -14,7 +14,6 @@
   to 30 for each D.
 """
 
-import json
 import sys
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
@@ -25,6 +24,7 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from pydantic import StrictFloat, StrictInt
+from rows import RESULTS, read_rows
 from small_models import small
 from torch import Tensor
 
@@ -48,7 +48,6 @@ from hopscope.training import Run
 from hopscope.training.device import precision_of
 from hopscope.training.trainer import Trainer
 
-RESULTS = Path(__file__).parents[1] / "results"
 PLACE_SEEDS = 6
 """Models of each kind."""
 PLACE_STEPS = 2_500
@@ -349,8 +348,7 @@ def _by_kind(rows: Sequence[Known], *, ordered: bool = True) -> dict[str, list[K
 
 def read(name: str, kind: type[Known]) -> list[Known]:
     """The rows that are committed."""
-    lines = (RESULTS / f"{name}.jsonl").read_text().splitlines()
-    return [kind.model_validate(json.loads(line)) for line in lines]
+    return [kind.model_validate(row) for row in read_rows(RESULTS / f"{name}.jsonl")]
 
 
 def main() -> None:

@@ -14,11 +14,12 @@ Models and setting (a position code for each pair, a rate on a cosine) are ours,
 Rows are printed, one JSON object each; `figures` draws those of results/ anew.
 """
 
-import json
 import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
 from pathlib import Path
+
+from rows import RESULTS, read_rows
 
 from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.facts import symbol_name
@@ -30,7 +31,6 @@ from hopscope.plots.sweeps import law_figure
 from hopscope.runs import train
 from hopscope.store import Store
 
-RESULTS = Path(__file__).parents[1] / "results"
 SEEDS = (0, 1, 2)
 BATCHES = (64, 128, 256, 512, 1_024, 2_048)
 MANY = 5
@@ -128,8 +128,7 @@ FILES = {"order": "small_in_order", "depth": "small_by_depth", "batches": "batch
 
 def rows_of(what: str) -> list[LossRow]:
     """The rows that are committed."""
-    lines = (RESULTS / f"{FILES[what]}.jsonl").read_text().splitlines()
-    return [LossRow.model_validate(json.loads(line)) for line in lines]
+    return [LossRow.model_validate(row) for row in read_rows(RESULTS / f"{FILES[what]}.jsonl")]
 
 
 def draw() -> None:

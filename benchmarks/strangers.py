@@ -21,7 +21,6 @@ Rules of reading, fixed before the first model was read:
 """
 
 import argparse
-import json
 import math
 import resource
 import time
@@ -33,6 +32,7 @@ from typing import Any
 
 import torch
 from other_tasks import BASE, NUMBERS, cumulative_sum, described, sorting
+from rows import print_row
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from transformers import GPT2Config, GPT2LMHeadModel
@@ -353,7 +353,7 @@ def _trained(name: str, path: Path, end: float, device: str) -> None:
         step += 1
         if step % 100 == 0:
             row = {"model": name, "step": step, "loss": round(loss.item(), 4)}
-            print(json.dumps(row | {"cpu": round(time.process_time() - begun)}), flush=True)
+            print_row(row | {"cpu": round(time.process_time() - begun)})
         now = time.monotonic()
         if now > min(saved + SAVED_EVERY, end) or step == recipe.steps:
             saved = now
@@ -420,7 +420,7 @@ def read(chosen: argparse.Namespace) -> None:
         if kept["step"] == recipe.steps:
             model = recipe.blank().eval()
             model.load_state_dict(kept["model"])
-            print(json.dumps(row(name, recipe, model), ensure_ascii=False), flush=True)
+            print_row(row(name, recipe, model))
 
 
 @torch.no_grad()

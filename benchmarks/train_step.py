@@ -19,13 +19,13 @@ Needs the extra `bridges` (transformers) and x-transformers.
 """
 
 import argparse
-import json
 import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
+from rows import print_row
 from torch import Tensor, nn
 
 from hopscope.configs import Experiment, Model, Retrieval, Training
@@ -251,13 +251,13 @@ def report(shape: Shape, rows: list[dict], of: dict[str, object]) -> None:
     head = {"benchmark": "train_step", "shape": shape.name, "torch": torch.__version__, **of}
     for row in rows:
         rounded = {k: round(v, 1) if isinstance(v, float) else v for k, v in row.items()}
-        print(json.dumps({**head, **rounded}, ensure_ascii=False))
+        print_row({**head, **rounded})
     best: dict[str, float] = {}
     for row in rows:
         best[row["who"]] = min(row["median_ms"], best.get(row["who"], row["median_ms"]))
     ours = best.pop("hopscope")
     ratios = {f"times faster than {who}": round(ms / ours, 2) for who, ms in sorted(best.items())}
-    print(json.dumps({**head, "hopscope_ms": round(ours, 1), **ratios}, ensure_ascii=False))
+    print_row({**head, "hopscope_ms": round(ours, 1), **ratios})
 
 
 def main() -> None:
