@@ -3,6 +3,7 @@
 import http.client
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -10,8 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 CALL = "from hopscope.cli.main import main; main()"
 URL = re.compile(r"http://127\.0\.0\.1:(\d+)/#once=")
@@ -36,6 +41,11 @@ class Server:
         finally:
             connection.close()
 
+    def show(self, page: "Page", state: str, drawn: str, *, seconds: int = 120) -> None:
+        """Open the explorer in this state, and wait until a condition says that it is drawn."""
+        page.goto(f"http://127.0.0.1:{self.port}/#token={self.token}&{state}")
+        page.wait_for_function(drawn, timeout=1_000 * seconds)
+
     def held(self) -> dict[str, float]:
         """Memory, descriptors and threads of the server."""
         return {
@@ -43,6 +53,19 @@ class Server:
             "descriptors": self.process.num_fds(),
             "threads": self.process.num_threads(),
         }
+
+
+@contextmanager
+def chromium() -> Iterator["Browser"]:
+    """A real browser, without a window."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield browser
+        browser.close()
 
 
 @contextmanager
