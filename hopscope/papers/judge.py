@@ -165,6 +165,8 @@ class Judge(Generic[R]):
     """Why no seed is needed, where none is."""
     undecided: Callable[[list[R]], str] = lambda _: ""
     """Why these rows decide nothing; empty if they do."""
+    too_small: Callable[[list[R]], str] = lambda _: ""
+    """Why models for which the claim does not hold cannot refute it; empty if they can."""
 
     def __call__(self, rows: Sequence[Row]) -> Finding:
         """The verdict of these rows."""
@@ -243,10 +245,14 @@ class Judge(Generic[R]):
         ours = first.ours
         if verdict == "depends on an open choice" and not first.holds:
             ours = f"{first.variant}: {first.ours}; {sure[0].variant}: {sure[0].ours}"
+        evidence = self._evidence(first, others, holding, against if first.holds else [])
+        small = self.too_small([row for own in rows.values() for row in own])
+        if verdict == "not reproduced" and small:
+            verdict, evidence = "needs larger models", f"{evidence}; {small}"
         depends = verdict == "depends on an open choice"
         return Finding(
-            verdict, ours, self._evidence(first, others, holding, against if first.holds else []),
-            tuple(outcomes), self._chance(outcomes, sure or against, rows) if depends else None,
+            verdict, ours, evidence, tuple(outcomes),
+            self._chance(outcomes, sure or against, rows) if depends else None,
         )  # fmt: skip
 
     def _covers(self, other: Outcome, first: Outcome, rows: dict[str, list[R]]) -> bool:

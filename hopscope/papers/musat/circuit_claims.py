@@ -272,8 +272,7 @@ class VariantModels:
 
     def outcomes(self) -> dict[str, Outcome]:
         """What comes of each claim for these models."""
-        judges = {each.id: each.judge for each in CLAIMS if isinstance(each.judge, Judge)}
-        return {name: its.outcome(self.variant, [*self.rows]) for name, its in judges.items()}
+        return {each.id: each.judge.outcome(self.variant, [*self.rows]) for each in CLAIMS}
 
     def right(self) -> dict[str, int]:
         """For how many of the models each claim holds."""
