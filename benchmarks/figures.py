@@ -22,8 +22,7 @@ from hopscope.facts import parse_role
 from hopscope.lm.heads import HeadScores, Route
 from hopscope.lm.results import Result
 from hopscope.papers.registry import PAPERS
-from hopscope.plots.heads import heads_figure
-from hopscope.plots.lm import results_figure
+from hopscope.plots.lm import heads_figure, results_figure
 from hopscope.plots.saving import save_figure
 from hopscope.plots.table_figures import figures
 
