@@ -14,7 +14,6 @@
   to 30 for each D.
 """
 
-import sys
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,7 +24,7 @@ import torch
 from matplotlib.axes import Axes
 from pydantic import StrictFloat, StrictInt
 from rows import RESULTS, read_rows
-from small_models import small
+from small_models import measure, save, small
 from torch import Tensor
 
 from hopscope.circuits import Ablation, Ablator, adapter_of, examples_of
@@ -40,9 +39,6 @@ from hopscope.papers.musat.measure_runs import fields_of, loss_rows, rounded
 from hopscope.papers.musat.rows import LossRow
 from hopscope.papers.row import Numbers, Row
 from hopscope.plots.look import COLOURS, DIM, PAPER, WIDTHS, Picture, drawn, picture, width
-from hopscope.plots.saving import save_figure
-from hopscope.runs import train
-from hopscope.store import Store
 from hopscope.study import RunStudy
 from hopscope.training import Run
 from hopscope.training.device import precision_of
@@ -357,18 +353,12 @@ def main() -> None:
     parser.add_argument("--store", type=Path, default=Path("runs"))
     chosen = parser.parse_args()
     if chosen.what == "figures":
-        for name, figure in {
-            "waits": place_figure(read("places", PlaceRow)),
-            "learn-on": changed_figure(read("places_learn_on", ChangedRow)),
-        }.items():
-            print(save_figure(figure, RESULTS / f"places-{name}.svg"))
+        waits = place_figure(read("places", PlaceRow))
+        learn_on = changed_figure(read("places_learn_on", ChangedRow))
+        save({"places-waits": waits, "places-learn-on": learn_on})
         return
-    measure = place_rows if chosen.what == "losses" else changed_rows
-    for recipe in (*by_place(), *d_by_place()):
-        run = train(recipe, Store(chosen.store), threads=1)
-        for row in measure(run):
-            print(row.model_copy(update={"run": run.folder.name}).to_json())
-        sys.stdout.flush()
+    rows = place_rows if chosen.what == "losses" else changed_rows
+    measure((*by_place(), *d_by_place()), rows, chosen.store)
 
 
 if __name__ == "__main__":

@@ -97,7 +97,7 @@ class Hours:
     gpu: float | None
 
 
-class Recorded:
+class RecordedHours:
     """How long the runs took that are measured, and so about how long others take."""
 
     def __init__(self, results: "Results") -> None:
