@@ -68,14 +68,12 @@ def row(name: str, model: Transformer, task: Task) -> dict[str, object]:
         "shape": f"{model.config.layers} x {model.config.heads}",
         "cpu_seconds": round(seconds, 1),
         "losses": {
-            "model": round(losses.mean("model"), 4),
-            "prescribed": round(losses.mean("prescribed"), 4),
-            "computed": round(losses.mean("computed"), 4),
-            "ablated": round(losses.mean("ablated"), 4),
+            which: round(losses.mean(which), 4)
+            for which in ("model", "prescribed", "computed", "ablated")
         },
         "recovered": {
-            "prescribed": round(circuit.recovered("prescribed"), 3),
-            "computed": round(circuit.recovered("computed"), 3),
+            attention: round(circuit.recovered(attention), 3)
+            for attention in ("prescribed", "computed")
         },
         "sufficient": circuit.sufficient,
         "weights": circuit.model[:12],

@@ -1,6 +1,7 @@
 """`hopscope view` in a process of its own, as benchmarks ask it."""
 
 import http.client
+import json
 import os
 import re
 import shutil
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
@@ -30,14 +31,16 @@ class Server:
     token: str
     process: psutil.Process
 
-    def ask(self, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
-        """The status and body of an answer."""
+    def ask(self, path: str, question: object = None) -> Any:
+        """The answer to a question that is sent, or to none."""
+        method, body = ("POST", json.dumps(question)) if question else ("GET", None)
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
         try:
             connection.request(method, path, body, headers)
             answer = connection.getresponse()
-            return answer.status, answer.read()
+            assert answer.status == 200, answer.read()
+            return json.loads(answer.read())
         finally:
             connection.close()
 
