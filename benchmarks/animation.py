@@ -6,12 +6,12 @@ python benchmarks/animation.py docs/images/explorer.gif [--frames FOLDER]
 
 import argparse
 import io
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
+from rows import print_row
 from screenshot import opened
 
 from hopscope.store import gallery
@@ -62,8 +62,8 @@ def main() -> None:
             picture.save(asked.frames / f"{number:02}.png")
     seconds = sum(time for time, _ in shots) / 1_000
     megabytes = round(asked.out.stat().st_size / 1e6, 3)
-    print(json.dumps({"picture": asked.out.name, "frames": len(shots), "seconds": seconds,
-                      "megabytes": megabytes}))  # fmt: skip
+    print_row({"picture": asked.out.name, "frames": len(shots), "seconds": seconds,
+               "megabytes": megabytes})  # fmt: skip
 
 
 def training(page: Any) -> Iterator[Shot]:

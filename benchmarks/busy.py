@@ -6,7 +6,6 @@ of small operations) in one process, with one thread for each core, and 300 step
 training in another: alone, and beside programs that keep all cores but one busy.
 """
 
-import json
 import os
 import subprocess
 import sys
@@ -15,6 +14,8 @@ import time
 from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+
+from rows import print_row
 
 from hopscope.machine import cores, processor
 
@@ -43,7 +44,7 @@ def main(rounds: int) -> None:
                         found[way].setdefault(f"{work}, {busy} busy", []).append(seconds)
     for way, times in found.items():
         least = {name: round(min(all_), 2) for name, all_ in times.items()}
-        print(json.dumps({"way": way, "processor": processor(), "cores": cores(), **least}))
+        print_row({"way": way, "processor": processor(), "cores": cores(), **least})
 
 
 def _times(environment: Mapping[str, str], before: str) -> dict[str, float]:

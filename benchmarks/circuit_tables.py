@@ -5,24 +5,21 @@ python benchmarks/discovery.py --store runs > results/discovery.jsonl
 python benchmarks/circuit_tables.py
 """
 
-import json
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from statistics import median
-from typing import Any
 
-from markdown import table
+from rows import RESULTS, Row, print_table, read_rows
 
-RESULTS = Path(__file__).parents[1] / "results"
 OURS = "hopscope circuit"
 PAIR = ("precision", "recall")
-Row = dict[str, Any]
 
 
 def main() -> None:
-    tools, models = (read(RESULTS / f"{name}.jsonl") for name in ("circuit_tools", "discovery"))
+    tools, models = (
+        read_rows(RESULTS / f"{name}.jsonl") for name in ("circuit_tools", "discovery")
+    )
     ours = {row["model"]: row["seconds"] for row in tools if row["tool"] == OURS}
-    table(
+    print_table(
         ("", "models", *(f"{what}: precision / recall" for what in ("heads", "rows", "paths")),
          "seconds, median", "times hopscope's, median"),
         [
@@ -31,7 +28,7 @@ def main() -> None:
         ],
     )  # fmt: skip
     print()
-    table(
+    print_table(
         ("model", "loss", "circuit", "recovered", "paths", "weakest", "shared steps", "seconds"),
         [
             (
@@ -62,10 +59,6 @@ def mean(values: Iterable[float | None]) -> str:
 
 def listed(words: Sequence[str]) -> str:
     return "; ".join(words) or "–"
-
-
-def read(path: Path) -> list[Row]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 if __name__ == "__main__":

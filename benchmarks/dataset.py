@@ -4,11 +4,11 @@ python benchmarks/dataset.py [--hops 5] [--log2-examples 20]
 """
 
 import argparse
-import json
 import resource
 import time
 
 import torch
+from rows import print_row
 
 from hopscope.configs import Retrieval
 from hopscope.tasks import dataset, examples, sampler_of
@@ -41,7 +41,7 @@ def main() -> None:
         "peak_over_tensors_with_python_and_torch": round(peak_bytes() / needed, 3),
         "threads": torch.get_num_threads(),
     }
-    print(json.dumps(row))
+    print_row(row)
 
 
 if __name__ == "__main__":

@@ -12,12 +12,12 @@ listed apart, as in the paper, and so are steps that several heads share, withou
 """
 
 import argparse
-import json
 import pathlib
 import time
 from collections.abc import Iterator
 
 import torch
+from rows import print_row
 
 from hopscope.circuits import Component, discover
 from hopscope.configs import Task
@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("--a-steps", type=int, default=8_000)
     chosen = parser.parse_args()
     for name, model, task in models(chosen):
-        print(json.dumps(row(name, model, task)), flush=True)
+        print_row(row(name, model, task))
 
 
 def models(chosen: argparse.Namespace) -> Iterator[tuple[str, Transformer, Task]]:
@@ -68,14 +68,12 @@ def row(name: str, model: Transformer, task: Task) -> dict[str, object]:
         "shape": f"{model.config.layers} x {model.config.heads}",
         "cpu_seconds": round(seconds, 1),
         "losses": {
-            "model": round(losses.mean("model"), 4),
-            "prescribed": round(losses.mean("prescribed"), 4),
-            "computed": round(losses.mean("computed"), 4),
-            "ablated": round(losses.mean("ablated"), 4),
+            which: round(losses.mean(which), 4)
+            for which in ("model", "prescribed", "computed", "ablated")
         },
         "recovered": {
-            "prescribed": round(circuit.recovered("prescribed"), 3),
-            "computed": round(circuit.recovered("computed"), 3),
+            attention: round(circuit.recovered(attention), 3)
+            for attention in ("prescribed", "computed")
         },
         "sufficient": circuit.sufficient,
         "weights": circuit.model[:12],

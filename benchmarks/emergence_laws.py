@@ -26,17 +26,15 @@ results/emergence_laws.jsonl, one a seed, cheap points first; points that are th
 """
 
 import argparse
-import json
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from matplotlib.ticker import LogLocator, StrMethodFormatter
+from rows import RESULTS, Row, add_row, print_row, read_rows
 
 from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.machine import keep_pages
@@ -47,7 +45,6 @@ from hopscope.runs.computing import processor_of
 from hopscope.training.trainer import Trainer
 from hopscope.training.weights import FlatWeights
 
-RESULTS = Path(__file__).parents[1] / "results"
 ROWS = RESULTS / "emergence_laws.jsonl"
 SEEDS = tuple(range(5))
 CAPS, DRAWS = {1: 20_000, 2: 3_000}, 2_000
@@ -64,7 +61,6 @@ PLACES = {1: {"dim": 16}, 2: {"position": "pair", "base": 10.0}}
 RATES = {"adamw": 1e-3, "descent": 1.0}
 LOOK = 50
 """Steps between looks at whether all have learned."""
-Row = dict[str, Any]
 Axes = tuple[int, int]
 """Context and batch."""
 
@@ -161,10 +157,6 @@ def train(point: Point, device: torch.device) -> list[Row]:
         }
         for n, (seed, each) in enumerate(zip(SEEDS, emerged, strict=True))
     ]  # fmt: skip
-
-
-def rows_in(path: Path) -> list[Row]:
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def median(steps: np.ndarray) -> float:
@@ -298,9 +290,9 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     chosen = parser.parse_args()
     if chosen.what == "figures":
-        rows = rows_in(ROWS)
+        rows = read_rows(ROWS)
         for row in summary(rows):
-            print(json.dumps(row, ensure_ascii=False))
+            print_row(row)
         print(save_figure(figure(rows), RESULTS / "emergence-laws.svg"))
         return
     torch.set_num_threads(1)
@@ -308,11 +300,10 @@ def main() -> None:
     laws = [chosen.law] if chosen.law else list(LAWS)
     points = dict.fromkeys(point for law in laws for point in LAWS[law])
     for point in sorted(points, key=lambda each: each.size):
-        done = {row["point"] for row in rows_in(ROWS)}
+        done = {row["point"] for row in read_rows(ROWS)} if ROWS.exists() else set()
         if chosen.only in {None, point.name} and point.name not in done:
-            rows = train(point, torch.device(chosen.device))
-            with ROWS.open("a") as kept:
-                kept.writelines(json.dumps(row) + "\n" for row in rows)
+            for row in train(point, torch.device(chosen.device)):
+                add_row(ROWS, row)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ transformer A. Prints a JSON row for each.
 """
 
 import argparse
-import json
 import shutil
 import statistics
 import tempfile
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from explorer_server import Server, started
+from rows import print_row
 
 from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.store import RunFolder, Store
@@ -46,10 +46,10 @@ def main() -> None:
         root = Path(folder, "runs")
         make_runs(root, chosen.runs)
         with started(root) as server:
-            print(json.dumps(table(server, chosen.runs)), flush=True)
-            print(json.dumps(idle(server)), flush=True)
+            print_row(table(server, chosen.runs))
+            print_row(idle(server))
             for name in ("demo", "transformer-a"):
-                print(json.dumps(clicks(server, name, chosen.clicks)), flush=True)
+                print_row(clicks(server, name, chosen.clicks))
 
 
 def make_runs(root: Path, count: int) -> None:
@@ -76,9 +76,9 @@ def _commit_as(made: RunFolder, first: RunFolder) -> None:
 
 def table(server: Server, count: int) -> dict[str, object]:
     """The table of runs: its first portion, all of it, and a question for changes."""
-    first, portion = _timed(lambda: _json(server, "/api/runs"))
+    first, portion = _timed(lambda: server.ask("/api/runs"))
     whole, (rows, cursor) = _timed(lambda: _all_rows(server, portion))
-    unchanged, none = _timed(lambda: _json(server, f"/api/runs?since={cursor}"))
+    unchanged, none = _timed(lambda: server.ask(f"/api/runs?since={cursor}"))
     assert rows > count
     assert none["rows"] == []
     return {
@@ -96,7 +96,7 @@ def _all_rows(server: Server, portion: dict) -> tuple[int, str]:
     """How many rows come in all, asked for as the page asks, and the last cursor."""
     rows = len(portion["rows"])
     while portion.get("more"):
-        portion = _json(server, f"/api/runs?since={portion['cursor']}")
+        portion = server.ask(f"/api/runs?since={portion['cursor']}")
         rows += len(portion["rows"])
     return rows, portion["cursor"]
 
@@ -112,16 +112,17 @@ def idle(server: Server) -> dict[str, object]:
 def clicks(server: Server, name: str, count: int) -> dict[str, object]:
     """From a click to new losses: another head and another change each time."""
     path = f"/api/runs/gallery-{name}"
-    model = _json(server, path)["model"]
+    model = server.ask(path)["model"]
     heads = [(at, head) for at in range(model["layers"]) for head in range(model["heads"])]
     ways = ("uniform", "itself", "previous")
     changes = [f"{at}.{head}={way}" for way in ways for at, head in heads]
-    opening, _ = _timed(lambda: _ablated(server, path, [], 255))
+    opening, _ = _timed(lambda: server.ask(f"{path}/ablate", {"examples": 255, "changes": []}))
     spent = []
     for number in range(count):
         pair = [changes[number % len(changes)], changes[(7 * number + 1) % len(changes)]]
         asked = pair if number >= len(changes) else pair[:1]
-        milliseconds, _ = _timed(lambda: _ablated(server, path, asked, 256))  # noqa: B023
+        question = {"examples": 256, "changes": asked}
+        milliseconds, _ = _timed(lambda: server.ask(f"{path}/ablate", question))  # noqa: B023
         spent.append(milliseconds)
     return {
         "benchmark": "explorer click",
@@ -132,19 +133,6 @@ def clicks(server: Server, name: str, count: int) -> dict[str, object]:
         "p95_ms": round(statistics.quantiles(spent, n=20)[-1], 1),
         "mb": server.held()["mb"],
     }
-
-
-def _ablated(server: Server, path: str, changes: list[str], examples: int) -> object:
-    body = json.dumps({"examples": examples, "changes": changes}).encode()
-    status, answer = server.ask("POST", f"{path}/ablate", body)
-    assert status == 200, answer
-    return json.loads(answer)
-
-
-def _json(server: Server, path: str) -> dict:
-    status, answer = server.ask("GET", path)
-    assert status == 200, answer
-    return json.loads(answer)
 
 
 def _timed(work) -> tuple[float, Any]:

@@ -13,15 +13,14 @@ until the server has loaded the model) and for the others. Prints a JSON row for
 """
 
 import argparse
-import json
-import shutil
 import statistics
 import time
 from itertools import pairwise
 from typing import Any
 
-from explorer_server import Server, started
-from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
+from explorer_server import Server, chromium, started
+from playwright.sync_api import Browser, Page, ViewportSize
+from rows import print_row
 
 DRAWN = """() => { const { state } = globalThis.hopscope ?? {};
 return state?.maps && state.contents && document.querySelector(".scene"); }"""
@@ -64,40 +63,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--rounds", type=int, default=8)
     chosen = parser.parse_args()
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
-        )
+    with chromium() as browser:
         page = browser.new_page(viewport=SIZE)
         begun = time.perf_counter()
         with started() as server:
-            print(json.dumps(paint(page, server, begun)), flush=True)
-            print(json.dumps(scrub(page, chosen.rounds)), flush=True)
+            print_row(paint(page, server, begun))
+            print_row(scrub(page, chosen.rounds))
             for model in ("demo", "transformer-a"):
                 page = drawn(browser, server, model)
-                print(json.dumps(clicks(page, model)), flush=True)
-        browser.close()
-
-
-def opened(browser: Browser, server: Server) -> Page:
-    """The page of the demo, when nothing more is asked."""
-    page = drawn(browser, server, "demo")
-    page.wait_for_function(RESTS, timeout=120_000)
-    return page
+                print_row(clicks(page, model))
 
 
 def drawn(browser: Browser, server: Server, model: str) -> Page:
     """The page of a model of the gallery, as soon as it is drawn."""
     page = browser.new_page(viewport=SIZE)
-    page.goto(f"http://127.0.0.1:{server.port}/#token={server.token}&/run/gallery-{model}")
-    page.wait_for_function(DRAWN, timeout=120_000)
+    server.show(page, f"/run/gallery-{model}", DRAWN)
     return page
 
 
 def paint(page: Page, server: Server, begun: float) -> dict[str, object]:
     """From the command, and from the question, to the picture."""
-    page.goto(f"http://127.0.0.1:{server.port}/#token={server.token}&/run/gallery-demo")
-    page.wait_for_function(DRAWN, timeout=120_000)
+    server.show(page, "/run/gallery-demo", DRAWN)
     from_command = 1_000 * (time.perf_counter() - begun)
     found = page.evaluate(PAINTED)
     return {

@@ -1,8 +1,10 @@
 """`hopscope view` in a process of its own, as benchmarks ask it."""
 
 import http.client
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -10,8 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import psutil
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 CALL = "from hopscope.cli.main import main; main()"
 URL = re.compile(r"http://127\.0\.0\.1:(\d+)/#once=")
@@ -25,16 +31,23 @@ class Server:
     token: str
     process: psutil.Process
 
-    def ask(self, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
-        """The status and body of an answer."""
+    def ask(self, path: str, question: object = None) -> Any:
+        """The answer to a question that is sent, or to none."""
+        method, body = ("POST", json.dumps(question)) if question else ("GET", None)
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
         try:
             connection.request(method, path, body, headers)
             answer = connection.getresponse()
-            return answer.status, answer.read()
+            assert answer.status == 200, answer.read()
+            return json.loads(answer.read())
         finally:
             connection.close()
+
+    def show(self, page: "Page", state: str, drawn: str, *, seconds: int = 120) -> None:
+        """Open the explorer in this state, and wait until a condition says that it is drawn."""
+        page.goto(f"http://127.0.0.1:{self.port}/#token={self.token}&{state}")
+        page.wait_for_function(drawn, timeout=1_000 * seconds)
 
     def held(self) -> dict[str, float]:
         """Memory, descriptors and threads of the server."""
@@ -43,6 +56,19 @@ class Server:
             "descriptors": self.process.num_fds(),
             "threads": self.process.num_threads(),
         }
+
+
+@contextmanager
+def chromium() -> Iterator["Browser"]:
+    """A real browser, without a window."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield browser
+        browser.close()
 
 
 @contextmanager

@@ -15,20 +15,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+from rows import RESULTS, read_rows
 
 from hopscope.cli.main import run
 from hopscope.facts import parse_role
 from hopscope.lm.heads import HeadScores, Route
 from hopscope.lm.results import Result
 from hopscope.papers.registry import PAPERS
-from hopscope.plots.heads import heads_figure
-from hopscope.plots.lm import results_figure
+from hopscope.plots.lm import heads_figure, results_figure
 from hopscope.plots.saving import save_figure
 from hopscope.plots.table_figures import figures
 
-ROOT = Path(__file__).parents[1]
-IMAGES = ROOT / "docs" / "images"
-HEADS = ROOT / "results" / "lm" / "heads-qwen2.5-coder-1.5b-equations-d2-opened.json"
+IMAGES = RESULTS.parent / "docs" / "images"
+HEADS = RESULTS / "lm" / "heads-qwen2.5-coder-1.5b-equations-d2-opened.json"
 COMMANDS = {
     "maps": "attention gallery/demo --figure FILE",
     "order": "emergence gallery/demo --figure FOLDER/emergence.svg",
@@ -55,7 +54,7 @@ def main() -> None:
 
 def in_results() -> None:
     """Those figures of `results/` that are kept there: the docs show them."""
-    results = PAPERS.results(ROOT / "results")
+    results = PAPERS.results(RESULTS)
     for table in filter(None, map(results.shown, PAPERS.experiments)):
         path = results.path(table.experiment)
         for name, figure in figures(table, results.shown):
@@ -67,8 +66,7 @@ def in_results() -> None:
 def accuracies() -> dict[str, list[Result]]:
     """The results of every benchmark in results/lm, by the model and how it was asked."""
     found: dict[str, list[Result]] = {}
-    for line in (ROOT / "results" / "lm" / "bench.jsonl").read_text().splitlines():
-        row = json.loads(line)
+    for row in read_rows(RESULTS / "lm" / "bench.jsonl"):
         if row["dtype"] != "bfloat16":  # SmolLM2 in float32: the same to 0.001
             continue
         opened = row["kind"].endswith("-opened")

@@ -4,17 +4,15 @@ python benchmarks/fleet.py [--models 8] [--rounds 40] [--device cuda]
 """
 
 import argparse
-import json
-import time
 
 import torch
+from rows import print_row
+from train_step import in_turns, median
 
 from hopscope.machine import keep_pages
 from hopscope.papers import preset
 from hopscope.training.device import precision_of
 from hopscope.training.trainer import Trainer
-
-WARM_UP = 5
 
 
 def main() -> None:
@@ -34,25 +32,18 @@ def main() -> None:
         name: Trainer(demo.model_copy(update={"seeds": s}), device, precision)
         for name, s in seeds.items()
     }
-    times: dict[str, list[float]] = {name: [] for name in trainers}
-    for turn in range(WARM_UP + chosen.rounds):
-        for name, trainer in trainers.items():
-            begun = time.perf_counter()
-            trainer.advance()
-            if device.type == "cuda":
-                torch.cuda.synchronize()
-            if turn >= WARM_UP:
-                times[name].append(1e3 * (time.perf_counter() - begun))
-    medians = {name: sorted(t)[len(t) // 2] for name, t in times.items()}
+    steps = {name: trainer.advance for name, trainer in trainers.items()}
+    times = in_turns(steps, chosen.rounds, device, "wall", warm_up=5)
+    one, fleet = median(times["one"]), median(times["fleet"])
     row = {
         "benchmark": "fleet",
         "models": chosen.models,
         "precision": precision,
-        "one_ms": round(medians["one"], 2),
-        "fleet_ms": round(medians["fleet"], 2),
-        "times_as_long": round(medians["fleet"] / medians["one"], 2),
+        "one_ms": round(one, 2),
+        "fleet_ms": round(fleet, 2),
+        "times_as_long": round(fleet / one, 2),
     }
-    print(json.dumps(row))
+    print_row(row)
 
 
 if __name__ == "__main__":

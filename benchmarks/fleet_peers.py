@@ -16,7 +16,6 @@ weights in float32; the rows say by how much it differs. On a busy processor, `-
 """
 
 import argparse
-import json
 import math
 import os
 from collections.abc import Callable, Mapping
@@ -25,9 +24,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
+from rows import print_row
 from torch import Tensor
 from torch.nn import functional
-from train_step import CLOCKS, SHAPES, Shape, where
+from train_step import CLOCKS, SHAPES, Shape, in_turns, median, where
 
 from hopscope.configs import Experiment
 from hopscope.machine import keep_pages
@@ -299,21 +299,6 @@ def difference(setting: Setting, who: str) -> float:
 TURNS = {"hopscope": hopscope_turn, "jax": jax_turn, "torch": torch_turn}
 
 
-def measured(setting: Setting, who: list[str], rounds: int, clock: str) -> dict[str, list[float]]:
-    """Milliseconds of a step of each contestant, in turns; the first turn of each is not timed."""
-    now = CLOCKS[clock]
-    turns = {name: TURNS[name](setting) for name in who}
-    times: dict[str, list[float]] = {name: [] for name in who}
-    for turn in turns.values():
-        turn()
-    for _ in range(rounds):
-        for name, turn in turns.items():
-            begun = now()
-            turn()
-            times[name].append(1e3 * (now() - begun) / setting.steps)
-    return times
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cpu")
@@ -338,16 +323,17 @@ def main() -> None:
                 seeds = {"seeds": tuple(range(models))}
                 experiment = shape.experiment(precision).model_copy(update=seeds)
                 setting = Setting(experiment, device, precision, chosen.steps)
-                times = measured(setting, chosen.who, chosen.rounds, chosen.clock)
+                turns = {name: TURNS[name](setting) for name in chosen.who}
+                times = in_turns(turns, chosen.rounds, device, chosen.clock)
                 for name, its in times.items():
                     row = {
                         "benchmark": "fleet_peers", "shape": shape.name, "precision": precision,
-                        "models": models, "who": name, "median_ms": sorted(its)[len(its) // 2],
-                        "best_ms": min(its), "load": round(os.getloadavg()[0], 1),
+                        "models": models, "who": name, "median_ms": median(its) / chosen.steps,
+                        "best_ms": min(its) / chosen.steps, "load": round(os.getloadavg()[0], 1),
                         "loss_differs": None if name == "hopscope" else difference(setting, name),
                         "torch": torch.__version__, **where(device, chosen.clock),
                     }  # fmt: skip
-                    print(json.dumps(row, ensure_ascii=False), flush=True)
+                    print_row(row)
 
 
 if __name__ == "__main__":

@@ -27,11 +27,11 @@ import time
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+from rows import print_row
 from torch import Tensor
 
 from hopscope import __version__
@@ -103,11 +103,11 @@ def main() -> None:
         return
     for name in chosen.only or ENTRIES:
         if not chosen.circuits and not chosen.explorer:
-            print(json.dumps(build(name, ENTRIES[name](chosen), chosen.to)), flush=True)
+            print_row(build(name, ENTRIES[name](chosen), chosen.to))
         if chosen.circuits:
-            print(json.dumps(searched(RunFolder(chosen.to / name))), flush=True)
+            print_row(searched(RunFolder(chosen.to / name)))
         if chosen.explorer or not chosen.circuits:
-            print(json.dumps(explored(RunFolder(chosen.to / name))), flush=True)
+            print_row(explored(RunFolder(chosen.to / name)))
 
 
 def release(gallery: Path, to: Path) -> None:
@@ -124,7 +124,7 @@ def release(gallery: Path, to: Path) -> None:
         with zipfile.ZipFile(to / asset(name), "w", zipfile.ZIP_DEFLATED) as file:
             for inner in (MANIFEST, *folder.manifest.places):
                 file.write(folder.path / inner, inner)
-        print(json.dumps({"model": name, "asset": asset(name), **index[name]}), flush=True)
+        print_row({"model": name, "asset": asset(name), **index[name]})
     text = json.dumps(index, indent=1, sort_keys=True) + "\n"
     (gallery / INDEX.name).write_text(text, encoding="utf-8")
 
@@ -135,46 +135,27 @@ def demo(chosen: argparse.Namespace) -> Entry:
     return of_run(run, what, {*range(0, 1_501, 100), *range(1_800, 2_401, 300), 2_500})
 
 
-def transformer(letter: str, chosen: argparse.Namespace) -> Entry:
-    name = f"musat/transformer-{letter}"
-    run = Run(trained(preset(name).recipe, Store(chosen.store), f"hopscope train {name}"))
-    name = f"transformer {letter.upper()} of Musat (ICLR 2025)"
-    what = f"{name}: three hops, at its best late checkpoint"
-    return of_run(run, what, {RunStudy(run).best_late_checkpoint().step})
+@dataclass(frozen=True)
+class Trained:
+    """A model whose run has to be in the store."""
 
+    what: str
+    recipe: Experiment
+    how: str
+    """The command that trains it."""
+    best: bool = True
+    """Is its best late checkpoint kept, or the last?"""
 
-def larger_weights(chosen: argparse.Namespace) -> Entry:
-    recipe = larger_seeds(STEPS_D)[0]
-    assert isinstance(recipe, Experiment)
-    run = Run(trained(recipe, Store(chosen.store), "hopscope papers run musat/fig7-seeds"))
-    name = "transformer D of Musat (ICLR 2025), with initial weights of 1/√inputs"
-    what = f"{name}: four hops, at its best late checkpoint"
-    return of_run(run, what, {RunStudy(run).best_late_checkpoint().step})
-
-
-def nearest(chosen: argparse.Namespace) -> Entry:
-    recipe = variant_of(NEAREST).experiment(seed=0)
-    how = "hopscope papers run musat/variants"
-    what = f"the model nearest to figure 5 of Musat (ICLR 2025): three hops, read as {NEAREST!r}"
-    run = Run(trained(recipe, Store(chosen.store), how))
-    return of_run(run, what, {run.checkpoints[-1]})
-
-
-def fewest(chosen: argparse.Namespace) -> Entry:
-    recipe = variant_of(NEAREST).experiment(seed=0, steps=LONG)
-    how = "hopscope papers run musat/variants-long --protocol full"
-    what = f"three hops with three heads, the fewest: read as {NEAREST!r}, {LONG:,} steps"
-    run = Run(trained(recipe, Store(chosen.store), how))
-    return of_run(run, what, {run.checkpoints[-1]})
-
-
-def trained(recipe: Recipe, store: Store, how: str) -> RunFolder:
-    if not store.has_complete(recipe):
-        raise RunMissing(
-            f"{store.root} has no complete run {recipe.run_name()}: `{how} --store {store.root}` "
-            "trains it"
-        )
-    return store.create(recipe)
+    def __call__(self, chosen: argparse.Namespace) -> Entry:
+        store = Store(chosen.store)
+        if not store.has_complete(self.recipe):
+            raise RunMissing(
+                f"{store.root} has no complete run {self.recipe.run_name()}: "
+                f"`{self.how} --store {store.root}` trains it"
+            )
+        run = Run(store.create(self.recipe))
+        step = RunStudy(run).best_late_checkpoint().step if self.best else run.checkpoints[-1]
+        return of_run(run, self.what, {step})
 
 
 def by_hand(_: argparse.Namespace) -> Entry:
@@ -198,10 +179,33 @@ def ngram(chosen: argparse.Namespace) -> Entry:
 
 ENTRIES: Mapping[str, Callable[[argparse.Namespace], Entry]] = {
     "demo": demo,
-    **{f"transformer-{letter}": partial(transformer, letter) for letter in "abc"},
-    "transformer-d-fan-in": larger_weights,
-    "figure-5": nearest,
-    "three-heads": fewest,
+    **{
+        f"transformer-{letter}": Trained(
+            f"transformer {letter.upper()} of Musat (ICLR 2025): three hops, at its best late "
+            "checkpoint",
+            preset(f"musat/transformer-{letter}").recipe,
+            f"hopscope train musat/transformer-{letter}",
+        )
+        for letter in "abc"
+    },
+    "transformer-d-fan-in": Trained(
+        "transformer D of Musat (ICLR 2025), with initial weights of 1/√inputs: four hops, at its "
+        "best late checkpoint",
+        larger_seeds(STEPS_D)[0],
+        "hopscope papers run musat/fig7-seeds",
+    ),
+    "figure-5": Trained(
+        f"the model nearest to figure 5 of Musat (ICLR 2025): three hops, read as {NEAREST!r}",
+        variant_of(NEAREST).experiment(seed=0),
+        "hopscope papers run musat/variants",
+        best=False,
+    ),
+    "three-heads": Trained(
+        f"three hops with three heads, the fewest: read as {NEAREST!r}, {LONG:,} steps",
+        variant_of(NEAREST).experiment(seed=0, steps=LONG),
+        "hopscope papers run musat/variants-long --protocol full",
+        best=False,
+    ),
     "planted": by_hand,
     "ngram": ngram,
 }

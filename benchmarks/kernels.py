@@ -8,13 +8,13 @@ gradient.
 """
 
 import argparse
-import json
 from collections.abc import Iterator
 from functools import partial
 
 import torch
+from rows import print_row
 from torch import Tensor, nn
-from train_step import CLOCKS, SHAPES, Shape, seconds, where
+from train_step import CLOCKS, SHAPES, Shape, in_turns, median, where
 
 from hopscope.machine import keep_pages
 from hopscope.models import native
@@ -62,15 +62,14 @@ def rows(shape: Shape, rounds: int, clock: str) -> Iterator[dict[str, object]]:
             with native.using(backend):
                 sublayers[backend] = Sublayer(shape, kind)
         slope = torch.randn(x.shape).bfloat16()
-        times: dict[str, list[float]] = {backend: [] for backend in sublayers}
-        for _ in range(rounds + 2):
-            for backend, sublayer in sublayers.items():
-                turn = partial(gradients, sublayer, x, slope)
-                times[backend].append(1e3 * seconds(turn, x.device, clock))
-        for backend, taken in times.items():
+        turns = {
+            backend: partial(gradients, sublayer, x, slope)
+            for backend, sublayer in sublayers.items()
+        }
+        for backend, taken in in_turns(turns, rounds, x.device, clock, warm_up=2).items():
             yield {
                 "benchmark": "kernels", "shape": shape.name, "sublayer": kind,
-                "median_ms": round(sorted(taken[2:])[rounds // 2], 2),
+                "median_ms": round(median(taken), 2),
                 "off": round(off(sublayers[backend], x, slope), 4),
                 **where(x.device, clock), "kernels": backend,
             }  # fmt: skip
@@ -89,7 +88,7 @@ def main() -> None:
     for shape in SHAPES:
         torch.manual_seed(0)
         for row in rows(shape, chosen.rounds, chosen.clock):
-            print(json.dumps(row, ensure_ascii=False))
+            print_row(row)
 
 
 if __name__ == "__main__":

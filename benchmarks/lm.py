@@ -9,13 +9,13 @@ samples until an answer is acceptable. Times are CPU time of one thread.
 """
 
 import argparse
-import json
 import time
 from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
 import torch
+from rows import print_row
 
 from hopscope.configs import Asking, Prompts
 from hopscope.lm.model import LanguageModel, load
@@ -41,9 +41,9 @@ def main() -> None:
     rows = []
     for kind in KINDS:
         rows.append(speed(model, kind, chosen.questions, chosen.rounds))
-        print(json.dumps({**rows[-1], "dtype": chosen.dtype}), flush=True)
-    print(json.dumps({**whole(rows), "dtype": chosen.dtype}), flush=True)
-    print(json.dumps({**paper(model, chosen.sampled), "dtype": chosen.dtype}))
+        print_row({**rows[-1], "dtype": chosen.dtype})
+    print_row({**whole(rows), "dtype": chosen.dtype})
+    print_row({**paper(model, chosen.sampled), "dtype": chosen.dtype})
 
 
 def speed(model: LanguageModel, kind: Prompts, count: int, rounds: int) -> dict[str, Any]:

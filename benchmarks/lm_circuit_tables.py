@@ -7,7 +7,7 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
-from markdown import table
+from rows import print_table
 
 from hopscope.lm.findings import LmCircuitRun, LmFindings
 from hopscope.lm.rows import of_phase
@@ -35,10 +35,10 @@ def main() -> None:
     for phase in ("proof", "elsewhere"):
         if proofs := found.proofs(phase):
             print(f"\n{phase}, {proofs[0].questions} questions\n")
-            table(*proof_rows(proofs))
+            print_table(*proof_rows(proofs))
     if found.confirmed:
         print(f"\nwhat roles hold, on {found.confirmed[0].questions} fresh questions\n")
-        table(*confirmed_rows(found))
+        print_table(*confirmed_rows(found))
 
 
 def roles(found: LmFindings) -> None:
@@ -49,7 +49,7 @@ def roles(found: LmFindings) -> None:
             (str(found.roles[role]), *(f"{its.mean:.2f}" for its in shares[role]))
             for role in shown_roles(found)
         ]
-        table(("role", *map(str, found.layers)), rows)
+        print_table(("role", *map(str, found.layers)), rows)
     print("\n" + "; ".join(found.verdict()))
 
 
@@ -58,7 +58,7 @@ def heads(found: LmFindings) -> None:
     rows = found.strongest
     if rows:
         print()
-        table(
+        print_table(
             ("head", "destination", "looks at", "exchange", "the answer follows"),
             [
                 (

@@ -5,20 +5,16 @@ python benchmarks/lm.py >> results/lm/speed.jsonl
 python benchmarks/lm_tables.py
 """
 
-import json
 from itertools import groupby
-from pathlib import Path
 
-from markdown import table
-
-RESULTS = Path(__file__).parents[1] / "results" / "lm"
+from rows import RESULTS, print_table, read_rows
 
 
 def main() -> None:
-    bench = [json.loads(line) for line in (RESULTS / "bench.jsonl").read_text().splitlines()]
+    bench = read_rows(RESULTS / "lm" / "bench.jsonl")
     for run, rows in groupby(bench, key=lambda row: (row["run"], row["dtype"], row["seconds"])):
         print(f"\n{run[0]}, {run[1]}, {run[2] / 60:.0f} minutes\n")
-        table(
+        print_table(
             ("questions", "number", "accuracy", "95 %", "chance", "best", "first try",
              "acceptable", "tries"),
             [
@@ -31,10 +27,10 @@ def main() -> None:
                 for row in rows
             ],
         )  # fmt: skip
-    speed = [json.loads(line) for line in (RESULTS / "speed.jsonl").read_text().splitlines()]
+    speed = read_rows(RESULTS / "lm" / "speed.jsonl")
     print("\nspeed\n")
     by_kind = {(row["kind"], row["dtype"]): row for row in speed if row["what"] == "lm protocol"}
-    table(
+    print_table(
         ("", "tokens", *(f"{name}, {p}" for p in DTYPES for name in NAMES.values())),
         [
             (

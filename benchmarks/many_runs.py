@@ -9,10 +9,11 @@ other. At the end each way trains one run alone, which is nearly all start-up.
 """
 
 import argparse
-import json
 import tempfile
 import time
 from pathlib import Path
+
+from rows import print_row
 
 from hopscope.configs import Experiment
 from hopscope.papers import preset
@@ -57,7 +58,7 @@ def main() -> None:
         for name, each in taken.items():
             row = {"benchmark": "many_runs", "way": name, "runs": runs, "steps": chosen.steps}
             ratio = round(each / taken["one by one"], 3)
-            print(json.dumps(row | {"seconds": round(each, 1), "ratio": ratio}), flush=True)
+            print_row(row | {"seconds": round(each, 1), "ratio": ratio})
 
 
 if __name__ == "__main__":

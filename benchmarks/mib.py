@@ -23,7 +23,6 @@ orders, sums, areas and the ablated model by its own code (numpy, and a plain wa
 """
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -31,7 +30,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from markdown import table
+from rows import print_row, print_table, read_rows
 from torch import Tensor
 
 import hopscope
@@ -343,16 +342,15 @@ def models(chosen: argparse.Namespace) -> Iterator[tuple[str, Transformer, Vecto
 def shown(path: Path) -> None:
     """CPR, CMD and AUROC of every method and model, with the default switches."""
     usual = Switches().model_dump(exclude={"exact"})
-    every = [json.loads(line) for line in path.read_text().splitlines()]
     cells = {
         (row["method"], row["model"]): " / ".join(
             f"{row[key]:.2f}" for key in ("cpr", "cmd", "auroc") if key in row
         )
-        for row in every
+        for row in read_rows(path)
         if row["switches"] == usual and "cpr" in row
     }
     names = list(dict.fromkeys(name for _, name in cells))
-    table(
+    print_table(
         ("CPR / CMD / AUROC", *names),
         [
             (method, *(cells[method, name] for name in names))
@@ -374,7 +372,7 @@ def main() -> None:
     torch.set_num_threads(1)
     for model in models(chosen):
         for row in rows(*model, chosen.examples):
-            print(json.dumps(row), flush=True)
+            print_row(row)
 
 
 if __name__ == "__main__":

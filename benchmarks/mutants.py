@@ -17,7 +17,6 @@ called, which the type checks of the tests would see; cosmic-ray runs one comman
 
 import argparse
 import ast
-import json
 import os
 import random
 import re
@@ -35,6 +34,7 @@ from typing import Any
 
 import coverage
 import pytest
+from rows import add_row, print_table, read_rows
 
 TREE = Path(__file__).parents[1]
 ROOMS = {
@@ -305,8 +305,7 @@ def run(chosen: argparse.Namespace) -> None:
             "now": mutant.now, "tests": len(these), "budget": chosen.budget,
             "outcome": outcome, "by": by, "seconds": round(time.monotonic() - begun, 1),
         }  # fmt: skip
-        with chosen.rows.open("a") as rows:
-            rows.write(json.dumps(row, ensure_ascii=False) + "\n")
+        add_row(chosen.rows, row)
 
 
 def check(chosen: argparse.Namespace) -> None:
@@ -320,12 +319,11 @@ def check(chosen: argparse.Namespace) -> None:
 
 def rows_in(path: Path, *, first: bool = False) -> dict[str, dict[str, Any]]:
     """The last row of every mutant, by its name; or the first, before tests were added for it."""
-    lines = path.read_text().splitlines() if path.exists() else []
-    rows = [json.loads(line) for line in lines]
+    rows = read_rows(path) if path.exists() else []
     return {row["mutant"]: row for row in (reversed(rows) if first else rows)}
 
 
-def table(path: Path) -> None:
+def show(path: Path) -> None:
     """Killed and survived at first, then with the tests added since, by room and by kind."""
     from hopscope.intervals import share  # not before: tests load hopscope from the copy
 
@@ -337,11 +335,12 @@ def table(path: Path) -> None:
     print()
     for what in ("room", "kind"):
         counts = Counter((row[what], row["outcome"]) for row in rows)
-        print(f"| {what} | mutants | killed | survived |\n|---|---|---|---|")
+        cells = []
         for name in dict.fromkeys(row[what] for row in rows):
             killed, survived = counts[name, "killed"], counts[name, "survived"]
-            share = killed / (killed + survived)
-            print(f"| {name} | {killed + survived} | {killed} ({share:.0%}) | {survived} |")
+            count = killed + survived
+            cells.append((name, count, f"{killed} ({killed / count:.0%})", survived))
+        print_table((what, "mutants", "killed", "survived"), cells)
         print()
 
 
@@ -364,7 +363,7 @@ def main() -> None:
         case "check":
             check(chosen)
         case "table":
-            table(chosen.rows)
+            show(chosen.rows)
 
 
 if __name__ == "__main__":

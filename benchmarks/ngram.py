@@ -8,13 +8,13 @@ positions alike, in float32. It is timed over a few epochs of each stage after a
 extrapolated.
 """
 
-import json
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
+from rows import print_row
 from torch.nn.functional import one_hot
 
 from hopscope.configs import NgramExperiment
@@ -28,7 +28,7 @@ WALKED_EPOCHS = 5
 
 def main() -> None:
     with TemporaryDirectory() as temporary:
-        print(json.dumps(speed(Path(temporary))))
+        print_row(speed(Path(temporary)))
 
 
 def speed(store: Path) -> dict[str, object]:

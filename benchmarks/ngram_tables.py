@@ -1,143 +1,129 @@
 """The tables of docs/ngram.md, from the rows of `hopscope papers run chen`.
 
-python benchmarks/ngram_tables.py results/chen/settings.jsonl results/chen/training.jsonl
+python benchmarks/ngram_tables.py
 """
 
-import json
-import sys
-from collections import Counter, defaultdict
-from pathlib import Path
-from typing import Any
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
 
 import numpy as np
+from rows import RESULTS, print_table
 
 from hopscope.configs import NgramProcess
+from hopscope.papers.chen.claims import PAPER, lags
+from hopscope.papers.chen.rows import Lags, SeedRow, SettingRow, TransferRow
+from hopscope.papers.judge import group, span
+from hopscope.papers.registry import PAPERS
 
-Row = dict[str, Any]
 COLUMNS = ("setting", "paper", "heads", "chosen", "a", "loss", "GIH", "Bayes", "distance")
-WORDS = ("what", "run", "seed", "parents", "chosen_lags", "seconds")
+NO_NUMBERS = {"what", "run", "seed", "parents", "chosen_lags", "seconds"}
 """What of a seed's row is no number to average."""
+Settings = Mapping[str, Sequence[SettingRow]]
 
 
 def main() -> None:
-    rows = [
-        json.loads(line)
-        for path in sys.argv[1:]
-        for line in Path(path).read_text().split("\n")
-        if line
+    results = PAPERS.results(RESULTS)
+    measured = [
+        row
+        for name in ("chen/settings", "chen/training")
+        for run in results.measured(name).values()
+        for row in run.rows
     ]
-    kinds: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        kinds[row.get("what", "")].append(row)
-    print("\n".join(settings(kinds["setting"])))
+    settings = group(
+        [row for row in measured if isinstance(row, SettingRow)], lambda row: row.setting
+    )
+    print_table(COLUMNS, [cells(name, own) for name, own in settings.items()])
     print()
-    print("\n".join(claims(kinds["seed"])))
+    print(*sharpness(settings), *lengths(settings), sep="\n")
     print()
-    print("\n".join(transfers(kinds["transfer"])))
+    print(*claims([row for row in measured if isinstance(row, SeedRow)]), sep="\n")
+    print()
+    print(*transfers([row for row in measured if isinstance(row, TransferRow)]), sep="\n")
 
 
-def settings(rows: list[Row]) -> list[str]:
-    """A line for each setting: losses are means over its seeds, other values spans."""
-    groups: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        groups[row["setting"]].append(row)
-    lines = [f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
-    for name, group in groups.items():
-        predicted = group[0]["predicted"]
-        cells = [name, lags(predicted["paper"]), lags(predicted.get("heads")), chosen(group),
-                 spanned([row["a"] for row in group], 2),
-                 *(f"{mean([row['loss'][name] for row in group]):.3f}"
-                   for name in ("model", "gih", "bayes")),
-                 spanned([row["distance"] for row in group], 4)]  # fmt: skip
-        lines.append(f"| {' | '.join(cells)} |")
-    return [*lines, "", *sharpness(groups), *lengths(groups)]
+def cells(name: str, models: Sequence[SettingRow]) -> Sequence[str]:
+    """Of a setting: losses are means over its seeds, other values spans."""
+    predicted = models[0].predicted
+    losses = [
+        fmean(getattr(row.loss, which) for row in models) for which in ("model", "gih", "bayes")
+    ]
+    return (
+        name,
+        lags(predicted["paper"]),
+        lags(predicted["heads"]) if "heads" in predicted else "–",
+        chosen(models),
+        span((row.a for row in models), 2),
+        *(f"{loss:.3f}" for loss in losses),
+        span((row.distance for row in models), 4),
+    )
 
 
-def sharpness(groups: dict[str, list[Row]]) -> list[str]:
-    """Where the chosen set has not all of Σ c², or its heads are less sharp than elsewhere."""
-    told = []
-    for name, group in groups.items():
-        shares = [row["share"] for row in group]
-        weights = [weight for row in group for weight in row["attention"]]
-        if min(shares) < 0.9995 or min(weights) < 0.98:
-            told.append(f"{name}: share {spanned(shares, 3)}, attention {spanned(weights, 3)}")
-    return told
-
-
-def chosen(group: list[Row]) -> str:
+def chosen(models: Sequence[SettingRow]) -> str:
     """The set that won, or how often each did."""
-    counts = Counter(lags(row["chosen_lags"]) for row in group)
+    counts: Counter[Lags] = Counter(row.chosen_lags for row in models)
     if len(counts) == 1:
-        return next(iter(counts))
-    return "; ".join(f"{name} ({count})" for name, count in counts.most_common())
+        return lags(models[0].chosen_lags)
+    return "; ".join(f"{lags(its)} ({count})" for its, count in counts.most_common())
 
 
-def mean(values: list[float]) -> float:
-    return float(np.mean(values))
+def sharpness(settings: Settings) -> Iterator[str]:
+    """Where the chosen set has not all of Σ c², or its heads are less sharp than elsewhere."""
+    for name, models in settings.items():
+        shares = [row.share for row in models]
+        weights = [weight for row in models for weight in row.attention]
+        if min(shares) < 0.9995 or min(weights) < 0.98:
+            yield f"{name}: share {span(shares, 3)}, attention {span(weights, 3)}"
 
 
-def spanned(values: list[float], digits: int) -> str:
-    ends = [f"{value:.{digits}f}" for value in (min(values), max(values))]
-    return ends[0] if ends[0] == ends[1] else " … ".join(ends)
-
-
-def lengths(groups: dict[str, list[Row]]) -> list[str]:
+def lengths(settings: Settings) -> Iterator[str]:
     """How a at the end goes with the logarithm of the length of the chains of training, and how
     far the model's loss is above GIH's.
     """
     known = {
-        group[0]["changes"].get("process", {}).get("length", NgramProcess().length): group
-        for name, group in groups.items()
-        if name == "the paper's" or name.startswith("length")
+        models[0].changes.get("process", {}).get("length", NgramProcess().length): models
+        for name, models in settings.items()
+        if name == PAPER or name.startswith("length")
     }
-    logs = np.array([np.log(length) for length, group in known.items() for _ in group])
-    ends = np.array([row["a"] for group in known.values() for row in group])
+    logs = np.array([np.log(length) for length, models in known.items() for _ in models])
+    ends = np.array([row.a for models in known.values() for row in models])
     slope, at_one = np.polyfit(logs, ends, 1)
     left = float(np.sum((ends - slope * logs - at_one) ** 2) / np.sum((ends - ends.mean()) ** 2))
-    told = [f"a by length: slope by its logarithm {slope:.2f}, R² {1 - left:.3f}"]
-    for length, group in sorted(known.items()):
-        above = {
-            kind: mean([row[kind]["model"] - row[kind]["gih"] for row in group])
-            for kind in ("loss", "expected")
-        }
-        told.append(
-            f"L {length}: a {mean([row['a'] for row in group]):.1f}, loss above GIH's "
-            f"{above['loss']:+.4f}, expected {above['expected']:+.4f}"
+    yield f"a by length: slope by its logarithm {slope:.2f}, R² {1 - left:.3f}"
+    for length, models in sorted(known.items()):
+        above = fmean(row.loss.model - row.loss.gih for row in models)
+        expected = fmean(row.expected.model - row.expected.gih for row in models)
+        yield (
+            f"L {length}: a {fmean(row.a for row in models):.1f}, loss above GIH's {above:+.4f}, "
+            f"expected {expected:+.4f}"
         )
-    return told
 
 
-def claims(rows: list[Row]) -> list[str]:
-    chosen = {tuple(row["chosen_lags"]) for row in rows}
-    lines = [f"{len(rows)} seeds; chosen: {chosen}"]
-    for name in [name for name in rows[0] if name not in WORDS]:
-        values = np.array([row[name] for row in rows])
-        lines.append(f"{name}: {values.min():.4f} … {values.max():.4f}, mean {values.mean():.4f}")
-    return lines
+def claims(models: Sequence[SeedRow]) -> Iterator[str]:
+    won = {row.chosen_lags for row in models}
+    yield f"{len(models)} seeds; chosen: {won}"
+    for name in SeedRow.model_fields:
+        if name not in NO_NUMBERS:
+            values = np.array([getattr(row, name) for row in models])
+            yield f"{name}: {values.min():.4f} … {values.max():.4f}, mean {values.mean():.4f}"
 
 
-def transfers(rows: list[Row]) -> list[str]:
+def transfers(rows: Sequence[TransferRow]) -> Iterator[str]:
     """Means over seeds, and how often the model is worse than GIH."""
-    groups: dict[tuple[int, float], list[Row]] = defaultdict(list)
-    for row in rows:
-        groups[row["length"], row["alpha"]].append(row)
-    lines = []
-    for (length, alpha), group in sorted(groups.items()):
-        means = {name: np.mean([row["loss"][name] for row in group]) for name in group[0]["loss"]}
-        worse = sum(row["loss"]["model"] > row["loss"]["gih"] for row in group)
-        distances = [row["distance"] for row in group]
-        losses = ", ".join(f"{name} {mean:.3f}" for name, mean in means.items())
-        apart = f"{np.mean(distances):.4f} ({min(distances):.4f} … {max(distances):.4f})"
-        matched = np.mean([row["matched"] for row in group])
-        lines.append(
-            f"L {length}, α {alpha}: {losses}; distance {apart}, matched {matched:.3f}; worse than "
-            f"GIH in {worse} of {len(group)}"
+    groups = group(rows, lambda row: (row.length, row.alpha))
+    for (length, alpha), models in sorted(groups.items()):
+        losses = ", ".join(
+            f"{which} {fmean(getattr(row.loss, which) for row in models):.3f}"
+            for which in ("model", "gih", "bayes", "truth")
         )
-    return lines
-
-
-def lags(found: list[int] | None) -> str:
-    return "–" if found is None else ",".join(map(str, found))
+        distances = [row.distance for row in models]
+        apart = f"{fmean(distances):.4f} ({min(distances):.4f} … {max(distances):.4f})"
+        matched = fmean(row.matched for row in models)
+        worse = sum(row.loss.model > row.loss.gih for row in models)
+        yield (
+            f"L {length}, α {alpha}: {losses}; distance {apart}, matched {matched:.3f}; worse than "
+            f"GIH in {worse} of {len(models)}"
+        )
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ sorting (five seeds each), and prints which components come and go.
 """
 
 import argparse
-import json
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from rows import print_row
 from safetensors.torch import load_file, save_file
 from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -121,10 +121,11 @@ class Trained:
 
     def rate(self, step: int) -> float:
         """The learning rate, as a share of `RATE`."""
-        if not self.falling:
-            return 1.0
-        fall = 0.05 + 0.95 * (1 + math.cos(math.pi * step / self.steps)) / 2
-        return min(1.0, (step + 1) / 200) * fall
+        return warmed_and_falling(step, self.steps) if self.falling else 1.0
+
+    def blank(self) -> GPT2LMHeadModel:
+        """A GPT-2 of this shape with fresh weights."""
+        return blank(self.vocabulary, self.layers, self.heads, n_positions=64, n_embd=64)
 
 
 TASKS = {
@@ -150,14 +151,19 @@ FIXED = ("examples", "fresh", "searches", "unlearned")
 """Numbers that decide nothing about components."""
 
 
-def blank(trained: Trained) -> GPT2LMHeadModel:
-    """A GPT-2 of this shape with fresh weights."""
+def blank(vocabulary: int, layers: int, heads: int, **more: Any) -> GPT2LMHeadModel:
+    """A GPT-2 without dropout, with fresh weights."""
     config = GPT2Config(
-        vocab_size=trained.vocabulary, n_positions=64, n_embd=64, n_layer=trained.layers,
-        n_head=trained.heads, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, bos_token_id=0,
-        eos_token_id=0,
+        vocab_size=vocabulary, n_layer=layers, n_head=heads, resid_pdrop=0, embd_pdrop=0,
+        attn_pdrop=0, bos_token_id=0, eos_token_id=0, **more,
     )  # fmt: skip
     return GPT2LMHeadModel(config)
+
+
+def warmed_and_falling(step: int, steps: int) -> float:
+    """The share of a learning rate that warms up for 200 steps, then falls on a cosine to 1/20."""
+    fall = 0.05 + 0.95 * (1 + math.cos(math.pi * step / steps)) / 2
+    return min(1.0, (step + 1) / 200) * fall
 
 
 def train(chosen: argparse.Namespace) -> None:
@@ -172,12 +178,12 @@ def train(chosen: argparse.Namespace) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             save_file({k: v.clone() for k, v in model.state_dict().items()}, path)
             seconds = round(time.perf_counter() - started)
-            print(json.dumps({"model": path.stem, "loss": loss, "seconds": seconds}), flush=True)
+            print_row({"model": path.stem, "loss": loss, "seconds": seconds})
 
 
 def _trained(trained: Trained, seed: int) -> tuple[GPT2LMHeadModel, float]:
     torch.manual_seed(seed)
-    model = blank(trained)
+    model = trained.blank()
     optimiser = torch.optim.AdamW(model.parameters(), lr=RATE)
     rate = torch.optim.lr_scheduler.LambdaLR(optimiser, trained.rate)
     for step in range(trained.steps):
@@ -194,7 +200,7 @@ def models(folder: Path) -> Iterator[tuple[str, int, GPT2LMHeadModel]]:
     """Every model that was trained, with its task and seed."""
     for name, trained in TASKS.items():
         for path in sorted(folder.glob(f"{name}-*.safetensors")):
-            model = blank(trained)
+            model = trained.blank()
             model.load_state_dict(load_file(path), strict=False)  # tied weights are kept once
             yield name, int(path.stem.rpartition("-")[2]), model.eval()
 
@@ -213,9 +219,9 @@ def read(chosen: argparse.Namespace) -> None:
         try:
             found = discover(model, TASKS[name].task)
         except HopscopeError as error:
-            print(json.dumps(row | {"refused": str(error)}), flush=True)
+            print_row(row | {"refused": str(error)})
             continue
-        print(json.dumps(row | described(found, time.process_time() - started)), flush=True)
+        print_row(row | described(found, time.process_time() - started))
 
 
 def described(found: Circuit, seconds: float) -> dict[str, Any]:
@@ -254,7 +260,7 @@ def thresholds(chosen: argparse.Namespace) -> None:
                 row = {"task": name, "seed": seed, **settings, "usual": value}
                 changes = {"gone": sorted(usual - names), "new": sorted(names - usual)}
                 shares = {"recovered": round(found.recovered(), 3), "components": len(names)}
-                print(json.dumps(row | shares | changes), flush=True)
+                print_row(row | shares | changes)
 
 
 def _changed(field: str, value: float, factor: float) -> float:

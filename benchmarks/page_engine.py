@@ -8,15 +8,14 @@ what is kept, and of each further one.
 """
 
 import argparse
-import json
 import os
-import shutil
 import statistics
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import sync_playwright
+from explorer_server import chromium
+from rows import print_row
 
 from hopscope import load
 from hopscope.web.bundle import ENGINE
@@ -83,16 +82,12 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=["demo", "planted", "transformer-a"])
     chosen = parser.parse_args()
 
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
-        )
+    with chromium() as browser:
         page = browser.new_page()
         page.evaluate(joined(ENGINE, static_text, "hopscopeEngine"))
         for name in chosen.models:
             for row in rows(page, name):
-                print(json.dumps(row), flush=True)
-        browser.close()
+                print_row(row)
 
 
 if __name__ == "__main__":

@@ -14,8 +14,6 @@
   to 30 for each D.
 """
 
-import json
-import sys
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,7 +23,8 @@ import numpy as np
 import torch
 from matplotlib.axes import Axes
 from pydantic import StrictFloat, StrictInt
-from small_models import small
+from rows import RESULTS, read_rows
+from small_models import measure, save, small
 from torch import Tensor
 
 from hopscope.circuits import Ablation, Ablator, adapter_of, examples_of
@@ -40,15 +39,11 @@ from hopscope.papers.musat.measure_runs import fields_of, loss_rows, rounded
 from hopscope.papers.musat.rows import LossRow
 from hopscope.papers.row import Numbers, Row
 from hopscope.plots.look import COLOURS, DIM, PAPER, WIDTHS, Picture, drawn, picture, width
-from hopscope.plots.saving import save_figure
-from hopscope.runs import train
-from hopscope.store import Store
 from hopscope.study import RunStudy
 from hopscope.training import Run
 from hopscope.training.device import precision_of
 from hopscope.training.trainer import Trainer
 
-RESULTS = Path(__file__).parents[1] / "results"
 PLACE_SEEDS = 6
 """Models of each kind."""
 PLACE_STEPS = 2_500
@@ -349,8 +344,7 @@ def _by_kind(rows: Sequence[Known], *, ordered: bool = True) -> dict[str, list[K
 
 def read(name: str, kind: type[Known]) -> list[Known]:
     """The rows that are committed."""
-    lines = (RESULTS / f"{name}.jsonl").read_text().splitlines()
-    return [kind.model_validate(json.loads(line)) for line in lines]
+    return [kind.model_validate(row) for row in read_rows(RESULTS / f"{name}.jsonl")]
 
 
 def main() -> None:
@@ -359,18 +353,12 @@ def main() -> None:
     parser.add_argument("--store", type=Path, default=Path("runs"))
     chosen = parser.parse_args()
     if chosen.what == "figures":
-        for name, figure in {
-            "waits": place_figure(read("places", PlaceRow)),
-            "learn-on": changed_figure(read("places_learn_on", ChangedRow)),
-        }.items():
-            print(save_figure(figure, RESULTS / f"places-{name}.svg"))
+        waits = place_figure(read("places", PlaceRow))
+        learn_on = changed_figure(read("places_learn_on", ChangedRow))
+        save({"places-waits": waits, "places-learn-on": learn_on})
         return
-    measure = place_rows if chosen.what == "losses" else changed_rows
-    for recipe in (*by_place(), *d_by_place()):
-        run = train(recipe, Store(chosen.store), threads=1)
-        for row in measure(run):
-            print(row.model_copy(update={"run": run.folder.name}).to_json())
-        sys.stdout.flush()
+    rows = place_rows if chosen.what == "losses" else changed_rows
+    measure((*by_place(), *d_by_place()), rows, chosen.store)
 
 
 if __name__ == "__main__":

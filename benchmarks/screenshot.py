@@ -4,14 +4,12 @@ python benchmarks/screenshot.py docs/images/explorer.png
 """
 
 import argparse
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from explorer_server import started
-from playwright.sync_api import sync_playwright
+from explorer_server import chromium, started
 
 STATE = "/run/gallery-demo?step=600&head=1.3"
 """The second hop is being learned: its path has just emerged."""
@@ -23,15 +21,10 @@ SIZE = {"width": 1600, "height": 1130}
 @contextmanager
 def opened(state: str, **page: Any) -> Iterator[Any]:
     """A page of the explorer in this state, with all of it drawn."""
-    with started() as server, sync_playwright() as driver:
-        browser = driver.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
-        )
+    with started() as server, chromium() as browser:
         found = browser.new_page(**page)
-        found.goto(f"http://127.0.0.1:{server.port}/#token={server.token}&{state}")
-        found.wait_for_function(DRAWN, timeout=240_000)
+        server.show(found, state, DRAWN, seconds=240)
         yield found
-        browser.close()
 
 
 def main() -> None:

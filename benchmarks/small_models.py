@@ -14,23 +14,24 @@ Models and setting (a position code for each pair, a rate on a cosine) are ours,
 Rows are printed, one JSON object each; `figures` draws those of results/ anew.
 """
 
-import json
-import sys
 from argparse import ArgumentParser
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+
+from rows import RESULTS, read_rows
 
 from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.facts import symbol_name
 from hopscope.papers.musat.measure_runs import loss_rows
 from hopscope.papers.musat.rows import LossRow
+from hopscope.papers.row import Row as PaperRow
 from hopscope.plots.look import COLOURS, Picture, drawn, picture
 from hopscope.plots.saving import save_figure
 from hopscope.plots.sweeps import law_figure
 from hopscope.runs import train
 from hopscope.store import Store
+from hopscope.training import Run
 
-RESULTS = Path(__file__).parents[1] / "results"
 SEEDS = (0, 1, 2)
 BATCHES = (64, 128, 256, 512, 1_024, 2_048)
 MANY = 5
@@ -128,16 +129,22 @@ FILES = {"order": "small_in_order", "depth": "small_by_depth", "batches": "batch
 
 def rows_of(what: str) -> list[LossRow]:
     """The rows that are committed."""
-    lines = (RESULTS / f"{FILES[what]}.jsonl").read_text().splitlines()
-    return [LossRow.model_validate(json.loads(line)) for line in lines]
+    return [LossRow.model_validate(row) for row in read_rows(RESULTS / f"{FILES[what]}.jsonl")]
 
 
-def draw() -> None:
-    shown = {
-        "batches-plateau": batch_figure(rows_of("batches")),
-        "small-by-depth-law": law_figure(rows_of("depth")),
-    }
-    for name, figure in shown.items():
+def measure(
+    recipes: Iterable[Experiment], rows: Callable[[Run], Sequence[PaperRow]], store: Path
+) -> None:
+    """Train each of these models or fleets, and print its rows."""
+    for recipe in recipes:
+        run = train(recipe, Store(store), threads=1)
+        for row in rows(run):
+            print(row.model_copy(update={"run": run.folder.name}).to_json(), flush=True)
+
+
+def save(figures: Mapping[str, Picture]) -> None:
+    """Write figures to results/, by their names."""
+    for name, figure in figures.items():
         print(save_figure(figure, RESULTS / f"{name}.svg"))
 
 
@@ -147,13 +154,10 @@ def main() -> None:
     parser.add_argument("--store", type=Path, default=Path("runs"))
     chosen = parser.parse_args()
     if chosen.what == "figures":
-        draw()
+        plateau, law = batch_figure(rows_of("batches")), law_figure(rows_of("depth"))
+        save({"batches-plateau": plateau, "small-by-depth-law": law})
         return
-    for recipe in RECIPES[chosen.what]():
-        run = train(recipe, Store(chosen.store), threads=1)
-        for row in loss_rows(run):
-            print(row.model_copy(update={"run": run.folder.name}).to_json())
-        sys.stdout.flush()
+    measure(RECIPES[chosen.what](), loss_rows, chosen.store)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ Rules of reading, fixed before the first model was read:
 """
 
 import argparse
-import json
 import math
 import resource
 import time
@@ -32,10 +31,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from other_tasks import BASE, NUMBERS, cumulative_sum, described, sorting
+from other_tasks import (
+    BASE,
+    NUMBERS,
+    blank,
+    cumulative_sum,
+    described,
+    sorting,
+    warmed_and_falling,
+)
+from rows import print_row
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
-from transformers import GPT2Config, GPT2LMHeadModel
+from transformers import GPT2LMHeadModel
 
 from hopscope.circuits import Circuit, Drawn, OwnTask, discover
 from hopscope.errors import HopscopeError
@@ -77,12 +85,10 @@ class Recipe:
 
     def blank(self) -> GPT2LMHeadModel:
         """A GPT-2 of this shape with fresh weights."""
-        config = GPT2Config(
-            vocab_size=self.vocabulary, n_positions=128, n_embd=self.width, n_layer=self.layers,
-            n_head=self.heads, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, bos_token_id=0,
-            eos_token_id=0, tie_word_embeddings=False, activation_function="gelu_pytorch_tanh",
+        return blank(
+            self.vocabulary, self.layers, self.heads, n_positions=128, n_embd=self.width,
+            tie_word_embeddings=False, activation_function="gelu_pytorch_tanh",
         )  # fmt: skip
-        return GPT2LMHeadModel(config)
 
 
 LETTERS, LONG = 4, 100
@@ -347,13 +353,13 @@ def _trained(name: str, path: Path, end: float, device: str) -> None:
         step, spent = kept["step"], kept["cpu_seconds"]
     begun, saved = time.process_time() - spent, time.monotonic()
     while step < recipe.steps and time.monotonic() < end:
-        _set_rate(optimiser, recipe.rate * _share(step / recipe.steps, step))
+        _set_rate(optimiser, recipe.rate * warmed_and_falling(step, recipe.steps))
         drawn = recipe.draw(recipe.batch, TRAINED_FROM + step)
         loss = update(drawn.inputs.to(device), drawn.targets.to(device))
         step += 1
         if step % 100 == 0:
             row = {"model": name, "step": step, "loss": round(loss.item(), 4)}
-            print(json.dumps(row | {"cpu": round(time.process_time() - begun)}), flush=True)
+            print_row(row | {"cpu": round(time.process_time() - begun)})
         now = time.monotonic()
         if now > min(saved + SAVED_EVERY, end) or step == recipe.steps:
             saved = now
@@ -361,11 +367,6 @@ def _trained(name: str, path: Path, end: float, device: str) -> None:
                     "step": step, "cpu_seconds": time.process_time() - begun}  # fmt: skip
             torch.save(kept, path.with_suffix(".new"))
             path.with_suffix(".new").replace(path)
-
-
-def _share(done: float, step: int) -> float:
-    """The share of the learning rate: it warms up for 200 steps, then falls on a cosine to 1/20."""
-    return min(1.0, (step + 1) / 200) * (0.05 + 0.95 * (1 + math.cos(math.pi * done)) / 2)
 
 
 def _set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
@@ -420,7 +421,7 @@ def read(chosen: argparse.Namespace) -> None:
         if kept["step"] == recipe.steps:
             model = recipe.blank().eval()
             model.load_state_dict(kept["model"])
-            print(json.dumps(row(name, recipe, model), ensure_ascii=False), flush=True)
+            print_row(row(name, recipe, model))
 
 
 @torch.no_grad()

@@ -19,13 +19,14 @@ Needs the extra `bridges` (transformers) and x-transformers.
 """
 
 import argparse
-import json
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
+from rows import print_row
 from torch import Tensor, nn
 
 from hopscope.configs import Experiment, Model, Retrieval, Training
@@ -34,10 +35,10 @@ from hopscope.models import native
 from hopscope.tasks import examples, hop_losses, sampler_of, visited
 from hopscope.training.trainer import Trainer
 
-WARM_UP_ROUNDS = 1
-TIMED = 3
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 Step = Callable[[], object]
+Name = TypeVar("Name")
+"""What tells contestants apart."""
 
 
 @dataclass(frozen=True)
@@ -219,20 +220,26 @@ def seconds(step: Step, device: torch.device, clock: str) -> float:
     return CLOCKS[clock]() - begun
 
 
-def measure(
-    steps: dict[tuple[str, str], Step], rounds: int, device: torch.device, clock: str
-) -> list[dict]:
-    """Median and fastest step of every contestant, in milliseconds."""
-    times: dict[tuple[str, str], list[float]] = {key: [] for key in steps}
-    for turn in range(WARM_UP_ROUNDS + rounds):
-        for key, step in steps.items():
-            taken = [seconds(step, device, clock) for _ in range(1 + TIMED)]
-            if turn >= WARM_UP_ROUNDS:
-                times[key] += [1e3 * each for each in taken[1:]]
-    return [
-        {"who": who, "precision": precision, "median_ms": sorted(t)[len(t) // 2], "best_ms": min(t)}
-        for (who, precision), t in times.items()
-    ]
+def in_turns(
+    steps: Mapping[Name, Step], rounds: int, device: torch.device, clock: str, *,
+    warm_up: int = 1, again: int = 0,
+) -> dict[Name, list[float]]:  # fmt: skip
+    """Milliseconds of each contestant's steps, which take turns; the first rounds warm up. With
+    `again`, a turn is one step that is not timed, since others have filled the caches, and so many
+    that are.
+    """
+    times: dict[Name, list[float]] = {name: [] for name in steps}
+    for turn in range(warm_up + rounds):
+        for name, step in steps.items():
+            taken = [1e3 * seconds(step, device, clock) for _ in range(1 + again)]
+            if turn >= warm_up:
+                times[name] += taken[1:] or taken
+    return times
+
+
+def median(times: list[float]) -> float:
+    """The upper one of two, which was measured."""
+    return sorted(times)[len(times) // 2]
 
 
 def where(device: torch.device, clock: str) -> dict[str, object]:
@@ -251,13 +258,13 @@ def report(shape: Shape, rows: list[dict], of: dict[str, object]) -> None:
     head = {"benchmark": "train_step", "shape": shape.name, "torch": torch.__version__, **of}
     for row in rows:
         rounded = {k: round(v, 1) if isinstance(v, float) else v for k, v in row.items()}
-        print(json.dumps({**head, **rounded}, ensure_ascii=False))
+        print_row({**head, **rounded})
     best: dict[str, float] = {}
     for row in rows:
         best[row["who"]] = min(row["median_ms"], best.get(row["who"], row["median_ms"]))
     ours = best.pop("hopscope")
     ratios = {f"times faster than {who}": round(ms / ours, 2) for who, ms in sorted(best.items())}
-    print(json.dumps({**head, "hopscope_ms": round(ours, 1), **ratios}, ensure_ascii=False))
+    print_row({**head, "hopscope_ms": round(ours, 1), **ratios})
 
 
 def main() -> None:
@@ -275,7 +282,11 @@ def main() -> None:
     for shape in SHAPES:
         torch.manual_seed(0)
         steps = contestants(shape, device, chosen.precisions)
-        rows = measure(steps, chosen.rounds, device, chosen.clock)
+        times = in_turns(steps, chosen.rounds, device, chosen.clock, again=3)
+        rows = [
+            {"who": who, "precision": name, "median_ms": median(taken), "best_ms": min(taken)}
+            for (who, name), taken in times.items()
+        ]
         report(shape, rows, of)
 
 

@@ -9,7 +9,7 @@ patching of every component, and linear read-outs of every position after every 
 
 import argparse
 
-from markdown import table
+from rows import print_table
 
 import hopscope
 from hopscope.circuits.circuit_patching import patch_circuit
@@ -42,7 +42,7 @@ def print_arrows(study: RunStudy) -> None:
     circuit = study.circuit if study.has_circuit else study.discover()
     circuit = patch_circuit(study.model, circuit, study.task)
     print("\n## What every arrow brings\n")
-    table(ACCOUNT_COLUMNS, account_rows(circuit))
+    print_table(ACCOUNT_COLUMNS, account_rows(circuit))
     assert circuit.account is not None
     print(
         f"\nOver {circuit.account.examples} minimal pairs. What is carried is the share of an "
@@ -65,9 +65,9 @@ def print_positions(study: RunStudy) -> None:
     """Which symbols can be read after every layer, and which heads brought it."""
     found = study.probe()
     print("\n## Which symbols can be read\n")
-    table(*probe_rows(found))
+    print_table(*probe_rows(found))
     print()
-    table(("head", "adds to", "symbols"), added_rows(found))
+    print_table(("head", "adds to", "symbols"), added_rows(found))
     print()
     for line in probe_remarks(found):
         print(f"* {line}")

@@ -4,7 +4,6 @@ Run from a clone: `python benchmarks/wheel.py`. It takes the versions of constra
 gigabytes of disk for a while; 100 seconds of a processor, most of them to unpack torch.
 """
 
-import json
 import os
 import subprocess
 import sys
@@ -14,6 +13,8 @@ import venv
 import zipfile
 from collections import Counter
 from pathlib import Path
+
+from rows import print_row
 
 ROOT = Path(__file__).parents[1]
 LIMIT = 0.1
@@ -61,7 +62,7 @@ def main() -> None:
             "largest": {name: round(size / 1e6, 2) for name, size in parts.most_common(6)},
             "import_seconds": round(min(times), 4), "date": time.strftime("%Y-%m-%d"),
         }  # fmt: skip
-        sys.stdout.write(json.dumps(row) + "\n")
+        print_row(row)
         assert min(times) < LIMIT, f"import hopscope takes {min(times):.3f} s; expected {LIMIT}"
 
 

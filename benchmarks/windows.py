@@ -17,9 +17,7 @@ or ten seconds on an H100. `train` appends its rows.
 """
 
 import argparse
-import json
 import math
-from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -27,20 +25,23 @@ from typing import Any
 
 import torch
 from jaxtyping import Float, Int
+from rows import RESULTS, add_row, print_table, read_rows
 from torch import Tensor
 
 from hopscope.circuits import adapter_of
 from hopscope.circuits.engine import Adapter, Attend, Brought, Heads, forward
 from hopscope.configs import Experiment, KHop, Model, Training
+from hopscope.papers.judge import group
 from hopscope.runs import train
 from hopscope.runs.computing import processor_of
 from hopscope.tasks import dataset
 from hopscope.tasks.khop import landings
 from hopscope.theory import known_hops
 
-ROWS = Path(__file__).parents[1] / "results" / "windows.jsonl"
+ROWS = RESULTS / "windows.jsonl"
 LENGTH, EXAMPLES, FEW = 64, 2048, 50
 """Positions, examples that are measured, and the fewest answers that an error is given of."""
+COLUMNS = ("layers, hops", "letters", "heads", "seeds", "error", "half of chance at", "equal to")
 CUTS = (1, 2, 3, 4, 6, 8)
 SHAPES = {
     f"{letters}x{heads}": (letters, heads, 2, 2)
@@ -143,21 +144,15 @@ def rows(name: str, store: Path, device: str) -> Iterator[dict[str, Any]]:
         }  # fmt: skip
 
 
-def table() -> Iterator[str]:
-    """The error at the last hop by shape, and what it says of the window."""
-    shapes: dict[tuple[int, ...], list[dict[str, Any]]] = defaultdict(list)
-    for line in ROWS.read_text().splitlines():
-        row = json.loads(line)
-        shapes[row["layers"], row["letters"], row["heads"]].append(row)
-    yield "| layers, hops | letters | heads | seeds | error | half of chance at | equal to |"
-    yield "|---|---|---|---|---|---|---|"
+def shown() -> Iterator[tuple[object, ...]]:
+    """The error at the last hop by shape, and what it says of the window: a row for each shape."""
+    shapes = group(read_rows(ROWS), lambda row: (row["layers"], row["letters"], row["heads"]))
     for (layers, letters, heads), its in sorted(shapes.items()):
         half, hops = (1 - 1 / letters) / 2, its[0]["hops"]
         errors = spread([row["error"][-1] for row in its], ".3f")
         passed = spread([crossed(row["by distance"], half) for row in its], "d")
         windows = spread([equal_window(row) for row in its], ".1f")
-        cells = f"{layers}, {hops}", letters, heads, len(its), errors, passed, windows
-        yield f"| {' | '.join(map(str, cells))} |"
+        yield f"{layers}, {hops}", letters, heads, len(its), errors, passed, windows
 
 
 def spread(values: list[Any], form: str) -> str:
@@ -192,13 +187,21 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     chosen = parser.parse_args()
     if chosen.what == "table":
-        print(*table(), sep="\n")
+        head = (
+            "layers, hops",
+            "letters",
+            "heads",
+            "seeds",
+            "error",
+            "half of chance at",
+            "equal to",
+        )
+        print_table(head, [*shown()])
         return
     torch.set_num_threads(1)
     for name in chosen.only or SHAPES:
         for row in rows(name, chosen.store, chosen.device):
-            with ROWS.open("a") as kept:
-                print(json.dumps(row), file=kept)
+            add_row(ROWS, row)
 
 
 if __name__ == "__main__":

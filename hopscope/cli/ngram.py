@@ -110,7 +110,7 @@ def figures(run: "NgramRun") -> "dict[str, Callable[[], Picture]]":
 
     _check_trained(run)
     seeds, window = run.recipe.seeds, run.recipe.model.window
-    made: dict[str, Callable[[], Picture]] = {"heads": lambda: shown.heads_figure(run)}
+    made: dict[str, Callable[[], Picture]] = {"heads": lambda: shown.lags_figure(run)}
     if "a" in run.recipe.descent.plan()[-1][0]:
         moments = [approach(run, seed) for seed in seeds]
         made["approach"] = lambda: shown.approach_figure(run, moments, _gap(run))

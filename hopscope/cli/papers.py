@@ -24,7 +24,7 @@ from hopscope.papers import registry
 from hopscope.papers.cost import in_time
 from hopscope.papers.registry import Registry
 from hopscope.papers.results import Results, Table, machine
-from hopscope.papers.running import State, run_missing, states
+from hopscope.papers.running import ExperimentState, run_missing, states
 from hopscope.store import Store
 from hopscope.store.files import check_files
 
@@ -167,7 +167,7 @@ def measured(asked: Path | None, papers: Registry) -> Results:
     return here
 
 
-def _what_there_is(state: State) -> str:
+def _what_there_is(state: ExperimentState) -> str:
     """What there is of an experiment, what is missing, and how long that takes."""
     name, of = state.experiment.name, f"{state.protocol} protocol"
     if state.complete:
@@ -181,7 +181,7 @@ def _what_there_is(state: State) -> str:
     return f"{said}, {len(state.missing)} to train: {_time(state)}"
 
 
-def _time(state: State) -> str:
+def _time(state: ExperimentState) -> str:
     """How long training what is missing takes, by what runs like it took."""
     here, gpu = state.hours.here, state.hours.gpu
     told = [f"about {in_time(here)} on a processor core" if here is not None else ""]
@@ -189,7 +189,7 @@ def _time(state: State) -> str:
     return ", ".join(filter(None, told)) or "nothing like them was timed yet"
 
 
-def _list(known: Sequence[State], *, json: bool) -> None:
+def _list(known: Sequence[ExperimentState], *, json: bool) -> None:
     from hopscope.cli.tables import print_rows
 
     rows: list[dict[str, object]] = []
@@ -216,7 +216,11 @@ def _list(known: Sequence[State], *, json: bool) -> None:
 
 
 def _run_all(
-    left: Sequence[State], how: Workers, minutes: float | None, store: Store, results: Results
+    left: Sequence[ExperimentState],
+    how: Workers,
+    minutes: float | None,
+    store: Store,
+    results: Results,
 ) -> int:
     """Run what each experiment lacks; what fails says nothing about the others."""
     from hopscope.runs.stop import REQUEUE

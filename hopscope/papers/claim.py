@@ -1,6 +1,6 @@
 """A claim: a sentence of a paper with something that we can measure, and what came of it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -37,7 +37,7 @@ class Claim(Displayed):
     """How we measure it, tolerance included."""
     needs: tuple[str, ...]
     """The experiments that have to be measured, in either protocol."""
-    judge: Judge[Any] | Callable[[Sequence[Row]], Finding]
+    judge: Judge[Any]
     """Called with the rows of all its experiments."""
     only_full: bool = False
     """Less training can refute it, and cannot confirm it: it cannot show "never"."""
@@ -75,9 +75,11 @@ class Claim(Displayed):
         whole = {table.experiment for table in tables if table.runs and not table.missing}
         if missing := [name for name in self.needs if name not in whole]:
             return Finding("not measured", evidence=_what_is_left(missing, tables))
-        rows = _new_rows(tables)
-        found = self.judge([row for own in rows for row in own])
-        counted = self._counted(tables, rows)
+        of_each = _new_rows(tables)
+        rows = [row for own in of_each for row in own]
+        found, judged = self.judge(rows), {id(row) for row in self.judge.counted(rows)}
+        pairs = zip(tables, of_each, strict=True)
+        counted = [table for table, own in pairs if judged & {*map(id, own)}]
         less = [table for table in counted if table.protocol == "reduced"]
         if self.only_full and less and found.verdict == "reproduced":
             said = " / ".join(f"{table.experiment}, {table.remark}" for table in less)
@@ -85,14 +87,6 @@ class Claim(Displayed):
             found = replace(found, verdict="at smaller scale")
         cost = [sample_and_cost(table, results.experiments[table.experiment]) for table in counted]
         return replace(found, notes=tuple(notes), cost=tuple(filter(None, cost)))
-
-    def _counted(self, tables: Sequence[Table], rows: Sequence[Sequence[Row]]) -> list[Table]:
-        """The tables of which some rows were judged; `rows` are those of each."""
-        pairs = zip(tables, rows, strict=True)
-        if not isinstance(self.judge, Judge):
-            return [table for table, own in pairs if own]
-        judged = {id(row) for row in self.judge.counted([row for own in rows for row in own])}
-        return [table for table, own in pairs if judged & {*map(id, own)}]
 
 
 def _new_rows(tables: Sequence[Table]) -> list[list[Row]]:

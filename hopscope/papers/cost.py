@@ -1,6 +1,6 @@
 """What trainings cost: in operations, whatever the machine, and in hours, from recorded runs."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import log
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from hopscope.configs import Experiment, LmBench, Recipe
 from hopscope.papers.experiment import PaperExperiment
-from hopscope.papers.row import Row
 
 if TYPE_CHECKING:
     from hopscope.papers.results import Results, Table
@@ -72,20 +71,17 @@ def sample_and_cost(table: "Table", experiment: PaperExperiment) -> str:
     seeds = {seed for row in table.rows if (seed := getattr(row, "seed", None)) is not None}
     seconds = {row.run: its for row in table.rows if (its := getattr(row, "seconds", None))}
     precisions = {its for row in table.rows if (its := getattr(row, "precision", None))}
+    activity = " and ".join(sorted({row.activity for row in table.rows}))
     said = [
         f"{table.protocol} protocol" * (table.protocol != "full" or total > runs),
         "computed, without any training" * (not experiment.recipes),
         f"{runs}{f' of {total}' * (total > runs)} run{'s' * (total > 1)}" * (runs > 0),
         f"{len(seeds)} seeds" if len(seeds) > 1 else "".join(f"seed {seed}" for seed in seeds),
         in_flop(flop) if flop else "",
-        f"{in_time(sum(seconds.values()))} of {_activity(table.rows)}" if seconds else "",
+        f"{in_time(sum(seconds.values()))} of {activity}" if seconds else "",
         f"in {' and '.join(sorted(precisions))}" if precisions else "",
     ]
     return f"{table.experiment}: {', '.join(filter(None, said))}"
-
-
-def _activity(rows: Iterable[Row]) -> str:
-    return " and ".join(sorted({row.activity for row in rows}))
 
 
 @dataclass(frozen=True)
@@ -97,7 +93,7 @@ class Hours:
     gpu: float | None
 
 
-class Recorded:
+class RecordedHours:
     """How long the runs took that are measured, and so about how long others take."""
 
     def __init__(self, results: "Results") -> None:

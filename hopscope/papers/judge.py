@@ -75,7 +75,7 @@ def several(names: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Tally:
     """Whether a claim holds under one variant."""
 
     variant: str
@@ -91,9 +91,9 @@ class Outcome:
     """Seeds of the setting that has fewest."""
     enough: bool
     """Are there enough seeds for a verdict?"""
-    drawn: bool = True
+    drawn: bool
     """Are the models a sample of seeds?"""
-    failed: tuple[str, ...] = ()
+    failed: tuple[str, ...]
     """The settings in which it does not hold."""
 
     @property
@@ -120,7 +120,7 @@ class Finding(Displayed):
     """Our value, as the paper writes its own."""
     evidence: str = ""
     """For how many models it holds, and under which variant; why there is no verdict."""
-    outcomes: tuple[Outcome, ...] = ()
+    outcomes: tuple[Tally, ...] = ()
     """The same for each variant, the one that we take the paper to mean first."""
     chance: float | None = None
     """How likely the models of each variant would agree as well if variants made no difference."""
@@ -165,6 +165,8 @@ class Judge(Generic[R]):
     """Why no seed is needed, where none is."""
     undecided: Callable[[list[R]], str] = lambda _: ""
     """Why these rows decide nothing; empty if they do."""
+    too_small: Callable[[list[R]], str] = lambda _: ""
+    """Why models for which the claim does not hold cannot refute it; empty if they can."""
 
     def __call__(self, rows: Sequence[Row]) -> Finding:
         """The verdict of these rows."""
@@ -193,7 +195,7 @@ class Judge(Generic[R]):
         meant = [row for row in rows if isinstance(row, self.kind) and self.among(row)]
         return sorted(self.once(meant), key=lambda row: getattr(row, "seed", 0))
 
-    def outcome(self, variant: str, rows: list[R]) -> Outcome:
+    def outcome(self, variant: str, rows: list[R]) -> Tally:
         """Does the claim hold for the models of one variant?"""
         settings = group(rows, self.setting)
         drawn = {name: {self.who(row) for row in own} for name, own in settings.items()}
@@ -211,19 +213,18 @@ class Judge(Generic[R]):
             every = group(rows, lambda row: (self.setting(row), self.model(row), self.who(row)))
             by_model = {key: all(map(self.holds, own)) for key, own in every.items()}
             models = {" ".join(filter(None, map(str, k))): its for k, its in by_model.items()}
-            bad = dict.fromkeys(key[0] for key, its in by_model.items() if not its)
-            failed = tuple(bad)
-            held = not bad
+            failed = tuple(dict.fromkeys(key[0] for key, its in by_model.items() if not its))
+            held = not failed
         count = len(models) or sum(map(len, drawn.values()))
         seeds = min(map(len, drawn.values()))
-        enough = bool(self.no_seeds) or seeds >= self.seeds
-        drawn_at_all = not self.no_seeds
-        return Outcome(
-            variant, held, self.ours(rows), models, count, seeds, enough, drawn_at_all, failed
+        return Tally(
+            variant, held, self.ours(rows), models, count, seeds,
+            enough=bool(self.no_seeds) or seeds >= self.seeds, drawn=not self.no_seeds,
+            failed=failed,
         )  # fmt: skip
 
     def _finding(
-        self, outcomes: list[Outcome], comparable: list[str], rows: dict[str, list[R]]
+        self, outcomes: list[Tally], comparable: list[str], rows: dict[str, list[R]]
     ) -> Finding:
         """The verdict that the outcomes under all variants give together."""
         first, others = outcomes[0], outcomes[1:]
@@ -243,18 +244,26 @@ class Judge(Generic[R]):
         ours = first.ours
         if verdict == "depends on an open choice" and not first.holds:
             ours = f"{first.variant}: {first.ours}; {sure[0].variant}: {sure[0].ours}"
+        evidence = self._evidence(first, others, holding, against if first.holds else [])
+        small = self.too_small([row for own in rows.values() for row in own])
+        if verdict == "not reproduced" and small:
+            verdict, evidence = "needs larger models", f"{evidence}; {small}"
         depends = verdict == "depends on an open choice"
         return Finding(
-            verdict, ours, self._evidence(first, others, holding, against if first.holds else []),
-            tuple(outcomes), self._chance(outcomes, sure or against, rows) if depends else None,
+            verdict, ours, evidence, tuple(outcomes),
+            self._chance(outcomes, sure or against, rows) if depends else None,
         )  # fmt: skip
 
-    def _covers(self, other: Outcome, first: Outcome, rows: dict[str, list[R]]) -> bool:
+    def _covers(self, other: Tally, first: Tally, rows: dict[str, list[R]]) -> bool:
         """Was another variant tried in each setting in which the first does not hold?"""
         return set(first.failed) <= set(group(rows[other.variant], self.setting))
 
     def _evidence(
-        self, first: Outcome, others: list[Outcome], holding: list[Outcome], against: list[Outcome]
+        self,
+        first: Tally,
+        others: list[Tally],
+        holding: list[Tally],
+        against: list[Tally],
     ) -> str:
         """In words: under the first variant, and under how many others."""
         words = [f"{first.variant}: {first.said}" if first.variant else first.said]
@@ -276,7 +285,10 @@ class Judge(Generic[R]):
         return "; ".join(words)
 
     def _chance(
-        self, outcomes: list[Outcome], deciding: list[Outcome], rows: dict[str, list[R]]
+        self,
+        outcomes: list[Tally],
+        deciding: list[Tally],
+        rows: dict[str, list[R]],
     ) -> float | None:
         """The permutation test over the variants that can be compared with those that decide."""
         if self.of == "all" or any(len(group(own, self.setting)) > 1 for own in rows.values()):

@@ -130,7 +130,7 @@ class Results:
         rows: dict[str, list[Row]] = {}
         for number, line in enumerate(self._lines(name), start=1):
             try:
-                if _is_head(line):
+                if set(line) == {"run", "hopscope", "machine"}:
                     heads[line["run"]] = Measured(**line, rows=())
                     rows[line["run"]] = []
                 else:
@@ -176,10 +176,7 @@ class Results:
 
     def table(self, name: str, protocol: Protocol) -> Table:
         """What is measured of a protocol of an experiment."""
-        return self._table(name, protocol, self.measured(name))
-
-    def _table(self, name: str, protocol: Protocol, known: Mapping[str, Measured]) -> Table:
-        experiment = self.experiments[name]
+        experiment, known = self.experiments[name], self.measured(name)
         wanted = [*experiment.runs(protocol)] if experiment.recipes else [COMPUTED]
         return Table(
             name,
@@ -191,9 +188,8 @@ class Results:
 
     def tables(self, name: str) -> list[Table]:
         """The table of each protocol that an experiment has, of runs that are measured."""
-        known = self.measured(name)
         protocols = [each for each in PROTOCOLS if each in self.experiments[name].recipes]
-        return [self._table(name, each, known) for each in protocols or PROTOCOLS[:1]]
+        return [self.table(name, each) for each in protocols or PROTOCOLS[:1]]
 
     def shown(self, name: str) -> Table | None:
         """What is drawn of an experiment: the table that is complete, or else has most runs; None
@@ -226,7 +222,3 @@ def _add(rows: list[Row], row: Row) -> None:
     if row in rows:
         raise ResultsError("its run has this row already")
     rows.append(row)
-
-
-def _is_head(line: Any) -> bool:
-    return set(line) == {"run", "hopscope", "machine"}

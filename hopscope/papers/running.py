@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hopscope.configs import Experiment, Recipe
 from hopscope.errors import OF_ONE_RUN, CircuitError, HopscopeError, StoreError
-from hopscope.papers.cost import Hours, Recorded
+from hopscope.papers.cost import Hours, RecordedHours
 from hopscope.papers.experiment import PaperExperiment, Protocol
 from hopscope.papers.results import COMPUTED, Results
 from hopscope.store import RunFolder, Store
@@ -21,7 +21,7 @@ Carry = Callable[[Sequence[Recipe], Callable[["Progress"], None]], "Outcome"]
 
 
 @dataclass(frozen=True)
-class State:
+class ExperimentState:
     """What there is of an experiment in one protocol, and what is missing."""
 
     experiment: PaperExperiment
@@ -44,11 +44,11 @@ class State:
 
 def states(
     experiments: Iterable[PaperExperiment], wanted: Protocol, store: Store, results: Results
-) -> list[State]:
+) -> list[ExperimentState]:
     """What is there of each experiment, what is missing, and how long that takes. Results that
     cannot be read raise ResultsError.
     """
-    recorded: Recorded | None = None
+    recorded: RecordedHours | None = None
     found = []
     for each in experiments:
         known = results.measured(each.name)
@@ -61,13 +61,13 @@ def states(
         missing = tuple(recipe for recipe in left.values() if not is_complete(recipe, store))
         hours = Hours(0.0, 0.0)
         if missing:
-            recorded = recorded or Recorded(results)
+            recorded = recorded or RecordedHours(results)
             hours = recorded.hours(missing)
         runs, measured = len(recipes), len(recipes) - len(left)
         if not recipes:
             runs, measured = 1, int(COMPUTED in known)
         trained = len(left) - len(missing)
-        found.append(State(each, protocol, runs, measured, trained, missing, hours))
+        found.append(ExperimentState(each, protocol, runs, measured, trained, missing, hours))
     return found
 
 
@@ -102,7 +102,7 @@ class Keeper:
 
 
 def run_missing(
-    state: State, store: Store, results: Results, machine: str, carry: Carry,
+    state: ExperimentState, store: Store, results: Results, machine: str, carry: Carry,
     say: Callable[[str], None] = lambda _: None,
 ) -> list[HopscopeError]:  # fmt: skip
     """Train and measure what an experiment lacks; the troubles of single runs."""

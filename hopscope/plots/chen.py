@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Float
 
 from hopscope.papers.chen.claims import NEAR, RULES
 from hopscope.papers.chen.rows import ChoiceRow, CourseRow, GrowthRow, SettingRow, TransferRow
 from hopscope.papers.results import Table
 from hopscope.plots.look import COLOURS, DIM, SMALL, Picture, drawn, picture
-from hopscope.plots.ngram import Stages, Transfer, draw_stages, draw_transfer
+from hopscope.plots.ngram import PREDICTORS, Stages, Transfer, draw_stages, draw_transfer
 from hopscope.plots.symbols import counted
 
 
@@ -44,33 +43,18 @@ def _stages(courses: Sequence[CourseRow]) -> Stages:
 
 
 def _transfer(rows: Sequence[TransferRow], varied: Literal["length", "alpha"]) -> Transfer:
-    own = sorted((row for row in rows if row.varied == varied), key=lambda row: row.value)
+    own = sorted(
+        (row for row in rows if row.varied == varied), key=lambda row: (row.seed, row.value)
+    )
     values = sorted({row.value for row in own})
     other = next(row for row in rows if row.varied != varied)
+    losses = [(row.loss.model, row.loss.gih, row.loss.bayes, row.loss.truth) for row in own]
     return Transfer(
         varied=varied,
         values=np.array(values),
         trained=other.length if varied == "length" else other.alpha,
-        losses=_by_seed(own, [_losses(row) for row in own]),
-        distance=_by_seed(own, [row.distance for row in own]),
-    )
-
-
-def _losses(row: TransferRow) -> tuple[float, ...]:
-    """In the order of the figure's lines."""
-    return row.loss.model, row.loss.gih, row.loss.bayes, row.loss.truth
-
-
-def _by_seed(
-    rows: Sequence[TransferRow], numbers: Sequence[float] | Sequence[Sequence[float]]
-) -> Float[np.ndarray, "seed value *line"]:
-    """Numbers of rows, which are sorted by value, as one line of values for each seed."""
-    seeds = sorted({row.seed for row in rows})
-    return np.stack(
-        [
-            np.array([each for row, each in zip(rows, numbers, strict=True) if row.seed == seed])
-            for seed in seeds
-        ]
+        losses=np.reshape(losses, (-1, len(values), len(PREDICTORS))),
+        distance=np.reshape([row.distance for row in own], (-1, len(values))),
     )
 
 

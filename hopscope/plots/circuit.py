@@ -36,8 +36,7 @@ from hopscope.plots.look import (
 )
 from hopscope.plots.probe import colour_of
 from hopscope.plots.symbols import role_legend, short_role
-from hopscope.plots.words import drawn as drawn_components
-from hopscope.plots.words import ordered_roles, pathless, short_target
+from hopscope.plots.words import drawn_components, ordered_roles, pathless, short_target
 from hopscope.theory import Path
 
 PLAIN, ROUTES, NEVER = COLOURS[0], DIM, DIM
@@ -141,22 +140,26 @@ def _width(component: Component) -> float:
 
 def _strokes(circuit: Circuit, story: Emergence | None) -> dict[Path, list[Stroke]]:
     """How each path is drawn: a stroke for every symbol, if the circuit has an account."""
-    kinds = {path: each.kind for each in circuit.components for path in each.paths}
-    if story is not None or circuit.account is None:
-        colours = _colours(circuit, story)
-        return {path: [(colours[path], kind == "routes")] for path, kind in kinds.items()}
-    account = circuit.account
     found = {}
     for component in circuit.components:
+        dashed = component.kind == "routes"
         for path in component.paths:
-            patched = account.of(component, path)
-            carried = list_carried(circuit, patched)
-            routed = [s for s in (patched.routed if patched else ()) if s not in carried]
-            names = account.decodable.symbols
-            found[path] = [(colour_of(names, s), s in routed) for s in (*carried, *routed)] or [
-                (NEVER, kinds[path] == "routes")
-            ]
+            if story is not None:
+                found[path] = [(_colour_of_time(story, path), dashed)]
+            elif circuit.account is None:
+                found[path] = [(PLAIN if component.kind == "moves" else ROUTES, dashed)]
+            else:
+                symbols = _symbols(circuit, circuit.account, component, path)
+                found[path] = symbols or [(NEVER, dashed)]
     return found
+
+
+def _symbols(circuit: Circuit, account: Account, component: Component, path: Path) -> list[Stroke]:
+    """A stroke for every symbol that a path carries to the answer, or by which it routes."""
+    patched, names = account.of(component, path), account.decodable.symbols
+    carried = list_carried(circuit, patched)
+    routed = [s for s in (patched.routed if patched else ()) if s not in carried]
+    return [(colour_of(names, s), s in routed) for s in (*carried, *routed)]
 
 
 def _labels(
@@ -208,16 +211,12 @@ def _squares(axes: Axes, account: Account, roles: Sequence[Role], layers: Sequen
                 axes.add_patch(Rectangle(corner, SQUARE * 0.9, SQUARE, facecolor=colour, zorder=4))
 
 
-def _colours(circuit: Circuit, story: Emergence | None) -> dict[Path, str]:
-    if story is None:
-        kinds = {path: each.kind for each in circuit.components for path in each.paths}
-        return {path: PLAIN if kind == "moves" else ROUTES for path, kind in kinds.items()}
-    scale = _time_scale(story)
-    when = {path: story.emerged(path) for path in circuit.paths}
-    return {
-        path: NEVER if step is None else TIMES[min(int(scale(step) * len(TIMES)), len(TIMES) - 1)]
-        for path, step in when.items()
-    }
+def _colour_of_time(story: Emergence, path: Path) -> str:
+    """When a path emerged, from early to late."""
+    step = story.emerged(path)
+    if step is None:
+        return NEVER
+    return TIMES[min(int(_time_scale(story)(step) * len(TIMES)), len(TIMES) - 1)]
 
 
 def _time_scale(story: Emergence) -> Normalize:

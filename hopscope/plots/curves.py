@@ -74,9 +74,9 @@ def comparison_figure(found: Comparison) -> Picture:
         0.9 + 1.5 * down,
         columns=2,
     )
-    panels = list(figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).flat)
+    panels = course_panels(figure, len(hops), across, found.courses[0].unit)
     levels: dict[str, dict[float, str]] = {hop: {} for hop in hops}
-    for hop, axes in zip(hops, panels, strict=False):
+    for hop, axes in zip(hops, panels, strict=True):
         for course, colour in zip(found.courses, COLOURS, strict=False):
             if hop in course.hops:
                 column = course.hops.index(hop)
@@ -85,13 +85,20 @@ def comparison_figure(found: Comparison) -> Picture:
                 if course.chances:
                     levels[hop].setdefault(course.chances[column], colour)
         axes.set_title(hop)
-    for axes in panels[len(hops) - across : len(hops)]:
-        axes.tick_params(labelbottom=True)  # there may be none below
-        axes.set_xlabel(found.courses[0].unit)
-    for axes in panels[len(hops) :]:
-        axes.remove()
     _label(figure, found, [*levels.values()])
     return figure
+
+
+def course_panels(figure: Picture, count: int, across: int, unit: str) -> list[Axes]:
+    """So many panels of curves, whose axes are shared; the lowest of each column has their unit."""
+    down = -(-count // across)
+    every = [*figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).flat]
+    for axes in every[count:]:
+        axes.remove()
+    for axes in every[count - across : count]:
+        axes.tick_params(labelbottom=True)  # there may be none below
+        axes.set_xlabel(unit)
+    return every[:count]
 
 
 def _label(figure: Picture, found: Comparison, levels: Sequence[dict[float, str]]) -> None:

@@ -1,4 +1,4 @@
-"""Accuracy of language models: figure 2 of the paper."""
+"""Language models: the accuracy of their answers (figure 2 of the paper), and what heads read."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,9 +7,10 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from hopscope.configs import LmBench
+from hopscope.lm.heads import HeadScores
 from hopscope.lm.results import BenchRun, Result, results
 from hopscope.papers.musat.rows import AnswerRow
-from hopscope.plots.look import COLOURS, DIM, LINES, Picture, drawn, picture
+from hopscope.plots.look import COLOURS, DIM, LINES, Picture, drawn, picture, shade
 from hopscope.store import RunFolder
 
 ROW = 0.17
@@ -103,3 +104,32 @@ def _points(
         shown = {"x": means, "y": places, "xerr": error}
     axes.errorbar(**shown, fmt=f"{mark}{line}", color=colour, capsize=1.5, label=label,
                   elinewidth=0.8)  # fmt: skip
+
+
+@drawn
+def heads_figure(scores: HeadScores) -> Picture:
+    """For each purpose, every head's largest score over its routes; rings: beyond chance."""
+    purposes = list(dict.fromkeys(route.purpose for route in scores.routes))
+    layers = scores.score.shape[1]
+    figure = picture(
+        f"heads of {scores.model} on {scores.kind}",
+        "Of each head the most that it attends to the own chain beyond what it gives to each other "
+        "chain, over all routes of a kind; rings: more than chance. "
+        f"{scores.questions} questions, {scores.correct} answered correctly.",
+        min(4.0, 0.09 * layers + 1.1),
+        columns=2,
+    )
+    panels = figure.subplots(1, len(purposes), sharey=True, squeeze=False)[0]
+    for axes, purpose in zip(panels, purposes, strict=True):
+        chosen = [n for n, route in enumerate(scores.routes) if route.purpose == purpose]
+        peak = scores.score[chosen].max(axis=0)
+        # Below zero a head attends elsewhere: for the question asked here that is nothing.
+        shown = shade(axes, peak, origin="lower")
+        layer, head = np.nonzero(scores.significant[chosen].any(axis=0))
+        axes.plot(head, layer, "o", markersize=4, markerfacecolor="none", color=COLOURS[1])
+        axes.set(title=purpose, xlabel="head")
+        axes.xaxis.get_major_locator().set_params(integer=True)
+    panels[0].set_ylabel("layer")
+    panels[0].yaxis.get_major_locator().set_params(integer=True)
+    figure.colorbar(shown, ax=list(panels), label="own chain − others", aspect=18)
+    return figure

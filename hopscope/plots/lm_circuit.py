@@ -7,7 +7,7 @@ from matplotlib.image import AxesImage
 from hopscope.facts import Role
 from hopscope.lm.findings import LmCircuitRun, LmFindings, Proof
 from hopscope.lm.pairs import ON
-from hopscope.plots.look import SMALL, Picture, amounts, drawn, picture, width
+from hopscope.plots.look import SMALL, Picture, drawn, picture, shade, width
 from hopscope.plots.terminal import sparkline
 
 SHOWN = 0.05
@@ -96,7 +96,7 @@ def lm_circuit_figure(found: LmFindings) -> Picture:
     exchange; what the logit lens sees there; and how the last look-up finds its line.
     """
     roles = shown_roles(found) or [*range(len(found.roles))]
-    names = [label(found.roles[role]) for role in roles]
+    names = [_name(found.roles[role]) for role in roles]
     follows = {
         exchanged(name): np.array([[each.mean for each in shares[role]] for role in roles])
         for name, shares in found.shares.items()
@@ -139,15 +139,7 @@ def lm_circuit_figure(found: LmFindings) -> Picture:
 
 def _panel(axes: Axes, values: np.ndarray, found: LmFindings, columns: list[str]) -> AxesImage:
     """[column, layer] as a map, layers upward."""
-    image = axes.imshow(
-        values.T,
-        origin="lower",
-        aspect="auto",
-        cmap=amounts(),
-        vmin=0,
-        vmax=1,
-        interpolation="nearest",
-    )
+    image = shade(axes, values.T, origin="lower", interpolation="nearest")
     axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize=SMALL)
     step = -(-len(found.layers) // 6)  # more labels would touch
     at = range(0, len(found.layers), step)
@@ -155,6 +147,6 @@ def _panel(axes: Axes, values: np.ndarray, found: LmFindings, columns: list[str]
     return image
 
 
-def label(role: Role) -> str:
+def _name(role: Role) -> str:
     """A role's name; the rest of a fact's line is named by the number of its fact."""
     return f"line {role.fact}" if role.kind == "line" else str(role)

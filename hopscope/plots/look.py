@@ -12,9 +12,12 @@ from functools import wraps
 from typing import Any, Literal, ParamSpec
 
 import numpy as np
+from jaxtyping import Float
 from matplotlib import rc_context
+from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, ListedColormap, to_hex
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 
 from hopscope.display import Displayed
 from hopscope.plots.formats import check_width
@@ -171,3 +174,8 @@ def times() -> ListedColormap:
 def amounts() -> LinearSegmentedColormap:
     """The scale from nothing to all."""
     return LinearSegmentedColormap.from_list("amounts", LIGHT.amounts)
+
+
+def shade(axes: Axes, values: Float[np.ndarray, "row column"], **options: Any) -> AxesImage:
+    """Draw values from nothing to all, 0 to 1, as a map that fills the axes."""
+    return axes.imshow(values, cmap=amounts(), vmin=0, vmax=1, aspect="auto", **options)

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 
 from hopscope.circuits import RoleMaps
-from hopscope.plots.look import COLOURS, DIM, FAINT, SMALL, Picture, amounts, drawn, picture, width
+from hopscope.plots.look import COLOURS, DIM, FAINT, SMALL, Picture, drawn, picture, shade, width
 from hopscope.plots.symbols import role_legend, short_role
 
 LINE = 1.08 * SMALL / 72
@@ -136,7 +136,7 @@ def _map(
     names: tuple[Sequence[str], Sequence[str]],
     grid: Grid,
 ) -> None:
-    axes.imshow(values, cmap=amounts(), vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+    shade(axes, values, interpolation="nearest")
     place = axes.get_subplotspec()
     assert place is not None
     lowest = place.num1 + grid.across >= grid.panels  # there may be no panel below

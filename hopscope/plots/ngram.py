@@ -24,9 +24,9 @@ from hopscope.plots.look import (
     PAPER,
     SMALL,
     Picture,
-    amounts,
     drawn,
     picture,
+    shade,
 )
 from hopscope.plots.names import run_title
 from hopscope.plots.symbols import counted, seed_text
@@ -61,7 +61,7 @@ def stages_figure(run: NgramRun) -> Picture:
 
 
 @drawn
-def heads_figure(run: NgramRun) -> Picture:
+def lags_figure(run: NgramRun) -> Picture:
     """Every head's attention to every lag, before and after training (the mean over seeds)."""
     courses = [run.course(seed) for seed in run.recipe.seeds]
     sides = {
@@ -77,7 +77,7 @@ def heads_figure(run: NgramRun) -> Picture:
         columns=1 if model.window <= LAGS else 2,
     )
     for axes, (name, attention) in zip(figure.subplots(1, 2), sides.items(), strict=True):
-        shown = axes.imshow(attention, cmap=amounts(), vmin=0, vmax=1, aspect="auto")
+        shown = shade(axes, attention)
         for (head, lag), weight in np.ndenumerate(attention):
             colour = PAPER if weight > 0.5 else INK
             axes.text(

@@ -59,7 +59,7 @@ SHOWN: Mapping[str, tuple[str | None, str | None]] = {
     "hopscope.circuits.probe:Probe": ("probe", "probe:probe_figure"),
     "hopscope.circuits.probe:ProbeHistory": ("probe_history", "probe:history_figure"),
     "hopscope.circuits.ranking:Baselines": ("baselines", "baselines:baselines_figure"),
-    "hopscope.lm.heads:HeadScores": (None, "heads:heads_figure"),
+    "hopscope.lm.heads:HeadScores": (None, "lm:heads_figure"),
     "hopscope.lm.findings:LmFindings": ("lm_findings", "lm_circuit:lm_circuit_figure"),
     "hopscope.lm.findings:LmCircuitRun": ("run", "notebook:figure_of"),
     "hopscope.lm.results:BenchRun": ("run", "notebook:figure_of"),

@@ -82,13 +82,8 @@ def _cell(
 
 def _roles(found: Probe | ProbeHistory) -> list[Role]:
     """The roles that stand somewhere."""
-    own = found_own(found)
+    own = found.stream.own if isinstance(found, Probe) else found.own
     return chain_order(r for n, r in enumerate(found.roles) if np.isfinite(own[..., n, :]).any())
-
-
-def found_own(found: Probe | ProbeHistory) -> np.ndarray:
-    """The shares of the own chain's symbols, whatever axes come before roles and symbols."""
-    return found.stream.own if isinstance(found, Probe) else found.own
 
 
 def probe_rows(found: Probe) -> tuple[list[str], list[list[str]]]:

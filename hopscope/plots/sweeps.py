@@ -15,7 +15,7 @@ from hopscope.papers.cost import in_flop
 from hopscope.papers.musat.circuit_claims import SOLVED, VariantModels
 from hopscope.papers.musat.curriculum_claims import LEARNED, allowed, hops_of
 from hopscope.papers.musat.rows import LossRow
-from hopscope.plots.curves import FULL_SCALE
+from hopscope.plots.curves import FULL_SCALE, course_panels
 from hopscope.plots.look import (
     COLOURS,
     DIM,
@@ -25,9 +25,9 @@ from hopscope.plots.look import (
     PAPER,
     SMALL,
     Picture,
-    amounts,
     drawn,
     picture,
+    shade,
     width,
 )
 from hopscope.plots.symbols import counted
@@ -121,14 +121,9 @@ def courses_figure(rows: Sequence[LossRow]) -> Picture:
         1.3 * down + 0.8,
         columns=2,
     )
-    panels = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True).ravel()
-    for axes, row in zip(panels, rows, strict=False):
+    panels = course_panels(figure, len(rows), across, "step")
+    for axes, row in zip(panels, rows, strict=True):
         _course(axes, row)
-    for axes in panels[len(rows) :]:
-        axes.set_axis_off()
-    for axes in panels[max(0, len(rows) - across) : len(rows)]:
-        axes.tick_params(labelbottom=True)  # what is below it may be empty
-        axes.set_xlabel("step")
     figure.supylabel("loss")
     known = [axes.get_legend_handles_labels() for axes in panels]
     most = max(known, key=lambda found: len(found[0]))
@@ -209,7 +204,7 @@ def _held(axes: Axes, found: Sequence[VariantModels]) -> None:
     shares = np.array(
         [[n / len(one.rows) for n in row] for one, row in zip(found, held, strict=True)]
     )
-    axes.imshow(shares, cmap=amounts(), vmin=0, vmax=1, aspect="auto")
+    shade(axes, shares)
     for line, (one, row) in enumerate(zip(found, held, strict=True)):
         for column, count in enumerate(row):
             colour = PAPER if shares[line, column] > DARK else INK

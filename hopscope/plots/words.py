@@ -25,7 +25,7 @@ SHORT = {
 def circuit_grid(circuit: Circuit) -> str:
     """The circuit as text: a column per role, a row per layer, in each cell what is looked at."""
     cells: dict[tuple[int, Role], str] = {}
-    for component in drawn(circuit):
+    for component in drawn_components(circuit):
         for (layer, head), role in component.rows:
             number = f"·{head}" if circuit.heads > 1 else ""
             place, said = (layer, role), f"{short_target(component)}{number}"
@@ -56,11 +56,11 @@ def short_target(component: Component) -> str:
 def ordered_roles(circuit: Circuit) -> list[Role]:
     """The roles in the order of a chain: query, then key and value of each hop."""
     used = {role for path in circuit.paths for role in (path.destination, path.source)}
-    used |= {role for each in drawn(circuit) for role in each.destinations}
+    used |= {role for each in drawn_components(circuit) for role in each.destinations}
     return chain_order(role for role in circuit.roles if role in used)
 
 
-def drawn(circuit: Circuit) -> list[Component]:
+def drawn_components(circuit: Circuit) -> list[Component]:
     """The components of which roles are drawn: all but those of every role of many."""
     many = len(circuit.roles) if len(circuit.roles) > 2 else 3
     return [each for each in circuit.components if each.paths or len(each.destinations) < many]
@@ -68,7 +68,7 @@ def drawn(circuit: Circuit) -> list[Component]:
 
 def pathless(circuit: Circuit) -> list[Component]:
     """The drawn components that form no path, as rows that attend by position."""
-    return [each for each in drawn(circuit) if not each.paths]
+    return [each for each in drawn_components(circuit) if not each.paths]
 
 
 def component_rows(circuit: Circuit) -> list[tuple[str, ...]]:

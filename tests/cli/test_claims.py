@@ -16,7 +16,7 @@ from hopscope.papers import registry
 from hopscope.papers.claim import Claim, Reason
 from hopscope.papers.cost import training_flop
 from hopscope.papers.experiment import PaperExperiment
-from hopscope.papers.judge import Finding
+from hopscope.papers.judge import Judge
 from hopscope.papers.musat.variants import VARIANTS, Variant, variant_of
 from hopscope.papers.registry import Registry
 from hopscope.papers.results import COMPUTED, that_came_with_it
@@ -29,19 +29,24 @@ class Measured(Row):
     loss: float
 
 
+def judge(holds: bool, ours: str) -> Judge[Measured]:
+    """Says so of any rows."""
+    return Judge(Measured, lambda _: holds, lambda _: ours, no_seeds="all seeds")
+
+
 COMMAND = 'hopscope ablate gallery/x --head "5.0:value 1=uniform"'
 ABOVE, WINNER, BELOW = (
     Claim(
         "musat/above-0.7", "The loss stays high", "§7", "> 0.7", "8 seeds", ("musat/fig4",),
-        lambda rows: Finding("reproduced", "0.72 [seed 3]", "all seeds"),
+        judge(True, "0.72 [seed 3]"),
     ),
     Claim(
         "chen/winner", "The parents win", "theorem 3", "all", "20 seeds", ("chen/stages",),
-        lambda rows: Finding("not reproduced", "19"), origin="ours",
+        judge(False, "19"), origin="ours",
     ),
     Claim(
         "musat/below-0.5", "The loss is low", "§7", "< 0.5", "8 seeds", ("musat/fig4",),
-        lambda rows: Finding("not reproduced", "0.72; 0.8 (one; two)", "all seeds"),
+        judge(False, "0.72; 0.8 (one; two)"),
         reason=Reason("It is 0.72.", COMMAND),
     ),
 )  # fmt: skip
@@ -96,14 +101,18 @@ def test_all_of_one_claim_is_shown(claims: Claims) -> None:
     assert told == {
         "verdict": "reproduced", "where": "§7", "paper": "> 0.7", "how": "8 seeds",
         "from": "musat/fig4", "ours": "0.72 [seed 3]",  # brackets are no markup
-        "evidence": "all seeds", "cost": "musat/fig4: computed, without any training",
+        "evidence": "holds for 1 of 1", "all": "seeds",  # a clause in each line
+        "cost": "musat/fig4: computed, without any training",
     }  # fmt: skip
     (row,) = json.loads("".join(claims("above-0.7", "--json")))
-    del told["from"]
+    del told["from"], told["all"]
+    told["evidence"] += "; all seeds"
+    (outcome,) = row.pop("outcomes")
+    assert (outcome["holds"], outcome["count"]) == (True, 1)
     assert row == {
         **told, "id": "musat/above-0.7", "says": "The loss stays high", "origin": "paper",
-        "experiments": ["musat/fig4"], "cost": [told["cost"]], "notes": [], "outcomes": [],
-        "chance": None, "why": None,
+        "experiments": ["musat/fig4"], "cost": [told["cost"]], "notes": [], "chance": None,
+        "why": None,
     }  # fmt: skip
 
 

@@ -11,9 +11,9 @@ from hopscope.papers.musat.claims import CLAIMS
 from hopscope.papers.musat.rows import (
     AnswerRow,
     CircuitRow,
-    Course,
     DepthRow,
     Layers,
+    LossCourse,
     LossRow,
     Maps,
     PathCourse,
@@ -82,7 +82,7 @@ def loss_row(
         seed=seed, hops=hops or count, curriculum=hops in (None, count), layers=layers, heads=1,
         init="gpt2", position="token", steps=10_000, batch=256, examples=2_048, seconds=1.0,
         chance=0.75, final=tuple(final), learned_at=tuple(learned_at or [None] * count),
-        course=Course(
+        course=LossCourse(
             steps=(0, 10, 20),
             losses=tuple((1.0, 0.9, loss) for loss in final),
             train=tuple((1.0, 0.8, loss) for loss in final),

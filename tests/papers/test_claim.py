@@ -9,10 +9,22 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from musat_rows import ABC, DEPTH, IC, KNOWN, NONIC, bent, circuit_row, saved, table, tables, with_
+from musat_rows import (
+    ABC,
+    DEPTH,
+    IC,
+    KNOWN,
+    NONIC,
+    D,
+    bent,
+    circuit_row,
+    saved,
+    table,
+    tables,
+    with_,
+)
 
 from hopscope.configs import Experiment, Model, Retrieval, Training
-from hopscope.papers.claim import _new_rows
 from hopscope.papers.cost import in_flop, sample_and_cost, training_flop
 from hopscope.papers.judge import Finding
 from hopscope.papers.permutation import Models, permutation_test
@@ -57,10 +69,11 @@ def test_less_training_refutes_and_never_confirms(tmp_path: Path) -> None:
         assert LAW.finding(results).verdict == verdict
 
 
-def test_a_run_of_both_protocols_is_counted_once() -> None:
-    rows = tables()[IC]
-    full, reduced = table(IC, rows), table(IC, rows, "reduced")
-    assert LAW._counted([full, reduced], _new_rows([full, reduced])) == [full]
+def test_a_run_of_both_protocols_is_counted_once(tmp_path: Path) -> None:
+    results = saved(tmp_path, {D: tables()[D]})
+    assert [table.missing for table in results.tables(D)] == [(), ()]
+    (cost,) = KNOWN["musat/d-order"].finding(results).cost
+    assert cost.startswith(f"{D}: 5 runs")
 
 
 def test_what_cannot_be_read_is_not_judged(tmp_path: Path) -> None:

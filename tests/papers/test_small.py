@@ -44,7 +44,6 @@ def papers(monkeypatch: pytest.MonkeyPatch) -> Registry:
     """Both papers with tiny models; no language model is asked."""
     for module in (settings, claims):
         monkeypatch.setattr(module, "SETTINGS", {**SETTINGS, **TINY})
-    monkeypatch.setattr(settings, "_first_of", settings._first_of.__wrapped__)  # not of before
     known = {}
     for name, each in PAPERS.experiments.items():
         if name == "musat/depth":

@@ -38,8 +38,7 @@ from hopscope.plots.circuit import circuit_figure
 from hopscope.plots.curves import WINDOW, comparison_figure, loss_curves, smoothed
 from hopscope.plots.depth import grid, shared_information
 from hopscope.plots.emergence import emergence_figure, label, order_figure
-from hopscope.plots.heads import heads_figure
-from hopscope.plots.lm import results_figure
+from hopscope.plots.lm import heads_figure, results_figure
 from hopscope.plots.look import SETTINGS, SMALL, Picture, looking
 from hopscope.plots.maps import example_figure, role_maps_figure
 from hopscope.plots.ngram import (
@@ -47,10 +46,10 @@ from hopscope.plots.ngram import (
     StageScale,
     approach_figure,
     draw_stages,
+    lags_figure,
     stages_figure,
     transfer_figure,
 )
-from hopscope.plots.ngram import heads_figure as lags_figure
 from hopscope.plots.probe import (
     added_rows,
     probe_figure,

@@ -14,7 +14,7 @@ from hopscope.circuits import Circuit
 from hopscope.configs import Experiment
 from hopscope.papers.claim import Claim, Reason
 from hopscope.papers.experiment import PaperExperiment
-from hopscope.papers.judge import Finding
+from hopscope.papers.judge import Finding, Judge
 from hopscope.papers.registry import PAPERS, Registry
 from hopscope.papers.results import COMPUTED, Results, Table
 from hopscope.papers.row import Row
@@ -31,22 +31,27 @@ class Measured(Row):
     loss: float
 
 
+def judge(holds: bool, ours: str, evidence: str = "8 seeds") -> Judge[Any]:
+    """Says so of any rows."""
+    return Judge(Row, lambda _: holds, lambda rows: ours.format(*rows), no_seeds=evidence)
+
+
 CLAIMS = {
     claim.id: claim
     for claim in (
         Claim(
             "musat/above-0.7", "A loss stays above 0.7 & the other falls", "§7, figure 4",
             "> 0.7", "all of 8 seeds, ±0.02", ("musat/fig4",),
-            lambda rows: Finding("reproduced", f"{rows[0].loss}", "8 seeds"),
+            judge(True, "{0.loss}"),
         ),
         Claim(
             "musat/plateau", "There is a plateau | none", "§7.1", "none", "slope of the loss",
-            ("musat/fig4", "musat/fig5"), lambda rows: Finding("reproduced"),
+            ("musat/fig4", "musat/fig5"), judge(True, "–"),
         ),
         Claim(
             "chen/winner", "Stage I picks the parents", "theorem 3.2", "all", "20 seeds",
             ("chen/stages",),
-            lambda rows: Finding("not reproduced", "19 of 20; never", "20 seeds <full>"),
+            judge(False, "19 of 20; never", "20 seeds <full>"),
             reason=Reason("Seed 3 is <stuck>.", "hopscope runs --store here"),
         ),
     )
@@ -190,7 +195,7 @@ def hard_to_fit(tmp_path: Path) -> str:
         f"{name}/and-its-claim", f"What `{'a-formula-without-a-break' * 4}` says",
         "§7.1, figure 4 and appendix B.2", "0.123456789 ± 0.000001",
         "The mean over every seed and hop. " * 5, (name,),
-        lambda rows: Finding("depends on an open choice", "0.5 " * 20, f"runs {'x' * 90}"),
+        judge(False, "0.5 " * 20, f"runs {'x' * 90}"),
     )  # fmt: skip
     missing = Claim("chen/one", "Short", "§1", "1", "once", ("chen/none",), claim.judge)
     experiments = {

@@ -102,7 +102,7 @@ def comes_nearer(rows: Sequence[SettingRow]) -> bool:
     return all(known[longer] < known[shorter] for shorter, longer in pairwise(LENGTHS))
 
 
-def named(row: SettingRow | ChoiceRow, rule: str = "paper") -> bool:
+def names_winner(row: SettingRow | ChoiceRow, rule: str = "paper") -> bool:
     """Did this rule name the set that won?"""
     return row.predicted.get(rule) == row.chosen_lags
 
@@ -112,8 +112,8 @@ def named_in(rows: Sequence[SettingRow | ChoiceRow]) -> str:
     sees through the heads as they begin.
     """
     settings = group(rows, lambda row: row.setting)
-    right = sum(all(map(named, own)) for own in settings.values())
-    through = sum(named(row, "heads") for row in rows)
+    right = sum(all(map(names_winner, own)) for own in settings.values())
+    through = sum(names_winner(row, "heads") for row in rows)
     return (
         f"{out_of(right, len(settings))} settings (through the heads as they begin, a rule of "
         f"ours: {out_of(through, len(rows))} models)"
@@ -144,7 +144,7 @@ def _rule(kind: type[SettingRow] | type[ChoiceRow]) -> Judge[Any]:
     from the start decide.
     """
     return Judge(
-        kind, named, named_in,
+        kind, names_winner, named_in,
         variant=lambda row: SHARP if is_sharp(SETTINGS[row.setting]) else AS_THEY_BEGIN,
         first=AS_THEY_BEGIN, setting=lambda row: apart_from_heads(SETTINGS[row.setting]),
     )  # fmt: skip

@@ -207,7 +207,7 @@ def _setting(name: str, run: NgramRun, seed: int, rules: dict[str, Lags]) -> Set
         share=picked.share,
         attention=picked.weights,
         a=float(parameters.a),
-        slopes_of_a=slopes(run, seed),
+        slopes_of_a=slopes_of_a(run, seed),
         loss=MeanLosses(**asdict(found.seen)),
         expected=MeanLosses(**asdict(found.expected)),
         distance=found.distance,
@@ -229,7 +229,7 @@ def predicted(experiment: NgramExperiment) -> dict[str, Lags]:
     return found
 
 
-def slopes(run: NgramRun, seed: int) -> dict[str, float]:
+def slopes_of_a(run: NgramRun, seed: int) -> dict[str, float]:
     """By how much a grows per factor e of the last stage's epochs, from an epoch to its double."""
     experiment, course = run.recipe, run.course(seed)
     begin = _last_stage(experiment)

@@ -1,8 +1,6 @@
 """The settings of Chen et al. in which models are trained: the paper's, and all others."""
 
-import json
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 from hopscope.configs import NgramExperiment
@@ -105,18 +103,9 @@ def apart_from_heads(changes: Mapping[str, Any]) -> str:
     """What a setting changes, but for how sharp its heads begin; in the words of the setting whose
     heads are as in the paper.
     """
-    return _first_of()[_without_own(changes)]
-
-
-@cache
-def _first_of() -> dict[str, str]:
-    """The first setting that changes the same, but for how sharp its heads begin."""
-    return {_without_own(changes): name for name, changes in reversed([*SETTINGS.items()])}
-
-
-def _without_own(changes: Mapping[str, Any]) -> str:
     others = {
         group: {name: value for name, value in fields.items() if name != "own"}
         for group, fields in changes.items()
     }
-    return json.dumps({group: fields for group, fields in others.items() if fields}, sort_keys=True)
+    blurred = {group: fields for group, fields in others.items() if fields}
+    return next(name for name, its in SETTINGS.items() if its == blurred)

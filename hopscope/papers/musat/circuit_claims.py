@@ -11,7 +11,7 @@ from typing import Any
 from hopscope.milestones import HALF
 from hopscope.papers.claim import Claim
 from hopscope.papers.cost import training_flop
-from hopscope.papers.judge import SEEDS, Judge, Outcome, group, listed, out_of, span
+from hopscope.papers.judge import SEEDS, Judge, Tally, group, listed, out_of, span
 from hopscope.papers.musat.rows import CircuitRow, VariantRow
 from hopscope.papers.musat.variants import Variant, variant_of
 from hopscope.papers.row import Row
@@ -30,7 +30,7 @@ the heads says nothing about the model."""
 Rows = list[CircuitRow]
 
 
-def name_of(row: CircuitRow) -> str:
+def variant_name(row: CircuitRow) -> str:
     """The variant under which a model was trained; rows that name none are what we take the paper
     to mean.
     """
@@ -39,13 +39,13 @@ def name_of(row: CircuitRow) -> str:
 
 def of_the_paper(row: CircuitRow) -> bool:
     """Can the paper mean this? Facts that stand shuffled are an experiment of ours."""
-    return variant_of(name_of(row)).order == Variant().order
+    return variant_of(variant_name(row)).order == Variant().order
 
 
 def longest_of_each(rows: Rows) -> Rows:
     """Of each variant the models that were trained longest, among lengths with enough seeds."""
     kept: Rows = []
-    for own in group(rows, name_of).values():
+    for own in group(rows, variant_name).values():
         lengths = group(own, lambda row: row.steps)
         kept += max(lengths.items(), key=lambda pair: (len(pair[1]) >= SEEDS, pair[0]))[1]
     return kept
@@ -143,7 +143,7 @@ def shared_steps(rows: Rows) -> str:
 
 def _judge(holds: Callable[[Any], bool], ours: Callable[[Rows], str], **more: Any) -> Judge[Any]:
     return Judge(
-        CircuitRow, holds, ours, among=of_the_paper, once=longest_of_each, variant=name_of,
+        CircuitRow, holds, ours, among=of_the_paper, once=longest_of_each, variant=variant_name,
         first=Variant().name, alike=lambda rows: rows[0].steps, **more,
     )  # fmt: skip
 
@@ -270,10 +270,9 @@ class VariantModels:
         """Of each model, how many heads of its circuit have a path, and how many have none."""
         return [(len(row.useful), len(row.needed) - len(row.useful)) for row in self.rows]
 
-    def outcomes(self) -> dict[str, Outcome]:
+    def outcomes(self) -> dict[str, Tally]:
         """What comes of each claim for these models."""
-        judges = {each.id: each.judge for each in CLAIMS if isinstance(each.judge, Judge)}
-        return {name: its.outcome(self.variant, [*self.rows]) for name, its in judges.items()}
+        return {each.id: each.judge.outcome(self.variant, [*self.rows]) for each in CLAIMS}
 
     def right(self) -> dict[str, int]:
         """For how many of the models each claim holds."""
@@ -283,7 +282,7 @@ class VariantModels:
 def by_variant(rows: Iterable[Row]) -> list[VariantModels]:
     """The models of each variant and length, in the order in which they were trained."""
     meant = [row for row in rows if isinstance(row, CircuitRow)]
-    groups = group(meant, lambda row: (name_of(row), row.steps))
+    groups = group(meant, lambda row: (variant_name(row), row.steps))
     return [VariantModels(name, steps, tuple(own)) for (name, steps), own in groups.items()]
 
 

@@ -58,7 +58,7 @@ def _judge(
     return Judge(CircuitRow, holds, ours, once=longest, variant=variant, first=first, **more)
 
 
-def learned(row: LossRow) -> list[int]:
+def all_learned(row: LossRow) -> list[int]:
     """The steps at which the hops were learned; none unless all were."""
     known = [step for step in row.learned_at if step is not None]
     return known if len(known) == len(row.learned_at) else []
@@ -66,7 +66,7 @@ def learned(row: LossRow) -> list[int]:
 
 def gaps(row: LossRow) -> list[int]:
     """Steps from each hop to the next."""
-    return [b - a for a, b in pairwise(learned(row))]
+    return [b - a for a, b in pairwise(all_learned(row))]
 
 
 def quickly(row: LossRow) -> bool:
@@ -208,7 +208,7 @@ CLAIMS = (
     _claim(
         "hops-in-order", "D learns one hop after the other, all four.", "§9.2, figure 6 right",
         "x₁, then x₂, x₃, x₄", "steps at which x₁, x₂, … pass 0.5",
-        _judge(lambda row: bool(learned(row)) and min(gaps(row), default=0) >= 0, steps),
+        _judge(lambda row: bool(all_learned(row)) and min(gaps(row), default=0) >= 0, steps),
     ),
     _claim(
         "order", "Look-ups of D emerge one after the other, in the order of the hops.",

@@ -22,33 +22,23 @@ STEPS_D = 4_000
 """Steps of transformer D where its 6,400 are too many."""
 
 
-def preset(name: str) -> Experiment:
-    """The experiment of a preset of the paper."""
-    return presets()[f"musat/{name}"].recipe
+def recipe_of(name: str, *seeds: int, steps: int | None = None) -> Experiment:
+    """The experiment of a preset of the paper, or the same with other seeds or fewer steps."""
+    known = presets()[f"musat/{name}"].recipe
+    training = known.training.model_copy(update={"steps": steps or known.steps})
+    return known.model_copy(update={"seeds": seeds or known.seeds, "training": training})
 
 
-def sweep(kind: str) -> tuple[Recipe, ...]:
+def fleets(kind: str) -> tuple[Recipe, ...]:
     """Figure 4 in full: eight models of each depth, as fleets."""
-    return tuple(preset(f"fig4-{kind}-L{layers}") for layers in range(1, 9))
+    return tuple(recipe_of(f"fig4-{kind}-L{layers}") for layers in range(1, 9))
 
 
-def short_sweep(kind: str) -> tuple[Recipe, ...]:
-    """One model of each depth, for fewer steps."""
+def one_by_one(kind: str, *seeds: int, steps: int | None = SWEEP_STEPS) -> tuple[Recipe, ...]:
+    """Models of figure 4, for fewer steps: of each depth one, then those with the next seed."""
     return tuple(
-        of_length(seeded(f"fig4-{kind}-L{layers}", 0), SWEEP_STEPS) for layers in range(1, 9)
-    )
-
-
-def over_seeds() -> tuple[Recipe, ...]:
-    """Models of figure 4 at its full length, one by one: of each depth one, then another."""
-    return tuple(seeded(f"fig4-ic-L{layers}", seed) for seed in (1, 2, 0) for layers in range(1, 9))
-
-
-def short_over_seeds(kind: str) -> tuple[Recipe, ...]:
-    """Models of figure 4 with the seeds that its reduced protocol leaves out of three."""
-    return tuple(
-        of_length(seeded(f"fig4-{kind}-L{layers}", seed), SWEEP_STEPS)
-        for seed in (1, 2)
+        recipe_of(f"fig4-{kind}-L{layers}", seed, steps=steps)
+        for seed in seeds
         for layers in range(1, 9)
     )
 
@@ -63,33 +53,22 @@ def variants_of_d() -> tuple[Recipe, ...]:
 
     The last is the seed with which the first learns least in its steps.
     """
-    larger = seeded("transformer-d-fan-in", 1)
-    return (preset("transformer-d"), preset("transformer-d-epochs"), larger)
+    larger = recipe_of("transformer-d-fan-in", 1)
+    return (recipe_of("transformer-d"), recipe_of("transformer-d-epochs"), larger)
 
 
-def larger_seeds(steps: int) -> tuple[Experiment, ...]:
+def larger_seeds(steps: int | None = None) -> tuple[Experiment, ...]:
     """Transformer D with larger initial weights, with the seeds that musat/fig7 does not have."""
-    return tuple(of_length(seeded("transformer-d-fan-in", seed), steps) for seed in (0, 2))
+    return tuple(recipe_of("transformer-d-fan-in", seed, steps=steps) for seed in (0, 2))
 
 
-def per_pair(steps: int) -> tuple[Experiment, ...]:
+def per_pair(steps: int | None = None) -> tuple[Experiment, ...]:
     """Transformer D with larger initial weights and a code per pair, three seeds."""
-    known = (of_length(seeded("transformer-d-fan-in", seed), steps) for seed in range(3))
+    known = (recipe_of("transformer-d-fan-in", seed, steps=steps) for seed in range(3))
     return tuple(
         each.model_copy(update={"task": each.task.model_copy(update={"position": "pair"})})
         for each in known
     )
-
-
-def seeded(name: str, seed: int) -> Experiment:
-    """A preset with another seed."""
-    return preset(name).model_copy(update={"seeds": (seed,)})
-
-
-def of_length(experiment: Experiment, steps: int) -> Experiment:
-    """The same training with another number of steps."""
-    training = experiment.training.model_copy(update={"steps": steps})
-    return experiment.model_copy(update={"training": training})
 
 
 def _questions(model: str, count: int, opening: bool) -> LmBench:
@@ -105,7 +84,7 @@ def _questions(model: str, count: int, opening: bool) -> LmBench:
     return LmBench(model=model, prompts=tuple(prompts), questions=count, dtype=dtype)
 
 
-def asked() -> tuple[Recipe, ...]:
+def models_asked() -> tuple[Recipe, ...]:
     """Figure 2 with two small open models."""
     return (
         _questions("smollm2-135m", 500, opening=False),
@@ -129,7 +108,7 @@ EXPERIMENTS = (
         "figure 2: language models on the five formulations",
         (AnswerRow,),
         measured_by("musat.measure_answers:answer_rows"),
-        {"reduced": asked},
+        {"reduced": models_asked},
         method="500 questions of each kind; the exact probability of every acceptable answer, "
         "renormalised, which is what sampling until an acceptable answer comes to. The larger "
         "model is asked 100 of each once more with the answer begun for it (“opened”), which is "
@@ -150,7 +129,7 @@ EXPERIMENTS = (
         "figure 4: loss by number of layers, with implicit curriculum",
         (LossRow,),
         measured_by("musat.measure_runs:loss_rows"),
-        {"full": lambda: sweep("ic"), "reduced": lambda: short_sweep("ic")},
+        {"full": lambda: fleets("ic"), "reduced": lambda: one_by_one("ic", 0)},
         method="Transformers of 1 to 8 layers with 8 heads each, D = 5; final validation losses "
         "are means over the last 100 steps; a hop's loss passes 0.5 where the mean of ten "
         "steps does.",
@@ -161,7 +140,7 @@ EXPERIMENTS = (
         "figure 4: loss by number of layers, the last hop alone",
         (LossRow,),
         measured_by("musat.measure_runs:loss_rows"),
-        {"full": lambda: sweep("nonic"), "reduced": lambda: short_sweep("nonic")},
+        {"full": lambda: fleets("nonic"), "reduced": lambda: one_by_one("nonic", 0)},
         method="As with curriculum, with D = 3, and only the last symbol of each chain asked.",
         reduced=_FEWER,
     ),
@@ -170,7 +149,10 @@ EXPERIMENTS = (
         "figure 4 over seeds: how many hops models of each depth learn, beside the exact law",
         (LossRow,),
         measured_by("musat.measure_runs:loss_rows"),
-        {"full": over_seeds, "reduced": lambda: short_over_seeds("ic")},
+        {
+            "full": lambda: one_by_one("ic", 1, 2, 0, steps=None),
+            "reduced": lambda: one_by_one("ic", 1, 2),
+        },
         method="As figure 4 with implicit curriculum, with three of its eight seeds, each model a "
         "run of its own, so that rows come one by one. Figures show the models of musat/fig4-ic "
         "as well.",
@@ -182,7 +164,7 @@ EXPERIMENTS = (
         "figure 4 without curriculum over seeds",
         (LossRow,),
         measured_by("musat.measure_runs:loss_rows"),
-        {"reduced": lambda: short_over_seeds("nonic")},
+        {"reduced": lambda: one_by_one("nonic", 1, 2)},
         method="As figure 4 without curriculum, with two seeds more of each depth, each model a "
         "run of its own, so that rows come one by one.",
         reduced=f"{SWEEP_STEPS:,} steps instead of 10,000",
@@ -192,7 +174,7 @@ EXPERIMENTS = (
         "figure 5, appendices C and E: the circuits of transformers A, B and C",
         (CircuitRow,),
         measured_by("musat.measure_runs:circuit_rows"),
-        {"full": lambda: tuple(preset(f"transformer-{letter}") for letter in "abc")},
+        {"full": lambda: tuple(recipe_of(f"transformer-{letter}") for letter in "abc")},
         method="Trained as in section 8.1. Of the checkpoints of the last tenth the best is "
         "taken; its circuit is searched for and measured without anybody's help, then "
         "every path is removed alone.",
@@ -224,7 +206,10 @@ EXPERIMENTS = (
         (CircuitRow,),
         measured_by("musat.measure_runs:emergence_rows"),
         {
-            "full": lambda: (*variants_of_d(), *(seeded("transformer-d", seed) for seed in (1, 2))),
+            "full": lambda: (
+                *variants_of_d(),
+                *(recipe_of("transformer-d", seed) for seed in (1, 2)),
+            ),
             "reduced": variants_of_d,
         },
         method="Both meanings of section 9.1's schedule: 262k examples (6 epochs of 1,024 steps), "
@@ -238,10 +223,7 @@ EXPERIMENTS = (
         "figures 6 and 7 over seeds: transformer D with initial weights of 1/√inputs",
         (CircuitRow,),
         measured_by("musat.measure_runs:emergence_rows"),
-        {
-            "full": lambda: larger_seeds(preset("transformer-d-fan-in").steps),
-            "reduced": lambda: larger_seeds(STEPS_D),
-        },
+        {"full": larger_seeds, "reduced": lambda: larger_seeds(STEPS_D)},
         method="As musat/fig7, under the variant with which all four hops are learned there, with "
         "two seeds more.",
         reduced=_SHORTER_D,
@@ -251,10 +233,7 @@ EXPERIMENTS = (
         "figures 6 and 7 with a code per pair: transformer D with initial weights of 1/√inputs",
         (CircuitRow,),
         measured_by("musat.measure_runs:emergence_rows"),
-        {
-            "full": lambda: per_pair(preset("transformer-d-fan-in").steps),
-            "reduced": lambda: per_pair(STEPS_D),
-        },
+        {"full": per_pair, "reduced": lambda: per_pair(STEPS_D)},
         method="As musat/fig7-seeds, with one code of its place for both tokens of a fact; three "
         "seeds.",
         reduced=_SHORTER_D,

@@ -5,13 +5,11 @@ shows as much; smaller models that do not show nothing: *needs larger models*. T
 whether the answer's first words are given.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 
 from hopscope.papers.claim import Claim
-from hopscope.papers.judge import Finding, Judge, group, out_of, span
+from hopscope.papers.judge import Judge, group, out_of, span
 from hopscope.papers.musat.rows import AnswerRow
-from hopscope.papers.row import Row
 
 ALMOST_PERFECT = 0.9
 """An accuracy that counts as "almost perfectly"."""
@@ -48,31 +46,27 @@ def _above(rows: Rows) -> str:
     )
 
 
+def _all_small(rows: Rows) -> str:
+    if any(map(is_large, rows)):
+        return ""
+    return f"all models that were asked are below {LARGE / 1e9:.0f} billion parameters"
+
+
 def _judge(
     holds: Callable[[AnswerRow], bool],
     ours: Callable[[Rows], str],
     among: Callable[[AnswerRow], bool] = lambda _: True,
-) -> Callable[[Sequence[Row]], Finding]:
+) -> Judge[AnswerRow]:
     """Does it hold for every model, and every kind of question? The large ones decide."""
-    judge = Judge(
+    return Judge(
         AnswerRow, holds, ours, among=among,
         once=lambda rows: [row for row in rows if is_large(row)] or rows,
         variant=lambda row: (
             "answer begun" if row.kind.endswith("opened") else AS_IN_THE_PAPER
         ),
         first=AS_IN_THE_PAPER, who=lambda row: row.model,
-        no_seeds="published models, which have no seeds",
+        no_seeds="published models, which have no seeds", too_small=_all_small,
     )  # fmt: skip
-
-    def judged(rows: Sequence[Row]) -> Finding:
-        found = judge(rows)
-        if found.verdict == "not reproduced" and not any(map(is_large, judge.counted(rows))):
-            size = f"all models that were asked are below {LARGE / 1e9:.0f} billion parameters"
-            words = f"{found.evidence}; {size}"
-            return replace(found, verdict="needs larger models", evidence=words)
-        return found
-
-    return judged
 
 
 CLAIMS = (

@@ -16,13 +16,13 @@ MOST_HEAD = 2**27
 def answer_rows(run: BenchRun) -> list[AnswerRow]:
     """A row for each kind of question that a model was asked, if its accuracy could be measured."""
     return [
-        AnswerRow(**row, parameters=parameters(row["model"]))
+        AnswerRow(**row, parameters=size_of(row["model"]))
         for row in result_rows(run)
         if row["accuracy"] is not None
     ]
 
 
-def parameters(model: str) -> int | None:
+def size_of(model: str) -> int | None:
     """The number of a model's weights; None where it is not known, as of an endpoint."""
     if model in KNOWN:
         return KNOWN[model].parameters

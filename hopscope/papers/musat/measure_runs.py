@@ -18,7 +18,7 @@ from hopscope.models import Transformer
 from hopscope.papers.cost import training_flop
 from hopscope.papers.musat.rows import (
     CircuitRow,
-    Course,
+    LossCourse,
     LossRow,
     Maps,
     Removal,
@@ -44,17 +44,17 @@ def loss_rows(run: Run) -> list[LossRow]:
     experiment, final = run.recipe, run.final_losses()
     steps, train = run.losses("train")
     seen, validation = run.losses("validation")
-    thin, when = spread(seen), run.learned()
+    thin, when = spread_evenly(seen), run.learned()
     rows = []
     for number, seed in enumerate(experiment.seeds):
         own, checked = train[:, number], validation[:, number]
         rows.append(
             LossRow(
-                **described(run, seed),
+                **about(run, seed),
                 chance=experiment.task.chance(),
                 final=rounded(final[number]),
                 learned_at=tuple(when[number]),
-                course=Course(
+                course=LossCourse(
                     steps=seen[thin].tolist(),
                     losses=tuple(rounded(hop) for hop in checked[thin].T),
                     train=tuple(rounded(hop) for hop in around(steps, own, seen[thin]).T),
@@ -64,7 +64,7 @@ def loss_rows(run: Run) -> list[LossRow]:
     return rows
 
 
-def spread(steps: Int[np.ndarray, "step"]) -> Int[np.ndarray, "kept"]:
+def spread_evenly(steps: Int[np.ndarray, "step"]) -> Int[np.ndarray, "kept"]:
     """Numbers of steps that lie evenly, however densely some stretches are filled."""
     wanted = np.linspace(steps[0], steps[-1], POINTS)
     kept: np.ndarray = np.unique(np.abs(steps[:, None] - wanted).argmin(axis=0))
@@ -81,7 +81,7 @@ def around(
     return np.stack([losses[max(0, end - WINDOW) : max(end, 1)].mean(axis=0) for end in last])
 
 
-def described(run: Run, seed: int) -> dict[str, Any]:
+def about(run: Run, seed: int) -> dict[str, Any]:
     """Which model of which run, and how it was trained."""
     experiment = run.recipe
     task, model, training = experiment.task, experiment.model, experiment.training
@@ -122,7 +122,7 @@ def circuit_row(run: Run) -> CircuitRow:
         sufficient=circuit.sufficient,
         useful=tuple(sorted({head for row in paths for head in row.at})),
         needed=tuple(sorted({head for each in circuit.components for head in each.at})),
-        removals=removals(ablator, circuit),
+        removals=without_rows(ablator, circuit),
         whole=without_heads(ablator, circuit),
         shared=without_steps(ablator, circuit),
         unnamed=len(circuit.unnamed),
@@ -144,7 +144,7 @@ def rows_with_paths(circuit: Circuit) -> list[Component]:
     )
 
 
-def removals(ablator: Ablator, circuit: Circuit) -> tuple[Removal, ...]:
+def without_rows(ablator: Ablator, circuit: Circuit) -> tuple[Removal, ...]:
     """The loss of the circuit, and of the model, without each attention row that forms a path."""
     whole, rows = State(circuit.patterns), rows_with_paths(circuit)
     without = [whole.without(row.rows) for row in rows]

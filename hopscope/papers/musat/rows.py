@@ -82,7 +82,7 @@ class AnswerRow(Row):
         return f"{self.model}{' (opened)' * self.kind.endswith('opened')}"
 
 
-class Course(Record):
+class LossCourse(Record):
     """The loss of every hop during training, at a few steps."""
 
     steps: tuple[StrictInt, ...]
@@ -116,7 +116,7 @@ class LossRow(Row):
     """The validation loss of every hop, a mean over the last 100 steps."""
     learned_at: tuple[StrictInt | None, ...]
     """The step at which every hop was learned (`Run.learned`); None if it never was."""
-    course: Course
+    course: LossCourse
 
     @property
     def asked(self) -> tuple[int, ...]:

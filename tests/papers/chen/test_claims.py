@@ -29,15 +29,10 @@ from hopscope.papers.chen.measure_runs import predicted
 from hopscope.papers.chen.rows import CourseRow, SeedRow, TransferRow
 from hopscope.papers.chen.settings import CHOSEN_IN, SETTINGS, first_stage, settings
 from hopscope.papers.claim import Claim
-from hopscope.papers.judge import Finding
 from hopscope.papers.row import Row, read_row
 from hopscope.store import Store
 
 KNOWN = {claim.id: claim for claim in CLAIMS}
-
-
-def judged(claim: Claim, rows: list[Row]) -> Finding:
-    return claim.judge(rows)
 
 
 def rows_of(claim: Claim) -> list[Row]:
@@ -64,7 +59,7 @@ def bent(rows: list[Row], which: dict[str, Any], **values: Any) -> list[Row]:
 
 def test_rows_as_the_paper_says_reproduce() -> None:
     for name, claim in KNOWN.items():
-        found = judged(claim, rows_of(claim))
+        found = claim.judge(rows_of(claim))
         assert found.verdict == "reproduced", found
         assert all((found.ours, found.evidence)), name
 
@@ -110,17 +105,17 @@ def test_bent_rows_do_not() -> None:
     assert {f"chen/{name}" for name, *_ in (*BENT, *OPEN)} == set(KNOWN)
     for name, which, values in BENT:
         claim = KNOWN[f"chen/{name}"]
-        found = judged(claim, bent(rows_of(claim), which, **values))
+        found = claim.judge(bent(rows_of(claim), which, **values))
         assert found.verdict == "not reproduced", (values, found)
     for name, values in OPEN:
         claim = KNOWN[f"chen/{name}"]
         rows = bent(rows_of(claim), {"setting": "the paper's"}, **values)
-        assert judged(claim, rows).verdict == "depends on an open choice", name
+        assert claim.judge(rows).verdict == "depends on an open choice", name
         other = bent(rows_of(claim), {"setting": "cross-entropy of a softmax"}, **values)
-        assert judged(claim, other).verdict == "depends on an open choice", name
+        assert claim.judge(other).verdict == "depends on an open choice", name
         every = [type(row).model_validate({**row.model_dump(exclude_unset=True), **values})
                  for row in rows]  # fmt: skip
-        assert judged(claim, every).verdict == "not reproduced", name
+        assert claim.judge(every).verdict == "not reproduced", name
 
 
 @pytest.mark.parametrize("name", ["information-names-the-winner", "rule-over-seeds"])
@@ -129,13 +124,13 @@ def test_sharp_heads_are_a_variant_of_the_rule(name: str) -> None:
     claim = KNOWN[f"chen/{name}"]
     rows = bent(rows_of(claim), {"setting": "alphabet 8"}, chosen_lags=[1])
     bent(rows, {"setting": "parents 1, 2, 3, degree 3"}, chosen_lags=[1, 3])
-    found = judged(claim, rows)
+    found = claim.judge(rows)
     assert found.verdict == "depends on an open choice"
     assert "not in parents 1, 2, 3, degree 3 / alphabet 8; " in found.evidence
     untried = [row for row in rows if "alphabet 8, sharp" not in getattr(row, "setting", "")]
-    assert judged(claim, untried).verdict == "not reproduced"
+    assert claim.judge(untried).verdict == "not reproduced"
     bent(rows, {"setting": "alphabet 8, sharp heads"}, chosen_lags=[1])
-    assert judged(claim, rows).verdict == "not reproduced"
+    assert claim.judge(rows).verdict == "not reproduced"
 
 
 def test_chains_as_in_training_are_no_others() -> None:
@@ -144,23 +139,23 @@ def test_chains_as_in_training_are_no_others() -> None:
     for name in ("lengths", "priors"):
         claim = KNOWN[f"chen/carries-over-to-other-{name}"]
         far = [row.model_copy(update={"distance": 0.5}) for row in own]
-        assert judged(claim, [*rows_of(claim), *far]) == judged(claim, rows_of(claim))
+        assert claim.judge([*rows_of(claim), *far]) == claim.judge(rows_of(claim))
     claim = KNOWN["chen/predicts-as-well-as-gih"]
     for varied, verdict in (("alpha", "reproduced"), ("length", "not reproduced")):
         which = {"varied": varied, "length": 100, "alpha": 0.1}
         rows = bent([*rows_of(claim), *own], which, loss={**LOSSES, "model": 0.31})
-        assert judged(claim, rows).verdict == verdict
+        assert claim.judge(rows).verdict == verdict
 
 
 def test_what_lacks_settings_or_seeds_is_not_judged() -> None:
     for name, claim in KNOWN.items():
         two = [row for row in rows_of(claim) if getattr(row, "seed", 0) < 2]
-        assert judged(claim, two).verdict == "not enough seeds", name
-        assert judged(claim, [course_row(0)]).verdict == "not measured", name
+        assert claim.judge(two).verdict == "not enough seeds", name
+        assert claim.judge([course_row(0)]).verdict == "not measured", name
     apart = [setting_row("the paper's", seed) for seed in range(3)]
     apart += [setting_row("all at once", seed) for seed in (3, 4, 5)]  # no seed of both
-    assert judged(KNOWN["chen/all-at-once"], [*apart]).verdict == "not enough seeds"
-    found = judged(KNOWN["chen/any-window"], [*apart])
+    assert KNOWN["chen/all-at-once"].judge([*apart]).verdict == "not enough seeds"
+    found = KNOWN["chen/any-window"].judge([*apart])
     assert (found.verdict, found.evidence) == (
         "not measured", "no model of window 2 / window 4 / window 6",
     )  # fmt: skip

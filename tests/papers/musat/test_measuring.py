@@ -26,8 +26,8 @@ from hopscope.papers.musat.measure_runs import (
     emergence_rows,
     loss_rows,
     on_fresh_examples,
-    removals,
     story,
+    without_rows,
     without_steps,
 )
 from hopscope.papers.musat.rows import (
@@ -162,7 +162,7 @@ def test_a_step_that_twins_take_is_removed_with_both() -> None:
     grown = planted(Retrieval(hops=2, chains=2, dim=8, symbols="one-hot"), twins=True)
     circuit = discover(grown.model, grown.task)
     ablator = on_fresh_examples(grown.model, grown.task, circuit)
-    alone = {each.what: each.prescribed for each in removals(ablator, circuit)}
+    alone = {each.what: each.prescribed for each in without_rows(ablator, circuit)}
     steps = without_steps(ablator, circuit)
     assert {step.what for step in steps} == set(alone) != set()
     for step in steps:
