@@ -11,7 +11,6 @@ import click
 
 from hopscope.cli.options import (
     RUNS,
-    command,
     device_option,
     option,
     options,
@@ -20,7 +19,7 @@ from hopscope.cli.options import (
     threads_option,
 )
 from hopscope.cli.output import note
-from hopscope.cli.results import Found, Output, output_options
+from hopscope.cli.results import Destination, Output, reporting
 from hopscope.cli.subject import Subject
 from hopscope.errors import ConfigError
 from hopscope.machine import check_threads
@@ -49,7 +48,7 @@ class Asked:
     """What an analysis is asked to do."""
 
     subject: Subject
-    output: Output
+    to: Destination
     examples: int
     sample: int
 
@@ -61,45 +60,37 @@ class Asked:
         return study
 
 
-Analysis = Callable[..., Found | None]
+Analysis = Callable[..., Output | None]
 
 
 def analysis(
     examples: int,
     *own: Callable[[Any], Any],
     least: int = 1,
-    endings: tuple[str, ...] = (),
-    beside: tuple[str, ...] = (),
-    frame: bool = True,
-    draws: bool = True,
     gpu: bool = True,
+    **written: Any,
 ) -> Callable[[Analysis], click.Command]:
-    """Make a command of a function that takes what is Asked and its own options, and returns what
-    it Found.
+    """Make a command of a function that takes what is Asked and its own options, and returns its
+    Output; `written` says what can be saved and drawn, as for `reporting`.
     """
     count = option("--examples N", "Number of fresh examples.", default=examples)
+    where = (device_option, threads_option) if gpu else (threads_option,)
 
     def decorate(compute: Analysis) -> click.Command:
         @wraps(compute)
-        def called(threads: int | None, **flags: Any) -> None:
+        def called(to: Destination, threads: int | None, **flags: Any) -> Output | None:
             names = ("store", "seed", "step", "task", "circuit_file")
             device = flags.pop("device", "cpu")
             known = {name: flags.pop(name) for name in names}
             subject = Subject(flags.pop("run"), device=device, **known)
-            output = Output(*(flags.pop(name) for name in ("json", "save", "figure")))
             if flags["examples"] < least:
                 raise ConfigError(f"--examples is {flags['examples']}; expected at least {least}")
-            output.check(*endings, frame=frame, draws=draws, beside=beside)
-            asked = Asked(subject, output, flags.pop("examples"), flags.pop("sample"))
+            asked = Asked(subject, to, flags.pop("examples"), flags.pop("sample"))
             with _using(threads):
-                found = compute(asked, **flags)
-            if found is not None:
-                output.show(found)
+                return compute(asked, **flags)
 
         called.__doc__ = (compute.__doc__ or "") + ABOUT
-        where = (device_option, threads_option) if gpu else (threads_option,)
-        every = (run_options, count, sample_option(), *own, *where)
-        return command(options(*every, output_options)(called))
+        return reporting(run_options, count, sample_option(), *own, *where, **written)(called)
 
     return decorate
 

@@ -9,6 +9,7 @@ import click
 from hopscope.cli.options import command, json_option, option, options, range_of, refuse_unused
 from hopscope.cli.output import prose, say, say_json
 from hopscope.cli.results import check_figure, draw, figure_options
+from hopscope.cli.tables import print_rows
 from hopscope.configs.tasks import KINDS
 from hopscope.errors import ConfigError
 from hopscope.facts import FactGraph, chain_of_facts, parse_facts
@@ -67,8 +68,6 @@ def depth(table: str | None, json: bool, figure: Path | None, **asked: Any) -> N
     check_figure(figure)
     if table is not None:
         refuse_unused("with --table", *(f"--{name}" for name in TABLED))
-        from hopscope.cli.tables import print_rows
-
         print_rows([asdict(depths(hops)) for hops in _range(table)], {}, json=json)
         return
     _check_asked_once(chosen)

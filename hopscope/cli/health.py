@@ -19,6 +19,7 @@ from packaging.requirements import Requirement
 import hopscope
 from hopscope.cli.options import command, json_option, options, store_option
 from hopscope.cli.output import say, say_json
+from hopscope.cli.tables import table
 from hopscope.errors import ConfigError, StoreError, StoreUnwritable
 from hopscope.extras import install, lack, needed
 from hopscope.machine import cores, memory_bytes, processor
@@ -222,9 +223,9 @@ COLOURS = {"fine": "32", "note": "33", "wrong": "31"}
 
 @command
 @options(store_option, json_option)
-def doctor(store: Path | None, json: bool) -> int:
+def doctor(store: Store, json: bool) -> int:
     """Look at the installation, this machine and the store; exit code 1 if something is wrong."""
-    found = list(checks(Store(store)))
+    found = list(checks(store))
     wrong = [check for check in found if check.state == "wrong"]
     if json:
         say_json([asdict(check) for check in found])
@@ -254,8 +255,6 @@ def completion(shell: str) -> None:
 
 
 def _print(found: list[Check]) -> None:
-    from hopscope.cli.tables import table
-
     rows = [(check.state, check.name, check.found) for check in found]
     table(("state", "what", "found"), rows, colours=COLOURS)
     todo = [(check.name, check.todo) for check in found if check.todo]

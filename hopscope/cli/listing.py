@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import click
@@ -12,6 +11,7 @@ import numpy as np
 
 from hopscope.cli.options import command, json_option, option, options, store_option
 from hopscope.cli.output import printable, say, say_json, warn, width
+from hopscope.cli.tables import table
 from hopscope.configs.recipe import differing
 from hopscope.store import Listed, Store
 from hopscope.store.folder import in_store
@@ -67,21 +67,20 @@ def runs(
     sort: str,
     varies: bool,
     json: bool,
-    store: Path | None,
+    store: Store,
 ) -> int:
     """List runs with state, date, size, tags and the course of their losses.
 
     PART picks the runs whose name contains it or that have it as a tag.
     """
-    where = Store(store)
-    found, problems = where.listed()
+    found, problems = store.listed()
     wanted = [
         run for run in found
         if state in ("any", run.state.replace(" ", "-")) and (part in run.name or part in run.tags)
     ]  # fmt: skip
     if sort != "begun":
         wanted.sort(key=ORDERS[sort])
-    rows = _rows(where, wanted, problems)
+    rows = _rows(store, wanted, problems)
     if json:
         told = [{**row.listed.to_dict(), "models": row.models, "losses": row.last} for row in rows]
         if varies:
@@ -91,9 +90,9 @@ def runs(
     elif rows:
         _print(rows, _of_a_sweep(rows) if varies else _of_a_store(rows))
     elif found:
-        say(f"No run matches ({len(found)} in {where.root}).")
+        say(f"No run matches ({len(found)} in {store.root}).")
     elif not problems:
-        say(f"no runs in {where.root}: `{in_store(where.root, 'train', 'demo')}` makes one")
+        say(f"no runs in {store.root}: `{in_store(store.root, 'train', 'demo')}` makes one")
     for problem in problems:
         warn(problem)
     return 1 if problems else 0
@@ -169,7 +168,6 @@ def _told(losses: Sequence[float]) -> str:
 
 def _print(rows: Sequence[Row], columns: Mapping[str, Sequence[str]]) -> None:
     """A line for each run; the courses take the width that the rest leaves, or there are none."""
-    from hopscope.cli.tables import table
     from hopscope.plots.layout import GAP
     from hopscope.plots.terminal import sparkline
 

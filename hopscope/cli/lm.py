@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hopscope.cli.lm_text import bench_parts, effect_text, findings_parts, heads_piece
 from hopscope.cli.options import (
     MODELS,
     RUNS,
@@ -22,7 +23,8 @@ from hopscope.cli.options import (
     threads_option,
 )
 from hopscope.cli.output import note, prose, say, say_json
-from hopscope.cli.results import Found, Output, output_options
+from hopscope.cli.results import Destination, Output, reporting
+from hopscope.cli.tables import Part, print_rows, show
 from hopscope.configs import Asking, Dtype, LmBench, LmCircuit, Prompts, Tracing
 from hopscope.configs.lm_circuit import LEAST
 from hopscope.configs.prompts import FORMULATIONS
@@ -137,15 +139,14 @@ def ask(
         asking=_asking(rest),
         seeds=(sample,),
     )  # fmt: skip
-    store = Store(rest["store"])
-    known = store.has_complete(bench)
+    known = rest["store"].has_complete(bench)
     run = _trained(bench, rest, watch=True)
     if known:
         note(
             f"{run.name} was complete: no model was opened, and these are the answers that it gave "
             f"then (`{run.folder.command('rm')}` and ask again, if the model is another now)"
         )
-    print_bench(run)
+    show(bench_parts(run))
 
 
 def _asking(flags: dict[str, Any]) -> Asking:
@@ -157,8 +158,7 @@ def _trained(recipe: Any, flags: dict[str, Any], *, watch: bool) -> Any:
     from hopscope.runs import train
 
     watcher = display() if watch else None
-    store = Store(flags["store"])
-    return train(recipe, store, flags["device"], watcher=watcher, threads=flags["threads"])
+    return train(recipe, flags["store"], flags["device"], watcher=watcher, threads=flags["threads"])
 
 
 def kinds(formulations: str, hops: str, chains: int, *, opening: bool) -> tuple[Prompts, ...]:
@@ -178,31 +178,6 @@ def kinds(formulations: str, hops: str, chains: int, *, opening: bool) -> tuple[
         for name in names
         for level in levels.get(name, [None])
     )
-
-
-def print_bench(run: Any) -> None:
-    """A row for every kind of question."""
-    from hopscope.cli.tables import table
-    from hopscope.lm.results import results
-
-    rows = [
-        (
-            each.kind, each.count, _number(each.accuracy),
-            " … ".join(map(_number, each.interval or ())) or "–", f"{each.chance:.3f}",
-            f"{each.best:.3f}", f"{each.first:.3f}", f"{each.acceptance:.3f}",
-            _number(each.tries, 1),
-        )
-        for each in results(run.folder)
-    ]  # fmt: skip
-    columns = ["questions", "count", "accuracy", "95 %", "chance", "best", "first try",
-               "acceptable", "tries"]  # fmt: skip
-    manifest = run.folder.manifest
-    title = f"{run.name}: {manifest.step:,} answers in {manifest.seconds:.0f} s"
-    table(columns, rows, title=title if manifest.complete else f"{title} (stopped)")
-
-
-def _number(value: float | None, digits: int = 3) -> str:
-    return "–" if value is None else f"{value:.{digits}f}"
 
 
 @command
@@ -259,21 +234,17 @@ def _measured(
     return found
 
 
-@command
-@options(model_options, formulation_options, opening_option, template_option)
-@options(questions_option(100, "Questions to read; as many others are asked without heads."))
-@option("--top N", "Heads to switch off.", default=10)
-@option(
-    "--keep RUN",
-    "Keep the numbers with this benchmark of the same model, where the page of `hopscope view` "
-    "shows them.",
-    shell_complete=RUNS,
-)
-@output_options
+@reporting(
+    model_options, formulation_options, opening_option, template_option,
+    questions_option(100, "Questions to read; as many others are asked without heads."),
+    option("--top N", "Heads to switch off.", default=10),
+    option("--keep RUN", "Keep the numbers with this benchmark of the same model, where the page "
+           "of `hopscope view` shows them.", shell_complete=RUNS),
+    endings=(".retrieval.json",), frame=False,
+)  # fmt: skip
 def heads(
-    questions: int, top: int, keep: str | None, json: bool, save: Path | None,
-    figure: Path | None, opening: bool, **rest: Any,
-) -> None:  # fmt: skip
+    to: Destination, questions: int, top: int, keep: str | None, opening: bool, **rest: Any
+) -> Output:
     """Find the heads that read keys and values of the right chain, and switch them off.
 
     --save FILE.json writes all numbers; FILE.retrieval.json the scores as retrieval-head tools
@@ -282,8 +253,6 @@ def heads(
     if questions < LEAST or top < 1:
         raise ConfigError(f"lm heads needs at least {LEAST} questions, and 1 head to switch off")
     check_threads(rest["threads"])
-    output = Output(json, save, figure)
-    output.check(".retrieval.json", frame=False)
     bench = _bench(keep, rest["model"], rest["store"])
     from hopscope.lm.heads import head_scores, switch_off
     from hopscope.lm.model import load
@@ -297,33 +266,23 @@ def heads(
         fresh = 4 * questions, questions, rest["sample"]
         off = switch_off(local, prompts, best, *fresh) if best else None
     data = {**scores.as_data(), "switched_off": off.model_dump(mode="json") if off else None}
-
-    output.show(_found_heads(data, scores, off))
     if bench is not None:
         with bench.locked():
             bench.commit({f"heads-{prompts.label}.json": json_.dumps(data).encode()})
-        output.tell(f"kept with {bench.name}")
-
-
-def _found_heads(data: Any, scores: Any, off: Any) -> Found:
-    def text() -> None:
-        from hopscope.cli.lm_text import print_effect, print_heads
-
-        print_heads(scores)
-        print_effect(off)
-        say()
+        to.tell(f"kept with {bench.name}")
 
     def retrieval(path: Path) -> None:
         write_bytes(path, json_.dumps(scores.as_retrieval_heads()).encode())
 
-    return Found(data, text, scores.picture, files={".retrieval.json": retrieval})
+    parts: list[Part] = [heads_piece(scores), effect_text(off)]
+    return Output(data, parts, scores.picture, files={".retrieval.json": retrieval})
 
 
-def _bench(keep: str | None, model: str, store: Path | None) -> RunFolder | None:
+def _bench(keep: str | None, model: str, store: Store) -> RunFolder | None:
     """The benchmark that heads are kept with, if one is named; it must be of this model."""
     if keep is None:
         return None
-    folder = Store(store).find(keep)
+    folder = store.find(keep)
     folder.check_writable()
     asked = folder.recipe_as(LmBench).model
     if asked != model:
@@ -333,19 +292,17 @@ def _bench(keep: str | None, model: str, store: Path | None) -> RunFolder | None
     return folder
 
 
-@command
-@options(model_options, formulation_options, opening_option, template_option)
-@options(questions_option(200, "Pairs of questions whose residual streams are patched."))
-@option(
-    "--also-test NAME",
-    "Prove the circuit on this formulation as well (with the same hops and roles).",
-)
-@tracing_options
-@output_options
+@reporting(
+    model_options, formulation_options, opening_option, template_option,
+    questions_option(200, "Pairs of questions whose residual streams are patched."),
+    option("--also-test NAME", "Prove the circuit on this formulation as well (with the same hops "
+           "and roles)."),
+    tracing_options,
+    endings=(".circuit.json",), frame=False,
+)  # fmt: skip
 def circuit(
-    questions: int, also_test: str | None, opening: bool, json: bool, save: Path | None,
-    figure: Path | None, **rest: Any,
-) -> None:  # fmt: skip
+    to: Destination, questions: int, also_test: str | None, opening: bool, **rest: Any
+) -> Output:
     """Find how a model comes to its answer: which roles hold what after which layer, and which
     heads bring it. Two chains exchange one symbol, and activations are patched.
 
@@ -363,13 +320,9 @@ def circuit(
         dtype=_dtype(rest["model"], rest["dtype"], rest["device"]),
         seeds=(rest["sample"],),
     )
-    output = Output(json, save, figure)
-    output.check(".circuit.json", frame=False)
-    found = _trained(recipe, rest, watch=not json).findings
-    from hopscope.cli.lm_text import print_findings
-
+    found = _trained(recipe, rest, watch=not to.json).findings
     files = {".circuit.json": found.circuit.save}
-    output.show(Found(found.to_dict(), lambda: print_findings(found), found.picture, files=files))
+    return Output(found.to_dict(), findings_parts(found), found.picture, files=files)
 
 
 @command
@@ -405,7 +358,6 @@ def export(
 @json_option
 def listing(json: bool) -> None:
     """List the language models that can be fetched by name, and those that have been fetched."""
-    from hopscope.cli.tables import print_rows
     from hopscope.lm.known import KNOWN, cached
     from hopscope.machine import cache_root
 

@@ -1,9 +1,8 @@
 """`hopscope ngram train|theory|transfer`: the n-gram experiment."""
 
 from collections.abc import Callable
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from math import isclose
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,7 +19,8 @@ from hopscope.cli.options import (
     store_option,
     threads_option,
 )
-from hopscope.cli.output import note, prose, say, say_json
+from hopscope.cli.output import note, say, say_json
+from hopscope.cli.tables import Part, piece_of, print_rows, unfinished
 from hopscope.configs import NgramExperiment
 from hopscope.configs.recipe import of_seeds
 from hopscope.errors import ConfigError, RunDamaged
@@ -42,7 +42,7 @@ def _experiment(changes: tuple[str, ...]) -> NgramExperiment:
 @options(changes_argument, seeds_option, threads_option, store_option)
 def train(
     changes: tuple[str, ...], seeds: tuple[int, ...] | None, threads: int | None,
-    store: Path | None,
+    store: Store,
 ) -> None:  # fmt: skip
     """Train the n-gram experiment; by itself, as in the paper. `hopscope train` does the same with
     the presets of the paper.
@@ -53,21 +53,16 @@ def train(
     from hopscope.cli.training import show_trained, with_seeds
 
     for recipe in of_seeds(with_seeds(_experiment(changes), changes, seeds)):
-        show_trained(recipe, Store(store), "auto", threads)
+        show_trained(recipe, store, "auto", threads)
 
 
-def print_ngram(run: "NgramRun") -> None:
+def ngram_parts(run: "NgramRun") -> list[Part]:
     """What each seed's model has become."""
-    from hopscope.cli.tables import print_rows
-
     if not run.folder.manifest.complete:
-        state = "in training," if run.folder.in_training() else "stopped at"
-        say(f"{run.name}: {state} epoch {run.folder.manifest.step:,}")
-        return
-    seconds = run.folder.manifest.seconds
-    title = f"{run.name}: validation, trained in {seconds:.1f} s"
-    print_rows(ngram_rows(run), FORMATS, title)
-    prose("share: of Σ c²; attention: of each head to its lag; distance: total variation to GIH")
+        return [unfinished(run)]
+    title = f"{run.name}: validation, trained in {run.folder.manifest.seconds:.1f} s"
+    remark = "share: of Σ c²; attention: of each head to its lag; distance: total variation to GIH"
+    return [replace(piece_of(ngram_rows(run), FORMATS, title), lines=(remark,))]
 
 
 FORMATS = {
@@ -146,15 +141,14 @@ def transfer(
     alphas: str,
     chains: int,
     json: bool,
-    store: Path | None,
+    store: Store,
 ) -> None:
     """Compare the trained model with others on chains of other lengths and priors."""
-    from hopscope.cli.tables import print_rows
     from hopscope.ngram.evaluation import transfer as measure
     from hopscope.ngram.run import NgramRun
 
     sizes, priors = _numbers("--lengths", lengths, int), _numbers("--alphas", alphas, float)
-    opened = NgramRun(Store(store).find(run))
+    opened = NgramRun(store.find(run))
     _check_trained(opened)
     rows = []
     for seed in opened.recipe.seeds:
@@ -188,7 +182,6 @@ def theory(
 
     KEY=VALUE changes the experiment, as in `hopscope ngram train`: process.alphabet=4.
     """
-    from hopscope.cli.tables import print_rows
     from hopscope.ngram import information
     from hopscope.ngram.process import sample_chains
 

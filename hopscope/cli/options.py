@@ -11,6 +11,7 @@ from click.shell_completion import CompletionItem
 
 from hopscope.cli.commands import Command
 from hopscope.errors import ConfigError, HopscopeError
+from hopscope.store import Store, gallery
 
 F = TypeVar("F", bound=Callable[..., Any])
 Names = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
@@ -57,10 +58,8 @@ def names(known: Callable[[click.Context], Iterable[str]]) -> Names:
 
 
 def _runs(ctx: click.Context) -> Iterator[str]:
-    from hopscope.store import Store, gallery
-
     yield from (f"gallery/{name}" for name in gallery.names())
-    store = Store(ctx.params.get("store"))
+    store = ctx.params.get("store") or Store()
     yield from store.names()
     yield from (tag for tags in store.tags().values() for tag in tags)
 
@@ -80,7 +79,11 @@ def _models(_: click.Context) -> Iterable[str]:
 RUNS, PRESETS, MODELS = map(names, (_runs, _presets, _models))
 
 run_argument = click.argument("run", metavar="RUN", shell_complete=RUNS)
-store_option = option("--store FOLDER", "Folder of runs (default: $HOPSCOPE_STORE, or ./runs).")
+store_option = option(
+    "--store FOLDER",
+    "Folder of runs (default: $HOPSCOPE_STORE, or ./runs).",
+    callback=lambda _, __, folder: Store(folder),
+)
 json_option = option("--json", "Print JSON only.")
 threads_option = option(
     "--threads N",

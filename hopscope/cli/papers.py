@@ -16,6 +16,7 @@ from hopscope.cli.options import (
     store_option,
 )
 from hopscope.cli.output import say, warn
+from hopscope.cli.tables import print_rows
 from hopscope.cli.workers import Workers, carried_out, seconds_of, workers_options
 from hopscope.configs import Recipe
 from hopscope.errors import OF_ONE_RUN, CircuitError, ConfigError, HopscopeError, ResultsError
@@ -51,14 +52,14 @@ measured_option = option(
 
 @command
 @options(experiment_options, results_option, json_option, store_option)
-def experiments(experiment: str, protocol: Any, results: Path, json: bool, store: Path) -> None:
+def experiments(experiment: str, protocol: Any, results: Path, json: bool, store: Store) -> None:
     """List the experiments, with their complete and missing runs and the time these take.
 
     EXPERIMENT is a name, such as musat/fig4, or how names begin, such as chen.
     """
     papers = registry.PAPERS
     found = papers.matching(experiment)
-    _list(states(found, protocol, Store(store), papers.results(results)), json=json)
+    _list(states(found, protocol, store, papers.results(results)), json=json)
 
 
 @command
@@ -77,7 +78,7 @@ def experiments(experiment: str, protocol: Any, results: Path, json: bool, store
 @options(workers_options, results_option, store_option)
 def run(
     experiment: str, protocol: Any, time_limit: float | None, draws: bool, results: Path,
-    store: Path | None, **workers: Any,
+    store: Store, **workers: Any,
 ) -> int:  # fmt: skip
     """Reproduce a figure, a paper, or both papers: train missing runs, measure, draw.
 
@@ -94,7 +95,7 @@ def run(
             say(f"overview: {write_readme(papers, where)}")
         return 0
     seconds_of(time_limit)
-    known = states(found, protocol, Store(store), where)
+    known = states(found, protocol, store, where)
     for state in known:
         say(_what_there_is(state))
     left = [state for state in known if not state.complete]
@@ -103,7 +104,7 @@ def run(
     check_threads(how.threads)
     how.pool()
     write_readme(papers, where)  # where it cannot be written, better now than after the training
-    code = _run_all(left, how, time_limit, Store(store), where)
+    code = _run_all(left, how, time_limit, store, where)
     say(f"overview: {write_readme(papers, where)}")
     return code
 
@@ -190,8 +191,6 @@ def _time(state: State) -> str:
 
 
 def _list(known: Sequence[State], *, json: bool) -> None:
-    from hopscope.cli.tables import print_rows
-
     rows: list[dict[str, object]] = []
     for state in known:
         row: dict[str, object] = {

@@ -6,16 +6,20 @@ Whether files can be written is asked before anything is computed for them.
 import json as json_
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial, wraps
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hopscope.cli.options import F, json_option, option, options, refuse_unused
+from hopscope.cli.options import command, json_option, option, options, refuse_unused
 from hopscope.cli.output import note, prose, say_json
+from hopscope.cli.tables import Part, piece_of, show
+from hopscope.display import data_frame
 from hopscope.errors import ConfigError
 from hopscope.plots.formats import FORMATS, check_format, check_width
+from hopscope.plots.pieces import pieces_of
 from hopscope.store.files import check_files, write_bytes
 
 if TYPE_CHECKING:
@@ -25,8 +29,6 @@ if TYPE_CHECKING:
 
 FRAMES = {".csv": ("pandas",), ".parquet": ("pandas", "pyarrow")}
 """Endings of tables, and the packages that write them."""
-
-
 WIDTH, DPI = "hopscope.width", "hopscope.dpi"
 
 
@@ -47,13 +49,13 @@ figure_options = options(
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a command found."""
+class Output:
+    """What a command puts out."""
 
     data: Any
     """What --json prints, and what a .json file holds."""
-    text: Callable[[], None]
-    """Prints it for people."""
+    parts: Sequence[Part]
+    """What is printed for people."""
     draw: "Draw | None" = None
     beside: "Mapping[str, Draw]" = field(default_factory=dict)
     """Figures that go beside the one that is asked for, by what is added to its name."""
@@ -63,22 +65,23 @@ class Found:
     """What writes files of other endings."""
 
     @classmethod
-    def of(cls, result: Any, data: Any = None, **more: Any) -> "Found":
+    def of(cls, result: Any, data: Any = None, **more: Any) -> "Output":
         """A result that shows itself: what it says, its figure and its data."""
-
-        def text() -> None:
-            from hopscope.cli.tables import show
-            from hopscope.plots.pieces import pieces_of
-
-            show(pieces_of(result))
-
         data = result.to_dict() if data is None else data
-        return cls(data, text, result.picture, frame=getattr(result, "frame", None), **more)
+        frame = getattr(result, "frame", None)
+        return cls(data, pieces_of(result), result.picture, frame=frame, **more)
+
+    @classmethod
+    def table(
+        cls, rows: Sequence[Mapping[str, Any]], formats: Mapping[str, str], title: str
+    ) -> "Output":
+        """A table of these rows, with numbers in these formats."""
+        return cls(rows, [piece_of(rows, formats, title)], frame=partial(data_frame, rows))
 
 
 @dataclass(frozen=True)
-class Output:
-    """Where a command's result goes."""
+class Destination:
+    """Where the output of a command goes."""
 
     json: bool
     save: Path | None = None
@@ -101,49 +104,69 @@ class Output:
         check_figure(*figures)
         check_files(self.save, *(near(path, name) for path in figures for name in beside))
 
-    def show(self, found: Found) -> None:
-        """Print, save and draw what was found."""
+    def put(self, output: Output) -> None:
+        """Print, save and draw it."""
         if self.json:
-            say_json(found.data)
+            say_json(output.data)
         else:
-            found.text()
+            show(output.parts)
         if self.save is not None:
-            self._write(found, self.save)
+            self._write(output, self.save)
         if self.figure is not None:
-            self._draw(found, self.figure)
+            self.draw(output, self.figure)
 
     def tell(self, line: object) -> None:
-        """Say something beside the result: not on the output, where that is JSON."""
+        """Say something beside the output: not on stdout, where that is JSON."""
         (note if self.json else prose)(line)
 
-    def _write(self, found: Found, path: Path) -> None:
-        which = ending(path, (".json", *FRAMES, *FORMATS, *found.files))
+    def draw(self, output: Output, path: Path) -> None:
+        """Draw the figure to this path, and beside it those that belong to it."""
+        if output.draw is not None:
+            draw(path, output.draw, self.tell)
+        for name, make in output.beside.items():
+            draw(near(path, name), make, self.tell)
+
+    def _write(self, output: Output, path: Path) -> None:
+        which = ending(path, (".json", *FRAMES, *FORMATS, *output.files))
         if which in FORMATS:
-            self._draw(found, path)
+            self.draw(output, path)
             return
-        if which in found.files:
-            found.files[which](path)
+        if which in output.files:
+            output.files[which](path)
         elif which == ".json":
-            write_bytes(path, json_.dumps(found.data, ensure_ascii=False).encode())
-        elif found.frame is not None:
-            frame = found.frame()
+            write_bytes(path, json_.dumps(output.data, ensure_ascii=False).encode())
+        elif output.frame is not None:
+            frame = output.frame()
             csv = which == ".csv"
             write_bytes(path, frame.to_csv(index=False).encode() if csv else frame.to_parquet())
         self.tell(f"saved: {path}")
 
-    def _draw(self, found: Found, path: Path) -> None:
-        if found.draw is None:
-            return
-        draw(path, found.draw, self.tell)
-        for name, make in found.beside.items():
-            draw(near(path, name), make, self.tell)
 
-
-def output_options(function: F) -> F:
-    """The flags of every command whose result can be saved and drawn."""
+def reporting(
+    *own: Callable[[Any], Any],
+    endings: Sequence[str] = (),
+    frame: bool = True,
+    draws: bool = True,
+    beside: Sequence[str] = (),
+) -> Callable[[Callable[..., Output | None]], click.Command]:
+    """Make a command of a function that takes the Destination and its own options, and returns its
+    Output, unless it has put it out itself.
+    """
     save = option("--save FILE", "Write the result to this file, in the format that its name ends "
                   "in.")  # fmt: skip
-    return options(json_option, save, figure_options)(function)
+
+    def decorate(compute: Callable[..., Output | None]) -> click.Command:
+        @wraps(compute)
+        def called(json: bool, save: Path | None, figure: Path | None, **flags: Any) -> None:
+            to = Destination(json, save, figure)
+            to.check(*endings, frame=frame, draws=draws, beside=beside)
+            output = compute(to, **flags)
+            if output is not None:
+                to.put(output)
+
+        return command(options(*own, json_option, save, figure_options)(called))
+
+    return decorate
 
 
 def check_figure(*paths: Path | None) -> None:

@@ -26,7 +26,8 @@ from hopscope.cli.options import (
 from hopscope.cli.output import emit, note, prose, say, say_json, warn
 from hopscope.cli.results import check_figure, draw, figure_options, near
 from hopscope.cli.subject import find
-from hopscope.configs import Recipe
+from hopscope.cli.tables import print_rows, rows_of, run_parts, table
+from hopscope.cli.tables import show as show_parts
 from hopscope.errors import ConfigError, StoreError
 from hopscope.store import Answer, Listed, RunFolder, Store
 from hopscope.store import gallery as shipped
@@ -47,7 +48,7 @@ AGES = {"d": 1.0, "h": 1 / 24, "w": 7.0}
 @store_option
 def show(
     runs: tuple[str, ...], json: bool, figure: Path | None, config: bool, answers: bool,
-    store: Path | None,
+    store: Store,
 ) -> None:  # fmt: skip
     """Show a run: its losses, circuit or answers, its settings, its files.
 
@@ -107,14 +108,15 @@ def _draw(folders: Sequence[RunFolder], path: Path, tell: Any) -> None:
 
 def _shown(folder: RunFolder, *, json: bool) -> dict[str, Any] | None:
     """Print a run, or return what is known of it."""
-    from hopscope.cli.tables import rows_of, show_run, table
     from hopscope.runs import opened
     from hopscope.store.checkpoints import checkpoint_steps
 
     known = about(folder)
     trained = known is None or known.trained
     run = opened(folder)
-    settings = _settings(run.recipe, () if trained else ("training", "seeds"))
+    hidden = () if trained else ("training", "seeds")
+    named = run.recipe.named().items()
+    settings = {name: value for name, value in named if name.split(".")[0] not in hidden}
     kept = checkpoint_steps(folder)
     if json:
         results = rows_of(run) if trained else []
@@ -123,7 +125,8 @@ def _shown(folder: RunFolder, *, json: bool) -> dict[str, Any] | None:
         prose(f"{folder.name}: {known.what}", known.origin)
         say()
     if trained:
-        show_run(run)
+        show_parts(run_parts(run))
+        say()
     table(["setting", "value"], settings.items())
     _print_files(folder, kept)
     return None
@@ -140,12 +143,6 @@ def _listed(folder: RunFolder) -> Listed:
     if found.problem:
         warn(found.problem)
     return found
-
-
-def _settings(recipe: Recipe, hidden: tuple[str, ...]) -> dict[str, Any]:
-    """Every field but those of the hidden groups."""
-    named = recipe.named().items()
-    return {name: value for name, value in named if name.split(".")[0] not in hidden}
 
 
 def _steps(kept: Sequence[int]) -> str:
@@ -185,14 +182,14 @@ def _known(folder: RunFolder) -> dict[str, Any]:
 @click.argument("query")
 @option("--csv", "Print comma-separated values instead of a table.", name="as_csv")
 @options(json_option, store_option)
-def sql(query: str, as_csv: bool, json: bool, store: Path | None) -> int:
+def sql(query: str, as_csv: bool, json: bool, store: Store) -> int:
     """Ask a question in SQL over the tables `runs` and `metrics`, such as
 
     "select run, hop, min(loss) from metrics group by all".
     """
     if as_csv and json:
         raise ConfigError("--csv and --json were both given; expected one of them")
-    answer = Store(store).sql(query).answer()
+    answer = store.sql(query).answer()
     if as_csv:
         _print_csv(answer)
     elif json:
@@ -204,8 +201,6 @@ def sql(query: str, as_csv: bool, json: bool, store: Path | None) -> int:
             )
         say_json([dict(zip(answer.columns, row, strict=True)) for row in answer.rows])
     else:
-        from hopscope.cli.tables import table
-
         table(answer.columns, answer.rows)
     for problem in answer.problems:
         warn(problem)
@@ -227,29 +222,28 @@ def _print_csv(answer: Answer) -> None:
 @click.argument("tags", nargs=-1, metavar="[TAG]…")
 @option("--remove", "Take these tags away.")
 @store_option
-def tag(run: str, tags: tuple[str, ...], remove: bool, store: Path | None) -> None:
+def tag(run: str, tags: tuple[str, ...], remove: bool, store: Store) -> None:
     """Give a run tags: names that stand for RUN in every command. With no TAG, list its tags.
 
     A tag has letters, digits, dots, hyphens and underscores.
     """
-    where = Store(store)
-    name = where.find(run).name
+    name = store.find(run).name
     if remove:
         if not tags:
             raise ConfigError("--remove needs at least one tag")
-        now = where.untag(name, *tags)
+        now = store.untag(name, *tags)
     else:
-        now = where.tag(name, *tags) if tags else where.tags().get(name, ())
+        now = store.tag(name, *tags) if tags else store.tags().get(name, ())
     say(f"{name}: {', '.join(now) or 'no tags'}")
     for each in now:
-        count = sum(each in own for own in where.tags().values())
+        count = sum(each in own for own in store.tags().values())
         if count > 1:
             say(f"{each} is the tag of {count} runs: it names none of them alone")
 
 
 @command
 @options(run_argument, store_option)
-def verify(run: str, store: Path | None) -> int:
+def verify(run: str, store: Store) -> int:
     """Check a run's files against its manifest; exit code 1 if something is wrong."""
     folder = find(run, store)
     problems = folder.verify()
@@ -276,7 +270,7 @@ def verify(run: str, store: Path | None) -> int:
 @store_option
 def rm(
     runs: tuple[str, ...], tag: str | None, older_than: str | None, dry_run: bool, yes: bool,
-    store: Path | None,
+    store: Store,
 ) -> None:  # fmt: skip
     """Remove runs, with everything in their folders. It asks first.
 
@@ -284,22 +278,21 @@ def rm(
     """
     if not (runs or tag or older_than):
         raise ConfigError("rm needs the name of a run, --tag or --older-than")
-    where = Store(store)
-    chosen = [where.removable(each) for each in runs]  # all, or none
+    chosen = [store.removable(each) for each in runs]  # all, or none
     if tag is not None:
-        tagged = [name for name, own in where.tags().items() if tag in own]
+        tagged = [name for name, own in store.tags().items() if tag in own]
         if not tagged:
             raise ConfigError(f"no run has the tag {tag!r}")
         chosen += tagged
     if older_than is not None:
-        old = _older(where, older_than)
+        old = _older(store, older_than)
         chosen = [name for name in chosen if name in old] if runs or tag else old
     chosen = [*dict.fromkeys(chosen)]
     if not chosen:
         say("no run matches")
         return
     if dry_run:
-        say(*(f"would remove {where.root / name}" for name in chosen))
+        say(*(f"would remove {store.root / name}" for name in chosen))
         return
     if not yes:
         if sys.stdin is None or not sys.stdin.isatty():
@@ -307,10 +300,10 @@ def rm(
 
             what = counted(len(chosen), "run")
             raise ConfigError(f"rm asks before it removes {what}: --yes answers")
-        say(*(str(where.root / name) for name in chosen))
+        say(*(str(store.root / name) for name in chosen))
         click.confirm(f"Remove {'these runs' if len(chosen) > 1 else 'this run'}?", abort=True)
     for name in chosen:
-        say(f"removed {where.remove(name)}")
+        say(f"removed {store.remove(name)}")
 
 
 def _older(store: Store, age: str) -> list[str]:
@@ -329,14 +322,12 @@ def _older(store: Store, age: str) -> list[str]:
     shell_complete=names(lambda _: shipped.names()),
 )
 @options(json_option, store_option)
-def gallery(copy: str | None, json: bool, store: Path | None) -> None:
+def gallery(copy: str | None, json: bool, store: Store) -> None:
     """List the models that come with hopscope; each stands where a RUN is only read."""
-    from hopscope.cli.tables import print_rows
-
     if copy is not None:
         refuse_unused("with --copy", "--json")
         source = shipped.find(copy)
-        made = Store(store).copy(source, source.name.replace("/", "-"))
+        made = store.copy(source, source.name.replace("/", "-"))
         say(f"{made.name}: a copy of {source.name}, in {made.path}")
         return
     refuse_unused("without --copy", "--store")

@@ -55,7 +55,7 @@ PAUSE = 5.0
 @store_option
 def export(
     run: str, to: str, save: Path | None, seed: int | None, step: int | None, project: str,
-    follow: bool, store: Path | None,
+    follow: bool, store: Store,
 ) -> None:  # fmt: skip
     """Send a run to a tracker, or write its model as one that transformers loads."""
     if to == "transformers":
@@ -112,7 +112,7 @@ def _to_transformers(subject: Subject, save: Path | None) -> None:
 )
 @option("--private", "A new place is seen by its owner alone.")
 @store_option
-def push(run: str, place: str, license: str, private: bool, store: Path | None) -> None:
+def push(run: str, place: str, license: str, private: bool, store: Store) -> None:
     """Put a run on a hub: its files as they are, and a card that is made from it. A run that is
     there is replaced.
     """
@@ -136,7 +136,7 @@ def push(run: str, place: str, license: str, private: bool, store: Path | None) 
     ),
     store_option,
 )
-def pull(place: str, source: str | None, store: Path | None) -> None:
+def pull(place: str, source: str | None, store: Store) -> None:
     """Fetch a run that was pushed to a hub into the store; or a model of the gallery that does not
     come with the package, which then stands where a RUN is only read.
     """
@@ -151,5 +151,5 @@ def pull(place: str, source: str | None, store: Path | None) -> None:
     from hopscope.export.hub import Hub, check_place
 
     check_place(place.partition("@")[0])
-    run = Hub().pull(place, Store(store))
+    run = Hub().pull(place, store)
     say(f"{run.name}: from {place}, in {run.path}")

@@ -28,7 +28,7 @@ class Subject:
     """The words that name a model."""
 
     name: str
-    store: Path | None = None
+    store: Store
     seed: int | None = None
     step: int | None = None
     task: str | None = None
@@ -133,12 +133,12 @@ class Subject:
         return Study(model, task, name=Path(place).name or place, circuit=circuit)
 
 
-def find(name: str, store: Path | None) -> RunFolder:
+def find(name: str, store: Store) -> RunFolder:
     """The folder of a run: by its name, by a part of it, by a tag, or by its path."""
     path = Path(name)
     if path.parent != Path() and (path / "manifest.json").is_file():
         return Store(path.parent).find(path.name)
-    return Store(store).find(name)
+    return store.find(name)
 
 
 def task_of(text: str, vocabulary: int) -> Any:

@@ -9,6 +9,7 @@ import click
 
 from hopscope.cli.options import command, json_option, option, options, refuse_unused, store_option
 from hopscope.cli.output import note, say
+from hopscope.cli.tables import print_rows
 from hopscope.cli.workers import Workers, carried_out, ended, seconds_of, workers_options
 from hopscope.configs import Recipe
 from hopscope.errors import ConfigError
@@ -43,24 +44,24 @@ MINUTES, CPUS = 240, 4
 @options(workers_options, json_option, store_option)
 def sweep(
     file: Path, plan: bool, slurm: bool, shard: str | None, shards: int,
-    time_limit: float | None, json: bool, store: Path | None, **workers: Any,
+    time_limit: float | None, json: bool, store: Store, **workers: Any,
 ) -> int:  # fmt: skip
     """Train every recipe of a file: complete runs are kept, stopped runs continue.
 
     FILE.py holds `recipes`, a list of recipes or a function that yields them; FILE.json one recipe
     or a list.
     """
-    how, where = Workers(**workers), Store(store)
+    how = Workers(**workers)
     if slurm:
         refuse_unused("with --slurm", "--plan", "--shard", "--json", "--device", "--threads")
-        return _print_script(file, where, shards, time_limit, how)
+        return _print_script(file, store, shards, time_limit, how)
     refuse_unused("without --slurm", "--shards")
     recipes: Sequence[Recipe] = read_recipes(file)
     if shard is not None:
         recipes = Shard.read(shard).of_recipes(recipes, how.pool().pack)
     if plan:
         refuse_unused("with --plan", "--time-limit")
-        return _print_plan(recipes, where, how.pool().pack, json=json)
+        return _print_plan(recipes, store, how.pool().pack, json=json)
     refuse_unused("without --plan", "--json")
     if not recipes:
         say(f"shard {shard} is empty: there are fewer packs than shards; --pack 1 makes more")
@@ -71,11 +72,10 @@ def sweep(
 
     stop = Stop(seconds)
     with stop.listening():  # between the runs as well
-        return ended(carried_out(recipes, where, how, stop))
+        return ended(carried_out(recipes, store, how, stop))
 
 
 def _print_plan(recipes: Sequence[Recipe], store: Store, pack: int, *, json: bool) -> int:
-    from hopscope.cli.tables import print_rows
     from hopscope.workers.progress import plans
 
     rows = plans(recipes, store, pack)

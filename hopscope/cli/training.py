@@ -24,10 +24,13 @@ from hopscope.cli.options import (
     threads_option,
 )
 from hopscope.cli.output import say, say_json, warn
+from hopscope.cli.tables import circuit_parts, run_parts, show, table
 from hopscope.cli.workers import Workers, carried_out, ended, workers_options
 from hopscope.configs import Experiment, Recipe, read_recipe
 from hopscope.configs.recipe import of_seeds
 from hopscope.errors import ConfigError
+from hopscope.plots.pieces import pieces_of
+from hopscope.plots.symbols import setting_text
 from hopscope.store import Store
 from hopscope.store.files import check_files, read_bytes, write_bytes
 
@@ -58,7 +61,7 @@ def _keys(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Any]:
 )
 def train(
     recipe: str, changes: tuple[str, ...], seeds: tuple[int, ...] | None, prolong: str | None,
-    store: Path | None, **workers: Any,
+    store: Store, **workers: Any,
 ) -> int:  # fmt: skip
     """Train a preset (`hopscope presets` lists them) or a recipe's file (FILE.json).
 
@@ -78,7 +81,7 @@ def train(
     chosen = changed_recipe(recipe, changes, seeds)
     for setting in chosen.warnings():
         warn(setting)
-    where, how = Store(store), Workers(**workers)
+    how = Workers(**workers)
     several = seeds is not None and len(seeds) > 1
     if several or how.workers is not None:
         if prolong is not None:
@@ -86,7 +89,7 @@ def train(
                 "--prolong goes on with one run: leave out --workers, and name one seed"
             )
         recipes = of_seeds(chosen) if several else [chosen]
-        outcome = carried_out(recipes, where, how)
+        outcome = carried_out(recipes, store, how)
         say(*(folder.name for folder in outcome.folders))
         return ended(outcome)
     how.pool()  # refuses what is for several workers alone
@@ -97,17 +100,17 @@ def train(
 
         if not isinstance(chosen, Experiment):
             raise ConfigError("--prolong goes on with a training over facts")
-        begin(where.find(prolong, beside=chosen.run_name()), chosen, where)
-    return show_trained(chosen, where, how.device, how.threads)
+        begin(store.find(prolong, beside=chosen.run_name()), chosen, store)
+    return show_trained(chosen, store, how.device, how.threads)
 
 
 @command
 @options(run_argument, device_option, threads_option, store_option)
-def resume(run: str, device: str, threads: int | None, store: Path | None) -> int:
+def resume(run: str, device: str, threads: int | None, store: Store) -> int:
     """Go on with a run that was stopped or killed; it ends as if nothing had happened."""
-    folder = Store(store).find(run)
+    folder = store.find(run)
     folder.check_resumable()
-    return show_trained(folder.recipe, Store(store), device, threads)
+    return show_trained(folder.recipe, store, device, threads)
 
 
 @command
@@ -134,9 +137,6 @@ def presets(name: str | None, save: Path | None, json: bool) -> None:
     if json:
         say_json(rows)
         return
-    from hopscope.cli.tables import table
-    from hopscope.plots.symbols import setting_text
-
     if name is not None:
         say(f"{name}: {preset(name).summary}", "")
         rows = [{**row, "value": setting_text(row["value"])} for row in rows]
@@ -164,7 +164,7 @@ def _save_preset(name: str | None, path: Path) -> None:
 )
 @option("--save FILE.html", "Where the page goes (default: reports/RUN.html).")
 @store_option
-def demo(seed: int, save: Path | None, store: Path | None) -> None:
+def demo(seed: int, save: Path | None, store: Store) -> None:
     """Train the demo preset, find its circuit, watch it emerge, and write the explorer's page."""
     from hopscope.papers import preset
 
@@ -174,20 +174,17 @@ def demo(seed: int, save: Path | None, store: Path | None) -> None:
     from hopscope.web.bundle import check_own, single
 
     check_own(path)
-    where = Store(store)
-    show_trained(experiment, where, "cpu", None)
-    from hopscope.cli.tables import print_circuit, show
-    from hopscope.plots import pieces
+    show_trained(experiment, store, "cpu", None)
     from hopscope.study import RunStudy
     from hopscope.training import Run
     from hopscope.web.views import Views
 
     say("", "Taking it apart …")
-    study = RunStudy(Run(where.find(experiment.run_name())))
-    print_circuit(study.discover())
+    study = RunStudy(Run(store.find(experiment.run_name())))
+    show(circuit_parts(study.discover()))
     say("", "Watching it emerge …")
-    show(pieces.emergence(study.emergence()))
-    views = Views(where, read_only=True)
+    show(pieces_of(study.emergence()))
+    views = Views(store, read_only=True)
     page = single(views, views.id_of(experiment.run_name()), path)
     say("", f"The explorer, with this model inside: {page}")
 
@@ -226,11 +223,10 @@ def recipe_of(name: str) -> Recipe:
 def show_trained(recipe: Recipe, store: Store, device: str, threads: int | None) -> int:
     """Train a recipe, and show what became of it."""
     from hopscope.cli.display import display
-    from hopscope.cli.tables import show_run
     from hopscope.runs import train as train_recipe
 
     _say_cost(recipe, store)
-    show_run(train_recipe(recipe, store, device, display(), threads))
+    show(run_parts(train_recipe(recipe, store, device, display(), threads)))
     return 0
 
 

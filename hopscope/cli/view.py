@@ -56,7 +56,7 @@ SERVER = ("--host", "--port", "--socket", "--trusted-origin", "--read-only", "--
 )
 @store_option
 def view(
-    run: str, save: Path | None, no_browser: bool, store: Path | None, task: str | None,
+    run: str, save: Path | None, no_browser: bool, store: Store, task: str | None,
     circuit_file: Path | None, read_only: bool, **server: Any,
 ) -> None:  # fmt: skip
     """Open a run in the browser, or without RUN all runs of the store, until Ctrl-C.
@@ -64,10 +64,10 @@ def view(
     RUN may be a model from elsewhere with its --task: hf:FOLDER, nanogpt:FILE. Only a browser with
     the URL that is printed may look. It opens one tab; then the URL for the next one is printed.
     """
-    shown = Subject(run, task=task, circuit_file=circuit_file)
+    shown = Subject(run, store, task=task, circuit_file=circuit_file)
     if save is not None:
         refuse_unused("with --save, which starts no server", *SERVER)
-        _save(shown, save, store)
+        _save(shown, save)
         return
     _check_installed()
     where = decided(*(server[its] for its in ("host", "port", "socket", "trusted_origin")))
@@ -77,13 +77,13 @@ def view(
         say(line)
         flush()
 
-    views, id_ = _views(shown, store, read_only=read_only)
+    views, id_ = _views(shown, read_only=read_only)
     show(
         views, f"/run/{id_}" if id_ else "", where, browser=not no_browser, say=tell, note=note
     )  # fmt: skip
 
 
-def _views(run: Subject, store: Path | None, *, read_only: bool) -> "tuple[Views, str]":
+def _views(run: Subject, *, read_only: bool) -> "tuple[Views, str]":
     """What the page may ask, and the id of what it opens; none: all runs."""
     from hopscope.web.questions import STUDY
     from hopscope.web.views import Views
@@ -94,22 +94,22 @@ def _views(run: Subject, store: Path | None, *, read_only: bool) -> "tuple[Views
         study, named = run.study(), [run.name, "--task", str(run.task)]
         circuit = study.circuit if run.circuit_file else None
         made = partial(Studied, study, circuit, named=named, words=run.words())
-        return Views(Store(store), read_only, study=made), STUDY
+        return Views(run.store, read_only, study=made), STUDY
     for flag, value in (("--task", run.task), ("--circuit-file", run.circuit_file)):
         if value is not None:
             raise ConfigError(f"{flag} is for a model from elsewhere (hf:FOLDER, nanogpt:FILE)")
-    views = Views(Store(store), read_only)
+    views = Views(run.store, read_only)
     return views, views.id_of(run.name) if run.name else ""
 
 
-def _save(run: Subject, path: Path, store: Path | None) -> None:
+def _save(run: Subject, path: Path) -> None:
     """Write the page; the extra of the server is not needed."""
     from hopscope.web.bundle import check_target, save_page
 
     check_target(path)
     if not run.name:
         raise ConfigError("--save writes the page of one run: name it, such as gallery/demo")
-    views, id_ = _views(run, store, read_only=True)
+    views, id_ = _views(run, read_only=True)
     say(f"page: {save_page(views, id_, path)}")
 
 
