@@ -17,7 +17,7 @@ import click
 from packaging.requirements import Requirement
 
 import hopscope
-from hopscope.cli.options import command, json_option, options, store_option
+from hopscope.cli.options import command, json_option, store_option
 from hopscope.cli.output import say, say_json
 from hopscope.cli.tables import table
 from hopscope.errors import ConfigError, StoreError, StoreUnwritable
@@ -221,8 +221,7 @@ COLOURS = {"fine": "32", "note": "33", "wrong": "31"}
 """Green, yellow and red, in the codes of a terminal."""
 
 
-@command
-@options(store_option, json_option)
+@command(store_option, json_option)
 def doctor(store: Store, json: bool) -> int:
     """Look at the installation, this machine and the store; exit code 1 if something is wrong."""
     found = list(checks(store))
@@ -235,8 +234,7 @@ def doctor(store: Store, json: bool) -> int:
     return 1 if wrong else 0
 
 
-@command
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@command(click.argument("shell", type=click.Choice(["bash", "zsh", "fish"])))
 def completion(shell: str) -> None:
     """Print a script that completes commands, flags and names.
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import numpy as np
 
-from hopscope.cli.options import command, json_option, option, options, store_option
+from hopscope.cli.options import command, json_option, option, store_option
 from hopscope.cli.output import printable, say, say_json, warn, width
 from hopscope.cli.tables import table
 from hopscope.configs.recipe import differing
@@ -41,26 +41,16 @@ class Row:
     """The course of the loss, in shares of the loss at chance."""
 
 
-@command
-@click.argument("part", default="", metavar="[PART]")
-@option(
-    "--state",
-    "Only runs in this state.",
-    choices=["any", "complete", "stopped", "in-training", "damaged"],
-    default="any",
-)
-@option(
-    "--sort",
-    "Order of the list; the latest and the largest are at the end.",
-    choices=["begun", *ORDERS],
-    default="begun",
-)
-@option(
-    "--varies",
-    "Show the settings in which the listed runs differ, a column each, instead of date, size and "
-    "tags.",
-)
-@options(json_option, store_option)
+@command(
+    click.argument("part", default="", metavar="[PART]"),
+    option("--state", "Only runs in this state.",
+           choices=["any", "complete", "stopped", "in-training", "damaged"], default="any"),
+    option("--sort", "Order of the list; the latest and the largest are at the end.",
+           choices=["begun", *ORDERS], default="begun"),
+    option("--varies", "Show the settings in which the listed runs differ, a column each, instead "
+           "of date, size and tags."),
+    json_option, store_option,
+)  # fmt: skip
 def runs(
     part: str,
     state: str,

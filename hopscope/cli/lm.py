@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hopscope.cli.display import RunDisplay
 from hopscope.cli.lm_text import bench_parts, effect_text, findings_parts, heads_piece
 from hopscope.cli.options import (
     MODELS,
@@ -113,20 +114,17 @@ def _prompts(formulation: str, hops: int | None, chains: int, *, opening: bool =
     return Prompts(**fields, opening=opening)
 
 
-@command
-@options(model_options)
-@option(
-    "--formulations NAMES",
-    "Kinds of questions, by short or long names.",
-    default="f1,f2,f3,f4,f5",
-)
-@option(
-    "--hops N|N..N",
-    "Hops of equations (f1) and lives-with (f2): a number, or a range for f1.",
-    default="5",
-)
-@options(chains_option, opening_option, questions_option(PAPER, "Questions of each kind."))
-@options(asking_options, sample_option("questions"))
+@command(
+    model_options,
+    option("--formulations NAMES", "Kinds of questions, by short or long names.",
+           default="f1,f2,f3,f4,f5"),
+    option("--hops N|N..N", "Hops of equations (f1) and lives-with (f2): a number, or a range for "
+           "f1.", default="5"),
+    chains_option, opening_option,
+    questions_option(PAPER, "Questions of each kind."),
+    asking_options,
+    sample_option("questions"),
+)  # fmt: skip
 def ask(
     formulations: str, hops: str, chains: int, opening: bool, questions: int, sample: int,
     **rest: Any,
@@ -154,10 +152,9 @@ def _asking(flags: dict[str, Any]) -> Asking:
 
 
 def _trained(recipe: Any, flags: dict[str, Any], *, watch: bool) -> Any:
-    from hopscope.cli.display import display
     from hopscope.runs import train
 
-    watcher = display() if watch else None
+    watcher = RunDisplay() if watch else None
     return train(recipe, flags["store"], flags["device"], watcher=watcher, threads=flags["threads"])
 
 
@@ -180,10 +177,12 @@ def kinds(formulations: str, hops: str, chains: int, *, opening: bool) -> tuple[
     )
 
 
-@command
-@options(model_options, questions_option(PAPER, "Questions of each kind."), asking_options)
-@json_option
-@option("--save FILE.jsonl", "Also write the rows to this file, which can be sent in.")
+@command(
+    model_options,
+    questions_option(PAPER, "Questions of each kind."),
+    asking_options, json_option,
+    option("--save FILE.jsonl", "Also write the rows to this file, which can be sent in."),
+)  # fmt: skip
 def claims(questions: int, json: bool, save: Path | None, **rest: Any) -> None:
     """Judge what the paper says of language models on one model.
 
@@ -325,19 +324,14 @@ def circuit(
     return Output(found.to_dict(), findings_parts(found), found.picture, files=files)
 
 
-@command
-@options(formulation_options, questions_option(PAPER, "Number of questions."))
-@option(
-    "--to",
-    "The tool that is to read them.",
-    choices=["ruler", "lm-eval", "inspect"],
-    default="ruler",
-)
-@option(
-    "--save FOLDER",
-    "Folder for the files; lm-eval's name it, so export again after moving it.",
-    default=Path("exports"),
-)
+@command(
+    formulation_options,
+    questions_option(PAPER, "Number of questions."),
+    option("--to", "The tool that is to read them.", choices=["ruler", "lm-eval", "inspect"],
+           default="ruler"),
+    option("--save FOLDER", "Folder for the files; lm-eval's name it, so export again after moving "
+           "it.", default=Path("exports")),
+)  # fmt: skip
 def export(
     formulation: str, hops: int | None, chains: int, sample: int, questions: int, to: Any,
     save: Path,
@@ -354,8 +348,7 @@ def export(
         say(f"{to}: {save / name}")
 
 
-@command
-@json_option
+@command(json_option)
 def listing(json: bool) -> None:
     """List the language models that can be fetched by name, and those that have been fetched."""
     from hopscope.lm.known import KNOWN, cached
@@ -372,8 +365,7 @@ def listing(json: bool) -> None:
     print_rows(rows, {}, json=json)
 
 
-@command
-@click.argument("model", shell_complete=MODELS)
+@command(click.argument("model", shell_complete=MODELS))
 def pull(model: str) -> None:
     """Fetch a language model into the cache ($HOPSCOPE_CACHE, or ~/.cache/hopscope).
 

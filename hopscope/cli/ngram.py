@@ -12,7 +12,6 @@ from hopscope.cli.options import (
     command,
     json_option,
     option,
-    options,
     run_argument,
     sample_option,
     seeds_option,
@@ -38,8 +37,7 @@ def _experiment(changes: tuple[str, ...]) -> NgramExperiment:
     return changed(NgramExperiment(), changes, "the n-gram experiment")
 
 
-@command
-@options(changes_argument, seeds_option, threads_option, store_option)
+@command(changes_argument, seeds_option, threads_option, store_option)
 def train(
     changes: tuple[str, ...], seeds: tuple[int, ...] | None, threads: int | None,
     store: Store,
@@ -129,12 +127,13 @@ def _gap(run: "NgramRun") -> float:
     return found if found > 0 else 0.0
 
 
-@command
-@run_argument
-@option("--lengths N,N,…", "Lengths of the chains.", default=LENGTHS)
-@option("--alphas X,X,…", "Concentrations of the prior.", default=ALPHAS)
-@option("--chains N", "Fresh chains of each.", default=1_000)
-@options(json_option, store_option)
+@command(
+    run_argument,
+    option("--lengths N,N,…", "Lengths of the chains.", default=LENGTHS),
+    option("--alphas X,X,…", "Concentrations of the prior.", default=ALPHAS),
+    option("--chains N", "Fresh chains of each.", default=1_000),
+    json_option, store_option,
+)  # fmt: skip
 def transfer(
     run: str,
     lengths: str,
@@ -166,11 +165,14 @@ def _numbers(flag: str, text: str, kind: Callable[[Any], Any]) -> Any:
         raise ConfigError(f"{flag} is {text!r}; expected numbers such as 10,20,50") from None
 
 
-@command
-@changes_argument
-@option("--tables N", "Tables drawn from the prior.", type=click.IntRange(2), default=1_000)
-@option("--estimate", "Estimate from one chain of each table, not from its exact distributions.")
-@options(sample_option("tables"), json_option)
+@command(
+    changes_argument,
+    option("--tables N", "Tables drawn from the prior.", type=click.IntRange(2), default=1_000),
+    option("--estimate", "Estimate from one chain of each table, not from its exact "
+           "distributions."),
+    sample_option("tables"),
+    json_option,
+)  # fmt: skip
 def theory(
     changes: tuple[str, ...],
     tables: int,

@@ -22,10 +22,18 @@ MOST_SEEDS = 100_000
 """The largest number of seeds of a range."""
 
 
-def command(function: Callable[..., int | None]) -> click.Command:
-    """Make a command of a function; its docstring is the help."""
-    settings = {"show_default": True}
-    return click.command(cls=Command, context_settings=settings)(function)
+def command(
+    *each: Callable[[Any], Any],
+) -> Callable[[Callable[..., int | None]], click.Command]:
+    """Make a command of a function that takes these arguments and options; its docstring is the
+    help.
+    """
+
+    def decorate(function: Callable[..., int | None]) -> click.Command:
+        settings = {"show_default": True}
+        return click.command(cls=Command, context_settings=settings)(options(*each)(function))
+
+    return decorate
 
 
 def option(

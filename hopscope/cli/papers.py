@@ -50,8 +50,7 @@ measured_option = option(
 )
 
 
-@command
-@options(experiment_options, results_option, json_option, store_option)
+@command(experiment_options, results_option, json_option, store_option)
 def experiments(experiment: str, protocol: Any, results: Path, json: bool, store: Store) -> None:
     """List the experiments, with their complete and missing runs and the time these take.
 
@@ -62,20 +61,14 @@ def experiments(experiment: str, protocol: Any, results: Path, json: bool, store
     _list(states(found, protocol, store, papers.results(results)), json=json)
 
 
-@command
-@experiment_options
-@option(
-    "--time-limit MINUTES",
-    "Stop each experiment after so many minutes with a checkpoint, and the command with exit code "
-    "75; the same command goes on.",
-)
-@option(
-    "--draw",
-    "Draw the figures of what is measured in --results (if nothing is: of what came with "
-    "hopscope); train nothing.",
-    name="draws",
-)
-@options(workers_options, results_option, store_option)
+@command(
+    experiment_options,
+    option("--time-limit MINUTES", "Stop each experiment after so many minutes with a checkpoint, "
+           "and the command with exit code 75; the same command goes on."),
+    option("--draw", "Draw the figures of what is measured in --results (if nothing is: of what "
+           "came with hopscope); train nothing.", name="draws"),
+    workers_options, results_option, store_option,
+)  # fmt: skip
 def run(
     experiment: str, protocol: Any, time_limit: float | None, draws: bool, results: Path,
     store: Store, **workers: Any,
@@ -109,16 +102,13 @@ def run(
     return code
 
 
-@command
-@click.argument(
-    "words", nargs=-1, metavar="[CLAIM]", shell_complete=names(lambda _: registry.PAPERS.claims)
-)
-@option(
-    "--variants",
-    "Show the variants of what the paper leaves open: how each ends, and which claims hold under "
-    "it. Words then say what a variant has, such as fan-in pair.",
-)
-@options(measured_option, json_option)
+@command(
+    click.argument("words", nargs=-1, metavar="[CLAIM]",
+                   shell_complete=names(lambda _: registry.PAPERS.claims)),
+    option("--variants", "Show the variants of what the paper leaves open: how each ends, and "
+           "which claims hold under it. Words then say what a variant has, such as fan-in pair."),
+    measured_option, json_option,
+)  # fmt: skip
 def claims(words: tuple[str, ...], variants: bool, results: Path | None, json: bool) -> int:
     """Show the claims of both papers with our verdicts; of one, the values and all the evidence.
 
@@ -136,9 +126,10 @@ def claims(words: tuple[str, ...], variants: bool, results: Path | None, json: b
     return shown.show_claims("".join(words), papers, found, json=json)
 
 
-@command
-@option("--save FILE.html", "The page.", default=Path("reports/papers.html"))
-@measured_option
+@command(
+    option("--save FILE.html", "The page.", default=Path("reports/papers.html")),
+    measured_option,
+)  # fmt: skip
 def report(save: Path, results: Path | None) -> None:
     """Write the claims, their verdicts and every figure as one self-contained page."""
     from hopscope.plots import table_figures

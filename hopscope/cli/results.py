@@ -164,7 +164,7 @@ def reporting(
             if output is not None:
                 to.put(output)
 
-        return command(options(*own, json_option, save, figure_options)(called))
+        return command(*own, json_option, save, figure_options)(called)
 
     return decorate
 

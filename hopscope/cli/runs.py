@@ -18,7 +18,6 @@ from hopscope.cli.options import (
     json_option,
     names,
     option,
-    options,
     refuse_unused,
     run_argument,
     store_option,
@@ -40,12 +39,14 @@ AGES = {"d": 1.0, "h": 1 / 24, "w": 7.0}
 """Days of the units of an age."""
 
 
-@command
-@click.argument("runs", nargs=-1, required=True, metavar="RUN…", shell_complete=RUNS)
-@options(json_option, figure_options)
-@option("--config", "Print the recipe alone, as the JSON that `hopscope train FILE.json` takes.")
-@option("--answers", "Print every answer of a language model as a line of JSON.")
-@store_option
+@command(
+    click.argument("runs", nargs=-1, required=True, metavar="RUN…", shell_complete=RUNS),
+    json_option, figure_options,
+    option("--config", "Print the recipe alone, as the JSON that `hopscope train FILE.json` "
+           "takes."),
+    option("--answers", "Print every answer of a language model as a line of JSON."),
+    store_option,
+)  # fmt: skip
 def show(
     runs: tuple[str, ...], json: bool, figure: Path | None, config: bool, answers: bool,
     store: Store,
@@ -178,10 +179,11 @@ def _known(folder: RunFolder) -> dict[str, Any]:
     }
 
 
-@command
-@click.argument("query")
-@option("--csv", "Print comma-separated values instead of a table.", name="as_csv")
-@options(json_option, store_option)
+@command(
+    click.argument("query"),
+    option("--csv", "Print comma-separated values instead of a table.", name="as_csv"),
+    json_option, store_option,
+)  # fmt: skip
 def sql(query: str, as_csv: bool, json: bool, store: Store) -> int:
     """Ask a question in SQL over the tables `runs` and `metrics`, such as
 
@@ -217,11 +219,12 @@ def _print_csv(answer: Answer) -> None:
         emit([text.getvalue()], end="")
 
 
-@command
-@run_argument
-@click.argument("tags", nargs=-1, metavar="[TAG]…")
-@option("--remove", "Take these tags away.")
-@store_option
+@command(
+    run_argument,
+    click.argument("tags", nargs=-1, metavar="[TAG]…"),
+    option("--remove", "Take these tags away."),
+    store_option,
+)  # fmt: skip
 def tag(run: str, tags: tuple[str, ...], remove: bool, store: Store) -> None:
     """Give a run tags: names that stand for RUN in every command. With no TAG, list its tags.
 
@@ -241,8 +244,7 @@ def tag(run: str, tags: tuple[str, ...], remove: bool, store: Store) -> None:
             say(f"{each} is the tag of {count} runs: it names none of them alone")
 
 
-@command
-@options(run_argument, store_option)
+@command(run_argument, store_option)
 def verify(run: str, store: Store) -> int:
     """Check a run's files against its manifest; exit code 1 if something is wrong."""
     folder = find(run, store)
@@ -258,16 +260,15 @@ def verify(run: str, store: Store) -> int:
     return 1 if problems else 0
 
 
-@command
-@click.argument("runs", nargs=-1, metavar="[RUN]…", shell_complete=RUNS)
-@option("--tag TAG", "Also all runs with this tag.")
-@option(
-    "--older-than AGE",
-    "Only runs whose last commit is older: 30d, 12h or 2w. Alone: of all runs.",
-)
-@option("--dry-run", "Show what would be removed, and remove nothing.")
-@option("--yes", "Do not ask.")
-@store_option
+@command(
+    click.argument("runs", nargs=-1, metavar="[RUN]…", shell_complete=RUNS),
+    option("--tag TAG", "Also all runs with this tag."),
+    option("--older-than AGE", "Only runs whose last commit is older: 30d, 12h or 2w. Alone: of "
+           "all runs."),
+    option("--dry-run", "Show what would be removed, and remove nothing."),
+    option("--yes", "Do not ask."),
+    store_option,
+)  # fmt: skip
 def rm(
     runs: tuple[str, ...], tag: str | None, older_than: str | None, dry_run: bool, yes: bool,
     store: Store,
@@ -315,13 +316,11 @@ def _older(store: Store, age: str) -> list[str]:
     return [run.name for run in store.listed()[0] if run.date and now - run.date > least]
 
 
-@command
-@option(
-    "--copy NAME",
-    "Copy this model into the store: an ordinary run, gallery-NAME.",
-    shell_complete=names(lambda _: shipped.names()),
-)
-@options(json_option, store_option)
+@command(
+    option("--copy NAME", "Copy this model into the store: an ordinary run, gallery-NAME.",
+           shell_complete=names(lambda _: shipped.names())),
+    json_option, store_option,
+)  # fmt: skip
 def gallery(copy: str | None, json: bool, store: Store) -> None:
     """List the models that come with hopscope; each stands where a RUN is only read."""
     if copy is not None:

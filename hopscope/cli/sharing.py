@@ -10,7 +10,6 @@ import click
 from hopscope.cli.options import (
     command,
     option,
-    options,
     refuse_unused,
     run_argument,
     store_option,
@@ -30,29 +29,20 @@ PAUSE = 5.0
 """Seconds between two looks at a run that is followed."""
 
 
-@command
-@run_argument
-@option(
-    "--to",
-    "A tracker, which gets losses, settings and attention of every model of the run; or "
-    "transformers: the model as a GPT-2.",
-    choices=[*TRACKERS, "transformers"],
-    required=True,
-)
-@option(
-    "--save FOLDER",
-    "Folder to write to (default: exports/tensorboard, exports/RUN-transformers, or where the "
-    "tracker keeps its files).",
-)
-@option("--seed N", "Only the fleet member with this seed.")
-@option("--step N", "With transformers: the checkpoint to take.")
-@option(
-    "--project NAME",
-    "Project that the runs are listed under in wandb, trackio and mlflow.",
-    default="hopscope",
-)
-@option("--follow", "Go on sending until the run is complete.")
-@store_option
+@command(
+    run_argument,
+    option("--to", "A tracker, which gets losses, settings and attention of every model of the "
+           "run; or transformers: the model as a GPT-2.", choices=[*TRACKERS, "transformers"],
+           required=True),
+    option("--save FOLDER", "Folder to write to (default: exports/tensorboard, "
+           "exports/RUN-transformers, or where the tracker keeps its files)."),
+    option("--seed N", "Only the fleet member with this seed."),
+    option("--step N", "With transformers: the checkpoint to take."),
+    option("--project NAME", "Project that the runs are listed under in wandb, trackio and mlflow.",
+           default="hopscope"),
+    option("--follow", "Go on sending until the run is complete."),
+    store_option,
+)  # fmt: skip
 def export(
     run: str, to: str, save: Path | None, seed: int | None, step: int | None, project: str,
     follow: bool, store: Store,
@@ -102,16 +92,14 @@ def _to_transformers(subject: Subject, save: Path | None) -> None:
     say(f"transformers: {study.name} after step {study.step:,}: {to}")
 
 
-@command
-@run_argument
-@click.argument("place", metavar="OWNER/NAME")
-@option(
-    "--license NAME",
-    "Licence that the card names, as the hub calls it.",
-    default="apache-2.0",
-)
-@option("--private", "A new place is seen by its owner alone.")
-@store_option
+@command(
+    run_argument,
+    click.argument("place", metavar="OWNER/NAME"),
+    option("--license NAME", "Licence that the card names, as the hub calls it.",
+           default="apache-2.0"),
+    option("--private", "A new place is seen by its owner alone."),
+    store_option,
+)  # fmt: skip
 def push(run: str, place: str, license: str, private: bool, store: Store) -> None:
     """Put a run on a hub: its files as they are, and a card that is made from it. A run that is
     there is replaced.
@@ -124,18 +112,13 @@ def push(run: str, place: str, license: str, private: bool, store: Store) -> Non
     say(f"{folder.name}: {len(folder.manifest.files)} files and a card, at {url}")
 
 
-@command
-@options(
+@command(
     click.argument("place", metavar="OWNER/NAME|gallery/NAME"),
-    click.option(
-        "--from",
-        "source",
-        metavar="FOLDER|URL",
-        help="With gallery/NAME: a clone of hopscope, or the folder or address of the files of a "
-        "release (default: the release of this version).",
-    ),
+    option("--from FOLDER|URL", "With gallery/NAME: a clone of hopscope, or the folder or address "
+           "of the files of a release (default: the release of this version).", name="source",
+           type=str),
     store_option,
-)
+)  # fmt: skip
 def pull(place: str, source: str | None, store: Store) -> None:
     """Fetch a run that was pushed to a hub into the store; or a model of the gallery that does not
     come with the package, which then stands where a RUN is only read.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hopscope.cli.options import command, json_option, option, options, refuse_unused, store_option
+from hopscope.cli.options import command, json_option, option, refuse_unused, store_option
 from hopscope.cli.output import note, say
 from hopscope.cli.tables import print_rows
 from hopscope.cli.workers import Workers, carried_out, ended, seconds_of, workers_options
@@ -27,21 +27,16 @@ MINUTES, CPUS = 240, 4
 """Default limits of a SLURM job."""
 
 
-@command
-@click.argument("file", type=click.Path(path_type=Path))
-@option(
-    "--plan",
-    "Show complete and missing runs, and the time these take; train nothing.",
-)
-@option("--slurm", "Print a job script for SLURM, to read and submit; train nothing.")
-@option("--shard K/N", "Only shard K of N; the first is 1.")
-@option("--shards N", "With --slurm: jobs of the array.", default=1)
-@option(
-    "--time-limit MINUTES",
-    "Stop after so many minutes with a checkpoint and exit code 75 (with --slurm: of each job, "
-    "which then queues itself again; default: 240).",
-)
-@options(workers_options, json_option, store_option)
+@command(
+    click.argument("file", type=click.Path(path_type=Path)),
+    option("--plan", "Show complete and missing runs, and the time these take; train nothing."),
+    option("--slurm", "Print a job script for SLURM, to read and submit; train nothing."),
+    option("--shard K/N", "Only shard K of N; the first is 1."),
+    option("--shards N", "With --slurm: jobs of the array.", default=1),
+    option("--time-limit MINUTES", "Stop after so many minutes with a checkpoint and exit code 75 "
+           "(with --slurm: of each job, which then queues itself again; default: 240)."),
+    workers_options, json_option, store_option,
+)  # fmt: skip
 def sweep(
     file: Path, plan: bool, slurm: bool, shard: str | None, shards: int,
     time_limit: float | None, json: bool, store: Store, **workers: Any,

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from hopscope.cli.display import RunDisplay
 from hopscope.cli.options import (
     PRESETS,
     RUNS,
@@ -16,7 +17,6 @@ from hopscope.cli.options import (
     device_option,
     json_option,
     option,
-    options,
     refuse_unused,
     run_argument,
     seeds_option,
@@ -50,15 +50,13 @@ def _keys(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Any]:
     return [CompletionItem(f"{key}=") for key in known if key.startswith(incomplete)]
 
 
-@command
-@click.argument("recipe", metavar="RECIPE", shell_complete=PRESETS)
-@click.argument("changes", nargs=-1, metavar="[KEY=VALUE]…", shell_complete=_keys)
-@options(seeds_option, workers_options, store_option)
-@option(
-    "--prolong RUN",
-    "Continue from a run of the same training with fewer steps; that run is kept.",
-    shell_complete=RUNS,
-)
+@command(
+    click.argument("recipe", metavar="RECIPE", shell_complete=PRESETS),
+    click.argument("changes", nargs=-1, metavar="[KEY=VALUE]…", shell_complete=_keys),
+    seeds_option, workers_options, store_option,
+    option("--prolong RUN", "Continue from a run of the same training with fewer steps; that run "
+           "is kept.", shell_complete=RUNS),
+)  # fmt: skip
 def train(
     recipe: str, changes: tuple[str, ...], seeds: tuple[int, ...] | None, prolong: str | None,
     store: Store, **workers: Any,
@@ -104,8 +102,7 @@ def train(
     return show_trained(chosen, store, how.device, how.threads)
 
 
-@command
-@options(run_argument, device_option, threads_option, store_option)
+@command(run_argument, device_option, threads_option, store_option)
 def resume(run: str, device: str, threads: int | None, store: Store) -> int:
     """Go on with a run that was stopped or killed; it ends as if nothing had happened."""
     folder = store.find(run)
@@ -113,13 +110,12 @@ def resume(run: str, device: str, threads: int | None, store: Store) -> int:
     return show_trained(folder.recipe, store, device, threads)
 
 
-@command
-@click.argument("name", required=False, metavar="[PRESET]", shell_complete=PRESETS)
-@option(
-    "--save FILE.json",
-    "Write the preset as a recipe, which `hopscope train FILE.json` takes.",
-)
-@json_option
+@command(
+    click.argument("name", required=False, metavar="[PRESET]", shell_complete=PRESETS),
+    option("--save FILE.json", "Write the preset as a recipe, which `hopscope train FILE.json` "
+           "takes."),
+    json_option,
+)  # fmt: skip
 def presets(name: str | None, save: Path | None, json: bool) -> None:
     """List the presets, or show every field of one with its source in the paper."""
     from hopscope.papers import preset
@@ -156,14 +152,12 @@ def _save_preset(name: str | None, path: Path) -> None:
     say(f"recipe: {path}; `hopscope train {quote(str(path))}` trains it")
 
 
-@command
-@option(
-    "--seed N",
-    "Which model: another seed begins with other weights and sees other examples.",
-    default=0,
-)
-@option("--save FILE.html", "Where the page goes (default: reports/RUN.html).")
-@store_option
+@command(
+    option("--seed N", "Which model: another seed begins with other weights and sees other "
+           "examples.", default=0),
+    option("--save FILE.html", "Where the page goes (default: reports/RUN.html)."),
+    store_option,
+)  # fmt: skip
 def demo(seed: int, save: Path | None, store: Store) -> None:
     """Train the demo preset, find its circuit, watch it emerge, and write the explorer's page."""
     from hopscope.papers import preset
@@ -222,11 +216,10 @@ def recipe_of(name: str) -> Recipe:
 
 def show_trained(recipe: Recipe, store: Store, device: str, threads: int | None) -> int:
     """Train a recipe, and show what became of it."""
-    from hopscope.cli.display import display
     from hopscope.runs import train as train_recipe
 
     _say_cost(recipe, store)
-    show(run_parts(train_recipe(recipe, store, device, display(), threads)))
+    show(run_parts(train_recipe(recipe, store, device, RunDisplay(), threads)))
     return 0
 
 

@@ -23,38 +23,26 @@ NEEDED = ("uvicorn>=0.54",)
 SERVER = ("--host", "--port", "--socket", "--trusted-origin", "--read-only", "--no-browser")
 
 
-@command
-@click.argument("run", default="", metavar="[RUN]", shell_complete=RUNS)
-@option(
-    "--save FILE.html|FOLDER",
-    "Start no server: write the model as one page, or as a folder of files, that open from a disk "
-    "or on any web server.",
-)
-@option("--no-browser", "Only print the URL.")
-@option(
-    "--host ADDRESS",
-    "Address to listen at. At another than this machine's own, everyone who reaches it and has "
-    "the URL may look; the connection is not encrypted.",
-    default=HERE,
-)
-@option("--port N", f"Port to listen at (default: {PORT}, or the next one that is free).")
-@option(
-    "--socket FILE",
-    "Listen at this Unix socket, which only you can open, instead of at a port.",
-)
-@option(
-    "--trusted-origin URL",
-    "Another URL (without a path) that browsers may use, as behind a proxy; needed with "
-    "--host 0.0.0.0.",
-    multiple=True,
-)
-@option("--read-only", "Keep nothing beside runs: no views.")
-@option("--task FILE", "Task of a model from elsewhere: a JSON file, or repeated-tokens.", type=str)
-@option(
-    "--circuit-file FILE",
-    "Circuit of a model from elsewhere, as `hopscope circuit --save` wrote it.",
-)
-@store_option
+@command(
+    click.argument("run", default="", metavar="[RUN]", shell_complete=RUNS),
+    option("--save FILE.html|FOLDER", "Start no server: write the model as one page, or as a "
+           "folder of files, that open from a disk or on any web server."),
+    option("--no-browser", "Only print the URL."),
+    option("--host ADDRESS", "Address to listen at. At another than this machine's own, everyone "
+           "who reaches it and has the URL may look; the connection is not encrypted.",
+           default=HERE),
+    option("--port N", f"Port to listen at (default: {PORT}, or the next one that is free)."),
+    option("--socket FILE", "Listen at this Unix socket, which only you can open, instead of at a "
+           "port."),
+    option("--trusted-origin URL", "Another URL (without a path) that browsers may use, as behind "
+           "a proxy; needed with --host 0.0.0.0.", multiple=True),
+    option("--read-only", "Keep nothing beside runs: no views."),
+    option("--task FILE", "Task of a model from elsewhere: a JSON file, or repeated-tokens.",
+           type=str),
+    option("--circuit-file FILE", "Circuit of a model from elsewhere, as `hopscope circuit --save` "
+           "wrote it."),
+    store_option,
+)  # fmt: skip
 def view(
     run: str, save: Path | None, no_browser: bool, store: Store, task: str | None,
     circuit_file: Path | None, read_only: bool, **server: Any,

@@ -4,6 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from rich.text import Text
+
+from hopscope.cli.display import Changing, RunDisplay
 from hopscope.cli.options import device_option, option, options, refuse_unused, threads_option
 from hopscope.cli.output import say, warn
 from hopscope.configs import Recipe
@@ -85,17 +88,17 @@ def carried_out(
     """Complete the runs of all recipes with the workers that the flags ask for, and show the
     progress, to `look` as well.
     """
-    from hopscope.cli.display import ManyDisplay, display
     from hopscope.workers import Here, carry_out
 
     pool = chosen.pool()
     if isinstance(pool, Here):
-        here = replace(pool, watcher=display())
+        here = replace(pool, watcher=RunDisplay())
         return carry_out(recipes, store, stop, chosen.device, workers=here, look=look)
-    shown = ManyDisplay(headline)
+    shown = Changing(every=1.0)
 
     def both(progress: "Progress") -> None:
-        shown.look(progress)
+        ended = len(progress.reports) == progress.runs
+        shown.show(lambda: Text(headline(progress)), lambda: headline(progress), now=ended)
         if look is not None:
             look(progress)
 

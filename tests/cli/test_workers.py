@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from calling import Captured, Patch
 from rich.console import Console
+from rich.text import Text
 
-from hopscope.cli.display import Dispensable, LiveDisplay, display
+from hopscope.cli.display import Changing, RunDisplay
 from hopscope.cli.main import run
 from hopscope.cli.options import seeds_of
 from hopscope.cli.output import flush
@@ -109,9 +110,9 @@ def watch(shown: Any, store: Store, tiny: Experiment) -> None:
 def test_the_panel_has_a_line_for_each_hop(
     store: Store, tiny: Experiment, monkeypatch: Patch
 ) -> None:
-    ticks = iter(range(100))
-    monkeypatch.setattr("hopscope.cli.display.time.monotonic", lambda: float(next(ticks)))
-    live = LiveDisplay(Console(file=io.StringIO(), force_terminal=True, width=120))
+    ticks = iter(range(100))  # two a step: of the rate, and of when to draw
+    monkeypatch.setattr("hopscope.cli.display.time.monotonic", lambda: next(ticks) / 2)
+    live = RunDisplay(Console(file=io.StringIO(), force_terminal=True, width=120))
     watch(live, store, tiny)
     live.stop()
     console = Console(file=io.StringIO(), width=120)
@@ -127,7 +128,7 @@ def test_lines_come_every_few_seconds_too(
 ) -> None:
     ticks = iter(range(0, 1_000, 3))
     monkeypatch.setattr("hopscope.cli.display.time.monotonic", lambda: float(next(ticks)))
-    watch(lines := display(), store, tiny)  # which is no terminal
+    watch(lines := RunDisplay(), store, tiny)  # which is no terminal
     lines.stop()
     printed = capsys.readouterr().out.splitlines()
     assert printed[0].endswith("step 0 of 12")
@@ -135,25 +136,19 @@ def test_lines_come_every_few_seconds_too(
     assert "hop 2 0." in printed[-1]
 
 
-class Broken:
-    """A display whose output cannot be written."""
-
-    def __init__(self, error: Exception) -> None:
-        self.error, self.asked = error, 0
-
-    def start(self, folder: Any, step: int) -> None:
-        self.asked += 1
-        raise self.error
-
-    advance = stop = start
-
-
-def test_a_display_that_fails_is_dropped(store: Store, tiny: Experiment, capsys: Any) -> None:
+def test_a_display_that_fails_is_dropped(capsys: Captured) -> None:
     for error in (BrokenPipeError(32, "Broken pipe"), OutputLost("disk full")):
-        broken = Broken(error)
-        watch(shown := Dispensable(broken), store, tiny)
+        asked = []
+
+        def broken(error: Exception = error, asked: list[int] = asked) -> str:
+            asked.append(1)
+            raise error
+
+        shown = Changing()
+        for _ in range(2):
+            shown.show(Text, broken, now=True)
         shown.stop()
-        assert broken.asked == 1
+        assert asked == [1]
         err = capsys.readouterr().err
         assert err.startswith("hopscope: the training goes on, and nothing more is shown of it (")
         assert err.count("\n") == 1
