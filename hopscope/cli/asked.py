@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,8 +12,8 @@ import click
 from hopscope.cli.options import (
     RUNS,
     device_option,
+    gathered,
     option,
-    options,
     sample_option,
     store_option,
     threads_option,
@@ -27,8 +27,8 @@ from hopscope.machine import check_threads
 if TYPE_CHECKING:
     from hopscope.study import Study
 
-run_options = options(
-    click.argument("run", metavar="RUN", shell_complete=RUNS),
+run_options = (
+    click.argument("name", metavar="RUN", shell_complete=RUNS),
     option("--step N", "Checkpoint to take (default: the last)."),
     option("--seed N", "Seed of the fleet member to take (default: the first)."),
     option("--task FILE", "Task of a model from elsewhere: a JSON file, or repeated-tokens.",
@@ -74,23 +74,27 @@ def analysis(
     Output; `written` says what can be saved and drawn, as for `reporting`.
     """
     count = option("--examples N", "Number of fresh examples.", default=examples)
-    where = (device_option, threads_option) if gpu else (threads_option,)
+    subject_options = (
+        gathered("subject", Subject, *run_options, device_option)
+        if gpu
+        else gathered("subject", partial(Subject, device="cpu"), *run_options)
+    )
 
     def decorate(compute: Analysis) -> click.Command:
         @wraps(compute)
-        def called(to: Destination, threads: int | None, **flags: Any) -> Output | None:
-            names = ("store", "seed", "step", "task", "circuit_file")
-            device = flags.pop("device", "cpu")
-            known = {name: flags.pop(name) for name in names}
-            subject = Subject(flags.pop("run"), device=device, **known)
-            if flags["examples"] < least:
-                raise ConfigError(f"--examples is {flags['examples']}; expected at least {least}")
-            asked = Asked(subject, to, flags.pop("examples"), flags.pop("sample"))
+        def called(
+            to: Destination, subject: Subject, threads: int | None, examples: int, sample: int,
+            **values: Any,
+        ) -> Output | None:  # fmt: skip
+            if examples < least:
+                raise ConfigError(f"--examples is {examples}; expected at least {least}")
             with _using(threads):
-                return compute(asked, **flags)
+                return compute(Asked(subject, to, examples, sample), **values)
 
         called.__doc__ = (compute.__doc__ or "") + ABOUT
-        return reporting(run_options, count, sample_option(), *own, *where, **written)(called)
+        return reporting(subject_options, count, sample_option(), *own, threads_option, **written)(
+            called
+        )
 
     return decorate
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -118,6 +119,27 @@ def options(*each: Callable[[F], F]) -> Callable[[F], F]:
         for one in reversed(each):
             function = one(function)
         return function
+
+    return decorate
+
+
+def gathered(
+    name: str, make: Callable[..., Any], *each: Callable[[Any], Any]
+) -> Callable[[Callable[..., Any]], Any]:
+    """Options whose values a command takes as one: what is made of them, under this name."""
+
+    def nothing() -> None: ...
+
+    options(*each)(nothing)
+    own = [parameter.name for parameter in vars(nothing)["__click_params__"]]
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        @wraps(function)
+        def called(**values: Any) -> Any:
+            made = make(**{each: values.pop(each) for each in own})
+            return function(**values, **{name: made})
+
+        return options(*each)(called)
 
     return decorate
 

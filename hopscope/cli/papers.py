@@ -17,7 +17,7 @@ from hopscope.cli.options import (
 )
 from hopscope.cli.output import say, warn
 from hopscope.cli.tables import print_rows
-from hopscope.cli.workers import Workers, carried_out, seconds_of, workers_options
+from hopscope.cli.workers import WorkerFlags, carried_out, seconds_of, workers_options
 from hopscope.configs import Recipe
 from hopscope.errors import OF_ONE_RUN, CircuitError, ConfigError, HopscopeError, ResultsError
 from hopscope.machine import check_threads
@@ -71,13 +71,13 @@ def experiments(experiment: str, protocol: Any, results: Path, json: bool, store
 )  # fmt: skip
 def run(
     experiment: str, protocol: Any, time_limit: float | None, draws: bool, results: Path,
-    store: Store, **workers: Any,
+    store: Store, how: WorkerFlags,
 ) -> int:  # fmt: skip
     """Reproduce a figure, a paper, or both papers: train missing runs, measure, draw.
 
     The complete and the missing runs are printed first, and the time that these take.
     """
-    papers, how = registry.PAPERS, Workers(**workers)
+    papers = registry.PAPERS
     found, where = papers.matching(experiment), papers.results(results)
     if draws:
         refuse_unused("with --draw, which trains nothing", "--protocol", "--time-limit",
@@ -206,7 +206,7 @@ def _list(known: Sequence[State], *, json: bool) -> None:
 
 
 def _run_all(
-    left: Sequence[State], how: Workers, minutes: float | None, store: Store, results: Results
+    left: Sequence[State], how: WorkerFlags, minutes: float | None, store: Store, results: Results
 ) -> int:
     """Run what each experiment lacks; what fails says nothing about the others."""
     from hopscope.runs.stop import REQUEUE
@@ -240,7 +240,7 @@ def _run_all(
     return REQUEUE if over else failed[0].exit_code if failed else 0
 
 
-def _here(how: Workers) -> str:
+def _here(how: WorkerFlags) -> str:
     import torch
 
     from hopscope.runs.computing import processor_of
@@ -251,7 +251,7 @@ def _here(how: Workers) -> str:
     return machine(how.threads or torch.get_num_threads(), gpu)
 
 
-def _carry(how: Workers, minutes: float | None, store: Store) -> "Carry":
+def _carry(how: WorkerFlags, minutes: float | None, store: Store) -> "Carry":
     """Trains with the workers that the flags ask for."""
     from dataclasses import replace
 

@@ -3,14 +3,14 @@
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from hopscope.cli.options import command, json_option, option, refuse_unused, store_option
 from hopscope.cli.output import note, say
 from hopscope.cli.tables import print_rows
-from hopscope.cli.workers import Workers, carried_out, ended, seconds_of, workers_options
+from hopscope.cli.workers import WorkerFlags, carried_out, ended, seconds_of, workers_options
 from hopscope.configs import Recipe
 from hopscope.errors import ConfigError
 from hopscope.machine import check_threads
@@ -39,14 +39,13 @@ MINUTES, CPUS = 240, 4
 )  # fmt: skip
 def sweep(
     file: Path, plan: bool, slurm: bool, shard: str | None, shards: int,
-    time_limit: float | None, json: bool, store: Store, **workers: Any,
+    time_limit: float | None, json: bool, store: Store, how: WorkerFlags,
 ) -> int:  # fmt: skip
     """Train every recipe of a file: complete runs are kept, stopped runs continue.
 
     FILE.py holds `recipes`, a list of recipes or a function that yields them; FILE.json one recipe
     or a list.
     """
-    how = Workers(**workers)
     if slurm:
         refuse_unused("with --slurm", "--plan", "--shard", "--json", "--device", "--threads")
         return _print_script(file, store, shards, time_limit, how)
@@ -114,7 +113,7 @@ def _in_all(rows: Sequence["Plan"]) -> str:
 
 
 def _print_script(
-    file: Path, store: Store, shards: int, minutes: float | None, how: Workers
+    file: Path, store: Store, shards: int, minutes: float | None, how: WorkerFlags
 ) -> int:
     from hopscope.workers.slurm import Array
 

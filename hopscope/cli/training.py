@@ -25,7 +25,7 @@ from hopscope.cli.options import (
 )
 from hopscope.cli.output import say, say_json, warn
 from hopscope.cli.tables import circuit_parts, run_parts, show, table
-from hopscope.cli.workers import Workers, carried_out, ended, workers_options
+from hopscope.cli.workers import WorkerFlags, carried_out, ended, workers_options
 from hopscope.configs import Experiment, Recipe, read_recipe
 from hopscope.configs.recipe import of_seeds
 from hopscope.errors import ConfigError
@@ -59,7 +59,7 @@ def _keys(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Any]:
 )  # fmt: skip
 def train(
     recipe: str, changes: tuple[str, ...], seeds: tuple[int, ...] | None, prolong: str | None,
-    store: Store, **workers: Any,
+    store: Store, how: WorkerFlags,
 ) -> int:  # fmt: skip
     """Train a preset (`hopscope presets` lists them) or a recipe's file (FILE.json).
 
@@ -79,7 +79,6 @@ def train(
     chosen = changed_recipe(recipe, changes, seeds)
     for setting in chosen.warnings():
         warn(setting)
-    how = Workers(**workers)
     several = seeds is not None and len(seeds) > 1
     if several or how.workers is not None:
         if prolong is not None:

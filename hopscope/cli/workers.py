@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from hopscope.cli.display import Changing, RunDisplay
-from hopscope.cli.options import device_option, option, options, refuse_unused, threads_option
+from hopscope.cli.options import device_option, gathered, option, refuse_unused, threads_option
 from hopscope.cli.output import say, warn
 from hopscope.configs import Recipe
 from hopscope.errors import ConfigError
@@ -20,22 +20,10 @@ if TYPE_CHECKING:
     from hopscope.workers.progress import Progress
 
 RAY = "ray"
-workers_options = options(
-    option("--workers N|ray", "Processes of this machine that share the runs; ray, or "
-           "ray=HOST:PORT, for a Ray cluster that is up."),
-    option("--pack N", "Runs that differ in their seeds alone and train as one fleet (default: 4).",
-           ),
-    option("--cpus N", "Processors of each job, under Ray (default: 1) and SLURM (default: 4).",
-           type=float),
-    option("--gpus N", "GPUs of each job (default: 0); under Ray with 0.25 four jobs share one.",
-           type=float),
-    device_option,
-    threads_option,
-)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
-class Workers:
+class WorkerFlags:
     """What the flags say of workers."""
 
     workers: str | None = None
@@ -69,6 +57,20 @@ class Workers:
         return Processes(int(self.workers), pack, self.threads)
 
 
+workers_options = gathered(
+    "how", WorkerFlags,
+    option("--workers N|ray", "Processes of this machine that share the runs; ray, or "
+           "ray=HOST:PORT, for a Ray cluster that is up."),
+    option("--pack N", "Runs that differ in their seeds alone and train as one fleet (default: 4).",
+           ),
+    option("--cpus N", "Processors of each job, under Ray (default: 1) and SLURM (default: 4).",
+           type=float),
+    option("--gpus N", "GPUs of each job (default: 0); under Ray with 0.25 four jobs share one.",
+           type=float),
+    device_option, threads_option,
+)  # fmt: skip
+
+
 def seconds_of(minutes: float | None) -> float | None:
     """What --time-limit says, in seconds."""
     if minutes is None:
@@ -81,7 +83,7 @@ def seconds_of(minutes: float | None) -> float | None:
 def carried_out(
     recipes: Sequence[Recipe],
     store: Store,
-    chosen: Workers,
+    chosen: WorkerFlags,
     stop: "Stop | None" = None,
     look: Callable[["Progress"], None] | None = None,
 ) -> "Outcome":

@@ -16,7 +16,7 @@ from hopscope.cli.main import run
 from hopscope.cli.options import seeds_of
 from hopscope.cli.output import flush
 from hopscope.cli.training import train
-from hopscope.cli.workers import Workers, ended, headline
+from hopscope.cli.workers import WorkerFlags, ended, headline
 from hopscope.configs import Experiment
 from hopscope.errors import ConfigError, OutputLost, TrainingError
 from hopscope.store import Store
@@ -38,16 +38,16 @@ class Fake:
 def test_who_carries_out(monkeypatch: Patch) -> None:
     monkeypatch.setattr(pools, "cores", lambda: 4)
     with click.Context(train):
-        assert Workers().pool() == Here()
-        assert Workers(workers="3").pool() == Processes(3, 4)
-        assert Workers(workers="3", pack=8).pool() == Processes(3, 8)
+        assert WorkerFlags().pool() == Here()
+        assert WorkerFlags(workers="3").pool() == Processes(3, 4)
+        assert WorkerFlags(workers="3", pack=8).pool() == Processes(3, 8)
         for chosen, line in {
             ("many", None): "--workers is 'many'; expected a number of processes, or ray",
             ("2", 0): "pack is 0; expected a number of models from 1 on",
             ("9", None): "workers is 9; expected 1 to 4",
         }.items():
             with pytest.raises(ConfigError, match=line):
-                Workers(workers=chosen[0], pack=chosen[1]).pool()
+                WorkerFlags(workers=chosen[0], pack=chosen[1]).pool()
 
 
 def test_seeds_are_ranges_too() -> None:
@@ -68,7 +68,7 @@ def test_train_makes_a_run_of_each_seed(
     for name in ("workers", "alone"):
         with monkeypatch.context() as patch:
             if name == "workers":
-                patch.setattr(Workers, "pool", lambda chosen: Fake())
+                patch.setattr(WorkerFlags, "pool", lambda chosen: Fake())
             assert run([*words, str(tmp_path / name)]) == 0
         store = Store(tmp_path / name)
         assert sorted(store.names()) == sorted(names)
