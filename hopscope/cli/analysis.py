@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -109,7 +109,7 @@ SAVED = (".edges.json", ".circuitsvis.json", ".safetensors", ".legacy.safetensor
     option("--diagnose", "Also compute flow along its paths, backup heads, and restored heads."),
     endings=SAVED,
 )  # fmt: skip
-def circuit(asked: Asked, again: bool, every: bool, diagnose: bool, **search: Any) -> Output | None:
+def circuit(asked: Asked, again: bool, every: bool, diagnose: bool, **search: Any) -> Output:
     """Find the circuit of a model and keep it with the run; or show the one that was found before.
 
     The first line is the verdict. A circuit's file (JSON) may stand for RUN. --save writes what
@@ -122,8 +122,7 @@ def circuit(asked: Asked, again: bool, every: bool, diagnose: bool, **search: An
         return _circuit_alone(asked, path)
     if every:
         refuse_unused("with --all", "--seed", "--save", "--figure", "--diagnose", "--no-keep")
-        circuits_of_all(asked, again=again, **search)
-        return None
+        return circuits_of_all(asked, again=again, **search)
     if diagnose:
         refuse_unused("with --diagnose", "--json")
     found = None if again else asked.subject.kept_circuit()
@@ -187,25 +186,30 @@ def _export(found: Circuit, subject: Subject, ending: str, path: Path) -> None:
 
 def _search(asked: Asked, study: "Study", *, keep: bool, repeat: int, force: bool) -> Circuit:
     """Find the circuit, and keep it with the run where it can be kept."""
-    from hopscope.study import RunStudy
+    from hopscope.study import RunStudy, Study
 
-    settings: dict[str, Any] = {
-        "examples": asked.examples, "seed": asked.sample, "force": force, "searches": repeat,
-    }  # fmt: skip
     started = time.monotonic()
     if isinstance(study, RunStudy):
         _note_spike(study)
-    if isinstance(study, RunStudy) and keep and not study.run.folder.gallery:
-        found = study.discover(progress(), **settings)
-        kept = "kept with the run"
-    else:
-        from hopscope.circuits import discover
-
-        found = discover(study.model, study.task, watch=progress(), **settings)
-        kept = "not kept: --save FILE writes it to a file"
-    if not asked.to.save or "not" not in kept:
+    keeps = keep and _can_keep(study)
+    finding = study if keeps else Study(study.model, study.task)
+    found = finding.discover(
+        progress(), examples=asked.examples, seed=asked.sample, force=force, searches=repeat
+    )
+    if keeps or not asked.to.save:
+        kept = "kept with the run" if keeps else NOT_KEPT
         note(f"found in {time.monotonic() - started:.0f} s; {kept}")
     return found
+
+
+NOT_KEPT = "not kept: --save FILE writes it to a file"
+
+
+def _can_keep(study: "Study") -> bool:
+    """Is it of a run that may be written to?"""
+    from hopscope.study import RunStudy
+
+    return isinstance(study, RunStudy) and not study.run.folder.gallery
 
 
 def _note_spike(study: Any) -> None:
@@ -245,17 +249,14 @@ def patch(asked: Asked, no_keep: bool) -> Output:
 
     The account is kept with the circuit of the run.
     """
-    from hopscope.study import RunStudy
+    from hopscope.study import Study
 
     study = asked.fits
-    if not isinstance(study, RunStudy) or not (no_keep or study.run.folder.gallery):
-        found, kept = study.patch(asked.examples, asked.sample), "kept with the run's circuit"
-    else:
-        from hopscope.circuits.circuit_patching import patch_circuit
-
-        circuit, count = study.circuit, asked.examples
-        found = patch_circuit(study.model, circuit, study.task, count, asked.sample)
-        kept = "not kept: --save FILE writes it to a file"
+    keeps = _can_keep(study) and not no_keep
+    if not keeps:
+        study = Study(study.model, study.task, circuit=study.circuit)
+    found = study.patch(asked.examples, asked.sample)
+    kept = "kept with the run's circuit" if keeps else NOT_KEPT
     return Output(found.to_dict(), [account(found), kept], found.picture)
 
 
@@ -301,11 +302,15 @@ def ablate(asked: Asked, head: tuple[str, ...], of_circuit: bool, order: Any) ->
     if order is not None:
         rows.insert(0, (whole, measure(task, {}).model, None))
     rows += [(row.changed, row.losses, row.rise) for row in found.rows]
-    hops = task.asked_hops() if hasattr(task, "asked_hops") else range(1, 1 + len(found.model))
-    data = [_losses_row(hops, *row) for row in rows]
-    formats = {f"hop_{hop}": ".4f" for hop in hops} | {"loss": ".4f"}
+    data = [
+        {"changed": changed, "loss": sum(losses) / len(losses)}
+        | {f"hop_{hop}": loss for hop, loss in zip(found.asked, losses, strict=True)}
+        | dict(zip(RISE, (rise.mean, rise.low, rise.high) if rise else (None,) * 3, strict=True))
+        for changed, losses, rise in rows
+    ]
+    formats = {f"hop_{hop}": ".4f" for hop in found.asked} | {"loss": ".4f"}
     cells = [
-        {name: value for name, value in row.items() if not name.startswith("rise")}
+        {name: value for name, value in row.items() if name not in RISE}
         | {"rise": f"{rise.mean:.4f} ± {(rise.high - rise.low) / 2:.4f}" if rise else ""}
         for row, (_, _, rise) in zip(data, rows, strict=True)
     ]
@@ -313,18 +318,8 @@ def ablate(asked: Asked, head: tuple[str, ...], of_circuit: bool, order: Any) ->
     return Output(data, [piece_of(cells, formats, title)], frame=partial(data_frame, data))
 
 
-def _losses_row(
-    hops: Iterable[int], changed: str, losses: tuple[float, ...], rise: Estimate | None
-) -> dict[str, Any]:
-    """The losses with this changed, and by how much they rise."""
-    return {
-        "changed": changed,
-        "loss": sum(losses) / len(losses),
-        **{f"hop_{hop}": loss for hop, loss in zip(hops, losses, strict=True)},
-        "rise": rise and rise.mean,
-        "rise_low": rise and rise.low,
-        "rise_high": rise and rise.high,
-    }
+RISE = ("rise", "rise_low", "rise_high")
+"""By how much losses rise, and the 95 % interval of that."""
 
 
 @analysis(1024, click.argument("changes", nargs=-1, metavar="[KEY=VALUE]…"), least=2, draws=False)

@@ -21,7 +21,6 @@ from hopscope.cli.options import (
 from hopscope.cli.output import note
 from hopscope.cli.results import Destination, Output, reporting
 from hopscope.cli.subject import Subject
-from hopscope.errors import ConfigError
 from hopscope.machine import check_threads
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ class Asked:
         return study
 
 
-Analysis = Callable[..., Output | None]
+Analysis = Callable[..., Output]
 
 
 def analysis(
@@ -73,7 +72,9 @@ def analysis(
     """Make a command of a function that takes what is Asked and its own options, and returns its
     Output; `written` says what can be saved and drawn, as for `reporting`.
     """
-    count = option("--examples N", "Number of fresh examples.", default=examples)
+    count = option(
+        "--examples N", "Number of fresh examples.", type=click.IntRange(least), default=examples
+    )
     subject_options = (
         gathered("subject", Subject, *run_options, device_option)
         if gpu
@@ -85,9 +86,7 @@ def analysis(
         def called(
             to: Destination, subject: Subject, threads: int | None, examples: int, sample: int,
             **values: Any,
-        ) -> Output | None:  # fmt: skip
-            if examples < least:
-                raise ConfigError(f"--examples is {examples}; expected at least {least}")
+        ) -> Output:  # fmt: skip
             with _using(threads):
                 return compute(Asked(subject, to, examples, sample), **values)
 

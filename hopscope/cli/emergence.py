@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hopscope.cli.asked import Asked, analysis, progress
 from hopscope.cli.options import given, option, refuse_unused
 from hopscope.cli.results import Output, near
-from hopscope.cli.tables import Part, print_rows
+from hopscope.cli.tables import Part
 from hopscope.errors import ConfigError, NotLearned
 from hopscope.plots.pieces import Piece, of_plots
 from hopscope.plots.symbols import short_role
@@ -116,7 +116,7 @@ def _step(at: float | None) -> str:
     return "never" if _late(at) == inf else f"{at:,.0f}"
 
 
-def circuits_of_all(asked: Asked, *, again: bool, repeat: int, force: bool) -> None:
+def circuits_of_all(asked: Asked, *, again: bool, repeat: int, force: bool) -> Output:
     """Find and keep the circuit of every seed; a line for each."""
     rows, watch = [], progress()
     for study in asked.subject.run_study("--all").members():
@@ -146,7 +146,7 @@ def circuits_of_all(asked: Asked, *, again: bool, repeat: int, force: bool) -> N
             }
         )
     shares = {"loss": ".4f", "circuit": ".4f", "recovered": ".1%", "computed": ".1%"}
-    print_rows(rows, shares, json=asked.to.json)
+    return Output.table(rows, shares)
 
 
 COLUMNS = ("seed", "loss", "circuit", "recovered", "computed", "paths", "not_named")

@@ -137,9 +137,9 @@ tracing_options = gathered(
 )  # fmt: skip
 
 
-def questions_option(count: int, what: str) -> Any:
+def questions_option(count: int, what: str, least: int = 1) -> Any:
     """The number of questions."""
-    return option("--questions N", what, default=count)
+    return option("--questions N", what, type=click.IntRange(least), default=count)
 
 
 def kinds(formulations: str, hops: str, chains: int, *, opening: bool) -> tuple[Prompts, ...]:
@@ -242,8 +242,8 @@ def _measured(
     model_options,
     gathered("prompts", Prompts, *formulation_options, opening_option),
     sample_option("questions"), template_option,
-    questions_option(100, "Questions to read; as many others are asked without heads."),
-    option("--top N", "Heads to switch off.", default=10),
+    questions_option(100, "Questions to read; as many others are asked without heads.", LEAST),
+    option("--top N", "Heads to switch off.", type=click.IntRange(1), default=10),
     option("--keep RUN", "Keep the numbers with this benchmark of the same model, where the page "
            "of `hopscope view` shows them.", shell_complete=RUNS),
     endings=(".retrieval.json",), frame=False,
@@ -257,8 +257,6 @@ def heads(
     --save FILE.json writes all numbers; FILE.retrieval.json the scores as retrieval-head tools
     read them.
     """
-    if questions < LEAST or top < 1:
-        raise ConfigError(f"lm heads needs at least {LEAST} questions, and 1 head to switch off")
     check_threads(on.threads)
     bench = _bench(keep, on)
     from hopscope.lm.heads import head_scores, switch_off
@@ -347,8 +345,6 @@ def circuit(
 )  # fmt: skip
 def export(prompts: Prompts, sample: int, questions: int, to: Any, save: Path) -> None:
     """Write the paper's questions as a task for RULER, lm-evaluation-harness or inspect_ai."""
-    if questions < 1:
-        raise ConfigError(f"--questions is {questions}; expected at least 1")
     check_folder(save)
     from hopscope.lm.export import exported
 

@@ -187,8 +187,6 @@ def theory(
     from hopscope.ngram import information
     from hopscope.ngram.process import sample_chains
 
-    if sample < 0:
-        raise ConfigError(f"--sample is {sample}; expected 0 or more")
     experiment = _experiment(changes)
     process, model = experiment.process, experiment.model
     if estimate:

@@ -144,19 +144,10 @@ def gathered(
     return decorate
 
 
-MOST_SAMPLE = 2**32 - 1
-
-
-def _check_sample(ctx: click.Context, param: click.Parameter, value: int) -> int:  # noqa: ARG001
-    if not 0 <= value <= MOST_SAMPLE:
-        raise ConfigError(f"--sample is {value}; expected 0 to {MOST_SAMPLE:,}")
-    return value
-
-
 def sample_option(what: str = "examples") -> Callable[[F], F]:
     """The flag that draws other examples."""
-    help_text = f"Which {what}: another number draws others."
-    return option("--sample N", help_text, default=0, callback=_check_sample)
+    most = click.IntRange(0, 2**32 - 1)
+    return option("--sample N", f"Which {what}: another number draws others.", type=most, default=0)
 
 
 def range_of(text: str) -> range:

@@ -1,6 +1,7 @@
 """`hopscope papers list|run|claims|report`: what the papers show, and what we measured."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from hopscope.workers import Outcome
     from hopscope.workers.progress import Progress
 
-    Carry = Callable[[Sequence[Recipe], Callable[[Progress], None]], Outcome]
-
 OWN = Path("results")
 experiment_options = options(
     click.argument("experiment", default="", metavar="[EXPERIMENT]",
@@ -57,8 +56,26 @@ def experiments(experiment: str, protocol: Any, results: Path, json: bool, store
     EXPERIMENT is a name, such as musat/fig4, or how names begin, such as chen.
     """
     papers = registry.PAPERS
-    found = papers.matching(experiment)
-    _list(states(found, protocol, store, papers.results(results)), json=json)
+    rows: list[dict[str, object]] = []
+    for state in states(papers.matching(experiment), protocol, store, papers.results(results)):
+        about = state.experiment
+        row: dict[str, object] = {
+            "experiment": about.name, "shows": about.shows, "protocol": state.protocol,
+        }  # fmt: skip
+        if json:
+            row |= {
+                "runs": state.runs,
+                "measured": state.measured,
+                "trained": state.trained,
+                "missing": len(state.missing),
+                "seconds_here": state.hours.here,
+                "seconds_gpu": state.hours.gpu,
+            }
+        else:
+            row["measured"] = f"{state.measured} of {state.runs}"
+            row["to_train"] = _time(state) if state.missing else "nothing"
+        rows.append(row)
+    print_rows(rows, {}, json=json)
 
 
 @command(
@@ -181,37 +198,19 @@ def _time(state: State) -> str:
     return ", ".join(filter(None, told)) or "nothing like them was timed yet"
 
 
-def _list(known: Sequence[State], *, json: bool) -> None:
-    rows: list[dict[str, object]] = []
-    for state in known:
-        row: dict[str, object] = {
-            "experiment": state.experiment.name,
-            "shows": state.experiment.shows,
-            "protocol": state.protocol,
-        }
-        if json:
-            row |= {
-                "runs": state.runs,
-                "measured": state.measured,
-                "trained": state.trained,
-                "missing": len(state.missing),
-                "seconds_here": state.hours.here,
-                "seconds_gpu": state.hours.gpu,
-            }
-        else:
-            row["measured"] = f"{state.measured} of {state.runs}"
-            row["to_train"] = _time(state) if state.missing else "nothing"
-        rows.append(row)
-    print_rows(rows, {}, json=json)
-
-
 def _run_all(
     left: Sequence[State], how: WorkerFlags, minutes: float | None, store: Store, results: Results
 ) -> int:
     """Run what each experiment lacks; what fails says nothing about the others."""
+    from hopscope.runs import Stop
     from hopscope.runs.stop import REQUEUE
 
-    here, carry = _here(how), _carry(how, minutes, store)
+    # Alone, unless fleets are asked for: a longer protocol goes on with the bits of a shorter one.
+    here, alone = _here(how), how if how.pack else replace(how, pack=1)
+
+    def carry(recipes: Sequence[Recipe], look: "Callable[[Progress], None]") -> "Outcome":
+        return carried_out(recipes, store, alone, Stop(seconds_of(minutes)), look)
+
     failed: list[HopscopeError] = []
     over = False
     for state in left:
@@ -249,21 +248,6 @@ def _here(how: WorkerFlags) -> str:
     device = device_of(how.device)
     gpu = processor_of(device) if device.type == "cuda" else ""
     return machine(how.threads or torch.get_num_threads(), gpu)
-
-
-def _carry(how: WorkerFlags, minutes: float | None, store: Store) -> "Carry":
-    """Trains with the workers that the flags ask for."""
-    from dataclasses import replace
-
-    from hopscope.runs import Stop
-
-    # Alone, unless fleets are asked for: a longer protocol goes on with the bits of a shorter one.
-    alone = how if how.pack else replace(how, pack=1)
-
-    def carry(recipes: Sequence[Recipe], look: "Callable[[Progress], None]") -> "Outcome":
-        return carried_out(recipes, store, alone, Stop(seconds_of(minutes)), look)
-
-    return carry
 
 
 def write_readme(papers: Registry, results: Results) -> Path:

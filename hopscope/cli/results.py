@@ -73,7 +73,7 @@ class Output:
 
     @classmethod
     def table(
-        cls, rows: Sequence[Mapping[str, Any]], formats: Mapping[str, str], title: str
+        cls, rows: Sequence[Mapping[str, Any]], formats: Mapping[str, str], title: str = ""
     ) -> "Output":
         """A table of these rows, with numbers in these formats."""
         return cls(rows, [piece_of(rows, formats, title)], frame=partial(data_frame, rows))
@@ -148,21 +148,19 @@ def reporting(
     frame: bool = True,
     draws: bool = True,
     beside: Sequence[str] = (),
-) -> Callable[[Callable[..., Output | None]], click.Command]:
+) -> Callable[[Callable[..., Output]], click.Command]:
     """Make a command of a function that takes the Destination and its own options, and returns its
-    Output, unless it has put it out itself.
+    Output.
     """
     save = option("--save FILE", "Write the result to this file, in the format that its name ends "
                   "in.")  # fmt: skip
 
-    def decorate(compute: Callable[..., Output | None]) -> click.Command:
+    def decorate(compute: Callable[..., Output]) -> click.Command:
         @wraps(compute)
         def called(json: bool, save: Path | None, figure: Path | None, **flags: Any) -> None:
             to = Destination(json, save, figure)
             to.check(*endings, frame=frame, draws=draws, beside=beside)
-            output = compute(to, **flags)
-            if output is not None:
-                to.put(output)
+            to.put(compute(to, **flags))
 
         return command(*own, json_option, save, figure_options)(called)
 

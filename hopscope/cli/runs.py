@@ -22,14 +22,16 @@ from hopscope.cli.options import (
     run_argument,
     store_option,
 )
-from hopscope.cli.output import emit, note, prose, say, say_json, warn
-from hopscope.cli.results import check_figure, draw, figure_options, near
+from hopscope.cli.output import emit, prose, say, say_json, warn
+from hopscope.cli.results import Destination, Output, check_figure, figure_options
 from hopscope.cli.subject import find
-from hopscope.cli.tables import print_rows, rows_of, run_parts, table
-from hopscope.cli.tables import show as show_parts
+from hopscope.cli.tables import Part, print_rows, rows_of, run_parts, table, text_of
 from hopscope.errors import ConfigError, StoreError
+from hopscope.plots.pieces import Piece, of_plots
+from hopscope.runs import opened
 from hopscope.store import Answer, Listed, RunFolder, Store
 from hopscope.store import gallery as shipped
+from hopscope.store.checkpoints import checkpoint_steps
 from hopscope.store.gallery import about
 from hopscope.store.listing import listed
 
@@ -70,67 +72,83 @@ def show(
                 say(dumps(each))
     if config or answers:
         return
-    if figure is not None:
-        _check_drawn(folders)
-    found = [_shown(folder, json=json) for folder in folders]
+    figures = _figures(folders) if figure else {}
     if json:
-        say_json(found[0] if len(found) == 1 else found)
-    if figure is not None:
-        _draw(folders, figure, note if json else prose)
+        known = [_known(folder) for folder in folders]
+        output = Output(known if len(known) > 1 else known[0], [], **figures)
+    else:
+        output = Output(None, [part for folder in folders for part in _parts(folder)], **figures)
+    Destination(json, figure=figure).put(output)
 
 
-def _check_drawn(folders: Sequence[RunFolder]) -> None:
-    """Refuse a figure of what was not trained, or of several runs that have none together."""
+def _figures(folders: Sequence[RunFolder]) -> dict[str, Any]:
+    """What draws the runs; what was not trained is refused, and several that have no figure
+    together.
+    """
     for folder in folders:
         if (known := about(folder)) and not known.trained:
             raise ConfigError(f"{folder.name} was not trained: it has no loss curves to draw")
-    if len(folders) > 1 and any(folder.recipe.kind != "lm" for folder in folders):
-        raise ConfigError(
-            "several runs are drawn together if all are benchmarks of language models"
-        )
-
-
-def _draw(folders: Sequence[RunFolder], path: Path, tell: Any) -> None:
-    from hopscope.runs import opened
-
     if len(folders) > 1:
-        from hopscope.plots.lm import accuracy_figure
-
-        draw(path, lambda: accuracy_figure(folders), tell)
-        return
+        if any(folder.recipe.kind != "lm" for folder in folders):
+            raise ConfigError(
+                "several runs are drawn together if all are benchmarks of language models"
+            )
+        return {"draw": lambda: of_plots("lm:accuracy_figure")(folders)}
     run = opened(folders[0])
-    draw(path, run.picture, tell)
+    beside = {}
     if run.recipe.kind == "ngram":
         from hopscope.cli.ngram import figures
 
-        for name, make in figures(run).items():
-            draw(near(path, name), make, tell)
+        beside = figures(run)
+    return {"draw": run.picture, "beside": beside}
 
 
-def _shown(folder: RunFolder, *, json: bool) -> dict[str, Any] | None:
-    """Print a run, or return what is known of it."""
-    from hopscope.runs import opened
-    from hopscope.store.checkpoints import checkpoint_steps
+def _parts(folder: RunFolder) -> list[Part]:
+    """What is printed of a run: what became of it, its settings, and its files."""
+    known, files, found = about(folder), folder.manifest.files, _listed(folder)
+    size = sum(entry.size for entry in files.values()) / 2**20
+    kept = _steps(checkpoint_steps(folder))
+    date = "" if found.date is None else f", last commit {found.date:%Y-%m-%d %H:%M} UTC"
+    tags = f", tags: {', '.join(found.tags)}" if found.tags else ""
+    lines = (
+        f"{folder.path}: {len(files)} files, {size:.1f} MiB, {kept}",
+        f"{found.status}{date}{tags}",
+    )
+    settings = [(name, text_of(value)) for name, value in _settings(folder).items()]
+    return [
+        *([Piece(lines=(f"{folder.name}: {known.what}", known.origin))] if known else []),
+        *(run_parts(opened(folder)) if _trained(folder) else []),
+        Piece("", ("setting", "value"), settings, lines),
+    ]
 
+
+def _known(folder: RunFolder) -> dict[str, Any]:
+    """What is known of a run, for programs."""
+    manifest = folder.manifest
+    return {
+        **_listed(folder).to_dict(),
+        "name": folder.name,
+        "kind": folder.recipe.kind,
+        "complete": manifest.complete,
+        "step": manifest.step,
+        "steps": folder.recipe.steps,
+        "seconds": manifest.seconds,
+        "checkpoints": checkpoint_steps(folder),
+        "results": rows_of(opened(folder)) if _trained(folder) else [],
+        "settings": _settings(folder),
+    }
+
+
+def _trained(folder: RunFolder) -> bool:
     known = about(folder)
-    trained = known is None or known.trained
-    run = opened(folder)
-    hidden = () if trained else ("training", "seeds")
-    named = run.recipe.named().items()
-    settings = {name: value for name, value in named if name.split(".")[0] not in hidden}
-    kept = checkpoint_steps(folder)
-    if json:
-        results = rows_of(run) if trained else []
-        return _known(folder) | {"checkpoints": kept, "results": results, "settings": settings}
-    if known:
-        prose(f"{folder.name}: {known.what}", known.origin)
-        say()
-    if trained:
-        show_parts(run_parts(run))
-        say()
-    table(["setting", "value"], settings.items())
-    _print_files(folder, kept)
-    return None
+    return known is None or known.trained
+
+
+def _settings(folder: RunFolder) -> dict[str, Any]:
+    """Every field of the recipe; of what was written by hand, without those of a training."""
+    hidden = () if _trained(folder) else ("training", "seeds")
+    named = folder.recipe.named().items()
+    return {name: value for name, value in named if name.split(".")[0] not in hidden}
 
 
 def _listed(folder: RunFolder) -> Listed:
@@ -152,31 +170,6 @@ def _steps(kept: Sequence[int]) -> str:
         return f"{len(kept)} checkpoints from step {kept[0]:,} to {kept[-1]:,}"
     steps = "step" if len(kept) == 1 else "steps"
     return f"checkpoints at {steps} {', '.join(map(str, kept)) or 'none'}"
-
-
-def _print_files(folder: RunFolder, kept: Sequence[int]) -> None:
-    files = folder.manifest.files
-    size = sum(entry.size for entry in files.values()) / 2**20
-    say()
-    prose(f"{folder.path}: {len(files)} files, {size:.1f} MiB, {_steps(kept)}")
-    found = _listed(folder)
-    date = "" if found.date is None else f", last commit {found.date:%Y-%m-%d %H:%M} UTC"
-    tags = f", tags: {', '.join(found.tags)}" if found.tags else ""
-    prose(f"{found.status}{date}{tags}")
-
-
-def _known(folder: RunFolder) -> dict[str, Any]:
-    """How far a run has come, for programs."""
-    manifest = folder.manifest
-    return {
-        **_listed(folder).to_dict(),
-        "name": folder.name,
-        "kind": folder.recipe.kind,
-        "complete": manifest.complete,
-        "step": manifest.step,
-        "steps": folder.recipe.steps,
-        "seconds": manifest.seconds,
-    }
 
 
 @command(

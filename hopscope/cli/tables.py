@@ -38,7 +38,7 @@ def table(
     """Print a table as wide as the terminal; `colours` are for those that show them."""
     if title:
         prose(title)
-    cells = [[printable(_cell(value)) for value in row] for row in rows]
+    cells = [[printable(text_of(value)) for value in row] for row in rows]
     shown = colours if sys.stdout is not None and sys.stdout.isatty() else None
     emit(laid_out(list(map(printable, columns)), cells, width(), shown))
 
@@ -98,7 +98,7 @@ def _formatted(value: object, form: str) -> str:
         return "–"
     if isinstance(value, list | tuple):
         return " ".join(_formatted(each, form) for each in value)
-    return _cell(value) if value is None or not form else format(value, form)
+    return text_of(value) if value is None or not form else format(value, form)
 
 
 def run_parts(run: Any) -> Sequence[Part]:
@@ -189,7 +189,8 @@ def _spread(values: np.ndarray) -> str:
     return f"{values.mean():.4f}{span}"
 
 
-def _cell(value: object) -> str:
+def text_of(value: object) -> str:
+    """A value as a table shows it: nothing for None, a number with six digits."""
     if value is None:
         return ""
     return f"{value:.6g}" if isinstance(value, float) else str(value)

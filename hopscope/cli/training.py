@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from hopscope.cli.changes import changed
 from hopscope.cli.display import RunDisplay
 from hopscope.cli.options import (
     PRESETS,
@@ -16,6 +17,7 @@ from hopscope.cli.options import (
     command,
     device_option,
     json_option,
+    names,
     option,
     refuse_unused,
     run_argument,
@@ -39,20 +41,12 @@ LONG = 60.0
 """Seconds of a training before which its length is said."""
 
 
-def _keys(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Any]:
-    """Complete the keys of the recipe that was named."""
-    from click.shell_completion import CompletionItem
-
-    try:
-        known = recipe_of(ctx.params["recipe"]).named()
-    except ConfigError:
-        return []
-    return [CompletionItem(f"{key}=") for key in known if key.startswith(incomplete)]
+KEYS = names(lambda ctx: [f"{key}=" for key in recipe_of(ctx.params["recipe"]).named()])
 
 
 @command(
     click.argument("recipe", metavar="RECIPE", shell_complete=PRESETS),
-    click.argument("changes", nargs=-1, metavar="[KEY=VALUE]…", shell_complete=_keys),
+    click.argument("changes", nargs=-1, metavar="[KEY=VALUE]…", shell_complete=KEYS),
     seeds_option, workers_options, store_option,
     option("--prolong RUN", "Continue from a run of the same training with fewer steps; that run "
            "is kept.", shell_complete=RUNS),
@@ -76,7 +70,7 @@ def train(
 
     Several seeds (--seeds 0..7) are a run each, and train together as fleets.
     """
-    chosen = changed_recipe(recipe, changes, seeds)
+    chosen = with_seeds(changed(recipe_of(recipe), changes, recipe), changes, seeds)
     for setting in chosen.warnings():
         warn(setting)
     several = seeds is not None and len(seeds) > 1
@@ -98,15 +92,16 @@ def train(
         if not isinstance(chosen, Experiment):
             raise ConfigError("--prolong goes on with a training over facts")
         begin(store.find(prolong, beside=chosen.run_name()), chosen, store)
-    return show_trained(chosen, store, how.device, how.threads)
+    show_trained(chosen, store, how.device, how.threads)
+    return 0
 
 
 @command(run_argument, device_option, threads_option, store_option)
-def resume(run: str, device: str, threads: int | None, store: Store) -> int:
+def resume(run: str, device: str, threads: int | None, store: Store) -> None:
     """Go on with a run that was stopped or killed; it ends as if nothing had happened."""
     folder = store.find(run)
     folder.check_resumable()
-    return show_trained(folder.recipe, store, device, threads)
+    show_trained(folder.recipe, store, device, threads)
 
 
 @command(
@@ -182,15 +177,6 @@ def demo(seed: int, save: Path | None, store: Store) -> None:
     say("", f"The explorer, with this model inside: {page}")
 
 
-def changed_recipe(
-    name: str, changes: tuple[str, ...], seeds: tuple[int, ...] | None = None
-) -> Recipe:
-    """The recipe of this name with fields changed, and with these seeds."""
-    from hopscope.cli.changes import changed
-
-    return with_seeds(changed(recipe_of(name), changes, name), changes, seeds)
-
-
 def with_seeds(recipe: R, changes: tuple[str, ...], seeds: tuple[int, ...] | None) -> R:
     """The recipe with the seeds of `--seeds`, if they are given, and not by a change as well."""
     if seeds is not None and any(change.startswith("seeds=") for change in changes):
@@ -213,13 +199,12 @@ def recipe_of(name: str) -> Recipe:
     return found
 
 
-def show_trained(recipe: Recipe, store: Store, device: str, threads: int | None) -> int:
+def show_trained(recipe: Recipe, store: Store, device: str, threads: int | None) -> None:
     """Train a recipe, and show what became of it."""
     from hopscope.runs import train as train_recipe
 
     _say_cost(recipe, store)
     show(run_parts(train_recipe(recipe, store, device, RunDisplay(), threads)))
-    return 0
 
 
 def _say_cost(recipe: Recipe, store: Store) -> None:
