@@ -13,8 +13,8 @@ import numpy as np
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.components import Estimate
 from hopscope.cli.asked import Asked, analysis, progress
-from hopscope.cli.emergence import circuits_of_all, probe_over_training
-from hopscope.cli.options import option, refuse_unused
+from hopscope.cli.emergence import circuits_of_all
+from hopscope.cli.options import given, option, refuse_unused
 from hopscope.cli.output import note
 from hopscope.cli.results import Output
 from hopscope.cli.subject import Subject
@@ -235,7 +235,12 @@ def probe(asked: Asked, over_training: bool) -> Output:
     """
     refuse_unused("as no circuit is looked at", "--circuit-file")
     if over_training:
-        return probe_over_training(asked)
+        from hopscope.circuits.probing import HISTORY_EXAMPLES
+
+        refuse_unused("with --over-training", "--step", "--device")
+        study = asked.subject.run_study("--over-training")
+        count = asked.examples if given("--examples") else HISTORY_EXAMPLES
+        return Output.of(study.probe_history(count, asked.sample))
     return Output.of(asked.subject.study().probe(asked.examples, asked.sample))
 
 

@@ -9,15 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hopscope.cli.options import (
-    RUNS,
-    device_option,
-    gathered,
-    option,
-    sample_option,
-    store_option,
-    threads_option,
-)
+from hopscope.cli import flags
+from hopscope.cli.options import gathered, option
 from hopscope.cli.output import note
 from hopscope.cli.results import Destination, Output, reporting
 from hopscope.cli.subject import Subject
@@ -27,14 +20,14 @@ if TYPE_CHECKING:
     from hopscope.study import Study
 
 run_options = (
-    click.argument("name", metavar="RUN", shell_complete=RUNS),
+    click.argument("name", metavar="RUN", shell_complete=flags.RUNS),
     option("--step N", "Checkpoint to take (default: the last)."),
     option("--seed N", "Seed of the fleet member to take (default: the first)."),
     option("--task FILE", "Task of a model from elsewhere: a JSON file, or repeated-tokens.",
            type=str),
     option("--circuit-file FILE",
            "Take the circuit from this file, not the one kept with the run."),
-    store_option,
+    flags.store,
 )  # fmt: skip
 ABOUT = """
 
@@ -63,11 +56,7 @@ Analysis = Callable[..., Output]
 
 
 def analysis(
-    examples: int,
-    *own: Callable[[Any], Any],
-    least: int = 1,
-    gpu: bool = True,
-    **written: Any,
+    examples: int, *own: Callable[[Any], Any], least: int = 1, gpu: bool = True, **written: Any
 ) -> Callable[[Analysis], click.Command]:
     """Make a command of a function that takes what is Asked and its own options, and returns its
     Output; `written` says what can be saved and drawn, as for `reporting`.
@@ -76,7 +65,7 @@ def analysis(
         "--examples N", "Number of fresh examples.", type=click.IntRange(least), default=examples
     )
     subject_options = (
-        gathered("subject", Subject, *run_options, device_option)
+        gathered("subject", Subject, *run_options, flags.device)
         if gpu
         else gathered("subject", partial(Subject, device="cpu"), *run_options)
     )
@@ -91,7 +80,7 @@ def analysis(
                 return compute(Asked(subject, to, examples, sample), **values)
 
         called.__doc__ = (compute.__doc__ or "") + ABOUT
-        return reporting(subject_options, count, sample_option(), *own, threads_option, **written)(
+        return reporting(subject_options, count, flags.sample(), *own, flags.threads, **written)(
             called
         )
 

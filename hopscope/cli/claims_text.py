@@ -209,7 +209,7 @@ def _permutation_pieces(found: "list[VariantModels]") -> list[Piece]:
         of_each = [[(k.split()[-1], its) for k, its in each.models.items()] for each in known]
         chance = f"{permutation_test(of_each):.2g}" if all(of_each) else "–"
         rows.append((name, out_of(right, models), out_of(whole, len(known)), chance))
-    models = (
+    shares = (
         f"models, variants: for how many it holds after {steps[0][0]:,} steps (a variant: for all "
         "its models); facts shuffled are no variant of the paper"
     )
@@ -217,7 +217,7 @@ def _permutation_pieces(found: "list[VariantModels]") -> list[Piece]:
         "p: how likely models of one variant would agree as well, if variants made no difference "
         "(permutation test)"
     )
-    return [Piece("", ("claim", "models", "variants", "p"), rows, (models, chances))]
+    return [Piece("", ("claim", "models", "variants", "p"), rows, (shares, chances))]
 
 
 def _steps_piece(learned: dict[int, tuple[int | None, ...]]) -> Piece:

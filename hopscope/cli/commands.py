@@ -50,7 +50,7 @@ SECTIONS = (
     Section("Runs", "runs.md", {
         "runs": ("listing:runs", "List all runs, with the course of their losses."),
         "show": ("runs:show", "Show a run: its losses or answers, its settings, its files."),
-        "compare": ("compare:compare", "Two runs side by side: settings, losses, circuits."),
+        "compare": ("runs:compare", "Two runs side by side: settings, losses, circuits."),
         "sql": ("runs:sql", "Ask a question in SQL over every metric of every run."),
         "tag": ("runs:tag", "Give a run names of your own, to find it by."),
         "verify": ("runs:verify", "Check a run's files against its manifest."),

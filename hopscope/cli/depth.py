@@ -2,13 +2,13 @@
 
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 
 import click
 
-from hopscope.cli.options import command, json_option, option, range_of, refuse_unused
+from hopscope.cli import flags
+from hopscope.cli.options import command, option, refuse_unused
 from hopscope.cli.output import prose, say, say_json
-from hopscope.cli.results import check_figure, draw, figure_options
+from hopscope.cli.results import Destination, shown_or_drawn
 from hopscope.cli.tables import print_rows
 from hopscope.configs.tasks import KINDS
 from hopscope.errors import ConfigError
@@ -31,28 +31,28 @@ DRAWN = 100
            type=click.IntRange(1, 1)),
     option("--table FIRST..LAST", "Print a table for a range of hops, such as 1..64, and nothing "
            "else."),
-    json_option, figure_options,
+    shown_or_drawn,
 )  # fmt: skip
 def depth(
     facts: tuple[str, ...], hops: int | None, task: str, order: str, bidirectional: bool,
-    heads: int | None, table: str | None, json: bool, figure: Path | None,
+    heads: int | None, table: str | None, to: Destination,
 ) -> None:  # fmt: skip
     """Show how many layers a question needs at least, and a schedule that needs no more.
 
     A question is a chain (--hops), a task, or any acyclic look-ups: each FACT is
     "key[,key…]->value". --figure draws which positions share information before any layer.
     """
-    check_figure(figure)
+    to.check()
     if table is not None:
         refuse_unused("with --table", "--hops", "--task", "--order", "--bidirectional", "--heads",
                       "--figure")  # fmt: skip
-        print_rows([asdict(depths(each)) for each in _range(table)], {}, json=json)
+        print_rows([asdict(depths(each)) for each in _range(table)], {}, json=to.json)
         return
-    if figure and json:
+    if to.figure and to.json:
         raise ConfigError("--json prints what --figure would draw: give one of them")
     graph = _graph(facts, hops, task)
     count = hops or len(graph.facts)
-    if json and count > DRAWN:
+    if to.json and count > DRAWN:
         raise ConfigError(
             f"--json prints the layer of every symbol, of up to {DRAWN} facts; "
             "--table 500..500 --json those of the last, for any number of hops"
@@ -61,22 +61,22 @@ def depth(
     flowing = partial(
         flow, graph, numbers if order == "forward" else numbers[::-1], causal=not bidirectional
     )
-    if not json:
+    if not to.json:
         _print_bounds(graph, count)
         attention = "attention in both directions" if bidirectional else "causal attention"
         say("", f"{attention}, {order}, {'one head per layer' if heads else 'heads unlimited'}:")
     if count > DRAWN:  # the bounds are formulas; a schedule is simulated, which takes long
         what = f"{count:,} {'hops' if hops else 'facts'}"
-        if figure:
+        if to.figure:
             raise ConfigError(f"{what} are too many for a figure; expected up to {DRAWN}")
         say(f"the schedule is drawn for up to {DRAWN} hops, not for {what}")
         return
-    _show_schedule(graph, flowing, heads, json=json)
-    if figure:
+    _show_schedule(graph, flowing, heads, json=to.json)
+    if to.figure:
         from hopscope.plots.depth import shared_information
 
         say()
-        draw(figure, lambda: shared_information(graph))
+        to.draw(to.figure, lambda: shared_information(graph))
 
 
 def _graph(facts: tuple[str, ...], hops: int | None, task: str) -> FactGraph:
@@ -95,7 +95,7 @@ def _graph(facts: tuple[str, ...], hops: int | None, task: str) -> FactGraph:
 
 def _range(text: str) -> range:
     """The hops of a table."""
-    hops = range_of(text)
+    hops = flags.range_of(text)
     if not hops or hops[0] < 1:
         raise ConfigError(f"--table is {text!r}; expected a range of hops like 1..64")
     return hops

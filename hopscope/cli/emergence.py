@@ -6,7 +6,7 @@ from statistics import median_high, median_low
 from typing import TYPE_CHECKING, Any
 
 from hopscope.cli.asked import Asked, analysis, progress
-from hopscope.cli.options import given, option, refuse_unused
+from hopscope.cli.options import option, refuse_unused
 from hopscope.cli.results import Output, near
 from hopscope.cli.tables import Part
 from hopscope.errors import ConfigError, NotLearned
@@ -35,16 +35,16 @@ def emergence(asked: Asked, every: bool) -> Output:
     study = asked.fits
     if study.history is not None:
         _ = study.circuit  # if there is none, nothing else is asked
-    return _output(study, study.emergence(asked.examples, asked.sample))
+    story = study.emergence(asked.examples, asked.sample)
+    return Output.of(story, beside=_beside(study, story))
 
 
-def _output(study: "Study", story: "Emergence") -> Output:
-    """The emergence of one model, with the figures that go beside its own."""
-    beside = {
+def _beside(study: "Study", story: "Emergence") -> dict[str, Any]:
+    """The figures that go beside that of the emergence."""
+    return {
         "order": lambda: of_plots("emergence:order_figure")(story),
         "circuit": lambda: of_plots("circuit:circuit_figure")(study.circuit, story),
     }
-    return Output.of(story, beside=beside)
 
 
 def _emergence_of_all(asked: Asked) -> Output:
@@ -61,7 +61,8 @@ def _emergence_of_all(asked: Asked) -> Output:
     ]
     if path := asked.to.figure:
         for study, story in stories:
-            asked.to.draw(_output(study, story), near(path, f"seed-{study.seed}"))
+            own = near(path, f"seed-{study.seed}")
+            asked.to.draw(own, story.picture, _beside(study, story))
     data = [{"seed": study.seed, **story.to_dict()} for study, story in stories]
     parts: list[Part] = [seeds_piece([(study.seed, _events(story)) for study, story in stories])]
     without = [str(each.seed) for each in members if each not in [own for own, _ in stories]]
@@ -154,13 +155,3 @@ COLUMNS = ("seed", "loss", "circuit", "recovered", "computed", "paths", "not_nam
 
 def _short(path: Any) -> str:
     return f"{path.layer}.{path.head} {short_role(path.source)}→{short_role(path.destination)}"
-
-
-def probe_over_training(asked: Asked) -> Output:
-    """Which symbols could be read at which role, at every checkpoint."""
-    from hopscope.circuits.probing import HISTORY_EXAMPLES
-
-    refuse_unused("with --over-training", "--step", "--device")
-    study = asked.subject.run_study("--over-training")
-    count = asked.examples if given("--examples") else HISTORY_EXAMPLES
-    return Output.of(study.probe_history(count, asked.sample))

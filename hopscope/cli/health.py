@@ -17,7 +17,8 @@ import click
 from packaging.requirements import Requirement
 
 import hopscope
-from hopscope.cli.options import command, json_option, store_option
+from hopscope.cli import flags
+from hopscope.cli.options import command
 from hopscope.cli.output import say, say_json
 from hopscope.cli.tables import table
 from hopscope.errors import ConfigError, StoreError, StoreUnwritable
@@ -221,7 +222,7 @@ COLOURS = {"fine": "32", "note": "33", "wrong": "31"}
 """Green, yellow and red, in the codes of a terminal."""
 
 
-@command(store_option, json_option)
+@command(flags.store, flags.json)
 def doctor(store: Store, json: bool) -> int:
     """Look at the installation, this machine and the store; exit code 1 if something is wrong."""
     found = list(checks(store))

@@ -8,22 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hopscope.cli import flags
 from hopscope.cli.display import RunDisplay
 from hopscope.cli.lm_text import bench_parts, effect_text, findings_parts, heads_piece
-from hopscope.cli.options import (
-    MODELS,
-    RUNS,
-    command,
-    device_option,
-    gathered,
-    json_option,
-    option,
-    range_of,
-    refuse_unused,
-    sample_option,
-    store_option,
-    threads_option,
-)
+from hopscope.cli.options import command, gathered, option, refuse_unused
 from hopscope.cli.output import note, prose, say, say_json
 from hopscope.cli.results import Destination, Output, reporting
 from hopscope.cli.tables import Part, print_rows, show
@@ -83,10 +71,10 @@ model_options = gathered(
     option("--model MODEL", "A known model (`hopscope lm list`), OWNER/NAME of the hub that was "
            "fetched, a folder, a GGUF file, or for `ask` and `claims` the URL of an endpoint up to "
            "/v1 with the model's name after it, as http://127.0.0.1:8080/v1#llama (its key in "
-           "$HOPSCOPE_API_KEY).", default="smollm2-135m", shell_complete=MODELS),
+           "$HOPSCOPE_API_KEY).", default="smollm2-135m", shell_complete=flags.MODELS),
     option("--dtype", "Arithmetic; auto: bfloat16 on a GPU that multiplies it, float32 elsewhere.",
            choices=['auto', 'float32', 'bfloat16', 'float16'], default="auto"),
-    device_option, threads_option, store_option,
+    flags.device, flags.threads, flags.store,
 )  # fmt: skip
 chains_option = option("--chains N", "Chains interleaved in a question.", default=4)
 opening_option = option("--opening", 'Give the answer\'s first words ("The value of b is").')
@@ -144,7 +132,7 @@ def questions_option(count: int, what: str, least: int = 1) -> Any:
 
 def kinds(formulations: str, hops: str, chains: int, *, opening: bool) -> tuple[Prompts, ...]:
     """The kinds of questions. A range of hops is for equations; lives-with takes its last."""
-    depths = range_of(hops)
+    depths = flags.range_of(hops)
     if not depths:
         raise ConfigError(f"--hops is {hops!r}; expected a number or a range, such as 5 or 1..5")
     levels: dict[str, Iterable[int | None]] = {"equations": depths, "lives-with": depths[-1:]}
@@ -170,7 +158,7 @@ def kinds(formulations: str, hops: str, chains: int, *, opening: bool) -> tuple[
     ),
     questions_option(PAPER, "Questions of each kind."),
     asking_options,
-    sample_option("questions"),
+    flags.sample("questions"),
 )  # fmt: skip
 def ask(
     on: ModelFlags, prompts: tuple[Prompts, ...], questions: int, asking: Asking, sample: int
@@ -190,7 +178,7 @@ def ask(
 @command(
     model_options,
     questions_option(PAPER, "Questions of each kind."),
-    asking_options, json_option,
+    asking_options, flags.json,
     option("--save FILE.jsonl", "Also write the rows to this file, which can be sent in."),
 )  # fmt: skip
 def claims(on: ModelFlags, questions: int, asking: Asking, json: bool, save: Path | None) -> None:
@@ -241,11 +229,11 @@ def _measured(
 @reporting(
     model_options,
     gathered("prompts", Prompts, *formulation_options, opening_option),
-    sample_option("questions"), template_option,
+    flags.sample("questions"), template_option,
     questions_option(100, "Questions to read; as many others are asked without heads.", LEAST),
     option("--top N", "Heads to switch off.", type=click.IntRange(1), default=10),
     option("--keep RUN", "Keep the numbers with this benchmark of the same model, where the page "
-           "of `hopscope view` shows them.", shell_complete=RUNS),
+           "of `hopscope view` shows them.", shell_complete=flags.RUNS),
     endings=(".retrieval.json",), frame=False,
 )  # fmt: skip
 def heads(
@@ -309,7 +297,7 @@ def _here_and_elsewhere(also_test: str | None, **fields: Any) -> tuple[Prompts, 
         option("--also-test NAME", "Prove the circuit on this formulation as well (with the same "
                "hops and roles)."),
     ),
-    sample_option("questions"), template_option,
+    flags.sample("questions"), template_option,
     questions_option(200, "Pairs of questions whose residual streams are patched."),
     tracing_options,
     endings=(".circuit.json",), frame=False,
@@ -336,7 +324,7 @@ def circuit(
 
 @command(
     gathered("prompts", Prompts, *formulation_options),
-    sample_option("questions"),
+    flags.sample("questions"),
     questions_option(PAPER, "Number of questions."),
     option("--to", "The tool that is to read them.", choices=["ruler", "lm-eval", "inspect"],
            default="ruler"),
@@ -353,7 +341,7 @@ def export(prompts: Prompts, sample: int, questions: int, to: Any, save: Path) -
         say(f"{to}: {save / name}")
 
 
-@command(json_option)
+@command(flags.json)
 def listing(json: bool) -> None:
     """List the language models that can be fetched by name, and those that have been fetched."""
     from hopscope.lm.known import KNOWN, cached
@@ -370,7 +358,7 @@ def listing(json: bool) -> None:
     print_rows(rows, {}, json=json)
 
 
-@command(click.argument("model", shell_complete=MODELS))
+@command(click.argument("model", shell_complete=flags.MODELS))
 def pull(model: str) -> None:
     """Fetch a language model into the cache ($HOPSCOPE_CACHE, or ~/.cache/hopscope).
 

@@ -7,17 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hopscope.cli import flags
 from hopscope.cli.changes import changed
-from hopscope.cli.options import (
-    command,
-    json_option,
-    option,
-    run_argument,
-    sample_option,
-    seeds_option,
-    store_option,
-    threads_option,
-)
+from hopscope.cli.options import command, option
 from hopscope.cli.output import note, say, say_json
 from hopscope.cli.tables import Part, piece_of, print_rows, unfinished
 from hopscope.configs import NgramExperiment
@@ -37,7 +29,7 @@ def _experiment(changes: tuple[str, ...]) -> NgramExperiment:
     return changed(NgramExperiment(), changes, "the n-gram experiment")
 
 
-@command(changes_argument, seeds_option, threads_option, store_option)
+@command(changes_argument, flags.seeds, flags.threads, flags.store)
 def train(
     changes: tuple[str, ...], seeds: tuple[int, ...] | None, threads: int | None,
     store: Store,
@@ -72,27 +64,28 @@ FORMATS = {
 
 def ngram_rows(run: "NgramRun") -> list[dict[str, Any]]:
     """What each seed's model has become, on its validation chains."""
-    return [_became(run, seed) for seed in run.recipe.seeds]
-
-
-def _became(run: "NgramRun", seed: int) -> dict[str, Any]:
     from hopscope.ngram.evaluation import choice, validated
     from hopscope.ngram.parameters import set_name
 
-    parameters, found = validated(run, seed)
-    picked = choice(run.recipe.model, parameters)
-    return {
-        "seed": seed,
-        "heads": set_name(picked.heads),
-        "share": picked.share,
-        "lags": list(picked.lags),
-        "attention": list(picked.weights),
-        "a": float(parameters.a),
-        "loss": found.seen.model,
-        "GIH": found.seen.gih,
-        "Bayes": found.seen.bayes,
-        "distance": found.distance,
-    }
+    rows = []
+    for seed in run.recipe.seeds:
+        parameters, found = validated(run, seed)
+        picked = choice(run.recipe.model, parameters)
+        rows.append(
+            {
+                "seed": seed,
+                "heads": set_name(picked.heads),
+                "share": picked.share,
+                "lags": list(picked.lags),
+                "attention": list(picked.weights),
+                "a": float(parameters.a),
+                "loss": found.seen.model,
+                "GIH": found.seen.gih,
+                "Bayes": found.seen.bayes,
+                "distance": found.distance,
+            }
+        )
+    return rows
 
 
 def figures(run: "NgramRun") -> "dict[str, Callable[[], Picture]]":
@@ -128,20 +121,13 @@ def _gap(run: "NgramRun") -> float:
 
 
 @command(
-    run_argument,
+    flags.run,
     option("--lengths N,N,…", "Lengths of the chains.", default=LENGTHS),
     option("--alphas X,X,…", "Concentrations of the prior.", default=ALPHAS),
     option("--chains N", "Fresh chains of each.", default=1_000),
-    json_option, store_option,
+    flags.json, flags.store,
 )  # fmt: skip
-def transfer(
-    run: str,
-    lengths: str,
-    alphas: str,
-    chains: int,
-    json: bool,
-    store: Store,
-) -> None:
+def transfer(run: str, lengths: str, alphas: str, chains: int, json: bool, store: Store) -> None:
     """Compare the trained model with others on chains of other lengths and priors."""
     from hopscope.ngram.evaluation import transfer as measure
     from hopscope.ngram.run import NgramRun
@@ -170,16 +156,10 @@ def _numbers(flag: str, text: str, kind: Callable[[Any], Any]) -> Any:
     option("--tables N", "Tables drawn from the prior.", type=click.IntRange(2), default=1_000),
     option("--estimate", "Estimate from one chain of each table, not from its exact "
            "distributions."),
-    sample_option("tables"),
-    json_option,
+    flags.sample("tables"),
+    flags.json,
 )  # fmt: skip
-def theory(
-    changes: tuple[str, ...],
-    tables: int,
-    estimate: bool,
-    sample: int,
-    json: bool,
-) -> None:
+def theory(changes: tuple[str, ...], tables: int, estimate: bool, sample: int, json: bool) -> None:
     """Show the modified χ² mutual information of every set of lags, and the winner of stage I.
 
     KEY=VALUE changes the experiment, as in `hopscope ngram train`: process.alphabet=4.

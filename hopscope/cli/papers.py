@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hopscope.cli.options import (
-    command,
-    json_option,
-    names,
-    option,
-    options,
-    refuse_unused,
-    store_option,
-)
+from hopscope.cli import flags
+from hopscope.cli.options import command, names, option, options, refuse_unused
 from hopscope.cli.output import say, warn
 from hopscope.cli.tables import print_rows
 from hopscope.cli.workers import WorkerFlags, carried_out, seconds_of, workers_options
@@ -49,7 +42,7 @@ measured_option = option(
 )
 
 
-@command(experiment_options, results_option, json_option, store_option)
+@command(experiment_options, results_option, flags.json, flags.store)
 def experiments(experiment: str, protocol: Any, results: Path, json: bool, store: Store) -> None:
     """List the experiments, with their complete and missing runs and the time these take.
 
@@ -84,7 +77,7 @@ def experiments(experiment: str, protocol: Any, results: Path, json: bool, store
            "and the command with exit code 75; the same command goes on."),
     option("--draw", "Draw the figures of what is measured in --results (if nothing is: of what "
            "came with hopscope); train nothing.", name="draws"),
-    workers_options, results_option, store_option,
+    workers_options, results_option, flags.store,
 )  # fmt: skip
 def run(
     experiment: str, protocol: Any, time_limit: float | None, draws: bool, results: Path,
@@ -124,7 +117,7 @@ def run(
                    shell_complete=names(lambda _: registry.PAPERS.claims)),
     option("--variants", "Show the variants of what the paper leaves open: how each ends, and "
            "which claims hold under it. Words then say what a variant has, such as fan-in pair."),
-    measured_option, json_option,
+    measured_option, flags.json,
 )  # fmt: skip
 def claims(words: tuple[str, ...], variants: bool, results: Path | None, json: bool) -> int:
     """Show the claims of both papers with our verdicts; of one, the values and all the evidence.

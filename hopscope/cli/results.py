@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hopscope.cli.options import command, json_option, option, options, refuse_unused
+from hopscope.cli import flags
+from hopscope.cli.options import command, gathered, option, refuse_unused
 from hopscope.cli.output import note, prose, say_json
 from hopscope.cli.tables import Part, piece_of, show
 from hopscope.display import data_frame
@@ -29,23 +30,6 @@ if TYPE_CHECKING:
 
 FRAMES = {".csv": ("pandas",), ".parquet": ("pandas", "pyarrow")}
 """Endings of tables, and the packages that write them."""
-WIDTH, DPI = "hopscope.width", "hopscope.dpi"
-
-
-def _keep_size(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-    """Note the size of figures for `draw`."""
-    if param.name == "width":
-        check_width(value)
-    ctx.meta[f"hopscope.{param.name}"] = value
-
-
-figure_options = options(
-    option("--figure FILE", "Draw a figure to this file (.svg, .pdf or .png)."),
-    option("--width INCHES", "Width of the figure (default: 3.35 or 6.9, whichever fits better).",
-           expose_value=False, callback=_keep_size),
-    option("--dpi N", "Dots per inch of PNG.",
-           type=click.IntRange(50, 1200), default=300, expose_value=False, callback=_keep_size),
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -81,16 +65,20 @@ class Output:
 
 @dataclass(frozen=True)
 class Destination:
-    """Where the output of a command goes."""
+    """Where the output of a command goes, and how large figures are."""
 
     json: bool
+    figure: Path | None
+    width: float | None
+    dpi: int
     save: Path | None = None
-    figure: Path | None = None
 
     def check(
         self, *endings: str, frame: bool = True, draws: bool = True, beside: Sequence[str] = ()
     ) -> None:
-        """Refuse files that cannot be written, and endings that nothing can write."""
+        """Refuse files that cannot be written, endings that nothing can write, and the size of a
+        figure where there is none.
+        """
         if self.save is not None:
             known = (".json", *(FRAMES if frame else ()), *(FORMATS if draws else ()), *endings)
             found = ending(self.save, known)
@@ -101,8 +89,13 @@ class Destination:
             refuse_unused("as this command draws no figure", "--figure", "--width", "--dpi")
         saved = self.save if self.save and self.save.suffix in FORMATS else None
         figures = [path for path in (self.figure, saved) if path]
-        check_figure(*figures)
-        check_files(self.save, *(near(path, name) for path in figures for name in beside))
+        if not figures:
+            refuse_unused("where no figure is drawn", "--width", "--dpi")
+        check_width(self.width)
+        for path in figures:
+            check_format(path)
+            check_files(path, *(near(path, name) for name in beside))
+        check_files(self.save)
 
     def put(self, output: Output) -> None:
         """Print, save and draw it."""
@@ -112,24 +105,30 @@ class Destination:
             show(output.parts)
         if self.save is not None:
             self._write(output, self.save)
-        if self.figure is not None:
-            self.draw(output, self.figure)
+        if self.figure is not None and output.draw is not None:
+            self.draw(self.figure, output.draw, output.beside)
 
     def tell(self, line: object) -> None:
         """Say something beside the output: not on stdout, where that is JSON."""
         (note if self.json else prose)(line)
 
-    def draw(self, output: Output, path: Path) -> None:
-        """Draw the figure to this path, and beside it those that belong to it."""
-        if output.draw is not None:
-            draw(path, output.draw, self.tell)
-        for name, make in output.beside.items():
-            draw(near(path, name), make, self.tell)
+    def draw(self, path: Path, make: "Draw", beside: "Mapping[str, Draw] | None" = None) -> None:
+        """Draw a figure, and those beside it; say where each is and what it shows."""
+        from hopscope.plots.look import looking
+        from hopscope.plots.saving import save_figure
+
+        figures = {path: make} | {near(path, name): each for name, each in (beside or {}).items()}
+        for place, each in figures.items():
+            with looking(self.width):
+                figure = each()
+            self.tell(f"figure: {save_figure(figure, place, self.dpi)}")
+            self.tell(figure.caption)
 
     def _write(self, output: Output, path: Path) -> None:
         which = ending(path, (".json", *FRAMES, *FORMATS, *output.files))
         if which in FORMATS:
-            self.draw(output, path)
+            if output.draw is not None:
+                self.draw(path, output.draw, output.beside)
             return
         if which in output.files:
             output.files[which](path)
@@ -142,6 +141,22 @@ class Destination:
         self.tell(f"saved: {path}")
 
 
+figure_options = (
+    option("--figure FILE", "Draw a figure to this file (.svg, .pdf or .png)."),
+    option("--width INCHES", "Width of the figure (default: 3.35 or 6.9, whichever fits better)."),
+    option("--dpi N", "Dots per inch of PNG.", type=click.IntRange(50, 1200), default=300),
+)  # fmt: skip
+shown_or_drawn = gathered("to", Destination, flags.json, *figure_options)
+"""The flags of a command whose result is printed or drawn."""
+saved_or_drawn = gathered(
+    "to", Destination,
+    flags.json,
+    option("--save FILE", "Write the result to this file, in the format that its name ends in."),
+    *figure_options,
+)  # fmt: skip
+"""The flags of a command whose result can also be saved."""
+
+
 def reporting(
     *own: Callable[[Any], Any],
     endings: Sequence[str] = (),
@@ -152,40 +167,16 @@ def reporting(
     """Make a command of a function that takes the Destination and its own options, and returns its
     Output.
     """
-    save = option("--save FILE", "Write the result to this file, in the format that its name ends "
-                  "in.")  # fmt: skip
 
     def decorate(compute: Callable[..., Output]) -> click.Command:
         @wraps(compute)
-        def called(json: bool, save: Path | None, figure: Path | None, **flags: Any) -> None:
-            to = Destination(json, save, figure)
+        def called(to: Destination, **values: Any) -> None:
             to.check(*endings, frame=frame, draws=draws, beside=beside)
-            to.put(compute(to, **flags))
+            to.put(compute(to, **values))
 
-        return command(*own, json_option, save, figure_options)(called)
+        return command(*own, saved_or_drawn)(called)
 
     return decorate
-
-
-def check_figure(*paths: Path | None) -> None:
-    """Refuse figures that cannot be written, and a size where there is none."""
-    if not any(paths):
-        refuse_unused("where no figure is drawn", "--width", "--dpi")
-    for path in filter(None, paths):
-        check_format(path)
-        check_files(path)
-
-
-def draw(path: Path, make: "Draw", tell: Callable[[object], None] = prose) -> None:
-    """Draw a figure of the size that is asked for; say where it is and what it shows."""
-    from hopscope.plots.look import looking
-    from hopscope.plots.saving import save_figure
-
-    size = click.get_current_context().meta
-    with looking(size.get(WIDTH)):
-        figure = make()
-    tell(f"figure: {save_figure(figure, path, size.get(DPI, 300))}")
-    tell(figure.caption)
 
 
 def near(path: Path, name: str) -> Path:

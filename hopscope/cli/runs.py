@@ -7,23 +7,14 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from json import dumps
-from pathlib import Path
 from typing import Any
 
 import click
 
-from hopscope.cli.options import (
-    RUNS,
-    command,
-    json_option,
-    names,
-    option,
-    refuse_unused,
-    run_argument,
-    store_option,
-)
+from hopscope.cli import flags
+from hopscope.cli.options import command, names, option, refuse_unused
 from hopscope.cli.output import emit, prose, say, say_json, warn
-from hopscope.cli.results import Destination, Output, check_figure, figure_options
+from hopscope.cli.results import Destination, Output, reporting, shown_or_drawn
 from hopscope.cli.subject import find
 from hopscope.cli.tables import Part, print_rows, rows_of, run_parts, table, text_of
 from hopscope.errors import ConfigError, StoreError
@@ -34,6 +25,7 @@ from hopscope.store import gallery as shipped
 from hopscope.store.checkpoints import checkpoint_steps
 from hopscope.store.gallery import about
 from hopscope.store.listing import listed
+from hopscope.study import compare as compared
 
 FEW, FEW_STEPS = 5, 8
 """Names and steps that a line lists at most."""
@@ -42,23 +34,22 @@ AGES = {"d": 1.0, "h": 1 / 24, "w": 7.0}
 
 
 @command(
-    click.argument("runs", nargs=-1, required=True, metavar="RUN…", shell_complete=RUNS),
-    json_option, figure_options,
+    click.argument("runs", nargs=-1, required=True, metavar="RUN…", shell_complete=flags.RUNS),
+    shown_or_drawn,
     option("--config", "Print the recipe alone, as the JSON that `hopscope train FILE.json` "
            "takes."),
     option("--answers", "Print every answer of a language model as a line of JSON."),
-    store_option,
+    flags.store,
 )  # fmt: skip
 def show(
-    runs: tuple[str, ...], json: bool, figure: Path | None, config: bool, answers: bool,
-    store: Store,
+    runs: tuple[str, ...], to: Destination, config: bool, answers: bool, store: Store
 ) -> None:  # fmt: skip
     """Show a run: its losses, circuit or answers, its settings, its files.
 
     --figure draws the losses; of an n-gram run also FILE-heads, FILE-approach and FILE-transfer;
     of several benchmarks of language models all of them side by side.
     """
-    check_figure(figure)
+    to.check()
     folders = [find(name, store) for name in runs]
     for folder in folders:
         if config:
@@ -72,13 +63,13 @@ def show(
                 say(dumps(each))
     if config or answers:
         return
-    figures = _figures(folders) if figure else {}
-    if json:
+    figures = _figures(folders) if to.figure else {}
+    if to.json:
         known = [_known(folder) for folder in folders]
         output = Output(known if len(known) > 1 else known[0], [], **figures)
     else:
         output = Output(None, [part for folder in folders for part in _parts(folder)], **figures)
-    Destination(json, figure=figure).put(output)
+    to.put(output)
 
 
 def _figures(folders: Sequence[RunFolder]) -> dict[str, Any]:
@@ -172,10 +163,23 @@ def _steps(kept: Sequence[int]) -> str:
     return f"checkpoints at {steps} {', '.join(map(str, kept)) or 'none'}"
 
 
+@reporting(
+    click.argument("first", metavar="RUN", shell_complete=flags.RUNS),
+    click.argument("second", metavar="RUN", shell_complete=flags.RUNS),
+    flags.store,
+    frame=False,
+)
+def compare(_: Destination, first: str, second: str, store: Store) -> Output:
+    """Show two runs of one kind side by side: the settings in which they differ, the losses of each
+    hop, and what their circuits share (those kept, of the first model of each).
+    """
+    return Output.of(compared(find(first, store), find(second, store), store))
+
+
 @command(
     click.argument("query"),
     option("--csv", "Print comma-separated values instead of a table.", name="as_csv"),
-    json_option, store_option,
+    flags.json, flags.store,
 )  # fmt: skip
 def sql(query: str, as_csv: bool, json: bool, store: Store) -> int:
     """Ask a question in SQL over the tables `runs` and `metrics`, such as
@@ -213,10 +217,10 @@ def _print_csv(answer: Answer) -> None:
 
 
 @command(
-    run_argument,
+    flags.run,
     click.argument("tags", nargs=-1, metavar="[TAG]…"),
     option("--remove", "Take these tags away."),
-    store_option,
+    flags.store,
 )  # fmt: skip
 def tag(run: str, tags: tuple[str, ...], remove: bool, store: Store) -> None:
     """Give a run tags: names that stand for RUN in every command. With no TAG, list its tags.
@@ -237,7 +241,7 @@ def tag(run: str, tags: tuple[str, ...], remove: bool, store: Store) -> None:
             say(f"{each} is the tag of {count} runs: it names none of them alone")
 
 
-@command(run_argument, store_option)
+@command(flags.run, flags.store)
 def verify(run: str, store: Store) -> int:
     """Check a run's files against its manifest; exit code 1 if something is wrong."""
     folder = find(run, store)
@@ -254,13 +258,13 @@ def verify(run: str, store: Store) -> int:
 
 
 @command(
-    click.argument("runs", nargs=-1, metavar="[RUN]…", shell_complete=RUNS),
+    click.argument("runs", nargs=-1, metavar="[RUN]…", shell_complete=flags.RUNS),
     option("--tag TAG", "Also all runs with this tag."),
     option("--older-than AGE", "Only runs whose last commit is older: 30d, 12h or 2w. Alone: of "
            "all runs."),
     option("--dry-run", "Show what would be removed, and remove nothing."),
     option("--yes", "Do not ask."),
-    store_option,
+    flags.store,
 )  # fmt: skip
 def rm(
     runs: tuple[str, ...], tag: str | None, older_than: str | None, dry_run: bool, yes: bool,
@@ -312,7 +316,7 @@ def _older(store: Store, age: str) -> list[str]:
 @command(
     option("--copy NAME", "Copy this model into the store: an ordinary run, gallery-NAME.",
            shell_complete=names(lambda _: shipped.names())),
-    json_option, store_option,
+    flags.json, flags.store,
 )  # fmt: skip
 def gallery(copy: str | None, json: bool, store: Store) -> None:
     """List the models that come with hopscope; each stands where a RUN is only read."""

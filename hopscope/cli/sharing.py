@@ -7,13 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hopscope.cli.options import (
-    command,
-    option,
-    refuse_unused,
-    run_argument,
-    store_option,
-)
+from hopscope.cli import flags
+from hopscope.cli.options import command, option, refuse_unused
 from hopscope.cli.output import note, say
 from hopscope.cli.subject import Subject, find
 from hopscope.errors import ConfigError
@@ -30,7 +25,7 @@ PAUSE = 5.0
 
 
 @command(
-    run_argument,
+    flags.run,
     option("--to", "A tracker, which gets losses, settings and attention of every model of the "
            "run; or transformers: the model as a GPT-2.", choices=[*TRACKERS, "transformers"],
            required=True),
@@ -41,7 +36,7 @@ PAUSE = 5.0
     option("--project NAME", "Project that the runs are listed under in wandb, trackio and mlflow.",
            default="hopscope"),
     option("--follow", "Go on sending until the run is complete."),
-    store_option,
+    flags.store,
 )  # fmt: skip
 def export(
     run: str, to: str, save: Path | None, seed: int | None, step: int | None, project: str,
@@ -93,12 +88,12 @@ def _to_transformers(subject: Subject, save: Path | None) -> None:
 
 
 @command(
-    run_argument,
+    flags.run,
     click.argument("place", metavar="OWNER/NAME"),
     option("--license NAME", "Licence that the card names, as the hub calls it.",
            default="apache-2.0"),
     option("--private", "A new place is seen by its owner alone."),
-    store_option,
+    flags.store,
 )  # fmt: skip
 def push(run: str, place: str, license: str, private: bool, store: Store) -> None:
     """Put a run on a hub: its files as they are, and a card that is made from it. A run that is
@@ -117,7 +112,7 @@ def push(run: str, place: str, license: str, private: bool, store: Store) -> Non
     option("--from FOLDER|URL", "With gallery/NAME: a clone of hopscope, or the folder or address "
            "of the files of a release (default: the release of this version).", name="source",
            type=str),
-    store_option,
+    flags.store,
 )  # fmt: skip
 def pull(place: str, source: str | None, store: Store) -> None:
     """Fetch a run that was pushed to a hub into the store; or a model of the gallery that does not

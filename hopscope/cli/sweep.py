@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hopscope.cli.options import command, json_option, option, refuse_unused, store_option
+from hopscope.cli import flags
+from hopscope.cli.options import command, option, refuse_unused
 from hopscope.cli.output import note, say
 from hopscope.cli.tables import print_rows
 from hopscope.cli.workers import WorkerFlags, carried_out, ended, seconds_of, workers_options
@@ -35,7 +36,7 @@ MINUTES, CPUS = 240, 4
     option("--shards N", "With --slurm: jobs of the array.", default=1),
     option("--time-limit MINUTES", "Stop after so many minutes with a checkpoint and exit code 75 "
            "(with --slurm: of each job, which then queues itself again; default: 240)."),
-    workers_options, json_option, store_option,
+    workers_options, flags.json, flags.store,
 )  # fmt: skip
 def sweep(
     file: Path, plan: bool, slurm: bool, shard: str | None, shards: int,

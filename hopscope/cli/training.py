@@ -9,22 +9,10 @@ from typing import Any, TypeVar
 
 import click
 
+from hopscope.cli import flags
 from hopscope.cli.changes import changed
 from hopscope.cli.display import RunDisplay
-from hopscope.cli.options import (
-    PRESETS,
-    RUNS,
-    command,
-    device_option,
-    json_option,
-    names,
-    option,
-    refuse_unused,
-    run_argument,
-    seeds_option,
-    store_option,
-    threads_option,
-)
+from hopscope.cli.options import command, names, option, refuse_unused
 from hopscope.cli.output import say, say_json, warn
 from hopscope.cli.tables import circuit_parts, run_parts, show, table
 from hopscope.cli.workers import WorkerFlags, carried_out, ended, workers_options
@@ -45,11 +33,11 @@ KEYS = names(lambda ctx: [f"{key}=" for key in recipe_of(ctx.params["recipe"]).n
 
 
 @command(
-    click.argument("recipe", metavar="RECIPE", shell_complete=PRESETS),
+    click.argument("recipe", metavar="RECIPE", shell_complete=flags.PRESETS),
     click.argument("changes", nargs=-1, metavar="[KEY=VALUE]…", shell_complete=KEYS),
-    seeds_option, workers_options, store_option,
+    flags.seeds, workers_options, flags.store,
     option("--prolong RUN", "Continue from a run of the same training with fewer steps; that run "
-           "is kept.", shell_complete=RUNS),
+           "is kept.", shell_complete=flags.RUNS),
 )  # fmt: skip
 def train(
     recipe: str, changes: tuple[str, ...], seeds: tuple[int, ...] | None, prolong: str | None,
@@ -96,7 +84,7 @@ def train(
     return 0
 
 
-@command(run_argument, device_option, threads_option, store_option)
+@command(flags.run, flags.device, flags.threads, flags.store)
 def resume(run: str, device: str, threads: int | None, store: Store) -> None:
     """Go on with a run that was stopped or killed; it ends as if nothing had happened."""
     folder = store.find(run)
@@ -105,10 +93,10 @@ def resume(run: str, device: str, threads: int | None, store: Store) -> None:
 
 
 @command(
-    click.argument("name", required=False, metavar="[PRESET]", shell_complete=PRESETS),
+    click.argument("name", required=False, metavar="[PRESET]", shell_complete=flags.PRESETS),
     option("--save FILE.json", "Write the preset as a recipe, which `hopscope train FILE.json` "
            "takes."),
-    json_option,
+    flags.json,
 )  # fmt: skip
 def presets(name: str | None, save: Path | None, json: bool) -> None:
     """List the presets, or show every field of one with its source in the paper."""
@@ -150,7 +138,7 @@ def _save_preset(name: str | None, path: Path) -> None:
     option("--seed N", "Which model: another seed begins with other weights and sees other "
            "examples.", default=0),
     option("--save FILE.html", "Where the page goes (default: reports/RUN.html)."),
-    store_option,
+    flags.store,
 )  # fmt: skip
 def demo(seed: int, save: Path | None, store: Store) -> None:
     """Train the demo preset, find its circuit, watch it emerge, and write the explorer's page."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from packaging.requirements import Requirement
 
-from hopscope.cli.options import RUNS, command, gathered, option, refuse_unused, store_option
+from hopscope.cli import flags
+from hopscope.cli.options import command, gathered, option, refuse_unused
 from hopscope.cli.output import flush, note, say
 from hopscope.cli.subject import Subject
 from hopscope.errors import ConfigError
@@ -25,12 +26,12 @@ SERVER = ("--host", "--port", "--socket", "--trusted-origin", "--read-only", "--
 @command(
     gathered(
         "subject", Subject,
-        click.argument("name", default="", metavar="[RUN]", shell_complete=RUNS),
+        click.argument("name", default="", metavar="[RUN]", shell_complete=flags.RUNS),
         option("--task FILE", "Task of a model from elsewhere: a JSON file, or repeated-tokens.",
                type=str),
         option("--circuit-file FILE", "Circuit of a model from elsewhere, as `hopscope circuit "
                "--save` wrote it."),
-        store_option,
+        flags.store,
     ),
     option("--save FILE.html|FOLDER", "Start no server: write the model as one page, or as a "
            "folder of files, that open from a disk or on any web server."),

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from hopscope.cli import flags
 from hopscope.cli.display import Changing, RunDisplay
-from hopscope.cli.options import device_option, gathered, option, refuse_unused, threads_option
+from hopscope.cli.options import gathered, option, refuse_unused
 from hopscope.cli.output import say, warn
 from hopscope.configs import Recipe
 from hopscope.errors import ConfigError
@@ -67,7 +68,7 @@ workers_options = gathered(
            type=float),
     option("--gpus N", "GPUs of each job (default: 0); under Ray with 0.25 four jobs share one.",
            type=float),
-    device_option, threads_option,
+    flags.device, flags.threads,
 )  # fmt: skip
 
 

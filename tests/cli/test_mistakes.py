@@ -55,6 +55,9 @@ train demo --model.layers 3 | no option --model.layers: did you mean model.layer
 train demo training.lr=abc | Training.lr: expected a number, got 'abc'
 train demo seeds=1 --seeds 2 | the seeds are given twice
 train demo --threads 0 | threads is 0; expected 1 to
+train demo --workers many | --workers is 'many'; expected a number of processes, or ray
+train demo --workers 2 --pack 0 | pack is 0; expected a number of models from 1 on
+train demo --workers 9999 | workers is 9999; expected 1 to
 train demo --workers 1 --prolong x | --prolong goes on with one run: leave out --workers
 presets --save x.json | --save writes one preset: name it
 presets demo --save x.toml | expected a name that ends in .json
