@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from hopscope.cli.output import prose, say, say_json, warn, width
-from hopscope.cli.tables import show, table
+from hopscope.cli.tables import print_parts, table
 from hopscope.errors import ConfigError, ResultsError
 from hopscope.papers.claim import Claim
 from hopscope.papers.judge import Finding
@@ -130,10 +130,10 @@ def show_variants(words: Sequence[str], results: Results, *, json: bool) -> None
         say_json(rows)
         return
     whole = len(names) == 1
-    show(_variant_pieces(rows, whole))
+    print_parts(_variant_pieces(rows, whole))
     if not whole:
         say()
-        show(_permutation_pieces([one for one in found if one.variant in names]))
+        print_parts(_permutation_pieces([one for one in found if one.variant in names]))
 
 
 def _row(name: str, one: "VariantModels | None") -> dict[str, Any]:

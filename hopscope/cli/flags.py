@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from hopscope.cli.options import names, option
+from hopscope.cli.options import completing, option
 from hopscope.errors import ConfigError
 from hopscope.store import Store, gallery
 
@@ -33,7 +33,7 @@ def _models(_: click.Context) -> Iterable[str]:
     return KNOWN
 
 
-RUNS, PRESETS, MODELS = map(names, (_runs, _presets, _models))
+RUNS, PRESETS, MODELS = map(completing, (_runs, _presets, _models))
 
 run = click.argument("run", metavar="RUN", shell_complete=RUNS)
 store = option(

@@ -245,12 +245,12 @@ def completion(shell: str) -> None:
     """
     from click.shell_completion import get_completion_class
 
-    from hopscope.cli.commands import Group
+    from hopscope.cli.commands import CommandGroup
     from hopscope.cli.main import COMPLETE
 
     made = get_completion_class(shell)
     assert made is not None
-    say(*made(Group(), {}, "hopscope", COMPLETE).source().splitlines())
+    say(*made(CommandGroup(), {}, "hopscope", COMPLETE).source().splitlines())
 
 
 def _print(found: list[Check]) -> None:

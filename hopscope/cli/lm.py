@@ -14,7 +14,7 @@ from hopscope.cli.lm_text import bench_parts, effect_text, findings_parts, heads
 from hopscope.cli.options import command, gathered, option, refuse_unused
 from hopscope.cli.output import note, prose, say, say_json
 from hopscope.cli.results import Destination, Output, reporting
-from hopscope.cli.tables import Part, print_rows, show
+from hopscope.cli.tables import Part, print_parts, print_rows
 from hopscope.configs import Asking, Dtype, LmBench, LmCircuit, Prompts, Recipe, Tracing
 from hopscope.configs.lm_circuit import LEAST
 from hopscope.configs.prompts import FORMULATIONS
@@ -172,7 +172,7 @@ def ask(
             f"{run.name} was complete: no model was opened, and these are the answers that it gave "
             f"then (`{run.folder.command('rm')}` and ask again, if the model is another now)"
         )
-    show(bench_parts(run))
+    print_parts(bench_parts(run))
 
 
 @command(

@@ -53,7 +53,7 @@ def circuit_run_parts(run: "LmCircuitRun") -> list[Part]:
     return [f"{run.name}: {done}: `{run.folder.command('resume')}`"]
 
 
-def circuit_rows(run: "LmCircuitRun") -> list[dict[str, Any]]:
+def share_rows(run: "LmCircuitRun") -> list[dict[str, Any]]:
     """How far answers follow each role, a row for each layer and exchange."""
     found = run.findings
     return [

@@ -88,7 +88,7 @@ def ngram_rows(run: "NgramRun") -> list[dict[str, Any]]:
     return rows
 
 
-def figures(run: "NgramRun") -> "dict[str, Callable[[], Picture]]":
+def ngram_figures(run: "NgramRun") -> "dict[str, Callable[[], Picture]]":
     """What draws a run, beside its stages: heads, the way to the induction head, other chains."""
     from hopscope.ngram.evaluation import LENGTHS as USUAL
     from hopscope.ngram.evaluation import approach, transfer

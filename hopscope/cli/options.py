@@ -47,7 +47,7 @@ def option(
     return click.option(flag, *filter(None, [name]), **known | settings)
 
 
-def names(known: Callable[[click.Context], Iterable[str]]) -> Names:
+def completing(known: Callable[[click.Context], Iterable[str]]) -> Names:
     """Complete a word with the names that there are."""
 
     def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:

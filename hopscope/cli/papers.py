@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hopscope.cli import flags
-from hopscope.cli.options import command, names, option, options, refuse_unused
+from hopscope.cli.options import command, completing, option, options, refuse_unused
 from hopscope.cli.output import say, warn
 from hopscope.cli.tables import print_rows
 from hopscope.cli.workers import WorkerFlags, carried_out, seconds_of, workers_options
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 OWN = Path("results")
 experiment_options = options(
     click.argument("experiment", default="", metavar="[EXPERIMENT]",
-                   shell_complete=names(lambda _: registry.PAPERS.experiments)),
+                   shell_complete=completing(lambda _: registry.PAPERS.experiments)),
     option("--protocol", "full: what the paper ran; reduced: what two cores can do.",
            choices=['full', 'reduced'], default="reduced"),
 )  # fmt: skip
@@ -114,7 +114,7 @@ def run(
 
 @command(
     click.argument("words", nargs=-1, metavar="[CLAIM]",
-                   shell_complete=names(lambda _: registry.PAPERS.claims)),
+                   shell_complete=completing(lambda _: registry.PAPERS.claims)),
     option("--variants", "Show the variants of what the paper leaves open: how each ends, and "
            "which claims hold under it. Words then say what a variant has, such as fan-in pair."),
     measured_option, flags.json,
@@ -228,7 +228,7 @@ def _run_all(
         else:
             say(f"results: {results.path(name)}")
         if table.runs and (shown := results.shown(name)) is not None:
-            draw(shown, results, results)
+            write_figures(shown, results, results)
     return REQUEUE if over else failed[0].exit_code if failed else 0
 
 
@@ -269,10 +269,10 @@ def draw_again(names: Sequence[str], results: Results, to: Results) -> None:
             f"nothing to draw: {which} measured in {results.root}: --results names another folder"
         )
     for table in tables:
-        draw(table, results, to)
+        write_figures(table, results, to)
 
 
-def draw(found: Table, results: Results, to: Results) -> None:
+def write_figures(found: Table, results: Results, to: Results) -> None:
     """The figures of an experiment, in the folder where its results are, or would be."""
     from hopscope.plots.saving import save_figure
     from hopscope.plots.table_figures import figures

@@ -16,7 +16,7 @@ import click
 from hopscope.cli import flags
 from hopscope.cli.options import command, gathered, option, refuse_unused
 from hopscope.cli.output import note, prose, say_json
-from hopscope.cli.tables import Part, piece_of, show
+from hopscope.cli.tables import Part, piece_of, print_parts
 from hopscope.display import data_frame
 from hopscope.errors import ConfigError
 from hopscope.plots.formats import FORMATS, check_format, check_width
@@ -102,7 +102,7 @@ class Destination:
         if self.json:
             say_json(output.data)
         else:
-            show(output.parts)
+            print_parts(output.parts)
         if self.save is not None:
             self._write(output, self.save)
         if self.figure is not None and output.draw is not None:

@@ -12,11 +12,11 @@ from typing import Any
 import click
 
 from hopscope.cli import flags
-from hopscope.cli.options import command, names, option, refuse_unused
+from hopscope.cli.options import command, completing, option, refuse_unused
 from hopscope.cli.output import emit, prose, say, say_json, warn
 from hopscope.cli.results import Destination, Output, reporting, shown_or_drawn
-from hopscope.cli.subject import find
-from hopscope.cli.tables import Part, print_rows, rows_of, run_parts, table, text_of
+from hopscope.cli.subject import find_run
+from hopscope.cli.tables import Part, print_rows, run_parts, run_rows, table, text_of
 from hopscope.errors import ConfigError, StoreError
 from hopscope.plots.pieces import Piece, of_plots
 from hopscope.runs import opened
@@ -50,7 +50,7 @@ def show(
     of several benchmarks of language models all of them side by side.
     """
     to.check()
-    folders = [find(name, store) for name in runs]
+    folders = [find_run(name, store) for name in runs]
     for folder in folders:
         if config:
             refuse_unused("with --config", "--figure", "--answers")
@@ -88,9 +88,9 @@ def _figures(folders: Sequence[RunFolder]) -> dict[str, Any]:
     run = opened(folders[0])
     beside = {}
     if run.recipe.kind == "ngram":
-        from hopscope.cli.ngram import figures
+        from hopscope.cli.ngram import ngram_figures
 
-        beside = figures(run)
+        beside = ngram_figures(run)
     return {"draw": run.picture, "beside": beside}
 
 
@@ -125,7 +125,7 @@ def _known(folder: RunFolder) -> dict[str, Any]:
         "steps": folder.recipe.steps,
         "seconds": manifest.seconds,
         "checkpoints": checkpoint_steps(folder),
-        "results": rows_of(opened(folder)) if _trained(folder) else [],
+        "results": run_rows(opened(folder)) if _trained(folder) else [],
         "settings": _settings(folder),
     }
 
@@ -173,7 +173,7 @@ def compare(_: Destination, first: str, second: str, store: Store) -> Output:
     """Show two runs of one kind side by side: the settings in which they differ, the losses of each
     hop, and what their circuits share (those kept, of the first model of each).
     """
-    return Output.of(compared(find(first, store), find(second, store), store))
+    return Output.of(compared(find_run(first, store), find_run(second, store), store))
 
 
 @command(
@@ -244,7 +244,7 @@ def tag(run: str, tags: tuple[str, ...], remove: bool, store: Store) -> None:
 @command(flags.run, flags.store)
 def verify(run: str, store: Store) -> int:
     """Check a run's files against its manifest; exit code 1 if something is wrong."""
-    folder = find(run, store)
+    folder = find_run(run, store)
     problems = folder.verify()
     for problem in problems:
         warn(problem)
@@ -315,7 +315,7 @@ def _older(store: Store, age: str) -> list[str]:
 
 @command(
     option("--copy NAME", "Copy this model into the store: an ordinary run, gallery-NAME.",
-           shell_complete=names(lambda _: shipped.names())),
+           shell_complete=completing(lambda _: shipped.names())),
     flags.json, flags.store,
 )  # fmt: skip
 def gallery(copy: str | None, json: bool, store: Store) -> None:

@@ -10,7 +10,7 @@ import click
 from hopscope.cli import flags
 from hopscope.cli.options import command, option, refuse_unused
 from hopscope.cli.output import note, say
-from hopscope.cli.subject import Subject, find
+from hopscope.cli.subject import Subject, find_run
 from hopscope.errors import ConfigError
 from hopscope.store import Store
 from hopscope.store.folder import GALLERY
@@ -53,7 +53,7 @@ def export(
     from hopscope.export import tracker as sending
     from hopscope.export.tracked import tracked
 
-    folder = find(run, store)
+    folder = find_run(run, store)
     runs = tracked(folder) if seed is None else [tracked(folder)[folder.member(seed)]]
     place = sending.tracker(to, sending.Place(project, save))
     if follow:
@@ -102,7 +102,7 @@ def push(run: str, place: str, license: str, private: bool, store: Store) -> Non
     from hopscope.export.hub import Hub, check_place
 
     check_place(place)
-    folder = find(run, store)
+    folder = find_run(run, store)
     url = Hub().push(folder, place, license, private)
     say(f"{folder.name}: {len(folder.manifest.files)} files and a card, at {url}")
 

@@ -107,8 +107,8 @@ class Subject:
         if match := CHECKPOINT.fullmatch(path.name):
             if step is not None:
                 raise ConfigError(f"--step is {step}, and {path.name} is a step: give one of them")
-            return find(str(path.parents[1]), self.store), int(match[1])
-        return find(self.name, self.store), step
+            return find_run(str(path.parents[1]), self.store), int(match[1])
+        return find_run(self.name, self.store), step
 
     def _from_elsewhere(self, kind: str, place: str) -> "Study":
         flags = {"--seed": self.seed, "--step": self.step}
@@ -126,14 +126,14 @@ class Subject:
         from hopscope.training.device import device_of
 
         model, vocabulary = _hf(place) if kind == "hf" else _nanogpt(place)
-        task = task_of(self.task, vocabulary)
+        task = read_task(self.task, vocabulary)
         module = getattr(model, "module", model)
         module.to(device_of(self.device))
         circuit = Circuit.load(self.circuit_file) if self.circuit_file else None
         return Study(model, task, name=Path(place).name or place, circuit=circuit)
 
 
-def find(name: str, store: Store) -> RunFolder:
+def find_run(name: str, store: Store) -> RunFolder:
     """The folder of a run: by its name, by a part of it, by a tag, or by its path."""
     path = Path(name)
     if path.parent != Path() and (path / "manifest.json").is_file():
@@ -141,7 +141,7 @@ def find(name: str, store: Store) -> RunFolder:
     return store.find(name)
 
 
-def task_of(text: str, vocabulary: int) -> Any:
+def read_task(text: str, vocabulary: int) -> Any:
     """The task that a file describes, or the one of repeated tokens."""
     from hopscope.circuits import repeated_tokens
     from hopscope.configs import Experiment

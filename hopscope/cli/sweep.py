@@ -74,10 +74,8 @@ def _print_plan(recipes: Sequence[Recipe], store: Store, pack: int, *, json: boo
     from hopscope.workers.progress import plans
 
     rows = plans(recipes, store, pack)
-    if json:
-        print_rows([row.to_dict() for row in rows], {}, json=True)
-    else:
-        print_rows([_cells(row) for row in rows], {})
+    print_rows([row.to_dict() if json else _cells(row) for row in rows], {}, json=json)
+    if not json:
         say(_in_all(rows))
     return 0
 

@@ -43,7 +43,7 @@ def table(
     emit(laid_out(list(map(printable, columns)), cells, width(), shown))
 
 
-def show(parts: Iterable[Part]) -> None:
+def print_parts(parts: Iterable[Part]) -> None:
     """Print the parts of what a result says: texts, and tables with texts below them."""
     first = True
     for part in parts:
@@ -90,7 +90,7 @@ def print_rows(
     if json:
         say_json([*rows])
     else:
-        show([piece_of(rows, formats, title)])
+        print_parts([piece_of(rows, formats, title)])
 
 
 def _formatted(value: object, form: str) -> str:
@@ -107,7 +107,7 @@ def run_parts(run: Any) -> Sequence[Part]:
     return found
 
 
-def rows_of(run: Any) -> list[dict[str, Any]]:
+def run_rows(run: Any) -> list[dict[str, Any]]:
     """What became of a run, as rows; none of one that is not complete."""
     if not run.folder.manifest.complete:
         return []
@@ -128,7 +128,7 @@ def loss_parts(run: "Run") -> list[Part]:
     curves = [plot(steps, losses.mean(axis=1), levels, width())] if len(steps) else []
     if not run.folder.manifest.complete:
         return [*curves, unfinished(run)]
-    rows = loss_rows(run)
+    rows = learned_rows(run)
     below = [name for name in rows[0] if name.endswith("_at")]
     shown = [
         (
@@ -145,7 +145,7 @@ def loss_parts(run: "Run") -> list[Part]:
     return [*curves, Piece(title, ["hop", "final loss", "chance", *reached], shown)]
 
 
-def loss_rows(run: "Run") -> list[dict[str, Any]]:
+def learned_rows(run: "Run") -> list[dict[str, Any]]:
     """Of each hop the final loss of every model, and when each learned it."""
     chances, final = run.recipe.task.chances(), run.final_losses()
     reached = {"learned_at": run.learned()}

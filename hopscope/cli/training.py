@@ -1,20 +1,19 @@
 """`hopscope train`, `resume`, `presets` and `demo`."""
 
-from collections.abc import Mapping
 from math import log
 from operator import itemgetter
 from pathlib import Path
 from shlex import quote
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import click
 
 from hopscope.cli import flags
 from hopscope.cli.changes import changed
 from hopscope.cli.display import RunDisplay
-from hopscope.cli.options import command, names, option, refuse_unused
-from hopscope.cli.output import say, say_json, warn
-from hopscope.cli.tables import circuit_parts, run_parts, show, table
+from hopscope.cli.options import command, completing, option, refuse_unused
+from hopscope.cli.output import say, warn
+from hopscope.cli.tables import circuit_parts, print_parts, print_rows, run_parts
 from hopscope.cli.workers import WorkerFlags, carried_out, ended, workers_options
 from hopscope.configs import Experiment, Recipe, read_recipe
 from hopscope.configs.recipe import of_seeds
@@ -29,7 +28,7 @@ LONG = 60.0
 """Seconds of a training before which its length is said."""
 
 
-KEYS = names(lambda ctx: [f"{key}=" for key in recipe_of(ctx.params["recipe"]).named()])
+KEYS = completing(lambda ctx: [f"{key}=" for key in recipe_of(ctx.params["recipe"]).named()])
 
 
 @command(
@@ -107,18 +106,18 @@ def presets(name: str | None, save: Path | None, json: bool) -> None:
         refuse_unused("with --save", "--json")
         _save_preset(name, save)
         return
-    rows: list[Mapping[str, Any]]
     if name is None:
-        rows = [{"name": one.name, "summary": one.summary} for one in every().values()]
-    else:
-        rows = [{"field": f, "value": v, "source": s} for f, v, s in preset(name).fields()]
-    if json:
-        say_json(rows)
+        print_rows([{"name": one.name, "summary": one.summary} for one in every().values()], {},
+                   json=json)  # fmt: skip
         return
-    if name is not None:
-        say(f"{name}: {preset(name).summary}", "")
-        rows = [{**row, "value": setting_text(row["value"])} for row in rows]
-    table([*rows[0]], [[*row.values()] for row in rows])
+    chosen = preset(name)
+    if not json:
+        say(f"{name}: {chosen.summary}", "")
+    rows = [
+        {"field": field, "value": value if json else setting_text(value), "source": source}
+        for field, value, source in chosen.fields()
+    ]
+    print_rows(rows, {}, json=json)
 
 
 def _save_preset(name: str | None, path: Path) -> None:
@@ -157,9 +156,9 @@ def demo(seed: int, save: Path | None, store: Store) -> None:
 
     say("", "Taking it apart …")
     study = RunStudy(Run(store.find(experiment.run_name())))
-    show(circuit_parts(study.discover()))
+    print_parts(circuit_parts(study.discover()))
     say("", "Watching it emerge …")
-    show(pieces_of(study.emergence()))
+    print_parts(pieces_of(study.emergence()))
     views = Views(store, read_only=True)
     page = single(views, views.id_of(experiment.run_name()), path)
     say("", f"The explorer, with this model inside: {page}")
@@ -192,7 +191,7 @@ def show_trained(recipe: Recipe, store: Store, device: str, threads: int | None)
     from hopscope.runs import train as train_recipe
 
     _say_cost(recipe, store)
-    show(run_parts(train_recipe(recipe, store, device, RunDisplay(), threads)))
+    print_parts(run_parts(train_recipe(recipe, store, device, RunDisplay(), threads)))
 
 
 def _say_cost(recipe: Recipe, store: Store) -> None:

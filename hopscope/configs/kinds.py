@@ -45,7 +45,7 @@ KINDS: dict[str, Kind] = {
     "facts": Kind(
         Experiment, "hopscope.training.stepper:prepare", "hopscope.training.run:Run",
         text="hopscope.cli.tables:loss_parts",
-        rows="hopscope.cli.tables:loss_rows",
+        rows="hopscope.cli.tables:learned_rows",
         figure="hopscope.plots.curves:loss_curves",
         page="hopscope.web.trained:Trained",
         series=("hopscope.export.tracked:losses_of", "hopscope.export.tracked:attention_of"),
@@ -69,7 +69,7 @@ KINDS: dict[str, Kind] = {
     "lm-circuit": Kind(
         LmCircuit, "hopscope.lm.circuit:prepare", "hopscope.lm.findings:LmCircuitRun",
         text="hopscope.cli.lm_text:circuit_run_parts",
-        rows="hopscope.cli.lm_text:circuit_rows",
+        rows="hopscope.cli.lm_text:share_rows",
         figure="hopscope.plots.lm_circuit:run_figure",
         page="hopscope.web.mechanism:Traced",
         series=("hopscope.export.tracked:findings_of",),
