@@ -3,7 +3,6 @@
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,13 +11,12 @@ from hopscope.cli.options import command, option, refuse_unused
 from hopscope.cli.output import note, say
 from hopscope.cli.subject import Subject, find_run
 from hopscope.errors import ConfigError
+from hopscope.export import tracker
+from hopscope.export.tracked import Tracked, tracked
 from hopscope.store import Store
+from hopscope.store.files import check_folder
 from hopscope.store.folder import GALLERY
 
-if TYPE_CHECKING:
-    from hopscope.export.tracked import Tracked
-
-TRACKERS = ("tensorboard", "wandb", "trackio", "mlflow")
 EXPORTS = Path("exports")
 PAUSE = 5.0
 """Seconds between two looks at a run that is followed."""
@@ -27,8 +25,8 @@ PAUSE = 5.0
 @command(
     flags.run,
     option("--to", "A tracker, which gets losses, settings and attention of every model of the "
-           "run; or transformers: the model as a GPT-2.", choices=[*TRACKERS, "transformers"],
-           required=True),
+           "run; or transformers: the model as a GPT-2.",
+           choices=[*tracker.TRACKERS, "transformers"], required=True),
     option("--save FOLDER", "Folder to write to (default: exports/tensorboard, "
            "exports/RUN-transformers, or where the tracker keeps its files)."),
     option("--seed N", "Only the fleet member with this seed."),
@@ -50,31 +48,26 @@ def export(
     refuse_unused(f"with --to {to}, which gets every step", "--step")
     if to == "tensorboard":
         refuse_unused("with --to tensorboard", "--project")
-    from hopscope.export import tracker as sending
-    from hopscope.export.tracked import tracked
-
     folder = find_run(run, store)
     runs = tracked(folder) if seed is None else [tracked(folder)[folder.member(seed)]]
-    place = sending.tracker(to, sending.Place(project, save))
+    place = tracker.tracker(to, tracker.Place(project, save))
     if follow:
-        sent = sending.follow(runs, place, lambda: time.sleep(PAUSE))
+        sent = tracker.follow(runs, place, lambda: time.sleep(PAUSE))
         _note_if_idle(runs)
     else:
-        sent = sending.send(runs, place)
+        sent = tracker.send(runs, place)
     for each in sent:
         new = f"new numbers at {each.steps:,} steps" if each.steps else "nothing new"
         say(f"{to}: {each.name}: {new}, {each.where}")
 
 
-def _note_if_idle(runs: Sequence["Tracked"]) -> None:
+def _note_if_idle(runs: Sequence[Tracked]) -> None:
     folder = runs[0].folder
     if not folder.manifest.complete and not folder.in_training():
         note(f"{folder.name} is not being trained at this moment: waiting (Ctrl-C ends it)")
 
 
 def _to_transformers(subject: Subject, save: Path | None) -> None:
-    from hopscope.store.files import check_folder
-
     study = subject.run_study("--to transformers")
     from hopscope.export import gpt2
 

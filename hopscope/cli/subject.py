@@ -44,8 +44,7 @@ class Subject:
     def study(self) -> "Study":
         """The model with its task."""
         if self.elsewhere:
-            kind, _, place = self.name.partition(":")
-            return self._from_elsewhere(kind, place)
+            return self._from_elsewhere()
         if self.task is not None:
             raise ConfigError(
                 f"--task is for a model from elsewhere (hf:FOLDER, nanogpt:FILE); {self.name} has "
@@ -110,7 +109,8 @@ class Subject:
             return find_run(str(path.parents[1]), self.store), int(match[1])
         return find_run(self.name, self.store), step
 
-    def _from_elsewhere(self, kind: str, place: str) -> "Study":
+    def _from_elsewhere(self) -> "Study":
+        kind, _, place = self.name.partition(":")
         flags = {"--seed": self.seed, "--step": self.step}
         if unused := [flag for flag, value in flags.items() if value is not None]:
             raise ConfigError(f"{unused[0]} is for runs; {self.name} is one model")

@@ -62,8 +62,8 @@ workers_options = gathered(
     "how", WorkerFlags,
     option("--workers N|ray", "Processes of this machine that share the runs; ray, or "
            "ray=HOST:PORT, for a Ray cluster that is up."),
-    option("--pack N", "Runs that differ in their seeds alone and train as one fleet (default: 4).",
-           ),
+    option("--pack N", "Runs that differ in their seeds alone and train as one fleet (default: "
+           "4)."),
     option("--cpus N", "Processors of each job, under Ray (default: 1) and SLURM (default: 4).",
            type=float),
     option("--gpus N", "GPUs of each job (default: 0); under Ray with 0.25 four jobs share one.",
