@@ -71,28 +71,29 @@ def _emergence_of_all(asked: Asked) -> Output:
     return Output(data, parts)  # its figures are drawn
 
 
-def _events(story: "Emergence") -> dict[str, float | None]:
-    """When each path emerged and each hop was learned; of several heads that do the same, the
-    first.
+def _events(story: "Emergence") -> dict[str, float]:
+    """When each path emerged and each hop was learned (never: infinity); of several heads that do
+    the same, the first.
     """
     found: dict[str, float | None] = {}
     for path, step in reversed(story.order):
         found[f"{short_role(path.source)}→{short_role(path.destination)}"] = step
     learned = zip(story.asked, story.learned_at or (), strict=False)
-    return dict(sorted(found.items())) | {f"hop {hop}": step for hop, step in learned}
+    events = dict(sorted(found.items())) | {f"hop {hop}": step for hop, step in learned}
+    return {name: inf if step is None else step for name, step in events.items()}
 
 
-def seeds_piece(rows: Sequence[tuple[int, dict[str, float | None]]]) -> Piece:
+def seeds_piece(rows: Sequence[tuple[int, dict[str, float]]]) -> Piece:
     """A line for each seed, then the median and the range over seeds."""
     names = [*dict.fromkeys(name for _, events in rows for name in events)]
     names.sort(key=lambda name: name.startswith("hop"))
 
-    def cell(events: dict[str, float | None], name: str) -> str:
+    def cell(events: dict[str, float], name: str) -> str:
         return _step(events[name]) if name in events else "–"
 
     lines = [(f"{seed}", *(cell(events, name) for name in names)) for seed, events in rows]
     # Of a path that never emerged it is known that it takes longer.
-    steps = [[_late(events[name]) for _, events in rows if name in events] for name in names]
+    steps = [[events[name] for _, events in rows if name in events] for name in names]
     lines.append(("median", *map(_median, steps)))
     spans = [f"{_step(min(each))} … {_step(max(each))}" for each in steps]
     lines.append(("range", *spans))
@@ -103,18 +104,14 @@ def seeds_piece(rows: Sequence[tuple[int, dict[str, float | None]]]) -> Piece:
     return Piece("", ("seed", *names), lines, (remark,))
 
 
-def _late(at: float | None) -> float:
-    return inf if at is None else at
-
-
 def _median(steps: Sequence[float]) -> str:
     """Between a step and never it is only known to be later than that step."""
     low, high = median_low(steps), median_high(steps)
     return f"> {_step(low)}" if low < high == inf else _step((low + high) / 2)
 
 
-def _step(at: float | None) -> str:
-    return "never" if _late(at) == inf else f"{at:,.0f}"
+def _step(at: float) -> str:
+    return "never" if at == inf else f"{at:,.0f}"
 
 
 def circuits_of_all(asked: Asked, *, again: bool, repeat: int, force: bool) -> Output:

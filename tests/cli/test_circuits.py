@@ -2,6 +2,7 @@
 
 import json
 import re
+from math import inf
 from pathlib import Path
 from statistics import fmean
 
@@ -285,7 +286,7 @@ def test_a_model_from_elsewhere_is_looked_into(root: Path, said: Said) -> None:
 
 
 def test_of_several_seeds_one_that_never_came_counts_as_late() -> None:
-    events = {"k0→q": 100.0, "hop 1": None}, {"k0→q": None, "hop 1": None}, {"hop 1": None}
+    events = {"k0→q": 100.0, "hop 1": inf}, {"k0→q": inf, "hop 1": inf}, {"hop 1": inf}
     rows = {row[0]: list(row[1:]) for row in seeds_piece([*enumerate(events)]).rows}
     assert rows["2"] == ["–", "never"]
     assert rows["median"] == ["> 100", "never"]
