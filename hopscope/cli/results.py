@@ -3,7 +3,7 @@
 Whether files can be written is asked before anything is computed for them.
 """
 
-import json as json_
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial, wraps
@@ -99,6 +99,8 @@ class Destination:
 
     def put(self, output: Output) -> None:
         """Print, save and draw it."""
+        if self.save and self.save.suffix in FRAMES and output.frame is None:
+            raise ConfigError(f"--save is {self.save}, and this is not a table; expected .json")
         if self.json:
             say_json(output.data)
         else:
@@ -133,7 +135,7 @@ class Destination:
         if which in output.files:
             output.files[which](path)
         elif which == ".json":
-            write_bytes(path, json_.dumps(output.data, ensure_ascii=False).encode())
+            write_bytes(path, json.dumps(output.data, ensure_ascii=False).encode())
         elif output.frame is not None:
             frame = output.frame()
             csv = which == ".csv"
