@@ -41,7 +41,10 @@ def attention(asked: Asked, example: int | None) -> Output:
         return _one_example(asked, example)
     study = asked.fits
     found = study.attention(asked.examples, asked.sample)
-    used = {head for each in _circuit_if_found(study) for head in each.at}
+    found_before = getattr(study, "has_circuit", False)
+    used = (
+        {head for each in study.circuit.components for head in each.at} if found_before else set()
+    )
     rows = [
         (f"{layer}.{head}{'*' if (layer, head) in used else ''}", words)
         for (layer, head), words in _strongest(found)
@@ -87,11 +90,6 @@ def _one_example(asked: Asked, example: int) -> Output:
     tokens = " ".join(map(str, shown["tokens"]))
     draw = partial(example_figure, shown["attention"], shown["tokens"], f"example {example}")
     return Output(shown, [Piece(lines=(tokens, "--figure FILE draws it, --json prints it"))], draw)
-
-
-def _circuit_if_found(study: "Study") -> Any:
-    """The components of the circuit of a run, if it was found before."""
-    return study.circuit.components if getattr(study, "has_circuit", False) else ()
 
 
 SAVED = (".edges.json", ".circuitsvis.json", ".safetensors", ".legacy.safetensors")

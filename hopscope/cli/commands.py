@@ -4,7 +4,7 @@ made from it. Importing it imports none of the commands.
 To add a command, write its function and an entry here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -117,10 +117,10 @@ class CommandGroup(click.Group):
         super().__init__(word or "hopscope", help=text, context_settings=settings)
         self.start = f"{word} " if word else ""
         if not word:
+            version = f"hopscope {__version__}"
             self.params.append(
-                click.Option(["-V", "--version"], is_flag=True, expose_value=False, is_eager=True,
-                             callback=_show_version, help="Show the version.")
-            )  # fmt: skip
+                _printing(["-V", "--version"], "Show the version.", lambda _: version)
+            )
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
         """The option --help."""
@@ -185,20 +185,18 @@ def load(name: str) -> click.Command:
     return found
 
 
-def _help_option() -> click.Option:
+def _printing(flags: list[str], says: str, text: Callable[[click.Context], str]) -> click.Option:
+    """A flag that prints a text, as all other output is printed, and ends the command."""
+
+    def shown(ctx: click.Context, _: click.Parameter, value: Any) -> None:
+        if value and not ctx.resilient_parsing:
+            say(*text(ctx).splitlines())
+            ctx.exit()
+
     return click.Option(
-        ["-h", "--help"], is_flag=True, is_eager=True, expose_value=False, callback=_show_help,
-        help="Show this help.",
-    )  # fmt: skip
+        flags, is_flag=True, is_eager=True, expose_value=False, callback=shown, help=says
+    )
 
 
-def _show_help(ctx: click.Context, _: click.Parameter, value: Any) -> None:
-    if value and not ctx.resilient_parsing:
-        say(*ctx.get_help().splitlines())
-        ctx.exit()
-
-
-def _show_version(ctx: click.Context, _: click.Parameter, value: Any) -> None:
-    if value and not ctx.resilient_parsing:
-        say(f"hopscope {__version__}")
-        ctx.exit()
+def _help_option() -> click.Option:
+    return _printing(["-h", "--help"], "Show this help.", click.Context.get_help)
