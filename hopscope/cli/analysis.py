@@ -41,10 +41,8 @@ def attention(asked: Asked, example: int | None) -> Output:
         return _one_example(asked, example)
     study = asked.fits
     found = study.attention(asked.examples, asked.sample)
-    found_before = getattr(study, "has_circuit", False)
-    used = (
-        {head for each in study.circuit.components for head in each.at} if found_before else set()
-    )
+    known = study.circuit.components if getattr(study, "has_circuit", False) else ()
+    used = {head for each in known for head in each.at}
     rows = [
         (f"{layer}.{head}{'*' if (layer, head) in used else ''}", words)
         for (layer, head), words in _strongest(found)

@@ -191,7 +191,9 @@ def show_trained(recipe: Recipe, store: Store, device: str, threads: int | None)
     from hopscope.runs import train as train_recipe
 
     _say_cost(recipe, store)
-    print_parts(run_parts(train_recipe(recipe, store, device, RunDisplay(), threads)))
+    trained = train_recipe(recipe, store, device, RunDisplay(), threads)
+    say()
+    print_parts(run_parts(trained))
 
 
 def _say_cost(recipe: Recipe, store: Store) -> None:
