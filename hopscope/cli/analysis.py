@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,17 +10,21 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from hopscope.circuits.circuit import Circuit
+from hopscope.circuits.components import Estimate
 from hopscope.cli.asked import Asked, analysis, progress
-from hopscope.cli.options import option, refuse_unused
-from hopscope.cli.output import note, say
-from hopscope.cli.results import Found
+from hopscope.cli.emergence import circuits_of_all
+from hopscope.cli.options import given, option, refuse_unused
+from hopscope.cli.output import note
+from hopscope.cli.results import Output
 from hopscope.cli.subject import Subject
+from hopscope.cli.tables import Part, circuit_parts, piece_of
 from hopscope.configs import Config, Discovery
+from hopscope.display import data_frame
 from hopscope.errors import ConfigError
+from hopscope.plots.pieces import Piece, account, of_plots
 
 if TYPE_CHECKING:
-    from hopscope.circuits import Circuit
-    from hopscope.plots.look import Picture
     from hopscope.study import Study
 
 STRONGEST = 3
@@ -31,31 +35,26 @@ STRONGEST = 3
     256,
     option("--example N", "Show this single example, position by position, instead of a mean."),
 )
-def attention(asked: Asked, example: int | None) -> Found:
+def attention(asked: Asked, example: int | None) -> Output:
     """Show how every head's attention goes from role to role, as a mean over examples."""
     if example is not None:
         return _one_example(asked, example)
     study = asked.fits
     found = study.attention(asked.examples, asked.sample)
-    used = {head for each in _circuit_if_found(study) for head in each.at}
-
-    def text() -> None:
-        from hopscope.cli.tables import table
-
-        rows = [
-            (f"{layer}.{head}{'*' if (layer, head) in used else ''}", words)
-            for (layer, head), words in _strongest(found)
-        ]
-        table(("head", "where its attention is strongest: source → destination, share"), rows)
-        if used:
-            say("", "*: a head of the circuit")
-
-    def make() -> "Picture":
-        from hopscope.plots.maps import role_maps_figure
-
-        return role_maps_figure(found, used)
-
-    return Found(found.to_dict(), text, make, frame=found.frame)
+    known = study.circuit.components if getattr(study, "has_circuit", False) else ()
+    used = {head for each in known for head in each.at}
+    rows = [
+        (f"{layer}.{head}{'*' if (layer, head) in used else ''}", words)
+        for (layer, head), words in _strongest(found)
+    ]
+    columns = ("head", "where its attention is strongest: source → destination, share")
+    shown = Piece("", columns, rows, ("*: a head of the circuit",) if used else ())
+    return Output(
+        found.to_dict(),
+        [shown],
+        lambda: of_plots("maps:role_maps_figure")(found, used),
+        frame=found.frame,
+    )
 
 
 def _strongest(found: Any) -> Iterator[tuple[tuple[int, int], str]]:
@@ -71,7 +70,7 @@ def _strongest(found: Any) -> Iterator[tuple[tuple[int, int], str]]:
         yield at, ", ".join(words for _, words in sorted(known, reverse=True)[:STRONGEST])
 
 
-def _one_example(asked: Asked, example: int) -> Found:
+def _one_example(asked: Asked, example: int) -> Output:
     from hopscope.circuits import adapter_of, examples_of
     from hopscope.circuits.ablator import EXAMPLES
     from hopscope.circuits.export import circuitsvis
@@ -86,19 +85,9 @@ def _one_example(asked: Asked, example: int) -> Found:
     examples = examples_of(study.task, max(EXAMPLES, example + 1), asked.sample)
     shown = circuitsvis(adapter_of(study.model), examples, example)
 
-    def text() -> None:
-        say(" ".join(map(str, shown["tokens"])), "--figure FILE draws it, --json prints it")
-
-    return Found(
-        shown,
-        text,
-        lambda: example_figure(shown["attention"], shown["tokens"], f"example {example}"),
-    )
-
-
-def _circuit_if_found(study: "Study") -> Any:
-    """The components of the circuit of a run, if it was found before."""
-    return study.circuit.components if getattr(study, "has_circuit", False) else ()
+    tokens = " ".join(map(str, shown["tokens"]))
+    draw = partial(example_figure, shown["attention"], shown["tokens"], f"example {example}")
+    return Output(shown, [Piece(lines=(tokens, "--figure FILE draws it, --json prints it"))], draw)
 
 
 SAVED = (".edges.json", ".circuitsvis.json", ".safetensors", ".legacy.safetensors")
@@ -116,7 +105,7 @@ SAVED = (".edges.json", ".circuitsvis.json", ".safetensors", ".legacy.safetensor
     option("--diagnose", "Also compute flow along its paths, backup heads, and restored heads."),
     endings=SAVED,
 )  # fmt: skip
-def circuit(asked: Asked, again: bool, every: bool, diagnose: bool, **search: Any) -> Found | None:
+def circuit(asked: Asked, again: bool, every: bool, diagnose: bool, **search: Any) -> Output:
     """Find the circuit of a model and keep it with the run; or show the one that was found before.
 
     The first line is the verdict. A circuit's file (JSON) may stand for RUN. --save writes what
@@ -128,14 +117,13 @@ def circuit(asked: Asked, again: bool, every: bool, diagnose: bool, **search: An
     if path.suffix == ".json" and path.is_file():
         return _circuit_alone(asked, path)
     if every:
-        from hopscope.cli.emergence import circuits_of_all
-
         refuse_unused("with --all", "--seed", "--save", "--figure", "--diagnose", "--no-keep")
-        circuits_of_all(asked, again=again, **search)
-        return None
+        return circuits_of_all(asked, again=again, **search)
+    if diagnose:
+        refuse_unused("with --diagnose", "--json")
     found = None if again else asked.subject.kept_circuit()
     if found is not None:
-        needs_model = diagnose or str(asked.output.save).endswith(SAVED)
+        needs_model = diagnose or str(asked.to.save).endswith(SAVED)
         refuse_unused("as the circuit was found before (--again searches anew)",
                       "--examples", "--sample", "--repeat", "--force", "--no-keep",
                       *([] if needs_model else ["--device"]))  # fmt: skip
@@ -144,43 +132,32 @@ def circuit(asked: Asked, again: bool, every: bool, diagnose: bool, **search: An
     else:
         found = _search(asked, asked.fits, keep=keep, **search)
 
-    def text() -> None:
-        from hopscope.cli.tables import print_circuit
-
-        print_circuit(found)
-        if diagnose:
-            say("", *str(asked.subject.study().diagnose()).splitlines())
-
-    if diagnose:
-        refuse_unused("with --diagnose", "--json")
-    return _found_circuit(found, text, asked.subject)
+    beside = [f"{asked.subject.study().diagnose()}"] if diagnose else []
+    return _circuit_output(found, asked.subject, beside)
 
 
-def _circuit_alone(asked: Asked, path: Path) -> Found:
+def _circuit_alone(asked: Asked, path: Path) -> Output:
     """A circuit in a file, without its model."""
     refuse_unused("beside a circuit's file", "--seed", "--step", "--circuit-file", "--store",
                   "--again", "--all", "--diagnose", "--examples", "--sample", "--task",
                   "--device")  # fmt: skip
-    if asked.output.save and asked.output.save.name.endswith(SAVED):
+    if asked.to.save and asked.to.save.name.endswith(SAVED):
         raise ConfigError(
-            f"--save is {asked.output.save}, for which the model is needed: name its run, and this "
+            f"--save is {asked.to.save}, for which the model is needed: name its run, and this "
             f"file as --circuit-file {path}"
         )
-    from hopscope.circuits import Circuit
-    from hopscope.cli.tables import print_circuit
-
-    found = Circuit.load(path)
-    return _found_circuit(found, lambda: print_circuit(found))
+    return _circuit_output(Circuit.load(path))
 
 
-def _found_circuit(
-    found: "Circuit", text: Callable[[], None], subject: Subject | None = None
-) -> Found:
+def _circuit_output(
+    found: Circuit, subject: Subject | None = None, beside: Sequence[Part] = ()
+) -> Output:
     files = {end: partial(_export, found, subject, end) for end in SAVED} if subject else {}
-    return Found(found.to_dict(), text, found.picture, frame=found.frame, files=files)
+    parts = [*circuit_parts(found), *beside]
+    return Output(found.to_dict(), parts, found.picture, frame=found.frame, files=files)
 
 
-def _export(found: "Circuit", subject: Subject, ending: str, path: Path) -> None:
+def _export(found: Circuit, subject: Subject, ending: str, path: Path) -> None:
     """Write what another tool reads."""
     from hopscope.circuits import adapter_of, examples_of
     from hopscope.circuits.export import circuitsvis, edges, transformer_lens_weights
@@ -203,27 +180,32 @@ def _export(found: "Circuit", subject: Subject, ending: str, path: Path) -> None
     write_bytes(path, safetensors.torch.save({n: t.contiguous() for n, t in weights.items()}))
 
 
-def _search(asked: Asked, study: "Study", *, keep: bool, repeat: int, force: bool) -> "Circuit":
+def _search(asked: Asked, study: "Study", *, keep: bool, repeat: int, force: bool) -> Circuit:
     """Find the circuit, and keep it with the run where it can be kept."""
-    from hopscope.study import RunStudy
+    from hopscope.study import RunStudy, Study
 
-    settings: dict[str, Any] = {
-        "examples": asked.examples, "seed": asked.sample, "force": force, "searches": repeat,
-    }  # fmt: skip
     started = time.monotonic()
     if isinstance(study, RunStudy):
         _note_spike(study)
-    if isinstance(study, RunStudy) and keep and not study.run.folder.gallery:
-        found = study.discover(progress(), **settings)
-        kept = "kept with the run"
-    else:
-        from hopscope.circuits import discover
-
-        found = discover(study.model, study.task, watch=progress(), **settings)
-        kept = "not kept: --save FILE writes it to a file"
-    if not asked.output.save or "not" not in kept:
+    keeps = keep and _can_keep(study)
+    finding = study if keeps else Study(study.model, study.task)
+    found = finding.discover(
+        progress(), examples=asked.examples, seed=asked.sample, force=force, searches=repeat
+    )
+    if keeps or not asked.to.save:
+        kept = "kept with the run" if keeps else NOT_KEPT
         note(f"found in {time.monotonic() - started:.0f} s; {kept}")
     return found
+
+
+NOT_KEPT = "not kept: --save FILE writes it to a file"
+
+
+def _can_keep(study: "Study") -> bool:
+    """Is it of a run that may be written to?"""
+    from hopscope.study import RunStudy
+
+    return isinstance(study, RunStudy) and not study.run.folder.gallery
 
 
 def _note_spike(study: Any) -> None:
@@ -242,17 +224,20 @@ def _note_spike(study: Any) -> None:
     option("--over-training", "Probe every checkpoint: when did each symbol become decodable?"),
     least=2, frame=False,
 )  # fmt: skip
-def probe(asked: Asked, over_training: bool) -> Found:
+def probe(asked: Asked, over_training: bool) -> Output:
     """Fit linear probes: how much of each symbol can be read at each role, after every layer.
 
     Half as many other examples score the probes. With --over-training 256 examples are usual.
     """
-    from hopscope.cli.emergence import probe_over_training
-
     refuse_unused("as no circuit is looked at", "--circuit-file")
     if over_training:
-        return probe_over_training(asked)
-    return Found.of(asked.subject.study().probe(asked.examples, asked.sample))
+        from hopscope.circuits.probing import HISTORY_EXAMPLES
+
+        refuse_unused("with --over-training", "--step", "--device")
+        study = asked.subject.run_study("--over-training")
+        count = asked.examples if given("--examples") else HISTORY_EXAMPLES
+        return Output.of(study.probe_history(count, asked.sample))
+    return Output.of(asked.subject.study().probe(asked.examples, asked.sample))
 
 
 @analysis(
@@ -260,30 +245,20 @@ def probe(asked: Asked, over_training: bool) -> Found:
     option("--no-keep", "Do not keep the account with the circuit."),
     least=2, frame=False,
 )  # fmt: skip
-def patch(asked: Asked, no_keep: bool) -> Found:
+def patch(asked: Asked, no_keep: bool) -> Output:
     """Patch the circuit arrow by arrow: which symbol does each path move, and what do roles hold?
 
     The account is kept with the circuit of the run.
     """
-    from hopscope.cli.tables import show
-    from hopscope.plots.pieces import account
-    from hopscope.study import RunStudy
+    from hopscope.study import Study
 
     study = asked.fits
-    if not isinstance(study, RunStudy) or not (no_keep or study.run.folder.gallery):
-        found, kept = study.patch(asked.examples, asked.sample), "kept with the run's circuit"
-    else:
-        from hopscope.circuits.circuit_patching import patch_circuit
-
-        circuit, count = study.circuit, asked.examples
-        found = patch_circuit(study.model, circuit, study.task, count, asked.sample)
-        kept = "not kept: --save FILE writes it to a file"
-
-    def text() -> None:
-        show([account(found)])
-        say("", kept)
-
-    return Found(found.to_dict(), text, found.picture)
+    keeps = _can_keep(study) and not no_keep
+    if not keeps:
+        study = Study(study.model, study.task, circuit=study.circuit)
+    found = study.patch(asked.examples, asked.sample)
+    kept = "kept with the run's circuit" if keeps else NOT_KEPT
+    return Output(found.to_dict(), [account(found), kept], found.picture)
 
 
 @analysis(
@@ -299,12 +274,11 @@ def patch(asked: Asked, no_keep: bool) -> Found:
            "first (forward), or shuffled.", choices=['backward', 'forward', 'shuffled']),
     least=2, draws=False,
 )  # fmt: skip
-def ablate(asked: Asked, head: tuple[str, ...], of_circuit: bool, order: Any) -> Found:
+def ablate(asked: Asked, head: tuple[str, ...], of_circuit: bool, order: Any) -> Output:
     """Show the losses with heads changed, or with the facts in another order; with neither, with
     every head changed in turn.
     """
     from hopscope.circuits import ablator, adapter_of
-    from hopscope.circuits.components import Estimate
 
     study = asked.fits
     of_circuit = of_circuit or asked.subject.circuit_file is not None
@@ -324,45 +298,33 @@ def ablate(asked: Asked, head: tuple[str, ...], of_circuit: bool, order: Any) ->
                       seed=asked.sample)  # fmt: skip
     found = measure(task if order is None else task.ordered(order), changes)
     whole = "the circuit" if of_circuit else "the model"
-    rows: dict[str, tuple[tuple[float, ...], Estimate | None]]
-    rows = {whole if order is None else f"{whole}, facts {order}": (found.model, None)}
+    rows: list[tuple[str, tuple[float, ...], Estimate | None]]
+    rows = [(whole if order is None else f"{whole}, facts {order}", found.model, None)]
     if order is not None:
-        rows = {whole: (measure(task, {}).model, None)} | rows
-    rows |= {row.changed: (row.losses, row.rise) for row in found.rows}
-    hops = task.asked_hops() if hasattr(task, "asked_hops") else range(1, 1 + len(found.model))
-    shown = [
-        {"changed": name, "loss": sum(losses) / len(losses)}
-        | {f"hop_{hop}": loss for hop, loss in zip(hops, losses, strict=True)}
-        | {
-            "rise": rise and rise.mean,
-            "rise_low": rise and rise.low,
-            "rise_high": rise and rise.high,
-        }
-        for name, (losses, rise) in rows.items()
+        rows.insert(0, (whole, measure(task, {}).model, None))
+    rows += [(row.changed, row.losses, row.rise) for row in found.rows]
+    data = [
+        {"changed": changed, "loss": sum(losses) / len(losses)}
+        | {f"hop_{hop}": loss for hop, loss in zip(found.asked, losses, strict=True)}
+        | dict(zip(RISE, (rise.mean, rise.low, rise.high) if rise else (None,) * 3, strict=True))
+        for changed, losses, rise in rows
     ]
-    return Found(shown, partial(_print_losses, study, asked, shown), frame=partial(_frame, shown))
+    formats = {f"hop_{hop}": ".4f" for hop in found.asked} | {"loss": ".4f"}
+    cells = [
+        {name: value for name, value in row.items() if name not in RISE}
+        | {"rise": f"{rise.mean:.4f} ± {(rise.high - rise.low) / 2:.4f}" if rise else ""}
+        for row, (_, _, rise) in zip(data, rows, strict=True)
+    ]
+    title = f"{study.name}, {asked.examples} examples"
+    return Output(data, [piece_of(cells, formats, title)], frame=partial(data_frame, data))
 
 
-def _frame(rows: Any) -> Any:
-    from hopscope.display import data_frame
-
-    return data_frame(rows)
-
-
-def _print_losses(study: "Study", asked: Asked, rows: list[dict[str, Any]]) -> None:
-    from hopscope.cli.tables import print_rows
-
-    cells = []
-    for row in rows:
-        low, high = row["rise_low"], row["rise_high"]
-        rise = "" if low is None else f"{row['rise']:.4f} ± {(high - low) / 2:.4f}"
-        cells.append({k: v for k, v in row.items() if not k.startswith("rise")} | {"rise": rise})
-    formats = dict.fromkeys(cells[0], ".4f") | {"changed": "", "rise": ""}
-    print_rows(cells, formats, f"{study.name}, {asked.examples} examples")
+RISE = ("rise", "rise_low", "rise_high")
+"""By how much losses rise, and the 95 % interval of that."""
 
 
 @analysis(1024, click.argument("changes", nargs=-1, metavar="[KEY=VALUE]…"), least=2, draws=False)
-def evaluate(asked: Asked, changes: tuple[str, ...]) -> Found:
+def evaluate(asked: Asked, changes: tuple[str, ...]) -> Output:
     """Measure a model on fresh examples: the loss of each hop with its 95 % interval.
 
     KEY=VALUE changes the task, e.g. `order=forward`, `chains=8` or `length=64`, as far as the
@@ -370,7 +332,6 @@ def evaluate(asked: Asked, changes: tuple[str, ...]) -> Found:
     the last position is asked, whose answer takes all that came before.
     """
     from hopscope.circuits import Ablation, Ablator, examples_of
-    from hopscope.circuits.components import Estimate
 
     refuse_unused("as no circuit is looked at", "--circuit-file")
     study = asked.fits
@@ -387,13 +348,8 @@ def evaluate(asked: Asked, changes: tuple[str, ...]) -> Found:
         for (name, its), level in zip(estimates.items(), levels, strict=False)
     ]
 
-    def text() -> None:
-        from hopscope.cli.tables import print_rows
-
-        what = f"{study.name}, {asked.examples:,} fresh examples {' '.join(changes)}".rstrip()
-        print_rows(rows, dict.fromkeys(("loss", "low", "high", "chance"), ".4f"), what)
-
-    return Found(rows, text, frame=partial(_frame, rows))
+    what = f"{study.name}, {asked.examples:,} fresh examples {' '.join(changes)}".rstrip()
+    return Output.table(rows, dict.fromkeys(("loss", "low", "high", "chance"), ".4f"), what)
 
 
 def _reshaped(study: "Study", changes: tuple[str, ...]) -> tuple[Any, Any]:
@@ -423,7 +379,7 @@ def _reshaped(study: "Study", changes: tuple[str, ...]) -> tuple[Any, Any]:
     option("--exact", "Also patch every single arrow, one by one (slow)."),
     least=2, frame=False,
 )  # fmt: skip
-def baselines(asked: Asked, interpolations: int, exact: bool) -> Found:
+def baselines(asked: Asked, interpolations: int, exact: bool) -> Output:
     """Hold the circuit against EAP-IG, activation patching and direct attribution.
 
     The examples are the minimal pairs on which the circuit is patched.
@@ -432,4 +388,4 @@ def baselines(asked: Asked, interpolations: int, exact: bool) -> Found:
 
     switches = Switches(steps=interpolations, exact=exact)
     found = asked.fits.baselines(asked.examples, asked.sample, switches)
-    return Found.of(found, found.model_dump(mode="json"))
+    return Output.of(found, found.model_dump(mode="json"))

@@ -4,39 +4,30 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hopscope.cli.options import (
-    RUNS,
-    command,
-    device_option,
-    option,
-    options,
-    sample_option,
-    store_option,
-    threads_option,
-)
+from hopscope.cli import flags
+from hopscope.cli.options import gathered, option
 from hopscope.cli.output import note
-from hopscope.cli.results import Found, Output, output_options
+from hopscope.cli.results import Destination, Output, reporting
 from hopscope.cli.subject import Subject
-from hopscope.errors import ConfigError
 from hopscope.machine import check_threads
 
 if TYPE_CHECKING:
     from hopscope.study import Study
 
-run_options = options(
-    click.argument("run", metavar="RUN", shell_complete=RUNS),
+run_options = (
+    click.argument("name", metavar="RUN", shell_complete=flags.RUNS),
     option("--step N", "Checkpoint to take (default: the last)."),
     option("--seed N", "Seed of the fleet member to take (default: the first)."),
     option("--task FILE", "Task of a model from elsewhere: a JSON file, or repeated-tokens.",
            type=str),
     option("--circuit-file FILE",
            "Take the circuit from this file, not the one kept with the run."),
-    store_option,
+    flags.store,
 )  # fmt: skip
 ABOUT = """
 
@@ -49,7 +40,7 @@ class Asked:
     """What an analysis is asked to do."""
 
     subject: Subject
-    output: Output
+    to: Destination
     examples: int
     sample: int
 
@@ -61,45 +52,37 @@ class Asked:
         return study
 
 
-Analysis = Callable[..., Found | None]
+Analysis = Callable[..., Output]
 
 
 def analysis(
-    examples: int,
-    *own: Callable[[Any], Any],
-    least: int = 1,
-    endings: tuple[str, ...] = (),
-    beside: tuple[str, ...] = (),
-    frame: bool = True,
-    draws: bool = True,
-    gpu: bool = True,
+    examples: int, *own: Callable[[Any], Any], least: int = 1, gpu: bool = True, **written: Any
 ) -> Callable[[Analysis], click.Command]:
-    """Make a command of a function that takes what is Asked and its own options, and returns what
-    it Found.
+    """Make a command of a function that takes what is Asked and its own options, and returns its
+    Output; `written` says what can be saved and drawn, as for `reporting`.
     """
-    count = option("--examples N", "Number of fresh examples.", default=examples)
+    count = option(
+        "--examples N", "Number of fresh examples.", type=click.IntRange(least), default=examples
+    )
+    subject_options = (
+        gathered("subject", Subject, *run_options, flags.device)
+        if gpu
+        else gathered("subject", partial(Subject, device="cpu"), *run_options)
+    )
 
     def decorate(compute: Analysis) -> click.Command:
         @wraps(compute)
-        def called(threads: int | None, **flags: Any) -> None:
-            names = ("store", "seed", "step", "task", "circuit_file")
-            device = flags.pop("device", "cpu")
-            known = {name: flags.pop(name) for name in names}
-            subject = Subject(flags.pop("run"), device=device, **known)
-            output = Output(*(flags.pop(name) for name in ("json", "save", "figure")))
-            if flags["examples"] < least:
-                raise ConfigError(f"--examples is {flags['examples']}; expected at least {least}")
-            output.check(*endings, frame=frame, draws=draws, beside=beside)
-            asked = Asked(subject, output, flags.pop("examples"), flags.pop("sample"))
+        def called(
+            to: Destination, subject: Subject, threads: int | None, examples: int, sample: int,
+            **values: Any,
+        ) -> Output:  # fmt: skip
             with _using(threads):
-                found = compute(asked, **flags)
-            if found is not None:
-                output.show(found)
+                return compute(Asked(subject, to, examples, sample), **values)
 
         called.__doc__ = (compute.__doc__ or "") + ABOUT
-        where = (device_option, threads_option) if gpu else (threads_option,)
-        every = (run_options, count, sample_option(), *own, *where)
-        return command(options(*every, output_options)(called))
+        return reporting(subject_options, count, flags.sample(), *own, flags.threads, **written)(
+            called
+        )
 
     return decorate
 

@@ -6,12 +6,13 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from hopscope.cli.output import prose, say, say_json, warn, width
-from hopscope.cli.tables import table
+from hopscope.cli.tables import print_parts, table
 from hopscope.errors import ConfigError, ResultsError
 from hopscope.papers.claim import Claim
 from hopscope.papers.judge import Finding
 from hopscope.papers.registry import Registry
 from hopscope.papers.results import Results
+from hopscope.plots.pieces import Piece
 
 if TYPE_CHECKING:
     from hopscope.papers.musat.circuit_claims import VariantModels
@@ -122,31 +123,31 @@ def show_variants(words: Sequence[str], results: Results, *, json: bool) -> None
         )
     every = [run for name in CLAIMS[0].sources for run in results.measured(name).values()]
     found = by_variant(row for run in every for row in run.rows)
-    rows = [_row(one) for name in names for one in found if one.variant == name]
-    rows += [_untried(name) for name in names if name not in {row["variant"] for row in rows}]
+    rows = [_row(name, one) for name in names for one in found if one.variant == name]
+    tried = {one.variant for one in found}
+    rows += [_row(name, None) for name in names if name not in tried]
     if json:
         say_json(rows)
-    else:
-        _print_variants(rows, whole=len(names) == 1)
-        if len(names) > 1:
-            _print_permutation([one for one in found if one.variant in names])
+        return
+    whole = len(names) == 1
+    print_parts(_variant_pieces(rows, whole))
+    if not whole:
+        say()
+        print_parts(_permutation_pieces([one for one in found if one.variant in names]))
 
 
-def _row(one: "VariantModels") -> dict[str, Any]:
+def _row(name: str, one: "VariantModels | None") -> dict[str, Any]:
+    """What became of the models of a variant; of one that is not tried yet, nothing."""
+    rows = one.rows if one else ()
     return {
-        "variant": one.variant,
-        "steps": one.steps,
-        "losses": [row.loss for row in one.rows],
-        "learned": {row.seed: row.learned_at for row in one.rows},
-        "heads": one.heads,
-        "holds": one.right(),
-        "flop": one.flop,
+        "variant": name,
+        "steps": one.steps if one else None,
+        "losses": [row.loss for row in rows],
+        "learned": {row.seed: row.learned_at for row in rows},
+        "heads": one.heads if one else [],
+        "holds": one.right() if one else {},
+        "flop": one.flop if one else None,
     }
-
-
-def _untried(name: str) -> dict[str, Any]:
-    return {"variant": name, "steps": None, "losses": [], "learned": {}, "heads": [], "holds": {},
-            "flop": None}  # fmt: skip
 
 
 def _loss(loss: float) -> str:
@@ -158,7 +159,7 @@ def _loss(loss: float) -> str:
     return f"{loss:.3f}" if loss >= 0.001 else f"{loss:.1g}"
 
 
-def _print_variants(rows: list[dict[str, Any]], whole: bool) -> None:
+def _variant_pieces(rows: list[dict[str, Any]], whole: bool) -> list[Piece]:
     """A line for each variant; of a single one also a line for each claim, and for each model."""
     from hopscope.papers.cost import in_flop
 
@@ -173,24 +174,24 @@ def _print_variants(rows: list[dict[str, Any]], whole: bool) -> None:
         )
         for row in rows
     ]
-    table(("variant", "steps", "losses at the end", "heads", "claims", "each"), shown)
+    pieces = [
+        Piece("", ("variant", "steps", "losses at the end", "heads", "claims", "each"), shown)
+    ]
     for row in rows:
         if whole and row["losses"]:
-            say("")
             of = len(row["losses"])
             claims = [(name, f"{held} of {of}") for name, held in row["holds"].items()]
-            table(("claim", f"holds, {row['steps']:,} steps"), claims)
-            say("")
-            _print_steps(row["learned"])
-    say()
-    prose(
+            pieces.append(Piece("", ("claim", f"holds, {row['steps']:,} steps"), claims))
+            pieces.append(_steps_piece(row["learned"]))
+    remarks = (
         "heads: those of the circuit with a path, and those without",
         "claims: how many of them hold for all models",
         "`hopscope papers run musat/variants` trains what is missing",
     )
+    return [*pieces, Piece(lines=remarks)]
 
 
-def _print_permutation(found: "list[VariantModels]") -> None:
+def _permutation_pieces(found: "list[VariantModels]") -> list[Piece]:
     """A line for each claim: whether it goes with the variant, or with the seed."""
     from hopscope.papers.judge import out_of
     from hopscope.papers.permutation import permutation_test
@@ -198,7 +199,7 @@ def _print_permutation(found: "list[VariantModels]") -> None:
     steps = Counter(each.steps for each in found if each.of_the_paper).most_common(1)
     alike = [each for each in found if each.of_the_paper and each.steps == steps[0][0]]
     if len(alike) < 2:
-        return
+        return []
     rows = []
     outcomes = [each.outcomes() for each in alike]
     for name in outcomes[0]:
@@ -208,18 +209,18 @@ def _print_permutation(found: "list[VariantModels]") -> None:
         of_each = [[(k.split()[-1], its) for k, its in each.models.items()] for each in known]
         chance = f"{permutation_test(of_each):.2g}" if all(of_each) else "–"
         rows.append((name, out_of(right, models), out_of(whole, len(known)), chance))
-    say("")
-    table(("claim", "models", "variants", "p"), rows)
-    say()
-    prose(
+    shares = (
         f"models, variants: for how many it holds after {steps[0][0]:,} steps (a variant: for all "
-        "its models); facts shuffled are no variant of the paper",
-        "p: how likely models of one variant would agree as well, if variants made no difference "
-        "(permutation test)",
+        "its models); facts shuffled are no variant of the paper"
     )
+    chances = (
+        "p: how likely models of one variant would agree as well, if variants made no difference "
+        "(permutation test)"
+    )
+    return [Piece("", ("claim", "models", "variants", "p"), rows, (shares, chances))]
 
 
-def _print_steps(learned: dict[int, tuple[int | None, ...]]) -> None:
+def _steps_piece(learned: dict[int, tuple[int | None, ...]]) -> Piece:
     """When each model learned each hop."""
     from hopscope.facts import symbol_name
 
@@ -229,7 +230,7 @@ def _print_steps(learned: dict[int, tuple[int | None, ...]]) -> None:
         (f"{seed}", *("never" if step is None else f"{step:,}" for step in steps))
         for seed, steps in learned.items()
     ]
-    table(("seed", *named), rows)
+    return Piece("", ("seed", *named), rows)
 
 
 def _all(row: dict[str, Any]) -> str:

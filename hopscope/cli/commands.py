@@ -4,7 +4,7 @@ made from it. Importing it imports none of the commands.
 To add a command, write its function and an entry here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -18,7 +18,7 @@ from hopscope.names import alike
 
 
 @dataclass(frozen=True)
-class Section:
+class CommandSection:
     """Commands that are listed under one title."""
 
     title: str
@@ -29,14 +29,14 @@ class Section:
 
 
 SECTIONS = (
-    Section("Train", "training.md", {
+    CommandSection("Train", "training.md", {
         "train": ("training:train", "Train a preset or a recipe's file, with any field changed."),
         "resume": ("training:resume", "Go on with a run that was stopped or killed."),
         "presets": ("training:presets", "List the presets, or one with the source of each value."),
         "demo": ("training:demo", "Train a small model, take it apart, watch it emerge."),
         "sweep": ("sweep:sweep", "Train all recipes of a file, here or on a cluster."),
     }),
-    Section("Look into a model", "circuits.md", {
+    CommandSection("Look into a model", "circuits.md", {
         "attention": ("analysis:attention", "Every head's attention between roles."),
         "circuit": ("analysis:circuit", "Find a model's circuit, or show the one that was found."),
         "probe": ("analysis:probe", "Which symbols can be read at each role, layer by layer."),
@@ -47,34 +47,34 @@ SECTIONS = (
         "baselines": ("analysis:baselines", "What other methods say, beside the circuit."),
         "view": ("view:view", "Open models in the browser, or write one as a page."),
     }),
-    Section("Runs", "runs.md", {
+    CommandSection("Runs", "runs.md", {
         "runs": ("listing:runs", "List all runs, with the course of their losses."),
         "show": ("runs:show", "Show a run: its losses or answers, its settings, its files."),
-        "compare": ("compare:compare", "Two runs side by side: settings, losses, circuits."),
+        "compare": ("runs:compare", "Two runs side by side: settings, losses, circuits."),
         "sql": ("runs:sql", "Ask a question in SQL over every metric of every run."),
         "tag": ("runs:tag", "Give a run names of your own, to find it by."),
         "verify": ("runs:verify", "Check a run's files against its manifest."),
         "rm": ("runs:rm", "Remove runs."),
         "gallery": ("runs:gallery", "List the models that come with hopscope, or copy one."),
     }),
-    Section("Share", "sharing.md", {
+    CommandSection("Share", "sharing.md", {
         "export": ("sharing:export", "Send a run to a tracker, or its model to transformers."),
         "push": ("sharing:push", "Put a run on a hub, with a card."),
         "pull": ("sharing:pull", "Fetch a run from a hub, or a model of the gallery."),
     }),
-    Section("The papers", "papers.md", {
+    CommandSection("The papers", "papers.md", {
         "papers list": ("papers:experiments", "List the experiments, and what each still needs."),
         "papers run": ("papers:run", "Train, measure and draw what the papers show."),
         "papers claims": ("papers:claims", "What the papers say, what we measured, a verdict."),
         "papers report": ("papers:report", "Write claims and figures as one page of HTML."),
         "depth": ("depth:depth", "How many layers a question needs, with a schedule."),
     }),
-    Section("The n-gram experiment", "ngram.md", {
+    CommandSection("The n-gram experiment", "ngram.md", {
         "ngram train": ("ngram:train", "Train the experiment; by itself, as in the paper."),
         "ngram theory": ("ngram:theory", "Which lags stage I is predicted to choose, and why."),
         "ngram transfer": ("ngram:transfer", "The model on chains of other lengths and priors."),
     }),
-    Section("Language models", "lm.md", {
+    CommandSection("Language models", "lm.md", {
         "lm ask": ("lm:ask", "Ask a model the paper's five kinds of questions."),
         "lm heads": ("lm:heads", "Which heads look things up, and what they are worth."),
         "lm circuit": ("lm:circuit", "How a model comes to its answer, patched and proved."),
@@ -83,7 +83,7 @@ SECTIONS = (
         "lm list": ("lm:listing", "List the language models that can be fetched."),
         "lm pull": ("lm:pull", "Fetch one of them, or any OWNER/NAME of a hub."),
     }),
-    Section("This installation", "commands.md", {
+    CommandSection("This installation", "commands.md", {
         "doctor": ("health:doctor", "Check the installation, this machine and the store."),
         "completion": ("health:completion", "Print a completion script for a shell."),
     }),
@@ -108,7 +108,7 @@ class Command(click.Command):
         return _help_option() if self.add_help_option else None
 
 
-class Group(click.Group):
+class CommandGroup(click.Group):
     """All commands, or those whose names begin with one word; each is imported when it is used."""
 
     def __init__(self, word: str = "") -> None:
@@ -117,10 +117,10 @@ class Group(click.Group):
         super().__init__(word or "hopscope", help=text, context_settings=settings)
         self.start = f"{word} " if word else ""
         if not word:
+            version = f"hopscope {__version__}"
             self.params.append(
-                click.Option(["-V", "--version"], is_flag=True, expose_value=False, is_eager=True,
-                             callback=_show_version, help="Show the version.")
-            )  # fmt: skip
+                _printing(["-V", "--version"], "Show the version.", lambda _: version)
+            )
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
         """The option --help."""
@@ -135,7 +135,7 @@ class Group(click.Group):
         """Import a command, or make the group of this name."""
         if self.start + cmd_name in COMMANDS:
             return load(self.start + cmd_name)
-        return Group(cmd_name) if cmd_name in GROUPS and not self.start else None
+        return CommandGroup(cmd_name) if cmd_name in GROUPS and not self.start else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -185,20 +185,18 @@ def load(name: str) -> click.Command:
     return found
 
 
-def _help_option() -> click.Option:
+def _printing(flags: list[str], says: str, text: Callable[[click.Context], str]) -> click.Option:
+    """A flag that prints a text, as all other output is printed, and ends the command."""
+
+    def shown(ctx: click.Context, _: click.Parameter, value: Any) -> None:
+        if value and not ctx.resilient_parsing:
+            say(*text(ctx).splitlines())
+            ctx.exit()
+
     return click.Option(
-        ["-h", "--help"], is_flag=True, is_eager=True, expose_value=False, callback=_show_help,
-        help="Show this help.",
-    )  # fmt: skip
+        flags, is_flag=True, is_eager=True, expose_value=False, callback=shown, help=says
+    )
 
 
-def _show_help(ctx: click.Context, _: click.Parameter, value: Any) -> None:
-    if value and not ctx.resilient_parsing:
-        say(*ctx.get_help().splitlines())
-        ctx.exit()
-
-
-def _show_version(ctx: click.Context, _: click.Parameter, value: Any) -> None:
-    if value and not ctx.resilient_parsing:
-        say(f"hopscope {__version__}")
-        ctx.exit()
+def _help_option() -> click.Option:
+    return _printing(["-h", "--help"], "Show this help.", click.Context.get_help)

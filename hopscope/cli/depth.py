@@ -1,160 +1,111 @@
 """`hopscope depth`: how many layers a question needs, and a schedule that needs no more."""
 
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+from dataclasses import asdict
+from functools import partial
 
 import click
 
-from hopscope.cli.options import command, json_option, option, options, range_of, refuse_unused
+from hopscope.cli import flags
+from hopscope.cli.options import command, option, refuse_unused
 from hopscope.cli.output import prose, say, say_json
-from hopscope.cli.results import check_figure, draw, figure_options
+from hopscope.cli.results import Destination, shown_or_drawn
+from hopscope.cli.tables import print_rows
 from hopscope.configs.tasks import KINDS
 from hopscope.errors import ConfigError
 from hopscope.facts import FactGraph, chain_of_facts, parse_facts
 from hopscope.theory import Flow, depths, flow
 
-TABLED = ("hops", "task", "order", "bidirectional", "heads", "figure")
 DRAWN = 100
 """Most hops or facts whose schedule is drawn: a second, or three (both directions, one head)."""
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What is asked, and how attention goes."""
-
-    facts: tuple[str, ...]
-    hops: int | None
-    task: str
-    order: str
-    bidirectional: bool
-    heads: int | None
-
-
-@command
-@click.argument("facts", nargs=-1, metavar="[FACT]…")
-@option("--hops N", "Hops of a linear chain (default: 3).")
-@option(
-    "--task",
-    "Take the look-ups of a task with its usual settings.",
-    choices=[*KINDS],
-    default="retrieval",
-)
-@option(
-    "--order",
-    "Order of the facts: last hop first (as in the paper), or first hop first.",
-    choices=["backward", "forward"],
-    default="backward",
-)
-@option("--bidirectional", "Attention in both directions instead of causal.")
-@option(
-    "--heads 1",
-    "At most one head per layer (default: as many as needed).",
-    type=click.IntRange(1, 1),
-)
-@option(
-    "--table FIRST..LAST",
-    "Print a table for a range of hops, such as 1..64, and nothing else.",
-)
-@options(json_option, figure_options)
-def depth(table: str | None, json: bool, figure: Path | None, **asked: Any) -> None:
+@command(
+    click.argument("facts", nargs=-1, metavar="[FACT]…"),
+    option("--hops N", "Hops of a linear chain (default: 3)."),
+    option("--task", "Take the look-ups of a task with its usual settings.", choices=[*KINDS],
+           default="retrieval"),
+    option("--order", "Order of the facts: last hop first (as in the paper), or first hop first.",
+           choices=["backward", "forward"], default="backward"),
+    option("--bidirectional", "Attention in both directions instead of causal."),
+    option("--heads 1", "At most one head per layer (default: as many as needed).",
+           type=click.IntRange(1, 1)),
+    option("--table FIRST..LAST", "Print a table for a range of hops, such as 1..64, and nothing "
+           "else."),
+    shown_or_drawn,
+)  # fmt: skip
+def depth(
+    facts: tuple[str, ...], hops: int | None, task: str, order: str, bidirectional: bool,
+    heads: int | None, table: str | None, to: Destination,
+) -> None:  # fmt: skip
     """Show how many layers a question needs at least, and a schedule that needs no more.
 
     A question is a chain (--hops), a task, or any acyclic look-ups: each FACT is
     "key[,key…]->value". --figure draws which positions share information before any layer.
     """
-    chosen = Asked(**asked)
-    check_figure(figure)
+    to.check()
     if table is not None:
-        refuse_unused("with --table", *(f"--{name}" for name in TABLED))
-        from hopscope.cli.tables import print_rows
-
-        print_rows([asdict(depths(hops)) for hops in _range(table)], {}, json=json)
+        refuse_unused("with --table", "--hops", "--task", "--order", "--bidirectional", "--heads",
+                      "--figure")  # fmt: skip
+        print_rows([asdict(depths(each)) for each in _range(table)], {}, json=to.json)
         return
-    _check_asked_once(chosen)
-    if figure and json:
+    if to.figure and to.json:
         raise ConfigError("--json prints what --figure would draw: give one of them")
-    if json:
-        _say_layers(chosen)
-        return
-    if chosen.hops is not None and chosen.hops > DRAWN:
-        _print_depths(chosen.hops)
-        _print_how(chosen)
-        _refuse_to_draw(f"{chosen.hops:,} hops", figure)
-        return
-    graph = _graph(chosen)
-    _print_bounds(graph, chosen)
-    if len(graph.facts) > DRAWN:
-        _refuse_to_draw(f"{len(graph.facts):,} facts", figure)
-        return
-    _print_schedule(graph, chosen)
-    if figure:
-        from hopscope.plots.depth import shared_information
-
-        say()
-        draw(figure, lambda: shared_information(graph))
-
-
-def _check_asked_once(chosen: Asked) -> None:
-    named = [chosen.hops is not None, bool(chosen.facts), chosen.task != "retrieval"]
-    if sum(named) > 1:
-        raise ConfigError("give one of --hops, --task and FACT; each says what is asked")
-
-
-def _say_layers(chosen: Asked) -> None:
-    """After how many layers the query holds each symbol, as JSON."""
-    graph = chain_of_facts(min(chosen.hops, DRAWN + 1)) if chosen.hops else _graph(chosen)
-    if len(graph.facts) > DRAWN:
+    graph = _graph(facts, hops, task)
+    count = hops or len(graph.facts)
+    if to.json and count > DRAWN:
         raise ConfigError(
             f"--json prints the layer of every symbol, of up to {DRAWN} facts; "
             "--table 500..500 --json those of the last, for any number of hops"
         )
-    found = _flow(graph, chosen, chosen.heads).minimum
-    say_json([{"symbol": name, "layers": found[name]} for name in found if name not in graph.known])
-
-
-def _flow(graph: FactGraph, chosen: Asked, heads: int | None) -> Flow:
     numbers = range(len(graph.facts))
-    order = numbers if chosen.order == "forward" else numbers[::-1]
-    return flow(graph, order, causal=not chosen.bidirectional, heads=heads)
+    flowing = partial(
+        flow, graph, numbers if order == "forward" else numbers[::-1], causal=not bidirectional
+    )
+    if not to.json:
+        _print_bounds(graph, count)
+        attention = "attention in both directions" if bidirectional else "causal attention"
+        say("", f"{attention}, {order}, {'one head per layer' if heads else 'heads unlimited'}:")
+    if count > DRAWN:  # the bounds are formulas; a schedule is simulated, which takes long
+        what = f"{count:,} {'hops' if hops else 'facts'}"
+        if to.figure:
+            raise ConfigError(f"{what} are too many for a figure; expected up to {DRAWN}")
+        say(f"the schedule is drawn for up to {DRAWN} hops, not for {what}")
+        return
+    _show_schedule(graph, flowing, heads, json=to.json)
+    if to.figure:
+        from hopscope.plots.depth import shared_information
+
+        say()
+        to.draw(to.figure, lambda: shared_information(graph))
 
 
-def _graph(chosen: Asked) -> FactGraph:
-    """The look-ups that are asked about."""
-    if chosen.facts:
-        return parse_facts(chosen.facts)
-    if chosen.hops is not None:
-        return chain_of_facts(chosen.hops)
-    graph = KINDS[chosen.task]().graph()
+def _graph(facts: tuple[str, ...], hops: int | None, task: str) -> FactGraph:
+    """The look-ups that are asked about; of a chain too long to be drawn, its first hops."""
+    if sum([hops is not None, bool(facts), task != "retrieval"]) > 1:
+        raise ConfigError("give one of --hops, --task and FACT; each says what is asked")
+    if facts:
+        return parse_facts(facts)
+    if hops is not None:
+        return chain_of_facts(min(hops, DRAWN + 1))
+    graph = KINDS[task]().graph()
     if graph is None:
-        raise ConfigError(f"the task {chosen.task} is not made of facts; expected one that is")
+        raise ConfigError(f"the task {task} is not made of facts; expected one that is")
     return graph
-
-
-def _refuse_to_draw(what: str, figure: Path | None) -> None:
-    """The bounds are formulas; a schedule is simulated, which takes long."""
-    if figure:
-        raise ConfigError(f"{what} are too many for a figure; expected up to {DRAWN}")
-    say(f"the schedule is drawn for up to {DRAWN} hops, not for {what}")
 
 
 def _range(text: str) -> range:
     """The hops of a table."""
-    hops = range_of(text)
+    hops = flags.range_of(text)
     if not hops or hops[0] < 1:
         raise ConfigError(f"--table is {text!r}; expected a range of hops like 1..64")
     return hops
 
 
-def _print_bounds(graph: FactGraph, chosen: Asked) -> None:
-    if graph == chain_of_facts(len(graph.facts)):
-        _print_depths(len(graph.facts))
-    else:
+def _print_bounds(graph: FactGraph, hops: int) -> None:
+    """The bounds of a chain; of other facts, what they are."""
+    if graph != chain_of_facts(len(graph.facts)):
         say(f"facts: {'; '.join(map(str, graph.facts))}")
-    _print_how(chosen)
-
-
-def _print_depths(hops: int) -> None:
+        return
     row = depths(hops)
     room = max(6, len(str(hops)))
     say(
@@ -165,25 +116,22 @@ def _print_depths(hops: int) -> None:
     )
 
 
-def _print_how(chosen: Asked) -> None:
-    attention = "attention in both directions" if chosen.bidirectional else "causal attention"
-    heads = "one head per layer" if chosen.heads == 1 else "heads unlimited"
-    say("", f"{attention}, {chosen.order}, {heads}:")
-
-
-def _print_schedule(graph: FactGraph, chosen: Asked) -> None:
+def _show_schedule(
+    graph: FactGraph, flowing: "partial[Flow]", heads: int | None, *, json: bool
+) -> None:
+    """After how many layers the query holds each symbol; for people also a schedule."""
+    found = flowing(heads=heads)
+    layers = {name: when for name, when in found.minimum.items() if name not in graph.known}
+    if json:
+        say_json([{"symbol": name, "layers": when} for name, when in layers.items()])
+        return
     from hopscope.plots.depth import grid
 
-    found = _flow(graph, chosen, chosen.heads)
+    told = ", ".join(f"{name} {'never' if at is None else at}" for name, at in layers.items())
+    prose(f"layers until the query holds each symbol: {told}")
     target = graph.facts[-1].value
-    layers = ", ".join(
-        f"{name} {'never' if when is None else when}"
-        for name, when in found.minimum.items()
-        if name not in graph.known
-    )
-    prose(f"layers until the query holds each symbol: {layers}")
-    if chosen.heads == 1:
-        unlimited = _flow(graph, chosen, None).minimum[target]
+    if heads == 1:
+        unlimited = flowing(heads=None).minimum[target]
         exact = unlimited == found.minimum[target]
         say(f"with one head, {'exact' if exact else f'at most this; at least {unlimited}'}")
     say("", *grid(found, found.schedule(target)).splitlines())

@@ -6,25 +6,25 @@ from statistics import median_high, median_low
 from typing import TYPE_CHECKING, Any
 
 from hopscope.cli.asked import Asked, analysis, progress
-from hopscope.cli.options import given, option, refuse_unused
-from hopscope.cli.output import prose, say
-from hopscope.cli.results import Found, draw, near
-from hopscope.cli.tables import print_rows, table
+from hopscope.cli.options import option, refuse_unused
+from hopscope.cli.results import Output, near
+from hopscope.cli.tables import Part
 from hopscope.errors import ConfigError, NotLearned
+from hopscope.plots.pieces import Piece, of_plots
+from hopscope.plots.symbols import short_role
 
 if TYPE_CHECKING:
     from hopscope.circuits.emergence import Emergence
-
-BESIDE = ("order", "circuit")
+    from hopscope.study import Study
 
 
 @analysis(
     32,
     option("--all", "All seeds of the run's recipe, a line for each (after `circuit --all`).",
            name="every"),
-    beside=BESIDE, gpu=False,
+    beside=("order", "circuit"), gpu=False,
 )  # fmt: skip
-def emergence(asked: Asked, every: bool) -> Found:
+def emergence(asked: Asked, every: bool) -> Output:
     """Show when the paths of the circuit appeared during training.
 
     Beside --figure FILE two more figures are drawn: FILE-order, the order of the paths, and
@@ -36,22 +36,21 @@ def emergence(asked: Asked, every: bool) -> Found:
     if study.history is not None:
         _ = study.circuit  # if there is none, nothing else is asked
     story = study.emergence(asked.examples, asked.sample)
-    return Found.of(story, beside=_beside(study.circuit, story))
+    return Output.of(story, beside=_beside(study, story))
 
 
-def _beside(circuit: Any, story: "Emergence") -> dict[str, Any]:
-    """What draws the figures beside that of the emergence."""
-    from hopscope.plots.circuit import circuit_figure
-    from hopscope.plots.emergence import order_figure
+def _beside(study: "Study", story: "Emergence") -> dict[str, Any]:
+    """The figures that go beside that of the emergence."""
+    return {
+        "order": lambda: of_plots("emergence:order_figure")(story),
+        "circuit": lambda: of_plots("circuit:circuit_figure")(study.circuit, story),
+    }
 
-    makes = (lambda: order_figure(story), lambda: circuit_figure(circuit, story))
-    return dict(zip(BESIDE, makes, strict=True))
 
-
-def _emergence_of_all(asked: Asked) -> Found:
+def _emergence_of_all(asked: Asked) -> Output:
     """The emergence in every seed; those without a circuit with paths are named."""
     refuse_unused("with --all", "--seed", "--circuit-file")
-    if asked.output.save is not None and asked.output.save.suffix != ".json":
+    if asked.to.save is not None and asked.to.save.suffix != ".json":
         raise ConfigError("--all saves .json: one list with all seeds")
     members = asked.subject.run_study("--all").members()
     found = [study for study in members if study.has_circuit]
@@ -60,58 +59,49 @@ def _emergence_of_all(asked: Asked) -> Found:
         for study in found or members[:1]  # if there is none, the first says what to do
         if study.circuit.paths
     ]
-    for study, story in stories:
-        if path := asked.output.figure:
+    if path := asked.to.figure:
+        for study, story in stories:
             own = near(path, f"seed-{study.seed}")
-            draw(own, story.picture, asked.output.tell)
-            for name, make in _beside(study.circuit, story).items():
-                draw(near(own, name), make, asked.output.tell)
+            asked.to.draw(own, story.picture, _beside(study, story))
     data = [{"seed": study.seed, **story.to_dict()} for study, story in stories]
-
-    def text() -> None:
-        print_seeds([(study.seed, _events(story)) for study, story in stories])
-        without = [str(each.seed) for each in members if each not in [own for own, _ in stories]]
-        if without:
-            say("", f"without a circuit that has paths: seed {', '.join(without)}")
-
-    return Found(data, text)  # its figures are drawn
+    parts: list[Part] = [seeds_piece([(study.seed, _events(story)) for study, story in stories])]
+    without = [str(each.seed) for each in members if each not in [own for own, _ in stories]]
+    if without:
+        parts.append(f"without a circuit that has paths: seed {', '.join(without)}")
+    return Output(data, parts)  # its figures are drawn
 
 
-def _events(story: "Emergence") -> dict[str, float | None]:
-    """When each path emerged and each hop was learned; of several heads that do the same, the
-    first.
+def _events(story: "Emergence") -> dict[str, float]:
+    """When each path emerged and each hop was learned (never: infinity); of several heads that do
+    the same, the first.
     """
-    from hopscope.plots.symbols import short_role
-
     found: dict[str, float | None] = {}
     for path, step in reversed(story.order):
         found[f"{short_role(path.source)}→{short_role(path.destination)}"] = step
     learned = zip(story.asked, story.learned_at or (), strict=False)
-    return dict(sorted(found.items())) | {f"hop {hop}": step for hop, step in learned}
+    events = dict(sorted(found.items())) | {f"hop {hop}": step for hop, step in learned}
+    return {name: inf if step is None else step for name, step in events.items()}
 
 
-def print_seeds(rows: Sequence[tuple[int, dict[str, float | None]]]) -> None:
+def seeds_piece(rows: Sequence[tuple[int, dict[str, float]]]) -> Piece:
     """A line for each seed, then the median and the range over seeds."""
     names = [*dict.fromkeys(name for _, events in rows for name in events)]
     names.sort(key=lambda name: name.startswith("hop"))
 
-    def cell(events: dict[str, float | None], name: str) -> str:
+    def cell(events: dict[str, float], name: str) -> str:
         return _step(events[name]) if name in events else "–"
 
     lines = [(f"{seed}", *(cell(events, name) for name in names)) for seed, events in rows]
     # Of a path that never emerged it is known that it takes longer.
-    steps = [[_late(events[name]) for _, events in rows if name in events] for name in names]
+    steps = [[events[name] for _, events in rows if name in events] for name in names]
     lines.append(("median", *map(_median, steps)))
     spans = [f"{_step(min(each))} … {_step(max(each))}" for each in steps]
-    table(("seed", *names), [*lines, ("range", *spans)])
-    say()
-    prose("of a path the step at which attention passed 0.5, of a hop when it was learned; –: the "
-          "circuit of this seed has no such path; never: after all others in the median and the "
-          "range")  # fmt: skip
-
-
-def _late(at: float | None) -> float:
-    return inf if at is None else at
+    lines.append(("range", *spans))
+    remark = (
+        "of a path the step at which attention passed 0.5, of a hop when it was learned; –: the "
+        "circuit of this seed has no such path; never: after all others in the median and the range"
+    )
+    return Piece("", ("seed", *names), lines, (remark,))
 
 
 def _median(steps: Sequence[float]) -> str:
@@ -120,11 +110,11 @@ def _median(steps: Sequence[float]) -> str:
     return f"> {_step(low)}" if low < high == inf else _step((low + high) / 2)
 
 
-def _step(at: float | None) -> str:
-    return "never" if _late(at) == inf else f"{at:,.0f}"
+def _step(at: float) -> str:
+    return "never" if at == inf else f"{at:,.0f}"
 
 
-def circuits_of_all(asked: Asked, *, again: bool, repeat: int, force: bool) -> None:
+def circuits_of_all(asked: Asked, *, again: bool, repeat: int, force: bool) -> Output:
     """Find and keep the circuit of every seed; a line for each."""
     rows, watch = [], progress()
     for study in asked.subject.run_study("--all").members():
@@ -154,23 +144,11 @@ def circuits_of_all(asked: Asked, *, again: bool, repeat: int, force: bool) -> N
             }
         )
     shares = {"loss": ".4f", "circuit": ".4f", "recovered": ".1%", "computed": ".1%"}
-    print_rows(rows, shares, json=asked.output.json)
+    return Output.table(rows, shares)
 
 
 COLUMNS = ("seed", "loss", "circuit", "recovered", "computed", "paths", "not_named")
 
 
 def _short(path: Any) -> str:
-    from hopscope.plots.symbols import short_role
-
     return f"{path.layer}.{path.head} {short_role(path.source)}→{short_role(path.destination)}"
-
-
-def probe_over_training(asked: Asked) -> Found:
-    """Which symbols could be read at which role, at every checkpoint."""
-    from hopscope.circuits.probing import HISTORY_EXAMPLES
-
-    refuse_unused("with --over-training", "--step", "--device")
-    study = asked.subject.run_study("--over-training")
-    count = asked.examples if given("--examples") else HISTORY_EXAMPLES
-    return Found.of(study.probe_history(count, asked.sample))

@@ -8,24 +8,24 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, metadata, version
 from pathlib import Path
-from typing import Literal
 
 import click
 from packaging.requirements import Requirement
 
 import hopscope
-from hopscope.cli.options import command, json_option, options, store_option
+from hopscope.cli import flags
+from hopscope.cli.options import command
 from hopscope.cli.output import say, say_json
+from hopscope.cli.tables import table
 from hopscope.errors import ConfigError, StoreError, StoreUnwritable
 from hopscope.extras import install, lack, needed
 from hopscope.machine import cores, memory_bytes, processor
 from hopscope.store import Store
 from hopscope.store.files import check_folder
 
-State = Literal["fine", "note", "wrong"]
 GIB = 2**30
 LITTLE = GIB
 """Bytes of free disk below which a training may not be able to keep its checkpoints."""
@@ -39,23 +39,27 @@ class Check:
     """One thing that `hopscope doctor` looked at, and what it found."""
 
     name: str
-    state: State
-    """Fine; a note, where something could be better; or wrong."""
     found: str
     todo: str = ""
     """What to do about it."""
+    wrong: bool = False
+
+    @property
+    def state(self) -> str:
+        """Wrong; a note, where something could be better; or fine."""
+        return "wrong" if self.wrong else "note" if self.todo else "fine"
 
 
 def checks(store: Store) -> Iterator[Check]:
     """Every check of this installation and store, one after another."""
-    yield Check("Python", "fine", f"{platform.python_version()}, {sys.executable}")
+    yield Check("Python", f"{platform.python_version()}, {sys.executable}")
     place = Path(hopscope.__file__).parent
-    yield Check("hopscope", "fine", f"{hopscope.__version__}, {place}")
+    yield Check("hopscope", f"{hopscope.__version__}, {place}")
     yield needs()
     memory = f"{memory_bytes() / GIB:.0f} GiB of memory"
-    yield Check("processor", "fine", f"{processor()}, {cores()} cores, {memory}")
+    yield Check("processor", f"{processor()}, {cores()} cores, {memory}")
     yield (whole := torch_itself())
-    if whole.state != "wrong":
+    if not whole.wrong:
         for look in (device, threads, kernels, agreement):
             yield look()
     for name in extras():
@@ -73,10 +77,10 @@ def needs() -> Check:
     except PackageNotFoundError:
         todo = "pip install --config-settings editable_mode=compat -e FOLDER"
         found = "hopscope is imported from a folder, and not installed: what it needs is not known"
-        return Check("packages", "note", found, todo)
+        return Check("packages", found, todo)
     if lacks:
-        return Check("packages", "wrong", _told(lacks), "install hopscope again with pip")
-    return Check("packages", "fine", "all that it needs is installed")
+        return Check("packages", _told(lacks), "install hopscope again with pip", wrong=True)
+    return Check("packages", "all that it needs is installed")
 
 
 def extras() -> list[str]:
@@ -92,9 +96,9 @@ def extra(name: str) -> Check:
     """The packages of an extra; nothing is wrong without them."""
     lacks = [*filter(lack, needed(name))]
     if not lacks:
-        return Check(f"extra {name}", "fine", "installed")
+        return Check(f"extra {name}", "installed")
     told = f"not installed ({_told(lacks)})"
-    return Check(f"extra {name}", "note", told, f"to use it: {install(lacks)}")
+    return Check(f"extra {name}", told, f"to use it: {install(lacks)}")
 
 
 def _told(lacks: Iterable[Requirement]) -> str:
@@ -105,8 +109,8 @@ def frames() -> Check:
     """What answers in SQL can be handed to."""
     there = [f"{name} {version(name)}" for name in FRAMES if not lack(Requirement(name))]
     if there:
-        return Check("data frames", "fine", ", ".join(there))
-    return Check("data frames", "note", f"neither {' nor '.join(FRAMES)}", "pip install pandas")
+        return Check("data frames", ", ".join(there))
+    return Check("data frames", f"neither {' nor '.join(FRAMES)}", "pip install pandas")
 
 
 def torch_itself() -> Check:
@@ -115,8 +119,8 @@ def torch_itself() -> Check:
         import torch
     except (ImportError, OSError) as error:
         first = (str(error).splitlines() or [""])[0][:200]
-        return Check("torch", "wrong", f"cannot be loaded: {first}", "install torch again")
-    return Check("torch", "fine", torch.__version__)
+        return Check("torch", f"cannot be loaded: {first}", "install torch again", wrong=True)
+    return Check("torch", torch.__version__)
 
 
 def device() -> Check:
@@ -129,11 +133,11 @@ def device() -> Check:
     chosen = device_of("auto")
     precision = f"{precision_of(Training(), chosen)} unless told"
     if chosen.type == "cpu":
-        return Check("device", "fine", f"no GPU: the processor, {precision}")
+        return Check("device", f"no GPU: the processor, {precision}")
     with warnings.catch_warnings(action="ignore"):  # it is said here
         found = f"{processor_of(chosen)}, {precision}, by {native.gpu_backend(chosen)}"
         what, _, todo = native.why_no_triton(chosen).partition(": ")
-    return Check("device", "note" if todo else "fine", f"{found}; {what}" if what else found, todo)
+    return Check("device", f"{found}; {what}" if what else found, todo)
 
 
 def threads() -> Check:
@@ -144,8 +148,8 @@ def threads() -> Check:
     found = f"{number}, on {most} cores"
     if number > most:
         todo = f"set OMP_NUM_THREADS={most}: more threads than cores are slow"
-        return Check("threads", "note", found, todo)
-    return Check("threads", "fine", found)
+        return Check("threads", found, todo)
+    return Check("threads", found)
 
 
 def kernels() -> Check:
@@ -155,9 +159,9 @@ def kernels() -> Check:
     try:
         taken, why = native.backend(), native.why_none_better()
     except ConfigError as error:
-        return Check("kernels", "wrong", str(error), f"unset {native.VARIABLE}, or name another")
+        return Check("kernels", str(error), f"unset {native.VARIABLE}, or name another", wrong=True)
     what, _, todo = why.partition(": ")
-    return Check("kernels", "note" if todo else "fine", f"{taken}; {what}" if what else taken, todo)
+    return Check("kernels", f"{taken}; {what}" if what else taken, todo)
 
 
 def agreement() -> Check:
@@ -167,15 +171,15 @@ def agreement() -> Check:
     try:
         found = agreements()
     except ConfigError:  # `kernels` tells of it
-        return Check("agreement", "fine", "not asked")
+        return Check("agreement", "not asked")
     if not found:
-        return Check("agreement", "fine", "torch alone computes here")
+        return Check("agreement", "torch alone computes here")
     told = ", ".join(f"{one.backend} {one.error:.2%}" for one in found)
     told += f" off float64 (bf16 may be {found[0].allowed:.2%} off)"
     if all(one.agrees for one in found):
-        return Check("agreement", "fine", told)
+        return Check("agreement", told)
     todo = "set HOPSCOPE_KERNELS=torch, and install hopscope again with gcc (CC=gcc)"
-    return Check("agreement", "wrong", told, todo)
+    return Check("agreement", told, todo, wrong=True)
 
 
 def store_folder(store: Store) -> Check:
@@ -184,8 +188,8 @@ def store_folder(store: Store) -> Check:
     try:
         check_folder(path)
     except StoreUnwritable as error:
-        return Check("store", "wrong", str(error), "set HOPSCOPE_STORE, or --store")
-    return Check("store", "fine", str(path) if path.is_dir() else f"{path}, not made yet")
+        return Check("store", str(error), "set HOPSCOPE_STORE, or --store", wrong=True)
+    return Check("store", str(path) if path.is_dir() else f"{path}, not made yet")
 
 
 def disk(store: Store) -> Check:
@@ -196,10 +200,12 @@ def disk(store: Store) -> Check:
     try:
         free = shutil.disk_usage(there).free
     except OSError as error:
-        return Check("disk", "wrong", f"{there}: {error.strerror}", "choose another with --store")
+        return Check(
+            "disk", f"{there}: {error.strerror}", "choose another with --store", wrong=True
+        )
     if free < LITTLE:
-        return Check("disk", "wrong", f"{free / GIB:.2f} GiB free", "free some space")
-    return Check("disk", "fine", f"{free / GIB:.0f} GiB free")
+        return Check("disk", f"{free / GIB:.2f} GiB free", "free some space", wrong=True)
+    return Check("disk", f"{free / GIB:.0f} GiB free")
 
 
 def runs(store: Store) -> Check:
@@ -207,35 +213,34 @@ def runs(store: Store) -> Check:
     try:
         found, problems = store.listed()
     except StoreError as error:
-        return Check("runs", "wrong", str(error))
+        return Check("runs", str(error), wrong=True)
     states = Counter(run.state for run in found)
     told = ", ".join(f"{count} {state}" for state, count in sorted(states.items())) or "none"
     if not problems:
-        return Check("runs", "fine", told)
+        return Check("runs", told)
     more = f" (and {len(problems) - 1} more: `hopscope runs`)" if len(problems) > 1 else ""
-    return Check("runs", "wrong", told, f"{problems[0]}{more}")
+    return Check("runs", told, f"{problems[0]}{more}", wrong=True)
 
 
 COLOURS = {"fine": "32", "note": "33", "wrong": "31"}
 """Green, yellow and red, in the codes of a terminal."""
 
 
-@command
-@options(store_option, json_option)
-def doctor(store: Path | None, json: bool) -> int:
+@command(flags.store, flags.json)
+def doctor(store: Store, json: bool) -> int:
     """Look at the installation, this machine and the store; exit code 1 if something is wrong."""
-    found = list(checks(Store(store)))
-    wrong = [check for check in found if check.state == "wrong"]
+    found = list(checks(store))
+    wrong = [check for check in found if check.wrong]
     if json:
-        say_json([asdict(check) for check in found])
+        fields = ("name", "state", "found", "todo")
+        say_json([{field: getattr(check, field) for field in fields} for check in found])
     else:
         _print(found)
         say("", f"{len(wrong)} of {len(found)} are wrong" if wrong else "nothing is wrong")
     return 1 if wrong else 0
 
 
-@command
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@command(click.argument("shell", type=click.Choice(["bash", "zsh", "fish"])))
 def completion(shell: str) -> None:
     """Print a script that completes commands, flags and names.
 
@@ -245,17 +250,15 @@ def completion(shell: str) -> None:
     """
     from click.shell_completion import get_completion_class
 
-    from hopscope.cli.commands import Group
+    from hopscope.cli.commands import CommandGroup
     from hopscope.cli.main import COMPLETE
 
     made = get_completion_class(shell)
     assert made is not None
-    say(*made(Group(), {}, "hopscope", COMPLETE).source().splitlines())
+    say(*made(CommandGroup(), {}, "hopscope", COMPLETE).source().splitlines())
 
 
 def _print(found: list[Check]) -> None:
-    from hopscope.cli.tables import table
-
     rows = [(check.state, check.name, check.found) for check in found]
     table(("state", "what", "found"), rows, colours=COLOURS)
     todo = [(check.name, check.todo) for check in found if check.todo]

@@ -2,28 +2,20 @@
 
 import json as json_
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hopscope.cli.options import (
-    MODELS,
-    RUNS,
-    command,
-    device_option,
-    json_option,
-    option,
-    options,
-    range_of,
-    refuse_unused,
-    sample_option,
-    store_option,
-    threads_option,
-)
+from hopscope.cli import flags
+from hopscope.cli.display import RunDisplay
+from hopscope.cli.lm_text import bench_parts, effect_text, findings_parts, heads_piece
+from hopscope.cli.options import command, gathered, option, refuse_unused
 from hopscope.cli.output import note, prose, say, say_json
-from hopscope.cli.results import Found, Output, output_options
-from hopscope.configs import Asking, Dtype, LmBench, LmCircuit, Prompts, Tracing
+from hopscope.cli.results import Destination, Output, reporting
+from hopscope.cli.tables import Part, print_parts, print_rows
+from hopscope.configs import Asking, Dtype, LmBench, LmCircuit, Prompts, Recipe, Tracing
 from hopscope.configs.lm_circuit import LEAST
 from hopscope.configs.prompts import FORMULATIONS
 from hopscope.errors import ConfigError, SharingError
@@ -36,25 +28,65 @@ if TYPE_CHECKING:
 
 PAPER = 500
 """Questions of each kind that the paper asks (§4)."""
-model_options = options(
+
+
+@dataclass(frozen=True)
+class ModelFlags:
+    """What the flags say of the model, and of what is kept."""
+
+    model: str
+    dtype: str
+    device: str
+    threads: int | None
+    store: Store
+
+    @property
+    def recorded_dtype(self) -> Dtype:
+        """The dtype for the recipe, which names the one that is used; an endpoint has its own."""
+        if "://" in self.model:
+            return "float32"
+        from hopscope.lm.model import dtype_of
+
+        return dtype_of(self.dtype, self.device)
+
+    def benchmark(
+        self, prompts: tuple[Prompts, ...], questions: int, asking: Asking, seed: int = 0
+    ) -> LmBench:
+        """The recipe of a benchmark of this model."""
+        return LmBench(
+            model=self.model, prompts=prompts, questions=questions, dtype=self.recorded_dtype,
+            asking=asking, seeds=(seed,),
+        )  # fmt: skip
+
+    def carried_out(self, recipe: Recipe, *, watch: bool) -> Any:
+        """The run of a recipe, completed."""
+        from hopscope.runs import train
+
+        watcher = RunDisplay() if watch else None
+        return train(recipe, self.store, self.device, watcher=watcher, threads=self.threads)
+
+
+model_options = gathered(
+    "on", ModelFlags,
     option("--model MODEL", "A known model (`hopscope lm list`), OWNER/NAME of the hub that was "
            "fetched, a folder, a GGUF file, or for `ask` and `claims` the URL of an endpoint up to "
            "/v1 with the model's name after it, as http://127.0.0.1:8080/v1#llama (its key in "
-           "$HOPSCOPE_API_KEY).", default="smollm2-135m", shell_complete=MODELS),
+           "$HOPSCOPE_API_KEY).", default="smollm2-135m", shell_complete=flags.MODELS),
     option("--dtype", "Arithmetic; auto: bfloat16 on a GPU that multiplies it, float32 elsewhere.",
            choices=['auto', 'float32', 'bfloat16', 'float16'], default="auto"),
-    device_option, threads_option, store_option,
+    flags.device, flags.threads, flags.store,
 )  # fmt: skip
 chains_option = option("--chains N", "Chains interleaved in a question.", default=4)
 opening_option = option("--opening", 'Give the answer\'s first words ("The value of b is").')
 template_option = option("--template", "The model's chat template, or the bare prompt.",
                          choices=['chat', 'raw'], default="chat")  # fmt: skip
-formulation_options = options(
+formulation_options = (
     option("--formulation NAME", "Kind of question, f1 to f5 or by its long name.", default="f1"),
     option("--hops N", "Hops of equations and lives-with (default: 5)."),
-    chains_option, sample_option("questions"),
+    chains_option,
 )  # fmt: skip
-asking_options = options(
+asking_options = gathered(
+    "asking", Asking,
     option("--protocol", "exact: the probability of each acceptable answer. paper: sample until an "
            "acceptable answer comes. greedy: the likeliest token, once.",
            choices=['exact', 'paper', 'greedy'], default="exact"),
@@ -73,7 +105,8 @@ def _tracing(flag: str, field: str, says: str) -> Any:
     return option(flag, says, name=field, **settings)
 
 
-tracing_options = options(
+tracing_options = gathered(
+    "tracing", Tracing,
     _tracing("--map-questions N", "mapped",
              "Questions whose streams are patched at every role (default: all)."),
     _tracing("--search-questions N", "searched", "Questions on which single heads are patched."),
@@ -92,124 +125,63 @@ tracing_options = options(
 )  # fmt: skip
 
 
-def questions_option(count: int, what: str) -> Any:
+def questions_option(count: int, what: str, least: int = 1) -> Any:
     """The number of questions."""
-    return option("--questions N", what, default=count)
-
-
-def _dtype(model: str, dtype: str, device: str) -> Dtype:
-    """The dtype for the recipe, which names the one that is used; an endpoint has its own."""
-    if "://" in model:
-        return "float32"
-    from hopscope.lm.model import dtype_of
-
-    return dtype_of(dtype, device)
-
-
-def _prompts(formulation: str, hops: int | None, chains: int, *, opening: bool = False) -> Prompts:
-    fields: dict[str, Any] = {"formulation": formulation, "hops": hops, "chains": chains}
-    return Prompts(**fields, opening=opening)
-
-
-@command
-@options(model_options)
-@option(
-    "--formulations NAMES",
-    "Kinds of questions, by short or long names.",
-    default="f1,f2,f3,f4,f5",
-)
-@option(
-    "--hops N|N..N",
-    "Hops of equations (f1) and lives-with (f2): a number, or a range for f1.",
-    default="5",
-)
-@options(chains_option, opening_option, questions_option(PAPER, "Questions of each kind."))
-@options(asking_options, sample_option("questions"))
-def ask(
-    formulations: str, hops: str, chains: int, opening: bool, questions: int, sample: int,
-    **rest: Any,
-) -> None:  # fmt: skip
-    """Ask a model the paper's questions (§4). Every answer is kept, and a stop loses none."""
-    model = rest["model"]
-    bench = LmBench(
-        model=model, prompts=kinds(formulations, hops, chains, opening=opening),
-        questions=questions, dtype=_dtype(model, rest["dtype"], rest["device"]),
-        asking=_asking(rest),
-        seeds=(sample,),
-    )  # fmt: skip
-    store = Store(rest["store"])
-    known = store.has_complete(bench)
-    run = _trained(bench, rest, watch=True)
-    if known:
-        note(
-            f"{run.name} was complete: no model was opened, and these are the answers that it gave "
-            f"then (`{run.folder.command('rm')}` and ask again, if the model is another now)"
-        )
-    print_bench(run)
-
-
-def _asking(flags: dict[str, Any]) -> Asking:
-    return Asking(**{name: flags[name] for name in Asking.model_fields})
-
-
-def _trained(recipe: Any, flags: dict[str, Any], *, watch: bool) -> Any:
-    from hopscope.cli.display import display
-    from hopscope.runs import train
-
-    watcher = display() if watch else None
-    store = Store(flags["store"])
-    return train(recipe, store, flags["device"], watcher=watcher, threads=flags["threads"])
+    return option("--questions N", what, type=click.IntRange(least), default=count)
 
 
 def kinds(formulations: str, hops: str, chains: int, *, opening: bool) -> tuple[Prompts, ...]:
     """The kinds of questions. A range of hops is for equations; lives-with takes its last."""
-    depths = range_of(hops)
+    depths = flags.range_of(hops)
     if not depths:
         raise ConfigError(f"--hops is {hops!r}; expected a number or a range, such as 5 or 1..5")
-    levels: dict[str, Iterable[int | None]] = {
-        "equations": depths,
-        "lives-with": depths[-1:],
-    }
-    names = [FORMULATIONS.get(short, short) for short in formulations.split(",")]
+    levels: dict[str, Iterable[int | None]] = {"equations": depths, "lives-with": depths[-1:]}
+    names: list[Any] = [FORMULATIONS.get(short, short) for short in formulations.split(",")]
     if levels.keys().isdisjoint(names):
         refuse_unused("as these formulations have one depth each", "--hops")
     return tuple(
-        _prompts(name, level, chains, opening=opening)
+        Prompts(formulation=name, hops=level, chains=chains, opening=opening)
         for name in names
         for level in levels.get(name, [None])
     )
 
 
-def print_bench(run: Any) -> None:
-    """A row for every kind of question."""
-    from hopscope.cli.tables import table
-    from hopscope.lm.results import results
-
-    rows = [
-        (
-            each.kind, each.count, _number(each.accuracy),
-            " … ".join(map(_number, each.interval or ())) or "–", f"{each.chance:.3f}",
-            f"{each.best:.3f}", f"{each.first:.3f}", f"{each.acceptance:.3f}",
-            _number(each.tries, 1),
+@command(
+    model_options,
+    gathered(
+        "prompts", kinds,
+        option("--formulations NAMES", "Kinds of questions, by short or long names.",
+               default="f1,f2,f3,f4,f5"),
+        option("--hops N|N..N", "Hops of equations (f1) and lives-with (f2): a number, or a range "
+               "for f1.", default="5"),
+        chains_option, opening_option,
+    ),
+    questions_option(PAPER, "Questions of each kind."),
+    asking_options,
+    flags.sample("questions"),
+)  # fmt: skip
+def ask(
+    on: ModelFlags, prompts: tuple[Prompts, ...], questions: int, asking: Asking, sample: int
+) -> None:
+    """Ask a model the paper's questions (§4). Every answer is kept, and a stop loses none."""
+    bench = on.benchmark(prompts, questions, asking, sample)
+    known = on.store.has_complete(bench)
+    run = on.carried_out(bench, watch=True)
+    if known:
+        note(
+            f"{run.name} was complete: no model was opened, and these are the answers that it gave "
+            f"then (`{run.folder.command('rm')}` and ask again, if the model is another now)"
         )
-        for each in results(run.folder)
-    ]  # fmt: skip
-    columns = ["questions", "count", "accuracy", "95 %", "chance", "best", "first try",
-               "acceptable", "tries"]  # fmt: skip
-    manifest = run.folder.manifest
-    title = f"{run.name}: {manifest.step:,} answers in {manifest.seconds:.0f} s"
-    table(columns, rows, title=title if manifest.complete else f"{title} (stopped)")
+    print_parts(bench_parts(run))
 
 
-def _number(value: float | None, digits: int = 3) -> str:
-    return "–" if value is None else f"{value:.{digits}f}"
-
-
-@command
-@options(model_options, questions_option(PAPER, "Questions of each kind."), asking_options)
-@json_option
-@option("--save FILE.jsonl", "Also write the rows to this file, which can be sent in.")
-def claims(questions: int, json: bool, save: Path | None, **rest: Any) -> None:
+@command(
+    model_options,
+    questions_option(PAPER, "Questions of each kind."),
+    asking_options, flags.json,
+    option("--save FILE.jsonl", "Also write the rows to this file, which can be sent in."),
+)  # fmt: skip
+def claims(on: ModelFlags, questions: int, asking: Asking, json: bool, save: Path | None) -> None:
     """Judge what the paper says of language models on one model.
 
     It asks everything that these claims need: all five formulations, one to five hops, with and
@@ -218,7 +190,7 @@ def claims(questions: int, json: bool, save: Path | None, **rest: Any) -> None:
     check_files(save)
     from hopscope.papers.musat.language_claims import CLAIMS
 
-    runs = _measured(questions, rest, watch=not json)
+    runs = _measured(on, questions, asking, watch=not json)
     rows = [row for own in runs.values() for row in own]
     found = {claim.id: claim.judge(rows) for claim in CLAIMS}
     if json:
@@ -234,178 +206,144 @@ def claims(questions: int, json: bool, save: Path | None, **rest: Any) -> None:
     if save:
         from hopscope.papers.results import lines_of, machine
 
-        here = machine(rest["threads"] or 1)
+        here = machine(on.threads or 1)
         write_bytes(save, b"".join(lines_of(run, own, here) for run, own in runs.items()))
         (note if json else say)(f"rows: {save}")
 
 
 def _measured(
-    questions: int, flags: dict[str, Any], *, watch: bool
+    on: ModelFlags, questions: int, asking: Asking, *, watch: bool
 ) -> "dict[str, list[AnswerRow]]":
     """The rows of each run: the model asked with an opening and without."""
     from hopscope.papers.musat.measure_answers import answer_rows
 
-    model, asking = flags["model"], _asking(flags)
-    chat_endpoint = "://" in model and asking.template == "chat"
+    chat_endpoint = "://" in on.model and asking.template == "chat"
     found = {}
     for opening in (False,) if chat_endpoint else (False, True):
-        bench = LmBench(
-            model=model, prompts=kinds("f1,f2,f3,f4,f5", "1..5", 4, opening=opening),
-            questions=questions, dtype=_dtype(model, flags["dtype"], flags["device"]),
-            asking=asking,
-        )  # fmt: skip
-        run = _trained(bench, flags, watch=watch)
+        prompts = kinds("f1,f2,f3,f4,f5", "1..5", 4, opening=opening)
+        run = on.carried_out(on.benchmark(prompts, questions, asking), watch=watch)
         found[run.name] = answer_rows(run)
     return found
 
 
-@command
-@options(model_options, formulation_options, opening_option, template_option)
-@options(questions_option(100, "Questions to read; as many others are asked without heads."))
-@option("--top N", "Heads to switch off.", default=10)
-@option(
-    "--keep RUN",
-    "Keep the numbers with this benchmark of the same model, where the page of `hopscope view` "
-    "shows them.",
-    shell_complete=RUNS,
-)
-@output_options
+@reporting(
+    model_options,
+    gathered("prompts", Prompts, *formulation_options, opening_option),
+    flags.sample("questions"), template_option,
+    questions_option(100, "Questions to read; as many others are asked without heads.", LEAST),
+    option("--top N", "Heads to switch off.", type=click.IntRange(1), default=10),
+    option("--keep RUN", "Keep the numbers with this benchmark of the same model, where the page "
+           "of `hopscope view` shows them.", shell_complete=flags.RUNS),
+    endings=(".retrieval.json",), frame=False,
+)  # fmt: skip
 def heads(
-    questions: int, top: int, keep: str | None, json: bool, save: Path | None,
-    figure: Path | None, opening: bool, **rest: Any,
-) -> None:  # fmt: skip
+    to: Destination, on: ModelFlags, prompts: Prompts, sample: int, template: Any, questions: int,
+    top: int, keep: str | None,
+) -> Output:  # fmt: skip
     """Find the heads that read keys and values of the right chain, and switch them off.
 
     --save FILE.json writes all numbers; FILE.retrieval.json the scores as retrieval-head tools
     read them.
     """
-    if questions < LEAST or top < 1:
-        raise ConfigError(f"lm heads needs at least {LEAST} questions, and 1 head to switch off")
-    check_threads(rest["threads"])
-    output = Output(json, save, figure)
-    output.check(".retrieval.json", frame=False)
-    bench = _bench(keep, rest["model"], rest["store"])
+    check_threads(on.threads)
+    bench = _bench(keep, on)
     from hopscope.lm.heads import head_scores, switch_off
     from hopscope.lm.model import load
     from hopscope.runs.computing import using_threads
 
-    prompts = _prompts(rest["formulation"], rest["hops"], rest["chains"], opening=opening)
-    with using_threads(rest["threads"]):
-        local = load(rest["model"], rest["dtype"], rest["device"], rest["template"])
-        scores = head_scores(local, prompts, questions, rest["sample"])
+    with using_threads(on.threads):
+        local = load(on.model, on.dtype, on.device, template)
+        scores = head_scores(local, prompts, questions, sample)
         best = scores.best(top)
-        fresh = 4 * questions, questions, rest["sample"]
-        off = switch_off(local, prompts, best, *fresh) if best else None
+        off = switch_off(local, prompts, best, 4 * questions, questions, sample) if best else None
     data = {**scores.as_data(), "switched_off": off.model_dump(mode="json") if off else None}
-
-    output.show(_found_heads(data, scores, off))
     if bench is not None:
         with bench.locked():
             bench.commit({f"heads-{prompts.label}.json": json_.dumps(data).encode()})
-        output.tell(f"kept with {bench.name}")
-
-
-def _found_heads(data: Any, scores: Any, off: Any) -> Found:
-    def text() -> None:
-        from hopscope.cli.lm_text import print_effect, print_heads
-
-        print_heads(scores)
-        print_effect(off)
-        say()
+        to.tell(f"kept with {bench.name}")
 
     def retrieval(path: Path) -> None:
         write_bytes(path, json_.dumps(scores.as_retrieval_heads()).encode())
 
-    return Found(data, text, scores.picture, files={".retrieval.json": retrieval})
+    parts: list[Part] = [heads_piece(scores), effect_text(off)]
+    return Output(data, parts, scores.picture, files={".retrieval.json": retrieval})
 
 
-def _bench(keep: str | None, model: str, store: Path | None) -> RunFolder | None:
+def _bench(keep: str | None, on: ModelFlags) -> RunFolder | None:
     """The benchmark that heads are kept with, if one is named; it must be of this model."""
     if keep is None:
         return None
-    folder = Store(store).find(keep)
+    folder = on.store.find(keep)
     folder.check_writable()
     asked = folder.recipe_as(LmBench).model
-    if asked != model:
+    if asked != on.model:
         raise ConfigError(
-            f"--keep names {folder.name}, a benchmark of {asked}; the heads are of {model}"
+            f"--keep names {folder.name}, a benchmark of {asked}; the heads are of {on.model}"
         )
     return folder
 
 
-@command
-@options(model_options, formulation_options, opening_option, template_option)
-@options(questions_option(200, "Pairs of questions whose residual streams are patched."))
-@option(
-    "--also-test NAME",
-    "Prove the circuit on this formulation as well (with the same hops and roles).",
-)
-@tracing_options
-@output_options
+def _here_and_elsewhere(also_test: str | None, **fields: Any) -> tuple[Prompts, Prompts | None]:
+    """The questions on which a circuit is found, and those on which it is proved as well."""
+    elsewhere = Prompts(**{**fields, "formulation": also_test}) if also_test else None
+    return Prompts(**fields), elsewhere
+
+
+@reporting(
+    model_options,
+    gathered(
+        "prompts", _here_and_elsewhere,
+        *formulation_options, opening_option,
+        option("--also-test NAME", "Prove the circuit on this formulation as well (with the same "
+               "hops and roles)."),
+    ),
+    flags.sample("questions"), template_option,
+    questions_option(200, "Pairs of questions whose residual streams are patched."),
+    tracing_options,
+    endings=(".circuit.json",), frame=False,
+)  # fmt: skip
 def circuit(
-    questions: int, also_test: str | None, opening: bool, json: bool, save: Path | None,
-    figure: Path | None, **rest: Any,
-) -> None:  # fmt: skip
+    to: Destination, on: ModelFlags, prompts: tuple[Prompts, Prompts | None], sample: int,
+    template: Any, questions: int, tracing: Tracing,
+) -> Output:  # fmt: skip
     """Find how a model comes to its answer: which roles hold what after which layer, and which
     heads bring it. Two chains exchange one symbol, and activations are patched.
 
     All is kept as it comes, and a stop loses none. --save FILE.circuit.json writes the circuit,
     which `hopscope circuit` reads; FILE.json all findings.
     """
-    hops, chains = rest["hops"], rest["chains"]
+    here, elsewhere = prompts
     recipe = LmCircuit(
-        model=rest["model"],
-        prompts=_prompts(rest["formulation"], hops, chains, opening=opening),
-        elsewhere=_prompts(also_test, hops, chains, opening=opening) if also_test else None,
-        questions=questions,
-        tracing=Tracing(**{name: rest[name] for name in Tracing.model_fields}),
-        template=rest["template"],
-        dtype=_dtype(rest["model"], rest["dtype"], rest["device"]),
-        seeds=(rest["sample"],),
-    )
-    output = Output(json, save, figure)
-    output.check(".circuit.json", frame=False)
-    found = _trained(recipe, rest, watch=not json).findings
-    from hopscope.cli.lm_text import print_findings
-
+        model=on.model, prompts=here, elsewhere=elsewhere, questions=questions, tracing=tracing,
+        template=template, dtype=on.recorded_dtype, seeds=(sample,),
+    )  # fmt: skip
+    found = on.carried_out(recipe, watch=not to.json).findings
     files = {".circuit.json": found.circuit.save}
-    output.show(Found(found.to_dict(), lambda: print_findings(found), found.picture, files=files))
+    return Output(found.to_dict(), findings_parts(found), found.picture, files=files)
 
 
-@command
-@options(formulation_options, questions_option(PAPER, "Number of questions."))
-@option(
-    "--to",
-    "The tool that is to read them.",
-    choices=["ruler", "lm-eval", "inspect"],
-    default="ruler",
-)
-@option(
-    "--save FOLDER",
-    "Folder for the files; lm-eval's name it, so export again after moving it.",
-    default=Path("exports"),
-)
-def export(
-    formulation: str, hops: int | None, chains: int, sample: int, questions: int, to: Any,
-    save: Path,
-) -> None:  # fmt: skip
+@command(
+    gathered("prompts", Prompts, *formulation_options),
+    flags.sample("questions"),
+    questions_option(PAPER, "Number of questions."),
+    option("--to", "The tool that is to read them.", choices=["ruler", "lm-eval", "inspect"],
+           default="ruler"),
+    option("--save FOLDER", "Folder for the files; lm-eval's name it, so export again after moving "
+           "it.", default=Path("exports")),
+)  # fmt: skip
+def export(prompts: Prompts, sample: int, questions: int, to: Any, save: Path) -> None:
     """Write the paper's questions as a task for RULER, lm-evaluation-harness or inspect_ai."""
-    if questions < 1:
-        raise ConfigError(f"--questions is {questions}; expected at least 1")
     check_folder(save)
     from hopscope.lm.export import exported
 
-    prompts = _prompts(formulation, hops, chains)
     for name, text in exported(to, prompts, sample, questions, str(save.resolve())).items():
         write_bytes(save / name, text.encode())
         say(f"{to}: {save / name}")
 
 
-@command
-@json_option
+@command(flags.json)
 def listing(json: bool) -> None:
     """List the language models that can be fetched by name, and those that have been fetched."""
-    from hopscope.cli.tables import print_rows
     from hopscope.lm.known import KNOWN, cached
     from hopscope.machine import cache_root
 
@@ -420,8 +358,7 @@ def listing(json: bool) -> None:
     print_rows(rows, {}, json=json)
 
 
-@command
-@click.argument("model", shell_complete=MODELS)
+@command(click.argument("model", shell_complete=flags.MODELS))
 def pull(model: str) -> None:
     """Fetch a language model into the cache ($HOPSCOPE_CACHE, or ~/.cache/hopscope).
 

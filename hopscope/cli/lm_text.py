@@ -1,39 +1,59 @@
-"""Heads and circuits of language models in the terminal."""
+"""What is printed of benchmarks, heads and circuits of language models."""
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hopscope.cli.output import prose, say
-from hopscope.cli.tables import print_circuit, show, table
+from hopscope.cli.tables import Part, circuit_parts
+from hopscope.plots.pieces import Piece, lm_findings
 
 if TYPE_CHECKING:
     from hopscope.lm.findings import LmCircuitRun, LmFindings
     from hopscope.lm.heads import HeadScores, SwitchedOff
+    from hopscope.lm.results import BenchRun
 
 
-def print_findings(found: "LmFindings") -> None:
+def bench_parts(run: "BenchRun") -> list[Part]:
+    """A row for every kind of question."""
+    from hopscope.lm.results import results
+
+    rows = [
+        (
+            each.kind, str(each.count), _number(each.accuracy),
+            " … ".join(map(_number, each.interval or ())) or "–", f"{each.chance:.3f}",
+            f"{each.best:.3f}", f"{each.first:.3f}", f"{each.acceptance:.3f}",
+            _number(each.tries, 1),
+        )
+        for each in results(run.folder)
+    ]  # fmt: skip
+    columns = ["questions", "count", "accuracy", "95 %", "chance", "best", "first try",
+               "acceptable", "tries"]  # fmt: skip
+    manifest = run.folder.manifest
+    stopped = "" if manifest.complete else " (stopped)"
+    title = f"{run.name}: {manifest.step:,} answers in {manifest.seconds:.0f} s{stopped}"
+    return [Piece(title, columns, rows)] if rows else [title]
+
+
+def _number(value: float | None, digits: int = 3) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+def findings_parts(found: "LmFindings") -> list[Part]:
     """What was found, phase by phase, and the circuit."""
-    from hopscope.plots.pieces import lm_findings
-
-    say("", f"{found.recipe.model} on {found.recipe.prompts.label}: {found.answered}")
-    show(lm_findings(found))
-    print_circuit(found.circuit)
-    say()
+    title = f"{found.recipe.model} on {found.recipe.prompts.label}: {found.answered}"
+    return [title, *lm_findings(found), *circuit_parts(found.circuit)]
 
 
-def print_run(run: "LmCircuitRun") -> None:
+def circuit_run_parts(run: "LmCircuitRun") -> list[Part]:
     """What became of a run; of one that was stopped, how far it came."""
     manifest = run.folder.manifest
     if manifest.complete:
-        print_findings(run.findings)
-    else:
-        steps = run.recipe.steps
-        say(f"{run.name}: {manifest.step:,} of {steps:,} measured in {manifest.seconds:.0f} s: "
-            f"`{run.folder.command('resume')}`")  # fmt: skip
+        return findings_parts(run.findings)
+    done = f"{manifest.step:,} of {run.recipe.steps:,} measured in {manifest.seconds:.0f} s"
+    return [f"{run.name}: {done}: `{run.folder.command('resume')}`"]
 
 
-def circuit_rows(run: "LmCircuitRun") -> list[dict[str, Any]]:
+def share_rows(run: "LmCircuitRun") -> list[dict[str, Any]]:
     """How far answers follow each role, a row for each layer and exchange."""
     found = run.findings
     return [
@@ -44,7 +64,7 @@ def circuit_rows(run: "LmCircuitRun") -> list[dict[str, Any]]:
     ]
 
 
-def print_heads(scores: "HeadScores") -> None:
+def heads_piece(scores: "HeadScores") -> Piece:
     """For each route its best heads."""
     from hopscope.lm.results import best_heads
 
@@ -54,15 +74,15 @@ def print_heads(scores: "HeadScores") -> None:
         rows.append(
             (best["route"], best["purpose"], f"{best['layer']}.{best['head']}",
              f"{best['own']:.3f}", f"{best['others']:.3f}", f"{best['threshold']:.3f}",
-             best["beyond"], _difference(scores.right[place], scores.error[place]))
+             str(best["beyond"]), _difference(scores.right[place], scores.error[place]))
         )  # fmt: skip
     columns = ["route", "purpose", "head", "own", "others", "chance", "beyond", "right − wrong"]
     title = f"{scores.model} on {scores.kind}: {scores.correct} of {scores.questions} correct"
-    table(columns, rows, title=title)
-    prose(
+    remark = (
         "head: the best of all, layer.head; own, others: its attention to the asked chain and to "
         "another; chance: what own − others must exceed; beyond: heads that do"
     )
+    return Piece(title, columns, rows, (remark,))
 
 
 def _difference(right: float, error: float) -> str:
@@ -71,17 +91,21 @@ def _difference(right: float, error: float) -> str:
     return f"{right:+.3f}" + ("" if np.isnan(error) else f" ± {error:.3f}")
 
 
-def print_effect(off: "SwitchedOff | None") -> None:
+def effect_text(off: "SwitchedOff | None") -> str:
     """Accuracy with heads switched off."""
     if off is None:
-        say("", "No head looks anything up beyond chance: nothing to switch off.")
-        return
+        return "No head looks anything up beyond chance: nothing to switch off."
     names = ", ".join(f"{layer}.{head}" for layer, head in off.heads)
-    say("", f"Accuracy on {off.questions} other questions:")
-    say(f"  the model                                  {off.model}")
-    say(f"  without {names}: {off.without}")
+    lines = [
+        f"Accuracy on {off.questions} other questions:",
+        f"  the model                                  {off.model}",
+        f"  without {names}: {off.without}",
+    ]
     if off.random is None:
-        say("  without as many others: the model has not as many")
-        return
-    say(f"  without as many random others              {off.random}")
-    say(f"  lost more than without those, paired       {off.more}")
+        lines.append("  without as many others: the model has not as many")
+    else:
+        lines += [
+            f"  without as many random others              {off.random}",
+            f"  lost more than without those, paired       {off.more}",
+        ]
+    return "\n".join(lines)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from hopscope.cli.commands import Group
+from hopscope.cli.commands import CommandGroup
 from hopscope.cli.output import drop_output, flush, forgive_encodings, note, say, warn
 from hopscope.errors import ConfigError, HopscopeError, Interrupted, OutputLost, RunWarning
 from hopscope.machine import keep_pages
@@ -35,7 +35,7 @@ def main() -> None:
     if instruction := os.environ.get(COMPLETE):
         from click.shell_completion import shell_complete
 
-        sys.exit(shell_complete(Group(), {}, "hopscope", COMPLETE, instruction))
+        sys.exit(shell_complete(CommandGroup(), {}, "hopscope", COMPLETE, instruction))
     with listening() as came:
         try:
             code = run(sys.argv[1:])
@@ -50,7 +50,7 @@ def run(words: Sequence[str]) -> int:
     words = list(words)
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
-    group = Group()
+    group = CommandGroup()
     try:
         with group.make_context("hopscope", words) as context:
             return group.invoke(context) or 0

@@ -1,26 +1,17 @@
 """`hopscope ngram train|theory|transfer`: the n-gram experiment."""
 
 from collections.abc import Callable
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from math import isclose
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from hopscope.cli import flags
 from hopscope.cli.changes import changed
-from hopscope.cli.options import (
-    command,
-    json_option,
-    option,
-    options,
-    run_argument,
-    sample_option,
-    seeds_option,
-    store_option,
-    threads_option,
-)
-from hopscope.cli.output import note, prose, say, say_json
+from hopscope.cli.options import command, option
+from hopscope.cli.output import note, say, say_json
+from hopscope.cli.tables import Part, piece_of, print_rows, unfinished
 from hopscope.configs import NgramExperiment
 from hopscope.configs.recipe import of_seeds
 from hopscope.errors import ConfigError, RunDamaged
@@ -38,11 +29,10 @@ def _experiment(changes: tuple[str, ...]) -> NgramExperiment:
     return changed(NgramExperiment(), changes, "the n-gram experiment")
 
 
-@command
-@options(changes_argument, seeds_option, threads_option, store_option)
+@command(changes_argument, flags.seeds, flags.threads, flags.store)
 def train(
     changes: tuple[str, ...], seeds: tuple[int, ...] | None, threads: int | None,
-    store: Path | None,
+    store: Store,
 ) -> None:  # fmt: skip
     """Train the n-gram experiment; by itself, as in the paper. `hopscope train` does the same with
     the presets of the paper.
@@ -53,21 +43,16 @@ def train(
     from hopscope.cli.training import show_trained, with_seeds
 
     for recipe in of_seeds(with_seeds(_experiment(changes), changes, seeds)):
-        show_trained(recipe, Store(store), "auto", threads)
+        show_trained(recipe, store, "auto", threads)
 
 
-def print_ngram(run: "NgramRun") -> None:
+def ngram_parts(run: "NgramRun") -> list[Part]:
     """What each seed's model has become."""
-    from hopscope.cli.tables import print_rows
-
     if not run.folder.manifest.complete:
-        state = "in training," if run.folder.in_training() else "stopped at"
-        say(f"{run.name}: {state} epoch {run.folder.manifest.step:,}")
-        return
-    seconds = run.folder.manifest.seconds
-    title = f"{run.name}: validation, trained in {seconds:.1f} s"
-    print_rows(ngram_rows(run), FORMATS, title)
-    prose("share: of Σ c²; attention: of each head to its lag; distance: total variation to GIH")
+        return [unfinished(run)]
+    title = f"{run.name}: validation, trained in {run.folder.manifest.seconds:.1f} s"
+    remark = "share: of Σ c²; attention: of each head to its lag; distance: total variation to GIH"
+    return [replace(piece_of(ngram_rows(run), FORMATS, title), lines=(remark,))]
 
 
 FORMATS = {
@@ -79,30 +64,31 @@ FORMATS = {
 
 def ngram_rows(run: "NgramRun") -> list[dict[str, Any]]:
     """What each seed's model has become, on its validation chains."""
-    return [_became(run, seed) for seed in run.recipe.seeds]
-
-
-def _became(run: "NgramRun", seed: int) -> dict[str, Any]:
     from hopscope.ngram.evaluation import choice, validated
     from hopscope.ngram.parameters import set_name
 
-    parameters, found = validated(run, seed)
-    picked = choice(run.recipe.model, parameters)
-    return {
-        "seed": seed,
-        "heads": set_name(picked.heads),
-        "share": picked.share,
-        "lags": list(picked.lags),
-        "attention": list(picked.weights),
-        "a": float(parameters.a),
-        "loss": found.seen.model,
-        "GIH": found.seen.gih,
-        "Bayes": found.seen.bayes,
-        "distance": found.distance,
-    }
+    rows = []
+    for seed in run.recipe.seeds:
+        parameters, found = validated(run, seed)
+        picked = choice(run.recipe.model, parameters)
+        rows.append(
+            {
+                "seed": seed,
+                "heads": set_name(picked.heads),
+                "share": picked.share,
+                "lags": list(picked.lags),
+                "attention": list(picked.weights),
+                "a": float(parameters.a),
+                "loss": found.seen.model,
+                "GIH": found.seen.gih,
+                "Bayes": found.seen.bayes,
+                "distance": found.distance,
+            }
+        )
+    return rows
 
 
-def figures(run: "NgramRun") -> "dict[str, Callable[[], Picture]]":
+def ngram_figures(run: "NgramRun") -> "dict[str, Callable[[], Picture]]":
     """What draws a run, beside its stages: heads, the way to the induction head, other chains."""
     from hopscope.ngram.evaluation import LENGTHS as USUAL
     from hopscope.ngram.evaluation import approach, transfer
@@ -134,27 +120,20 @@ def _gap(run: "NgramRun") -> float:
     return found if found > 0 else 0.0
 
 
-@command
-@run_argument
-@option("--lengths N,N,…", "Lengths of the chains.", default=LENGTHS)
-@option("--alphas X,X,…", "Concentrations of the prior.", default=ALPHAS)
-@option("--chains N", "Fresh chains of each.", default=1_000)
-@options(json_option, store_option)
-def transfer(
-    run: str,
-    lengths: str,
-    alphas: str,
-    chains: int,
-    json: bool,
-    store: Path | None,
-) -> None:
+@command(
+    flags.run,
+    option("--lengths N,N,…", "Lengths of the chains.", default=LENGTHS),
+    option("--alphas X,X,…", "Concentrations of the prior.", default=ALPHAS),
+    option("--chains N", "Fresh chains of each.", default=1_000),
+    flags.json, flags.store,
+)  # fmt: skip
+def transfer(run: str, lengths: str, alphas: str, chains: int, json: bool, store: Store) -> None:
     """Compare the trained model with others on chains of other lengths and priors."""
-    from hopscope.cli.tables import print_rows
     from hopscope.ngram.evaluation import transfer as measure
     from hopscope.ngram.run import NgramRun
 
     sizes, priors = _numbers("--lengths", lengths, int), _numbers("--alphas", alphas, float)
-    opened = NgramRun(Store(store).find(run))
+    opened = NgramRun(store.find(run))
     _check_trained(opened)
     rows = []
     for seed in opened.recipe.seeds:
@@ -172,28 +151,22 @@ def _numbers(flag: str, text: str, kind: Callable[[Any], Any]) -> Any:
         raise ConfigError(f"{flag} is {text!r}; expected numbers such as 10,20,50") from None
 
 
-@command
-@changes_argument
-@option("--tables N", "Tables drawn from the prior.", type=click.IntRange(2), default=1_000)
-@option("--estimate", "Estimate from one chain of each table, not from its exact distributions.")
-@options(sample_option("tables"), json_option)
-def theory(
-    changes: tuple[str, ...],
-    tables: int,
-    estimate: bool,
-    sample: int,
-    json: bool,
-) -> None:
+@command(
+    changes_argument,
+    option("--tables N", "Tables drawn from the prior.", type=click.IntRange(2), default=1_000),
+    option("--estimate", "Estimate from one chain of each table, not from its exact "
+           "distributions."),
+    flags.sample("tables"),
+    flags.json,
+)  # fmt: skip
+def theory(changes: tuple[str, ...], tables: int, estimate: bool, sample: int, json: bool) -> None:
     """Show the modified χ² mutual information of every set of lags, and the winner of stage I.
 
     KEY=VALUE changes the experiment, as in `hopscope ngram train`: process.alphabet=4.
     """
-    from hopscope.cli.tables import print_rows
     from hopscope.ngram import information
     from hopscope.ngram.process import sample_chains
 
-    if sample < 0:
-        raise ConfigError(f"--sample is {sample}; expected 0 or more")
     experiment = _experiment(changes)
     process, model = experiment.process, experiment.model
     if estimate:

@@ -1,22 +1,17 @@
 """`hopscope papers list|run|claims|report`: what the papers show, and what we measured."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hopscope.cli.options import (
-    command,
-    json_option,
-    names,
-    option,
-    options,
-    refuse_unused,
-    store_option,
-)
+from hopscope.cli import flags
+from hopscope.cli.options import command, completing, option, options, refuse_unused
 from hopscope.cli.output import say, warn
-from hopscope.cli.workers import Workers, carried_out, seconds_of, workers_options
+from hopscope.cli.tables import print_rows
+from hopscope.cli.workers import WorkerFlags, carried_out, seconds_of, workers_options
 from hopscope.configs import Recipe
 from hopscope.errors import OF_ONE_RUN, CircuitError, ConfigError, HopscopeError, ResultsError
 from hopscope.machine import check_threads
@@ -32,12 +27,10 @@ if TYPE_CHECKING:
     from hopscope.workers import Outcome
     from hopscope.workers.progress import Progress
 
-    Carry = Callable[[Sequence[Recipe], Callable[[Progress], None]], Outcome]
-
 OWN = Path("results")
 experiment_options = options(
     click.argument("experiment", default="", metavar="[EXPERIMENT]",
-                   shell_complete=names(lambda _: registry.PAPERS.experiments)),
+                   shell_complete=completing(lambda _: registry.PAPERS.experiments)),
     option("--protocol", "full: what the paper ran; reduced: what two cores can do.",
            choices=['full', 'reduced'], default="reduced"),
 )  # fmt: skip
@@ -49,41 +42,52 @@ measured_option = option(
 )
 
 
-@command
-@options(experiment_options, results_option, json_option, store_option)
-def experiments(experiment: str, protocol: Any, results: Path, json: bool, store: Path) -> None:
+@command(experiment_options, results_option, flags.json, flags.store)
+def experiments(experiment: str, protocol: Any, results: Path, json: bool, store: Store) -> None:
     """List the experiments, with their complete and missing runs and the time these take.
 
     EXPERIMENT is a name, such as musat/fig4, or how names begin, such as chen.
     """
     papers = registry.PAPERS
-    found = papers.matching(experiment)
-    _list(states(found, protocol, Store(store), papers.results(results)), json=json)
+    rows: list[dict[str, object]] = []
+    for state in states(papers.matching(experiment), protocol, store, papers.results(results)):
+        about = state.experiment
+        row: dict[str, object] = {
+            "experiment": about.name, "shows": about.shows, "protocol": state.protocol,
+        }  # fmt: skip
+        if json:
+            row |= {
+                "runs": state.runs,
+                "measured": state.measured,
+                "trained": state.trained,
+                "missing": len(state.missing),
+                "seconds_here": state.hours.here,
+                "seconds_gpu": state.hours.gpu,
+            }
+        else:
+            row["measured"] = f"{state.measured} of {state.runs}"
+            row["to_train"] = _time(state) if state.missing else "nothing"
+        rows.append(row)
+    print_rows(rows, {}, json=json)
 
 
-@command
-@experiment_options
-@option(
-    "--time-limit MINUTES",
-    "Stop each experiment after so many minutes with a checkpoint, and the command with exit code "
-    "75; the same command goes on.",
-)
-@option(
-    "--draw",
-    "Draw the figures of what is measured in --results (if nothing is: of what came with "
-    "hopscope); train nothing.",
-    name="draws",
-)
-@options(workers_options, results_option, store_option)
+@command(
+    experiment_options,
+    option("--time-limit MINUTES", "Stop each experiment after so many minutes with a checkpoint, "
+           "and the command with exit code 75; the same command goes on."),
+    option("--draw", "Draw the figures of what is measured in --results (if nothing is: of what "
+           "came with hopscope); train nothing.", name="draws"),
+    workers_options, results_option, flags.store,
+)  # fmt: skip
 def run(
     experiment: str, protocol: Any, time_limit: float | None, draws: bool, results: Path,
-    store: Path | None, **workers: Any,
+    store: Store, how: WorkerFlags,
 ) -> int:  # fmt: skip
     """Reproduce a figure, a paper, or both papers: train missing runs, measure, draw.
 
     The complete and the missing runs are printed first, and the time that these take.
     """
-    papers, how = registry.PAPERS, Workers(**workers)
+    papers = registry.PAPERS
     found, where = papers.matching(experiment), papers.results(results)
     if draws:
         refuse_unused("with --draw, which trains nothing", "--protocol", "--time-limit",
@@ -94,7 +98,7 @@ def run(
             say(f"overview: {write_readme(papers, where)}")
         return 0
     seconds_of(time_limit)
-    known = states(found, protocol, Store(store), where)
+    known = states(found, protocol, store, where)
     for state in known:
         say(_what_there_is(state))
     left = [state for state in known if not state.complete]
@@ -103,21 +107,18 @@ def run(
     check_threads(how.threads)
     how.pool()
     write_readme(papers, where)  # where it cannot be written, better now than after the training
-    code = _run_all(left, how, time_limit, Store(store), where)
+    code = _run_all(left, how, time_limit, store, where)
     say(f"overview: {write_readme(papers, where)}")
     return code
 
 
-@command
-@click.argument(
-    "words", nargs=-1, metavar="[CLAIM]", shell_complete=names(lambda _: registry.PAPERS.claims)
-)
-@option(
-    "--variants",
-    "Show the variants of what the paper leaves open: how each ends, and which claims hold under "
-    "it. Words then say what a variant has, such as fan-in pair.",
-)
-@options(measured_option, json_option)
+@command(
+    click.argument("words", nargs=-1, metavar="[CLAIM]",
+                   shell_complete=completing(lambda _: registry.PAPERS.claims)),
+    option("--variants", "Show the variants of what the paper leaves open: how each ends, and "
+           "which claims hold under it. Words then say what a variant has, such as fan-in pair."),
+    measured_option, flags.json,
+)  # fmt: skip
 def claims(words: tuple[str, ...], variants: bool, results: Path | None, json: bool) -> int:
     """Show the claims of both papers with our verdicts; of one, the values and all the evidence.
 
@@ -135,9 +136,10 @@ def claims(words: tuple[str, ...], variants: bool, results: Path | None, json: b
     return shown.show_claims("".join(words), papers, found, json=json)
 
 
-@command
-@option("--save FILE.html", "The page.", default=Path("reports/papers.html"))
-@measured_option
+@command(
+    option("--save FILE.html", "The page.", default=Path("reports/papers.html")),
+    measured_option,
+)  # fmt: skip
 def report(save: Path, results: Path | None) -> None:
     """Write the claims, their verdicts and every figure as one self-contained page."""
     from hopscope.plots import table_figures
@@ -189,43 +191,23 @@ def _time(state: ExperimentState) -> str:
     return ", ".join(filter(None, told)) or "nothing like them was timed yet"
 
 
-def _list(known: Sequence[ExperimentState], *, json: bool) -> None:
-    from hopscope.cli.tables import print_rows
-
-    rows: list[dict[str, object]] = []
-    for state in known:
-        row: dict[str, object] = {
-            "experiment": state.experiment.name,
-            "shows": state.experiment.shows,
-            "protocol": state.protocol,
-        }
-        if json:
-            row |= {
-                "runs": state.runs,
-                "measured": state.measured,
-                "trained": state.trained,
-                "missing": len(state.missing),
-                "seconds_here": state.hours.here,
-                "seconds_gpu": state.hours.gpu,
-            }
-        else:
-            row["measured"] = f"{state.measured} of {state.runs}"
-            row["to_train"] = _time(state) if state.missing else "nothing"
-        rows.append(row)
-    print_rows(rows, {}, json=json)
-
-
 def _run_all(
     left: Sequence[ExperimentState],
-    how: Workers,
+    how: WorkerFlags,
     minutes: float | None,
     store: Store,
     results: Results,
 ) -> int:
     """Run what each experiment lacks; what fails says nothing about the others."""
+    from hopscope.runs import Stop
     from hopscope.runs.stop import REQUEUE
 
-    here, carry = _here(how), _carry(how, minutes, store)
+    # Alone, unless fleets are asked for: a longer protocol goes on with the bits of a shorter one.
+    here, alone = _here(how), how if how.pack else replace(how, pack=1)
+
+    def carry(recipes: Sequence[Recipe], look: "Callable[[Progress], None]") -> "Outcome":
+        return carried_out(recipes, store, alone, Stop(seconds_of(minutes)), look)
+
     failed: list[HopscopeError] = []
     over = False
     for state in left:
@@ -250,11 +232,11 @@ def _run_all(
         else:
             say(f"results: {results.path(name)}")
         if table.runs and (shown := results.shown(name)) is not None:
-            draw(shown, results, results)
+            write_figures(shown, results, results)
     return REQUEUE if over else failed[0].exit_code if failed else 0
 
 
-def _here(how: Workers) -> str:
+def _here(how: WorkerFlags) -> str:
     import torch
 
     from hopscope.runs.computing import processor_of
@@ -263,21 +245,6 @@ def _here(how: Workers) -> str:
     device = device_of(how.device)
     gpu = processor_of(device) if device.type == "cuda" else ""
     return machine(how.threads or torch.get_num_threads(), gpu)
-
-
-def _carry(how: Workers, minutes: float | None, store: Store) -> "Carry":
-    """Trains with the workers that the flags ask for."""
-    from dataclasses import replace
-
-    from hopscope.runs import Stop
-
-    # Alone, unless fleets are asked for: a longer protocol goes on with the bits of a shorter one.
-    alone = how if how.pack else replace(how, pack=1)
-
-    def carry(recipes: Sequence[Recipe], look: "Callable[[Progress], None]") -> "Outcome":
-        return carried_out(recipes, store, alone, Stop(seconds_of(minutes)), look)
-
-    return carry
 
 
 def write_readme(papers: Registry, results: Results) -> Path:
@@ -306,10 +273,10 @@ def draw_again(names: Sequence[str], results: Results, to: Results) -> None:
             f"nothing to draw: {which} measured in {results.root}: --results names another folder"
         )
     for table in tables:
-        draw(table, results, to)
+        write_figures(table, results, to)
 
 
-def draw(found: Table, results: Results, to: Results) -> None:
+def write_figures(found: Table, results: Results, to: Results) -> None:
     """The figures of an experiment, in the folder where its results are, or would be."""
     from hopscope.plots.saving import save_figure
     from hopscope.plots.table_figures import figures

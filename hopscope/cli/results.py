@@ -3,19 +3,24 @@
 Whether files can be written is asked before anything is computed for them.
 """
 
-import json as json_
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial, wraps
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hopscope.cli.options import F, json_option, option, options, refuse_unused
+from hopscope.cli import flags
+from hopscope.cli.options import command, gathered, option, refuse_unused
 from hopscope.cli.output import note, prose, say_json
+from hopscope.cli.tables import Part, piece_of, print_parts
+from hopscope.display import data_frame
 from hopscope.errors import ConfigError
 from hopscope.plots.formats import FORMATS, check_format, check_width
+from hopscope.plots.pieces import pieces_of
 from hopscope.store.files import check_files, write_bytes
 
 if TYPE_CHECKING:
@@ -27,33 +32,14 @@ FRAMES = {".csv": ("pandas",), ".parquet": ("pandas", "pyarrow")}
 """Endings of tables, and the packages that write them."""
 
 
-WIDTH, DPI = "hopscope.width", "hopscope.dpi"
-
-
-def _keep_size(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-    """Note the size of figures for `draw`."""
-    if param.name == "width":
-        check_width(value)
-    ctx.meta[f"hopscope.{param.name}"] = value
-
-
-figure_options = options(
-    option("--figure FILE", "Draw a figure to this file (.svg, .pdf or .png)."),
-    option("--width INCHES", "Width of the figure (default: 3.35 or 6.9, whichever fits better).",
-           expose_value=False, callback=_keep_size),
-    option("--dpi N", "Dots per inch of PNG.",
-           type=click.IntRange(50, 1200), default=300, expose_value=False, callback=_keep_size),
-)  # fmt: skip
-
-
 @dataclass(frozen=True)
-class Found:
-    """What a command found."""
+class Output:
+    """What a command puts out."""
 
     data: Any
     """What --json prints, and what a .json file holds."""
-    text: Callable[[], None]
-    """Prints it for people."""
+    parts: Sequence[Part]
+    """What is printed for people."""
     draw: "Draw | None" = None
     beside: "Mapping[str, Draw]" = field(default_factory=dict)
     """Figures that go beside the one that is asked for, by what is added to its name."""
@@ -63,31 +49,36 @@ class Found:
     """What writes files of other endings."""
 
     @classmethod
-    def of(cls, result: Any, data: Any = None, **more: Any) -> "Found":
+    def of(cls, result: Any, data: Any = None, **more: Any) -> "Output":
         """A result that shows itself: what it says, its figure and its data."""
-
-        def text() -> None:
-            from hopscope.cli.tables import show
-            from hopscope.plots.pieces import pieces_of
-
-            show(pieces_of(result))
-
         data = result.to_dict() if data is None else data
-        return cls(data, text, result.picture, frame=getattr(result, "frame", None), **more)
+        frame = getattr(result, "frame", None)
+        return cls(data, pieces_of(result), result.picture, frame=frame, **more)
+
+    @classmethod
+    def table(
+        cls, rows: Sequence[Mapping[str, Any]], formats: Mapping[str, str], title: str = ""
+    ) -> "Output":
+        """A table of these rows, with numbers in these formats."""
+        return cls(rows, [piece_of(rows, formats, title)], frame=partial(data_frame, rows))
 
 
 @dataclass(frozen=True)
-class Output:
-    """Where a command's result goes."""
+class Destination:
+    """Where the output of a command goes, and how large figures are."""
 
     json: bool
+    figure: Path | None
+    width: float | None
+    dpi: int
     save: Path | None = None
-    figure: Path | None = None
 
     def check(
         self, *endings: str, frame: bool = True, draws: bool = True, beside: Sequence[str] = ()
     ) -> None:
-        """Refuse files that cannot be written, and endings that nothing can write."""
+        """Refuse files that cannot be written, endings that nothing can write, and the size of a
+        figure where there is none.
+        """
         if self.save is not None:
             known = (".json", *(FRAMES if frame else ()), *(FORMATS if draws else ()), *endings)
             found = ending(self.save, known)
@@ -98,73 +89,96 @@ class Output:
             refuse_unused("as this command draws no figure", "--figure", "--width", "--dpi")
         saved = self.save if self.save and self.save.suffix in FORMATS else None
         figures = [path for path in (self.figure, saved) if path]
-        check_figure(*figures)
-        check_files(self.save, *(near(path, name) for path in figures for name in beside))
+        if not figures:
+            refuse_unused("where no figure is drawn", "--width", "--dpi")
+        check_width(self.width)
+        for path in figures:
+            check_format(path)
+            check_files(path, *(near(path, name) for name in beside))
+        check_files(self.save)
 
-    def show(self, found: Found) -> None:
-        """Print, save and draw what was found."""
+    def put(self, output: Output) -> None:
+        """Print, save and draw it."""
+        if self.save and self.save.suffix in FRAMES and output.frame is None:
+            raise ConfigError(f"--save is {self.save}, and this is not a table; expected .json")
         if self.json:
-            say_json(found.data)
+            say_json(output.data)
         else:
-            found.text()
+            print_parts(output.parts)
         if self.save is not None:
-            self._write(found, self.save)
-        if self.figure is not None:
-            self._draw(found, self.figure)
+            self._write(output, self.save)
+        if self.figure is not None and output.draw is not None:
+            self.draw(self.figure, output.draw, output.beside)
 
     def tell(self, line: object) -> None:
-        """Say something beside the result: not on the output, where that is JSON."""
+        """Say something beside the output: not on stdout, where that is JSON."""
         (note if self.json else prose)(line)
 
-    def _write(self, found: Found, path: Path) -> None:
-        which = ending(path, (".json", *FRAMES, *FORMATS, *found.files))
+    def draw(self, path: Path, make: "Draw", beside: "Mapping[str, Draw] | None" = None) -> None:
+        """Draw a figure, and those beside it; say where each is and what it shows."""
+        from hopscope.plots.look import looking
+        from hopscope.plots.saving import save_figure
+
+        figures = {path: make} | {near(path, name): each for name, each in (beside or {}).items()}
+        for place, each in figures.items():
+            with looking(self.width):
+                figure = each()
+            self.tell(f"figure: {save_figure(figure, place, self.dpi)}")
+            self.tell(figure.caption)
+
+    def _write(self, output: Output, path: Path) -> None:
+        which = ending(path, (".json", *FRAMES, *FORMATS, *output.files))
         if which in FORMATS:
-            self._draw(found, path)
+            if output.draw is not None:
+                self.draw(path, output.draw, output.beside)
             return
-        if which in found.files:
-            found.files[which](path)
+        if which in output.files:
+            output.files[which](path)
         elif which == ".json":
-            write_bytes(path, json_.dumps(found.data, ensure_ascii=False).encode())
-        elif found.frame is not None:
-            frame = found.frame()
+            write_bytes(path, json.dumps(output.data, ensure_ascii=False).encode())
+        elif output.frame is not None:
+            frame = output.frame()
             csv = which == ".csv"
             write_bytes(path, frame.to_csv(index=False).encode() if csv else frame.to_parquet())
         self.tell(f"saved: {path}")
 
-    def _draw(self, found: Found, path: Path) -> None:
-        if found.draw is None:
-            return
-        draw(path, found.draw, self.tell)
-        for name, make in found.beside.items():
-            draw(near(path, name), make, self.tell)
+
+figure_options = (
+    option("--figure FILE", "Draw a figure to this file (.svg, .pdf or .png)."),
+    option("--width INCHES", "Width of the figure (default: 3.35 or 6.9, whichever fits better)."),
+    option("--dpi N", "Dots per inch of PNG.", type=click.IntRange(50, 1200), default=300),
+)  # fmt: skip
+shown_or_drawn = gathered("to", Destination, flags.json, *figure_options)
+"""The flags of a command whose result is printed or drawn."""
+saved_or_drawn = gathered(
+    "to", Destination,
+    flags.json,
+    option("--save FILE", "Write the result to this file, in the format that its name ends in."),
+    *figure_options,
+)  # fmt: skip
+"""The flags of a command whose result can also be saved."""
 
 
-def output_options(function: F) -> F:
-    """The flags of every command whose result can be saved and drawn."""
-    save = option("--save FILE", "Write the result to this file, in the format that its name ends "
-                  "in.")  # fmt: skip
-    return options(json_option, save, figure_options)(function)
+def reporting(
+    *own: Callable[[Any], Any],
+    endings: Sequence[str] = (),
+    frame: bool = True,
+    draws: bool = True,
+    beside: Sequence[str] = (),
+) -> Callable[[Callable[..., Output]], click.Command]:
+    """Make a command of a function that takes the Destination and its own options, and returns its
+    Output.
+    """
 
+    def decorate(compute: Callable[..., Output]) -> click.Command:
+        @wraps(compute)
+        def called(to: Destination, **values: Any) -> None:
+            to.check(*endings, frame=frame, draws=draws, beside=beside)
+            to.put(compute(to, **values))
 
-def check_figure(*paths: Path | None) -> None:
-    """Refuse figures that cannot be written, and a size where there is none."""
-    if not any(paths):
-        refuse_unused("where no figure is drawn", "--width", "--dpi")
-    for path in filter(None, paths):
-        check_format(path)
-        check_files(path)
+        return command(*own, saved_or_drawn)(called)
 
-
-def draw(path: Path, make: "Draw", tell: Callable[[object], None] = prose) -> None:
-    """Draw a figure of the size that is asked for; say where it is and what it shows."""
-    from hopscope.plots.look import looking
-    from hopscope.plots.saving import save_figure
-
-    size = click.get_current_context().meta
-    with looking(size.get(WIDTH)):
-        figure = make()
-    tell(f"figure: {save_figure(figure, path, size.get(DPI, 300))}")
-    tell(figure.caption)
+    return decorate
 
 
 def near(path: Path, name: str) -> Path:

@@ -7,31 +7,25 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from json import dumps
-from pathlib import Path
 from typing import Any
 
 import click
 
-from hopscope.cli.options import (
-    RUNS,
-    command,
-    json_option,
-    names,
-    option,
-    options,
-    refuse_unused,
-    run_argument,
-    store_option,
-)
-from hopscope.cli.output import emit, note, prose, say, say_json, warn
-from hopscope.cli.results import check_figure, draw, figure_options, near
-from hopscope.cli.subject import find
-from hopscope.configs import Recipe
+from hopscope.cli import flags
+from hopscope.cli.options import command, completing, option, refuse_unused
+from hopscope.cli.output import emit, prose, say, say_json, warn
+from hopscope.cli.results import Destination, Output, reporting, shown_or_drawn
+from hopscope.cli.subject import find_run
+from hopscope.cli.tables import Part, print_rows, run_parts, run_rows, table, text_of
 from hopscope.errors import ConfigError, StoreError
+from hopscope.plots.pieces import Piece, of_plots
+from hopscope.runs import opened
 from hopscope.store import Answer, Listed, RunFolder, Store
 from hopscope.store import gallery as shipped
+from hopscope.store.checkpoints import checkpoint_steps
 from hopscope.store.gallery import about
 from hopscope.store.listing import listed
+from hopscope.study import compare as compared
 
 FEW, FEW_STEPS = 5, 8
 """Names and steps that a line lists at most."""
@@ -39,23 +33,24 @@ AGES = {"d": 1.0, "h": 1 / 24, "w": 7.0}
 """Days of the units of an age."""
 
 
-@command
-@click.argument("runs", nargs=-1, required=True, metavar="RUN…", shell_complete=RUNS)
-@options(json_option, figure_options)
-@option("--config", "Print the recipe alone, as the JSON that `hopscope train FILE.json` takes.")
-@option("--answers", "Print every answer of a language model as a line of JSON.")
-@store_option
+@command(
+    click.argument("runs", nargs=-1, required=True, metavar="RUN…", shell_complete=flags.RUNS),
+    shown_or_drawn,
+    option("--config", "Print the recipe alone, as the JSON that `hopscope train FILE.json` "
+           "takes."),
+    option("--answers", "Print every answer of a language model as a line of JSON."),
+    flags.store,
+)  # fmt: skip
 def show(
-    runs: tuple[str, ...], json: bool, figure: Path | None, config: bool, answers: bool,
-    store: Path | None,
+    runs: tuple[str, ...], to: Destination, config: bool, answers: bool, store: Store
 ) -> None:  # fmt: skip
     """Show a run: its losses, circuit or answers, its settings, its files.
 
     --figure draws the losses; of an n-gram run also FILE-heads, FILE-approach and FILE-transfer;
     of several benchmarks of language models all of them side by side.
     """
-    check_figure(figure)
-    folders = [find(name, store) for name in runs]
+    to.check()
+    folders = [find_run(name, store) for name in runs]
     for folder in folders:
         if config:
             refuse_unused("with --config", "--figure", "--answers")
@@ -68,65 +63,83 @@ def show(
                 say(dumps(each))
     if config or answers:
         return
-    if figure is not None:
-        _check_drawn(folders)
-    found = [_shown(folder, json=json) for folder in folders]
-    if json:
-        say_json(found[0] if len(found) == 1 else found)
-    if figure is not None:
-        _draw(folders, figure, note if json else prose)
+    figures = _figures(folders) if to.figure else {}
+    if to.json:
+        known = [_known(folder) for folder in folders]
+        output = Output(known if len(known) > 1 else known[0], [], **figures)
+    else:
+        output = Output(None, [part for folder in folders for part in _parts(folder)], **figures)
+    to.put(output)
 
 
-def _check_drawn(folders: Sequence[RunFolder]) -> None:
-    """Refuse a figure of what was not trained, or of several runs that have none together."""
+def _figures(folders: Sequence[RunFolder]) -> dict[str, Any]:
+    """What draws the runs; what was not trained is refused, and several that have no figure
+    together.
+    """
     for folder in folders:
         if (known := about(folder)) and not known.trained:
             raise ConfigError(f"{folder.name} was not trained: it has no loss curves to draw")
-    if len(folders) > 1 and any(folder.recipe.kind != "lm" for folder in folders):
-        raise ConfigError(
-            "several runs are drawn together if all are benchmarks of language models"
-        )
-
-
-def _draw(folders: Sequence[RunFolder], path: Path, tell: Any) -> None:
-    from hopscope.runs import opened
-
     if len(folders) > 1:
-        from hopscope.plots.lm import accuracy_figure
-
-        draw(path, lambda: accuracy_figure(folders), tell)
-        return
+        if any(folder.recipe.kind != "lm" for folder in folders):
+            raise ConfigError(
+                "several runs are drawn together if all are benchmarks of language models"
+            )
+        return {"draw": lambda: of_plots("lm:accuracy_figure")(folders)}
     run = opened(folders[0])
-    draw(path, run.picture, tell)
+    beside = {}
     if run.recipe.kind == "ngram":
-        from hopscope.cli.ngram import figures
+        from hopscope.cli.ngram import ngram_figures
 
-        for name, make in figures(run).items():
-            draw(near(path, name), make, tell)
+        beside = ngram_figures(run)
+    return {"draw": run.picture, "beside": beside}
 
 
-def _shown(folder: RunFolder, *, json: bool) -> dict[str, Any] | None:
-    """Print a run, or return what is known of it."""
-    from hopscope.cli.tables import rows_of, show_run, table
-    from hopscope.runs import opened
-    from hopscope.store.checkpoints import checkpoint_steps
+def _parts(folder: RunFolder) -> list[Part]:
+    """What is printed of a run: what became of it, its settings, and its files."""
+    known, files, found = about(folder), folder.manifest.files, _listed(folder)
+    size = sum(entry.size for entry in files.values()) / 2**20
+    kept = _steps(checkpoint_steps(folder))
+    date = "" if found.date is None else f", last commit {found.date:%Y-%m-%d %H:%M} UTC"
+    tags = f", tags: {', '.join(found.tags)}" if found.tags else ""
+    lines = (
+        f"{folder.path}: {len(files)} files, {size:.1f} MiB, {kept}",
+        f"{found.status}{date}{tags}",
+    )
+    settings = [(name, text_of(value)) for name, value in _settings(folder).items()]
+    return [
+        *([Piece(lines=(f"{folder.name}: {known.what}", known.origin))] if known else []),
+        *(run_parts(opened(folder)) if _trained(folder) else []),
+        Piece("", ("setting", "value"), settings, lines),
+    ]
 
+
+def _known(folder: RunFolder) -> dict[str, Any]:
+    """What is known of a run, for programs."""
+    manifest = folder.manifest
+    return {
+        **_listed(folder).to_dict(),
+        "name": folder.name,
+        "kind": folder.recipe.kind,
+        "complete": manifest.complete,
+        "step": manifest.step,
+        "steps": folder.recipe.steps,
+        "seconds": manifest.seconds,
+        "checkpoints": checkpoint_steps(folder),
+        "results": run_rows(opened(folder)) if _trained(folder) else [],
+        "settings": _settings(folder),
+    }
+
+
+def _trained(folder: RunFolder) -> bool:
     known = about(folder)
-    trained = known is None or known.trained
-    run = opened(folder)
-    settings = _settings(run.recipe, () if trained else ("training", "seeds"))
-    kept = checkpoint_steps(folder)
-    if json:
-        results = rows_of(run) if trained else []
-        return _known(folder) | {"checkpoints": kept, "results": results, "settings": settings}
-    if known:
-        prose(f"{folder.name}: {known.what}", known.origin)
-        say()
-    if trained:
-        show_run(run)
-    table(["setting", "value"], settings.items())
-    _print_files(folder, kept)
-    return None
+    return known is None or known.trained
+
+
+def _settings(folder: RunFolder) -> dict[str, Any]:
+    """Every field of the recipe; of what was written by hand, without those of a training."""
+    hidden = () if _trained(folder) else ("training", "seeds")
+    named = folder.recipe.named().items()
+    return {name: value for name, value in named if name.split(".")[0] not in hidden}
 
 
 def _listed(folder: RunFolder) -> Listed:
@@ -142,12 +155,6 @@ def _listed(folder: RunFolder) -> Listed:
     return found
 
 
-def _settings(recipe: Recipe, hidden: tuple[str, ...]) -> dict[str, Any]:
-    """Every field but those of the hidden groups."""
-    named = recipe.named().items()
-    return {name: value for name, value in named if name.split(".")[0] not in hidden}
-
-
 def _steps(kept: Sequence[int]) -> str:
     """The steps of the checkpoints: each of them, if they are few."""
     if len(kept) > FEW_STEPS:
@@ -156,43 +163,32 @@ def _steps(kept: Sequence[int]) -> str:
     return f"checkpoints at {steps} {', '.join(map(str, kept)) or 'none'}"
 
 
-def _print_files(folder: RunFolder, kept: Sequence[int]) -> None:
-    files = folder.manifest.files
-    size = sum(entry.size for entry in files.values()) / 2**20
-    say()
-    prose(f"{folder.path}: {len(files)} files, {size:.1f} MiB, {_steps(kept)}")
-    found = _listed(folder)
-    date = "" if found.date is None else f", last commit {found.date:%Y-%m-%d %H:%M} UTC"
-    tags = f", tags: {', '.join(found.tags)}" if found.tags else ""
-    prose(f"{found.status}{date}{tags}")
+@reporting(
+    click.argument("first", metavar="RUN", shell_complete=flags.RUNS),
+    click.argument("second", metavar="RUN", shell_complete=flags.RUNS),
+    flags.store,
+    frame=False,
+)
+def compare(_: Destination, first: str, second: str, store: Store) -> Output:
+    """Show two runs of one kind side by side: the settings in which they differ, the losses of each
+    hop, and what their circuits share (those kept, of the first model of each).
+    """
+    return Output.of(compared(find_run(first, store), find_run(second, store), store))
 
 
-def _known(folder: RunFolder) -> dict[str, Any]:
-    """How far a run has come, for programs."""
-    manifest = folder.manifest
-    return {
-        **_listed(folder).to_dict(),
-        "name": folder.name,
-        "kind": folder.recipe.kind,
-        "complete": manifest.complete,
-        "step": manifest.step,
-        "steps": folder.recipe.steps,
-        "seconds": manifest.seconds,
-    }
-
-
-@command
-@click.argument("query")
-@option("--csv", "Print comma-separated values instead of a table.", name="as_csv")
-@options(json_option, store_option)
-def sql(query: str, as_csv: bool, json: bool, store: Path | None) -> int:
+@command(
+    click.argument("query"),
+    option("--csv", "Print comma-separated values instead of a table.", name="as_csv"),
+    flags.json, flags.store,
+)  # fmt: skip
+def sql(query: str, as_csv: bool, json: bool, store: Store) -> int:
     """Ask a question in SQL over the tables `runs` and `metrics`, such as
 
     "select run, hop, min(loss) from metrics group by all".
     """
     if as_csv and json:
         raise ConfigError("--csv and --json were both given; expected one of them")
-    answer = Store(store).sql(query).answer()
+    answer = store.sql(query).answer()
     if as_csv:
         _print_csv(answer)
     elif json:
@@ -204,8 +200,6 @@ def sql(query: str, as_csv: bool, json: bool, store: Path | None) -> int:
             )
         say_json([dict(zip(answer.columns, row, strict=True)) for row in answer.rows])
     else:
-        from hopscope.cli.tables import table
-
         table(answer.columns, answer.rows)
     for problem in answer.problems:
         warn(problem)
@@ -222,36 +216,35 @@ def _print_csv(answer: Answer) -> None:
         emit([text.getvalue()], end="")
 
 
-@command
-@run_argument
-@click.argument("tags", nargs=-1, metavar="[TAG]…")
-@option("--remove", "Take these tags away.")
-@store_option
-def tag(run: str, tags: tuple[str, ...], remove: bool, store: Path | None) -> None:
+@command(
+    flags.run,
+    click.argument("tags", nargs=-1, metavar="[TAG]…"),
+    option("--remove", "Take these tags away."),
+    flags.store,
+)  # fmt: skip
+def tag(run: str, tags: tuple[str, ...], remove: bool, store: Store) -> None:
     """Give a run tags: names that stand for RUN in every command. With no TAG, list its tags.
 
     A tag has letters, digits, dots, hyphens and underscores.
     """
-    where = Store(store)
-    name = where.find(run).name
+    name = store.find(run).name
     if remove:
         if not tags:
             raise ConfigError("--remove needs at least one tag")
-        now = where.untag(name, *tags)
+        now = store.untag(name, *tags)
     else:
-        now = where.tag(name, *tags) if tags else where.tags().get(name, ())
+        now = store.tag(name, *tags) if tags else store.tags().get(name, ())
     say(f"{name}: {', '.join(now) or 'no tags'}")
     for each in now:
-        count = sum(each in own for own in where.tags().values())
+        count = sum(each in own for own in store.tags().values())
         if count > 1:
             say(f"{each} is the tag of {count} runs: it names none of them alone")
 
 
-@command
-@options(run_argument, store_option)
-def verify(run: str, store: Path | None) -> int:
+@command(flags.run, flags.store)
+def verify(run: str, store: Store) -> int:
     """Check a run's files against its manifest; exit code 1 if something is wrong."""
-    folder = find(run, store)
+    folder = find_run(run, store)
     problems = folder.verify()
     for problem in problems:
         warn(problem)
@@ -264,19 +257,18 @@ def verify(run: str, store: Path | None) -> int:
     return 1 if problems else 0
 
 
-@command
-@click.argument("runs", nargs=-1, metavar="[RUN]…", shell_complete=RUNS)
-@option("--tag TAG", "Also all runs with this tag.")
-@option(
-    "--older-than AGE",
-    "Only runs whose last commit is older: 30d, 12h or 2w. Alone: of all runs.",
-)
-@option("--dry-run", "Show what would be removed, and remove nothing.")
-@option("--yes", "Do not ask.")
-@store_option
+@command(
+    click.argument("runs", nargs=-1, metavar="[RUN]…", shell_complete=flags.RUNS),
+    option("--tag TAG", "Also all runs with this tag."),
+    option("--older-than AGE", "Only runs whose last commit is older: 30d, 12h or 2w. Alone: of "
+           "all runs."),
+    option("--dry-run", "Show what would be removed, and remove nothing."),
+    option("--yes", "Do not ask."),
+    flags.store,
+)  # fmt: skip
 def rm(
     runs: tuple[str, ...], tag: str | None, older_than: str | None, dry_run: bool, yes: bool,
-    store: Path | None,
+    store: Store,
 ) -> None:  # fmt: skip
     """Remove runs, with everything in their folders. It asks first.
 
@@ -284,22 +276,21 @@ def rm(
     """
     if not (runs or tag or older_than):
         raise ConfigError("rm needs the name of a run, --tag or --older-than")
-    where = Store(store)
-    chosen = [where.removable(each) for each in runs]  # all, or none
+    chosen = [store.removable(each) for each in runs]  # all, or none
     if tag is not None:
-        tagged = [name for name, own in where.tags().items() if tag in own]
+        tagged = [name for name, own in store.tags().items() if tag in own]
         if not tagged:
             raise ConfigError(f"no run has the tag {tag!r}")
         chosen += tagged
     if older_than is not None:
-        old = _older(where, older_than)
+        old = _older(store, older_than)
         chosen = [name for name in chosen if name in old] if runs or tag else old
     chosen = [*dict.fromkeys(chosen)]
     if not chosen:
         say("no run matches")
         return
     if dry_run:
-        say(*(f"would remove {where.root / name}" for name in chosen))
+        say(*(f"would remove {store.root / name}" for name in chosen))
         return
     if not yes:
         if sys.stdin is None or not sys.stdin.isatty():
@@ -307,10 +298,10 @@ def rm(
 
             what = counted(len(chosen), "run")
             raise ConfigError(f"rm asks before it removes {what}: --yes answers")
-        say(*(str(where.root / name) for name in chosen))
+        say(*(str(store.root / name) for name in chosen))
         click.confirm(f"Remove {'these runs' if len(chosen) > 1 else 'this run'}?", abort=True)
     for name in chosen:
-        say(f"removed {where.remove(name)}")
+        say(f"removed {store.remove(name)}")
 
 
 def _older(store: Store, age: str) -> list[str]:
@@ -322,21 +313,17 @@ def _older(store: Store, age: str) -> list[str]:
     return [run.name for run in store.listed()[0] if run.date and now - run.date > least]
 
 
-@command
-@option(
-    "--copy NAME",
-    "Copy this model into the store: an ordinary run, gallery-NAME.",
-    shell_complete=names(lambda _: shipped.names()),
-)
-@options(json_option, store_option)
-def gallery(copy: str | None, json: bool, store: Path | None) -> None:
+@command(
+    option("--copy NAME", "Copy this model into the store: an ordinary run, gallery-NAME.",
+           shell_complete=completing(lambda _: shipped.names())),
+    flags.json, flags.store,
+)  # fmt: skip
+def gallery(copy: str | None, json: bool, store: Store) -> None:
     """List the models that come with hopscope; each stands where a RUN is only read."""
-    from hopscope.cli.tables import print_rows
-
     if copy is not None:
         refuse_unused("with --copy", "--json")
         source = shipped.find(copy)
-        made = Store(store).copy(source, source.name.replace("/", "-"))
+        made = store.copy(source, source.name.replace("/", "-"))
         say(f"{made.name}: a copy of {source.name}, in {made.path}")
         return
     refuse_unused("without --copy", "--store")

@@ -3,59 +3,42 @@
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from hopscope.cli.options import (
-    command,
-    option,
-    options,
-    refuse_unused,
-    run_argument,
-    store_option,
-)
+from hopscope.cli import flags
+from hopscope.cli.options import command, option, refuse_unused
 from hopscope.cli.output import note, say
-from hopscope.cli.subject import Subject, find
+from hopscope.cli.subject import Subject, find_run
 from hopscope.errors import ConfigError
+from hopscope.export import tracker
+from hopscope.export.tracked import Tracked, tracked
 from hopscope.store import Store
+from hopscope.store.files import check_folder
 from hopscope.store.folder import GALLERY
 
-if TYPE_CHECKING:
-    from hopscope.export.tracked import Tracked
-
-TRACKERS = ("tensorboard", "wandb", "trackio", "mlflow")
 EXPORTS = Path("exports")
 PAUSE = 5.0
 """Seconds between two looks at a run that is followed."""
 
 
-@command
-@run_argument
-@option(
-    "--to",
-    "A tracker, which gets losses, settings and attention of every model of the run; or "
-    "transformers: the model as a GPT-2.",
-    choices=[*TRACKERS, "transformers"],
-    required=True,
-)
-@option(
-    "--save FOLDER",
-    "Folder to write to (default: exports/tensorboard, exports/RUN-transformers, or where the "
-    "tracker keeps its files).",
-)
-@option("--seed N", "Only the fleet member with this seed.")
-@option("--step N", "With transformers: the checkpoint to take.")
-@option(
-    "--project NAME",
-    "Project that the runs are listed under in wandb, trackio and mlflow.",
-    default="hopscope",
-)
-@option("--follow", "Go on sending until the run is complete.")
-@store_option
+@command(
+    flags.run,
+    option("--to", "A tracker, which gets losses, settings and attention of every model of the "
+           "run; or transformers: the model as a GPT-2.",
+           choices=[*tracker.TRACKERS, "transformers"], required=True),
+    option("--save FOLDER", "Folder to write to (default: exports/tensorboard, "
+           "exports/RUN-transformers, or where the tracker keeps its files)."),
+    option("--seed N", "Only the fleet member with this seed."),
+    option("--step N", "With transformers: the checkpoint to take."),
+    option("--project NAME", "Project that the runs are listed under in wandb, trackio and mlflow.",
+           default="hopscope"),
+    option("--follow", "Go on sending until the run is complete."),
+    flags.store,
+)  # fmt: skip
 def export(
     run: str, to: str, save: Path | None, seed: int | None, step: int | None, project: str,
-    follow: bool, store: Path | None,
+    follow: bool, store: Store,
 ) -> None:  # fmt: skip
     """Send a run to a tracker, or write its model as one that transformers loads."""
     if to == "transformers":
@@ -65,31 +48,26 @@ def export(
     refuse_unused(f"with --to {to}, which gets every step", "--step")
     if to == "tensorboard":
         refuse_unused("with --to tensorboard", "--project")
-    from hopscope.export import tracker as sending
-    from hopscope.export.tracked import tracked
-
-    folder = find(run, store)
+    folder = find_run(run, store)
     runs = tracked(folder) if seed is None else [tracked(folder)[folder.member(seed)]]
-    place = sending.tracker(to, sending.Place(project, save))
+    place = tracker.tracker(to, tracker.Place(project, save))
     if follow:
-        sent = sending.follow(runs, place, lambda: time.sleep(PAUSE))
+        sent = tracker.follow(runs, place, lambda: time.sleep(PAUSE))
         _note_if_idle(runs)
     else:
-        sent = sending.send(runs, place)
+        sent = tracker.send(runs, place)
     for each in sent:
         new = f"new numbers at {each.steps:,} steps" if each.steps else "nothing new"
         say(f"{to}: {each.name}: {new}, {each.where}")
 
 
-def _note_if_idle(runs: Sequence["Tracked"]) -> None:
+def _note_if_idle(runs: Sequence[Tracked]) -> None:
     folder = runs[0].folder
     if not folder.manifest.complete and not folder.in_training():
         note(f"{folder.name} is not being trained at this moment: waiting (Ctrl-C ends it)")
 
 
 def _to_transformers(subject: Subject, save: Path | None) -> None:
-    from hopscope.store.files import check_folder
-
     study = subject.run_study("--to transformers")
     from hopscope.export import gpt2
 
@@ -102,41 +80,34 @@ def _to_transformers(subject: Subject, save: Path | None) -> None:
     say(f"transformers: {study.name} after step {study.step:,}: {to}")
 
 
-@command
-@run_argument
-@click.argument("place", metavar="OWNER/NAME")
-@option(
-    "--license NAME",
-    "Licence that the card names, as the hub calls it.",
-    default="apache-2.0",
-)
-@option("--private", "A new place is seen by its owner alone.")
-@store_option
-def push(run: str, place: str, license: str, private: bool, store: Path | None) -> None:
+@command(
+    flags.run,
+    click.argument("place", metavar="OWNER/NAME"),
+    option("--license NAME", "Licence that the card names, as the hub calls it.",
+           default="apache-2.0"),
+    option("--private", "A new place is seen by its owner alone."),
+    flags.store,
+)  # fmt: skip
+def push(run: str, place: str, license: str, private: bool, store: Store) -> None:
     """Put a run on a hub: its files as they are, and a card that is made from it. A run that is
     there is replaced.
     """
     from hopscope.export.hub import Hub, check_place
 
     check_place(place)
-    folder = find(run, store)
+    folder = find_run(run, store)
     url = Hub().push(folder, place, license, private)
     say(f"{folder.name}: {len(folder.manifest.files)} files and a card, at {url}")
 
 
-@command
-@options(
+@command(
     click.argument("place", metavar="OWNER/NAME|gallery/NAME"),
-    click.option(
-        "--from",
-        "source",
-        metavar="FOLDER|URL",
-        help="With gallery/NAME: a clone of hopscope, or the folder or address of the files of a "
-        "release (default: the release of this version).",
-    ),
-    store_option,
-)
-def pull(place: str, source: str | None, store: Path | None) -> None:
+    option("--from FOLDER|URL", "With gallery/NAME: a clone of hopscope, or the folder or address "
+           "of the files of a release (default: the release of this version).", name="source",
+           type=str),
+    flags.store,
+)  # fmt: skip
+def pull(place: str, source: str | None, store: Store) -> None:
     """Fetch a run that was pushed to a hub into the store; or a model of the gallery that does not
     come with the package, which then stands where a RUN is only read.
     """
@@ -151,5 +122,5 @@ def pull(place: str, source: str | None, store: Path | None) -> None:
     from hopscope.export.hub import Hub, check_place
 
     check_place(place.partition("@")[0])
-    run = Hub().pull(place, Store(store))
+    run = Hub().pull(place, store)
     say(f"{run.name}: from {place}, in {run.path}")

@@ -28,7 +28,7 @@ class Subject:
     """The words that name a model."""
 
     name: str
-    store: Path | None = None
+    store: Store
     seed: int | None = None
     step: int | None = None
     task: str | None = None
@@ -44,8 +44,7 @@ class Subject:
     def study(self) -> "Study":
         """The model with its task."""
         if self.elsewhere:
-            kind, _, place = self.name.partition(":")
-            return self._from_elsewhere(kind, place)
+            return self._from_elsewhere()
         if self.task is not None:
             raise ConfigError(
                 f"--task is for a model from elsewhere (hf:FOLDER, nanogpt:FILE); {self.name} has "
@@ -107,10 +106,11 @@ class Subject:
         if match := CHECKPOINT.fullmatch(path.name):
             if step is not None:
                 raise ConfigError(f"--step is {step}, and {path.name} is a step: give one of them")
-            return find(str(path.parents[1]), self.store), int(match[1])
-        return find(self.name, self.store), step
+            return find_run(str(path.parents[1]), self.store), int(match[1])
+        return find_run(self.name, self.store), step
 
-    def _from_elsewhere(self, kind: str, place: str) -> "Study":
+    def _from_elsewhere(self) -> "Study":
+        kind, _, place = self.name.partition(":")
         flags = {"--seed": self.seed, "--step": self.step}
         if unused := [flag for flag, value in flags.items() if value is not None]:
             raise ConfigError(f"{unused[0]} is for runs; {self.name} is one model")
@@ -126,22 +126,22 @@ class Subject:
         from hopscope.training.device import device_of
 
         model, vocabulary = _hf(place) if kind == "hf" else _nanogpt(place)
-        task = task_of(self.task, vocabulary)
+        task = read_task(self.task, vocabulary)
         module = getattr(model, "module", model)
         module.to(device_of(self.device))
         circuit = Circuit.load(self.circuit_file) if self.circuit_file else None
         return Study(model, task, name=Path(place).name or place, circuit=circuit)
 
 
-def find(name: str, store: Path | None) -> RunFolder:
+def find_run(name: str, store: Store) -> RunFolder:
     """The folder of a run: by its name, by a part of it, by a tag, or by its path."""
     path = Path(name)
     if path.parent != Path() and (path / "manifest.json").is_file():
         return Store(path.parent).find(path.name)
-    return Store(store).find(name)
+    return store.find(name)
 
 
-def task_of(text: str, vocabulary: int) -> Any:
+def read_task(text: str, vocabulary: int) -> Any:
     """The task that a file describes, or the one of repeated tokens."""
     from hopscope.circuits import repeated_tokens
     from hopscope.configs import Experiment

@@ -3,13 +3,15 @@
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from hopscope.cli.options import command, json_option, option, options, refuse_unused, store_option
+from hopscope.cli import flags
+from hopscope.cli.options import command, option, refuse_unused
 from hopscope.cli.output import note, say
-from hopscope.cli.workers import Workers, carried_out, ended, seconds_of, workers_options
+from hopscope.cli.tables import print_rows
+from hopscope.cli.workers import WorkerFlags, carried_out, ended, seconds_of, workers_options
 from hopscope.configs import Recipe
 from hopscope.errors import ConfigError
 from hopscope.machine import check_threads
@@ -26,41 +28,35 @@ MINUTES, CPUS = 240, 4
 """Default limits of a SLURM job."""
 
 
-@command
-@click.argument("file", type=click.Path(path_type=Path))
-@option(
-    "--plan",
-    "Show complete and missing runs, and the time these take; train nothing.",
-)
-@option("--slurm", "Print a job script for SLURM, to read and submit; train nothing.")
-@option("--shard K/N", "Only shard K of N; the first is 1.")
-@option("--shards N", "With --slurm: jobs of the array.", default=1)
-@option(
-    "--time-limit MINUTES",
-    "Stop after so many minutes with a checkpoint and exit code 75 (with --slurm: of each job, "
-    "which then queues itself again; default: 240).",
-)
-@options(workers_options, json_option, store_option)
+@command(
+    click.argument("file", type=click.Path(path_type=Path)),
+    option("--plan", "Show complete and missing runs, and the time these take; train nothing."),
+    option("--slurm", "Print a job script for SLURM, to read and submit; train nothing."),
+    option("--shard K/N", "Only shard K of N; the first is 1."),
+    option("--shards N", "With --slurm: jobs of the array.", default=1),
+    option("--time-limit MINUTES", "Stop after so many minutes with a checkpoint and exit code 75 "
+           "(with --slurm: of each job, which then queues itself again; default: 240)."),
+    workers_options, flags.json, flags.store,
+)  # fmt: skip
 def sweep(
     file: Path, plan: bool, slurm: bool, shard: str | None, shards: int,
-    time_limit: float | None, json: bool, store: Path | None, **workers: Any,
+    time_limit: float | None, json: bool, store: Store, how: WorkerFlags,
 ) -> int:  # fmt: skip
     """Train every recipe of a file: complete runs are kept, stopped runs continue.
 
     FILE.py holds `recipes`, a list of recipes or a function that yields them; FILE.json one recipe
     or a list.
     """
-    how, where = Workers(**workers), Store(store)
     if slurm:
         refuse_unused("with --slurm", "--plan", "--shard", "--json", "--device", "--threads")
-        return _print_script(file, where, shards, time_limit, how)
+        return _print_script(file, store, shards, time_limit, how)
     refuse_unused("without --slurm", "--shards")
     recipes: Sequence[Recipe] = read_recipes(file)
     if shard is not None:
         recipes = Shard.read(shard).of_recipes(recipes, how.pool().pack)
     if plan:
         refuse_unused("with --plan", "--time-limit")
-        return _print_plan(recipes, where, how.pool().pack, json=json)
+        return _print_plan(recipes, store, how.pool().pack, json=json)
     refuse_unused("without --plan", "--json")
     if not recipes:
         say(f"shard {shard} is empty: there are fewer packs than shards; --pack 1 makes more")
@@ -71,18 +67,15 @@ def sweep(
 
     stop = Stop(seconds)
     with stop.listening():  # between the runs as well
-        return ended(carried_out(recipes, where, how, stop))
+        return ended(carried_out(recipes, store, how, stop))
 
 
 def _print_plan(recipes: Sequence[Recipe], store: Store, pack: int, *, json: bool) -> int:
-    from hopscope.cli.tables import print_rows
     from hopscope.workers.progress import plans
 
     rows = plans(recipes, store, pack)
-    if json:
-        print_rows([row.to_dict() for row in rows], {}, json=True)
-    else:
-        print_rows([_cells(row) for row in rows], {})
+    print_rows([row.to_dict() if json else _cells(row) for row in rows], {}, json=json)
+    if not json:
         say(_in_all(rows))
     return 0
 
@@ -119,7 +112,7 @@ def _in_all(rows: Sequence["Plan"]) -> str:
 
 
 def _print_script(
-    file: Path, store: Store, shards: int, minutes: float | None, how: Workers
+    file: Path, store: Store, shards: int, minutes: float | None, how: WorkerFlags
 ) -> int:
     from hopscope.workers.slurm import Array
 

@@ -7,20 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hopscope.circuits.circuit import Circuit
 from hopscope.cli.output import emit, printable, prose, say, say_json, width
 from hopscope.configs.kinds import KINDS, fetched
 from hopscope.milestones import learned_below
+from hopscope.plots import pieces
 from hopscope.plots.layout import laid_out
+from hopscope.plots.pieces import Piece
 from hopscope.plots.symbols import when_text
 from hopscope.plots.terminal import plot
+from hopscope.plots.words import circuit_grid
 
 if TYPE_CHECKING:
-    from hopscope.circuits import Circuit
-    from hopscope.plots.pieces import Piece
     from hopscope.training import Run
 
 LOW = 0.1
 """A loss that is nearly none; `show` tells when it was reached, too."""
+
+
+Part = Piece | str
+"""What is printed of a result: a piece of it, or a text whose lines stay as they are."""
 
 
 def table(
@@ -32,37 +38,45 @@ def table(
     """Print a table as wide as the terminal; `colours` are for those that show them."""
     if title:
         prose(title)
-    cells = [[printable(_cell(value)) for value in row] for row in rows]
+    cells = [[printable(text_of(value)) for value in row] for row in rows]
     shown = colours if sys.stdout is not None and sys.stdout.isatty() else None
     emit(laid_out(list(map(printable, columns)), cells, width(), shown))
 
 
-def show(pieces: "Iterable[Piece]") -> None:
-    """Print what a result says: tables, and texts below them."""
+def print_parts(parts: Iterable[Part]) -> None:
+    """Print the parts of what a result says: texts, and tables with texts below them."""
     first = True
-    for piece in pieces:
-        if not (piece.rows or piece.lines):
+    for part in parts:
+        if isinstance(part, Piece) and not (part.rows or part.lines):
             continue
         if not first:
             say()
         first = False
-        if piece.rows:
-            table(piece.columns, piece.rows, piece.title)
-        if piece.rows and piece.lines:
+        if isinstance(part, str):
+            say(*part.splitlines())
+            continue
+        if part.rows:
+            table(part.columns, part.rows, part.title)
+        if part.rows and part.lines:
             say()
-        prose(*piece.lines)
+        prose(*part.lines)
 
 
-def print_circuit(found: "Circuit") -> None:
+def circuit_parts(found: Circuit) -> list[Part]:
     """The verdict, the circuit as a grid, its components, and what is known beside it."""
-    from hopscope.plots import pieces
-    from hopscope.plots.words import circuit_grid
-
     verdict, *rest = pieces.circuit(found)
-    say()
-    show([verdict])
-    say("", *circuit_grid(found).splitlines(), "")
-    show(rest)
+    return [verdict, circuit_grid(found), *rest]
+
+
+def piece_of(
+    rows: Sequence[Mapping[str, Any]], formats: Mapping[str, str], title: str = ""
+) -> Piece:
+    """A table whose columns are the keys of its rows, numbers written in these formats."""
+    columns = [key.replace("_", " ") for key in rows[0]] if rows else []
+    cells = [
+        [_formatted(value, formats.get(key, "")) for key, value in row.items()] for row in rows
+    ]
+    return Piece(title, columns, cells)
 
 
 def print_rows(
@@ -72,17 +86,11 @@ def print_rows(
     *,
     json: bool = False,
 ) -> None:
-    """A table whose columns are the keys of its rows, numbers written in these formats; or JSON, in
-    which values stay as they are.
-    """
+    """The table of these rows; or JSON, in which values stay as they are."""
     if json:
         say_json([*rows])
-        return
-    columns = [key.replace("_", " ") for key in rows[0]] if rows else []
-    cells = [
-        [_formatted(value, formats.get(key, "")) for key, value in row.items()] for row in rows
-    ]
-    table(columns, cells, title)
+    else:
+        print_parts([piece_of(rows, formats, title)])
 
 
 def _formatted(value: object, form: str) -> str:
@@ -90,15 +98,16 @@ def _formatted(value: object, form: str) -> str:
         return "–"
     if isinstance(value, list | tuple):
         return " ".join(_formatted(each, form) for each in value)
-    return _cell(value) if value is None or not form else format(value, form)
+    return text_of(value) if value is None or not form else format(value, form)
 
 
-def show_run(run: Any) -> None:
-    """Print what became of a run."""
-    fetched(KINDS[run.recipe.kind].text)(run)
+def run_parts(run: Any) -> Sequence[Part]:
+    """What became of a run."""
+    found: Sequence[Part] = fetched(KINDS[run.recipe.kind].text)(run)
+    return found
 
 
-def rows_of(run: Any) -> list[dict[str, Any]]:
+def run_rows(run: Any) -> list[dict[str, Any]]:
     """What became of a run, as rows; none of one that is not complete."""
     if not run.folder.manifest.complete:
         return []
@@ -106,21 +115,24 @@ def rows_of(run: Any) -> list[dict[str, Any]]:
     return found
 
 
-def print_losses(run: "Run") -> None:
+def unfinished(run: Any) -> str:
+    """How far a run has come that is not complete."""
+    state = "in training," if run.folder.in_training() else "stopped at"
+    return f"{run.name}: {state} {run.recipe.unit} {run.folder.manifest.step:,}"
+
+
+def loss_parts(run: "Run") -> list[Part]:
     """The curve of every hop, and a table of where each ended."""
     steps, losses = run.losses("train")
     levels = [*dict.fromkeys(level or 1.0 for level in run.recipe.chances)]
-    if len(steps):
-        say("", *plot(steps, losses.mean(axis=1), levels, width()).splitlines(), "")
+    curves = [plot(steps, losses.mean(axis=1), levels, width())] if len(steps) else []
     if not run.folder.manifest.complete:
-        state = "in training," if run.folder.in_training() else "stopped at"
-        say(f"{run.name}: {state} step {run.folder.manifest.step:,}")
-        return
-    rows = loss_rows(run)
+        return [*curves, unfinished(run)]
+    rows = learned_rows(run)
     below = [name for name in rows[0] if name.endswith("_at")]
     shown = [
         (
-            row["hop"],
+            str(row["hop"]),
             _spread(np.array(row["final_loss"])),
             f"{row['chance']:.3g}",
             *(when_text(row[name]) for name in below),
@@ -130,10 +142,10 @@ def print_losses(run: "Run") -> None:
     reached = ["learned at step", f"< {LOW} at step"][: len(below)]
     seconds = run.folder.manifest.seconds
     title = f"{run.name}: validation, trained in {seconds:.0f} s"
-    table(["hop", "final loss", "chance", *reached], shown, title)
+    return [*curves, Piece(title, ["hop", "final loss", "chance", *reached], shown)]
 
 
-def loss_rows(run: "Run") -> list[dict[str, Any]]:
+def learned_rows(run: "Run") -> list[dict[str, Any]]:
     """Of each hop the final loss of every model, and when each learned it."""
     chances, final = run.recipe.task.chances(), run.final_losses()
     reached = {"learned_at": run.learned()}
@@ -146,12 +158,12 @@ def loss_rows(run: "Run") -> list[dict[str, Any]]:
     ]
 
 
-def print_last_losses(run: Any) -> None:
+def last_loss_parts(run: Any) -> list[Part]:
     """The last loss of each split, the mean over models."""
     manifest, unit = run.folder.manifest, run.recipe.unit
     state = "" if manifest.complete else f" of {run.recipe.steps:,}"
-    say(f"{run.name}: {unit} {manifest.step:,}{state}, {manifest.seconds:.1f} s")
-    print_rows(last_losses(run), {})
+    reached = f"{run.name}: {unit} {manifest.step:,}{state}, {manifest.seconds:.1f} s"
+    return [reached, piece_of(last_losses(run), {})]
 
 
 def last_losses(run: Any) -> list[dict[str, Any]]:
@@ -177,7 +189,8 @@ def _spread(values: np.ndarray) -> str:
     return f"{values.mean():.4f}{span}"
 
 
-def _cell(value: object) -> str:
+def text_of(value: object) -> str:
+    """A value as a table shows it: nothing for None, a number with six digits."""
     if value is None:
         return ""
     return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,33 +1,25 @@
 """`hopscope train`, `resume`, `presets` and `demo`."""
 
-from collections.abc import Mapping
 from math import log
 from operator import itemgetter
 from pathlib import Path
 from shlex import quote
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import click
 
-from hopscope.cli.options import (
-    PRESETS,
-    RUNS,
-    command,
-    device_option,
-    json_option,
-    option,
-    options,
-    refuse_unused,
-    run_argument,
-    seeds_option,
-    store_option,
-    threads_option,
-)
-from hopscope.cli.output import say, say_json, warn
-from hopscope.cli.workers import Workers, carried_out, ended, workers_options
+from hopscope.cli import flags
+from hopscope.cli.changes import changed
+from hopscope.cli.display import RunDisplay
+from hopscope.cli.options import command, completing, option, refuse_unused
+from hopscope.cli.output import say, warn
+from hopscope.cli.tables import circuit_parts, print_parts, print_rows, run_parts
+from hopscope.cli.workers import WorkerFlags, carried_out, ended, workers_options
 from hopscope.configs import Experiment, Recipe, read_recipe
 from hopscope.configs.recipe import of_seeds
 from hopscope.errors import ConfigError
+from hopscope.plots.pieces import pieces_of
+from hopscope.plots.symbols import setting_text
 from hopscope.store import Store
 from hopscope.store.files import check_files, read_bytes, write_bytes
 
@@ -36,29 +28,19 @@ LONG = 60.0
 """Seconds of a training before which its length is said."""
 
 
-def _keys(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Any]:
-    """Complete the keys of the recipe that was named."""
-    from click.shell_completion import CompletionItem
-
-    try:
-        known = recipe_of(ctx.params["recipe"]).named()
-    except ConfigError:
-        return []
-    return [CompletionItem(f"{key}=") for key in known if key.startswith(incomplete)]
+KEYS = completing(lambda ctx: [f"{key}=" for key in recipe_of(ctx.params["recipe"]).named()])
 
 
-@command
-@click.argument("recipe", metavar="RECIPE", shell_complete=PRESETS)
-@click.argument("changes", nargs=-1, metavar="[KEY=VALUE]…", shell_complete=_keys)
-@options(seeds_option, workers_options, store_option)
-@option(
-    "--prolong RUN",
-    "Continue from a run of the same training with fewer steps; that run is kept.",
-    shell_complete=RUNS,
-)
+@command(
+    click.argument("recipe", metavar="RECIPE", shell_complete=flags.PRESETS),
+    click.argument("changes", nargs=-1, metavar="[KEY=VALUE]…", shell_complete=KEYS),
+    flags.seeds, workers_options, flags.store,
+    option("--prolong RUN", "Continue from a run of the same training with fewer steps; that run "
+           "is kept.", shell_complete=flags.RUNS),
+)  # fmt: skip
 def train(
     recipe: str, changes: tuple[str, ...], seeds: tuple[int, ...] | None, prolong: str | None,
-    store: Path | None, **workers: Any,
+    store: Store, how: WorkerFlags,
 ) -> int:  # fmt: skip
     """Train a preset (`hopscope presets` lists them) or a recipe's file (FILE.json).
 
@@ -75,10 +57,9 @@ def train(
 
     Several seeds (--seeds 0..7) are a run each, and train together as fleets.
     """
-    chosen = changed_recipe(recipe, changes, seeds)
+    chosen = with_seeds(changed(recipe_of(recipe), changes, recipe), changes, seeds)
     for setting in chosen.warnings():
         warn(setting)
-    where, how = Store(store), Workers(**workers)
     several = seeds is not None and len(seeds) > 1
     if several or how.workers is not None:
         if prolong is not None:
@@ -86,7 +67,7 @@ def train(
                 "--prolong goes on with one run: leave out --workers, and name one seed"
             )
         recipes = of_seeds(chosen) if several else [chosen]
-        outcome = carried_out(recipes, where, how)
+        outcome = carried_out(recipes, store, how)
         say(*(folder.name for folder in outcome.folders))
         return ended(outcome)
     how.pool()  # refuses what is for several workers alone
@@ -97,26 +78,25 @@ def train(
 
         if not isinstance(chosen, Experiment):
             raise ConfigError("--prolong goes on with a training over facts")
-        begin(where.find(prolong, beside=chosen.run_name()), chosen, where)
-    return show_trained(chosen, where, how.device, how.threads)
+        begin(store.find(prolong, beside=chosen.run_name()), chosen, store)
+    show_trained(chosen, store, how.device, how.threads)
+    return 0
 
 
-@command
-@options(run_argument, device_option, threads_option, store_option)
-def resume(run: str, device: str, threads: int | None, store: Path | None) -> int:
+@command(flags.run, flags.device, flags.threads, flags.store)
+def resume(run: str, device: str, threads: int | None, store: Store) -> None:
     """Go on with a run that was stopped or killed; it ends as if nothing had happened."""
-    folder = Store(store).find(run)
+    folder = store.find(run)
     folder.check_resumable()
-    return show_trained(folder.recipe, Store(store), device, threads)
+    show_trained(folder.recipe, store, device, threads)
 
 
-@command
-@click.argument("name", required=False, metavar="[PRESET]", shell_complete=PRESETS)
-@option(
-    "--save FILE.json",
-    "Write the preset as a recipe, which `hopscope train FILE.json` takes.",
-)
-@json_option
+@command(
+    click.argument("name", required=False, metavar="[PRESET]", shell_complete=flags.PRESETS),
+    option("--save FILE.json", "Write the preset as a recipe, which `hopscope train FILE.json` "
+           "takes."),
+    flags.json,
+)  # fmt: skip
 def presets(name: str | None, save: Path | None, json: bool) -> None:
     """List the presets, or show every field of one with its source in the paper."""
     from hopscope.papers import preset
@@ -126,21 +106,18 @@ def presets(name: str | None, save: Path | None, json: bool) -> None:
         refuse_unused("with --save", "--json")
         _save_preset(name, save)
         return
-    rows: list[Mapping[str, Any]]
     if name is None:
-        rows = [{"name": one.name, "summary": one.summary} for one in every().values()]
-    else:
-        rows = [{"field": f, "value": v, "source": s} for f, v, s in preset(name).fields()]
-    if json:
-        say_json(rows)
+        print_rows([{"name": one.name, "summary": one.summary} for one in every().values()], {},
+                   json=json)  # fmt: skip
         return
-    from hopscope.cli.tables import table
-    from hopscope.plots.symbols import setting_text
-
-    if name is not None:
-        say(f"{name}: {preset(name).summary}", "")
-        rows = [{**row, "value": setting_text(row["value"])} for row in rows]
-    table([*rows[0]], [[*row.values()] for row in rows])
+    chosen = preset(name)
+    if not json:
+        say(f"{name}: {chosen.summary}", "")
+    rows = [
+        {"field": field, "value": value if json else setting_text(value), "source": source}
+        for field, value, source in chosen.fields()
+    ]
+    print_rows(rows, {}, json=json)
 
 
 def _save_preset(name: str | None, path: Path) -> None:
@@ -156,15 +133,13 @@ def _save_preset(name: str | None, path: Path) -> None:
     say(f"recipe: {path}; `hopscope train {quote(str(path))}` trains it")
 
 
-@command
-@option(
-    "--seed N",
-    "Which model: another seed begins with other weights and sees other examples.",
-    default=0,
-)
-@option("--save FILE.html", "Where the page goes (default: reports/RUN.html).")
-@store_option
-def demo(seed: int, save: Path | None, store: Path | None) -> None:
+@command(
+    option("--seed N", "Which model: another seed begins with other weights and sees other "
+           "examples.", default=0),
+    option("--save FILE.html", "Where the page goes (default: reports/RUN.html)."),
+    flags.store,
+)  # fmt: skip
+def demo(seed: int, save: Path | None, store: Store) -> None:
     """Train the demo preset, find its circuit, watch it emerge, and write the explorer's page."""
     from hopscope.papers import preset
 
@@ -174,31 +149,19 @@ def demo(seed: int, save: Path | None, store: Path | None) -> None:
     from hopscope.web.bundle import check_own, single
 
     check_own(path)
-    where = Store(store)
-    show_trained(experiment, where, "cpu", None)
-    from hopscope.cli.tables import print_circuit, show
-    from hopscope.plots import pieces
+    show_trained(experiment, store, "cpu", None)
     from hopscope.study import RunStudy
     from hopscope.training import Run
     from hopscope.web.views import Views
 
     say("", "Taking it apart …")
-    study = RunStudy(Run(where.find(experiment.run_name())))
-    print_circuit(study.discover())
+    study = RunStudy(Run(store.find(experiment.run_name())))
+    print_parts(circuit_parts(study.discover()))
     say("", "Watching it emerge …")
-    show(pieces.emergence(study.emergence()))
-    views = Views(where, read_only=True)
+    print_parts(pieces_of(study.emergence()))
+    views = Views(store, read_only=True)
     page = single(views, views.id_of(experiment.run_name()), path)
     say("", f"The explorer, with this model inside: {page}")
-
-
-def changed_recipe(
-    name: str, changes: tuple[str, ...], seeds: tuple[int, ...] | None = None
-) -> Recipe:
-    """The recipe of this name with fields changed, and with these seeds."""
-    from hopscope.cli.changes import changed
-
-    return with_seeds(changed(recipe_of(name), changes, name), changes, seeds)
 
 
 def with_seeds(recipe: R, changes: tuple[str, ...], seeds: tuple[int, ...] | None) -> R:
@@ -223,15 +186,14 @@ def recipe_of(name: str) -> Recipe:
     return found
 
 
-def show_trained(recipe: Recipe, store: Store, device: str, threads: int | None) -> int:
+def show_trained(recipe: Recipe, store: Store, device: str, threads: int | None) -> None:
     """Train a recipe, and show what became of it."""
-    from hopscope.cli.display import display
-    from hopscope.cli.tables import show_run
     from hopscope.runs import train as train_recipe
 
     _say_cost(recipe, store)
-    show_run(train_recipe(recipe, store, device, display(), threads))
-    return 0
+    trained = train_recipe(recipe, store, device, RunDisplay(), threads)
+    say()
+    print_parts(run_parts(trained))
 
 
 def _say_cost(recipe: Recipe, store: Store) -> None:

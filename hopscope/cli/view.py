@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 from packaging.requirements import Requirement
 
-from hopscope.cli.options import RUNS, command, option, refuse_unused, store_option
+from hopscope.cli import flags
+from hopscope.cli.options import command, gathered, option, refuse_unused
 from hopscope.cli.output import flush, note, say
 from hopscope.cli.subject import Subject
 from hopscope.errors import ConfigError
 from hopscope.extras import install, lack
-from hopscope.store import Store
 from hopscope.web.address import HERE, PORT, decided
 
 if TYPE_CHECKING:
@@ -23,93 +23,81 @@ NEEDED = ("uvicorn>=0.54",)
 SERVER = ("--host", "--port", "--socket", "--trusted-origin", "--read-only", "--no-browser")
 
 
-@command
-@click.argument("run", default="", metavar="[RUN]", shell_complete=RUNS)
-@option(
-    "--save FILE.html|FOLDER",
-    "Start no server: write the model as one page, or as a folder of files, that open from a disk "
-    "or on any web server.",
-)
-@option("--no-browser", "Only print the URL.")
-@option(
-    "--host ADDRESS",
-    "Address to listen at. At another than this machine's own, everyone who reaches it and has "
-    "the URL may look; the connection is not encrypted.",
-    default=HERE,
-)
-@option("--port N", f"Port to listen at (default: {PORT}, or the next one that is free).")
-@option(
-    "--socket FILE",
-    "Listen at this Unix socket, which only you can open, instead of at a port.",
-)
-@option(
-    "--trusted-origin URL",
-    "Another URL (without a path) that browsers may use, as behind a proxy; needed with "
-    "--host 0.0.0.0.",
-    multiple=True,
-)
-@option("--read-only", "Keep nothing beside runs: no views.")
-@option("--task FILE", "Task of a model from elsewhere: a JSON file, or repeated-tokens.", type=str)
-@option(
-    "--circuit-file FILE",
-    "Circuit of a model from elsewhere, as `hopscope circuit --save` wrote it.",
-)
-@store_option
+@command(
+    gathered(
+        "subject", Subject,
+        click.argument("name", default="", metavar="[RUN]", shell_complete=flags.RUNS),
+        option("--task FILE", "Task of a model from elsewhere: a JSON file, or repeated-tokens.",
+               type=str),
+        option("--circuit-file FILE", "Circuit of a model from elsewhere, as `hopscope circuit "
+               "--save` wrote it."),
+        flags.store,
+    ),
+    option("--save FILE.html|FOLDER", "Start no server: write the model as one page, or as a "
+           "folder of files, that open from a disk or on any web server."),
+    option("--no-browser", "Only print the URL."),
+    option("--host ADDRESS", "Address to listen at. At another than this machine's own, everyone "
+           "who reaches it and has the URL may look; the connection is not encrypted.",
+           default=HERE),
+    option("--port N", f"Port to listen at (default: {PORT}, or the next one that is free)."),
+    option("--socket FILE", "Listen at this Unix socket, which only you can open, instead of at a "
+           "port."),
+    option("--trusted-origin URL", "Another URL (without a path) that browsers may use, as behind "
+           "a proxy; needed with --host 0.0.0.0.", multiple=True, name="trusted"),
+    option("--read-only", "Keep nothing beside runs: no views."),
+)  # fmt: skip
 def view(
-    run: str, save: Path | None, no_browser: bool, store: Path | None, task: str | None,
-    circuit_file: Path | None, read_only: bool, **server: Any,
-) -> None:  # fmt: skip
+    subject: Subject, save: Path | None, no_browser: bool, read_only: bool, **server: Any
+) -> None:
     """Open a run in the browser, or without RUN all runs of the store, until Ctrl-C.
 
     RUN may be a model from elsewhere with its --task: hf:FOLDER, nanogpt:FILE. Only a browser with
     the URL that is printed may look. It opens one tab; then the URL for the next one is printed.
     """
-    shown = Subject(run, task=task, circuit_file=circuit_file)
     if save is not None:
         refuse_unused("with --save, which starts no server", *SERVER)
-        _save(shown, save, store)
+        _save(subject, save)
         return
     _check_installed()
-    where = decided(*(server[its] for its in ("host", "port", "socket", "trusted_origin")))
+    where = decided(**server)
     from hopscope.web.opening import show
 
     def tell(line: str) -> None:
         say(line)
         flush()
 
-    views, id_ = _views(shown, store, read_only=read_only)
-    show(
-        views, f"/run/{id_}" if id_ else "", where, browser=not no_browser, say=tell, note=note
-    )  # fmt: skip
+    views, id_ = _views(subject, read_only=read_only)
+    state = f"/run/{id_}" if id_ else ""
+    show(views, state, where, browser=not no_browser, say=tell, note=note)
 
 
-def _views(run: Subject, store: Path | None, *, read_only: bool) -> "tuple[Views, str]":
+def _views(subject: Subject, *, read_only: bool) -> "tuple[Views, str]":
     """What the page may ask, and the id of what it opens; none: all runs."""
     from hopscope.web.questions import STUDY
     from hopscope.web.views import Views
 
-    if run.elsewhere:
+    if subject.elsewhere:
         from hopscope.web.studied import Studied
 
-        study, named = run.study(), [run.name, "--task", str(run.task)]
-        circuit = study.circuit if run.circuit_file else None
-        made = partial(Studied, study, circuit, named=named, words=run.words())
-        return Views(Store(store), read_only, study=made), STUDY
-    for flag, value in (("--task", run.task), ("--circuit-file", run.circuit_file)):
+        study, named = subject.study(), [subject.name, "--task", str(subject.task)]
+        circuit = study.circuit if subject.circuit_file else None
+        made = partial(Studied, study, circuit, named=named, words=subject.words())
+        return Views(subject.store, read_only, study=made), STUDY
+    for flag, value in (("--task", subject.task), ("--circuit-file", subject.circuit_file)):
         if value is not None:
             raise ConfigError(f"{flag} is for a model from elsewhere (hf:FOLDER, nanogpt:FILE)")
-    views = Views(Store(store), read_only)
-    return views, views.id_of(run.name) if run.name else ""
+    views = Views(subject.store, read_only)
+    return views, views.id_of(subject.name) if subject.name else ""
 
 
-def _save(run: Subject, path: Path, store: Path | None) -> None:
+def _save(subject: Subject, path: Path) -> None:
     """Write the page; the extra of the server is not needed."""
     from hopscope.web.bundle import check_target, save_page
 
     check_target(path)
-    if not run.name:
+    if not subject.name:
         raise ConfigError("--save writes the page of one run: name it, such as gallery/demo")
-    views, id_ = _views(run, store, read_only=True)
+    views, id_ = _views(subject, read_only=True)
     say(f"page: {save_page(views, id_, path)}")
 
 

@@ -4,7 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from hopscope.cli.options import device_option, option, options, refuse_unused, threads_option
+from rich.text import Text
+
+from hopscope.cli import flags
+from hopscope.cli.display import Changing, RunDisplay
+from hopscope.cli.options import gathered, option, refuse_unused
 from hopscope.cli.output import say, warn
 from hopscope.configs import Recipe
 from hopscope.errors import ConfigError
@@ -17,22 +21,10 @@ if TYPE_CHECKING:
     from hopscope.workers.progress import Progress
 
 RAY = "ray"
-workers_options = options(
-    option("--workers N|ray", "Processes of this machine that share the runs; ray, or "
-           "ray=HOST:PORT, for a Ray cluster that is up."),
-    option("--pack N", "Runs that differ in their seeds alone and train as one fleet (default: 4).",
-           ),
-    option("--cpus N", "Processors of each job, under Ray (default: 1) and SLURM (default: 4).",
-           type=float),
-    option("--gpus N", "GPUs of each job (default: 0); under Ray with 0.25 four jobs share one.",
-           type=float),
-    device_option,
-    threads_option,
-)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
-class Workers:
+class WorkerFlags:
     """What the flags say of workers."""
 
     workers: str | None = None
@@ -66,6 +58,20 @@ class Workers:
         return Processes(int(self.workers), pack, self.threads)
 
 
+workers_options = gathered(
+    "how", WorkerFlags,
+    option("--workers N|ray", "Processes of this machine that share the runs; ray, or "
+           "ray=HOST:PORT, for a Ray cluster that is up."),
+    option("--pack N", "Runs that differ in their seeds alone and train as one fleet (default: "
+           "4)."),
+    option("--cpus N", "Processors of each job, under Ray (default: 1) and SLURM (default: 4).",
+           type=float),
+    option("--gpus N", "GPUs of each job (default: 0); under Ray with 0.25 four jobs share one.",
+           type=float),
+    flags.device, flags.threads,
+)  # fmt: skip
+
+
 def seconds_of(minutes: float | None) -> float | None:
     """What --time-limit says, in seconds."""
     if minutes is None:
@@ -78,24 +84,24 @@ def seconds_of(minutes: float | None) -> float | None:
 def carried_out(
     recipes: Sequence[Recipe],
     store: Store,
-    chosen: Workers,
+    chosen: WorkerFlags,
     stop: "Stop | None" = None,
     look: Callable[["Progress"], None] | None = None,
 ) -> "Outcome":
     """Complete the runs of all recipes with the workers that the flags ask for, and show the
     progress, to `look` as well.
     """
-    from hopscope.cli.display import ManyDisplay, display
     from hopscope.workers import Here, carry_out
 
     pool = chosen.pool()
     if isinstance(pool, Here):
-        here = replace(pool, watcher=display())
+        here = replace(pool, watcher=RunDisplay())
         return carry_out(recipes, store, stop, chosen.device, workers=here, look=look)
-    shown = ManyDisplay(headline)
+    shown = Changing(every=1.0)
 
     def both(progress: "Progress") -> None:
-        shown.look(progress)
+        ended = len(progress.reports) == progress.runs
+        shown.show(lambda: Text(headline(progress)), lambda: headline(progress), now=ended)
         if look is not None:
             look(progress)
 

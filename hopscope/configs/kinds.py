@@ -29,8 +29,8 @@ class Kind:
     what makes the `Stepper` of a run's folder (see `hopscope.runs.stepper`)."""
     run: str
     """What a folder is seen through: a class, or a function, that takes a RunFolder."""
-    text: str = "hopscope.cli.tables:print_last_losses"
-    """A function that prints what became of a run."""
+    text: str = "hopscope.cli.tables:last_loss_parts"
+    """A function that gives what is printed of a run: `Piece`s, and texts."""
     rows: str = "hopscope.cli.tables:last_losses"
     """A function that gives the same as rows, for JSON."""
     figure: str = ""
@@ -44,15 +44,15 @@ class Kind:
 KINDS: dict[str, Kind] = {
     "facts": Kind(
         Experiment, "hopscope.training.stepper:prepare", "hopscope.training.run:Run",
-        text="hopscope.cli.tables:print_losses",
-        rows="hopscope.cli.tables:loss_rows",
+        text="hopscope.cli.tables:loss_parts",
+        rows="hopscope.cli.tables:learned_rows",
         figure="hopscope.plots.curves:loss_curves",
         page="hopscope.web.trained:Trained",
         series=("hopscope.export.tracked:losses_of", "hopscope.export.tracked:attention_of"),
     ),
     "ngram": Kind(
         NgramExperiment, "hopscope.ngram.stepper:prepare", "hopscope.ngram.run:NgramRun",
-        text="hopscope.cli.ngram:print_ngram",
+        text="hopscope.cli.ngram:ngram_parts",
         rows="hopscope.cli.ngram:ngram_rows",
         figure="hopscope.plots.ngram:stages_figure",
         page="hopscope.web.ngram:Ngram",
@@ -60,7 +60,7 @@ KINDS: dict[str, Kind] = {
     ),
     "lm": Kind(
         LmBench, "hopscope.lm.bench:prepare", "hopscope.lm.results:BenchRun",
-        text="hopscope.cli.lm:print_bench",
+        text="hopscope.cli.lm_text:bench_parts",
         rows="hopscope.lm.results:result_rows",
         figure="hopscope.plots.lm:bench_figure",
         page="hopscope.web.bench:Bench",
@@ -68,8 +68,8 @@ KINDS: dict[str, Kind] = {
     ),
     "lm-circuit": Kind(
         LmCircuit, "hopscope.lm.circuit:prepare", "hopscope.lm.findings:LmCircuitRun",
-        text="hopscope.cli.lm_text:print_run",
-        rows="hopscope.cli.lm_text:circuit_rows",
+        text="hopscope.cli.lm_text:circuit_run_parts",
+        rows="hopscope.cli.lm_text:share_rows",
         figure="hopscope.plots.lm_circuit:run_figure",
         page="hopscope.web.mechanism:Traced",
         series=("hopscope.export.tracked:findings_of",),

@@ -1,1 +1,1 @@
-"""What is trained leaves the house: to trackers, to transformers, to a hub of models."""
+"""Runs go to trackers, to transformers and to a hub."""

@@ -8,9 +8,7 @@ import safetensors.torch
 from calling import Captured, End, Patch, Say, ends, hopscope, registry, root  # noqa: F401
 
 from hopscope.cli.main import run as command
-from hopscope.cli.output import warn
 from hopscope.configs import Experiment, Recipe, Retrieval, Training
-from hopscope.errors import HopscopeError
 from hopscope.models.planted import Planted, planted
 from hopscope.papers import registry as registry_
 from hopscope.papers.experiment import PaperExperiment
@@ -68,22 +66,14 @@ def here(story: Path, run: Run, monkeypatch: Patch) -> Path:
 
 
 @pytest.fixture
-def say(capsys: Captured, monkeypatch: Patch, tmp_path: Path) -> Say:
-    """`papers run` with folders of its own: exit code, output, errors."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
+def say(root: Path, hopscope: Say, monkeypatch: Patch) -> Say:  # noqa: F811
+    """`papers run`, or with `--list` `papers list`, with folders of its own."""
 
     def said(*words: str, papers: Registry = PAPERS) -> tuple[int, str, str]:
         monkeypatch.setattr(registry_, "PAPERS", papers)
         name = "list" if "--list" in words else "run"
         kept = [word for word in words if word != "--list"]
-        try:
-            code = command(["papers", name, *kept, "--results", "found", "--store", "kept"])
-        except HopscopeError as error:  # as `main` tells it
-            warn(error)
-            code = error.exit_code
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
+        return hopscope("papers", name, *kept, "--results", "found", "--store", "kept")
 
     return said
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from math import inf
 from pathlib import Path
 from statistics import fmean
 
@@ -19,7 +20,7 @@ from hopscope.circuits import (
     adapter_of,
     examples_of,
 )
-from hopscope.cli.emergence import print_seeds
+from hopscope.cli.emergence import seeds_piece
 from hopscope.cli.main import run as command
 from hopscope.configs import Experiment, KHop, Model, Training
 from hopscope.configs.tasks import Order
@@ -284,11 +285,9 @@ def test_a_model_from_elsewhere_is_looked_into(root: Path, said: Said) -> None:
             command(("attention", *words))
 
 
-def test_of_several_seeds_one_that_never_came_counts_as_late(capsys: Captured) -> None:
-    events = {"k0→q": 100.0, "hop 1": None}, {"k0→q": None, "hop 1": None}, {"hop 1": None}
-    print_seeds([*enumerate(events)])
-    cells, _ = capsys.readouterr().out.split("\n\n")
-    rows = {line.split()[0]: line.split()[1:] for line in cells.splitlines()}
+def test_of_several_seeds_one_that_never_came_counts_as_late() -> None:
+    events = {"k0→q": 100.0, "hop 1": inf}, {"k0→q": inf, "hop 1": inf}, {"hop 1": inf}
+    rows = {row[0]: list(row[1:]) for row in seeds_piece([*enumerate(events)]).rows}
     assert rows["2"] == ["–", "never"]
-    assert rows["median"] == [">", "100", "never"]
-    assert rows["range"] == ["100", "…", "never", "never", "…", "never"]
+    assert rows["median"] == ["> 100", "never"]
+    assert rows["range"] == ["100 … never", "never … never"]

@@ -73,7 +73,7 @@ def test_a_machine_that_could_do_better_says_how(monkeypatch: Patch) -> None:
         assert text in looked[name].todo
     assert looked["agreement"].found.startswith("amx 30.00% off float64")
     monkeypatch.setattr(native, "why_none_better", lambda: "the processor has no AMX")
-    assert health.kernels() == Check("kernels", "fine", "amx; the processor has no AMX")
+    assert health.kernels() == Check("kernels", "amx; the processor has no AMX")
 
 
 def test_kernels_that_cannot_be_had_are_wrong(monkeypatch: Patch) -> None:
@@ -114,15 +114,15 @@ def test_packages_that_are_missing_or_too_old(monkeypatch: Patch) -> None:
     assert health.needs().state == "wrong"
     assert health.needs().found == "torch is 2.10.1, expected >=2.11, duckdb is missing"
     assert health.extra("lm") == Check(
-        "extra lm", "note", "not installed (httpx is missing)",
+        "extra lm", "not installed (httpx is missing)",
         "to use it: python -m pip install 'httpx>=0.28'",
     )  # fmt: skip
     assert extras.install_extra("lm") == "python -m pip install 'gguf>=0.17' 'httpx>=0.28'"
     assert health.frames().state == "note"
     monkeypatch.setitem(VERSIONS, "pandas", "3.0")
-    assert health.frames() == Check("data frames", "fine", "pandas 3.0")
+    assert health.frames() == Check("data frames", "pandas 3.0")
     here = {"torch": "2.13.0+cpu", "numpy": "2.4.0", "duckdb": "1.5.0.dev1"}
     monkeypatch.setattr(extras, "version", here.__getitem__)  # of others only developers have need
-    assert health.needs() == Check("packages", "fine", "all that it needs is installed")
+    assert health.needs() == Check("packages", "all that it needs is installed")
     monkeypatch.setattr(extras, "requires", installed)  # not installed: it knows no packages
     assert extras.install_extra("lm") == "pip install '.[lm]' in the clone of hopscope"

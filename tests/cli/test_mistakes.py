@@ -55,6 +55,9 @@ train demo --model.layers 3 | no option --model.layers: did you mean model.layer
 train demo training.lr=abc | Training.lr: expected a number, got 'abc'
 train demo seeds=1 --seeds 2 | the seeds are given twice
 train demo --threads 0 | threads is 0; expected 1 to
+train demo --workers many | --workers is 'many'; expected a number of processes, or ray
+train demo --workers 2 --pack 0 | pack is 0; expected a number of models from 1 on
+train demo --workers 9999 | workers is 9999; expected 1 to
 train demo --workers 1 --prolong x | --prolong goes on with one run: leave out --workers
 presets --save x.json | --save writes one preset: name it
 presets demo --save x.toml | expected a name that ends in .json
@@ -77,6 +80,7 @@ papers run chen --draw --results mine | nothing to draw: none of
 MODELS = """
 attention gallery/demo --examples 100000000 | positions would take about
 attention gallery/demo --example -1 | --example is -1; expected 0 to 9,999
+attention gallery/demo --example 1 --save x.csv | this is not a table; expected .json
 attention gallery/demo --save . | expected a name that ends in .json, .csv, .parquet, .svg
 attention gallery/demo --save x.foo | expected a name that ends in .json
 circuit gallery/demo --seed 7 | seed is 7; gallery/demo has the seeds 0
@@ -90,11 +94,11 @@ circuit gallery/ngram | is a run of kind ngram, expected one of kind facts: `hop
 show gallery/planted --figure loss.svg | was not trained: it has no loss curves
 ablate gallery/demo --head 1.3:qurey | there is no role 'qurey' here; the roles are
 ablate gallery/demo --threads 5000 | threads is 5000; expected 1 to 1,024
-evaluate gallery/demo --sample -1 | --sample is -1; expected 0 to 4,294,967,295
-evaluate gallery/demo --examples 1 | --examples is 1; expected at least 2
-ablate gallery/demo --examples 1 | --examples is 1; expected at least 2
-probe gallery/demo --examples 1 | --examples is 1; expected at least 2
-patch gallery/demo --examples 1 | --examples is 1; expected at least 2
+evaluate gallery/demo --sample -1 | '--sample': -1 is not in the range 0<=x<=4294967295
+evaluate gallery/demo --examples 1 | '--examples': 1 is not in the range x>=2
+ablate gallery/demo --examples 1 | '--examples': 1 is not in the range x>=2
+probe gallery/demo --examples 1 | '--examples': 1 is not in the range x>=2
+patch gallery/demo --examples 1 | '--examples': 1 is not in the range x>=2
 baselines gallery/demo --interpolations 0 | 0 is not in the range x>=1
 compare gallery/demo gallery/ngram | only runs of one kind can be compared
 compare gallery/demo gallery/planted --figure x.foo | ends in

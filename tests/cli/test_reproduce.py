@@ -106,7 +106,7 @@ def test_a_sweep_whose_time_is_over_goes_on(
         clock.now += 10
 
     shown = watcher(advance=pass_ten_seconds)
-    monkeypatch.setattr("hopscope.cli.display.display", lambda: shown)
+    monkeypatch.setattr("hopscope.cli.workers.RunDisplay", lambda: shown)
     words = ("musat/two", "--time-limit", "2.9")  # 174 seconds: 12 steps and 6
     code, out, err = say(*words, papers=two)
     assert (code, err) == (75, "")

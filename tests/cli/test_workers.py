@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from calling import Captured, Patch
 from rich.console import Console
+from rich.text import Text
 
-from hopscope.cli.display import Dispensable, LiveDisplay, display
+from hopscope.cli.display import Changing, RunDisplay
+from hopscope.cli.flags import seeds_of
 from hopscope.cli.main import run
-from hopscope.cli.options import seeds_of
 from hopscope.cli.output import flush
 from hopscope.cli.training import train
-from hopscope.cli.workers import Workers, ended, headline
+from hopscope.cli.workers import WorkerFlags, ended, headline
 from hopscope.configs import Experiment
 from hopscope.errors import ConfigError, OutputLost, TrainingError
 from hopscope.store import Store
@@ -37,16 +38,9 @@ class Fake:
 def test_who_carries_out(monkeypatch: Patch) -> None:
     monkeypatch.setattr(pools, "cores", lambda: 4)
     with click.Context(train):
-        assert Workers().pool() == Here()
-        assert Workers(workers="3").pool() == Processes(3, 4)
-        assert Workers(workers="3", pack=8).pool() == Processes(3, 8)
-        for chosen, line in {
-            ("many", None): "--workers is 'many'; expected a number of processes, or ray",
-            ("2", 0): "pack is 0; expected a number of models from 1 on",
-            ("9", None): "workers is 9; expected 1 to 4",
-        }.items():
-            with pytest.raises(ConfigError, match=line):
-                Workers(workers=chosen[0], pack=chosen[1]).pool()
+        assert WorkerFlags().pool() == Here()
+        assert WorkerFlags(workers="3").pool() == Processes(3, 4)
+        assert WorkerFlags(workers="3", pack=8).pool() == Processes(3, 8)
 
 
 def test_seeds_are_ranges_too() -> None:
@@ -67,7 +61,7 @@ def test_train_makes_a_run_of_each_seed(
     for name in ("workers", "alone"):
         with monkeypatch.context() as patch:
             if name == "workers":
-                patch.setattr(Workers, "pool", lambda chosen: Fake())
+                patch.setattr(WorkerFlags, "pool", lambda chosen: Fake())
             assert run([*words, str(tmp_path / name)]) == 0
         store = Store(tmp_path / name)
         assert sorted(store.names()) == sorted(names)
@@ -109,9 +103,9 @@ def watch(shown: Any, store: Store, tiny: Experiment) -> None:
 def test_the_panel_has_a_line_for_each_hop(
     store: Store, tiny: Experiment, monkeypatch: Patch
 ) -> None:
-    ticks = iter(range(100))
-    monkeypatch.setattr("hopscope.cli.display.time.monotonic", lambda: float(next(ticks)))
-    live = LiveDisplay(Console(file=io.StringIO(), force_terminal=True, width=120))
+    ticks = iter(range(100))  # two a step: of the rate, and of when to draw
+    monkeypatch.setattr("hopscope.cli.display.time.monotonic", lambda: next(ticks) / 2)
+    live = RunDisplay(Console(file=io.StringIO(), force_terminal=True, width=120))
     watch(live, store, tiny)
     live.stop()
     console = Console(file=io.StringIO(), width=120)
@@ -127,7 +121,7 @@ def test_lines_come_every_few_seconds_too(
 ) -> None:
     ticks = iter(range(0, 1_000, 3))
     monkeypatch.setattr("hopscope.cli.display.time.monotonic", lambda: float(next(ticks)))
-    watch(lines := display(), store, tiny)  # which is no terminal
+    watch(lines := RunDisplay(), store, tiny)  # which is no terminal
     lines.stop()
     printed = capsys.readouterr().out.splitlines()
     assert printed[0].endswith("step 0 of 12")
@@ -135,25 +129,19 @@ def test_lines_come_every_few_seconds_too(
     assert "hop 2 0." in printed[-1]
 
 
-class Broken:
-    """A display whose output cannot be written."""
-
-    def __init__(self, error: Exception) -> None:
-        self.error, self.asked = error, 0
-
-    def start(self, folder: Any, step: int) -> None:
-        self.asked += 1
-        raise self.error
-
-    advance = stop = start
-
-
-def test_a_display_that_fails_is_dropped(store: Store, tiny: Experiment, capsys: Any) -> None:
+def test_a_display_that_fails_is_dropped(capsys: Captured) -> None:
     for error in (BrokenPipeError(32, "Broken pipe"), OutputLost("disk full")):
-        broken = Broken(error)
-        watch(shown := Dispensable(broken), store, tiny)
+        asked = []
+
+        def broken(error: Exception = error, asked: list[int] = asked) -> str:
+            asked.append(1)
+            raise error
+
+        shown = Changing()
+        for _ in range(2):
+            shown.show(Text, broken, now=True)
         shown.stop()
-        assert broken.asked == 1
+        assert asked == [1]
         err = capsys.readouterr().err
         assert err.startswith("hopscope: the training goes on, and nothing more is shown of it (")
         assert err.count("\n") == 1

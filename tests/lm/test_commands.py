@@ -124,7 +124,7 @@ MISTAKES = [
         "write the model's name after the URL, as http:",
     ),
     ("lm ask --model mine --formulations f1", "mine has no chat template: use --template raw"),
-    ("lm heads --model mine --questions 1", "needs at least 10 questions"),
+    ("lm heads --model mine --questions 1", "'--questions': 1 is not in the range x>=10"),
     ("show", "Missing argument"),
     ("lm pull", "Missing argument"),
 ]

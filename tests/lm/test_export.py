@@ -112,7 +112,7 @@ def test_the_command_writes_what_it_prints(
 
 
 def test_what_cannot_be_exported_is_refused() -> None:
-    with pytest.raises(ConfigError, match="--questions is 0; expected at least 1"):
+    with pytest.raises(ConfigError, match="'--questions': 0 is not in the range x>=1"):
         run("lm export --questions 0".split())
     with pytest.raises(ConfigError, match="without an opening"):
         exported("ruler", Prompts(formulation="f1", hops=1, opening=True), 0, 2, "/there")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from hopscope.cli.lm_text import print_heads
+from hopscope.cli.lm_text import heads_piece
 from hopscope.configs import Prompts
 from hopscope.facts import Role, parse_facts, parse_role
 from hopscope.lm.heads import HeadScores, Route, head_scores, printed_backwards, routes, switch_off
@@ -70,9 +70,7 @@ def test_a_planted_head_is_found_and_others_are_not(make_tiny: Make) -> None:
     )
 
 
-def test_the_terminal_shows_the_heads_that_the_page_shows(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_terminal_shows_the_heads_that_the_page_shows() -> None:
     """Of heads that differ only after the sixth digit it is the first, and none is beyond."""
     own, zero = np.array([[[0.5, 0.5 + 1e-8]]]), np.zeros((1, 1, 2))
     route = Route(Role("query", 0), Role("key", 0), "look-up")
@@ -81,9 +79,8 @@ def test_the_terminal_shows_the_heads_that_the_page_shows(
     )
     (best,) = best_heads(scores.as_data())
     assert (best["head"], best["beyond"]) == (0, 0)
-    print_heads(scores)
-    row = next(line for line in capsys.readouterr().out.splitlines() if "look-up" in line)
-    assert row.split()[-8:-3] == ["0.0", "0.500", "0.000", "0.500", "0"], row
+    (row,) = heads_piece(scores).rows
+    assert list(row[2:7]) == ["0.0", "0.500", "0.000", "0.500", "0"], row
 
 
 @torch.no_grad()

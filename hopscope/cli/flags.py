@@ -1,0 +1,94 @@
+"""Arguments and flags that several commands have."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import click
+
+from hopscope.cli.options import completing, option
+from hopscope.errors import ConfigError
+from hopscope.store import Store, gallery
+
+MOST_SEEDS = 100_000
+"""The largest number of seeds of a range."""
+
+
+def _runs(ctx: click.Context) -> Iterator[str]:
+    yield from (f"gallery/{name}" for name in gallery.names())
+    store = ctx.params.get("store") or Store()
+    yield from store.names()
+    yield from (tag for tags in store.tags().values() for tag in tags)
+
+
+def _presets(_: click.Context) -> Iterable[str]:
+    from hopscope.papers import presets
+
+    return presets()
+
+
+def _models(_: click.Context) -> Iterable[str]:
+    from hopscope.lm.known import KNOWN
+
+    return KNOWN
+
+
+RUNS, PRESETS, MODELS = map(completing, (_runs, _presets, _models))
+
+run = click.argument("run", metavar="RUN", shell_complete=RUNS)
+store = option(
+    "--store FOLDER",
+    "Folder of runs (default: $HOPSCOPE_STORE, or ./runs).",
+    callback=lambda _, __, folder: Store(folder),
+)
+json = option("--json", "Print JSON only.")
+threads = option(
+    "--threads N",
+    "Processor threads (default: all cores; a run that goes on takes as many as before). "
+    "Results are bit-identical for the same number of threads.",
+)
+device = option(
+    "--device DEVICE",
+    "Where to compute: cpu, cuda, or one of several GPUs, as cuda:1; auto takes a GPU if there is "
+    "one.",
+    default="auto",
+)
+seeds = option(
+    "--seeds SEEDS",
+    "Train a run for each of these seeds: 0..7, or 0,3,5.",
+    callback=lambda _, __, text: None if text is None else seeds_of(text),
+)
+
+
+def sample(what: str = "examples") -> Callable[[Any], Any]:
+    """The flag that draws other examples."""
+    most = click.IntRange(0, 2**32 - 1)
+    return option("--sample N", f"Which {what}: another number draws others.", type=most, default=0)
+
+
+def range_of(text: str) -> range:
+    """The numbers of a text such as 3 or 0..7; empty if it is neither.
+
+    >>> range_of("0..7"), range_of("3"), list(range_of("7..0")), list(range_of("x"))
+    (range(0, 8), range(3, 4), [], [])
+    """
+    match = re.fullmatch(r"(\d{1,10})(?:\.\.(\d{1,10}))?", text, re.ASCII)
+    return range(int(match[1]), int(match[2] or match[1]) + 1) if match else range(0)
+
+
+def seeds_of(text: str) -> tuple[int, ...]:
+    """The seeds that a text names.
+
+    >>> seeds_of("0..2,7")
+    (0, 1, 2, 7)
+    """
+    found: list[int] = []
+    for part in text.replace(" ", ",").split(","):
+        seeds = range_of(part)
+        if not 0 < len(seeds) <= MOST_SEEDS:
+            raise ConfigError(
+                f"--seeds is {text!r}; expected numbers such as 0,3,5 or a range such as 0..7, of "
+                f"at most {MOST_SEEDS:,}"
+            )
+        found += seeds
+    return tuple(found)
