@@ -56,12 +56,17 @@ _INPUTS = _pointers("x", "gain", "shift")
 _REST = _pointers("y", "saved", "gradient", "x_gradient", "gain_gradient", "shift_gradient")
 
 
+def _gradients(*names: str) -> tuple[tuple[str, type[ctypes.c_void_p]], ...]:
+    """Pointers to the gradients of weight and bias of each."""
+    return tuple((f"{name}_gradient", pointer) for name, pointer in _maps(*names))
+
+
 class AttentionSublayer(ctypes.Structure):
     """The struct `AttentionSublayer` of sublayers.c, field by field."""
 
     _fields_ = (
         ("sizes", Sizes), *_INPUTS, *_maps("query", "key", "value", "out"), *_REST,
-        *_maps("query_gradient", "packed_gradient", "out_gradient"),
+        *_gradients("query", "packed", "out"),
     )  # fmt: skip
 
 
@@ -69,8 +74,7 @@ class MlpSublayer(ctypes.Structure):
     """The struct `MlpSublayer` of sublayers.c, field by field."""
 
     _fields_ = (
-        ("sizes", Sizes), *_INPUTS, *_maps("up", "down"), *_REST,
-        *_maps("up_gradient", "down_gradient"),
+        ("sizes", Sizes), *_INPUTS, *_maps("up", "down"), *_REST, *_gradients("up", "down"),
     )  # fmt: skip
 
 
