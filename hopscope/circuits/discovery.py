@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from hopscope import __version__
-from hopscope.circuits.ablation import State
+from hopscope.circuits.ablation import Ablation, State
 from hopscope.circuits.ablator import Ablator, Progress
 from hopscope.circuits.adapters import AnyModel, CallbackModel, adapter_of
 from hopscope.circuits.budget import FLOAT, check_examples, check_search
@@ -57,7 +57,8 @@ def discover(
     progress = Progress(watch)
 
     search = _search(adapter, task, settings, seed, progress)
-    _check_learned(float(search.model.mean()), search.ablator.examples.chance, settings, force)
+    loss = float(Ablator(adapter, search.examples).losses([Ablation()]).mean())
+    _check_learned(loss, search.examples.chance, settings, force)
     state = searched(search)
     others = [
         searched(_search(adapter, task, settings, seed + APART * number, progress))
@@ -149,7 +150,7 @@ def measured(search: Search, fresh: Examples, circuit: State) -> tuple[list[Comp
     components = components_of(circuit)
     less = [circuit.without(each.rows) for each in components]
     states = [State(), search.nothing, *(s for c in (circuit, *less) for s in (c, c.computed))]
-    ablator = Ablator(search.ablator.adapter, fresh)
+    ablator = Ablator(search.sketch.adapter, fresh)
     losses = ablator.losses([state.ablation for state in states], search.progress)
     model, ablated, prescribed, computed, *each = losses.double().cpu().numpy()
     gap = (ablated - model).mean(-1)

@@ -23,20 +23,12 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Float
 
-from hopscope.circuits.ablation import Row, State
+from hopscope.circuits.ablation import Ablation, Row, State
 from hopscope.circuits.ablator import Ablator, Progress
 from hopscope.circuits.adapters import CallbackModel
 from hopscope.circuits.engine import Adapter
 from hopscope.circuits.examples import Examples
-from hopscope.circuits.pattern import (
-    AS_IN_MODEL,
-    ITSELF,
-    UNIFORM,
-    Head,
-    Pattern,
-    Target,
-    table_of,
-)
+from hopscope.circuits.pattern import AS_IN_MODEL, ITSELF, UNIFORM, Head, Pattern, Target, table_of
 from hopscope.circuits.proposals import proposed_targets
 from hopscope.circuits.tables import estimate_tables
 from hopscope.configs import Discovery
@@ -71,34 +63,24 @@ class Search:
         settings: Discovery,
         progress: Progress,
     ) -> None:
+        self.examples, self.settings, self.progress = examples, settings, progress
         self.tables = estimate_tables(adapter, examples)
-        self.ablator = Ablator(adapter, examples)
         self.sketch = Ablator(adapter, self.with_tables(sketch))
-        self.settings, self.progress = settings, progress
         self.heads = [(at, head) for at in range(adapter.layers) for head in range(adapter.heads)]
-        self._known: dict[tuple[Ablator, object], np.ndarray] = {}
+        self._known: dict[Ablation, np.ndarray] = {}
 
     def with_tables(self, examples: Examples) -> Examples:
         """The examples with the tables of this search."""
         return replace(examples, tables=self.tables)
 
-    def losses(
-        self, states: Sequence[State], ablator: Ablator | None = None
-    ) -> Float[np.ndarray, "state hop"]:
-        """Mean losses over the sketch, or over another ablator's examples."""
-        ablator = ablator or self.sketch
-        keys = [(ablator, state.ablation) for state in states]
-        new = [key for key in dict.fromkeys(keys) if key not in self._known]
+    def losses(self, states: Sequence[State]) -> Float[np.ndarray, "state hop"]:
+        """Mean losses over the sketch."""
+        ablations = [state.ablation for state in states]
+        new = [ablation for ablation in dict.fromkeys(ablations) if ablation not in self._known]
         if new:
-            found = ablator.losses([ablation for _, ablation in new])
+            found = self.sketch.losses(new)
             self._known |= zip(new, found.mean(1).double().cpu().numpy(), strict=True)
-        return np.stack([self._known[key] for key in keys])
-
-    @cached_property
-    def model(self) -> Float[np.ndarray, "hop"]:
-        """The model's losses on all examples of the search."""
-        found: np.ndarray = self.losses([State()], self.ablator)[0]
-        return found
+        return np.stack([self._known[ablation] for ablation in ablations])
 
     def recovered(self, states: Sequence[State]) -> Recovered:
         """What these states recover, with prescribed and with computed attention."""

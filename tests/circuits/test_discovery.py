@@ -189,7 +189,7 @@ def test_stability_is_the_share_of_searches_that_find_a_component(
     found, drawn, searched = [], [], discovery.searched
 
     def other(search: Search) -> State:
-        drawn.append(search.ablator.examples.inputs)
+        drawn.append(search.examples.inputs)
         found.append(searched(search))
         last = [row for row in found[-1].live if row[0][0] == 2]
         return found[-1].without(last) if len(found) == 2 else found[-1]
