@@ -12,14 +12,7 @@ from typing import Any, Literal
 from hopscope import __version__
 from hopscope.circuits.ablation import Ablation
 from hopscope.circuits.account import Account
-from hopscope.circuits.components import (
-    AttentionKind,
-    Component,
-    Found,
-    Losses,
-    Score,
-    Table,
-)
+from hopscope.circuits.components import AttentionKind, Component, Found, Losses, Score, Table
 from hopscope.circuits.pattern import AS_IN_MODEL, ITSELF, UNIFORM, Head, Pattern
 from hopscope.configs import Config, Discovery, Task
 from hopscope.display import Displayed, data_frame
