@@ -80,6 +80,13 @@ class Circuit(Displayed, Config):
         }
         return tuple(sorted({*self.paths, *named}))
 
+    @property
+    def asked(self) -> dict[str, int]:
+        """The hop (or fact) that asks for each symbol, from 1."""
+        if self.task:
+            return self.task.graph().asked
+        return self.account.asked if self.account else {}
+
     def recovered(self, attention: AttentionKind | None = None) -> float:
         """The share of the gap, between everything ablated and the model, that is recovered (unless
         told otherwise with prescribed attention, if there is any); not a number where there is no

@@ -21,7 +21,7 @@ from hopscope.circuits.engine import Adapter
 from hopscope.circuits.examples import Examples, Questions, examples_of
 from hopscope.circuits.pattern import Head, Target
 from hopscope.circuits.scores import scores_of
-from hopscope.circuits.search import Search, searched, steps_of
+from hopscope.circuits.search import Search, rows_by_step, searched
 from hopscope.circuits.tables import tables_in
 from hopscope.configs import Discovery, FactTask
 from hopscope.errors import CircuitError, NotLearned
@@ -67,7 +67,7 @@ def discover(
 
     progress.step("measuring on fresh examples")
     fresh = search.with_tables(examples_of(task, settings.fresh, seed, "measurement"))
-    components, losses = measured(search, fresh, state)
+    components, losses = _measured(search, fresh, state)
     _check_learned(losses.mean("model"), losses.chance, settings, force)
     return Circuit(
         model=adapter.digest(),
@@ -145,7 +145,7 @@ def _check_learned(loss: float, chance: float, settings: Discovery, force: bool)
         )
 
 
-def measured(search: Search, fresh: Examples, circuit: State) -> tuple[list[Component], Losses]:
+def _measured(search: Search, fresh: Examples, circuit: State) -> tuple[list[Component], Losses]:
     """Every component with what is lost without it, and the losses of the whole."""
     components = components_of(circuit)
     less = [circuit.without(each.rows) for each in components]
@@ -177,7 +177,7 @@ def measured(search: Search, fresh: Examples, circuit: State) -> tuple[list[Comp
 def components_of(state: State) -> list[Component]:
     """The components of a state, layer by layer: steps of the same heads and target are one."""
     groups: dict[tuple[int, Target, tuple[Head, ...]], list[Role]] = {}
-    for rows in steps_of(state):
+    for rows in rows_by_step(state):
         (first, role), heads = rows[0], tuple(sorted(head for head, _ in rows))
         groups.setdefault((first[0], state[first].of(role), heads), []).append(role)
     found = [

@@ -146,9 +146,9 @@ def searched(search: Search) -> State:
     state = drafted(search)
     state = improved(search, state)
     state = completed(search, state)
-    limits = Limits.of(search, state)
-    state = simplified(search, state, limits)
-    return lightened(search, state, limits)
+    required = Required.of(search, state)
+    state = simplified(search, state, required)
+    return lightened(search, state, required)
 
 
 def drafted(search: Search) -> State:
@@ -250,7 +250,7 @@ def _enough(search: Search, found: Recovered) -> Bool[np.ndarray, "state"]:
 
 
 @dataclass(frozen=True)
-class Limits:
+class Required:
     """How much a state must recover, with prescribed and with computed attention: as much as is
     aimed for, or hardly less than the state that was completed.
     """
@@ -259,8 +259,8 @@ class Limits:
     worst: Float[np.ndarray, "2"]
 
     @classmethod
-    def of(cls, search: Search, completed: State) -> "Limits":
-        """The limits for all states that are made of the completed one."""
+    def of(cls, search: Search, completed: State) -> "Required":
+        """What is required of all states that are made of the completed one."""
         settings, found = search.settings, search.recovered([completed])
         least = (
             np.minimum(settings.aimed, its - settings.spent) for its in (found.mean, found.worst)
@@ -274,7 +274,7 @@ class Limits:
         return left
 
 
-def simplified(search: Search, state: State, limits: Limits) -> State:
+def simplified(search: Search, state: State, required: Required) -> State:
     """Give rows that are as in the model a name, or else a table, while enough is recovered."""
     search.progress.step("which rows can be named after all")
     for row in [row for row in state.live if state[row[0]].of(row[1]) == AS_IN_MODEL]:
@@ -282,30 +282,30 @@ def simplified(search: Search, state: State, limits: Limits) -> State:
             trials = [state.looking_at([row], target) for target in targets]
             if not trials:
                 continue
-            slack = limits.slack(search, trials)
+            slack = required.slack(search, trials)
             if slack.max() >= 0:
                 state = trials[int(slack.argmax())]
                 break
     return state
 
 
-def lightened(search: Search, state: State, limits: Limits) -> State:
+def lightened(search: Search, state: State, required: Required) -> State:
     """Remove steps, cheapest first, while enough is recovered."""
     search.progress.step("which steps are needed")
-    while steps := steps_of(state):
-        alone = limits.slack(search, [state.without(rows) for rows in steps])
+    while steps := rows_by_step(state):
+        alone = required.slack(search, [state.without(rows) for rows in steps])
         order = [number for number in np.argsort(-alone, kind="stable") if alone[number] >= 0]
         if not order:
             break
         several = [state]
         for number in order[: max(1, len(steps) // AT_A_TIME)]:
             several.append(several[-1].without(steps[number]))
-        together = np.flatnonzero(limits.slack(search, several[1:]) >= 0)
+        together = np.flatnonzero(required.slack(search, several[1:]) >= 0)
         state = several[1 + int(together[-1])]
     return state
 
 
-def steps_of(state: State) -> list[list[Row]]:
+def rows_by_step(state: State) -> list[list[Row]]:
     """A step is what one role looks at in one layer, by whichever heads."""
     groups: dict[tuple[int, Target, Role], list[Row]] = {}
     for head, role in state.live:

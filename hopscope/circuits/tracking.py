@@ -53,7 +53,7 @@ def emergence(
 ) -> Emergence:
     """Follow the paths of a circuit through the checkpoints of a run (of a fleet: of a member)."""
     _check(history, circuit)
-    steps = steps_of(history)
+    steps = checkpoints_of(history)
     questions = questions_of(circuit, task)
     if not circuit.tracked:
         raise CircuitError("the circuit has no paths whose emergence could be watched")
@@ -75,7 +75,7 @@ def emergence(
     )
 
 
-def steps_of(history: History) -> list[int]:
+def checkpoints_of(history: History) -> list[int]:
     """The steps of its checkpoints; refuses fewer than two."""
     steps = list(history.checkpoints)
     if len(steps) < 2:

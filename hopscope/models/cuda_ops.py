@@ -43,7 +43,7 @@ class CudaOps:
         """The longest sequence whose attention can be computed here; 0: none."""
         if attention.width % LANES or attention.query.weight.shape[-1] % LANES:
             return 0
-        return longest(attention.width)
+        return longest_for(attention.width)
 
     def supports_mlp(self, norm: nn.Module, mlp: Mlp) -> bool:  # noqa: ARG002
         """Whether an MLP sublayer of this shape can be computed here."""
@@ -70,7 +70,7 @@ class CudaOps:
         return x + up_and_down(y, *mlp.up.pair, *mlp.down.pair)
 
 
-def longest(width: int) -> int:
+def longest_for(width: int) -> int:
     """The longest sequence whose attention fits into shared memory, for heads of this width."""
     wide, seq = _block(width), 128
     # Queries, keys, values and gradient; weights and their gradient; bf16.
@@ -244,7 +244,7 @@ def _attention(
 def _input_gradient(weight: Tensor, gradient: Tensor) -> Tensor:
     """The gradient of the input of y = W x + b."""
     rows: Tensor = gradient.flatten(-3, -2) @ weight
-    return rows.unflatten(-2, gradient.shape[-3:-1])
+    return rows.view(*gradient.shape[:-1], weight.shape[-1])
 
 
 def _weight_gradient(x: Tensor, gradient: Tensor) -> Tensor:

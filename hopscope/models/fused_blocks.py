@@ -96,7 +96,7 @@ class _Sublayer(Function):
         x = tensors["x"]
         y = x.new_empty(*x.shape[:-2], task.sizes.read, x.shape[-1])
         saved = torch.empty(native.saved_bytes(task.sizes), dtype=torch.uint8, device="cpu")
-        native.run(task, "", **tensors, y=y, saved=saved)
+        native.compute(task, "", **tensors, y=y, saved=saved)
         ctx.save_for_backward(saved, *tensors.values())
         ctx.kind, ctx.sizes, ctx.names = type(task), task.sizes, names
         return y
@@ -108,7 +108,7 @@ class _Sublayer(Function):
         tensors = dict(zip(ctx.names, inputs, strict=True))
         packed, parts = _packed(tensors, ctx.sizes) if ctx.kind is AttentionSublayer else ({}, {})
         own = {name: torch.empty_like(x) for name, x in tensors.items() if name not in parts}
-        native.run(
+        native.compute(
             ctx.kind(ctx.sizes), "_back", **tensors, saved=saved, gradient=gradient.contiguous(),
             **{f"{name}_gradient": its for name, its in (own | packed).items()},
         )  # fmt: skip

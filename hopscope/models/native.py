@@ -125,7 +125,7 @@ def saved_bytes(sizes: Sizes) -> int:
     return size
 
 
-def run(task: Sublayer, way: Literal["", "_back"], **tensors: Tensor) -> None:
+def compute(task: Sublayer, way: Literal["", "_back"], **tensors: Tensor) -> None:
     """Compute a sublayer, forward or backward; each field points to the tensor of its name."""
     for field, tensor in tensors.items():
         setattr(task, field, tensor.data_ptr())

@@ -30,7 +30,7 @@ from hopscope.circuits.examples import Questions
 from hopscope.circuits.pattern import AS_IN_MODEL, ITSELF, PREVIOUS, Pattern, Target
 from hopscope.circuits.proposals import proposed_targets
 from hopscope.circuits.search import (
-    Limits,
+    Required,
     Search,
     completed,
     drafted,
@@ -123,9 +123,9 @@ def test_each_pass_of_the_search_mends_what_it_is_for(two_hops: Planted) -> None
     for row in truth:
         assert {*completed(search, state.without([row])).live} == {*truth}, row
     idle = state.looking_at([((2, 0), Role("key", 1)), ((0, 0), Role("query"))], PREVIOUS)
-    assert lightened(search, idle, Limits.of(search, idle)) == state
+    assert lightened(search, idle, Required.of(search, idle)) == state
     as_in_model = state.looking_at([*truth][-1:], AS_IN_MODEL)
-    assert simplified(search, as_in_model, Limits.of(search, as_in_model)) == state
+    assert simplified(search, as_in_model, Required.of(search, as_in_model)) == state
 
 
 def test_losses_and_what_is_lost_are_those_of_ablations_made_by_hand(two_hops: Planted) -> None:
