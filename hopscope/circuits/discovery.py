@@ -67,7 +67,7 @@ def discover(
 
     progress.step("measuring on fresh examples")
     fresh = search.with_tables(examples_of(task, settings.fresh, seed, "measurement"))
-    components, losses = _measured(search, fresh, state)
+    components, losses = measure_components(search, fresh, state)
     _check_learned(losses.mean("model"), losses.chance, settings, force)
     return Circuit(
         model=adapter.digest(),
@@ -145,7 +145,9 @@ def _check_learned(loss: float, chance: float, settings: Discovery, force: bool)
         )
 
 
-def _measured(search: Search, fresh: Examples, circuit: State) -> tuple[list[Component], Losses]:
+def measure_components(
+    search: Search, fresh: Examples, circuit: State
+) -> tuple[list[Component], Losses]:
     """Every component with what is lost without it, and the losses of the whole."""
     components = components_of(circuit)
     less = [circuit.without(each.rows) for each in components]
