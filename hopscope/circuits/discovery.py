@@ -56,12 +56,12 @@ def discover(
     _check_memory(adapter, task, settings)
     progress = Progress(watch)
 
-    search = _search(adapter, task, settings, seed, progress)
+    search = Search(adapter, task, settings, seed, progress)
     loss = float(Ablator(adapter, search.examples).losses([Ablation()]).mean())
     _check_learned(loss, search.examples.chance, settings, force)
     state = searched(search)
     others = [
-        searched(_search(adapter, task, settings, seed + APART * number, progress))
+        searched(Search(adapter, task, settings, seed + APART * number, progress))
         for number in range(1, settings.searches)
     ]
 
@@ -82,20 +82,6 @@ def discover(
         scores=scores_of(adapter, fresh, state, search.nothing),
         found=Found(seed=seed, forced=force, settings=settings, version=__version__),
     )
-
-
-def _search(
-    adapter: Adapter | CallbackModel,
-    task: Questions,
-    settings: Discovery,
-    seed: int,
-    progress: Progress,
-) -> Search:
-    """A search on its own examples."""
-    examples, sketch = (
-        examples_of(task, size, seed, "search") for size in (settings.examples, settings.sketch)
-    )
-    return Search(adapter, examples, sketch, settings, progress)
 
 
 def _with_stability(

@@ -27,7 +27,7 @@ from hopscope.circuits.ablation import Ablation, Row, State
 from hopscope.circuits.ablator import Ablator, Progress
 from hopscope.circuits.adapters import CallbackModel
 from hopscope.circuits.engine import Adapter
-from hopscope.circuits.examples import Examples
+from hopscope.circuits.examples import Examples, Questions, examples_of
 from hopscope.circuits.pattern import AS_IN_MODEL, ITSELF, UNIFORM, Head, Pattern, Target, table_of
 from hopscope.circuits.proposals import proposed_targets
 from hopscope.circuits.tables import estimate_tables
@@ -53,18 +53,21 @@ class Recovered:
 
 
 class Search:
-    """A model on the examples of the search, and all that is known of it."""
+    """A model on examples of its own, and all that is known of it."""
 
     def __init__(
         self,
         adapter: Adapter | CallbackModel,
-        examples: Examples,
-        sketch: Examples,
+        task: Questions,
         settings: Discovery,
+        seed: int,
         progress: Progress,
     ) -> None:
-        self.examples, self.settings, self.progress = examples, settings, progress
-        self.tables = estimate_tables(adapter, examples)
+        self.settings, self.progress = settings, progress
+        self.examples, sketch = (
+            examples_of(task, size, seed, "search") for size in (settings.examples, settings.sketch)
+        )
+        self.tables = estimate_tables(adapter, self.examples)
         self.sketch = Ablator(adapter, self.with_tables(sketch))
         self.heads = [(at, head) for at in range(adapter.layers) for head in range(adapter.heads)]
         self._known: dict[Ablation, np.ndarray] = {}

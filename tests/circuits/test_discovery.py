@@ -108,8 +108,7 @@ def test_each_pass_of_the_search_mends_what_it_is_for(two_hops: Planted) -> None
     prescribed attention, rows of the first layer make no difference: they only route.
     """
     adapter, settings = adapter_of(two_hops.model), Discovery(examples=32)
-    examples = (examples_of(two_hops.task, size) for size in (32, 8))
-    search = Search(adapter, *examples, settings, Progress(lambda _: None))
+    search = Search(adapter, two_hops.task, settings, 0, Progress(lambda _: None))
     truth = {
         ((path.layer, path.head), path.destination): target("own", path.source)
         for path in two_hops.paths
