@@ -6,6 +6,7 @@
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -66,7 +67,8 @@ def discover(
     ]
 
     progress.step("measuring on fresh examples")
-    fresh = search.with_tables(examples_of(task, settings.fresh, seed, "measurement"))
+    fresh = examples_of(task, settings.fresh, seed, "measurement")
+    fresh = replace(fresh, tables=search.tables)
     components, losses = measure_components(search, fresh, state)
     _check_learned(losses.mean("model"), losses.chance, settings, force)
     return Circuit(

@@ -27,7 +27,7 @@ from hopscope.circuits.ablation import Ablation, Row, State
 from hopscope.circuits.ablator import Ablator, Progress
 from hopscope.circuits.adapters import CallbackModel
 from hopscope.circuits.engine import Adapter
-from hopscope.circuits.examples import Examples, Questions, examples_of
+from hopscope.circuits.examples import Questions, examples_of
 from hopscope.circuits.pattern import AS_IN_MODEL, ITSELF, UNIFORM, Head, Pattern, Target, table_of
 from hopscope.circuits.proposals import proposed_targets
 from hopscope.circuits.tables import estimate_tables
@@ -68,13 +68,9 @@ class Search:
             examples_of(task, size, seed, "search") for size in (settings.examples, settings.sketch)
         )
         self.tables = estimate_tables(adapter, self.examples)
-        self.sketch = Ablator(adapter, self.with_tables(sketch))
+        self.sketch = Ablator(adapter, replace(sketch, tables=self.tables))
         self.heads = [(at, head) for at in range(adapter.layers) for head in range(adapter.heads)]
         self._known: dict[Ablation, np.ndarray] = {}
-
-    def with_tables(self, examples: Examples) -> Examples:
-        """The examples with the tables of this search."""
-        return replace(examples, tables=self.tables)
 
     def losses(self, states: Sequence[State]) -> Float[np.ndarray, "state hop"]:
         """Mean losses over the sketch."""
@@ -109,7 +105,7 @@ class Search:
         found = proposed_targets(its.examples, its.adapter, self.settings.noticed)
         return {row: found[row] for row in self.rows if row in found}
 
-    def tables_of(self, row: Row) -> list[Target]:
+    def tables_for(self, row: Row) -> list[Target]:
         """The tables that a row can follow."""
         head, _ = row
         targets = (table_of("position", head), table_of("token", head))
@@ -118,14 +114,12 @@ class Search:
     @cached_property
     def rows(self) -> list[Row]:
         """Every row that can matter, head by head: in the last layer, where answers are read."""
-        return [(head, role) for head in self.heads for role in self._roles(head[0])]
-
-    def _roles(self, layer: int) -> tuple[Role, ...]:
-        ablator = self.sketch
-        if layer < ablator.adapter.layers - 1:
-            return ablator.examples.table
-        read = ablator.examples.roles.role[:, -ablator.read :].unique().tolist()
-        return tuple(ablator.examples.table[number] for number in read)
+        table, last = self.sketch.examples.table, self.sketch.adapter.layers - 1
+        read = self.sketch.examples.roles.role[:, -self.sketch.read :].unique().tolist()
+        answers = [table[number] for number in read]
+        return [
+            (head, role) for head in self.heads for role in (answers if head[0] == last else table)
+        ]
 
     @cached_property
     def nothing(self) -> State:
@@ -188,7 +182,7 @@ def _others(
     """What else a row could look at, and how much more that must recover."""
     settings, now = search.settings, state[row[0]].of(row[1])
     worth = dict.fromkeys(search.proposals[row], settings.better)
-    worth |= dict.fromkeys(search.tables_of(row), settings.better_table)
+    worth |= dict.fromkeys(search.tables_for(row), settings.better_table)
     worth.pop(now, None)
     return [state.looking_at([row], target) for target in worth], np.array([*worth.values()])
 
@@ -201,7 +195,7 @@ def completed(search: Search, state: State) -> State:
     live = {*state.live}
     missing = [row for row in search.rows if row not in live]
     named = [(row, search.proposals[row][0]) for row in missing if row in search.proposals]
-    tables = [(row, target) for row in missing for target in search.tables_of(row)]
+    tables = [(row, target) for row in missing for target in search.tables_for(row)]
     as_in_model = [(row, AS_IN_MODEL) for row in search.rows]
     for choices in (named, tables, as_in_model):
         while not _enough(search, search.recovered([state]))[0]:
@@ -281,7 +275,7 @@ def simplified(search: Search, state: State, required: Required) -> State:
     """Give rows that are as in the model a name, or else a table, while enough is recovered."""
     search.progress.step("which rows can be named after all")
     for row in [row for row in state.live if state[row[0]].of(row[1]) == AS_IN_MODEL]:
-        for targets in (search.proposals.get(row, []), search.tables_of(row)):
+        for targets in (search.proposals.get(row, []), search.tables_for(row)):
             trials = [state.looking_at([row], target) for target in targets]
             if not trials:
                 continue
