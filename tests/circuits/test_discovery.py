@@ -1,7 +1,6 @@
 """Discovery on models whose circuits are known, and on those that have none."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -10,8 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from hopscope.circuits import (
-    Ablation,
-    Ablator,
     CallbackModel,
     Circuit,
     Drawn,
@@ -27,7 +24,7 @@ from hopscope.circuits import (
 from hopscope.circuits.ablation import State
 from hopscope.circuits.ablator import SECONDS, Progress
 from hopscope.circuits.examples import Questions
-from hopscope.circuits.pattern import AS_IN_MODEL, ITSELF, PREVIOUS, Pattern, Target
+from hopscope.circuits.pattern import AS_IN_MODEL, ITSELF, PREVIOUS, Target
 from hopscope.circuits.proposals import proposed_targets
 from hopscope.circuits.search import (
     Required,
@@ -125,46 +122,6 @@ def test_each_pass_of_the_search_mends_what_it_is_for(two_hops: Planted) -> None
     assert lightened(search, idle, Required.of(search, idle)) == state
     as_in_model = state.looking_at([*truth][-1:], AS_IN_MODEL)
     assert simplified(search, as_in_model, Required.of(search, as_in_model)) == state
-
-
-def test_losses_and_what_is_lost_are_those_of_ablations_made_by_hand(two_hops: Planted) -> None:
-    """Of heads that share their work, removed together: half of them would do."""
-    known = planted(two_hops.task, twins=True)
-    circuit = discover(known.model, known.task, examples=32, fresh=64, seed=5)
-    check_planted(known, circuit)
-    assert [each.name for each in circuit.components] == ["0.0+1", "0.0+1", "1.0+1", "2.0+1"]
-    assert all(len(each.paths) == 2 for each in circuit.components)
-    ablator = Ablator(known.model, examples_of(known.task, 64, 5, "measurement"))
-    whole: dict[Any, Any] = dict(circuit.ablation().changes)
-
-    def loss(patterns: dict[Any, Pattern], computed: bool = False) -> float:
-        if computed:
-            patterns = {
-                at: replace(its, targets=tuple((role, AS_IN_MODEL) for role, _ in its.targets))
-                for at, its in patterns.items()
-            }
-        return float(ablator.losses([Ablation.of({**patterns})]).mean())
-
-    losses = circuit.losses
-    nothing = loss({at: Pattern(rest=its.rest) for at, its in whole.items()})
-    gap = nothing - loss({})
-    assert losses.mean("ablated") == pytest.approx(nothing, abs=1e-6)
-    assert losses.gap == pytest.approx(gap, abs=1e-6)
-    for which, computed in (("prescribed", False), ("computed", True)):
-        both = loss(whole, computed)
-        assert losses.mean(which) == pytest.approx(both, abs=1e-6)  # type: ignore[arg-type]
-        for each in circuit.components:
-            less, some = dict(whole), dict(whole)
-            for number, (at, role) in enumerate(each.rows):
-                less[at] = less[at].without(role)
-                some[at] = less[at] if number else some[at]
-            lost = each.lost_computed if computed else each.lost
-            assert lost is not None
-            assert lost.mean == pytest.approx((loss(less, computed) - both) / gap, abs=1e-4)
-            assert lost.low <= lost.mean <= lost.high
-            if not computed:
-                assert lost.mean >= (loss(some) - both) / gap
-    assert circuit.recovered() == pytest.approx((nothing - loss(whole)) / gap, abs=1e-6)
 
 
 def test_searches_on_other_examples_find_the_same(circuit: Circuit, two_hops: Planted) -> None:

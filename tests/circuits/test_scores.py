@@ -14,6 +14,7 @@ from torch.nn.functional import cross_entropy
 import hopscope
 from hopscope.circuits import (
     Circuit,
+    Component,
     Estimate,
     Source,
     Target,
@@ -31,7 +32,7 @@ from hopscope.circuits.tables import tables_of
 from hopscope.configs import MQAR, KHop, Model, Retrieval, Task
 from hopscope.facts import Role
 from hopscope.models import Transformer
-from hopscope.models.planted import planted
+from hopscope.models.planted import Planted, planted
 from hopscope.store import gallery
 from hopscope.tasks import dataset
 
@@ -55,10 +56,11 @@ class ByHand:
         self.model_outputs = self.outputs("model", "even")
 
     @torch.no_grad()
-    def _outputs(self, how: str, rest: str) -> Tensor:
-        """The outputs of the `model`, or of its circuit with `prescribed` or `computed` attention,
-        or with everything `ablated`; and what the rest does in these.
+    def _outputs(self, how: str, rest: str, without: Component | None = None) -> Tensor:
+        """The outputs of the `model`, or of its circuit (without a component) with `prescribed` or
+        `computed` attention, or with everything `ablated`; and what the rest does in these.
         """
+        self.kept = [each for each in self.circuit.components if each != without]
         hooks = [
             block.attention.register_forward_hook(self._hook(layer, how, rest))  # type: ignore[operator, union-attr]
             for layer, block in enumerate(self.model.blocks)
@@ -98,7 +100,7 @@ class ByHand:
             found = usual.mean(0).expand_as(found)
         elif rest == "resample":
             found = torch.cat((usual[-1:], usual[:-1]))
-        for each in self.circuit.components if how != "ablated" else ():
+        for each in self.kept if how != "ablated" else ():
             for role in each.destinations if at in each.at else ():
                 as_in_model = how == "computed" or each.target == AS_IN_MODEL
                 rows = own if as_in_model else self.rows(each.target, role)
@@ -147,7 +149,7 @@ class ByHand:
 
 
 def check(by_hand: ByHand) -> None:
-    """All that the file says of the whole circuit is measured once more."""
+    """All that the file says of the circuit and of its components is measured once more."""
     circuit = by_hand.circuit
     for how in ("model", "prescribed", "computed", "ablated"):
         found = by_hand.losses(by_hand.outputs(how, "even")).mean(0).tolist()
@@ -165,6 +167,16 @@ def check(by_hand: ByHand) -> None:
                 assert said is None
             else:
                 assert said.mean == pytest.approx(expected, abs=1e-4), score
+    model, ablated = (circuit.losses.mean(which) for which in ("model", "ablated"))
+    for each in circuit.components:
+        for how, lost in (("prescribed", each.lost), ("computed", each.lost_computed)):
+            whole, less = (
+                by_hand.losses(by_hand.outputs(how, "even", without)).mean()
+                for without in (None, each)
+            )
+            assert lost is not None
+            assert lost.mean == pytest.approx(float(less - whole) / (ablated - model), abs=1e-4)
+            assert lost.low <= lost.mean <= lost.high
 
 
 @pytest.mark.parametrize(
@@ -237,6 +249,14 @@ def test_a_circuit_is_scored_as_by_hand(kind: str, monkeypatch: pytest.MonkeyPat
     assert {each.written for each in every.components} == {"rule", "table", "model"}
     assert len({round(score.agreement.mean, 3) for score in every.scores}) == 6
     assert every.itself  # some heads attend to themselves where they are ablated, others evenly
+
+
+def test_heads_that_share_their_work_are_removed_together(two_hops: Planted) -> None:
+    known = planted(two_hops.task, twins=True)
+    circuit = discover(known.model, known.task, examples=32, fresh=64, seed=5)
+    assert {*circuit.paths} == {*known.paths}
+    assert [each.name for each in circuit.components] == ["0.0+1", "0.0+1", "1.0+1", "2.0+1"]
+    check(ByHand(known.model, known.task, circuit))
 
 
 def test_answers_are_compared_where_they_are_asked() -> None:
