@@ -81,7 +81,7 @@ def main() -> None:
     parser.add_argument("--clock", choices=sorted(CLOCKS), default="wall")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     chosen = parser.parse_args()
-    if native.library() is None:
+    if native.library()[0] is None:
         parser.error("no kernels here: no compiler at installation, or no AVX-512 BF16")
     torch.set_num_threads(chosen.threads)
     keep_pages()

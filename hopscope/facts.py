@@ -64,6 +64,11 @@ class FactGraph:
         return tuple(depth[fact.value] for fact in self.facts)
 
     @cached_property
+    def asked(self) -> dict[str, int]:
+        """The fact (or hop) that asks for each symbol, by its number from 1."""
+        return {fact.value: number for number, fact in enumerate(self.facts, 1)}
+
+    @cached_property
     def roles(self) -> tuple["Role", ...]:
         """Every role of this graph: keys and value of each fact, then the queries."""
         of_facts = (role for number, _ in enumerate(self.facts) for role in self.roles_of(number))

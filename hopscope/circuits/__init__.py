@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hopscope.circuits.ablation import Ablation, Carried
     from hopscope.circuits.ablator import Ablator
-    from hopscope.circuits.account import (
-        Account,
-        Averaged,
-        Effect,
-        Patched,
-        Site,
-    )
+    from hopscope.circuits.account import Account, Averaged, Effect, Patched, Site
     from hopscope.circuits.adapters import (
         BlockAdapter,
         CallbackModel,
@@ -24,20 +18,10 @@ if TYPE_CHECKING:
         adapter_of,
         nanogpt,
     )
-    from hopscope.circuits.attention import (
-        attention_maps,
-        patterns,
-        role_maps,
-    )
+    from hopscope.circuits.attention import attention_maps, patterns, role_maps
     from hopscope.circuits.circuit import Circuit
     from hopscope.circuits.circuit_patching import patch_circuit
-    from hopscope.circuits.components import (
-        Component,
-        Estimate,
-        Losses,
-        Score,
-        Table,
-    )
+    from hopscope.circuits.components import Component, Estimate, Losses, Score, Table
     from hopscope.circuits.diagnostics import Diagnostics, diagnose
     from hopscope.circuits.discovery import discover
     from hopscope.circuits.emergence import Emergence
@@ -46,19 +30,8 @@ if TYPE_CHECKING:
     from hopscope.circuits.maps import RoleMaps
     from hopscope.circuits.own_task import Drawn, OwnTask
     from hopscope.circuits.patching import Pairs, pairs_of, patch
-    from hopscope.circuits.pattern import (
-        Pattern,
-        Source,
-        Target,
-        along,
-        table_of,
-        target,
-    )
-    from hopscope.circuits.probe import (
-        Decodability,
-        Probe,
-        ProbeHistory,
-    )
+    from hopscope.circuits.pattern import Pattern, Source, Target, along, table_of, target
+    from hopscope.circuits.probe import Decodability, Probe, ProbeHistory
     from hopscope.circuits.probing import probe_history
     from hopscope.circuits.ranking import Arrow, Baselines, Ranking
     from hopscope.circuits.repeated import repeated_tokens

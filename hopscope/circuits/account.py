@@ -12,7 +12,7 @@ from hopscope.circuits.components import Component, Estimate
 from hopscope.circuits.pattern import Source
 from hopscope.configs import Config, Discovery
 from hopscope.configs.config import Positive
-from hopscope.facts import FactGraph, Role
+from hopscope.facts import Role
 from hopscope.milestones import HALF
 from hopscope.theory import Path
 
@@ -254,8 +254,3 @@ def _is(site: Site, component: Component, source: Role | None) -> bool:
     """Is it what this part brings, in all or from this source?"""
     mine = (component.layer, component.heads, {*component.destinations}, source)
     return (site.layer, site.heads, {*site.destinations}, site.source) == mine
-
-
-def answers(graph: FactGraph) -> dict[str, int]:
-    """The hop (or fact) that asks for each symbol, from 1."""
-    return {fact.value: number for number, fact in enumerate(graph.facts, 1)}

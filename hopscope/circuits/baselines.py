@@ -49,7 +49,7 @@ from hopscope.circuits.ranking import (
     By,
     Method,
     Ranking,
-    Scored,
+    ScoredArrow,
     Switches,
     arrows_of,
 )
@@ -135,7 +135,7 @@ def largest(scores: Scores) -> Tensor:
     return flat.gather(0, flat.abs().argmax(0, keepdim=True))[0]
 
 
-def _ranked(attribution: "Attribution", by: By, scores: Scores) -> tuple[Scored, ...]:
+def _ranked(attribution: "Attribution", by: By, scores: Scores) -> tuple[ScoredArrow, ...]:
     """Every arrow or row that moves an answer, with the pair and answer for which it does most."""
     pairs, most = attribution.pairs, scores.abs().flatten(0, 1).max(0)
     names, found = list(pairs.counterfactuals), []
@@ -143,7 +143,7 @@ def _ranked(attribution: "Attribution", by: By, scores: Scores) -> tuple[Scored,
         symbol, hop = divmod(int(most.indices[tuple(at)]), len(pairs.hops))
         arrow = attribution.arrow(at if by == "arrow" else at[:3])._asdict()
         score = round(float(most.values[tuple(at)]), 6)
-        found.append(Scored(**arrow, symbol=names[symbol], hop=pairs.hops[hop], score=score))
+        found.append(ScoredArrow(**arrow, symbol=names[symbol], hop=pairs.hops[hop], score=score))
     unique = dict.fromkeys(found)  # a row's arrows all say the same
     return tuple(sorted(unique, key=lambda its: -its.score))
 

@@ -12,14 +12,7 @@ from typing import Any, Literal
 from hopscope import __version__
 from hopscope.circuits.ablation import Ablation
 from hopscope.circuits.account import Account
-from hopscope.circuits.components import (
-    AttentionKind,
-    Component,
-    Found,
-    Losses,
-    Score,
-    Table,
-)
+from hopscope.circuits.components import AttentionKind, Component, Found, Losses, Score, Table
 from hopscope.circuits.pattern import AS_IN_MODEL, ITSELF, UNIFORM, Head, Pattern
 from hopscope.configs import Config, Discovery, Task
 from hopscope.display import Displayed, data_frame
@@ -86,6 +79,13 @@ class Circuit(Displayed, Config):
             for head, role in each.rows
         }
         return tuple(sorted({*self.paths, *named}))
+
+    @property
+    def asked(self) -> dict[str, int]:
+        """The hop (or fact) that asks for each symbol, from 1."""
+        if self.task:
+            return self.task.graph().asked
+        return self.account.asked if self.account else {}
 
     def recovered(self, attention: AttentionKind | None = None) -> float:
         """The share of the gap, between everything ablated and the model, that is recovered (unless

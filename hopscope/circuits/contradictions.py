@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hopscope.circuits.account import Account, Decodable, answers
+from hopscope.circuits.account import Account, Decodable
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.components import Component
 from hopscope.facts import FactGraph, Role
@@ -45,7 +45,7 @@ def contradictions(circuit: Circuit) -> tuple[Contradiction, ...]:
         return ()
     return (
         *_theory_and_probes(circuit, account.decodable, graph),
-        *_patching_and_probes(circuit, account, graph),
+        *_patching_and_probes(circuit, account),
         *_patching_and_kinds(circuit, account),
     )
 
@@ -96,14 +96,12 @@ def _bringers(circuit: Circuit, role: Role, symbol: str, after: int) -> str:
     return f"but {', '.join(idle)}, which the answers do not need" if idle else ""
 
 
-def _patching_and_probes(
-    circuit: Circuit, account: Account, graph: FactGraph
-) -> Iterator[Contradiction]:
+def _patching_and_probes(circuit: Circuit, account: Account) -> Iterator[Contradiction]:
     """What is moved to a role must be there after the layer."""
     for component in circuit.components:
         for path in component.paths:
             its = account.of(component, path)
-            for symbol, share in (its.moved(answers(graph)) if its else {}).items():
+            for symbol, share in (its.moved(circuit.asked) if its else {}).items():
                 there = account.decodable.share(path.destination, symbol, path.layer + 1)
                 if there is not None and there <= HALF:
                     yield Contradiction(

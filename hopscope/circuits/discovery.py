@@ -6,12 +6,13 @@
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
 
 from hopscope import __version__
-from hopscope.circuits.ablation import State
+from hopscope.circuits.ablation import Ablation, State
 from hopscope.circuits.ablator import Ablator, Progress
 from hopscope.circuits.adapters import AnyModel, CallbackModel, adapter_of
 from hopscope.circuits.budget import FLOAT, check_examples, check_search
@@ -21,7 +22,7 @@ from hopscope.circuits.engine import Adapter
 from hopscope.circuits.examples import Examples, Questions, examples_of
 from hopscope.circuits.pattern import Head, Target
 from hopscope.circuits.scores import scores_of
-from hopscope.circuits.search import Search, searched, steps_of
+from hopscope.circuits.search import Search, rows_by_step, searched
 from hopscope.circuits.tables import tables_in
 from hopscope.configs import Discovery, FactTask
 from hopscope.errors import CircuitError, NotLearned
@@ -56,17 +57,19 @@ def discover(
     _check_memory(adapter, task, settings)
     progress = Progress(watch)
 
-    search = _search(adapter, task, settings, seed, progress)
-    _check_learned(float(search.model.mean()), search.ablator.examples.chance, settings, force)
+    search = Search(adapter, task, settings, seed, progress)
+    loss = float(Ablator(adapter, search.examples).losses([Ablation()]).mean())
+    _check_learned(loss, search.examples.chance, settings, force)
     state = searched(search)
     others = [
-        searched(_search(adapter, task, settings, seed + APART * number, progress))
+        searched(Search(adapter, task, settings, seed + APART * number, progress))
         for number in range(1, settings.searches)
     ]
 
     progress.step("measuring on fresh examples")
-    fresh = search.with_tables(examples_of(task, settings.fresh, seed, "measurement"))
-    components, losses = measured(search, fresh, state)
+    fresh = examples_of(task, settings.fresh, seed, "measurement")
+    fresh = replace(fresh, tables=search.tables)
+    components, losses = measure_components(search, fresh, state)
     _check_learned(losses.mean("model"), losses.chance, settings, force)
     return Circuit(
         model=adapter.digest(),
@@ -81,20 +84,6 @@ def discover(
         scores=scores_of(adapter, fresh, state, search.nothing),
         found=Found(seed=seed, forced=force, settings=settings, version=__version__),
     )
-
-
-def _search(
-    adapter: Adapter | CallbackModel,
-    task: Questions,
-    settings: Discovery,
-    seed: int,
-    progress: Progress,
-) -> Search:
-    """A search on its own examples."""
-    examples, sketch = (
-        examples_of(task, size, seed, "search") for size in (settings.examples, settings.sketch)
-    )
-    return Search(adapter, examples, sketch, settings, progress)
 
 
 def _with_stability(
@@ -144,12 +133,14 @@ def _check_learned(loss: float, chance: float, settings: Discovery, force: bool)
         )
 
 
-def measured(search: Search, fresh: Examples, circuit: State) -> tuple[list[Component], Losses]:
+def measure_components(
+    search: Search, fresh: Examples, circuit: State
+) -> tuple[list[Component], Losses]:
     """Every component with what is lost without it, and the losses of the whole."""
     components = components_of(circuit)
     less = [circuit.without(each.rows) for each in components]
     states = [State(), search.nothing, *(s for c in (circuit, *less) for s in (c, c.computed))]
-    ablator = Ablator(search.ablator.adapter, fresh)
+    ablator = Ablator(search.sketch.adapter, fresh)
     losses = ablator.losses([state.ablation for state in states], search.progress)
     model, ablated, prescribed, computed, *each = losses.double().cpu().numpy()
     gap = (ablated - model).mean(-1)
@@ -176,7 +167,7 @@ def measured(search: Search, fresh: Examples, circuit: State) -> tuple[list[Comp
 def components_of(state: State) -> list[Component]:
     """The components of a state, layer by layer: steps of the same heads and target are one."""
     groups: dict[tuple[int, Target, tuple[Head, ...]], list[Role]] = {}
-    for rows in steps_of(state):
+    for rows in rows_by_step(state):
         (first, role), heads = rows[0], tuple(sorted(head for head, _ in rows))
         groups.setdefault((first[0], state[first].of(role), heads), []).append(role)
     found = [

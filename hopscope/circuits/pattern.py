@@ -54,19 +54,19 @@ class Source:
     """The head (layer, head) whose attention the table is the mean of; for tables alone."""
 
     def __post_init__(self) -> None:
-        if (self.where == "relation") != bool(self.relation):
-            what = f"takes no relation, got {self.relation!r}" if self.relation else "needs a name"
-            raise CircuitError(f"the source {self.where!r} {what}")
-        if (self.where in TABLES) != (self.head is not None):
-            raise CircuitError(f"the source {self.where!r} and the head {self.head} do not fit")
+        for what, given, needed in (
+            ("role", self.role, self.where in OF_A_ROLE),
+            ("relation", self.relation or None, self.where == "relation"),
+            ("head", self.head, self.where in TABLES),
+        ):
+            if (given is not None) != needed:
+                said = f"needs a {what}" if needed else f"takes no {what}, got {given}"
+                raise CircuitError(f"the source {self.where!r} {said}")
         if self.times < 1 or (self.times > 1 and not self.relation):
             raise CircuitError(
                 f"the source {self.where!r} is followed {self.times} times; expected a relation, "
                 "at least once"
             )
-        if (self.where in OF_A_ROLE) != (self.role is not None):
-            what = f"takes no role, got {self.role}" if self.role else "needs a role"
-            raise CircuitError(f"the source {self.where!r} {what}")
 
     @property
     def followed(self) -> Role | None:

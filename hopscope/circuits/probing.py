@@ -45,7 +45,7 @@ from hopscope.circuits.examples import (
 from hopscope.circuits.pattern import Source
 from hopscope.circuits.probe import Decodability, Probe, ProbeHistory
 from hopscope.circuits.scores import Runs
-from hopscope.circuits.tracking import History, model_of, steps_of
+from hopscope.circuits.tracking import History, checkpoints_of, model_of
 from hopscope.configs import FactTask
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
@@ -128,7 +128,7 @@ def probe_history(
     seed: int = 0,
 ) -> ProbeHistory:
     """Probe the model (of a fleet: a member) at every checkpoint of a run."""
-    steps, found = steps_of(history), []
+    steps, found = checkpoints_of(history), []
     for step in steps:
         try:
             model = model_of(history, step, member)

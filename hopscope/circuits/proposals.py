@@ -33,7 +33,7 @@ ENOUGH = 2_000
 
 
 @dataclass(frozen=True)
-class Seen:
+class Looks:
     """What the rows of one role look at in all heads of a layer, source by source."""
 
     sources: Sequence[Source]
@@ -88,10 +88,10 @@ def proposed_targets(
             spots = prescriber.spots(role, examples.length)
             if not len(spots):
                 continue
-            seen = _seen(pattern, prescriber, spots, role)
+            looks = _looks(pattern, prescriber, spots, role)
             inside = _conditions(examples, conditions, spots)
             for head in range(adapter.heads):
-                if targets := _targets_of(seen, head, inside, least):
+                if targets := _targets_of(looks, head, inside, least):
                     found[(layer, head), role] = targets
     return found
 
@@ -122,21 +122,21 @@ def _with_lookups(examples: Examples) -> Examples:
     )
 
 
-def _targets_of(seen: Seen, head: int, inside: dict[str, Tensor], least: float) -> list[Target]:
+def _targets_of(looks: Looks, head: int, inside: dict[str, Tensor], least: float) -> list[Target]:
     """The simplest first: single sources, with one target for each condition if these differ, then
     mixtures.
     """
-    everywhere = torch.ones_like(seen.there[0])
-    overall = _chain(seen, head, everywhere, least)
-    each = {name: _chain(seen, head, here, least) for name, here in inside.items()}
+    everywhere = torch.ones_like(looks.there[0])
+    overall = _chain(looks, head, everywhere, least)
+    each = {name: _chain(looks, head, here, least) for name, here in inside.items()}
     targets: list[Target] = []
     if len({tuple(target.sources for target in chain[:1]) for chain in each.values()}) > 1:
         targets.append(_by_condition(each))
     if overall:
         targets += [_joined(overall), *overall[:1]]
     if targets:
-        mixed = {name: _mixtures(seen, head, here) for name, here in inside.items()}
-        overall = _mixtures(seen, head, everywhere)
+        mixed = {name: _mixtures(looks, head, here) for name, here in inside.items()}
+        overall = _mixtures(looks, head, everywhere)
         targets.append(_joined(overall))
         if any(_all_apart(its, overall) for its in mixed.values()):
             targets.append(_by_condition(mixed))
@@ -181,7 +181,7 @@ def _joined(targets: Sequence[Target]) -> Target:
     return targets[0].or_else(*targets[1:])
 
 
-def _chain(seen: Seen, head: int, left: Bool[Tensor, "spot"], least: float) -> list[Target]:
+def _chain(looks: Looks, head: int, left: Bool[Tensor, "spot"], least: float) -> list[Target]:
     """The best source at these positions, then the best where that leads nowhere, and so on.
 
     Each must lead somewhere from more than a share `SELDOM` of them.
@@ -189,59 +189,59 @@ def _chain(seen: Seen, head: int, left: Bool[Tensor, "spot"], least: float) -> l
     chain: list[Target] = []
     few = SELDOM * int(left.sum())
     while len(chain) < LONGEST and int(left.sum()) > few:
-        gains = seen.gains(head, left)
-        gains[(seen.there & left).sum(-1) <= few] = -1.0
+        gains = looks.gains(head, left)
+        gains[(looks.there & left).sum(-1) <= few] = -1.0
         best = int(gains.argmax())
         if gains[best] < least:
             break
-        chain.append(Target(((seen.sources[best], 1.0),)))
-        left = left & ~seen.there[best]
+        chain.append(Target(((looks.sources[best], 1.0),)))
+        left = left & ~looks.there[best]
     return chain
 
 
-def _mixtures(seen: Seen, head: int, here: Bool[Tensor, "spot"]) -> list[Target]:
+def _mixtures(looks: Looks, head: int, here: Bool[Tensor, "spot"]) -> list[Target]:
     """A mixture for these positions; another for those from which its relation leads nowhere, if
     that is another.
     """
-    whole = _mixture(seen, head, here)
-    told = [n for n, source in enumerate(seen.sources) if source in whole.sources]
-    led = next((n for n in told if seen.sources[n].relation), None)
+    whole = _mixture(looks, head, here)
+    told = [n for n, source in enumerate(looks.sources) if source in whole.sources]
+    led = next((n for n in told if looks.sources[n].relation), None)
     if led is not None:
-        there = seen.there[led]
+        there = looks.there[led]
         if int((here & ~there).sum()) > SELDOM * int(here.sum()):
-            first, rest = (_mixture(seen, head, here & side) for side in (there, ~there))
+            first, rest = (_mixture(looks, head, here & side) for side in (there, ~there))
             if _apart(first, rest):
-                leads = f"{seen.sources[led]}{LEADS}"
+                leads = f"{looks.sources[led]}{LEADS}"
                 return [first.if_(leads), rest]
     return [whole]
 
 
-def _mixture(seen: Seen, head: int, here: Bool[Tensor, "spot"]) -> Target:
+def _mixture(looks: Looks, head: int, here: Bool[Tensor, "spot"]) -> Target:
     """The sources that get most, each without what those before it have, and the rest evenly."""
-    free, parts, rest = torch.ones_like(seen.masks[0]), [], 1.0
-    worth = [n for n, gain in enumerate(seen.gains(head, here).tolist()) if gain >= MIXED]
+    free, parts, rest = torch.ones_like(looks.masks[0]), [], 1.0
+    worth = [n for n, gain in enumerate(looks.gains(head, here).tolist()) if gain >= MIXED]
     for _ in range(LONGEST):
-        found = {n: seen.left(head, n, here, free) for n in worth}
+        found = {n: looks.left(head, n, here, free) for n in worth}
         best = max(found, key=lambda n: found[n][0], default=None)
         if best is None or found[best][0] < MIXED:
             break
         share = min(round(found[best][1], 1), rest)
-        parts.append((seen.sources[best], share))
+        parts.append((looks.sources[best], share))
         rest = round(rest - share, 1)
-        free = free & ~seen.masks[best]
+        free = free & ~looks.masks[best]
         worth.remove(best)
     return Target((*parts, *([(Source("uniform"), rest)] if rest else [])))
 
 
-def _seen(
+def _looks(
     pattern: Float[Tensor, "batch head seq seq"], prescriber: Prescriber, spots: Spots, role: Role
-) -> Seen:
+) -> Looks:
     sources = list(_sources(prescriber, role))
     masks = torch.stack([prescriber.leads(source, spots) for source in sources])
     rows = pattern[spots.example, :, spots.row].float()
     gets = torch.stack([torch.einsum("shk,sk->sh", rows, mask.float()) for mask in masks])
     even = 1 / prescriber.seen[spots.row].sum(-1)
-    return Seen(sources, rows, masks, even, gets, masks.any(-1))
+    return Looks(sources, rows, masks, even, gets, masks.any(-1))
 
 
 def _sources(prescriber: Prescriber, destination: Role) -> Iterator[Source]:

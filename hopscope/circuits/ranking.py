@@ -38,7 +38,7 @@ class Arrow(NamedTuple):
         return f"{self.layer}.{self.head} {source}{others} → {self.destination}"
 
 
-class Scored(Config):
+class ScoredArrow(Config):
     """An arrow, or a whole row of a head (without a source), and how far it moves an answer."""
 
     layer: int
@@ -127,7 +127,7 @@ class Ranking(Config):
     method: Method
     by: By
     """Does it tell arrows, or only whole rows of heads?"""
-    scored: tuple[Scored, ...]
+    scored: tuple[ScoredArrow, ...]
     """Everything that moves an answer at all, the most important first."""
     kept: tuple[CurvePoint, ...]
     """The best arrows are kept, one entry for each of `SHARES`."""

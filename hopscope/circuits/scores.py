@@ -18,11 +18,9 @@ from hopscope.circuits.ablation import State
 from hopscope.circuits.adapters import CallbackModel
 from hopscope.circuits.attention import chunks
 from hopscope.circuits.components import AttentionKind, Estimate, PerExample, Rest, Score
-from hopscope.circuits.engine import Adapter, Attend, Brought, Heads, forward, record
+from hopscope.circuits.engine import Adapter, Brought, Heads, forward, record
 from hopscope.circuits.examples import Examples
 from hopscope.circuits.prescriber import Prescriber, prescriber_of
-from hopscope.circuits.walk import from_model
-from hopscope.facts import Role
 
 RESTS: tuple[Rest, ...] = ("even", "mean", "resample")
 
@@ -79,52 +77,27 @@ class Runs:
 
     def _outputs(self, prescriber: Prescriber, some: slice, state: State, rest: Rest) -> Tensor:
         """The outputs of some examples."""
-        inputs = self.examples.inputs[some]
+        ablation, inputs = state.ablation, self.examples.inputs[some]
+
+        def edit(layer: int, own: Tensor) -> Tensor:
+            return prescriber.of(layer).replaced(ablation.patterns(layer), own)
+
         if isinstance(self.adapter, CallbackModel):
-
-            def edit(layer: int, own: Tensor) -> Tensor:
-                return prescriber.replaced(state.ablation.patterns(layer), own)
-
             return self.adapter.outputs(inputs, edit)[:, -self.read :]
-        attend = self._attend(prescriber, state, rest, some)
-        end = forward(self.adapter, self.adapter.embed(inputs), attend)
-        return self.adapter.unembed(end[:, -self.read :])
-
-    def _weights(self, prescriber: Prescriber, state: State, layer: int, heads: Heads) -> Tensor:
-        """The attention of a layer in a state; the model's own only where a head needs it."""
-        patterns = [state.patterns.get((layer, head)) for head in range(self.adapter.heads)]
-        needed = [n for n, its in enumerate(patterns) if its is None or from_model(its)]
-        own = (
-            dict(zip(needed, heads.weights(heads=needed).unbind(1), strict=True)) if needed else {}
-        )
-        length, prescriber = self.examples.length, prescriber.of(layer)
-        return torch.stack(
-            [
-                own[n] if its is None else prescriber.attention_of(its, own.get(n), length)
-                for n, its in enumerate(patterns)
-            ],
-            1,
-        )
-
-    def _attend(self, prescriber: Prescriber, state: State, rest: Rest, some: slice) -> Attend:
-        live: dict[tuple[int, int], list[Role]] = {}
-        for at, role in state.live:
-            live.setdefault(at, []).append(role)
 
         def attend(layer: int, heads: Heads) -> Brought:
-            weights = self._weights(prescriber, state, layer, heads)
-            brought = weights.to(heads.values.dtype) @ heads.values
+            brought = edit(layer, heads.weights()).to(heads.values.dtype) @ heads.values
             if rest == "even":
                 return brought
-            instead = self._instead[rest][layer]
-            for at, head in state.patterns:
-                if at == layer:
-                    rows = prescriber.examples.positions(*live.get((at, head), []))[..., None]
-                    usual = instead[some if rest == "resample" else slice(None), head]
-                    brought[:, head] = torch.where(rows, brought[:, head], usual)
+            instead = self._instead[rest][layer][some if rest == "resample" else slice(None)]
+            for head, pattern in ablation.patterns(layer).items():
+                roles = [role for role, _ in pattern.targets]
+                rows = prescriber.examples.positions(*roles)[..., None]
+                brought[:, head] = torch.where(rows, brought[:, head], instead[:, head])
             return brought
 
-        return attend
+        end = forward(self.adapter, self.adapter.embed(inputs), attend)
+        return self.adapter.unembed(end[:, -self.read :])
 
     @property
     def model(self) -> Tensor:

@@ -23,20 +23,12 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Float
 
-from hopscope.circuits.ablation import Row, State
+from hopscope.circuits.ablation import Ablation, Row, State
 from hopscope.circuits.ablator import Ablator, Progress
 from hopscope.circuits.adapters import CallbackModel
 from hopscope.circuits.engine import Adapter
-from hopscope.circuits.examples import Examples
-from hopscope.circuits.pattern import (
-    AS_IN_MODEL,
-    ITSELF,
-    UNIFORM,
-    Head,
-    Pattern,
-    Target,
-    table_of,
-)
+from hopscope.circuits.examples import Questions, examples_of
+from hopscope.circuits.pattern import AS_IN_MODEL, ITSELF, UNIFORM, Head, Pattern, Target, table_of
 from hopscope.circuits.proposals import proposed_targets
 from hopscope.circuits.tables import estimate_tables
 from hopscope.configs import Discovery
@@ -61,44 +53,33 @@ class Recovered:
 
 
 class Search:
-    """A model on the examples of the search, and all that is known of it."""
+    """A model on examples of its own, and all that is known of it."""
 
     def __init__(
         self,
         adapter: Adapter | CallbackModel,
-        examples: Examples,
-        sketch: Examples,
+        task: Questions,
         settings: Discovery,
+        seed: int,
         progress: Progress,
     ) -> None:
-        self.tables = estimate_tables(adapter, examples)
-        self.ablator = Ablator(adapter, examples)
-        self.sketch = Ablator(adapter, self.with_tables(sketch))
         self.settings, self.progress = settings, progress
+        self.examples, sketch = (
+            examples_of(task, size, seed, "search") for size in (settings.examples, settings.sketch)
+        )
+        self.tables = estimate_tables(adapter, self.examples)
+        self.sketch = Ablator(adapter, replace(sketch, tables=self.tables))
         self.heads = [(at, head) for at in range(adapter.layers) for head in range(adapter.heads)]
-        self._known: dict[tuple[Ablator, object], np.ndarray] = {}
+        self._known: dict[Ablation, np.ndarray] = {}
 
-    def with_tables(self, examples: Examples) -> Examples:
-        """The examples with the tables of this search."""
-        return replace(examples, tables=self.tables)
-
-    def losses(
-        self, states: Sequence[State], ablator: Ablator | None = None
-    ) -> Float[np.ndarray, "state hop"]:
-        """Mean losses over the sketch, or over another ablator's examples."""
-        ablator = ablator or self.sketch
-        keys = [(ablator, state.ablation) for state in states]
-        new = [key for key in dict.fromkeys(keys) if key not in self._known]
+    def losses(self, states: Sequence[State]) -> Float[np.ndarray, "state hop"]:
+        """Mean losses over the sketch."""
+        ablations = [state.ablation for state in states]
+        new = [ablation for ablation in dict.fromkeys(ablations) if ablation not in self._known]
         if new:
-            found = ablator.losses([ablation for _, ablation in new])
+            found = self.sketch.losses(new)
             self._known |= zip(new, found.mean(1).double().cpu().numpy(), strict=True)
-        return np.stack([self._known[key] for key in keys])
-
-    @cached_property
-    def model(self) -> Float[np.ndarray, "hop"]:
-        """The model's losses on all examples of the search."""
-        found: np.ndarray = self.losses([State()], self.ablator)[0]
-        return found
+        return np.stack([self._known[ablation] for ablation in ablations])
 
     def recovered(self, states: Sequence[State]) -> Recovered:
         """What these states recover, with prescribed and with computed attention."""
@@ -124,7 +105,7 @@ class Search:
         found = proposed_targets(its.examples, its.adapter, self.settings.noticed)
         return {row: found[row] for row in self.rows if row in found}
 
-    def tables_of(self, row: Row) -> list[Target]:
+    def tables_for(self, row: Row) -> list[Target]:
         """The tables that a row can follow."""
         head, _ = row
         targets = (table_of("position", head), table_of("token", head))
@@ -133,14 +114,12 @@ class Search:
     @cached_property
     def rows(self) -> list[Row]:
         """Every row that can matter, head by head: in the last layer, where answers are read."""
-        return [(head, role) for head in self.heads for role in self._roles(head[0])]
-
-    def _roles(self, layer: int) -> tuple[Role, ...]:
-        ablator = self.sketch
-        if layer < ablator.adapter.layers - 1:
-            return ablator.examples.table
-        read = ablator.examples.roles.role[:, -ablator.read :].unique().tolist()
-        return tuple(ablator.examples.table[number] for number in read)
+        table, last = self.sketch.examples.table, self.sketch.adapter.layers - 1
+        read = self.sketch.examples.roles.role[:, -self.sketch.read :].unique().tolist()
+        answers = [table[number] for number in read]
+        return [
+            (head, role) for head in self.heads for role in (answers if head[0] == last else table)
+        ]
 
     @cached_property
     def nothing(self) -> State:
@@ -164,9 +143,9 @@ def searched(search: Search) -> State:
     state = drafted(search)
     state = improved(search, state)
     state = completed(search, state)
-    limits = Limits.of(search, state)
-    state = simplified(search, state, limits)
-    return lightened(search, state, limits)
+    required = Required.of(search, state)
+    state = simplified(search, state, required)
+    return lightened(search, state, required)
 
 
 def drafted(search: Search) -> State:
@@ -203,7 +182,7 @@ def _others(
     """What else a row could look at, and how much more that must recover."""
     settings, now = search.settings, state[row[0]].of(row[1])
     worth = dict.fromkeys(search.proposals[row], settings.better)
-    worth |= dict.fromkeys(search.tables_of(row), settings.better_table)
+    worth |= dict.fromkeys(search.tables_for(row), settings.better_table)
     worth.pop(now, None)
     return [state.looking_at([row], target) for target in worth], np.array([*worth.values()])
 
@@ -216,7 +195,7 @@ def completed(search: Search, state: State) -> State:
     live = {*state.live}
     missing = [row for row in search.rows if row not in live]
     named = [(row, search.proposals[row][0]) for row in missing if row in search.proposals]
-    tables = [(row, target) for row in missing for target in search.tables_of(row)]
+    tables = [(row, target) for row in missing for target in search.tables_for(row)]
     as_in_model = [(row, AS_IN_MODEL) for row in search.rows]
     for choices in (named, tables, as_in_model):
         while not _enough(search, search.recovered([state]))[0]:
@@ -268,7 +247,7 @@ def _enough(search: Search, found: Recovered) -> Bool[np.ndarray, "state"]:
 
 
 @dataclass(frozen=True)
-class Limits:
+class Required:
     """How much a state must recover, with prescribed and with computed attention: as much as is
     aimed for, or hardly less than the state that was completed.
     """
@@ -277,8 +256,8 @@ class Limits:
     worst: Float[np.ndarray, "2"]
 
     @classmethod
-    def of(cls, search: Search, completed: State) -> "Limits":
-        """The limits for all states that are made of the completed one."""
+    def of(cls, search: Search, completed: State) -> "Required":
+        """What is required of all states that are made of the completed one."""
         settings, found = search.settings, search.recovered([completed])
         least = (
             np.minimum(settings.aimed, its - settings.spent) for its in (found.mean, found.worst)
@@ -292,38 +271,38 @@ class Limits:
         return left
 
 
-def simplified(search: Search, state: State, limits: Limits) -> State:
+def simplified(search: Search, state: State, required: Required) -> State:
     """Give rows that are as in the model a name, or else a table, while enough is recovered."""
     search.progress.step("which rows can be named after all")
     for row in [row for row in state.live if state[row[0]].of(row[1]) == AS_IN_MODEL]:
-        for targets in (search.proposals.get(row, []), search.tables_of(row)):
+        for targets in (search.proposals.get(row, []), search.tables_for(row)):
             trials = [state.looking_at([row], target) for target in targets]
             if not trials:
                 continue
-            slack = limits.slack(search, trials)
+            slack = required.slack(search, trials)
             if slack.max() >= 0:
                 state = trials[int(slack.argmax())]
                 break
     return state
 
 
-def lightened(search: Search, state: State, limits: Limits) -> State:
+def lightened(search: Search, state: State, required: Required) -> State:
     """Remove steps, cheapest first, while enough is recovered."""
     search.progress.step("which steps are needed")
-    while steps := steps_of(state):
-        alone = limits.slack(search, [state.without(rows) for rows in steps])
+    while steps := rows_by_step(state):
+        alone = required.slack(search, [state.without(rows) for rows in steps])
         order = [number for number in np.argsort(-alone, kind="stable") if alone[number] >= 0]
         if not order:
             break
         several = [state]
         for number in order[: max(1, len(steps) // AT_A_TIME)]:
             several.append(several[-1].without(steps[number]))
-        together = np.flatnonzero(limits.slack(search, several[1:]) >= 0)
+        together = np.flatnonzero(required.slack(search, several[1:]) >= 0)
         state = several[1 + int(together[-1])]
     return state
 
 
-def steps_of(state: State) -> list[list[Row]]:
+def rows_by_step(state: State) -> list[list[Row]]:
     """A step is what one role looks at in one layer, by whichever heads."""
     groups: dict[tuple[int, Target, Role], list[Row]] = {}
     for head, role in state.live:

@@ -29,7 +29,11 @@ EXAMPLES = 32
 
 @runtime_checkable
 class History(Protocol):
-    """Something that kept its checkpoints; a run does."""
+    """Something that kept its checkpoints; a run does.
+
+    It may also have a `recipe`, and say by `learned()` for every model the step at which it learned
+    each hop (None: it never did).
+    """
 
     @property
     def checkpoints(self) -> Sequence[int]:
@@ -37,14 +41,6 @@ class History(Protocol):
 
     def model_at(self, step: int) -> AnyModel:
         """The model (or fleet) as it was after that step."""
-
-
-@runtime_checkable
-class Recorded(History, Protocol):
-    """A history that says when its models learned each hop; a run does."""
-
-    def learned(self) -> Sequence[Sequence[int | None]]:
-        """For every model, the step at which it learned each hop; None: it never did."""
 
 
 def emergence(
@@ -57,7 +53,7 @@ def emergence(
 ) -> Emergence:
     """Follow the paths of a circuit through the checkpoints of a run (of a fleet: of a member)."""
     _check(history, circuit)
-    steps = steps_of(history)
+    steps = checkpoints_of(history)
     questions = questions_of(circuit, task)
     if not circuit.tracked:
         raise CircuitError("the circuit has no paths whose emergence could be watched")
@@ -65,23 +61,21 @@ def emergence(
     _check_found_in(history, steps, member, circuit)
     each = [_at(step, model_of(history, step, member), circuit, drawn) for step in steps]
     attention, losses = (np.stack(part) for part in zip(*each, strict=True))
-    recipe = getattr(history, "recipe", None)
-    steps_per_epoch = None if recipe is None else recipe.training.steps_per_epoch
-    when = tuple(history.learned()[member or 0]) if isinstance(history, Recorded) else None
+    recipe, learned = (getattr(history, name, None) for name in ("recipe", "learned"))
     asked = questions.asked_hops() if isinstance(questions, FactTask) else None
     return Emergence(
-        circuit.tracked,
-        tuple(steps),
-        attention.T,
-        losses,
-        drawn.chance,
-        steps_per_epoch,
-        when,
-        None if asked == tuple(range(1, losses.shape[1] + 1)) else asked,
+        paths=circuit.tracked,
+        steps=tuple(steps),
+        attention=attention.T,
+        losses=losses,
+        chance=drawn.chance,
+        steps_per_epoch=recipe.training.steps_per_epoch if recipe else None,
+        learned_at=tuple(learned()[member or 0]) if learned else None,
+        hops=None if asked == tuple(range(1, losses.shape[1] + 1)) else asked,
     )
 
 
-def steps_of(history: History) -> list[int]:
+def checkpoints_of(history: History) -> list[int]:
     """The steps of its checkpoints; refuses fewer than two."""
     steps = list(history.checkpoints)
     if len(steps) < 2:

@@ -18,9 +18,10 @@ from jaxtyping import BFloat16, Float
 from torch import Tensor, nn
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
-from torch.nn.functional import gelu, linear
+from torch.nn.functional import gelu
 
-from hopscope.models.layers import NORM_EPS, Attention, Mlp, Norm, side_by_side
+from hopscope.models import layers
+from hopscope.models.layers import NORM_EPS, Attention, Mlp, Norm, last_positions
 
 LANES = 16
 """The widths of rows and heads are multiples of this."""
@@ -42,7 +43,7 @@ class CudaOps:
         """The longest sequence whose attention can be computed here; 0: none."""
         if attention.width % LANES or attention.query.weight.shape[-1] % LANES:
             return 0
-        return longest(attention.width)
+        return longest_for(attention.width)
 
     def supports_mlp(self, norm: nn.Module, mlp: Mlp) -> bool:  # noqa: ARG002
         """Whether an MLP sublayer of this shape can be computed here."""
@@ -56,14 +57,10 @@ class CudaOps:
         read: int,
     ) -> BFloat16[Tensor, "*model batch read d_model"]:
         """The last `read` positions, with what all heads add there."""
-        (y, x), query, maps = _normed(norm, x), None, [attention.key, attention.value]
-        if read == x.shape[-2]:
-            maps.insert(0, attention.query)
-        else:
-            query = affine(y[..., -read:, :], *attention.query.pair)
-            x = x[..., -read:, :]
-        mixed = attend(affine(y, *side_by_side(maps)), query, attention.heads, attention.causal)
-        return x + affine(mixed, *attention.out.pair)
+        y, x = _normed(norm, x)
+        packed_qkv, query = attention.packed(y, read, affine)
+        mixed = attend(packed_qkv, query, attention.heads, attention.causal)
+        return last_positions(x, read) + affine(mixed, *attention.out.pair)
 
     def mlp(
         self, x: BFloat16[Tensor, "*model batch seq d_model"], norm: nn.Module, mlp: Mlp
@@ -73,7 +70,7 @@ class CudaOps:
         return x + up_and_down(y, *mlp.up.pair, *mlp.down.pair)
 
 
-def longest(width: int) -> int:
+def longest_for(width: int) -> int:
     """The longest sequence whose attention fits into shared memory, for heads of this width."""
     wide, seq = _block(width), 128
     # Queries, keys, values and gradient; weights and their gradient; bf16.
@@ -99,13 +96,13 @@ class _Affine(Function):
     ) -> Float[Tensor, "*model batch seq outputs"]:
         x, weight = x.contiguous(), weight.contiguous()
         ctx.save_for_backward(x, weight)
-        return _affine(x, weight, bias)
+        return layers.affine(x, weight, bias)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, ...]:
         (x, weight), gradient = ctx.saved_tensors, gradient.contiguous()
-        of_x, of_weight = _input_gradient(weight, gradient), _weight_gradient(x, weight, gradient)
+        of_x, of_weight = _input_gradient(weight, gradient), _weight_gradient(x, gradient)
         return of_x, of_weight, _sum_rows(gradient, weight.shape[:-2])
 
 
@@ -115,10 +112,10 @@ class _Mlp(Function):
     @staticmethod
     def forward(ctx: Any, *inputs: Tensor) -> Float[Tensor, "*model batch seq d_model"]:
         x, up, up_bias, down, down_bias = (each.contiguous() for each in inputs)
-        hidden = _affine(x, up, up_bias)
+        hidden = layers.affine(x, up, up_bias)
         active = gelu(hidden)
         ctx.save_for_backward(x, hidden, active, up, down)
-        return _affine(active, down, down_bias)
+        return layers.affine(active, down, down_bias)
 
     @staticmethod
     @once_differentiable
@@ -126,8 +123,8 @@ class _Mlp(Function):
         (x, hidden, active, up, down), gradient = ctx.saved_tensors, gradient.contiguous()
         fleet = up.shape[:-2]
         of_hidden, of_bias = _gelu_backward(hidden, _input_gradient(down, gradient), fleet)
-        of_up = _input_gradient(up, of_hidden), _weight_gradient(x, up, of_hidden), of_bias
-        return *of_up, _weight_gradient(active, down, gradient), _sum_rows(gradient, fleet)
+        of_up = _input_gradient(up, of_hidden), _weight_gradient(x, of_hidden), of_bias
+        return *of_up, _weight_gradient(active, gradient), _sum_rows(gradient, fleet)
 
 
 class _Norm(Function):
@@ -244,54 +241,39 @@ def _attention(
     return (queries.shape[:-2].numel() * heads,), sizes, {"causal": causal, **blocks}
 
 
-def _affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    if weight.ndim == 2:
-        return linear(x, weight, bias)
-    rows = torch.baddbmm(bias[:, None], x.flatten(-3, -2), weight.mT)
-    y: Tensor = rows.unflatten(-2, x.shape[-3:-1])
-    return y
-
-
 def _input_gradient(weight: Tensor, gradient: Tensor) -> Tensor:
     """The gradient of the input of y = W x + b."""
-    rows = gradient.flatten(-3, -2)
-    if weight.ndim == 2:
-        rows = rows.flatten(0, -2)
-    return (rows @ weight).view(*gradient.shape[:-1], weight.shape[-1])
+    rows: Tensor = gradient.flatten(-3, -2) @ weight
+    return rows.view(*gradient.shape[:-1], weight.shape[-1])
 
 
-def _weight_gradient(x: Tensor, weight: Tensor, gradient: Tensor) -> Tensor:
+def _weight_gradient(x: Tensor, gradient: Tensor) -> Tensor:
     """The gradient of the weight of y = W x + b."""
-    rows, back = x.flatten(-3, -2), gradient.flatten(-3, -2)
-    if weight.ndim == 2:
-        rows, back = rows.flatten(0, -2), back.flatten(0, -2)
-    return back.mT @ rows
+    return gradient.flatten(-3, -2).mT @ x.flatten(-3, -2)
 
 
 def _sum_rows(x: Tensor, fleet: torch.Size) -> Tensor:
     """The sum over all positions, for each model."""
-    models, rows, width = _sizes(x, fleet)
-    tall, wide = _part(width)
-    programs, tiles = _shared(rows, tall, models)
-    sums = _float32(x, models, programs, width)
-    _launch(
-        sum_tiles, (programs, -(-width // wide), models),
-        x, sums, rows, width, TILES=tiles, ROWS=tall, WIDTH=wide
-    )  # fmt: skip
-    return _total(sums, x.dtype, fleet)
+    return _sums(sum_tiles, x, fleet)
 
 
 def _gelu_backward(x: Tensor, gradient: Tensor, fleet: torch.Size) -> tuple[Tensor, Tensor]:
     """The gradient of x, from that of GELU(x), and its sum over all positions for each model."""
+    of_x = torch.empty_like(x)
+    return of_x, _sums(gelu_backward, x, fleet, gradient, of_x)
+
+
+def _sums(kernel: Any, x: Tensor, fleet: torch.Size, *others: Tensor) -> Tensor:
+    """What a kernel sums over all positions of each model, in tiles of at most 128 columns."""
     models, rows, width = _sizes(x, fleet)
-    tall, wide = _part(width)
+    tall, wide = _tile_of(min(width, 128))
     programs, tiles = _shared(rows, tall, models)
-    of_x, sums = torch.empty_like(x), _float32(x, models, programs, width)
+    sums = _float32(x, models, programs, width)
     _launch(
-        gelu_backward, (programs, -(-width // wide), models),
-        x, gradient, of_x, sums, rows, width, TILES=tiles, ROWS=tall, WIDTH=wide
+        kernel, (programs, -(-width // wide), models),
+        x, *others, sums, rows, width, TILES=tiles, ROWS=tall, WIDTH=wide
     )  # fmt: skip
-    return of_x, _total(sums, x.dtype, fleet)
+    return _total(sums, x.dtype, fleet)
 
 
 def _total(sums: Tensor, dtype: torch.dtype, fleet: torch.Size) -> Tensor:
@@ -322,11 +304,6 @@ def _tile_of(width: int) -> tuple[int, int]:
     """Rows and columns of a tile that holds whole rows."""
     wide = _block(width)
     return max(1, NUMBERS // wide), wide
-
-
-def _part(width: int) -> tuple[int, int]:
-    """Rows and columns of a tile that holds at most 128 numbers of each row."""
-    return _tile_of(min(width, 128))
 
 
 def _shared(rows: int, tall: int, models: int) -> tuple[int, int]:

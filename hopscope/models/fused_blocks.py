@@ -8,7 +8,7 @@ added in float32 before rounding, with AVX-512 in bf16 after it.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from jaxtyping import BFloat16
@@ -49,113 +49,84 @@ class FusedBlocks:
         read: int,
     ) -> BFloat16[Tensor, "*model batch read d_model"]:
         """The last `read` positions, with what all heads add there."""
-        heads = Heads(attention.heads, attention.causal, read, self.tiles)
+        sizes = self._sizes(x, norm, read)
+        sizes.heads, sizes.causal = attention.heads, attention.causal
+        sizes.inner = attention.query.weight.shape[-2]
         query, value, out = attention.query.pair, attention.value.pair, attention.out.pair
-        added: Tensor = _Attention.apply(  # type: ignore[no-untyped-call]
-            heads, x, *norm.pair, *query, attention.key.weight, *value, *out
-        )
+        added: Tensor = _Sublayer.apply(  # type: ignore[no-untyped-call]
+            AttentionSublayer(sizes), ATTENTION_INPUTS,
+            x, *norm.pair, *query, attention.key.weight, *value, *out,
+        )  # fmt: skip
         return added
 
     def mlp(
         self, x: BFloat16[Tensor, "*model batch seq d_model"], norm: Norm, mlp: Mlp
     ) -> BFloat16[Tensor, "*model batch seq d_model"]:
         """Every position, with what the MLP adds there."""
-        added: Tensor = _Mlp.apply(self.tiles, x, *norm.pair, *mlp.up.pair, *mlp.down.pair)  # type: ignore[no-untyped-call]
+        sizes = self._sizes(x, norm, x.shape[-2])
+        sizes.hidden = mlp.up.weight.shape[-2]
+        added: Tensor = _Sublayer.apply(  # type: ignore[no-untyped-call]
+            MlpSublayer(sizes), MLP_INPUTS, x, *norm.pair, *mlp.up.pair, *mlp.down.pair
+        )
         return added
 
-
-class Heads(NamedTuple):
-    """The number of heads, whether they are causal, the positions read, and whether AMX is used."""
-
-    number: int
-    causal: bool
-    read: int
-    tiles: bool
+    def _sizes(self, x: Tensor, norm: Norm, read: int) -> Sizes:
+        models = norm.weight.shape[:-1].numel()
+        return Sizes(
+            models=models, batch=x.shape[:-2].numel() // models, seq=x.shape[-2], read=read,
+            width=x.shape[-1], tiles=self.tiles, epsilon=NORM_EPS,
+        )  # fmt: skip
 
 
 MLP_INPUTS = "x", "gain", "shift", "up_weight", "up_bias", "down_weight", "down_bias"
-MLP_GRADIENTS = (
-    "x_gradient", "gain_gradient", "shift_gradient", "up_gradient_weight", "up_gradient_bias",
-    "down_gradient_weight", "down_gradient_bias",
-)  # fmt: skip
 ATTENTION_INPUTS = (
     "x", "gain", "shift", "query_weight", "query_bias", "key_weight", "value_weight", "value_bias",
     "out_weight", "out_bias",
 )  # fmt: skip
-ATTENTION_GRADIENTS = (
-    "x_gradient", "gain_gradient", "shift_gradient", "query_gradient_weight", "query_gradient_bias",
-    "out_gradient_weight", "out_gradient_bias", "packed_gradient_weight", "packed_gradient_bias",
-)  # fmt: skip
 
 
-class _Mlp(Function):
+class _Sublayer(Function):
+    """x, or the last positions of it, with what a sublayer adds there; `names` are the fields of
+    the inputs, which are x and the parameters.
+    """
+
     @staticmethod
-    def forward(ctx: Any, tiles: bool, *inputs: Tensor) -> Tensor:
-        x, gain, _, up, *_ = inputs
-        sizes = _sizes(x, gain, x.shape[-2], tiles)
-        sizes.hidden = up.shape[-2]
-        y = torch.empty_like(x, memory_format=torch.contiguous_format)
-        _forward(ctx, MlpSublayer(sizes), dict(zip(MLP_INPUTS, inputs, strict=True)), y)
+    def forward(ctx: Any, task: Sublayer, names: tuple[str, ...], *inputs: Tensor) -> Tensor:
+        tensors = {name: each.contiguous() for name, each in zip(names, inputs, strict=True)}
+        x = tensors["x"]
+        y = x.new_empty(*x.shape[:-2], task.sizes.read, x.shape[-1])
+        saved = torch.empty(native.saved_bytes(task.sizes), dtype=torch.uint8, device="cpu")
+        native.compute(task, "", **tensors, y=y, saved=saved)
+        ctx.save_for_backward(saved, *tensors.values())
+        ctx.kind, ctx.sizes, ctx.names = type(task), task.sizes, names
         return y
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        _, *inputs = ctx.saved_tensors
-        to = [torch.empty_like(each) for each in inputs]
-        gradients = dict(zip(MLP_GRADIENTS, to, strict=True))
-        _backward(ctx, MlpSublayer(ctx.sizes), MLP_INPUTS, gradient, gradients)
-        return None, *to
+        saved, *inputs = ctx.saved_tensors
+        tensors = dict(zip(ctx.names, inputs, strict=True))
+        packed, parts = _packed(tensors, ctx.sizes) if ctx.kind is AttentionSublayer else ({}, {})
+        own = {name: torch.empty_like(x) for name, x in tensors.items() if name not in parts}
+        native.compute(
+            ctx.kind(ctx.sizes), "_back", **tensors, saved=saved, gradient=gradient.contiguous(),
+            **{f"{name}_gradient": its for name, its in (own | packed).items()},
+        )  # fmt: skip
+        return None, None, *((own | parts)[name] for name in ctx.names)
 
 
-class _Attention(Function):
-    @staticmethod
-    def forward(ctx: Any, heads: Heads, *inputs: Tensor) -> Tensor:
-        x, gain, _, query, *_ = inputs
-        sizes = _sizes(x, gain, heads.read, heads.tiles)
-        sizes.heads, sizes.causal, sizes.inner = heads.number, heads.causal, query.shape[-2]
-        y = x.new_empty(*x.shape[:-2], heads.read, x.shape[-1])
-        _forward(ctx, AttentionSublayer(sizes), dict(zip(ATTENTION_INPUTS, inputs, strict=True)), y)
-        return y
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        _, x, gain, shift, query, query_bias, *_, out, out_bias = ctx.saved_tensors
-        whole = ctx.sizes.read == ctx.sizes.seq
-        # The gradients of maps that stand side by side: query, key, value; or key and value alone.
-        *fleet, inner, width = query.shape
-        packed = query.new_empty(*fleet, (2 + whole) * inner, width)
-        packed_bias = query.new_empty(*fleet, (2 + whole) * inner)
-        to = [torch.empty_like(each) for each in (x, gain, shift, query, query_bias, out, out_bias)]
-        gradients = dict(zip(ATTENTION_GRADIENTS, [*to, packed, packed_bias], strict=True))
-        _backward(ctx, AttentionSublayer(ctx.sizes), ATTENTION_INPUTS, gradient, gradients)
-        weights, biases = packed.split(inner, -2), packed_bias.split(inner, -1)
-        of_query = (weights[0], biases[0]) if whole else to[3:5]
-        return None, *to[:3], *of_query, weights[-2], weights[-1], biases[-1], *to[5:]
-
-
-def _sizes(x: Tensor, gain: Tensor, read: int, tiles: bool) -> Sizes:
-    models = gain.shape[:-1].numel()
-    return Sizes(
-        models=models, batch=x.shape[:-2].numel() // models, seq=x.shape[-2], read=read,
-        width=x.shape[-1], tiles=tiles, epsilon=NORM_EPS,
-    )  # fmt: skip
-
-
-def _forward(ctx: Any, task: Sublayer, inputs: dict[str, Tensor], y: Tensor) -> None:
-    """Compute y, and save what the backward pass needs."""
-    inputs = {name: x.contiguous() for name, x in inputs.items()}
-    saved = torch.empty(native.saved_bytes(task.sizes), dtype=torch.uint8, device="cpu")
-    native.run(task, "", **inputs, y=y, saved=saved)
-    ctx.save_for_backward(saved, *inputs.values())
-    ctx.sizes = task.sizes
-
-
-def _backward(
-    ctx: Any, task: Sublayer, names: tuple[str, ...], gradient: Tensor, to: dict[str, Tensor]
-) -> None:
-    """Fill the tensors in `to` with gradients."""
-    saved, *inputs = ctx.saved_tensors
-    tensors = dict(zip(names, inputs, strict=True))
-    native.run(task, "_back", **tensors, saved=saved, gradient=gradient.contiguous(), **to)
+def _packed(
+    tensors: dict[str, Tensor], sizes: Sizes
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Memory for the gradients of maps that stand side by side (query, key and value, or key and
+    value alone), and the part of it that is the gradient of each.
+    """
+    maps = ["query"] * (sizes.read == sizes.seq) + ["key", "value"]
+    *fleet, inner, width = tensors["query_weight"].shape
+    weight = tensors["query_weight"].new_empty(*fleet, len(maps) * inner, width)
+    bias = weight.new_empty(*fleet, len(maps) * inner)
+    weights = zip(maps, weight.split(inner, -2), strict=True)
+    biases = zip(maps, bias.split(inner, -1), strict=True)
+    parts = {f"{name}_weight": part for name, part in weights}
+    parts |= {f"{name}_bias": part for name, part in biases if name != "key"}  # keys have none
+    return {"packed_weight": weight, "packed_bias": bias}, parts

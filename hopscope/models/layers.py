@@ -4,7 +4,7 @@ The parameters and activations of a fleet have a model axis in front.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -58,6 +58,15 @@ def affine(
     y = rows @ weight.mT if bias is None else torch.baddbmm(bias[:, None], rows, weight.mT)
     out: Tensor = y.unflatten(-2, x.shape[-3:-1])
     return out
+
+
+def last_positions(
+    x: Float[Tensor, "*rest seq width"], read: int
+) -> Float[Tensor, "*rest read width"]:
+    """The last `read` positions; x itself where these are all, since the gradient of a slice is as
+    large as x even then.
+    """
+    return x if read == x.shape[-2] else x[..., -read:, :]
 
 
 def side_by_side(layers: list[Affine]) -> tuple[Tensor, Tensor]:
@@ -167,17 +176,28 @@ class Attention(nn.Module):
         read: int,
     ) -> Float[Tensor, "*model batch read d_model"]:
         """What all heads together add at the last `read` positions."""
-        query, maps = None, [self.key, self.value]
-        if read == x.shape[-2]:
-            maps.insert(0, self.query)
-        else:
-            query = self.query(x[..., -read:, :])
-        # One map for all: each map alone would read x, and write a gradient as large as x.
-        packed_qkv = affine(x, *side_by_side(maps))
+        packed_qkv, query = self.packed(x, read)
         *first, key, value = packed_qkv.split(self.heads * self.width, -1)
         queries = self._split(first[0] if query is None else query)
         weights = self._weights(queries, self._split(key))
         return self.written(weights @ self._split(value))
+
+    def packed(
+        self,
+        x: Float[Tensor, "*model batch seq d_model"],
+        read: int,
+        compute: Callable[..., Tensor] = affine,
+    ) -> tuple[Float[Tensor, "*model batch seq packed"], Tensor | None]:
+        """Queries, keys and values of every position side by side; or, where not all positions are
+        read, keys and values alone, and the queries of the last `read` positions.
+        """
+        query, maps = None, [self.key, self.value]
+        if read == x.shape[-2]:
+            maps.insert(0, self.query)
+        else:
+            query = compute(last_positions(x, read), *self.query.pair)
+        # One map for all: each map alone would read x, and write a gradient as large as x.
+        return compute(x, *side_by_side(maps)), query
 
     def pattern(
         self,

@@ -56,12 +56,17 @@ _INPUTS = _pointers("x", "gain", "shift")
 _REST = _pointers("y", "saved", "gradient", "x_gradient", "gain_gradient", "shift_gradient")
 
 
+def _gradients(*names: str) -> tuple[tuple[str, type[ctypes.c_void_p]], ...]:
+    """Pointers to the gradients of weight and bias of each."""
+    return tuple((f"{name}_gradient", pointer) for name, pointer in _maps(*names))
+
+
 class AttentionSublayer(ctypes.Structure):
     """The struct `AttentionSublayer` of sublayers.c, field by field."""
 
     _fields_ = (
         ("sizes", Sizes), *_INPUTS, *_maps("query", "key", "value", "out"), *_REST,
-        *_maps("query_gradient", "packed_gradient", "out_gradient"),
+        *_gradients("query", "packed", "out"),
     )  # fmt: skip
 
 
@@ -69,8 +74,7 @@ class MlpSublayer(ctypes.Structure):
     """The struct `MlpSublayer` of sublayers.c, field by field."""
 
     _fields_ = (
-        ("sizes", Sizes), *_INPUTS, *_maps("up", "down"), *_REST,
-        *_maps("up_gradient", "down_gradient"),
+        ("sizes", Sizes), *_INPUTS, *_maps("up", "down"), *_REST, *_gradients("up", "down"),
     )  # fmt: skip
 
 
@@ -79,11 +83,16 @@ STRUCTS = Sizes, AttentionSublayer, MlpSublayer
 
 
 @cache
-def library() -> ctypes.CDLL | None:
-    """The compiled kernels, or None where there are none or they cannot be used."""
+def library() -> tuple[ctypes.CDLL | None, str]:
+    """The compiled kernels; or None, and why there are none that can be used."""
+    if not processor_has("avx512_bf16"):
+        return None, "the processor has no AVX-512 BF16"
     found = find_spec("hopscope.models._kernels")
-    if found is None or not processor_has("avx512_bf16"):
-        return None
+    if found is None:
+        return None, (
+            "the kernels in C were not compiled: install gcc 11 or later, and hopscope again with "
+            "CC=gcc"
+        )
     try:
         kernels = ctypes.CDLL(found.origin)
         compiled = (ctypes.c_long * len(STRUCTS)).in_dll(kernels, "hopscope_struct_sizes")
@@ -92,21 +101,21 @@ def library() -> ctypes.CDLL | None:
     except (OSError, ValueError) as error:  # ValueError: there are no sizes
         why = str(error)
     if why:
+        again = "install hopscope again with gcc (CC=gcc)"
         warnings.warn(
-            f"the kernels in C cannot be used, so torch computes, more slowly: {why}; "
-            "install hopscope again with gcc (CC=gcc)",
+            f"the kernels in C cannot be used, so torch computes, more slowly: {why}; {again}",
             RunWarning,
             stacklevel=2,
         )
-        return None
+        return None, f"the kernels in C cannot be used: {again}"
     kernels.hopscope_saved_bytes.restype = ctypes.c_long
-    return kernels
+    return kernels, ""
 
 
 @cache
 def possible() -> tuple[Backend, ...]:
     """The backends that are possible on this processor, best first."""
-    kernels = library()
+    kernels, _ = library()
     if kernels is None:
         return ("torch",)
     # The system must permit the tiles, and torch may not have asked yet.
@@ -121,7 +130,7 @@ def saved_bytes(sizes: Sizes) -> int:
     return size
 
 
-def run(task: Sublayer, way: Literal["", "_back"], **tensors: Tensor) -> None:
+def compute(task: Sublayer, way: Literal["", "_back"], **tensors: Tensor) -> None:
     """Compute a sublayer, forward or backward; each field points to the tensor of its name."""
     for field, tensor in tensors.items():
         setattr(task, field, tensor.data_ptr())
@@ -130,7 +139,7 @@ def run(task: Sublayer, way: Literal["", "_back"], **tensors: Tensor) -> None:
 
 
 def _library() -> ctypes.CDLL:
-    kernels = library()
+    kernels, _ = library()
     assert kernels is not None
     return kernels
 
@@ -193,14 +202,8 @@ def why_none_better() -> str:
     if best == "avx512":
         tiles = processor_has("amx_tile")
         return "the system does not permit AMX" if tiles else "the processor has no AMX"
-    if not processor_has("avx512_bf16"):
-        return "the processor has no AVX-512 BF16"
-    if find_spec("hopscope.models._kernels") is None:
-        return (
-            "the kernels in C were not compiled: install gcc 11 or later, and hopscope again with "
-            "CC=gcc"
-        )
-    return "the kernels in C cannot be used: install hopscope again with gcc (CC=gcc)"
+    _, why = library()
+    return why
 
 
 @cache

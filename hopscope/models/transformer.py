@@ -27,7 +27,7 @@ from hopscope.configs import Interface, Model
 from hopscope.errors import ModelError
 from hopscope.models import native
 from hopscope.models.fused_blocks import FusedBlocks
-from hopscope.models.layers import Affine, Attention, Embedding, Mlp, Norm
+from hopscope.models.layers import Affine, Attention, Embedding, Mlp, Norm, last_positions
 
 GPT2_STD = 0.02
 """The standard deviation of GPT-2's initial weights."""
@@ -111,12 +111,9 @@ class Block(nn.Module):
         self, x: Float[Tensor, "*model batch seq d_model"], read: int
     ) -> Float[Tensor, "*model batch read d_model"]:
         """The last `read` positions, with what all heads add there."""
-        seq = x.shape[-2]
-        if self.kernels and seq <= self.longest and self._kernels_take(x):
+        if self.kernels and x.shape[-2] <= self.longest and self._kernels_take(x):
             return self.kernels.attention(x, self.attention_norm, self.attention, read)
-        # The gradient of a slice is as large as x, even where the slice is all of x.
-        last = x if read == seq else x[..., -read:, :]
-        out: Tensor = last + self.attention(self.attention_norm(x), read)
+        out: Tensor = last_positions(x, read) + self.attention(self.attention_norm(x), read)
         return out
 
     def mlp_sublayer(

@@ -1,7 +1,7 @@
 """What moves in a circuit, in words."""
 
 from hopscope.circuits import Circuit
-from hopscope.circuits.account import Account, Averaged, Patched, answers
+from hopscope.circuits.account import Account, Averaged, Patched
 from hopscope.circuits.components import Component
 from hopscope.circuits.contradictions import accounted_for, contradictions
 
@@ -10,14 +10,7 @@ ACCOUNT_COLUMNS = ("head", "arrow", "moves", "routes later heads")
 
 def list_carried(circuit: Circuit, patched: Patched | None) -> list[str]:
     """The symbols that travel to the answer along an arrow."""
-    return list(patched.moved(asked_by(circuit))) if patched else []
-
-
-def asked_by(circuit: Circuit) -> dict[str, int]:
-    """The hop that asks for each symbol."""
-    if circuit.task:
-        return answers(circuit.task.graph())
-    return circuit.account.asked if circuit.account else {}
+    return list(patched.moved(circuit.asked)) if patched else []
 
 
 def account_rows(circuit: Circuit) -> list[tuple[str, ...]]:
@@ -49,7 +42,7 @@ def _rows_of(circuit: Circuit, account: Account, component: Component) -> list[t
 def _row(circuit: Circuit, patched: Patched | None, arrow: str) -> tuple[str, ...]:
     if patched is None:
         return ("", arrow, "not measured", "")
-    carried = patched.moved(asked_by(circuit))
+    carried = patched.moved(circuit.asked)
     routed = [
         f"{how} {symbol}"
         for way, how in (("queries", "to look for"), ("keys", "found by"))

@@ -1,4 +1,4 @@
-"""How far answers are from their targets, and the mean over hops."""
+"""The loss of answers that are classes, and the mean over hops."""
 
 import torch
 from jaxtyping import Float, Int
@@ -6,14 +6,6 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from hopscope.errors import CircuitError
-
-
-def squared_errors(
-    answers: Float[Tensor, "*rows hop dim"], targets: Float[Tensor, "*batch hop dim"]
-) -> Float[Tensor, "*rows hop"]:
-    """The mean squared error of each vector."""
-    errors: Tensor = (answers - targets).square().mean(-1)
-    return errors
 
 
 def cross_entropies(

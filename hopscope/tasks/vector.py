@@ -21,7 +21,6 @@ from hopscope.configs import VectorTask
 from hopscope.tasks import counter
 from hopscope.tasks.batch import Batch, Roles, partners
 from hopscope.tasks.counter import Keys
-from hopscope.tasks.loss import squared_errors
 from hopscope.tasks.rendering import Question, RenderedExample, letters
 
 ORDER_BITS = 40
@@ -213,7 +212,9 @@ class VectorSampler:
         """Mean squared error; a query of several known symbols is answered at the last."""
         known = len(task.graph().known)
         answers = outputs[..., known - 1 :: known, :].float()
-        return squared_errors(answers.unflatten(-1, batch.targets.shape[-2:]), batch.targets)
+        answers = answers.unflatten(-1, batch.targets.shape[-2:])
+        losses: Tensor = (answers - batch.targets).square().mean(-1)
+        return losses
 
 
 def _pick(symbols: Float[Tensor, "rows symbol dim"], index: Int[Tensor, "rows count"]) -> Tensor:

@@ -33,7 +33,7 @@ from hopscope.circuits.ranking import (
     CurvePoint,
     Grade,
     Ranking,
-    Scored,
+    ScoredArrow,
     Switches,
     arrows_of,
 )
@@ -84,7 +84,7 @@ def test_gradients_find_what_carries_and_miss_what_locates(found: Baselines) -> 
 def test_scores_are_ranked_and_graded() -> None:
     value = Role("value", 0)
     scored = tuple(
-        Scored(layer=n, head=0, destination=QUERY, source=value, chain=chain, score=score,
+        ScoredArrow(layer=n, head=0, destination=QUERY, source=value, chain=chain, score=score,
                symbol="x1", hop=1)
         for n, chain, score in [(1, "own", 0.9), (1, "others", 0.5), (0, "own", 0.5)]
     )  # fmt: skip

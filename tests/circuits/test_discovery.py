@@ -1,7 +1,6 @@
 """Discovery on models whose circuits are known, and on those that have none."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -10,8 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from hopscope.circuits import (
-    Ablation,
-    Ablator,
     CallbackModel,
     Circuit,
     Drawn,
@@ -27,10 +24,10 @@ from hopscope.circuits import (
 from hopscope.circuits.ablation import State
 from hopscope.circuits.ablator import SECONDS, Progress
 from hopscope.circuits.examples import Questions
-from hopscope.circuits.pattern import AS_IN_MODEL, ITSELF, PREVIOUS, Pattern, Target
+from hopscope.circuits.pattern import AS_IN_MODEL, ITSELF, PREVIOUS, Target
 from hopscope.circuits.proposals import proposed_targets
 from hopscope.circuits.search import (
-    Limits,
+    Required,
     Search,
     completed,
     drafted,
@@ -108,8 +105,7 @@ def test_each_pass_of_the_search_mends_what_it_is_for(two_hops: Planted) -> None
     prescribed attention, rows of the first layer make no difference: they only route.
     """
     adapter, settings = adapter_of(two_hops.model), Discovery(examples=32)
-    examples = (examples_of(two_hops.task, size) for size in (32, 8))
-    search = Search(adapter, *examples, settings, Progress(lambda _: None))
+    search = Search(adapter, two_hops.task, settings, 0, Progress(lambda _: None))
     truth = {
         ((path.layer, path.head), path.destination): target("own", path.source)
         for path in two_hops.paths
@@ -123,49 +119,9 @@ def test_each_pass_of_the_search_mends_what_it_is_for(two_hops: Planted) -> None
     for row in truth:
         assert {*completed(search, state.without([row])).live} == {*truth}, row
     idle = state.looking_at([((2, 0), Role("key", 1)), ((0, 0), Role("query"))], PREVIOUS)
-    assert lightened(search, idle, Limits.of(search, idle)) == state
+    assert lightened(search, idle, Required.of(search, idle)) == state
     as_in_model = state.looking_at([*truth][-1:], AS_IN_MODEL)
-    assert simplified(search, as_in_model, Limits.of(search, as_in_model)) == state
-
-
-def test_losses_and_what_is_lost_are_those_of_ablations_made_by_hand(two_hops: Planted) -> None:
-    """Of heads that share their work, removed together: half of them would do."""
-    known = planted(two_hops.task, twins=True)
-    circuit = discover(known.model, known.task, examples=32, fresh=64, seed=5)
-    check_planted(known, circuit)
-    assert [each.name for each in circuit.components] == ["0.0+1", "0.0+1", "1.0+1", "2.0+1"]
-    assert all(len(each.paths) == 2 for each in circuit.components)
-    ablator = Ablator(known.model, examples_of(known.task, 64, 5, "measurement"))
-    whole: dict[Any, Any] = dict(circuit.ablation().changes)
-
-    def loss(patterns: dict[Any, Pattern], computed: bool = False) -> float:
-        if computed:
-            patterns = {
-                at: replace(its, targets=tuple((role, AS_IN_MODEL) for role, _ in its.targets))
-                for at, its in patterns.items()
-            }
-        return float(ablator.losses([Ablation.of({**patterns})]).mean())
-
-    losses = circuit.losses
-    nothing = loss({at: Pattern(rest=its.rest) for at, its in whole.items()})
-    gap = nothing - loss({})
-    assert losses.mean("ablated") == pytest.approx(nothing, abs=1e-6)
-    assert losses.gap == pytest.approx(gap, abs=1e-6)
-    for which, computed in (("prescribed", False), ("computed", True)):
-        both = loss(whole, computed)
-        assert losses.mean(which) == pytest.approx(both, abs=1e-6)  # type: ignore[arg-type]
-        for each in circuit.components:
-            less, some = dict(whole), dict(whole)
-            for number, (at, role) in enumerate(each.rows):
-                less[at] = less[at].without(role)
-                some[at] = less[at] if number else some[at]
-            lost = each.lost_computed if computed else each.lost
-            assert lost is not None
-            assert lost.mean == pytest.approx((loss(less, computed) - both) / gap, abs=1e-4)
-            assert lost.low <= lost.mean <= lost.high
-            if not computed:
-                assert lost.mean >= (loss(some) - both) / gap
-    assert circuit.recovered() == pytest.approx((nothing - loss(whole)) / gap, abs=1e-6)
+    assert simplified(search, as_in_model, Required.of(search, as_in_model)) == state
 
 
 def test_searches_on_other_examples_find_the_same(circuit: Circuit, two_hops: Planted) -> None:
@@ -189,7 +145,7 @@ def test_stability_is_the_share_of_searches_that_find_a_component(
     found, drawn, searched = [], [], discovery.searched
 
     def other(search: Search) -> State:
-        drawn.append(search.ablator.examples.inputs)
+        drawn.append(search.examples.inputs)
         found.append(searched(search))
         last = [row for row in found[-1].live if row[0][0] == 2]
         return found[-1].without(last) if len(found) == 2 else found[-1]

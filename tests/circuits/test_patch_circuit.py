@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from hopscope.circuits import Ablation, Ablator, Circuit, discover, examples_of
-from hopscope.circuits.account import Averaged, Site, answers
+from hopscope.circuits.account import Averaged, Site
 from hopscope.circuits.circuit_patching import patch_circuit
 from hopscope.circuits.components import Estimate
 from hopscope.circuits.contradictions import accounted_for, contradictions
@@ -64,7 +64,7 @@ def test_every_component_of_a_planted_circuit_has_an_account(found: Circuit) -> 
     assert account.decodable.most(QUERY, "x0") == (pytest.approx(1, abs=0.01), 0)
     assert account.decodable.most(QUERY, "x1") == (pytest.approx(1, abs=0.01), 2)
     moves = found.components[-1]
-    assert {*account.arrows(moves)[0].moved(answers(found.task.graph()))} == {"x2", "x3"}  # type: ignore[union-attr]
+    assert {*account.arrows(moves)[0].moved(found.task.graph().asked)} == {"x2", "x3"}  # type: ignore[union-attr]
     assert Circuit.from_dict(json.loads(found.model_dump_json())) == found
 
 
@@ -144,7 +144,7 @@ def test_rows_without_paths_say_what_they_fetch_and_who_put_it_there(
     assert account is not None
     its = account.of(last)
     assert its is not None
-    assert {*its.moved(answers(known.task.graph()))} == {"x2", "x3"}
+    assert {*its.moved(known.task.graph().asked)} == {"x2", "x3"}
     (fetched,) = account.fetched(last)
     assert (fetched.site.source, fetched.site.chain) == (VALUE, "own")
     assert [giver.site.layer for giver in account.givers(VALUE, "x3", 2)] == [1]

@@ -12,7 +12,7 @@ from slow import walked
 from torch import Tensor, nn
 
 from hopscope.circuits import Adapter, CallbackModel, EncoderAdapter, adapter_of
-from hopscope.circuits.account import Site, answers
+from hopscope.circuits.account import Site
 from hopscope.circuits.baselines import Attribution, held_against
 from hopscope.circuits.components import Estimate
 from hopscope.circuits.patching import Pairs, pairs_of, patch
@@ -229,9 +229,9 @@ def test_every_true_path_names_exactly_its_symbols(task: VectorTask, more: dict[
         expected = brought(task, grown.paths, path)
         assert {*its.symbols} == expected, path
         first = path.layer == 0
-        assert {*its.moved(answers(task.graph()))} == (set() if first else expected), path
+        assert {*its.moved(task.graph().asked)} == (set() if first else expected), path
         assert {*its.routes("keys")} == (expected if first else set()), path
-        for estimate in its.moved(answers(task.graph())).values():
+        for estimate in its.moved(task.graph().asked).values():
             assert estimate.mean == pytest.approx(1, abs=1e-3)
             assert estimate.high - estimate.low < 0.01
 
@@ -285,7 +285,7 @@ def test_each_of_two_twins_carries_a_half_and_one_that_is_cut_nothing() -> None:
     grown = planted(task, twins=True)
     sites = [Site.of(path) for path in grown.paths]
     for path, its in zip(grown.paths, patch(grown.model, task, sites, EXAMPLES), strict=True):
-        carried = its.moved(answers(task.graph()))
+        carried = its.moved(task.graph().asked)
         assert {*carried} == (brought(task, grown.paths, path) if path.layer else set())
         assert all(each.mean == pytest.approx(0.5, abs=1e-3) for each in carried.values())
     width = grown.model.config.head_width
@@ -297,7 +297,7 @@ def test_each_of_two_twins_carries_a_half_and_one_that_is_cut_nothing() -> None:
     cut, whole = patch(grown.model, task, sites, EXAMPLES)
     assert cut.site.heads == (0,)
     assert cut.moves == ()
-    assert {*whole.moved(answers(task.graph()))} == brought(task, grown.paths, grown.paths[4])
+    assert {*whole.moved(task.graph().asked)} == brought(task, grown.paths, grown.paths[4])
 
 
 def test_examples_in_lots_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,16 +1,20 @@
 """Circuits run by hooks on the plain model, without the code that searched and scored them."""
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from slow import Slow
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 import hopscope
 from hopscope.circuits import (
+    Circuit,
+    Component,
     Estimate,
     Source,
     Target,
@@ -24,10 +28,11 @@ from hopscope.circuits.ablation import State
 from hopscope.circuits.pattern import AS_IN_MODEL, PREVIOUS
 from hopscope.circuits.scores import Runs
 from hopscope.circuits.search import Search
+from hopscope.circuits.tables import tables_of
 from hopscope.configs import MQAR, KHop, Model, Retrieval, Task
 from hopscope.facts import Role
 from hopscope.models import Transformer
-from hopscope.models.planted import planted
+from hopscope.models.planted import Planted, planted
 from hopscope.store import gallery
 from hopscope.tasks import dataset
 
@@ -35,27 +40,27 @@ GALLERY = [name for name in gallery.names() if name != "ngram"]
 
 
 class ByHand:
-    """A model, and a circuit as its file has it, on the examples on which that was measured."""
+    """A model, and its circuit, on the examples on which that was measured."""
 
-    def __init__(self, model: Transformer, task: Task, circuit: dict[str, Any]) -> None:
-        self.model, self.task, self.circuit = model.eval(), task, circuit
-        found = circuit["found"]
-        self.batch = dataset(task, found["seed"] + 1, found["settings"]["fresh"], "validation")
-        self.role, self.chain = self.batch.roles.role, self.batch.roles.chain
-        self.table, length = task.roles(), self.role.shape[1]
-        self.itself = torch.eye(length).expand(len(self.role), -1, -1)
-        seen = torch.ones(length, length).bool()
+    def __init__(self, model: Transformer, task: Task, circuit: Circuit) -> None:
+        self.model, self.circuit, found = model.eval(), circuit, circuit.found
+        assert found is not None
+        self.batch = dataset(task, found.seed + 1, found.settings.fresh, "validation")
+        examples = examples_of(task, found.settings.fresh, found.seed, "measurement")
+        assert torch.equal(examples.inputs, self.batch.inputs)
+        self.examples = replace(examples, tables=tables_of(circuit))
+        seen = torch.ones(examples.length, examples.length)
         self.seen = seen.tril() if model.config.causal else seen
-        self.tables = {(*t["head"], t["by"]): torch.tensor(t["rows"]) for t in circuit["tables"]}
         self.brought: dict[int, Tensor] = {}
-        self.outputs = cache(self._outputs)
+        self.outputs, self.rows = cache(self._outputs), cache(self._rows)
         self.model_outputs = self.outputs("model", "even")
 
     @torch.no_grad()
-    def _outputs(self, how: str, rest: str) -> Tensor:
-        """The outputs of the `model`, or of its circuit with `prescribed` or `computed` attention,
-        or with everything `ablated`; and what the rest does in these.
+    def _outputs(self, how: str, rest: str, without: Component | None = None) -> Tensor:
+        """The outputs of the `model`, or of its circuit (without a component) with `prescribed` or
+        `computed` attention, or with everything `ablated`; and what the rest does in these.
         """
+        self.kept = [each for each in self.circuit.components if each != without]
         hooks = [
             block.attention.register_forward_hook(self._hook(layer, how, rest))  # type: ignore[operator, union-attr]
             for layer, block in enumerate(self.model.blocks)
@@ -72,7 +77,7 @@ class ByHand:
                 part(x).unflatten(-1, (attention.heads, -1)).transpose(1, 2)
                 for part in (attention.query, attention.key, attention.value)
             )
-            scores = (query @ key.mT * attention.scale).masked_fill(~self.seen, -torch.inf)
+            scores = (query @ key.mT * attention.scale).masked_fill(self.seen == 0, -torch.inf)
             own = scores.softmax(-1)
             if how == "model":
                 self.brought[layer] = mixed = own @ value
@@ -88,58 +93,28 @@ class ByHand:
     def _brought(
         self, at: tuple[int, int], how: str, rest: str, own: Tensor, value: Tensor
     ) -> Tensor:
-        alone = list(at) in self.circuit["itself"]
-        pattern = self.itself if alone else self.seen / self.seen.sum(-1, keepdim=True)
-        found = pattern @ value
+        alone = at in self.circuit.itself
+        found = value if alone else self.seen / self.seen.sum(-1, keepdim=True) @ value
         usual = self.brought[at[0]][:, at[1]]
         if rest == "mean":
             found = usual.mean(0).expand_as(found)
         elif rest == "resample":
             found = torch.cat((usual[-1:], usual[:-1]))
-        for each in self.circuit["components"] if how != "ablated" else ():
-            if (each["layer"], at[1]) == at and at[1] in each["heads"]:
-                for role in each["destinations"]:
-                    mine = self.role == self.table.index(Role(**role))
-                    rows = own if how == "computed" else self._rows(each["target"], own)
-                    found = torch.where(mine[..., None], rows @ value, found)
+        for each in self.kept if how != "ablated" else ():
+            for role in each.destinations if at in each.at else ():
+                as_in_model = how == "computed" or each.target == AS_IN_MODEL
+                rows = own if as_in_model else self.rows(each.target, role)
+                mine = self.examples.positions(role)[..., None]
+                found = torch.where(mine, rows @ value, found)
         return found
 
-    def _rows(self, target: dict[str, Any], own: Tensor) -> Tensor:
-        """Every row under a target, or the first other of it that leads somewhere."""
-        found = torch.zeros_like(own)
-        for each in (target, *target["otherwise"]):
-            assert not each["when"]  # no task here has conditions
-            total = torch.zeros_like(own)
-            for source, weight in each["parts"]:
-                if source["where"] == "model":
-                    return own
-                total = total + weight * self._source(source, own)
-            total = total / total.sum(-1, keepdim=True).clamp_min(1e-30)
-            found = torch.where(found.sum(-1, keepdim=True) > 0, found, total)
-        return torch.where(found.sum(-1, keepdim=True) > 0, found, self.itself)
-
-    def _source(self, source: dict[str, Any], own: Tensor) -> Tensor:
-        """The attention of every row to one source, evenly over what can be seen of it."""
-        where = source["where"]
-        if where in ("position", "token"):
-            table = self.tables[(*source["head"], where)]
-            tokens = self.batch.inputs
-            rows = table if where == "position" else table[tokens[:, :, None], tokens[:, None]]
-            return rows * self.seen
-        if where == "uniform":
-            at = torch.ones_like(own).bool()
-        elif where == "itself":
-            at = self.itself.bool()
-        elif where == "previous":
-            at = self.itself.roll(1, 1).bool().tril()
-        else:
-            there = (self.role == self.table.index(Role(**source["role"])))[:, None]
-            same = self.chain[:, None] == self.chain[:, :, None]
-            at = {"own": there & same, "all": there & (same | ~same), "others": there & ~same}[
-                where
-            ]
-        at = at & self.seen
-        return at / at.sum(-1, keepdim=True).clamp_min(1)
+    def _rows(self, target: Target, role: Role) -> Tensor:
+        """The rows of a role under a target that does not depend on the model's attention."""
+        found = torch.zeros(len(self.examples), *self.seen.shape)
+        slow = Slow(self.examples, found, self.model.config.causal)
+        for example, row in self.examples.positions(role).nonzero().tolist():
+            found[example, row] = slow.row(target, example, row)
+        return found
 
     def losses(self, outputs: Tensor) -> Tensor:
         """The loss of each example and hop."""
@@ -175,21 +150,38 @@ class ByHand:
 
 def check(by_hand: ByHand) -> None:
     """All that the file says of the whole circuit is measured once more."""
-    said = by_hand.circuit["losses"]
+    circuit = by_hand.circuit
     for how in ("model", "prescribed", "computed", "ablated"):
         found = by_hand.losses(by_hand.outputs(how, "even")).mean(0).tolist()
-        assert found == pytest.approx(said[how], abs=1e-4), how
-    assert len(by_hand.circuit["scores"]) == 6
-    for score in by_hand.circuit["scores"]:
-        outputs = by_hand.outputs(score["attention"], score["rest"])
-        recovered = by_hand.recovered(outputs, score["rest"])
+        assert found == pytest.approx(getattr(circuit.losses, how), abs=1e-4), how
+    assert len(circuit.scores) == 6
+    for score in circuit.scores:
+        outputs = by_hand.outputs(score.attention, score.rest)
         agreement, same = by_hand.agreement(outputs)
-        cell = (score["attention"], score["rest"])
-        assert score["recovered"]["mean"] == pytest.approx(recovered, abs=1e-4), cell
-        assert score["agreement"]["mean"] == pytest.approx(agreement, abs=1e-4), cell
-        assert (score["same_answer"] is None) == (same is None)
-        if same is not None:
-            assert score["same_answer"]["mean"] == pytest.approx(same, abs=1e-4), cell
+        for said, expected in (
+            (score.recovered, by_hand.recovered(outputs, score.rest)),
+            (score.agreement, agreement),
+            (score.same_answer, same),
+        ):
+            if expected is None:
+                assert said is None
+            else:
+                assert said.mean == pytest.approx(expected, abs=1e-4), score
+
+
+def check_components(by_hand: ByHand) -> None:
+    """What is lost without each component is measured once more."""
+    circuit = by_hand.circuit
+    model, ablated = (circuit.losses.mean(which) for which in ("model", "ablated"))
+    for each in circuit.components:
+        for how, lost in (("prescribed", each.lost), ("computed", each.lost_computed)):
+            whole, less = (
+                by_hand.losses(by_hand.outputs(how, "even", without)).mean()
+                for without in (None, each)
+            )
+            assert lost is not None
+            assert lost.mean == pytest.approx(float(less - whole) / (ablated - model), abs=1e-4)
+            assert lost.low <= lost.mean <= lost.high
 
 
 @pytest.mark.parametrize(
@@ -197,7 +189,7 @@ def check(by_hand: ByHand) -> None:
 )
 def test_a_circuit_of_the_gallery_is_what_its_file_says(name: str) -> None:
     run = hopscope.load(f"gallery/{name}")
-    check(ByHand(run.model, run.task, run.circuit.to_dict()))
+    check(ByHand(run.model, run.task, run.circuit))
 
 
 KEY, VALUE, QUERY = Role("key", 1), Role("value", 0), Role("query")
@@ -255,13 +247,23 @@ def test_a_circuit_is_scored_as_by_hand(kind: str, monkeypatch: pytest.MonkeyPat
     for most in (200_000, 2**30):
         monkeypatch.setattr("hopscope.circuits.budget.CALL_BYTES", most)
         found.append(discover(model, task, examples=32, fresh=48, tie=1, force=True))
-        check(ByHand(model, task, found[-1].to_dict()))
+        by_hand = ByHand(model, task, found[-1])
+        check(by_hand)
+        check_components(by_hand)
     for some, every in zip(*(each.scores for each in found), strict=True):
         assert some.recovered.mean == pytest.approx(every.recovered.mean, abs=1e-4)
     every = found[-1]
     assert {each.written for each in every.components} == {"rule", "table", "model"}
     assert len({round(score.agreement.mean, 3) for score in every.scores}) == 6
     assert every.itself  # some heads attend to themselves where they are ablated, others evenly
+
+
+def test_heads_that_share_their_work_are_removed_together(two_hops: Planted) -> None:
+    known = planted(two_hops.task, twins=True)
+    circuit = discover(known.model, known.task, examples=32, fresh=64, seed=5)
+    assert {*circuit.paths} == {*known.paths}
+    assert [each.name for each in circuit.components] == ["0.0+1", "0.0+1", "1.0+1", "2.0+1"]
+    check_components(ByHand(known.model, known.task, circuit))
 
 
 def test_answers_are_compared_where_they_are_asked() -> None:

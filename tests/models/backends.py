@@ -36,14 +36,12 @@ def off(ours: Tensor | None, exact: Tensor | None) -> float:
     return float((ours.detach().double() - exact.detach()).abs().max() / (ROUNDING * largest))
 
 
-def model_and_batch(backend: str, models: tuple[int, ...] = ()) -> tuple[Transformer, Batch]:
+def model_and_batch(backend: str) -> tuple[Transformer, Batch]:
     task = Retrieval(hops=2, chains=2)
     config = Model(layers=2, heads=2, d_model=64, init="fan-in")
     with native.using(backend):
-        model = Transformer(config, task.interface(), models=models or (0,))
-        model = (model if models else model.member(0)).bfloat16()
-    batch = examples(sampler_of(task), 0, torch.arange(8 * max(1, len(models))))
-    return model, batch.stacked(len(models)) if models else batch
+        model = Transformer.seeded(config, task.interface(), 0).bfloat16()
+    return model, examples(sampler_of(task), 0, torch.arange(8))
 
 
 def numbers(*shape: int, scale: float = 1.0) -> Tensor:

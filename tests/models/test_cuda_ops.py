@@ -103,7 +103,7 @@ def attended(packed: Tensor, query: Tensor | None, heads: int, causal: bool) -> 
 def test_attention_is_that_of_torch(
     fleet: tuple[int, ...], causal: bool, read: int, seq: int, heads: int, width: int
 ) -> None:
-    assert seq <= cuda_ops.longest(width)
+    assert seq <= cuda_ops.longest_for(width)
     packed = numbers(*fleet, 2, seq, (3 if read == seq else 2) * heads * width)
     query = [] if read == seq else [numbers(*fleet, 2, read, heads * width)]
     same_as_torch(
@@ -145,7 +145,7 @@ def test_kernels_start_on_the_device_of_their_tensors(monkeypatch: pytest.Monkey
 
 def test_attention_is_taken_where_a_multiprocessor_has_room() -> None:
     widths = (16, 48, 64, 128, 256, 1024)
-    assert [cuda_ops.longest(width) for width in widths] == [64, 64, 64, 32, 16, 0]
+    assert [cuda_ops.longest_for(width) for width in widths] == [64, 64, 64, 32, 16, 0]
 
 
 @FLEETS

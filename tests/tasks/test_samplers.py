@@ -19,15 +19,7 @@ from torch.utils._pytree import tree_iter
 from hopscope.configs import MQAR, KHop, Retrieval, Task
 from hopscope.configs.tasks import KINDS
 from hopscope.errors import ConfigError
-from hopscope.tasks import (
-    Batch,
-    askers,
-    dataset,
-    example_arrays,
-    examples,
-    rendered,
-    sampler_of,
-)
+from hopscope.tasks import Batch, askers, dataset, example_arrays, examples, rendered, sampler_of
 from hopscope.tasks.samplers import SAMPLERS
 
 

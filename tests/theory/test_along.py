@@ -7,15 +7,6 @@ from hopscope.theory.flow import Code
 QUERY, KEY, VALUE = Role("query"), Role("key", 1), Role("value")
 
 
-def test_a_schedule_followed_brings_the_symbol() -> None:
-    for hops in (1, 2, 3, 5):
-        graph = chain_of_facts(hops)
-        last = graph.facts[-1].value
-        found = follow(graph, flow(graph).schedule(last))
-        assert last in found.holdings[QUERY]
-        assert not found.jumps
-
-
 def test_without_a_reading_the_symbol_does_not_arrive() -> None:
     graph = chain_of_facts(3)
     schedule = flow(graph).schedule("x3")

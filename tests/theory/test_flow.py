@@ -4,22 +4,18 @@ import pytest
 
 from hopscope.errors import ConfigError
 from hopscope.facts import Role, chain_of_facts, parse_facts
-from hopscope.theory import Flow, depths, flow
+from hopscope.theory import Flow, depths, flow, follow
 
 
 def replayed(found: Flow, symbol: str) -> bool:
     """Do the readings of the schedule alone, from the input, bring the symbol to the query?"""
-    place = {role: number for number, role in enumerate(found.roles)}
-    holding = list(found.holdings[0])
     readings = found.schedule(symbol)
-    for layer in range(1, found.layers + 1):
-        before = list(holding)
-        for reading in (r for r in readings if r.layer == layer):
-            destination, source = place[reading.destination], place[reading.source]
-            assert before[destination] & before[source], f"{reading} shares nothing"
-            assert not found.causal or source < destination
-            holding[destination] |= before[source]
-    return symbol in holding[-1]
+    for reading in readings:
+        source, destination = map(found.roles.index, (reading.source, reading.destination))
+        assert not found.causal or source < destination
+    followed = follow(found.graph, readings)
+    assert not followed.jumps
+    return symbol in followed.holdings[found.roles[-1]]
 
 
 @pytest.mark.parametrize("causal", [True, False])
