@@ -221,7 +221,7 @@ class _Process:
             self._start()
         assert self.running.stdin is not None
         with suppress(BrokenPipeError):
-            self.running.stdin.write(job.canonical_json().encode() + b"\n")
+            self.running.stdin.write(job.model_dump_json().encode() + b"\n")
             self.running.stdin.flush()
 
     def _start(self) -> None:

@@ -107,7 +107,7 @@ class Progress:
     clock: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
-        recipes = [recipe for job in self.jobs for recipe in job.read()]
+        recipes = [recipe for job in self.jobs for recipe in job.recipes]
         self.runs, self.all_steps = len(recipes), sum(recipe.steps for recipe in recipes)
         self._seen = [(self.steps(), self.clock())]
 
@@ -145,9 +145,8 @@ def steps_of(job: Job) -> int:
 @cache
 def _names(job: Job) -> tuple[tuple[str, ...], str]:
     """The names of a job's runs, and of their fleet if there are several: asked every second."""
-    recipes = job.read()
-    names = tuple(recipe.run_name() for recipe in recipes)
-    return names, together(recipes).run_name() if len(recipes) > 1 else ""
+    names = tuple(recipe.run_name() for recipe in job.recipes)
+    return names, together(job.recipes).run_name() if len(names) > 1 else ""
 
 
 def _committed(store: Store, name: str) -> int:

@@ -26,7 +26,7 @@ from hopscope.errors import (
 from hopscope.store import RunFolder, Store
 from hopscope.store.lock import SECONDS
 from hopscope.workers.fleets import is_held, jobs_of
-from hopscope.workers.job import Job, Report, Trouble, is_complete
+from hopscope.workers.job import Job, Report, is_complete
 from hopscope.workers.pools import Here, Pool, WorkerLost, Workers
 from hopscope.workers.progress import Progress, steps_of
 
@@ -200,8 +200,8 @@ class _Sweep:
         """Why these runs are not complete; nothing of those that the time limit stopped."""
         for name in left:
             report = self.reports.get(name)
-            if report and report.trouble and report.state == "failed":
-                yield report.trouble.error()
+            if report and report.state == "failed":
+                yield report.trouble()
             elif not self.stop.reason:
                 yield RunMissing(
                     f"{name} was removed or taken over by another process: the same command "
@@ -212,16 +212,13 @@ class _Sweep:
 def _given_up(job: Job, error: WorkerLost) -> list[Report]:
     """The reports on a job whose workers died too often."""
     text = f"its worker died {ATTEMPTS} times in a row without a new checkpoint ({error})"
-    names = [recipe.run_name() for recipe in job.read()]
-    return [Report.of(name, 0.0, Trouble.of(TrainingError(f"{name}: {text}"))) for name in names]
+    names = [recipe.run_name() for recipe in job.recipes]
+    return [Report.of(name, TrainingError(f"{name}: {text}")) for name in names]
 
 
 def _put_off(report: Report | None) -> bool:
     """Was the run skipped, because another process held it or because its worker was stopped?"""
-    busy = RunBusy.__name__
-    return report is not None and (
-        report.state == "stopped" or (report.trouble is not None and report.trouble.kind == busy)
-    )
+    return report is not None and report.error in (Interrupted.__name__, RunBusy.__name__)
 
 
 def check_different(recipes: Sequence[Recipe]) -> None:
@@ -242,9 +239,9 @@ def _interrupted(reason: str, reports: Mapping[str, Report], wanted: int) -> Int
     from hopscope.runs.stop import exit_code  # torch
 
     stopped = [
-        each.trouble.text.replace(each.trouble.reason, reason, 1)  # a worker has its own reason
+        each.text.replace(each.reason, reason, 1)  # a worker has its own reason
         for each in reports.values()
-        if each.trouble and each.state == "stopped"
+        if each.state == "stopped"
     ]
     complete = sum(each.state == "complete" for each in reports.values())
     text = (

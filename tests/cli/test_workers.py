@@ -21,7 +21,6 @@ from hopscope.errors import ConfigError, OutputLost, TrainingError
 from hopscope.store import Store
 from hopscope.workers import Here, Job, Outcome, Processes, Report, pools
 from hopscope.workers.fleets import member
-from hopscope.workers.job import Trouble
 from hopscope.workers.progress import Progress
 
 
@@ -92,8 +91,8 @@ def test_a_line_says_how_far_all_of_it_is(
 ) -> None:
     progress = Progress([Job.of((member(tiny, seed),), store, "cpu", 1) for seed in range(2)])
     assert headline(progress) == "0 of 2 runs complete · 0 of 24 steps of all models · …"
-    died = Trouble.of(TrainingError("gone"))
-    progress.reports |= {"a": Report.of("a", 1.0, died), "b": Report.of("b", 1.0, None)}
+    died = Report.of("a", TrainingError("gone"))
+    progress.reports |= {"a": died, "b": Report.of("b")}
     monkeypatch.setattr(progress, "seconds_left", lambda steps: 122.0 - steps)
     assert headline(progress) == (
         "1 of 2 runs complete · 1 failed · 0 of 24 steps of all models · 2:02 left"

@@ -64,5 +64,5 @@ def test_steps_of_all_models_are_counted(members: Recipes, store: Store) -> None
     assert progress.seconds_left(18) == 30
     do(jobs[0])
     assert (steps_of(jobs[0]), progress.steps(), progress.seconds_left(36)) == (24, 36, 0.0)
-    progress.reports["a"] = Report.of("a", 1.0, None)
+    progress.reports["a"] = Report.of("a")
     assert (progress.count("complete"), progress.count("failed")) == (1, 0)
