@@ -1,6 +1,5 @@
 """Train a recipe of any kind, and open its run."""
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -9,8 +8,8 @@ from hopscope import display
 from hopscope.configs import Experiment, NgramExperiment, Recipe
 from hopscope.configs.kinds import KINDS, fetched, kind_of
 from hopscope.errors import ConfigError
-from hopscope.runs.runner import complete, prepared
-from hopscope.runs.stepper import MakeStepper, Stepper, Watcher
+from hopscope.runs.runner import prepared
+from hopscope.runs.stepper import Watcher
 from hopscope.runs.stop import Stop
 from hopscope.store import RunFolder, Store
 
@@ -55,22 +54,21 @@ def train(
         raise ConfigError(
             f"watcher is {watcher!r}; expected an object with start, advance and stop"
         )
-    kind, store = kind_of(recipe), store if isinstance(store, Store) else Store(store)
-    prepare = partial(fetched(kind.prepare), recipe, device)
-    watcher = watcher or display.watcher()
-    return fetched(kind.run)(prepared(recipe, prepare, store, watcher, stop, threads))
+    return opened(trained(recipe, store, device, watcher, threads, stop))
 
 
-def complete_fleet(
-    fleet: RunFolder, device: str, watcher: Watcher | None, threads: int | None, stop: Stop | None
-) -> None:
-    """Complete a fleet of a sweep, which keeps its mark."""
-    prepare: Callable[[Recipe, str], MakeStepper] = fetched(kind_of(fleet.recipe).prepare)
-
-    def make_stepper(folder: RunFolder) -> Stepper:
-        return prepare(folder.recipe, device)(folder)
-
-    complete(fleet, make_stepper, watcher or display.watcher(), stop, threads)
+def trained(
+    recipe: Recipe,
+    store: Store | Path | str | None,
+    device: str,
+    watcher: Watcher | None,
+    threads: int | None,
+    stop: Stop | None,
+    mark: bytes | None = None,
+) -> RunFolder:
+    """The complete run of a recipe on a device; `mark` is that of a fleet of a sweep."""
+    prepare = partial(fetched(kind_of(recipe).prepare), recipe, device)
+    return prepared(recipe, prepare, store, watcher or display.watcher(), stop, threads, mark)
 
 
 def opened(folder: RunFolder) -> Any:

@@ -136,14 +136,13 @@ def train_fleet(
     """Train these recipes as one fleet, then split it. If a member diverges, the fleet is split at
     the last checkpoint, and all members go on alone.
     """
-    from hopscope.runs.api import complete_fleet  # torch
+    from hopscope.runs.api import trained  # torch
 
     fleet = together(pack)
     names = json.dumps({"members": [each.run_name() for each in pack]})
-    folder = store.create(fleet, {PACKED: f"{names}\n".encode()})
     with suppress(Diverged):
-        complete_fleet(folder, device, watcher, threads, stop)
-    split_fleet(folder, store)
+        trained(fleet, store, device, watcher, threads, stop, f"{names}\n".encode())
+    split_fleet(RunFolder(store.root / fleet.run_name()), store)
 
 
 def split_fleet(fleet: RunFolder, store: Store) -> None:

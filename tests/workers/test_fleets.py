@@ -13,7 +13,7 @@ from waiting import changed, stopped
 from hopscope.configs import Experiment, NgramExperiment
 from hopscope.errors import ConfigError, Diverged, Interrupted, RunBusy
 from hopscope.runs import MakeStepper, train
-from hopscope.runs.api import complete_fleet
+from hopscope.runs.api import trained
 from hopscope.runs.checkpoint import read_tensors
 from hopscope.store import RunFolder, Store
 from hopscope.store.manifest import MANIFEST, PACKED
@@ -125,7 +125,7 @@ def test_a_begun_fleet_is_left_alone_once_its_members_are_complete(
     train(recipes[0], store, "cpu")
     assert carry_out(recipes[:1], store, device="cpu").complete
     assert RunFolder(fleet.path).manifest == fleet.manifest
-    complete_fleet(fleet, "cpu", None, 1, None)  # and killed before it was split
+    trained(fleet.recipe, store, "cpu", None, 1, None, b"{}")  # and killed before it was split
     assert carry_out(recipes[:1], store, device="cpu").complete
     assert sorted(store.names()) == sorted(recipe.run_name() for recipe in recipes)
 
@@ -161,15 +161,15 @@ def test_a_fleet_of_a_sweep_that_somebody_goes_on_with_stays(
     assert len(store.names()) == 4
 
 
-@pytest.mark.parametrize("trained", [False, True])
+@pytest.mark.parametrize("complete", [False, True])
 def test_a_fleet_that_a_sweep_makes_while_somebody_begins_it_stays(
-    recipes: list[Experiment], store: Store, monkeypatch: pytest.MonkeyPatch, trained: bool
+    recipes: list[Experiment], store: Store, monkeypatch: pytest.MonkeyPatch, complete: bool
 ) -> None:
     def late(recipe: Experiment, device: str) -> MakeStepper:
         monkeypatch.undo()
-        fleet = store.create(recipe, {PACKED: b"{}"})
-        if trained:
-            complete_fleet(fleet, device, None, 1, None)
+        store.create(recipe, {PACKED: b"{}"})
+        if complete:
+            trained(recipe, store, device, None, 1, None, b"{}")
         return prepare(recipe, device)
 
     monkeypatch.setattr("hopscope.training.stepper.prepare", late)
