@@ -4,7 +4,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from hopscope import display
 from hopscope.configs import Experiment, NgramExperiment, Recipe
 from hopscope.configs.kinds import KINDS, fetched, kind_of
 from hopscope.errors import ConfigError
@@ -54,21 +53,8 @@ def train(
         raise ConfigError(
             f"watcher is {watcher!r}; expected an object with start, advance and stop"
         )
-    return opened(trained(recipe, store, device, watcher, threads, stop))
-
-
-def trained(
-    recipe: Recipe,
-    store: Store | Path | str | None,
-    device: str,
-    watcher: Watcher | None,
-    threads: int | None,
-    stop: Stop | None,
-    mark: bytes | None = None,
-) -> RunFolder:
-    """The complete run of a recipe on a device; `mark` is that of a fleet of a sweep."""
     prepare = partial(fetched(kind_of(recipe).prepare), recipe, device)
-    return prepared(recipe, prepare, store, watcher or display.watcher(), stop, threads, mark)
+    return opened(prepared(recipe, prepare, store, watcher, stop, threads))
 
 
 def opened(folder: RunFolder) -> Any:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from hopscope import display
 from hopscope.configs import Recipe
 from hopscope.errors import Interrupted, RunDamaged, RunWarning, TrainingError
 from hopscope.machine import check_threads
@@ -20,21 +21,23 @@ from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps, outdat
 from hopscope.store.manifest import PACKED, is_derived
 
 
-def prepared(
+def prepared(  # noqa: PLR0913  (the mark is for sweeps alone)
     recipe: Recipe,
     prepare: Callable[[], MakeStepper],
     store: Store | Path | str | None = None,
     watcher: Watcher | None = None,
     stop: Stop | None = None,
     threads: int | None = None,
+    *,
     mark: bytes | None = None,
 ) -> RunFolder:
     """The complete run of a recipe. `prepare` is called before there is a run, so that nothing is
     left of one that this machine cannot compute; it is not called if the run is complete.
 
     `threads` is the number of CPU threads (default: as many as the run began with, or torch's own
-    number). Results are bit-identical for the same number of threads. `mark` is the mark of a fleet
-    that a sweep will split; without it, the run loses such a mark, so that no sweep removes it.
+    number). Results are bit-identical for the same number of threads. `watcher` is shown the losses
+    (default: in a notebook, a progress view). `mark` is the mark of a fleet that a sweep will
+    split; without it, the run loses such a mark, so that no sweep removes it.
     """
     from hopscope.runs.computing import (  # torch
         note_computing,
@@ -60,7 +63,7 @@ def prepared(
                 lines.append(note_computing(folder, stepper.device))
                 for line in filter(None, lines):
                     warnings.warn(line, RunWarning, stacklevel=3)
-                _run(folder, stepper, stop, watcher)
+                _run(folder, stepper, stop, watcher or display.watcher())
     return folder
 
 

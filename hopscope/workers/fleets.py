@@ -14,9 +14,12 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hopscope.configs import Experiment, Recipe
+from hopscope.configs.kinds import fetched, kind_of
+from hopscope.configs.recipe import R, of_seeds
 from hopscope.errors import OF_ONE_RUN, ConfigError, Diverged, StoreError
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import CHECKPOINTS
@@ -69,16 +72,11 @@ def jobs_of(
     return jobs
 
 
-def together(pack: Sequence[Recipe]) -> Experiment:
+def together(pack: Sequence[R]) -> R:
     """The recipe of the fleet of these models."""
     seeds = tuple(seed for recipe in pack for seed in recipe.seeds)
     assert len({recipe.hash_without_seeds() for recipe in pack}) == 1
-    return Experiment.model_validate({**pack[0].model_dump(), "seeds": seeds})
-
-
-def member(fleet: Experiment, seed: int) -> Experiment:
-    """The recipe of one model of a fleet."""
-    return Experiment.model_validate({**fleet.model_dump(), "seeds": (seed,)})
+    return pack[0].replace(seeds=seeds)
 
 
 def begun_fleets(
@@ -91,8 +89,7 @@ def begun_fleets(
     for mark in sorted(store.root.glob(f"[!.]*/{PACKED}")):
         with suppress(StoreError):  # a damaged fleet: its members are trained again
             folder = RunFolder(mark.parent)
-            fleet = folder.recipe_as(Experiment)
-            members = tuple(member(fleet, seed) for seed in fleet.seeds)
+            members = tuple(of_seeds(folder.recipe_as(Experiment)))
             wanted = _names(recipes if folder.manifest.complete else missing)
             if folder.packed and wanted & _names(members):
                 fleets.append(members)
@@ -136,12 +133,13 @@ def train_fleet(
     """Train these recipes as one fleet, then split it. If a member diverges, the fleet is split at
     the last checkpoint, and all members go on alone.
     """
-    from hopscope.runs.api import trained  # torch
+    from hopscope.runs.runner import prepared  # torch
 
     fleet = together(pack)
+    start = partial(fetched(kind_of(fleet).prepare), fleet, device)
     names = json.dumps({"members": [each.run_name() for each in pack]})
     with suppress(Diverged):
-        trained(fleet, store, device, watcher, threads, stop, f"{names}\n".encode())
+        prepared(fleet, start, store, watcher, stop, threads, mark=f"{names}\n".encode())
     split_fleet(RunFolder(store.root / fleet.run_name()), store)
 
 
@@ -151,9 +149,9 @@ def split_fleet(fleet: RunFolder, store: Store) -> None:
     """
     troubles = []
     with fleet.locked():
-        for number, seed in enumerate(fleet.recipe.seeds):
+        for number, recipe in enumerate(of_seeds(fleet.recipe)):
             try:
-                own = store.create(member(fleet.recipe_as(Experiment), seed))
+                own = store.create(recipe)
                 with own.locked():
                     if not own.begun:
                         _commit_member(own, fleet, number)

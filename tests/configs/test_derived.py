@@ -90,4 +90,4 @@ def test_discovery_takes_shares_of_its_examples_and_tells_differences() -> None:
     other = Discovery(needed=0.1, examples=64)
     assert Discovery().differences(other) == "examples 128 (64), needed 0.05 (0.1)"
     assert Discovery().differences(Discovery()) == ""
-    assert Discovery().changed(needed=0.1, examples=64) == other
+    assert Discovery().replace(needed=0.1, examples=64) == other

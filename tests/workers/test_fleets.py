@@ -10,30 +10,35 @@ import pytest
 import torch
 from waiting import changed, stopped
 
-from hopscope.configs import Experiment, NgramExperiment
+from hopscope.configs import Experiment, NgramExperiment, Recipe
 from hopscope.errors import ConfigError, Diverged, Interrupted, RunBusy
 from hopscope.runs import MakeStepper, train
-from hopscope.runs.api import trained
 from hopscope.runs.checkpoint import read_tensors
+from hopscope.runs.runner import prepared
 from hopscope.store import RunFolder, Store
 from hopscope.store.manifest import MANIFEST, PACKED
 from hopscope.training.stepper import prepare
 from hopscope.workers import Here, Job, carry_out, fleets
-from hopscope.workers.fleets import jobs_of, member, together
+from hopscope.workers.fleets import jobs_of, together
 from hopscope.workers.job import do
 
 SEEDS = (0, 2, 3)
 
 
+def completed(fleet: Recipe, store: Store) -> None:
+    """Train a fleet of a sweep, which is not split yet."""
+    prepared(fleet, lambda: prepare(fleet, "cpu"), store, threads=1, mark=b"{}")
+
+
 @pytest.fixture
 def recipes(tiny: Experiment) -> list[Experiment]:
-    return [member(tiny, seed) for seed in SEEDS]
+    return [tiny.replace(seeds=(seed,)) for seed in SEEDS]
 
 
 def test_recipes_that_differ_in_seeds_alone_are_packed_in_fours(
     tiny: Experiment, store: Store
 ) -> None:
-    five = [member(tiny, seed) for seed in range(5)]
+    five = [tiny.replace(seeds=(seed,)) for seed in range(5)]
 
     def cut(most: int) -> list[list[int]]:
         jobs = jobs_of(five[::-1], five, store, most)
@@ -49,7 +54,7 @@ def test_recipes_that_differ_in_seeds_alone_are_packed_in_fours(
     fields = tiny.model_dump()
     other = Experiment.model_validate({**fields, "model": {**fields["model"], "layers": 1}})
     several = Experiment.model_validate({**fields, "seeds": (7, 8)})
-    mixed = [member(tiny, 3), NgramExperiment(), other, several, member(tiny, 4)]
+    mixed = [tiny.replace(seeds=(3,)), NgramExperiment(), other, several, tiny.replace(seeds=(4,))]
     jobs = jobs_of(mixed, mixed, store, 9)
     assert jobs == [(mixed[0], mixed[4]), (mixed[1],), (mixed[2],), (mixed[3],)]
     with pytest.raises(ConfigError, match="pack is 0; expected a number of models from"):
@@ -125,7 +130,7 @@ def test_a_begun_fleet_is_left_alone_once_its_members_are_complete(
     train(recipes[0], store, "cpu")
     assert carry_out(recipes[:1], store, device="cpu").complete
     assert RunFolder(fleet.path).manifest == fleet.manifest
-    trained(fleet.recipe, store, "cpu", None, 1, None, b"{}")  # and killed before it was split
+    completed(fleet.recipe, store)  # and killed before it was split
     assert carry_out(recipes[:1], store, device="cpu").complete
     assert sorted(store.names()) == sorted(recipe.run_name() for recipe in recipes)
 
@@ -169,7 +174,7 @@ def test_a_fleet_that_a_sweep_makes_while_somebody_begins_it_stays(
         monkeypatch.undo()
         store.create(recipe, {PACKED: b"{}"})
         if complete:
-            trained(recipe, store, device, None, 1, None, b"{}")
+            completed(recipe, store)
         return prepare(recipe, device)
 
     monkeypatch.setattr("hopscope.training.stepper.prepare", late)
@@ -201,7 +206,7 @@ def test_a_mark_that_a_kill_left_behind_is_none(recipes: list[Experiment], store
 
 def test_members_that_diverge_are_told_and_leave_no_fleet(tiny: Experiment, store: Store) -> None:
     wild = changed(tiny, steps=40, lr=1e9)
-    bad = [member(wild, seed) for seed in (0, 1)]
+    bad = [wild.replace(seeds=(seed,)) for seed in (0, 1)]
     outcome = carry_out(bad, store, device="cpu", workers=Here(pack=2, threads=1))
     assert [type(each) for each in outcome.troubles] == [Diverged] * 2
     assert not [name for name in store.names() if (store.root / name / PACKED).exists()]

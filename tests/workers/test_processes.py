@@ -18,7 +18,7 @@ from hopscope.errors import ConfigError, Interrupted, TrainingError
 from hopscope.runs import Stop
 from hopscope.store import Store
 from hopscope.workers import Here, Job, Processes, Report, pools
-from hopscope.workers.fleets import member, together
+from hopscope.workers.fleets import together
 from hopscope.workers.sweep import ATTEMPTS, _Sweep, _Task
 
 FAKE = """
@@ -51,7 +51,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 @pytest.fixture
 def jobs(tiny: Experiment, store: Store) -> list[Job]:
-    return [Job.of((member(tiny, seed),), store, "cpu", 2) for seed in range(6)]
+    return [Job.of((tiny.replace(seeds=(seed,)),), store, "cpu", 2) for seed in range(6)]
 
 
 def record(tmp_path: Path) -> list[list[int]]:
@@ -103,13 +103,13 @@ def test_a_job_that_kills_its_worker_is_a_failure(
     error = bad.trouble()
     assert isinstance(error, TrainingError)
     line = f"its worker died {ATTEMPTS} times in a row without a new checkpoint (SIGKILL; no memo"
-    assert str(error).startswith(f"{member(tiny, 1).run_name()}: {line}")
+    assert str(error).startswith(f"{tiny.replace(seeds=(1,)).run_name()}: {line}")
     assert sorted(seed for seed, *_ in record(tmp_path)) == [0, *ATTEMPTS * [1], 2, 3, 4, 5]
 
 
 def test_only_deaths_without_a_new_checkpoint_count(tiny: Experiment, store: Store) -> None:
-    task = _Task(Job.of((member(tiny, 0), member(tiny, 1)), store, "cpu", 1))
-    folder = store.create(together((member(tiny, 0), member(tiny, 1))))
+    task = _Task(Job.of((tiny.replace(seeds=(0,)), tiny.replace(seeds=(1,))), store, "cpu", 1))
+    folder = store.create(together((tiny.replace(seeds=(0,)), tiny.replace(seeds=(1,)))))
     for step in (1, 2):
         for _ in range(ATTEMPTS - 1):
             assert not task.died()
