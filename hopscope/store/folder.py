@@ -21,7 +21,6 @@ from hopscope.machine import memory_bytes
 from hopscope.store.files import (
     TEMPORARY,
     flush_folder,
-    flush_inside,
     path_inside,
     read_inside,
     reading,
@@ -216,14 +215,10 @@ class RunFolder(Displayed):
         kept = {name: entry for name, entry in before.files.items() if name not in drop}
         written = {name: self._entry(name, data) for name, data in files.items()}
         manifest = before.model_copy(update={**changes, "files": {**kept, **written}})
-        for name, data in files.items():
-            assert NAME.fullmatch(name), name
-            write_inside(self.path, manifest.place(name), data)
-        if files:
-            flush_inside(self.path, map(manifest.place, files))
+        assert all(map(NAME.fullmatch, files)), [*files]
+        write_inside(self.path, {manifest.place(name): data for name, data in files.items()})
         self._check_lock()
-        write_inside(self.path, MANIFEST, manifest.to_bytes())
-        flush_inside(self.path, {MANIFEST})
+        write_inside(self.path, {MANIFEST: manifest.to_bytes()})
         self.manifest = manifest
         for place in before.places - manifest.places:
             remove_inside(self.path, place)
