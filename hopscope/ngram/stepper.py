@@ -21,7 +21,7 @@ from hopscope.runs.stepper import Losses, MakeStepper
 from hopscope.store import RunFolder
 from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps, last_good
 from hopscope.store.metrics import loss_rows, losses_file, parameters_file
-from hopscope.store.tables import METRICS, PARAMETERS
+from hopscope.store.tables import METRICS, PARAMETERS, merged_tables
 
 LISTEN_EVERY = 500
 """Epochs after which, at the latest, a signal is obeyed."""
@@ -112,12 +112,7 @@ class NgramStepper:
 
     def merged(self) -> tuple[Mapping[str, bytes], tuple[str, ...]]:
         """All parts as one file each."""
-        parts = (*self.folder.files(METRICS.parts), *self.folder.files(PARAMETERS.parts))
-        files = {
-            METRICS.file: METRICS.merged(self.folder),
-            PARAMETERS.file: PARAMETERS.merged(self.folder),
-        }
-        return files, parts
+        return merged_tables(self.folder)
 
     def _restored(self) -> int:
         """Restore the last checkpoint, if there is one. Returns its epoch."""

@@ -20,7 +20,7 @@ from hopscope.store.checkpoints import (
     optimiser_name,
 )
 from hopscope.store.metrics import loss_rows, losses_file
-from hopscope.store.tables import METRICS
+from hopscope.store.tables import METRICS, merged_tables
 from hopscope.training.device import check_training, device_of, precision_of
 from hopscope.training.trainer import Trainer
 
@@ -86,7 +86,7 @@ class TrainingStepper:
 
     def merged(self) -> tuple[Mapping[str, bytes], tuple[str, ...]]:
         """All metrics as one file, and the names of its parts."""
-        return {METRICS.file: METRICS.merged(self.folder)}, tuple(self.folder.files(METRICS.parts))
+        return merged_tables(self.folder)
 
     def _validate(self) -> None:
         self.metrics.add("validation", self.step, self.trainer.validate())
