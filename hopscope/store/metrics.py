@@ -18,12 +18,6 @@ from hopscope.store.tables import METRICS, PARAMETERS, to_parquet
 SPLITS = ("train", "validation")
 
 
-def check_split(split: str) -> None:
-    """Refuse an unknown split."""
-    if split not in SPLITS:
-        raise ConfigError(f"there are no losses of {split!r}; expected {' or '.join(SPLITS)}")
-
-
 def loss_rows(
     split: str,
     recipe: Recipe,
@@ -54,7 +48,8 @@ def losses(
     folder: RunFolder, split: str
 ) -> tuple[Int32[np.ndarray, "step"], Float32[np.ndarray, "step model hop"]]:
     """Steps, and losses in the order of the recipe's seeds and asked hops."""
-    check_split(split)
+    if split not in SPLITS:
+        raise ConfigError(f"there are no losses of {split!r}; expected {' or '.join(SPLITS)}")
     seeds, hops = list(folder.recipe.seeds), list(folder.recipe.asked_hops())
     rows = METRICS.select(
         folder,

@@ -47,13 +47,8 @@ def precision_of(training: Training, device: torch.device) -> str:
     if device.type == "cuda":
         native = torch.cuda.get_device_capability(device) >= OLDEST_GPU
     else:
-        native = _native_bf16()
-    return "bf16" if native else "float32"
-
-
-def _native_bf16() -> bool:
-    # Emulated bf16 is slower than float32.
-    return processor_has("avx512_bf16") or processor_has("amx_tile")
+        native = processor_has("avx512_bf16") or processor_has("amx_tile")
+    return "bf16" if native else "float32"  # emulated bf16 is slower than float32
 
 
 def parameters(experiment: Experiment) -> int:

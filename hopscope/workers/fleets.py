@@ -61,9 +61,8 @@ def jobs_of(
     """The jobs that complete the missing recipes: fleets that were begun, then of each pack its new
     runs together and its begun runs one by one. A complete fleet that was not yet removed is a job.
     """
-    fleets = begun_fleets(recipes, missing, store)
-    left = _names(missing).difference(*map(_names, fleets))
-    jobs: list[Pack] = [*fleets]
+    jobs: list[Pack] = [tuple(of_seeds(fleet)) for fleet in begun_fleets(recipes, missing, store)]
+    left = _names(missing).difference(*map(_names, jobs))
     for pack in packs(recipes, most):
         rest = [each for each in pack if each.run_name() in left]
         begun = [each for each in rest if _is_begun(each, store)]
@@ -81,18 +80,18 @@ def together(pack: Sequence[R]) -> R:
 
 def begun_fleets(
     recipes: Sequence[Recipe], missing: Sequence[Recipe], store: Store
-) -> list[tuple[Experiment, ...]]:
-    """The members of each fleet in the store that trains some of the missing recipes, or that is
-    complete and trained some of all the recipes.
+) -> list[Experiment]:
+    """The fleets in the store that train some of the missing recipes, or that are complete and
+    trained some of all the recipes.
     """
-    fleets: list[tuple[Experiment, ...]] = []
+    fleets: list[Experiment] = []
     for mark in sorted(store.root.glob(f"[!.]*/{PACKED}")):
         with suppress(StoreError):  # a damaged fleet: its members are trained again
             folder = RunFolder(mark.parent)
-            members = tuple(of_seeds(folder.recipe_as(Experiment)))
+            fleet = folder.recipe_as(Experiment)
             wanted = _names(recipes if folder.manifest.complete else missing)
-            if folder.packed and wanted & _names(members):
-                fleets.append(members)
+            if folder.packed and wanted & _names(of_seeds(fleet)):
+                fleets.append(fleet)
     return fleets
 
 
@@ -104,9 +103,8 @@ def is_held(job: Sequence[Recipe], store: Store) -> bool:
     """Does a process write to a run of this job, to its fleet, or to another fleet with one of its
     models? A fleet that somebody goes on with as a run of its own has no mark.
     """
-    fleets = [together(each) for each in begun_fleets(job, job, store)]
     own = [together(job)] if len(job) > 1 else []
-    for each in (*job, *own, *fleets):
+    for each in (*job, *own, *begun_fleets(job, job, store)):
         with suppress(StoreError):  # no process writes to a damaged run
             if RunFolder(store.root / each.run_name()).in_training():
                 return True

@@ -9,7 +9,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator, SerializeAsAny
@@ -18,6 +18,7 @@ from hopscope import errors
 from hopscope.configs import Config, Recipe, read_recipe
 from hopscope.errors import ConfigError, HopscopeError, Interrupted, RunWarning, StoreError
 from hopscope.store import Store
+from hopscope.workers.fleets import jobs_of, together, train_fleet
 
 if TYPE_CHECKING:
     from hopscope.runs import Stop, Watcher
@@ -45,6 +46,16 @@ class Job(Config):
         """The job of these recipes."""
         path = str(store.root.absolute())
         return cls(recipes=recipes, store=path, device=device, threads=threads)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of its runs."""
+        return tuple(recipe.run_name() for recipe in self.recipes)
+
+    @cached_property
+    def fleet(self) -> str | None:
+        """The name of the fleet in which the runs train; None of a single run."""
+        return together(self.recipes).run_name() if len(self.recipes) > 1 else None
 
 
 def check_unnumbered(device: str) -> None:
@@ -103,10 +114,9 @@ def reports_from(text: str | bytes) -> list[Report]:
 def do(job: Job, watcher: "Watcher | None" = None, stop: "Stop | None" = None) -> list[Report]:
     """Train the runs of a job in this process; returns a report for each recipe, in their order."""
     from hopscope.runs import train  # torch
-    from hopscope.workers.fleets import jobs_of, train_fleet
 
     store = Store(job.store)
-    wanted = {recipe.run_name(): recipe for recipe in job.recipes}
+    wanted = dict(zip(job.names, job.recipes, strict=True))
     errors = dict[str, HopscopeError | Interrupted | None]()
     for pack in jobs_of(job.recipes, job.recipes, store, len(job.recipes)):
         options = (store, job.device, watcher, job.threads, stop)

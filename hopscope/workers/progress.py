@@ -6,14 +6,13 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 from hopscope.configs import Recipe
 from hopscope.errors import StoreError
 from hopscope.store import RunFolder, Store
 from hopscope.store.manifest import read_manifest
-from hopscope.workers.fleets import jobs_of, together
+from hopscope.workers.fleets import jobs_of
 from hopscope.workers.job import Job, Report
 
 
@@ -136,17 +135,9 @@ class Progress:
 
 def steps_of(job: Job) -> int:
     """Committed steps of all models of a job, in their fleet or alone."""
-    names, fleet_name = _names(job)
     store = Store(job.store)
-    fleet = _committed(store, fleet_name) if fleet_name else 0
-    return sum(max(_committed(store, name), fleet) for name in names)
-
-
-@cache
-def _names(job: Job) -> tuple[tuple[str, ...], str]:
-    """The names of a job's runs, and of their fleet if there are several: asked every second."""
-    names = tuple(recipe.run_name() for recipe in job.recipes)
-    return names, together(job.recipes).run_name() if len(names) > 1 else ""
+    fleet = _committed(store, job.fleet) if job.fleet else 0
+    return sum(max(_committed(store, name), fleet) for name in job.names)
 
 
 def _committed(store: Store, name: str) -> int:

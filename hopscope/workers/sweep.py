@@ -212,8 +212,7 @@ class _Sweep:
 def _given_up(job: Job, error: WorkerLost) -> list[Report]:
     """The reports on a job whose workers died too often."""
     text = f"its worker died {ATTEMPTS} times in a row without a new checkpoint ({error})"
-    names = [recipe.run_name() for recipe in job.recipes]
-    return [Report.of(name, TrainingError(f"{name}: {text}")) for name in names]
+    return [Report.of(name, TrainingError(f"{name}: {text}")) for name in job.names]
 
 
 def _put_off(report: Report | None) -> bool:
