@@ -211,9 +211,9 @@ def with_seeds(recipe: R, changes: tuple[str, ...], seeds: tuple[int, ...] | Non
 def recipe_of(name: str) -> Recipe:
     """A preset, or the recipe in a file."""
     if name.endswith(".json"):
-        from hopscope.workers.recipe_file import named
+        from hopscope.workers.recipe_file import mistakes_in
 
-        with named(name):
+        with mistakes_in(name):
             return read_recipe(read_bytes(Path(name)))
     if name.endswith(".py"):
         raise ConfigError(f"{name} is a script: `hopscope sweep {name}` trains what it lists")

@@ -9,7 +9,7 @@ from hopscope.errors import RunDamaged
 from hopscope.ngram.parameters import Course, initial, numbers, sets
 from hopscope.runs.view import PlainRun
 from hopscope.store.checkpoints import chosen_step
-from hopscope.store.metrics import parameters
+from hopscope.store.metrics import parameter_series
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,7 +32,7 @@ class NgramRun(PlainRun):
     def course(self, seed: int) -> Course:
         """The parameters of one seed's model at every recorded epoch."""
         self.folder.member(seed)
-        model, series = self.recipe.model, parameters(self.folder, seed)
+        model, series = self.recipe.model, parameter_series(self.folder, seed)
         names = list(numbers(model, initial(model).named()))
         if missing := set(names) - set(series):
             raise RunDamaged(

@@ -105,7 +105,7 @@ def parameters_file(
     return to_parquet(columns, f"select * from rows order by {PARAMETERS.order}")
 
 
-def parameters(folder: RunFolder, seed: int) -> dict[str, Float64[np.ndarray, "step"]]:
+def parameter_series(folder: RunFolder, seed: int) -> dict[str, Float64[np.ndarray, "step"]]:
     """Each parameter of one seed by name, and the steps as "step"."""
     query = "select name, step, value from rows where seed = $seed order by name, step"
     rows = PARAMETERS.select(folder, query, {"seed": seed})

@@ -112,7 +112,7 @@ class Progress:
 
     def steps(self) -> int:
         """Committed steps of all models together."""
-        return sum(map(steps_of, self.jobs))
+        return sum(map(committed_steps, self.jobs))
 
     def seconds_left(self, steps: int) -> float | None:
         """Seconds until the end at the rate between the first commit and the last; None before the
@@ -133,7 +133,7 @@ class Progress:
         return sum(report.state == state for report in self.reports.values())
 
 
-def steps_of(job: Job) -> int:
+def committed_steps(job: Job) -> int:
     """Committed steps of all models of a job, in their fleet or alone."""
     store = Store(job.store)
     fleet = _committed(store, job.fleet) if job.fleet else 0

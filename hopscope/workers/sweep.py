@@ -27,8 +27,8 @@ from hopscope.store import RunFolder, Store
 from hopscope.store.lock import SECONDS
 from hopscope.workers.fleets import is_held, jobs_of
 from hopscope.workers.job import Job, Report, is_complete
-from hopscope.workers.pools import Here, Pool, WorkerLost, Workers
-from hopscope.workers.progress import Progress, steps_of
+from hopscope.workers.pools import Here, OpenPool, Pool, WorkerLost
+from hopscope.workers.progress import Progress, committed_steps
 
 if TYPE_CHECKING:
     from hopscope.runs import Stop
@@ -102,11 +102,11 @@ class _Task:
     deaths: int = 0
 
     def __post_init__(self) -> None:
-        self.steps = steps_of(self.job)
+        self.steps = committed_steps(self.job)
 
     def died(self) -> bool:
         """Count a death. Returns True if the job is to be given up."""
-        steps = steps_of(self.job)
+        steps = committed_steps(self.job)
         self.deaths = self.deaths + 1 if steps == self.steps else 1
         self.steps = steps
         return self.deaths >= ATTEMPTS
@@ -138,7 +138,7 @@ class _Sweep:
             with self.pool.open(jobs, self.stop) as workers:
                 self._hand_out(deque(map(_Task, jobs)), workers)
 
-    def _hand_out(self, waiting: deque[_Task], workers: Workers) -> None:
+    def _hand_out(self, waiting: deque[_Task], workers: OpenPool) -> None:
         running: dict[Future[list[Report]], _Task] = {}
         failure: Exception | None = None
         asked = False

@@ -14,7 +14,7 @@ from hopscope.store.metrics import (
     loss_rows,
     losses,
     losses_file,
-    parameters,
+    parameter_series,
     parameters_file,
 )
 from hopscope.store.tables import METRICS, PARAMETERS, QueryError, merged_tables, to_parquet
@@ -133,7 +133,7 @@ def test_final_losses_are_the_mean_over_a_hundred_steps_however_many_were_record
 
 def test_parameters_come_back_by_parts_or_merged(store: Store) -> None:
     folder = store.create(NgramExperiment(seeds=(3, 1)))
-    assert parameters(folder, 3)["step"].tolist() == []
+    assert parameter_series(folder, 3)["step"].tolist() == []
     numbers = np.random.default_rng(0).random((2, 2, 5))
     for start, stop in ((0, 3), (3, 5)):
         named = {
@@ -142,15 +142,15 @@ def test_parameters_come_back_by_parts_or_merged(store: Store) -> None:
         }
         data = parameters_file(np.arange(start, stop, dtype=np.int32), named)
         folder.commit({PARAMETERS.part_name(start, stop): data})
-    before = [parameters(folder, seed) for seed in (3, 1)]
+    before = [parameter_series(folder, seed) for seed in (3, 1)]
     folder.commit(*merged_tables(folder))
-    for found in (before, [parameters(folder, seed) for seed in (3, 1)]):
+    for found in (before, [parameter_series(folder, seed) for seed in (3, 1)]):
         assert [each["step"].tolist() for each in found] == [[0, 1, 2, 3, 4]] * 2
         assert np.array_equal([[each["w[0]"], each["a"]] for each in found], numbers)
     data = parameters_file(np.array([7], np.int32), {3: {"a": np.zeros(1)}})
     folder.commit({PARAMETERS.part_name(5, 7): data})  # b has no row there
     with pytest.raises(RunDamaged, match="have not one row for each step and name"):
-        parameters(folder, 3)
+        parameter_series(folder, 3)
 
 
 def test_a_full_temporary_folder_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
