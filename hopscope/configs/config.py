@@ -43,7 +43,8 @@ class Config(BaseModel):
 
     def replace(self, /, **fields: object) -> Self:
         """The same with other values for some fields, checked as a new config is."""
-        return type(self)(**{**dict(self), **fields})
+        own = {name: getattr(self, name) for name in type(self).model_fields}
+        return type(self)(**{**own, **fields})
 
     def non_defaults(self) -> dict[str, Any]:
         """The fields that are not at their default, as plain values; and every `kind`."""

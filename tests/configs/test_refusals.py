@@ -39,8 +39,9 @@ def bench(*prompts: Prompts, model: str = "x", **fields: Any) -> Callable[[], Lm
 
 
 def endpoint(opening: bool, **asking: Any) -> Callable[[], LmBench]:
-    opened = F1.model_copy(update={"opening": opening})
-    return bench(opened, model="http://127.0.0.1:1/v1#x", asking=Asking(**asking))
+    return bench(
+        F1.replace(opening=opening), model="http://127.0.0.1:1/v1#x", asking=Asking(**asking)
+    )
 
 
 REFUSED: list[tuple[Callable[[], object], str]] = [

@@ -66,7 +66,7 @@ def run(store: Store, tiny: Experiment) -> RunFolder:
 @pytest.fixture
 def other(store: Store, tiny: Experiment) -> RunFolder:
     """A second run, of two seeds."""
-    return with_losses(store, tiny.model_copy(update={"seeds": (9, 8)}))
+    return with_losses(store, tiny.replace(seeds=(9, 8)))
 
 
 def test_metrics_join_their_runs(store: Store, run: RunFolder, other: RunFolder) -> None:

@@ -63,7 +63,7 @@ def test_what_makes_no_sense_is_refused(job: Job, monkeypatch: pytest.MonkeyPatc
         ("cuda:1", 1, "each worker is given its own GPU"),
     ):
         with pytest.raises(ConfigError, match=problem):
-            Cluster(gpus=gpus).open([job.model_copy(update={"device": device})], Stop()).__enter__()
+            Cluster(gpus=gpus).open([job.replace(device=device)], Stop()).__enter__()
     for address, problem in (
         ("127.0.0.1:1", "nothing answers at '127.0.0.1:1' .*; expected HOST:PORT of a Ray"),
         ("127.0.0.1:ray", "nothing answers at '127.0.0.1:ray'"),

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import torch
-from waiting import changed, stopped
+from stopping import changed
+from waiting import stopped
 
 from hopscope.configs import Experiment, NgramExperiment, Recipe
 from hopscope.errors import ConfigError, Diverged, Interrupted, RunBusy
@@ -51,9 +52,7 @@ def test_recipes_that_differ_in_seeds_alone_are_packed_in_fours(
     stopped(Job.of((five[1],), store, "cpu", 1))  # what was begun alone goes on alone
     store.create(five[2])  # of which nothing was trained
     assert cut(9) == [[0, 2, 3, 4], [1]]
-    fields = tiny.model_dump()
-    other = Experiment.model_validate({**fields, "model": {**fields["model"], "layers": 1}})
-    several = Experiment.model_validate({**fields, "seeds": (7, 8)})
+    other, several = tiny.replace(model=tiny.model.replace(layers=1)), tiny.replace(seeds=(7, 8))
     mixed = [tiny.replace(seeds=(3,)), NgramExperiment(), other, several, tiny.replace(seeds=(4,))]
     jobs = jobs_of(mixed, mixed, store, 9)
     assert jobs == [(mixed[0], mixed[4]), (mixed[1],), (mixed[2],), (mixed[3],)]
@@ -152,17 +151,6 @@ def test_a_fleet_that_somebody_trained_stays(recipes: list[Experiment], store: S
     train(together(recipes), store, "cpu")
     assert carry_out(recipes, store, device="cpu", workers=Here(pack=3)).complete
     assert together(recipes).run_name() in store.names()
-    assert len(store.names()) == 4
-
-
-def test_a_fleet_of_a_sweep_that_somebody_goes_on_with_stays(
-    recipes: list[Experiment], store: Store
-) -> None:
-    stopped(Job.of(tuple(recipes), store, "cpu", 1))
-    fleet = train(together(recipes), store, "cpu").folder
-    store.tag(fleet.name, "mine")
-    assert carry_out(recipes, store, device="cpu", workers=Here(pack=3)).complete
-    assert store.find("mine").manifest == fleet.manifest
     assert len(store.names()) == 4
 
 

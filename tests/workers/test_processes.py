@@ -174,9 +174,9 @@ def test_more_than_there_is_is_refused(jobs: list[Job], monkeypatch: pytest.Monk
     with pytest.raises(ConfigError, match="2 workers with 3 threads each need 6 cores, and there"):
         Processes(2, threads=3)
     with pytest.raises(ConfigError, match="device is 'cuda', but torch sees no GPU"):
-        reports(Processes(2), [jobs[0].model_copy(update={"device": "cuda"})])
+        reports(Processes(2), [jobs[0].replace(device="cuda")])
     with pytest.raises(ConfigError, match="'cuda:1', but each worker is given its own GPU"):
-        reports(Processes(2), [jobs[0].model_copy(update={"device": "cuda:1"})])
+        reports(Processes(2), [jobs[0].replace(device="cuda:1")])
 
 
 def test_each_worker_has_a_gpu(fake, jobs, tmp_path: Path, monkeypatch) -> None:
