@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from hopscope.configs import Descent, NgramExperiment
-from hopscope.errors import ConfigError, Diverged
+from hopscope.errors import ConfigError
 from hopscope.ngram.counts import check_memory
 from hopscope.ngram.parameters import numbers
 from hopscope.ngram.process import SPLITS
@@ -19,7 +19,7 @@ from hopscope.ngram.trainer import NgramTrainer
 from hopscope.runs.checkpoint import to_safetensors, weights_at
 from hopscope.runs.stepper import Losses, MakeStepper
 from hopscope.store import RunFolder
-from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps, last_good
+from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps, diverged
 from hopscope.store.metrics import loss_rows, losses_file, parameters_file
 from hopscope.store.tables import METRICS, PARAMETERS, merged_tables
 
@@ -159,10 +159,8 @@ class NgramStepper:
 
     def _check(self, values: Mapping[Any, float] | Mapping[str, np.ndarray], name: str) -> None:
         if not all(np.isfinite(value).all() for value in values.values()):
-            raise Diverged(
-                f"{name} is not a number after epoch {self.step}; the last good checkpoint is "
-                f"{last_good(self.folder)}: lower descent.lr"
-            )
+            what = f"{name} is not a number after epoch {self.step}"
+            raise diverged(self.folder, what, "lower descent.lr")
 
     def _new_parts(self) -> dict[str, bytes]:
         """The files of the records since the last commit."""

@@ -9,7 +9,7 @@ from collections.abc import Container
 
 import numpy as np
 
-from hopscope.errors import CircuitError, ConfigError, RunDamaged
+from hopscope.errors import CircuitError, ConfigError, Diverged, RunDamaged
 from hopscope.store.folder import RunFolder
 
 CHECKPOINTS = "checkpoints/"
@@ -43,10 +43,11 @@ def optimiser_name(step: int) -> str:
     return f"{OPTIMISERS}{step:08d}{SUFFIX}"
 
 
-def last_good(folder: RunFolder) -> str:
-    """The path of the last checkpoint, for messages."""
+def diverged(folder: RunFolder, what: str, remedy: str) -> Diverged:
+    """The error of a training whose numbers are out of bounds; it names the last checkpoint."""
     steps = checkpoint_steps(folder)
-    return f"{folder.path}/{checkpoint_name(steps[-1])}" if steps else "none"
+    last = f"{folder.path}/{checkpoint_name(steps[-1])}" if steps else "none"
+    return Diverged(f"{what}; the last good checkpoint is {last}: {remedy}")
 
 
 def outdated(folder: RunFolder, planned: Container[int]) -> tuple[str, ...]:

@@ -187,18 +187,21 @@ def test_another_shape_is_refused(store: Store, tiny: Experiment) -> None:
 
 
 @pytest.mark.parametrize(("value", "what"), [(math.nan, "is not a number"), (1e4, "is 1e\\+04")])
-def test_the_first_bad_loss_is_named(value: float, what: str) -> None:
-    buffer = MetricsBuffer(Experiment(task=Retrieval(hops=3, curriculum=False), seeds=(5, 6)), 0)
+def test_the_first_bad_loss_is_named(store: Store, value: float, what: str) -> None:
+    recipe = Experiment(task=Retrieval(hops=3, curriculum=False), seeds=(5, 6))
+    buffer = MetricsBuffer(recipe, store.create(recipe), 0)
     buffer.add("train", 1, torch.tensor([[0.5], [0.5]]))
     buffer.add("train", 2, torch.tensor([[0.5], [value]]))
-    with pytest.raises(Diverged, match=f"hop 3 {what} at step 2 .seed 6.; .* is step-7:"):
-        buffer.fetch("step-7")
+    with pytest.raises(Diverged, match=f"hop 3 {what} at step 2 .seed 6.; .* is none: lower"):
+        buffer.fetch()
 
 
-def test_parts_are_named_for_the_steps_that_each_covers_alone() -> None:
-    buffer = MetricsBuffer(Experiment(task=Retrieval(hops=2)), 3)
+def test_parts_are_named_for_the_steps_that_each_covers_alone(
+    store: Store, tiny: Experiment
+) -> None:
+    buffer = MetricsBuffer(tiny, store.create(tiny), 3)
     for step in (4, 5):
         buffer.add("train", step, torch.tensor([[0.5, 0.7]]))
-        buffer.fetch("none")
+        buffer.fetch()
         assert list(buffer.take(step)) == [f"metrics/part-{step - 1:08}-{step:08}.parquet"]
     assert buffer.take(6) == {}
