@@ -9,7 +9,7 @@ from collections.abc import Container
 
 import numpy as np
 
-from hopscope.errors import CircuitError, ConfigError, Diverged, RunDamaged
+from hopscope.errors import CircuitError, ConfigError, Diverged
 from hopscope.store.folder import RunFolder
 
 CHECKPOINTS = "checkpoints/"
@@ -30,10 +30,7 @@ def checkpoint_steps(folder: RunFolder) -> list[int]:
     for name in folder.files(STEPS):
         number = NUMBERED.fullmatch(name)
         if number is None:
-            raise RunDamaged(
-                f"{folder.name} names {name}, expected {STEPS}NUMBER{SUFFIX}: restore the run "
-                f"from a copy, or `{folder.command('rm')}`"
-            )
+            raise folder.damaged(f"{folder.name} names {name}, expected {STEPS}NUMBER{SUFFIX}")
         found.append(int(number[1]))
     return sorted(found)
 

@@ -194,11 +194,13 @@ class RunFolder(Displayed):
         try:
             yield
         except RunDamaged as error:
-            again = f"`{self.command('rm')}` and train again"
-            remedy = f"restore it from a copy, or {'make it again' if is_derived(name) else again}"
-            raise RunDamaged(
-                f"{error}: {'install hopscope again' if self.gallery else remedy}"
-            ) from error
+            raise self.damaged(str(error), derived=is_derived(name)) from error
+
+    def damaged(self, what: str, derived: bool = False) -> RunDamaged:
+        """The error of a file that is not as its run wrote it, with what to do about it."""
+        again = "make it again" if derived else f"`{self.command('rm')}` and train again"
+        remedy = "install hopscope again" if self.gallery else f"restore it from a copy, or {again}"
+        return RunDamaged(f"{what}: {remedy}")
 
     def commit(
         self, files: Mapping[str, bytes], drop: tuple[str, ...] = (), **changes: Any

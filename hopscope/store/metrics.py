@@ -9,7 +9,7 @@ import numpy as np
 
 from hopscope.configs import Recipe
 from hopscope.configs.training import FINAL_STEPS
-from hopscope.errors import ConfigError, RunDamaged
+from hopscope.errors import ConfigError
 from hopscope.milestones import learned, learned_below
 from hopscope.shapes import Float, Float32, Float64, Int, Int32
 from hopscope.store.folder import RunFolder
@@ -63,7 +63,8 @@ def losses(
     shape = len(steps), len(seeds), len(hops)
     expected = np.stack([steps.repeat(len(seeds) * len(hops)), np.tile(hops, shape[0] * shape[1])])
     if not np.array_equal([rows["step"], rows["hop"]], expected):
-        raise _not_one_row_each(folder, "metrics", "step, seed and hop that its config asks for")
+        each = "step, seed and hop that its config asks for"
+        raise folder.damaged(f"the metrics of {folder.name} have not one row for each {each}")
     return steps, rows["loss"].reshape(shape)
 
 
@@ -115,12 +116,6 @@ def parameter_series(folder: RunFolder, seed: int) -> dict[str, Float64[np.ndarr
     steps = np.unique(rows["step"])
     series = {str(name): rows["value"][names == name] for name in np.unique(names)}
     if any(len(each) != len(steps) for each in series.values()):
-        raise _not_one_row_each(folder, "parameters", "step and name")
+        what = f"the parameters of {folder.name} have not one row for each step and name"
+        raise folder.damaged(what)
     return {"step": steps.astype(float), **series}
-
-
-def _not_one_row_each(folder: RunFolder, what: str, each: str) -> RunDamaged:
-    return RunDamaged(
-        f"the {what} of {folder.name} have not one row for each {each}: restore them from a copy, "
-        f"or `{folder.command('rm')}` and train again"
-    )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hopscope.configs import Experiment
-from hopscope.errors import ConfigError, ModelError, RunDamaged
+from hopscope.errors import ConfigError, ModelError
 from hopscope.runs.view import PlainRun
 from hopscope.shapes import Float32
 from hopscope.store.checkpoints import checkpoint_name, chosen_step
@@ -43,8 +43,7 @@ class Run(PlainRun):
             interface = self.recipe.task.interface()
             return model_from(weights, self.recipe.model, interface, source, seeds)
         except ModelError as error:
-            remedy = f"restore a copy, or `{self.folder.command('rm')}` and train again"
-            raise RunDamaged(f"{error}: {remedy}") from error
+            raise self.folder.damaged(str(error)) from error
 
     def learned(self, below: float | None = None) -> list[list[int | None]]:
         """The step at which each model learned each hop (`hopscope.milestones.learned`), or None.
@@ -64,8 +63,5 @@ class Run(PlainRun):
         if not len(steps):
             raise ConfigError(f"{self.name} has no losses: nothing was trained")
         if steps[-1] < self.recipe.steps:
-            raise RunDamaged(
-                f"the metrics of {self.name} lack its last steps: restore them from a copy, or "
-                f"`{self.folder.command('rm')}` and train again"
-            )
+            raise self.folder.damaged(f"the metrics of {self.name} lack its last steps")
         return final_losses(steps, values)
