@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, SerializeAsAny
 from hopscope import errors
 from hopscope.configs import Config, Recipe, read_recipe
 from hopscope.errors import ConfigError, HopscopeError, Interrupted, RunWarning, StoreError
-from hopscope.store import Store
+from hopscope.store import RunFolder, Store
 from hopscope.workers.fleets import jobs_of, together, train_fleet
 
 if TYPE_CHECKING:
@@ -144,13 +144,19 @@ def do_remote(text: str) -> str:
     return json.dumps([report.model_dump(mode="json") for report in reports])
 
 
-def is_complete(recipe: Recipe, store: Store) -> bool:
-    """Is the run of this recipe complete? False for a damaged run, which is reported when it
-    is needed.
+def complete_run(recipe: Recipe, store: Store) -> RunFolder | None:
+    """The run of this recipe if it is complete. A damaged run is not; it is reported when it is
+    needed.
     """
     with suppress(StoreError):
-        return store.has_complete(recipe)
-    return False
+        found = store.of(recipe)
+        return found if found is not None and found.manifest.complete else None
+    return None
+
+
+def is_complete(recipe: Recipe, store: Store) -> bool:
+    """Is the run of this recipe complete?"""
+    return complete_run(recipe, store) is not None
 
 
 def _error(act: Callable[[], object]) -> HopscopeError | Interrupted | None:

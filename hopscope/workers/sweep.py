@@ -26,7 +26,7 @@ from hopscope.errors import (
 from hopscope.store import RunFolder, Store
 from hopscope.store.lock import SECONDS
 from hopscope.workers.fleets import is_held, jobs_of
-from hopscope.workers.job import Job, Report, is_complete
+from hopscope.workers.job import Job, Report, complete_run, is_complete
 from hopscope.workers.pools import Here, OpenPool, Pool, WorkerLost
 from hopscope.workers.progress import Progress, committed_steps
 
@@ -86,12 +86,10 @@ def carry_out(
             sweep.round(again, again)
         if sweep.stop.reason not in (None, TIME):  # not the clock
             raise _interrupted(sweep.stop.reason, sweep.reports, len(missing))
-    folders = [
-        RunFolder(store.root / each.run_name()) for each in recipes if is_complete(each, store)
-    ]
-    complete = {folder.name for folder in folders}
-    left = [name for recipe in recipes if (name := recipe.run_name()) not in complete]
-    return Outcome(tuple(folders), len(recipes), tuple(sweep.troubles(left)))
+    runs = {recipe.run_name(): complete_run(recipe, store) for recipe in recipes}
+    left = [name for name, run in runs.items() if run is None]
+    complete = tuple(filter(None, runs.values()))
+    return Outcome(complete, len(recipes), tuple(sweep.troubles(left)))
 
 
 @dataclass
