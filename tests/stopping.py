@@ -1,9 +1,17 @@
-"""Runs that are stopped at a step, and all bytes of a run but its manifest's."""
+"""Recipes with another training, runs that are stopped at a step, and all bytes of a run but its
+manifest's.
+"""
 
 import signal
 from typing import Any
 
+from hopscope.configs import Experiment
 from hopscope.store import RunFolder
+
+
+def changed(recipe: Experiment, **training: Any) -> Experiment:
+    """The recipe with another training."""
+    return recipe.replace(training=recipe.training.replace(**training))
 
 
 class Stops:

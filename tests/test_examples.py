@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from stopping import changed
 
 from hopscope import Experiment, attention_maps, discover, train
 
@@ -32,9 +33,8 @@ def test_the_example_runs(path: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.json")), ids=lambda path: path.name)
 def test_the_experiment_file_trains_and_is_examined(path: Path, tmp_path: Path) -> None:
     whole = Experiment.from_json(path.read_bytes())
-    small = {"steps": 4, "batch": 4, "examples": 16, "validation_examples": 4}
-    training = whole.training.model_copy(update={**small, "checkpoint_every": 2})
-    run = train(whole.model_copy(update={"training": training}), tmp_path / "runs")
+    small = changed(whole, steps=4, batch=4, examples=16, validation_examples=4, checkpoint_every=2)
+    run = train(small, tmp_path / "runs")
     assert attention_maps(run.model, whole.task, examples=4).roles == whole.task.roles()
     circuit = discover(run.model, whole.task, examples=8, force=True)
     assert circuit.task == whole.task

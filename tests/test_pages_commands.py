@@ -61,12 +61,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "baseline": Experiment(task=Retrieval(hops=2), training=training),
         "fleet": Experiment(task=Retrieval(hops=2), training=training, seeds=(0, 1)),
         "mqar": Experiment(task=MQAR(), training=training),
-        "d3-l12h1": hopscope.papers.preset("musat/transformer-a").recipe.model_copy(
-            update={"training": training}
-        ),
+        "d3-l12h1": hopscope.papers.preset("musat/transformer-a").recipe.replace(training=training),
     }
     for name, recipe in wanted.items():
-        small = recipe.model_copy(update={"model": Model(layers=1, heads=1, d_model=16)})
+        small = recipe.replace(model=Model(layers=1, heads=1, d_model=16))
         found: Run = hopscope.train(recipe if name == "d3-l12h1" else small, store=store)
         store.tag(found.name, name)
     for line in ("gallery --copy demo", "circuit fleet --all --force --examples 16"):

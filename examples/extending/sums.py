@@ -18,7 +18,7 @@ from hopscope.runs.checkpoint import to_safetensors, weights_at
 from hopscope.store import RunFolder
 from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps
 from hopscope.store.metrics import loss_rows, losses_file
-from hopscope.store.tables import METRICS
+from hopscope.store.tables import METRICS, merged_tables
 
 
 class Sums(Recipe):
@@ -64,7 +64,7 @@ class Summing:
         return {checkpoint_name(self.step): state, name: losses_file([rows])}
 
     def merged(self) -> tuple[Mapping[str, bytes], tuple[str, ...]]:
-        return {METRICS.file: METRICS.merged(self.folder)}, (*self.folder.files(METRICS.parts),)
+        return merged_tables(self.folder)
 
 
 def prepare(recipe: Sums, device: str) -> Callable[[RunFolder], Summing]:  # noqa: ARG001  (nothing here runs on a device)

@@ -221,7 +221,7 @@ class Circuit(Displayed, Config):
         version = self.found.version
         said = [] if version == __version__ else [f"hopscope {version} (this is {__version__})"]
         searches = self.found.settings.searches  # more of them find no other circuit
-        if changed := self.found.settings.differences(settings.changed(searches=searches)):
+        if changed := self.found.settings.differences(settings.replace(searches=searches)):
             said.append(f"other settings: {changed}")
         return f"this circuit was found with {' and '.join(said)}" if said else None
 

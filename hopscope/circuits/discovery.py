@@ -51,7 +51,7 @@ def discover(
     name, as in `discover(model, task, examples=64)`. Examples are drawn by `seed`. `force` goes on
     with a model that has not learned the task; `watch` is called with each step of the search.
     """
-    settings = settings.changed(**changes)
+    settings = settings.replace(**changes)
     adapter = adapter_of(model)
     _check_asks(task)
     _check_memory(adapter, task, settings)

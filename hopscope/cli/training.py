@@ -144,7 +144,7 @@ def demo(seed: int, save: Path | None, store: Store) -> None:
     from hopscope.papers import preset
 
     recipe = preset("demo").recipe
-    experiment = Experiment(**{**recipe.model_dump(), "seeds": (seed,)})
+    experiment = recipe.replace(seeds=(seed,))
     path = save or Path("reports") / f"{experiment.run_name()}.html"
     from hopscope.web.bundle import check_own, single
 
@@ -168,15 +168,15 @@ def with_seeds(recipe: R, changes: tuple[str, ...], seeds: tuple[int, ...] | Non
     """The recipe with the seeds of `--seeds`, if they are given, and not by a change as well."""
     if seeds is not None and any(change.startswith("seeds=") for change in changes):
         raise ConfigError("the seeds are given twice, as --seeds and as seeds=…: give one of them")
-    return recipe if seeds is None else type(recipe)(**{**recipe.model_dump(), "seeds": seeds})
+    return recipe if seeds is None else recipe.replace(seeds=seeds)
 
 
 def recipe_of(name: str) -> Recipe:
     """A preset, or the recipe in a file."""
     if name.endswith(".json"):
-        from hopscope.workers.recipe_file import named
+        from hopscope.workers.recipe_file import mistakes_in
 
-        with named(name):
+        with mistakes_in(name):
             return read_recipe(read_bytes(Path(name)))
     if name.endswith(".py"):
         raise ConfigError(f"{name} is a script: `hopscope sweep {name}` trains what it lists")

@@ -41,6 +41,11 @@ class Config(BaseModel):
         except ValidationError as error:
             raise ConfigError(_one_line(type(self), error)) from error
 
+    def replace(self, /, **fields: object) -> Self:
+        """The same with other values for some fields, checked as a new config is."""
+        own = {name: getattr(self, name) for name in type(self).model_fields}
+        return type(self)(**{**own, **fields})
+
     def non_defaults(self) -> dict[str, Any]:
         """The fields that are not at their default, as plain values; and every `kind`."""
         plain = self.model_dump(mode="json")

@@ -55,10 +55,6 @@ class Discovery(Config):
         """The number of examples in the sketch."""
         return max(1, self.examples // 4)
 
-    def changed(self, **fields: int | float) -> "Discovery":
-        """The same with other values for some fields."""
-        return Discovery(**{**self.model_dump(), **fields})
-
     def differences(self, other: "Discovery") -> str:
         """Every field that has another value there, as `field here (there)`; empty if none."""
         mine, its = self.model_dump(), other.model_dump()

@@ -114,8 +114,7 @@ R = TypeVar("R", bound=Recipe)
 
 def of_seeds(recipe: R) -> list[R]:
     """The recipe once for each of its seeds."""
-    fields = recipe.model_dump()
-    return [type(recipe).model_validate({**fields, "seeds": (seed,)}) for seed in recipe.seeds]
+    return [recipe.replace(seeds=(seed,)) for seed in recipe.seeds]
 
 
 def differing(recipes: Sequence[Recipe]) -> dict[str, tuple[Any, ...]]:

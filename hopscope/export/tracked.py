@@ -13,7 +13,7 @@ from typing import Any
 from hopscope.circuits.saved import saved_circuit, saved_emergence
 from hopscope.configs.kinds import KINDS, fetched
 from hopscope.store import RunFolder
-from hopscope.store.metrics import SPLITS, losses, parameters
+from hopscope.store.metrics import SPLITS, losses, parameter_series
 
 Row = tuple[int, dict[str, float]]
 """A step, and its numbers by the names of their series."""
@@ -119,7 +119,7 @@ def attention_of(run: Tracked, _: int) -> Iterator[Series]:
 
 def parameters_of(run: Tracked, _: int) -> Iterator[Series]:
     """Every number of an n-gram model."""
-    found = parameters(run.folder, run.seed)
+    found = parameter_series(run.folder, run.seed)
     for name, curve in found.items():
         if name != "step":
             yield f"parameters/{name}", found["step"], curve

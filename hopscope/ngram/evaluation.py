@@ -167,7 +167,7 @@ def transfer(
     others = [{"length": length} for length in lengths] + [{"alpha": alpha} for alpha in alphas]
     compared = []
     for other in others:
-        process = NgramProcess(**{**experiment.process.model_dump(), **other})
+        process = experiment.process.replace(**other)
         NgramExperiment(process=process, model=experiment.model)  # does the window fit?
         fresh = sample_chains(process, chains, FIRST_CHAIN_SEED + seed)
         answers = model_answers(experiment, state, fresh)

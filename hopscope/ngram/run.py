@@ -5,11 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from hopscope.configs import NgramExperiment
-from hopscope.errors import RunDamaged
 from hopscope.ngram.parameters import Course, initial, numbers, sets
 from hopscope.runs.view import PlainRun
 from hopscope.store.checkpoints import chosen_step
-from hopscope.store.metrics import parameters
+from hopscope.store.metrics import parameter_series
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,13 +31,10 @@ class NgramRun(PlainRun):
     def course(self, seed: int) -> Course:
         """The parameters of one seed's model at every recorded epoch."""
         self.folder.member(seed)
-        model, series = self.recipe.model, parameters(self.folder, seed)
+        model, series = self.recipe.model, parameter_series(self.folder, seed)
         names = list(numbers(model, initial(model).named()))
         if missing := set(names) - set(series):
-            raise RunDamaged(
-                f"the parameters of {self.name} lack {min(missing)}: restore them from a copy, or "
-                f"`{self.folder.command('rm')}` and train again"
-            )
+            raise self.folder.damaged(f"the parameters of {self.name} lack {min(missing)}")
         count = len(sets(model))
         table = np.stack([series[name] for name in names], axis=1)
         w = table[:, count:-1].reshape(-1, model.heads, model.window)

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from hopscope.configs import Descent, NgramExperiment
-from hopscope.errors import ConfigError, Diverged
+from hopscope.errors import ConfigError
 from hopscope.ngram.counts import check_memory
 from hopscope.ngram.parameters import numbers
 from hopscope.ngram.process import SPLITS
@@ -19,9 +19,9 @@ from hopscope.ngram.trainer import NgramTrainer
 from hopscope.runs.checkpoint import to_safetensors, weights_at
 from hopscope.runs.stepper import Losses, MakeStepper
 from hopscope.store import RunFolder
-from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps, last_good
+from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps, diverged
 from hopscope.store.metrics import loss_rows, losses_file, parameters_file
-from hopscope.store.tables import METRICS, PARAMETERS, TABLES
+from hopscope.store.tables import METRICS, PARAMETERS, merged_tables
 
 LISTEN_EVERY = 500
 """Epochs after which, at the latest, a signal is obeyed."""
@@ -112,8 +112,7 @@ class NgramStepper:
 
     def merged(self) -> tuple[Mapping[str, bytes], tuple[str, ...]]:
         """All parts as one file each."""
-        files = {table.file: table.merged(self.folder) for table in TABLES}
-        return files, tuple(part for table in TABLES for part in self.folder.files(table.parts))
+        return merged_tables(self.folder)
 
     def _restored(self) -> int:
         """Restore the last checkpoint, if there is one. Returns its epoch."""
@@ -160,10 +159,8 @@ class NgramStepper:
         """Refuse what is not a number in the values of any seed."""
         for seed, own in values.items():
             if not all(np.isfinite(value).all() for value in own.values()):
-                raise Diverged(
-                    f"{what} of seed {seed} is not a number after epoch {self.step}; the last good "
-                    f"checkpoint is {last_good(self.folder)}: lower descent.lr"
-                )
+                after = f"{what} of seed {seed} is not a number after epoch {self.step}"
+                raise diverged(self.folder, after, "lower descent.lr")
 
     def _new_parts(self) -> dict[str, bytes]:
         """The files of the records since the last commit."""

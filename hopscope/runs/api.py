@@ -1,16 +1,14 @@
 """Train a recipe of any kind, and open its run."""
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from hopscope import display
 from hopscope.configs import Experiment, NgramExperiment, Recipe
 from hopscope.configs.kinds import KINDS, fetched, kind_of
 from hopscope.errors import ConfigError
-from hopscope.runs.runner import complete, prepared
-from hopscope.runs.stepper import MakeStepper, Stepper, Watcher
+from hopscope.runs.runner import prepared
+from hopscope.runs.stepper import Watcher
 from hopscope.runs.stop import Stop
 from hopscope.store import RunFolder, Store
 
@@ -55,22 +53,8 @@ def train(
         raise ConfigError(
             f"watcher is {watcher!r}; expected an object with start, advance and stop"
         )
-    kind, store = kind_of(recipe), store if isinstance(store, Store) else Store(store)
-    prepare = partial(fetched(kind.prepare), recipe, device)
-    watcher = watcher or display.watcher()
-    return fetched(kind.run)(prepared(recipe, prepare, store, watcher, stop, threads))
-
-
-def complete_fleet(
-    fleet: RunFolder, device: str, watcher: Watcher | None, threads: int | None, stop: Stop | None
-) -> None:
-    """Complete a fleet of a sweep, which keeps its mark."""
-    prepare: Callable[[Recipe, str], MakeStepper] = fetched(kind_of(fleet.recipe).prepare)
-
-    def make_stepper(folder: RunFolder) -> Stepper:
-        return prepare(folder.recipe, device)(folder)
-
-    complete(fleet, make_stepper, watcher or display.watcher(), stop, threads)
+    prepare = partial(fetched(kind_of(recipe).prepare), recipe, device)
+    return opened(prepared(recipe, prepare, store, watcher, stop, threads))
 
 
 def opened(folder: RunFolder) -> Any:

@@ -7,7 +7,6 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from hopscope.errors import RunDamaged
 from hopscope.store import RunFolder
 from hopscope.store.checkpoints import checkpoint_name
 
@@ -31,12 +30,12 @@ def read_tensors(folder: RunFolder, name: str) -> dict[str, Tensor]:
     try:
         state = safetensors.torch.load(folder.read(name))
     except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise RunDamaged(f"{source} is not a checkpoint ({str(error)[:200]})") from error
+        raise folder.damaged(f"{source} is not a checkpoint ({str(error)[:200]})") from error
     for key, tensor in state.items():
         if tensor.dtype not in NUMBERS or not tensor.isfinite().all():
-            raise RunDamaged(
+            raise folder.damaged(
                 f"{source}: {key[:100]} holds what is not a number; no training of hopscope "
-                "writes that: restore the file from a copy"
+                "writes that"
             )
     # The gallery stores float16, but computes in float32.
     return {key: t.float() if t.dtype == torch.float16 else t for key, t in state.items()}

@@ -63,11 +63,12 @@ def note_computing(folder: RunFolder, device: torch.device) -> str:
     Returns a line on the difference to the steps before, or "".
     """
     manifest = folder.manifest
+    cuda = f", CUDA {torch.version.cuda}" if device.type == "cuda" else ""
     here = Provenance(
         first=manifest.step,
         threads=torch.get_num_threads(),
         kernels=_kernels(device),
-        torch=_torch(device),
+        torch=f"{torch.__version__}{cuda}",
         processor=processor_of(device),
     )
     before = manifest.computed[-1] if manifest.computed else None
@@ -91,12 +92,6 @@ def _kernels(device: torch.device) -> str:
     import triton
 
     return f"{backend} {triton.__version__}"
-
-
-def _torch(device: torch.device) -> str:
-    """The version of torch, and on a GPU that of CUDA."""
-    cuda = f", CUDA {torch.version.cuda}" if device.type == "cuda" else ""
-    return f"{torch.__version__}{cuda}"
 
 
 def _difference(before: Provenance, here: Provenance) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from hopscope import display
 from hopscope.configs import Recipe
 from hopscope.errors import Interrupted, RunDamaged, RunWarning, TrainingError
 from hopscope.machine import check_threads
@@ -20,43 +21,23 @@ from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps, outdat
 from hopscope.store.manifest import PACKED, is_derived
 
 
-def prepared(
+def prepared(  # noqa: PLR0913  (the mark is for sweeps alone)
     recipe: Recipe,
     prepare: Callable[[], MakeStepper],
     store: Store | Path | str | None = None,
     watcher: Watcher | None = None,
     stop: Stop | None = None,
     threads: int | None = None,
+    *,
+    mark: bytes | None = None,
 ) -> RunFolder:
     """The complete run of a recipe. `prepare` is called before there is a run, so that nothing is
     left of one that this machine cannot compute; it is not called if the run is complete.
-    """
-    check_threads(threads)
-    store = store if isinstance(store, Store) else Store(store)
-    made = None if store.has_complete(recipe) else prepare()
-
-    def make_stepper(folder: RunFolder) -> Stepper:
-        return (made or prepare())(folder)
-
-    folder = store.create(recipe)
-    complete(folder, make_stepper, watcher, stop, threads, whole=True)
-    return folder
-
-
-def complete(
-    folder: RunFolder,
-    make_stepper: MakeStepper,
-    watcher: Watcher | None = None,
-    stop: Stop | None = None,
-    threads: int | None = None,
-    *,
-    whole: bool = False,
-) -> None:
-    """Compute whatever a run lacks, by the stepper. With `whole`, a fleet of a sweep loses its
-    mark, so that no sweep splits and removes it.
 
     `threads` is the number of CPU threads (default: as many as the run began with, or torch's own
-    number). Results are bit-identical for the same number of threads.
+    number). Results are bit-identical for the same number of threads. `watcher` is shown the losses
+    (default: in a notebook, a progress view). `mark` is the mark of a fleet that a sweep will
+    split; without it, the run loses such a mark, so that no sweep removes it.
     """
     from hopscope.runs.computing import (  # torch
         note_computing,
@@ -65,21 +46,25 @@ def complete(
         usual_modes,
     )
 
-    stop = stop or Stop()
-    if folder.manifest.complete and not folder.leftovers() and not (whole and folder.packed):
-        return
+    check_threads(threads)
+    stop, store = stop or Stop(), store if isinstance(store, Store) else Store(store)
+    make_stepper = None if store.has_complete(recipe) else prepare()
+    folder = store.create(recipe, {} if mark is None else {PACKED: mark})
+    if folder.manifest.complete and not folder.leftovers() and (mark or not folder.packed):
+        return folder
     with folder.locked(), stop.listening():  # which removes leftovers
-        if whole and folder.packed:
+        if mark is None and folder.packed:
             folder.commit({}, drop=(PACKED,))
         if not folder.manifest.complete:
             count = threads_of(folder, threads)
             with using_threads(count), usual_modes(), _out_of_memory(folder):
                 lines = _check_files(folder)
-                stepper = make_stepper(folder)
+                stepper = (make_stepper or prepare())(folder)
                 lines.append(note_computing(folder, stepper.device))
                 for line in filter(None, lines):
                     warnings.warn(line, RunWarning, stacklevel=3)
-                _run(folder, stepper, stop, watcher)
+                _run(folder, stepper, stop, watcher or display.watcher())
+    return folder
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from collections.abc import Container
 
 import numpy as np
 
-from hopscope.errors import CircuitError, ConfigError, RunDamaged
+from hopscope.errors import CircuitError, ConfigError, Diverged
 from hopscope.store.folder import RunFolder
 
 CHECKPOINTS = "checkpoints/"
@@ -30,10 +30,7 @@ def checkpoint_steps(folder: RunFolder) -> list[int]:
     for name in folder.files(STEPS):
         number = NUMBERED.fullmatch(name)
         if number is None:
-            raise RunDamaged(
-                f"{folder.name} names {name}, expected {STEPS}NUMBER{SUFFIX}: restore the run "
-                f"from a copy, or `{folder.command('rm')}`"
-            )
+            raise folder.damaged(f"{folder.name} names {name}, expected {STEPS}NUMBER{SUFFIX}")
         found.append(int(number[1]))
     return sorted(found)
 
@@ -43,10 +40,11 @@ def optimiser_name(step: int) -> str:
     return f"{OPTIMISERS}{step:08d}{SUFFIX}"
 
 
-def last_good(folder: RunFolder) -> str:
-    """The path of the last checkpoint, for messages."""
+def diverged(folder: RunFolder, what: str, remedy: str) -> Diverged:
+    """The error of a training whose numbers are out of bounds; it names the last checkpoint."""
     steps = checkpoint_steps(folder)
-    return f"{folder.path}/{checkpoint_name(steps[-1])}" if steps else "none"
+    last = f"{folder.path}/{checkpoint_name(steps[-1])}" if steps else "none"
+    return Diverged(f"{what}; the last good checkpoint is {last}: {remedy}")
 
 
 def outdated(folder: RunFolder, planned: Container[int]) -> tuple[str, ...]:

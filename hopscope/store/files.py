@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -78,21 +78,17 @@ def read_bytes(path: Path) -> bytes:
         return path.read_bytes()
 
 
-def write_inside(root: Path, name: str, data: bytes) -> None:
-    """Replace a file of a run's folder; `flush_inside` then flushes its name."""
-    with writing(root / name):
-        _check_folder(root, name)
-        inner = (root / name).parent
-        if not inner.is_dir() and inner != root:
-            inner.mkdir()
-            flush_folder(root)
-        _replace(root / name, data)
-
-
-def flush_inside(root: Path, names: Iterable[str]) -> None:
-    """Make the names of these files survive a power cut."""
+def write_inside(root: Path, files: Mapping[str, bytes]) -> None:
+    """Replace files of a run's folder; on return their names survive a power cut, too."""
+    for name, data in files.items():
+        with writing(root / name):
+            _check_folder(root, name)
+            inner = (root / name).parent
+            if inner != root:
+                inner.mkdir(exist_ok=True)
+            _replace(root / name, data)
     with writing(root):
-        for folder in {root, *((root / name).parent for name in names)}:
+        for folder in {root, *((root / name).parent for name in files)}:
             flush_folder(folder)
 
 

@@ -21,7 +21,6 @@ from hopscope.machine import memory_bytes
 from hopscope.store.files import (
     TEMPORARY,
     flush_folder,
-    flush_inside,
     path_inside,
     read_inside,
     reading,
@@ -195,11 +194,13 @@ class RunFolder(Displayed):
         try:
             yield
         except RunDamaged as error:
-            again = f"`{self.command('rm')}` and train again"
-            remedy = f"restore it from a copy, or {'make it again' if is_derived(name) else again}"
-            raise RunDamaged(
-                f"{error}: {'install hopscope again' if self.gallery else remedy}"
-            ) from error
+            raise self.damaged(str(error), derived=is_derived(name)) from error
+
+    def damaged(self, what: str, derived: bool = False) -> RunDamaged:
+        """The error of a file that is not as its run wrote it, with what to do about it."""
+        again = "make it again" if derived else f"`{self.command('rm')}` and train again"
+        remedy = "install hopscope again" if self.gallery else f"restore it from a copy, or {again}"
+        return RunDamaged(f"{what}: {remedy}")
 
     def commit(
         self, files: Mapping[str, bytes], drop: tuple[str, ...] = (), **changes: Any
@@ -216,14 +217,10 @@ class RunFolder(Displayed):
         kept = {name: entry for name, entry in before.files.items() if name not in drop}
         written = {name: self._entry(name, data) for name, data in files.items()}
         manifest = before.model_copy(update={**changes, "files": {**kept, **written}})
-        for name, data in files.items():
-            assert NAME.fullmatch(name), name
-            write_inside(self.path, manifest.place(name), data)
-        if files:
-            flush_inside(self.path, map(manifest.place, files))
+        assert all(map(NAME.fullmatch, files)), [*files]
+        write_inside(self.path, {manifest.place(name): data for name, data in files.items()})
         self._check_lock()
-        write_inside(self.path, MANIFEST, manifest.to_bytes())
-        flush_inside(self.path, {MANIFEST})
+        write_inside(self.path, {MANIFEST: manifest.to_bytes()})
         self.manifest = manifest
         for place in before.places - manifest.places:
             remove_inside(self.path, place)

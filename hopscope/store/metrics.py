@@ -9,19 +9,13 @@ import numpy as np
 
 from hopscope.configs import Recipe
 from hopscope.configs.training import FINAL_STEPS
-from hopscope.errors import ConfigError, RunDamaged
+from hopscope.errors import ConfigError
 from hopscope.milestones import learned, learned_below
 from hopscope.shapes import Float, Float32, Float64, Int, Int32
 from hopscope.store.folder import RunFolder
 from hopscope.store.tables import METRICS, PARAMETERS, to_parquet
 
 SPLITS = ("train", "validation")
-
-
-def check_split(split: str) -> None:
-    """Refuse an unknown split."""
-    if split not in SPLITS:
-        raise ConfigError(f"there are no losses of {split!r}; expected {' or '.join(SPLITS)}")
 
 
 def loss_rows(
@@ -54,7 +48,8 @@ def losses(
     folder: RunFolder, split: str
 ) -> tuple[Int32[np.ndarray, "step"], Float32[np.ndarray, "step model hop"]]:
     """Steps, and losses in the order of the recipe's seeds and asked hops."""
-    check_split(split)
+    if split not in SPLITS:
+        raise ConfigError(f"there are no losses of {split!r}; expected {' or '.join(SPLITS)}")
     seeds, hops = list(folder.recipe.seeds), list(folder.recipe.asked_hops())
     rows = METRICS.select(
         folder,
@@ -68,7 +63,8 @@ def losses(
     shape = len(steps), len(seeds), len(hops)
     expected = np.stack([steps.repeat(len(seeds) * len(hops)), np.tile(hops, shape[0] * shape[1])])
     if not np.array_equal([rows["step"], rows["hop"]], expected):
-        raise _not_one_row_each(folder, "metrics", "step, seed and hop that its config asks for")
+        each = "step, seed and hop that its config asks for"
+        raise folder.damaged(f"the metrics of {folder.name} have not one row for each {each}")
     return steps, rows["loss"].reshape(shape)
 
 
@@ -110,7 +106,7 @@ def parameters_file(
     return to_parquet(columns, f"select * from rows order by {PARAMETERS.order}")
 
 
-def parameters(folder: RunFolder, seed: int) -> dict[str, Float64[np.ndarray, "step"]]:
+def parameter_series(folder: RunFolder, seed: int) -> dict[str, Float64[np.ndarray, "step"]]:
     """Each parameter of one seed by name, and the steps as "step"."""
     query = "select name, step, value from rows where seed = $seed order by name, step"
     rows = PARAMETERS.select(folder, query, {"seed": seed})
@@ -120,12 +116,6 @@ def parameters(folder: RunFolder, seed: int) -> dict[str, Float64[np.ndarray, "s
     steps = np.unique(rows["step"])
     series = {str(name): rows["value"][names == name] for name in np.unique(names)}
     if any(len(each) != len(steps) for each in series.values()):
-        raise _not_one_row_each(folder, "parameters", "step and name")
+        what = f"the parameters of {folder.name} have not one row for each step and name"
+        raise folder.damaged(what)
     return {"step": steps.astype(float), **series}
-
-
-def _not_one_row_each(folder: RunFolder, what: str, each: str) -> RunDamaged:
-    return RunDamaged(
-        f"the {what} of {folder.name} have not one row for each {each}: restore them from a copy, "
-        f"or `{folder.command('rm')}` and train again"
-    )

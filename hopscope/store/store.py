@@ -13,7 +13,7 @@ from hopscope.display import Displayed
 from hopscope.errors import ConfigError, RunMismatch, RunMissing, StoreError
 from hopscope.names import alike
 from hopscope.store import gallery
-from hopscope.store.files import flush_folder, flush_inside, write_inside, writing
+from hopscope.store.files import flush_folder, write_inside, writing
 from hopscope.store.folder import (
     CONFIG,
     GALLERY,
@@ -244,9 +244,7 @@ class Store(Displayed):
             new = self.root / f"{NEW}{path.name}"
             with writing(path):
                 new.mkdir()
-            for name, data in {**files, MANIFEST: manifest.to_bytes()}.items():
-                write_inside(new, name, data)
-            flush_inside(new, files)
+            write_inside(new, {**files, MANIFEST: manifest.to_bytes()})
             with writing(path):
                 new.rename(path)  # fails if a folder that holds anything is in the way
                 flush_folder(self.root)

@@ -64,7 +64,7 @@ def summaries(root: Path, folders: Sequence[RunFolder]) -> tuple[dict[str, Summa
         cached |= {name: (hashes[name], (last, course)) for name, last, course in answer.rows}
         kept = {name: entry for name, entry in entries.items() if (root / name).exists()}
         with suppress(StoreError):
-            write_inside(root, CACHE, json.dumps(kept | cached).encode())
+            write_inside(root, {CACHE: json.dumps(kept | cached).encode()})
     return {name: summary for name, (_, summary) in cached.items()}, [*problems]
 
 

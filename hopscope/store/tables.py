@@ -121,6 +121,16 @@ PARAMETERS = Table(
 TABLES = (METRICS, PARAMETERS)
 
 
+def merged_tables(folder: RunFolder) -> tuple[dict[str, bytes], tuple[str, ...]]:
+    """Each table of a run as one file, and the names of the parts that it replaces."""
+    files, parts = dict[str, bytes](), list[str]()
+    for table in TABLES:
+        if names := folder.files(table.parts):
+            files[table.file] = table.merged(folder)
+            parts += names
+    return files, tuple(parts)
+
+
 def to_parquet(rows: Mapping[str, np.ndarray], query: str) -> bytes:
     """A Parquet file of the query's result; the query may read the table `rows`."""
     try:

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from hopscope.configs import Config
 from hopscope.errors import ConfigError, RunDamaged, StoreError
-from hopscope.store.files import flush_inside, read_inside, write_inside
+from hopscope.store.files import read_inside, write_inside
 from hopscope.store.folder import GALLERY
 
 TAGS = "tags.json"
@@ -59,5 +59,4 @@ def read_tags(root: Path) -> dict[str, tuple[str, ...]]:
 def write_tags(root: Path, tags: Mapping[str, tuple[str, ...]]) -> None:
     """Replace the file; runs without tags are left out."""
     file = TagsFile(runs={run: own for run, own in sorted(tags.items()) if own})
-    write_inside(root, TAGS, (file.model_dump_json(indent=1) + "\n").encode())
-    flush_inside(root, {TAGS})
+    write_inside(root, {TAGS: (file.model_dump_json(indent=1) + "\n").encode()})

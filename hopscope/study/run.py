@@ -22,7 +22,7 @@ from hopscope.store.checkpoints import chosen_step
 from hopscope.store.files import check_files, check_folder
 from hopscope.study.study import Study
 from hopscope.training import Run
-from hopscope.training.device import check_examples
+from hopscope.training.device import check_forward
 
 
 def load(
@@ -197,4 +197,4 @@ class RunStudy(Study):
     def check_fits(self, examples: int) -> None:
         """Refuse more examples than this machine can hold."""
         check_count(examples)
-        check_examples(self.recipe, examples)
+        check_forward(self.recipe, examples)

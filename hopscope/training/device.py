@@ -47,16 +47,11 @@ def precision_of(training: Training, device: torch.device) -> str:
     if device.type == "cuda":
         native = torch.cuda.get_device_capability(device) >= OLDEST_GPU
     else:
-        native = _native_bf16()
-    return "bf16" if native else "float32"
+        native = processor_has("avx512_bf16") or processor_has("amx_tile")
+    return "bf16" if native else "float32"  # emulated bf16 is slower than float32
 
 
-def _native_bf16() -> bool:
-    # Emulated bf16 is slower than float32.
-    return processor_has("avx512_bf16") or processor_has("amx_tile")
-
-
-def parameters(experiment: Experiment) -> int:
+def weight_count(experiment: Experiment) -> int:
     """The number of weights of one model, without biases and norms."""
     model, ends = experiment.model, experiment.task.interface()
     block = 4 * model.d_model * model.heads * model.head_width
@@ -79,16 +74,9 @@ def training_bytes(experiment: Experiment, device: torch.device = CPU) -> int:
     activations = layer * max(training.batch * model.layers, training.validation_examples)
     example = 48 * ends.numbers * ends.length + 12 * ends.read * ends.outputs
     drawn = example * (training.batch + training.validation_examples)
-    weights = parameters(experiment)
+    weights = weight_count(experiment)
     packed = PACKED * weights if device == CPU else 0
     return models * (STATE * weights + max(packed, activations) + drawn)
-
-
-def examples_bytes(experiment: Experiment, examples: int) -> int:
-    """The least memory of a forward pass over some examples: inputs, and one layer."""
-    model, ends = experiment.model, experiment.task.interface()
-    layer = 3 * model.heads * (model.head_width + ends.length) + model.d_model
-    return 4 * examples * ends.length * (layer + ends.numbers)
 
 
 def check_training(experiment: Experiment, device: torch.device = CPU) -> None:
@@ -96,22 +84,27 @@ def check_training(experiment: Experiment, device: torch.device = CPU) -> None:
     training, models = experiment.training, len(experiment.seeds)
     what = (
         f"training {models if models > 1 else 'a'} model{'s' * (models > 1)} of "
-        f"{parameters(experiment):,} weights on {training.batch:,} examples of "
+        f"{weight_count(experiment):,} weights on {training.batch:,} examples of "
         f"{experiment.task.interface().length:,} positions a step"
     )
     remedy = "take a smaller model, batch, chain or fleet"
     if device.type == "cuda":
         gpu = torch.cuda.mem_get_info(device)[1]
         _check(what, training_bytes(experiment, device), remedy, gpu, "this GPU")
-        _check(what, models * PACKED * parameters(experiment), remedy)
+        _check(what, models * PACKED * weight_count(experiment), remedy)
     else:
         _check(what, training_bytes(experiment), remedy)
 
 
-def check_examples(experiment: Experiment, examples: int) -> None:
-    """Refuse more examples than fit into the memory of this machine."""
-    what = f"{examples:,} examples of {experiment.task.interface().length:,} positions"
-    _check(what, examples_bytes(experiment, examples), "take fewer examples")
+def check_forward(experiment: Experiment, examples: int) -> None:
+    """Refuse a forward pass over more examples than fit into the memory of this machine: inputs,
+    and one layer.
+    """
+    model, ends = experiment.model, experiment.task.interface()
+    layer = 3 * model.heads * (model.head_width + ends.length) + model.d_model
+    needed = 4 * examples * ends.length * (layer + ends.numbers)
+    what = f"{examples:,} examples of {ends.length:,} positions"
+    _check(what, needed, "take fewer examples")
 
 
 def _check(

@@ -11,7 +11,7 @@ WARM_UPS = 3
 """Updates that run before the recording, and are undone."""
 
 
-class Recorded:
+class RecordedUpdate:
     """An update recorded as a CUDA graph, which is called with a batch.
 
     `touched` are the tensors that the update changes in place.

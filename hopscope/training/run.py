@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hopscope.configs import Experiment
-from hopscope.configs.training import FINAL_STEPS
-from hopscope.errors import ConfigError, ModelError, RunDamaged
+from hopscope.errors import ConfigError, ModelError
 from hopscope.runs.view import PlainRun
 from hopscope.shapes import Float32
 from hopscope.store.checkpoints import checkpoint_name, chosen_step
-from hopscope.store.metrics import learned_steps
+from hopscope.store.metrics import final_losses, learned_steps
 
 if TYPE_CHECKING:
     from hopscope.models import Transformer
@@ -44,8 +43,7 @@ class Run(PlainRun):
             interface = self.recipe.task.interface()
             return model_from(weights, self.recipe.model, interface, source, seeds)
         except ModelError as error:
-            remedy = f"restore a copy, or `{self.folder.command('rm')}` and train again"
-            raise RunDamaged(f"{error}: {remedy}") from error
+            raise self.folder.damaged(str(error)) from error
 
     def learned(self, below: float | None = None) -> list[list[int | None]]:
         """The step at which each model learned each hop (`hopscope.milestones.learned`), or None.
@@ -57,7 +55,6 @@ class Run(PlainRun):
     def final_losses(self) -> Float32[np.ndarray, "model hop"]:
         """Final validation loss: the mean over the last 100 steps of a complete run."""
         steps, values = self.losses("validation")
-        last = steps > max(0, self.recipe.training.steps - FINAL_STEPS)
         if not self.folder.manifest.complete:
             raise ConfigError(
                 f"{self.name} is not complete: step {self.folder.manifest.step:,} of "
@@ -65,10 +62,6 @@ class Run(PlainRun):
             )
         if not len(steps):
             raise ConfigError(f"{self.name} has no losses: nothing was trained")
-        if not last.any():
-            raise RunDamaged(
-                f"the metrics of {self.name} lack its last steps: restore them from a copy, or "
-                f"`{self.folder.command('rm')}` and train again"
-            )
-        mean: np.ndarray = values[last].mean(axis=0)
-        return mean
+        if steps[-1] < self.recipe.steps:
+            raise self.folder.damaged(f"the metrics of {self.name} lack its last steps")
+        return final_losses(steps, values)

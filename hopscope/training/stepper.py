@@ -9,18 +9,18 @@ import torch
 from torch import Tensor
 
 from hopscope.configs import Experiment
-from hopscope.errors import Diverged, RunMismatch
+from hopscope.errors import RunMismatch
 from hopscope.runs.checkpoint import read_tensors, to_safetensors, weights_at
 from hopscope.runs.stepper import Losses, MakeStepper
 from hopscope.store import RunFolder
 from hopscope.store.checkpoints import (
     checkpoint_name,
     checkpoint_steps,
-    last_good,
+    diverged,
     optimiser_name,
 )
 from hopscope.store.metrics import loss_rows, losses_file
-from hopscope.store.tables import METRICS
+from hopscope.store.tables import METRICS, merged_tables
 from hopscope.training.device import check_training, device_of, precision_of
 from hopscope.training.trainer import Trainer
 
@@ -28,6 +28,8 @@ FETCH_AFTER = {"cpu": 0.0, "cuda": 0.5}
 """Seconds between two fetches of losses from the device. Fetching synchronises a GPU."""
 DIVERGED_AT = 100.0
 """Losses above this many times the loss at chance are a divergence."""
+CALMER = "lower training.lr, or add training.warmup"
+"""What to do about a divergence."""
 
 
 def prepare(experiment: Experiment, device: str) -> MakeStepper:
@@ -47,7 +49,7 @@ class TrainingStepper:
         self.precision = precision_of(training, self.device)
         self.trainer = Trainer(experiment, self.device, self.precision)
         unpack(self.trainer, folder)
-        self.metrics = MetricsBuffer(experiment, self.step)
+        self.metrics = MetricsBuffer(experiment, folder, self.step)
         self.fetch_after = FETCH_AFTER[self.device.type]
         self.fetched_step, self.fetched_at = self.step, time.monotonic()
         self.next_fetch = self.step + 1
@@ -66,7 +68,7 @@ class TrainingStepper:
             self._validate()
         if self.step < self.next_fetch and self.step not in self.planned:
             return None
-        self.metrics.fetch(last_good(self.folder))
+        self.metrics.fetch()
         # A GPU is queued steps long before it takes them: only fetches tell its pace.
         now = time.monotonic()
         pace = (self.step - self.fetched_step) / max(now - self.fetched_at, 1e-9)
@@ -76,17 +78,15 @@ class TrainingStepper:
 
     def files(self) -> Mapping[str, bytes]:
         """The files of a commit: a checkpoint, and the metrics since the last commit."""
-        self.metrics.fetch(last_good(self.folder))
+        self.metrics.fetch()
         if not self.trainer.weights.master.isfinite().all():
-            raise Diverged(
-                f"a weight is not a number after step {self.step}; the last good checkpoint is "
-                f"{last_good(self.folder)}: lower training.lr, or add training.warmup"
-            )
+            what = f"a weight is not a number after step {self.step}"
+            raise diverged(self.folder, what, CALMER)
         return {**self.metrics.take(self.step), **pack(self.trainer)}
 
     def merged(self) -> tuple[Mapping[str, bytes], tuple[str, ...]]:
         """All metrics as one file, and the names of its parts."""
-        return {METRICS.file: METRICS.merged(self.folder)}, tuple(self.folder.files(METRICS.parts))
+        return merged_tables(self.folder)
 
     def _validate(self) -> None:
         self.metrics.add("validation", self.step, self.trainer.validate())
@@ -95,8 +95,8 @@ class TrainingStepper:
 class MetricsBuffer:
     """Losses between the device and the store. A divergence is noticed here."""
 
-    def __init__(self, experiment: Experiment, first_step: int) -> None:
-        self.experiment, self.start = experiment, first_step
+    def __init__(self, experiment: Experiment, folder: RunFolder, first_step: int) -> None:
+        self.experiment, self.folder, self.start = experiment, folder, first_step
         self.limit = DIVERGED_AT * max(1.0, experiment.task.chance())
         self.on_device: dict[str, list[tuple[int, Tensor]]] = {"train": [], "validation": []}
         self.parts: list[dict[str, np.ndarray]] = []
@@ -106,14 +106,14 @@ class MetricsBuffer:
         """Add the losses of a step, which may still be computed on the device."""
         self.on_device[split].append((step, losses))
 
-    def fetch(self, last_good: str) -> None:
+    def fetch(self) -> None:
         """Fetch the losses from the device; raise Diverged if one is out of bounds."""
         for split, entries in self.on_device.items():
             if not entries:
                 continue
             steps = np.array([step for step, _ in entries], np.int32)
             losses = torch.stack([tensor for _, tensor in entries]).float().cpu().numpy()
-            self._check(steps, losses, last_good)
+            self._check(steps, losses)
             self.parts.append(loss_rows(split, self.experiment, steps, losses))
             self.latest[split] = losses[-1]
             entries.clear()
@@ -126,18 +126,16 @@ class MetricsBuffer:
         self.parts, self.start = [], step
         return file
 
-    def _check(self, steps: np.ndarray, losses: np.ndarray, last_good: str) -> None:
+    def _check(self, steps: np.ndarray, losses: np.ndarray) -> None:
         bad = ~(losses < self.limit)  # also true for NaN
         if not bad.any():
             return
         row, member, hop = (int(axis[0]) for axis in np.nonzero(bad))
         value = losses[row, member, hop]
-        what = "is not a number" if math.isnan(value) else f"is {value:.3g}"
+        size = "not a number" if math.isnan(value) else f"{value:.3g}"
         which, seed = self.experiment.asked_hops()[hop], self.experiment.seeds[member]
-        raise Diverged(
-            f"the loss of hop {which} {what} at step {steps[row]} (seed {seed}); "
-            f"the last good checkpoint is {last_good}: lower training.lr, or add training.warmup"
-        )
+        what = f"the loss of hop {which} is {size} at step {steps[row]} (seed {seed})"
+        raise diverged(self.folder, what, CALMER)
 
 
 def pack(trainer: Trainer) -> dict[str, bytes]:

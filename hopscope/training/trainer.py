@@ -12,7 +12,7 @@ from hopscope.configs import Experiment
 from hopscope.models import Transformer
 from hopscope.tasks import Batch, Sampler, Stream, examples, hop_losses, sampler_of, total, visited
 from hopscope.training.device import DTYPES
-from hopscope.training.graph import Recorded
+from hopscope.training.graph import RecordedUpdate
 from hopscope.training.optimisers import OPTIMISERS, Optimiser
 from hopscope.training.weights import FlatWeights
 
@@ -38,7 +38,7 @@ class Trainer:
         self.replays = device.type == "cuda"
         self.ahead = steps_ahead(self.sampler, training.batch * len(self.seeds), device.type)
         self._drawn: tuple[int, Batch] | None = None
-        self._recorded: Recorded | None = None
+        self._recorded: RecordedUpdate | None = None
 
     def advance(self) -> Float[Tensor, "model hop"]:
         """Take one step; return the losses of its batch before the update."""
@@ -49,7 +49,7 @@ class Trainer:
             return self.update(batch)
         if self._recorded is None:
             touched = [self.weights.master.data, *self.optimiser.tensors()]
-            self._recorded = Recorded(self.update, batch, touched)
+            self._recorded = RecordedUpdate(self.update, batch, touched)
         return self._recorded(batch)
 
     def update(self, batch: Batch) -> Float[Tensor, "model hop"]:

@@ -114,7 +114,7 @@ class Trained:
     def opened(self, step: int) -> "Opened":
         """The model after a step, as the page looks at it."""
         from hopscope.circuits.probing import EXAMPLES, HISTORY_EXAMPLES
-        from hopscope.training.device import check_examples
+        from hopscope.training.device import check_forward
         from hopscope.web.opened import Opened
 
         return Opened(
@@ -124,7 +124,7 @@ class Trained:
             circuit=self.circuit,
             weights=(self.sha(step), self.seed, self.circuit_sha),
             open=partial(self.model, step),
-            check_fits=partial(check_examples, self.recipe),
+            check_fits=partial(check_forward, self.recipe),
             probed=HISTORY_EXAMPLES if len(self.steps) > 1 else EXAMPLES,
             memory=self.memory,
         )

@@ -26,7 +26,7 @@ from hopscope.store.files import read_bytes, write_bytes, writing
 from hopscope.store.lock import locked
 from hopscope.workers.fleets import PACK, check_pack
 from hopscope.workers.job import Job, Report, check_unnumbered, do_remote, reports_from
-from hopscope.workers.pools import WorkerLost, Workers
+from hopscope.workers.pools import OpenPool, WorkerLost
 
 if TYPE_CHECKING:
     from hopscope.runs import Stop
@@ -75,7 +75,7 @@ class Cluster:
         return self.threads or max(1, int(self.cpus))
 
     @contextmanager
-    def open(self, jobs: Sequence[Job], stop: "Stop") -> Iterator[Workers]:  # noqa: ARG002
+    def open(self, jobs: Sequence[Job], stop: "Stop") -> Iterator[OpenPool]:  # noqa: ARG002
         """The workers of Ray, while this process is connected."""
         for job in jobs:
             check_unnumbered(job.device)

@@ -14,9 +14,12 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hopscope.configs import Experiment, Recipe
+from hopscope.configs.kinds import fetched, kind_of
+from hopscope.configs.recipe import R, of_seeds
 from hopscope.errors import OF_ONE_RUN, ConfigError, Diverged, StoreError
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import CHECKPOINTS
@@ -58,9 +61,8 @@ def jobs_of(
     """The jobs that complete the missing recipes: fleets that were begun, then of each pack its new
     runs together and its begun runs one by one. A complete fleet that was not yet removed is a job.
     """
-    fleets = begun_fleets(recipes, missing, store)
-    left = _names(missing).difference(*map(_names, fleets))
-    jobs: list[Pack] = [*fleets]
+    jobs: list[Pack] = [tuple(of_seeds(fleet)) for fleet in begun_fleets(recipes, missing, store)]
+    left = _names(missing).difference(*map(_names, jobs))
     for pack in packs(recipes, most):
         rest = [each for each in pack if each.run_name() in left]
         begun = [each for each in rest if _is_begun(each, store)]
@@ -69,33 +71,27 @@ def jobs_of(
     return jobs
 
 
-def together(pack: Sequence[Recipe]) -> Experiment:
+def together(pack: Sequence[R]) -> R:
     """The recipe of the fleet of these models."""
     seeds = tuple(seed for recipe in pack for seed in recipe.seeds)
     assert len({recipe.hash_without_seeds() for recipe in pack}) == 1
-    return Experiment.model_validate({**pack[0].model_dump(), "seeds": seeds})
-
-
-def member(fleet: Experiment, seed: int) -> Experiment:
-    """The recipe of one model of a fleet."""
-    return Experiment.model_validate({**fleet.model_dump(), "seeds": (seed,)})
+    return pack[0].replace(seeds=seeds)
 
 
 def begun_fleets(
     recipes: Sequence[Recipe], missing: Sequence[Recipe], store: Store
-) -> list[tuple[Experiment, ...]]:
-    """The members of each fleet in the store that trains some of the missing recipes, or that is
-    complete and trained some of all the recipes.
+) -> list[Experiment]:
+    """The fleets in the store that train some of the missing recipes, or that are complete and
+    trained some of all the recipes.
     """
-    fleets: list[tuple[Experiment, ...]] = []
+    fleets: list[Experiment] = []
     for mark in sorted(store.root.glob(f"[!.]*/{PACKED}")):
         with suppress(StoreError):  # a damaged fleet: its members are trained again
             folder = RunFolder(mark.parent)
             fleet = folder.recipe_as(Experiment)
-            members = tuple(member(fleet, seed) for seed in fleet.seeds)
             wanted = _names(recipes if folder.manifest.complete else missing)
-            if folder.packed and wanted & _names(members):
-                fleets.append(members)
+            if folder.packed and wanted & _names(of_seeds(fleet)):
+                fleets.append(fleet)
     return fleets
 
 
@@ -107,9 +103,8 @@ def is_held(job: Sequence[Recipe], store: Store) -> bool:
     """Does a process write to a run of this job, to its fleet, or to another fleet with one of its
     models? A fleet that somebody goes on with as a run of its own has no mark.
     """
-    fleets = [together(each) for each in begun_fleets(job, job, store)]
     own = [together(job)] if len(job) > 1 else []
-    for each in (*job, *own, *fleets):
+    for each in (*job, *own, *begun_fleets(job, job, store)):
         with suppress(StoreError):  # no process writes to a damaged run
             if RunFolder(store.root / each.run_name()).in_training():
                 return True
@@ -136,14 +131,14 @@ def train_fleet(
     """Train these recipes as one fleet, then split it. If a member diverges, the fleet is split at
     the last checkpoint, and all members go on alone.
     """
-    from hopscope.runs.api import complete_fleet  # torch
+    from hopscope.runs.runner import prepared  # torch
 
     fleet = together(pack)
+    start = partial(fetched(kind_of(fleet).prepare), fleet, device)
     names = json.dumps({"members": [each.run_name() for each in pack]})
-    folder = store.create(fleet, {PACKED: f"{names}\n".encode()})
     with suppress(Diverged):
-        complete_fleet(folder, device, watcher, threads, stop)
-    split_fleet(folder, store)
+        prepared(fleet, start, store, watcher, stop, threads, mark=f"{names}\n".encode())
+    split_fleet(RunFolder(store.root / fleet.run_name()), store)
 
 
 def split_fleet(fleet: RunFolder, store: Store) -> None:
@@ -152,9 +147,9 @@ def split_fleet(fleet: RunFolder, store: Store) -> None:
     """
     troubles = []
     with fleet.locked():
-        for number, seed in enumerate(fleet.recipe.seeds):
+        for number, recipe in enumerate(of_seeds(fleet.recipe)):
             try:
-                own = store.create(member(fleet.recipe_as(Experiment), seed))
+                own = store.create(recipe)
                 with own.locked():
                     if not own.begun:
                         _commit_member(own, fleet, number)

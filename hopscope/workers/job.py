@@ -5,31 +5,34 @@ user can cause are data in a report. Only bugs are raised.
 """
 
 import json
-import socket
 import sys
-import time
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
-from typing import TYPE_CHECKING, Literal
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import BeforeValidator, SerializeAsAny
 
 from hopscope import errors
 from hopscope.configs import Config, Recipe, read_recipe
 from hopscope.errors import ConfigError, HopscopeError, Interrupted, RunWarning, StoreError
-from hopscope.store import Store
+from hopscope.store import RunFolder, Store
+from hopscope.workers.fleets import jobs_of, together, train_fleet
 
 if TYPE_CHECKING:
     from hopscope.runs import Stop, Watcher
 
-State = Literal["complete", "stopped", "failed"]
+
+def _recipe(given: object) -> Recipe:
+    return given if isinstance(given, Recipe) else read_recipe(json.dumps(given))
 
 
 class Job(Config):
     """The runs that one worker trains together: one, or several that train as a fleet."""
 
-    recipes: tuple[str, ...]
-    """The recipes as JSON (`Recipe.written`), which differ in their seeds alone."""
+    recipes: tuple[Annotated[SerializeAsAny[Recipe], BeforeValidator(_recipe)], ...]
+    """The recipes, which differ in their seeds alone."""
     store: str
     """The path of the store, the same for every worker."""
     device: str = "auto"
@@ -41,13 +44,18 @@ class Job(Config):
         cls, recipes: tuple[Recipe, ...], store: Store, device: str, threads: int | None
     ) -> "Job":
         """The job of these recipes."""
-        written = tuple(recipe.written().decode() for recipe in recipes)
         path = str(store.root.absolute())
-        return cls(recipes=written, store=path, device=device, threads=threads)
+        return cls(recipes=recipes, store=path, device=device, threads=threads)
 
-    def read(self) -> list[Recipe]:
-        """The recipes of the job."""
-        return [read_recipe(text) for text in self.recipes]
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of its runs."""
+        return tuple(recipe.run_name() for recipe in self.recipes)
+
+    @cached_property
+    def fleet(self) -> str | None:
+        """The name of the fleet in which the runs train; None of a single run."""
+        return together(self.recipes).run_name() if len(self.recipes) > 1 else None
 
 
 def check_unnumbered(device: str) -> None:
@@ -59,50 +67,43 @@ def check_unnumbered(device: str) -> None:
         )
 
 
-class Trouble(Config):
-    """An error as data."""
-
-    kind: str
-    """The name of the error's class in `hopscope.errors`."""
-    text: str
-    reason: str = ""
-    """The reason of an `Interrupted`."""
-
-    @classmethod
-    def of(cls, error: HopscopeError | Interrupted) -> "Trouble":
-        """The error as data."""
-        return cls(kind=type(error).__name__, text=str(error), reason=getattr(error, "reason", ""))
-
-    def error(self) -> HopscopeError:
-        """The data as an error."""
-        kind = getattr(errors, self.kind, HopscopeError)
-        if not (isinstance(kind, type) and issubclass(kind, HopscopeError)):
-            kind = HopscopeError
-        return kind(self.text)
-
-
 class Report(Config):
-    """How one run ended."""
+    """How one run ended. An error is data: its class, its text, and the reason of an
+    `Interrupted`.
+    """
 
     name: str
-    state: State
-    seconds: float
-    """The time of the worker, or a share of the time of the fleet."""
-    host: str
-    """The machine that the run was trained on."""
-    trouble: Trouble | None = None
+    """The name of the run."""
+    error: str = ""
+    """The name of the error's class in `hopscope.errors`; empty if the run is complete."""
+    text: str = ""
     """Why the run is not complete."""
+    reason: str = ""
+    """Who asked the run to stop."""
     notes: tuple[str, ...] = ()
     """Warnings, a line each."""
 
     @classmethod
-    def of(cls, name: str, seconds: float, trouble: Trouble | None) -> "Report":
-        """The report on a run that ended on this machine."""
-        stopped = trouble is not None and trouble.kind == Interrupted.__name__
-        state: State = "stopped" if stopped else "failed" if trouble else "complete"
-        return cls(
-            name=name, state=state, seconds=seconds, host=socket.gethostname(), trouble=trouble
-        )
+    def of(cls, name: str, error: HopscopeError | Interrupted | None = None) -> "Report":
+        """The report on a run that ended with this error, or is complete."""
+        if error is None:
+            return cls(name=name)
+        reason = getattr(error, "reason", "")
+        return cls(name=name, error=type(error).__name__, text=str(error), reason=reason)
+
+    @property
+    def state(self) -> Literal["complete", "stopped", "failed"]:
+        """How the run ended, in a word."""
+        if not self.error:
+            return "complete"
+        return "stopped" if self.error == Interrupted.__name__ else "failed"
+
+    def trouble(self) -> HopscopeError:
+        """Why the run is not complete, as an error again."""
+        kind = getattr(errors, self.error, HopscopeError)
+        if not (isinstance(kind, type) and issubclass(kind, HopscopeError)):
+            kind = HopscopeError
+        return kind(self.text)
 
 
 def reports_from(text: str | bytes) -> list[Report]:
@@ -113,22 +114,19 @@ def reports_from(text: str | bytes) -> list[Report]:
 def do(job: Job, watcher: "Watcher | None" = None, stop: "Stop | None" = None) -> list[Report]:
     """Train the runs of a job in this process; returns a report for each recipe, in their order."""
     from hopscope.runs import train  # torch
-    from hopscope.workers.fleets import jobs_of, train_fleet
 
-    recipes, store = job.read(), Store(job.store)
-    wanted = {recipe.run_name(): recipe for recipe in recipes}
-    troubles = dict[str, Trouble | None]()
-    begun = time.monotonic()
-    for pack in jobs_of(recipes, recipes, store, len(recipes)):
+    store = Store(job.store)
+    wanted = dict(zip(job.names, job.recipes, strict=True))
+    errors = dict[str, HopscopeError | Interrupted | None]()
+    for pack in jobs_of(job.recipes, job.recipes, store, len(job.recipes)):
         options = (store, job.device, watcher, job.threads, stop)
-        failed = _trouble(partial(train_fleet, pack, *options)) if len(pack) > 1 else None
+        failed = _error(partial(train_fleet, pack, *options)) if len(pack) > 1 else None
         for name in [each.run_name() for each in pack if each.run_name() in wanted]:
             if failed is None:  # a member whose fleet diverged goes on alone
-                troubles[name] = _trouble(partial(train, wanted[name], *options))
+                errors[name] = _error(partial(train, wanted[name], *options))
             elif not is_complete(wanted[name], store):
-                troubles[name] = failed
-    seconds = round((time.monotonic() - begun) / len(recipes), 3)
-    return [Report.of(name, seconds, troubles.get(name)) for name in wanted]
+                errors[name] = failed
+    return [Report.of(name, errors.get(name)) for name in wanted]
 
 
 def do_remote(text: str) -> str:
@@ -146,19 +144,25 @@ def do_remote(text: str) -> str:
     return json.dumps([report.model_dump(mode="json") for report in reports])
 
 
-def is_complete(recipe: Recipe, store: Store) -> bool:
-    """Is the run of this recipe complete? False for a damaged run, which is reported when it
-    is needed.
+def complete_run(recipe: Recipe, store: Store) -> RunFolder | None:
+    """The run of this recipe if it is complete. A damaged run is not; it is reported when it is
+    needed.
     """
     with suppress(StoreError):
-        return store.has_complete(recipe)
-    return False
+        found = store.of(recipe)
+        return found if found is not None and found.manifest.complete else None
+    return None
 
 
-def _trouble(act: Callable[[], object]) -> Trouble | None:
-    """Call the function; returns an error that a user can cause as data."""
+def is_complete(recipe: Recipe, store: Store) -> bool:
+    """Is the run of this recipe complete?"""
+    return complete_run(recipe, store) is not None
+
+
+def _error(act: Callable[[], object]) -> HopscopeError | Interrupted | None:
+    """Call the function; returns an error that a user can cause."""
     try:
         act()
     except (HopscopeError, Interrupted) as error:
-        return Trouble.of(error)
+        return error
     return None

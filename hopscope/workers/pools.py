@@ -40,7 +40,7 @@ class WorkerLost(Exception):
 
 
 @runtime_checkable
-class Workers(Protocol):
+class OpenPool(Protocol):
     """The workers of a pool while it is open."""
 
     @property
@@ -66,7 +66,7 @@ class Pool(Protocol):
     def job_threads(self) -> int | None:
         """Threads of each job; None: as many as the run began with, or torch's default."""
 
-    def open(self, jobs: Sequence[Job], stop: "Stop") -> "AbstractContextManager[Workers]":
+    def open(self, jobs: Sequence[Job], stop: "Stop") -> "AbstractContextManager[OpenPool]":
         """The workers for these jobs; on leaving, all of them have stopped."""
 
 
@@ -90,7 +90,7 @@ class Here:
         return self.threads
 
     @contextmanager
-    def open(self, jobs: Sequence[Job], stop: "Stop") -> Iterator[Workers]:  # noqa: ARG002
+    def open(self, jobs: Sequence[Job], stop: "Stop") -> Iterator[OpenPool]:  # noqa: ARG002
         """One worker, this process. `begin` returns when the job is done."""
         yield _ThisProcess(self.watcher, stop)
 
@@ -140,7 +140,7 @@ class Processes:
         return self.threads or cores() // self.count
 
     @contextmanager
-    def open(self, jobs: Sequence[Job], stop: "Stop") -> Iterator[Workers]:  # noqa: ARG002
+    def open(self, jobs: Sequence[Job], stop: "Stop") -> Iterator[OpenPool]:  # noqa: ARG002
         """The processes, which start when they are needed. On leaving, busy ones are killed."""
         gpus = gpus_for({job.device for job in jobs}) or [None]
         processes = [_Process(self.job_threads, gpus[n % len(gpus)]) for n in range(self.count)]
@@ -221,7 +221,7 @@ class _Process:
             self._start()
         assert self.running.stdin is not None
         with suppress(BrokenPipeError):
-            self.running.stdin.write(job.canonical_json().encode() + b"\n")
+            self.running.stdin.write(job.model_dump_json().encode() + b"\n")
             self.running.stdin.flush()
 
     def _start(self) -> None:

@@ -6,14 +6,13 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 from hopscope.configs import Recipe
 from hopscope.errors import StoreError
 from hopscope.store import RunFolder, Store
 from hopscope.store.manifest import read_manifest
-from hopscope.workers.fleets import jobs_of, together
+from hopscope.workers.fleets import jobs_of
 from hopscope.workers.job import Job, Report
 
 
@@ -107,13 +106,13 @@ class Progress:
     clock: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
-        recipes = [recipe for job in self.jobs for recipe in job.read()]
+        recipes = [recipe for job in self.jobs for recipe in job.recipes]
         self.runs, self.all_steps = len(recipes), sum(recipe.steps for recipe in recipes)
         self._seen = [(self.steps(), self.clock())]
 
     def steps(self) -> int:
         """Committed steps of all models together."""
-        return sum(map(steps_of, self.jobs))
+        return sum(map(committed_steps, self.jobs))
 
     def seconds_left(self, steps: int) -> float | None:
         """Seconds until the end at the rate between the first commit and the last; None before the
@@ -134,20 +133,11 @@ class Progress:
         return sum(report.state == state for report in self.reports.values())
 
 
-def steps_of(job: Job) -> int:
+def committed_steps(job: Job) -> int:
     """Committed steps of all models of a job, in their fleet or alone."""
-    names, fleet_name = _names(job)
     store = Store(job.store)
-    fleet = _committed(store, fleet_name) if fleet_name else 0
-    return sum(max(_committed(store, name), fleet) for name in names)
-
-
-@cache
-def _names(job: Job) -> tuple[tuple[str, ...], str]:
-    """The names of a job's runs, and of their fleet if there are several: asked every second."""
-    recipes = job.read()
-    names = tuple(recipe.run_name() for recipe in recipes)
-    return names, together(recipes).run_name() if len(recipes) > 1 else ""
+    fleet = _committed(store, job.fleet) if job.fleet else 0
+    return sum(max(_committed(store, name), fleet) for name in job.names)
 
 
 def _committed(store: Store, name: str) -> int:

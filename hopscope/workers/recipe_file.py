@@ -36,7 +36,7 @@ def read_recipes(path: Path) -> tuple[Recipe, ...]:
     found = _from_json(path) if path.suffix == ".json" else _from_python(path)
     if not found:
         raise ConfigError(f"{path} lists no recipe; expected at least one")
-    with named(f"{path}"):
+    with mistakes_in(f"{path}"):
         check_different(found)
     return tuple(found)
 
@@ -48,11 +48,11 @@ def _from_json(path: Path) -> list[Recipe]:
     except (ValueError, RecursionError):
         fields = None  # `read_recipe` reports the mistake
     if not isinstance(fields, list):
-        with named(f"{path}"):
+        with mistakes_in(f"{path}"):
             return [read_recipe(text)]
     found = []
     for number, each in enumerate(fields, 1):
-        with named(f"{path}, recipe {number}"):
+        with mistakes_in(f"{path}, recipe {number}"):
             found.append(read_recipe(json.dumps(each)))
     return found
 
@@ -75,7 +75,7 @@ def _from_python(path: Path) -> list[Recipe]:
     if len(found) > MOST:
         raise ConfigError(f"{path} yields more than {MOST:,} recipes; expected fewer in one file")
     for number, each in enumerate(found, 1):
-        with named(f"{path}, recipe {number}"):
+        with mistakes_in(f"{path}, recipe {number}"):
             kind_of(each)
     return found
 
@@ -123,7 +123,7 @@ def _line(path: Path, error: BaseException) -> int | None:
 
 
 @contextmanager
-def named(what: str) -> Iterator[None]:
+def mistakes_in(what: str) -> Iterator[None]:
     """Begin the text of a ConfigError within this block with this name."""
     try:
         yield

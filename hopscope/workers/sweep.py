@@ -26,9 +26,9 @@ from hopscope.errors import (
 from hopscope.store import RunFolder, Store
 from hopscope.store.lock import SECONDS
 from hopscope.workers.fleets import is_held, jobs_of
-from hopscope.workers.job import Job, Report, Trouble, is_complete
-from hopscope.workers.pools import Here, Pool, WorkerLost, Workers
-from hopscope.workers.progress import Progress, steps_of
+from hopscope.workers.job import Job, Report, complete_run, is_complete
+from hopscope.workers.pools import Here, OpenPool, Pool, WorkerLost
+from hopscope.workers.progress import Progress, committed_steps
 
 if TYPE_CHECKING:
     from hopscope.runs import Stop
@@ -86,12 +86,10 @@ def carry_out(
             sweep.round(again, again)
         if sweep.stop.reason not in (None, TIME):  # not the clock
             raise _interrupted(sweep.stop.reason, sweep.reports, len(missing))
-    folders = [
-        RunFolder(store.root / each.run_name()) for each in recipes if is_complete(each, store)
-    ]
-    complete = {folder.name for folder in folders}
-    left = [name for recipe in recipes if (name := recipe.run_name()) not in complete]
-    return Outcome(tuple(folders), len(recipes), tuple(sweep.troubles(left)))
+    runs = {recipe.run_name(): complete_run(recipe, store) for recipe in recipes}
+    left = [name for name, run in runs.items() if run is None]
+    complete = tuple(filter(None, runs.values()))
+    return Outcome(complete, len(recipes), tuple(sweep.troubles(left)))
 
 
 @dataclass
@@ -102,11 +100,11 @@ class _Task:
     deaths: int = 0
 
     def __post_init__(self) -> None:
-        self.steps = steps_of(self.job)
+        self.steps = committed_steps(self.job)
 
     def died(self) -> bool:
         """Count a death. Returns True if the job is to be given up."""
-        steps = steps_of(self.job)
+        steps = committed_steps(self.job)
         self.deaths = self.deaths + 1 if steps == self.steps else 1
         self.steps = steps
         return self.deaths >= ATTEMPTS
@@ -138,7 +136,7 @@ class _Sweep:
             with self.pool.open(jobs, self.stop) as workers:
                 self._hand_out(deque(map(_Task, jobs)), workers)
 
-    def _hand_out(self, waiting: deque[_Task], workers: Workers) -> None:
+    def _hand_out(self, waiting: deque[_Task], workers: OpenPool) -> None:
         running: dict[Future[list[Report]], _Task] = {}
         failure: Exception | None = None
         asked = False
@@ -200,8 +198,8 @@ class _Sweep:
         """Why these runs are not complete; nothing of those that the time limit stopped."""
         for name in left:
             report = self.reports.get(name)
-            if report and report.trouble and report.state == "failed":
-                yield report.trouble.error()
+            if report and report.state == "failed":
+                yield report.trouble()
             elif not self.stop.reason:
                 yield RunMissing(
                     f"{name} was removed or taken over by another process: the same command "
@@ -212,16 +210,12 @@ class _Sweep:
 def _given_up(job: Job, error: WorkerLost) -> list[Report]:
     """The reports on a job whose workers died too often."""
     text = f"its worker died {ATTEMPTS} times in a row without a new checkpoint ({error})"
-    names = [recipe.run_name() for recipe in job.read()]
-    return [Report.of(name, 0.0, Trouble.of(TrainingError(f"{name}: {text}"))) for name in names]
+    return [Report.of(name, TrainingError(f"{name}: {text}")) for name in job.names]
 
 
 def _put_off(report: Report | None) -> bool:
     """Was the run skipped, because another process held it or because its worker was stopped?"""
-    busy = RunBusy.__name__
-    return report is not None and (
-        report.state == "stopped" or (report.trouble is not None and report.trouble.kind == busy)
-    )
+    return report is not None and report.error in (Interrupted.__name__, RunBusy.__name__)
 
 
 def check_different(recipes: Sequence[Recipe]) -> None:
@@ -242,9 +236,9 @@ def _interrupted(reason: str, reports: Mapping[str, Report], wanted: int) -> Int
     from hopscope.runs.stop import exit_code  # torch
 
     stopped = [
-        each.trouble.text.replace(each.trouble.reason, reason, 1)  # a worker has its own reason
+        each.text.replace(each.reason, reason, 1)  # a worker has its own reason
         for each in reports.values()
-        if each.trouble and each.state == "stopped"
+        if each.state == "stopped"
     ]
     complete = sum(each.state == "complete" for each in reports.values())
     text = (

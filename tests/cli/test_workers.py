@@ -21,8 +21,6 @@ from hopscope.configs import Experiment
 from hopscope.errors import ConfigError, OutputLost, TrainingError
 from hopscope.store import Store
 from hopscope.workers import Here, Job, Outcome, Processes, Report, pools
-from hopscope.workers.fleets import member
-from hopscope.workers.job import Trouble
 from hopscope.workers.progress import Progress
 
 
@@ -56,7 +54,7 @@ def test_train_makes_a_run_of_each_seed(
     recipe = tmp_path / "recipe.json"
     recipe.write_text(tiny.to_file())
     words = ["train", str(recipe), "--seeds", "0..2", "--device", "cpu", "--store"]
-    names = [member(tiny, seed).run_name() for seed in range(3)]
+    names = [tiny.replace(seeds=(seed,)).run_name() for seed in range(3)]
     found = []
     for name in ("workers", "alone"):
         with monkeypatch.context() as patch:
@@ -84,10 +82,12 @@ def test_runs_that_are_left_ask_for_the_same_command_again() -> None:
 def test_a_line_says_how_far_all_of_it_is(
     tiny: Experiment, store: Store, monkeypatch: Patch
 ) -> None:
-    progress = Progress([Job.of((member(tiny, seed),), store, "cpu", 1) for seed in range(2)])
+    progress = Progress(
+        [Job.of((tiny.replace(seeds=(seed,)),), store, "cpu", 1) for seed in range(2)]
+    )
     assert headline(progress) == "0 of 2 runs complete · 0 of 24 steps of all models · …"
-    died = Trouble.of(TrainingError("gone"))
-    progress.reports |= {"a": Report.of("a", 1.0, died), "b": Report.of("b", 1.0, None)}
+    died = Report.of("a", TrainingError("gone"))
+    progress.reports |= {"a": died, "b": Report.of("b")}
     monkeypatch.setattr(progress, "seconds_left", lambda steps: 122.0 - steps)
     assert headline(progress) == (
         "1 of 2 runs complete · 1 failed · 0 of 24 steps of all models · 2:02 left"

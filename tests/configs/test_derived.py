@@ -32,7 +32,7 @@ def test_widths_have_defaults_and_a_token_is_one_number() -> None:
 
 def test_without_curriculum_the_last_hop_is_asked_alone() -> None:
     for task in (Retrieval(hops=3), KHop(hops=3)):
-        last = task.model_copy(update={"curriculum": False})
+        last = task.replace(curriculum=False)
         assert (task.asked_hops(), last.asked_hops()) == ((1, 2, 3), (3,))
         assert (task.asks_every_hop(), last.asks_every_hop()) == (True, False)
         assert task.interface().outputs == 3 * last.interface().outputs
@@ -90,4 +90,4 @@ def test_discovery_takes_shares_of_its_examples_and_tells_differences() -> None:
     other = Discovery(needed=0.1, examples=64)
     assert Discovery().differences(other) == "examples 128 (64), needed 0.05 (0.1)"
     assert Discovery().differences(Discovery()) == ""
-    assert Discovery().changed(needed=0.1, examples=64) == other
+    assert Discovery().replace(needed=0.1, examples=64) == other

@@ -39,8 +39,9 @@ def bench(*prompts: Prompts, model: str = "x", **fields: Any) -> Callable[[], Lm
 
 
 def endpoint(opening: bool, **asking: Any) -> Callable[[], LmBench]:
-    opened = F1.model_copy(update={"opening": opening})
-    return bench(opened, model="http://127.0.0.1:1/v1#x", asking=Asking(**asking))
+    return bench(
+        F1.replace(opening=opening), model="http://127.0.0.1:1/v1#x", asking=Asking(**asking)
+    )
 
 
 REFUSED: list[tuple[Callable[[], object], str]] = [
@@ -80,8 +81,8 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: Training(warmup=10**400), "warmup: Input should be less than 2147483648, got 1000"),
     (lambda: Training(steps=2**31 - 1, validate_every=10), "validate_every 10: that is 214,748,36"),
     (lambda: Training(steps=2**31 - 1, validate_every=1_000), "checkpoint_every 500: that is 4,2"),
-    (lambda: Discovery().changed(tie=0.5), "Discovery.tie: Input should be greater than or"),
-    (lambda: Discovery().changed(neded=0.1), "Discovery.neded: unknown field; did you mean needed"),
+    (lambda: Discovery().replace(tie=0.5), "Discovery.tie: Input should be greater than or"),
+    (lambda: Discovery().replace(neded=0.1), "Discovery.neded: unknown field; did you mean needed"),
     (lambda: NgramProcess(parents=(1, 1)), "parents are (1, 1): each lag may appear once"),
     (lambda: NgramProcess(parents=()), "parents"),
     (lambda: InductionModel(degree=4), "degree is 4, but there are 3 heads"),

@@ -12,7 +12,7 @@ from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import checkpoint_name
 from hopscope.store.gallery import find
 from hopscope.store.metrics import loss_rows, losses_file
-from hopscope.store.tables import METRICS
+from hopscope.store.tables import METRICS, merged_tables
 
 STEPS = 6
 RECIPE = Experiment(
@@ -36,11 +36,7 @@ def train(folder: RunFolder, first: int, last: int) -> None:
     files = {METRICS.part_name(first, last): losses_file(parts), checkpoint_name(last): weights}
     folder.commit(files, step=last, seconds=0.5 * last)
     if last == STEPS:
-        folder.commit(
-            {METRICS.file: METRICS.merged(folder)},
-            tuple(folder.files(METRICS.parts)),
-            complete=True,
-        )
+        folder.commit(*merged_tables(folder), complete=True)
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from hopscope.export.card import FIGURE, card
 from hopscope.export.tracked import tracked
 from hopscope.store import RunFolder, Store
 from hopscope.store.gallery import find
-from hopscope.store.metrics import losses, parameters
+from hopscope.store.metrics import losses, parameter_series
 
 
 def test_every_loss_is_told_once_at_its_step(fleet: RunFolder) -> None:
@@ -50,7 +50,7 @@ def test_attention_and_parameters_are_told_where_they_are_kept(demo: RunFolder) 
     ngram = tracked(find("ngram"))[0]
     rows = [own for _, own in ngram.rows()]
     told = [own["parameters/a"] for own in rows if "parameters/a" in own]
-    assert np.allclose(told, parameters(ngram.folder, ngram.seed)["a"])
+    assert np.allclose(told, parameter_series(ngram.folder, ngram.seed)["a"])
     assert {"train/loss", "validation/loss"} <= {name for own in rows for name in own}
 
 

@@ -10,7 +10,7 @@ from hopscope.runs.checkpoint import read_tensors, to_safetensors, weights_at
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import (
     checkpoint_name,
-    last_good,
+    diverged,
     optimiser_name,
     outdated,
 )
@@ -36,10 +36,11 @@ def test_what_is_written_comes_back(folder: RunFolder) -> None:
 
 
 def test_the_next_commit_replaces_the_optimiser_and_what_was_not_planned(folder: RunFolder) -> None:
-    assert last_good(folder) == "none"
+    none = "it broke; the last good checkpoint is none: stop"
+    assert str(diverged(folder, "it broke", "stop")) == none
     files = dict.fromkeys(map(checkpoint_name, (0, 5, 7)), to_safetensors(STATE))
     folder.commit({**files, optimiser_name(7): to_safetensors(STATE)})
-    assert last_good(folder).endswith("checkpoints/step-00000007.safetensors")
+    assert "/checkpoints/step-00000007.safetensors: stop" in str(diverged(folder, "it", "stop"))
     assert outdated(folder, {0, 5, 10}) == (optimiser_name(7), checkpoint_name(7))
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 import torch
-from stopping import Stops, content
+from stopping import Stops, changed, content
 
 from hopscope.configs import Experiment, Model
 from hopscope.errors import ConfigError, Interrupted, RunWarning
@@ -88,9 +88,8 @@ def test_load_changes_no_bit(
     tmp_path: Path, tiny: Experiment, threads: int, precision: Literal["float32", "bf16"]
 ) -> None:
     """With shapes large enough that threads share the sums."""
-    settings = tiny.training.model_copy(update={"batch": 64, "precision": precision, "steps": 8})
-    shape = Model(layers=2, heads=2, d_model=128)
-    larger = tiny.model_copy(update={"training": settings, "model": shape})
+    larger = changed(tiny, batch=64, precision=precision, steps=8)
+    larger = larger.replace(model=Model(layers=2, heads=2, d_model=128))
     whole = train(larger, tmp_path / "whole", threads=threads)
     others = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(2)]
     try:

@@ -104,13 +104,12 @@ def test_no_link_leads_out_of_the_folder(tmp_path: Path) -> None:
         for look in (lambda: read_inside(run, name, 10), lambda: path_inside(run, name, 6)):  # noqa: B023
             with pytest.raises(RunDamaged, match="a part of the path is a symbolic link"):
                 look()
-    for write in (lambda: write_inside(run, "inner/file", b"ours"),
+    for write in (lambda: write_inside(run, {"inner/file": b"ours"}),
                   lambda: remove_inside(run, "inner/file")):  # fmt: skip
         with pytest.raises(StoreUnwritable, match="a symbolic link"):
             write()
     (run / f".own.{os.getpid()}.tmp").symlink_to(outside / "file")  # where it is written first
-    write_inside(run, "own", b"ours")
-    write_inside(run, "file", b"ours")
+    write_inside(run, {"own": b"ours", "file": b"ours"})
     assert (run / "own").read_bytes() == (run / "file").read_bytes() == b"ours"
     assert (outside / "file").read_bytes() == b"theirs"
 

@@ -54,7 +54,7 @@ def test_damage_is_found_and_leftovers_are_swept(run: RunFolder) -> None:
 
 
 def test_a_model_of_a_run_is_named_by_its_seed(store: Store, tiny: Experiment) -> None:
-    fleet = store.create(tiny.model_copy(update={"seeds": (3, 1)}))
+    fleet = store.create(tiny.replace(seeds=(3, 1)))
     assert [fleet.member(seed) for seed in (None, 3, 1)] == [0, 0, 1]
     with pytest.raises(ConfigError, match="seed is 0; .* has the seeds 3, 1"):
         fleet.member(0)

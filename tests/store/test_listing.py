@@ -95,7 +95,7 @@ def test_summaries_are_read_once_and_made_again_when_losses_change(
     store: Store, tiny: Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = trained(store, tiny, 8, 0.25)
-    damaged = trained(store, tiny.model_copy(update={"seeds": (5,)}), 8, 0.5)
+    damaged = trained(store, tiny.replace(seeds=(5,)), 8, 0.5)
     damaged.commit({METRICS.part_name(0, 8): b"PAR1 and nothing else"})
     found, (problem,) = summaries(store.root, [run, damaged])
     expected = {run.name: ([0.25, 0.5], [0.375] * 8)}

@@ -202,8 +202,8 @@ def test_a_run_that_is_taken_while_files_are_written_is_not_committed(
 ) -> None:
     step = folder.manifest.step
 
-    def taken_meanwhile(root: Path, name: str, data: bytes) -> None:
-        write_inside(root, name, data)
+    def taken_meanwhile(root: Path, files: dict[str, bytes]) -> None:
+        write_inside(root, files)
         leave(folder, ELSEWHERE, 0)
 
     with folder.locked():

@@ -18,7 +18,7 @@ from hopscope.errors import ConfigError, RunDamaged, RunWarning, StoreError
 from hopscope.store import RunFolder, Store
 from hopscope.store.metrics import loss_rows, losses, losses_file
 from hopscope.store.query import Question, metrics_of
-from hopscope.store.tables import METRICS, connection
+from hopscope.store.tables import METRICS, connection, merged_tables
 
 ALL = "select * from metrics order by all"
 FOREVER = "select sum(a.i * b.i) from range(10000000) a(i), range(10000000) b(i)"
@@ -58,11 +58,6 @@ def with_losses(store: Store, experiment: Experiment) -> RunFolder:
     return folder
 
 
-def merge(folder: RunFolder) -> None:
-    parts = tuple(folder.files(METRICS.parts))
-    folder.commit({METRICS.file: METRICS.merged(folder)}, drop=parts)
-
-
 @pytest.fixture
 def run(store: Store, tiny: Experiment) -> RunFolder:
     return with_losses(store, tiny)
@@ -71,7 +66,7 @@ def run(store: Store, tiny: Experiment) -> RunFolder:
 @pytest.fixture
 def other(store: Store, tiny: Experiment) -> RunFolder:
     """A second run, of two seeds."""
-    return with_losses(store, tiny.model_copy(update={"seeds": (9, 8)}))
+    return with_losses(store, tiny.replace(seeds=(9, 8)))
 
 
 def test_metrics_join_their_runs(store: Store, run: RunFolder, other: RunFolder) -> None:
@@ -181,7 +176,8 @@ def test_files_that_are_removed_before_they_are_read_are_looked_for_again(
 
             def paths(prefix: str, verify: bool = False) -> list[Path]:
                 before = own(prefix, verify)
-                merge(RunFolder(run.path))
+                late = RunFolder(run.path)
+                late.commit(*merged_tables(late))
                 return before
 
             found[0][0].paths = paths  # type: ignore[method-assign]
@@ -199,7 +195,7 @@ def test_names_stand_for_themselves(tmp_path: Path, tiny: Experiment) -> None:
         run = with_losses(Store(tmp_path / odd), tiny)
         with_losses(Store(tmp_path / beside), tiny)
         assert Store(tmp_path / odd).sql(COUNTS).rows() == [(run.name, 8)], odd
-        merge(run)
+        run.commit(*merged_tables(run))
         assert len(losses(run, "train")[0]) == 4, odd
 
 

@@ -14,10 +14,10 @@ from hopscope.store.metrics import (
     loss_rows,
     losses,
     losses_file,
-    parameters,
+    parameter_series,
     parameters_file,
 )
-from hopscope.store.tables import METRICS, PARAMETERS, QueryError, to_parquet
+from hopscope.store.tables import METRICS, PARAMETERS, QueryError, merged_tables, to_parquet
 
 RECIPE = Experiment(task=Retrieval(hops=3), seeds=(7, 3))
 
@@ -36,7 +36,7 @@ def test_losses_come_back_by_parts_or_merged(store: Store) -> None:
     second = [loss_rows("train", RECIPE, *two), loss_rows("validation", RECIPE, *validation)]
     folder.commit({METRICS.part_name(4, 9): losses_file(second)})
     before = losses(folder, "train")
-    folder.commit({METRICS.file: METRICS.merged(folder)}, drop=tuple(folder.files(METRICS.parts)))
+    folder.commit(*merged_tables(folder))
     for steps, found in (before, losses(folder, "train")):
         assert steps.tolist() == list(range(1, 10))
         assert np.array_equal(found, np.concatenate([one[1], two[1]]))
@@ -66,7 +66,7 @@ def test_a_folder_that_is_called_like_a_setting_changes_no_number(tmp_path: Path
         folder.commit({METRICS.part_name(0, 4): losses_file(rows)})
         parts = losses(folder, "validation")[1].tolist(), store.sql("from metrics").rows()
         files.append(METRICS.merged(folder))
-        folder.commit({METRICS.file: files[-1]}, drop=tuple(folder.files(METRICS.parts)))
+        folder.commit(*merged_tables(folder))
         merged = losses(folder, "validation")[1].tolist(), store.sql("from metrics").rows()
         found.append((parts, merged))
     assert files[0] == files[1]
@@ -133,7 +133,7 @@ def test_final_losses_are_the_mean_over_a_hundred_steps_however_many_were_record
 
 def test_parameters_come_back_by_parts_or_merged(store: Store) -> None:
     folder = store.create(NgramExperiment(seeds=(3, 1)))
-    assert parameters(folder, 3)["step"].tolist() == []
+    assert parameter_series(folder, 3)["step"].tolist() == []
     numbers = np.random.default_rng(0).random((2, 2, 5))
     for start, stop in ((0, 3), (3, 5)):
         named = {
@@ -142,16 +142,15 @@ def test_parameters_come_back_by_parts_or_merged(store: Store) -> None:
         }
         data = parameters_file(np.arange(start, stop, dtype=np.int32), named)
         folder.commit({PARAMETERS.part_name(start, stop): data})
-    before = [parameters(folder, seed) for seed in (3, 1)]
-    merged = {PARAMETERS.file: PARAMETERS.merged(folder)}
-    folder.commit(merged, drop=tuple(folder.files(PARAMETERS.parts)))
-    for found in (before, [parameters(folder, seed) for seed in (3, 1)]):
+    before = [parameter_series(folder, seed) for seed in (3, 1)]
+    folder.commit(*merged_tables(folder))
+    for found in (before, [parameter_series(folder, seed) for seed in (3, 1)]):
         assert [each["step"].tolist() for each in found] == [[0, 1, 2, 3, 4]] * 2
         assert np.array_equal([[each["w[0]"], each["a"]] for each in found], numbers)
     data = parameters_file(np.array([7], np.int32), {3: {"a": np.zeros(1)}})
     folder.commit({PARAMETERS.part_name(5, 7): data})  # b has no row there
     with pytest.raises(RunDamaged, match="have not one row for each step and name"):
-        parameters(folder, 3)
+        parameter_series(folder, 3)
 
 
 def test_a_full_temporary_folder_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +170,7 @@ def test_a_table_is_read_while_its_parts_are_merged(store: Store) -> None:
         {METRICS.part_name(0, 4): losses_file([loss_rows("train", RECIPE, *values(1, 4))])}
     )
     early = RunFolder(folder.path)
-    folder.commit({METRICS.file: METRICS.merged(folder)}, drop=tuple(folder.files(METRICS.parts)))
+    folder.commit(*merged_tables(folder))
     assert len(losses(early, "train")[0]) == 4
 
 

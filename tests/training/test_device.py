@@ -26,12 +26,12 @@ from hopscope.machine import memory_bytes
 from hopscope.models import Transformer
 from hopscope.training import train
 from hopscope.training.device import (
-    check_examples,
+    check_forward,
     check_training,
     device_of,
-    parameters,
     precision_of,
     training_bytes,
+    weight_count,
 )
 
 CODE = """
@@ -85,7 +85,7 @@ def test_shapes_and_weights_are_those_of_the_model() -> None:
     ):  # fmt: skip
         experiment = Experiment(task=task, model=Model(layers=2, heads=2, d_model=64))
         made = Transformer(experiment.model, task.interface()).parameters()
-        assert parameters(experiment) == sum(p.numel() for p in made if p.ndim == 2), task
+        assert weight_count(experiment) == sum(p.numel() for p in made if p.ndim == 2), task
 
 
 @pytest.mark.parametrize(
@@ -129,9 +129,9 @@ def test_a_gpu_refuses_what_it_has_no_room_for(
 
 
 def test_examples_have_bounds_too_and_the_demo_is_small() -> None:
-    check_examples(Experiment(), 100_000)
+    check_forward(Experiment(), 100_000)
     with pytest.raises(ConfigError, match="100,000,000 examples of 28 positions would take about"):
-        check_examples(Experiment(), 100_000_000)
+        check_forward(Experiment(), 100_000_000)
     assert training_bytes(Experiment()) < 2**30
 
 

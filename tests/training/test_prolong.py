@@ -3,17 +3,12 @@
 from typing import Any
 
 import pytest
-from stopping import content
+from stopping import changed, content
 
 from hopscope.configs import Experiment
 from hopscope.errors import RunMismatch
 from hopscope.store import Store
 from hopscope.training import prolong, train
-
-
-def changed(experiment: Experiment, **changes: Any) -> Experiment:
-    training = experiment.training.model_copy(update=changes)
-    return experiment.model_copy(update={"training": training})
 
 
 @pytest.mark.parametrize(
@@ -27,7 +22,7 @@ def changed(experiment: Experiment, **changes: Any) -> Experiment:
 def test_a_prolonged_run_is_one_trained_in_one_go(
     store: Store, tiny: Experiment, seeds: tuple[int, ...], differently: dict[str, int]
 ) -> None:
-    short = changed(tiny.model_copy(update={"seeds": seeds}), validate_every=1)
+    short = changed(tiny.replace(seeds=seeds), validate_every=1)
     longer = changed(short, **{"steps": 20, **differently})
     before = content(train(short, store).folder)
     folder = prolong(store.find(short.run_name()), longer, store)

@@ -32,7 +32,7 @@ def test_losses_and_models_that_there_are_not(store: Store, tiny: Experiment) ->
 
 
 def test_each_model_says_when_it_learned_each_hop(store: Store, tiny: Experiment) -> None:
-    fleet = train(tiny.model_copy(update={"seeds": (5, 1)}), store)
+    fleet = train(tiny.replace(seeds=(5, 1)), store)
     steps, losses = fleet.losses("train")
     _, validation = fleet.losses("validation")
     level = float(losses[WINDOW:].mean())  # some hop of some model is below, and some above
@@ -51,15 +51,15 @@ def test_a_config_that_asks_for_other_weights_or_losses_is_refused(
     """As a forged one may: a thousand million layers would be built for minutes."""
     run = train(tiny, store)
     last = run.folder.read(checkpoint_name(run.checkpoints[-1]))
-    many = tiny.model_copy(update={"model": Model(layers=10**9, heads=2, d_model=16)})
-    forged = Run(store.create(many))
+    many = Model(layers=10**9, heads=2, d_model=16)
+    forged = Run(store.create(tiny.replace(model=many)))
     forged.folder.commit({checkpoint_name(12): last})
     with pytest.raises(
-        RunDamaged, match="has not the weights of 1,000,000,000 layers: .*: restore a copy"
+        RunDamaged, match="has not the weights of 1,000,000,000 layers: .*: restore it from a copy"
     ):
         _ = forged.model
-    task = tiny.task.model_copy(update={"hops": tiny.task.hops + 1})
-    forged = Run(store.create(tiny.model_copy(update={"task": task})))
+    task = tiny.task.replace(hops=tiny.task.hops + 1)
+    forged = Run(store.create(tiny.replace(task=task)))
     forged.folder.commit({METRICS.file: run.folder.read(METRICS.file)})
     with pytest.raises(RunDamaged, match="not one row for each .* hop that its config"):
         forged.losses()

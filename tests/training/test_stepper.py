@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from stopping import Stops, content
+from stopping import Stops, changed, content
 
-from hopscope.configs import MQAR, Experiment, KHop, Model, Retrieval, Task, Training
+from hopscope.configs import MQAR, Experiment, KHop, Model, Retrieval, Task
 from hopscope.errors import (
     Diverged,
     Interrupted,
@@ -65,16 +65,13 @@ def test_losses_are_fetched_after_a_time_and_at_the_end(
     monkeypatch.setattr(Trainer, "update", slow)
     monkeypatch.setattr(stepper, "time", SimpleNamespace(monotonic=lambda: now))
     monkeypatch.setitem(stepper.FETCH_AFTER, "cpu", 0.45)  # as on a GPU
-    settings = {"steps": 20, "checkpoint_every": 10}
-    longer = tiny.training.model_copy(update=settings)
-    run = train(tiny.model_copy(update={"training": longer}), store, watcher=watcher)
+    run = train(changed(tiny, steps=20, checkpoint_every=10), store, watcher=watcher)
     assert watcher.seen == [1, 5, 9, 10, 14, 18, 20]
     assert run.losses("train")[0].tolist() == list(range(1, 21))
 
 
 def test_asking_again_returns_the_run(store: Store, tiny: Experiment) -> None:
-    longer = tiny.training.model_copy(update={"steps": 112, "checkpoint_every": 60})
-    config = tiny.model_copy(update={"training": longer})
+    config = changed(tiny, steps=112, checkpoint_every=60)
     first, watcher = train(config, store), Stops(1)
     # Validation is sparse before the last hundred steps.
     assert first.losses("validation")[0].tolist() == [0, 4, 8, 12, *range(13, 113)]
@@ -95,9 +92,7 @@ def test_a_stopped_run_ends_as_if_it_had_not_been_stopped(
     tmp_path: Path, tiny: Experiment, step: int, number: int, exit_code: int,
     seeds: tuple[int, ...], optimiser: str, precision: str,
 ) -> None:  # fmt: skip
-    changed = {"optimiser": optimiser, "precision": precision}
-    training = tiny.training.model_copy(update=changed)
-    config = tiny.model_copy(update={"seeds": seeds, "training": training})
+    config = changed(tiny, optimiser=optimiser, precision=precision).replace(seeds=seeds)
     whole = content(train(config, tmp_path / "whole").folder)
     with pytest.raises(Interrupted, match=f"at step {step}, .*hopscope resume") as caught:
         train(config, tmp_path / "cut", watcher=Stops(step, number))
@@ -122,10 +117,9 @@ def test_on_a_gpu_a_stopped_run_ends_with_the_same_bits(
     task: Task, optimiser: str, precision: str, seeds: tuple[int, ...],
 ) -> None:  # fmt: skip
     monkeypatch.setitem(stepper.FETCH_AFTER, "cuda", 0.0)  # a watcher sees every step
-    changed = {"precision": precision, "optimiser": optimiser}
-    training = tiny.training.model_dump() | changed
     model = Model(layers=2, heads=2, d_model=64)  # that Triton's kernels can compute
-    config = Experiment(task=task, model=model, training=Training(**training), seeds=seeds)
+    config = changed(tiny, precision=precision, optimiser=optimiser)
+    config = config.replace(task=task, model=model, seeds=seeds)
     whole = train(config, tmp_path / "whole", device="cuda")
     with pytest.raises(Interrupted, match="at step 7"):
         train(config, tmp_path / "cut", device="cuda", watcher=Stops(7))
@@ -152,9 +146,9 @@ def test_a_kill_between_the_last_checkpoint_and_the_end_is_made_good(
 
 
 def test_divergence_names_the_last_good_checkpoint(store: Store, tiny: Experiment) -> None:
-    wild = tiny.training.model_copy(update={"lr": 1e6, "checkpoint_every": 1})
+    wild = changed(tiny, lr=1e6, checkpoint_every=1)
     with pytest.raises(Diverged, match="loss of hop . is .* at step .*step-0000000") as caught:
-        train(tiny.model_copy(update={"training": wild}), store)
+        train(wild, store)
     assert "lower training.lr" in str(caught.value)
     folder = store.find("retrieval")
     assert folder.verify() == []
@@ -166,8 +160,7 @@ def test_a_checkpoint_without_numbers_is_not_committed(
 ) -> None:
     update = Trainer.update
     # Long enough that step 7 is not validated, which would notice as well.
-    settings = tiny.training.model_copy(update={"steps": 200})
-    longer = tiny.model_copy(update={"training": settings})
+    longer = changed(tiny, steps=200)
 
     def spoiled(trainer: Trainer, index: torch.Tensor) -> torch.Tensor:
         losses = update(trainer, index)
@@ -194,18 +187,21 @@ def test_another_shape_is_refused(store: Store, tiny: Experiment) -> None:
 
 
 @pytest.mark.parametrize(("value", "what"), [(math.nan, "is not a number"), (1e4, "is 1e\\+04")])
-def test_the_first_bad_loss_is_named(value: float, what: str) -> None:
-    buffer = MetricsBuffer(Experiment(task=Retrieval(hops=3, curriculum=False), seeds=(5, 6)), 0)
+def test_the_first_bad_loss_is_named(store: Store, value: float, what: str) -> None:
+    recipe = Experiment(task=Retrieval(hops=3, curriculum=False), seeds=(5, 6))
+    buffer = MetricsBuffer(recipe, store.create(recipe), 0)
     buffer.add("train", 1, torch.tensor([[0.5], [0.5]]))
     buffer.add("train", 2, torch.tensor([[0.5], [value]]))
-    with pytest.raises(Diverged, match=f"hop 3 {what} at step 2 .seed 6.; .* is step-7:"):
-        buffer.fetch("step-7")
+    with pytest.raises(Diverged, match=f"hop 3 {what} at step 2 .seed 6.; .* is none: lower"):
+        buffer.fetch()
 
 
-def test_parts_are_named_for_the_steps_that_each_covers_alone() -> None:
-    buffer = MetricsBuffer(Experiment(task=Retrieval(hops=2)), 3)
+def test_parts_are_named_for_the_steps_that_each_covers_alone(
+    store: Store, tiny: Experiment
+) -> None:
+    buffer = MetricsBuffer(tiny, store.create(tiny), 3)
     for step in (4, 5):
         buffer.add("train", step, torch.tensor([[0.5, 0.7]]))
-        buffer.fetch("none")
+        buffer.fetch()
         assert list(buffer.take(step)) == [f"metrics/part-{step - 1:08}-{step:08}.parquet"]
     assert buffer.take(6) == {}

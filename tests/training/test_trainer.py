@@ -24,7 +24,7 @@ def experiment(**training: object) -> Experiment:
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.kind)
 def test_steps_are_those_of_plain_pytorch(task: object) -> None:
-    config = experiment().model_copy(update={"task": task})
+    config = experiment().replace(task=task)
     trainer = Trainer(config, CPU, "float32")
     model, sampler = initial_model(config), sampler_of(config.task)
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.1)
@@ -50,8 +50,8 @@ def test_a_fleet_is_its_members_trained_alone(
 ) -> None:
     """Muon's updates have the size of a matrix: not that of a fleet of more members than rows."""
     config = experiment(optimiser=optimiser)
-    fleet = Trainer(config.model_copy(update={"seeds": seeds}), CPU, "float32")
-    alone = [Trainer(config.model_copy(update={"seeds": (s,)}), CPU, "float32") for s in seeds]
+    fleet = Trainer(config.replace(seeds=seeds), CPU, "float32")
+    alone = [Trainer(config.replace(seeds=(s,)), CPU, "float32") for s in seeds]
     for _ in range(steps):
         separate = torch.cat([trainer.advance() for trainer in alone])
         assert (fleet.advance() - separate).abs().max() < 1e-5
@@ -91,7 +91,7 @@ def test_validation_uses_a_stream_of_its_own() -> None:
 
 @pytest.mark.parametrize("seeds", [(0,), (3, 1)])
 def test_examples_drawn_ahead_are_those_of_each_step(seeds: tuple[int, ...]) -> None:
-    config = experiment().model_copy(update={"seeds": seeds})
+    config = experiment().replace(seeds=seeds)
     one, ahead, late = (Trainer(config, CPU, "float32") for _ in range(3))
     one.ahead, ahead.ahead, late.ahead = 1, 5, 5
     for step in range(23):  # past the end of an epoch of 16 steps
@@ -118,7 +118,7 @@ def test_a_replayed_step_is_given_all_of_its_batch(
 ) -> None:
     # Like a recorded graph, the step sees the tensors that it was recorded with, and no others.
     monkeypatch.setattr(graph, "cuda_graph", lambda step, touched: step)
-    config = experiment().model_copy(update={"task": task, "seeds": seeds})
+    config = experiment().replace(task=task, seeds=seeds)
     plain, replayed = (Trainer(config, CPU, "float32") for _ in range(2))
     replayed.replays = True
     for _ in range(5):
@@ -131,7 +131,7 @@ def test_a_replayed_step_is_given_all_of_its_batch(
 def test_recorded_steps_on_a_gpu_are_the_steps_of_the_cpu(
     task: Task, seeds: tuple[int, ...]
 ) -> None:
-    config = experiment().model_copy(update={"task": task, "seeds": seeds})
+    config = experiment().replace(task=task, seeds=seeds)
     here, there = Trainer(config, CPU, "float32"), Trainer(config, GPU, "float32")
     assert torch.equal(here.held_out.inputs, there.held_out.inputs.cpu())
     for _ in range(30):

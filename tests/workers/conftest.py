@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from hopscope.configs import Experiment, Model, NgramExperiment, Retrieval, Training
-from hopscope.workers.fleets import member
 
 TRAINING = Training(
     steps=6, batch=4, examples=16, checkpoint_every=4, validation_examples=4, precision="float32"
@@ -23,7 +22,7 @@ DESCENT = {"chains": 60, "validation_chains": 20, "records": 4, "epochs": (4, 4,
 @pytest.fixture
 def members(tiny: Experiment) -> tuple[Experiment, ...]:
     """Of a fleet of six, the recipe of each."""
-    return tuple(member(tiny, seed) for seed in range(6))
+    return tuple(tiny.replace(seeds=(seed,)) for seed in range(6))
 
 
 @pytest.fixture(scope="session")

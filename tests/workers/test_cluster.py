@@ -63,7 +63,7 @@ def test_what_makes_no_sense_is_refused(job: Job, monkeypatch: pytest.MonkeyPatc
         ("cuda:1", 1, "each worker is given its own GPU"),
     ):
         with pytest.raises(ConfigError, match=problem):
-            Cluster(gpus=gpus).open([job.model_copy(update={"device": device})], Stop()).__enter__()
+            Cluster(gpus=gpus).open([job.replace(device=device)], Stop()).__enter__()
     for address, problem in (
         ("127.0.0.1:1", "nothing answers at '127.0.0.1:1' .*; expected HOST:PORT of a Ray"),
         ("127.0.0.1:ray", "nothing answers at '127.0.0.1:ray'"),
@@ -94,7 +94,7 @@ def test_a_machine_that_cannot_do_a_job_says_why(
 ) -> None:
     for name in ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES"):
         monkeypatch.setenv(name, "of before")
-    text, mark = job.canonical_json(), store_word(store.root)
+    text, mark = job.model_dump_json(), store_word(store.root)
     assert store_word(store.root) == mark  # it stays
     with pytest.raises(
         ImportError, match=f"node .* has hopscope {__version__}, this is 0.0.7: ins"
@@ -117,7 +117,7 @@ def test_a_machine_without_hopscope_says_so(ray: str, job: Job, tmp_path: Path) 
     """As Ray does: the code travels, not its name."""
     cloudpickle = pytest.importorskip("ray.cloudpickle")
     (tmp_path / "code").write_bytes(cloudpickle.dumps(node_function(gpus=False, threads=1)))
-    (tmp_path / "job").write_text(job.canonical_json())
+    (tmp_path / "job").write_text(job.model_dump_json())
     code = (
         "import pathlib, pickle, sys; sys.modules['hopscope'] = None;"
         "f = pickle.loads(pathlib.Path('code').read_bytes());"

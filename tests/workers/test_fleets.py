@@ -8,32 +8,38 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import torch
-from waiting import changed, stopped
+from stopping import changed
+from waiting import stopped
 
-from hopscope.configs import Experiment, NgramExperiment
+from hopscope.configs import Experiment, NgramExperiment, Recipe
 from hopscope.errors import ConfigError, Diverged, Interrupted, RunBusy
 from hopscope.runs import MakeStepper, train
-from hopscope.runs.api import complete_fleet
 from hopscope.runs.checkpoint import read_tensors
+from hopscope.runs.runner import prepared
 from hopscope.store import RunFolder, Store
 from hopscope.store.manifest import MANIFEST, PACKED
 from hopscope.training.stepper import prepare
 from hopscope.workers import Here, Job, carry_out, fleets
-from hopscope.workers.fleets import jobs_of, member, together
+from hopscope.workers.fleets import jobs_of, together
 from hopscope.workers.job import do
 
 SEEDS = (0, 2, 3)
 
 
+def completed(fleet: Recipe, store: Store) -> None:
+    """Train a fleet of a sweep, which is not split yet."""
+    prepared(fleet, lambda: prepare(fleet, "cpu"), store, threads=1, mark=b"{}")
+
+
 @pytest.fixture
 def recipes(tiny: Experiment) -> list[Experiment]:
-    return [member(tiny, seed) for seed in SEEDS]
+    return [tiny.replace(seeds=(seed,)) for seed in SEEDS]
 
 
 def test_recipes_that_differ_in_seeds_alone_are_packed_in_fours(
     tiny: Experiment, store: Store
 ) -> None:
-    five = [member(tiny, seed) for seed in range(5)]
+    five = [tiny.replace(seeds=(seed,)) for seed in range(5)]
 
     def cut(most: int) -> list[list[int]]:
         jobs = jobs_of(five[::-1], five, store, most)
@@ -46,10 +52,8 @@ def test_recipes_that_differ_in_seeds_alone_are_packed_in_fours(
     stopped(Job.of((five[1],), store, "cpu", 1))  # what was begun alone goes on alone
     store.create(five[2])  # of which nothing was trained
     assert cut(9) == [[0, 2, 3, 4], [1]]
-    fields = tiny.model_dump()
-    other = Experiment.model_validate({**fields, "model": {**fields["model"], "layers": 1}})
-    several = Experiment.model_validate({**fields, "seeds": (7, 8)})
-    mixed = [member(tiny, 3), NgramExperiment(), other, several, member(tiny, 4)]
+    other, several = tiny.replace(model=tiny.model.replace(layers=1)), tiny.replace(seeds=(7, 8))
+    mixed = [tiny.replace(seeds=(3,)), NgramExperiment(), other, several, tiny.replace(seeds=(4,))]
     jobs = jobs_of(mixed, mixed, store, 9)
     assert jobs == [(mixed[0], mixed[4]), (mixed[1],), (mixed[2],), (mixed[3],)]
     with pytest.raises(ConfigError, match="pack is 0; expected a number of models from"):
@@ -125,7 +129,7 @@ def test_a_begun_fleet_is_left_alone_once_its_members_are_complete(
     train(recipes[0], store, "cpu")
     assert carry_out(recipes[:1], store, device="cpu").complete
     assert RunFolder(fleet.path).manifest == fleet.manifest
-    complete_fleet(fleet, "cpu", None, 1, None)  # and killed before it was split
+    completed(fleet.recipe, store)  # and killed before it was split
     assert carry_out(recipes[:1], store, device="cpu").complete
     assert sorted(store.names()) == sorted(recipe.run_name() for recipe in recipes)
 
@@ -150,26 +154,15 @@ def test_a_fleet_that_somebody_trained_stays(recipes: list[Experiment], store: S
     assert len(store.names()) == 4
 
 
-def test_a_fleet_of_a_sweep_that_somebody_goes_on_with_stays(
-    recipes: list[Experiment], store: Store
-) -> None:
-    stopped(Job.of(tuple(recipes), store, "cpu", 1))
-    fleet = train(together(recipes), store, "cpu").folder
-    store.tag(fleet.name, "mine")
-    assert carry_out(recipes, store, device="cpu", workers=Here(pack=3)).complete
-    assert store.find("mine").manifest == fleet.manifest
-    assert len(store.names()) == 4
-
-
-@pytest.mark.parametrize("trained", [False, True])
+@pytest.mark.parametrize("complete", [False, True])
 def test_a_fleet_that_a_sweep_makes_while_somebody_begins_it_stays(
-    recipes: list[Experiment], store: Store, monkeypatch: pytest.MonkeyPatch, trained: bool
+    recipes: list[Experiment], store: Store, monkeypatch: pytest.MonkeyPatch, complete: bool
 ) -> None:
     def late(recipe: Experiment, device: str) -> MakeStepper:
         monkeypatch.undo()
-        fleet = store.create(recipe, {PACKED: b"{}"})
-        if trained:
-            complete_fleet(fleet, device, None, 1, None)
+        store.create(recipe, {PACKED: b"{}"})
+        if complete:
+            completed(recipe, store)
         return prepare(recipe, device)
 
     monkeypatch.setattr("hopscope.training.stepper.prepare", late)
@@ -201,7 +194,7 @@ def test_a_mark_that_a_kill_left_behind_is_none(recipes: list[Experiment], store
 
 def test_members_that_diverge_are_told_and_leave_no_fleet(tiny: Experiment, store: Store) -> None:
     wild = changed(tiny, steps=40, lr=1e9)
-    bad = [member(wild, seed) for seed in (0, 1)]
+    bad = [wild.replace(seeds=(seed,)) for seed in (0, 1)]
     outcome = carry_out(bad, store, device="cpu", workers=Here(pack=2, threads=1))
     assert [type(each) for each in outcome.troubles] == [Diverged] * 2
     assert not [name for name in store.names() if (store.root / name / PACKED).exists()]

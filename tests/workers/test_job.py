@@ -19,32 +19,30 @@ from hopscope.store import Store
 from hopscope.training.trainer import Trainer
 from hopscope.workers import Job, Report, job, worker
 from hopscope.workers.cluster import do_on_node, store_word
-from hopscope.workers.job import Trouble, do, reports_from
+from hopscope.workers.job import do, reports_from
 
 
 def test_a_job_and_its_reports_travel_as_text(tiny: Experiment, store: Store) -> None:
     job = Job.of((tiny,), store, "cpu", 1)
-    assert Job.from_json(job.canonical_json()) == job
+    assert Job.from_json(job.model_dump_json()) == job
     (report,) = stopped(job)
-    assert report.trouble is not None
-    assert (report.state, report.trouble.reason) == ("stopped", "enough")
-    assert report.trouble.text.startswith("stopped by enough at step 1, ")
+    assert (report.state, report.reason) == ("stopped", "enough")
+    assert report.text.startswith("stopped by enough at step 1, ")
     assert Report.from_json(report.canonical_json()) == report
-    (report,) = reports_from(do_on_node(job.canonical_json(), store_word(store.root)))
-    assert (report.name, report.state, report.trouble) == (tiny.run_name(), "complete", None)
+    (report,) = reports_from(do_on_node(job.model_dump_json(), store_word(store.root)))
+    assert (report.name, report.state, report.text) == (tiny.run_name(), "complete", "")
     assert store.has_complete(tiny)
 
 
 def test_errors_are_data_and_errors_again(store: Store, tiny: Experiment) -> None:
     (report,) = do(Job.of((tiny,), store, "nowhere", 1))
     assert report.state == "failed"
-    assert report.trouble is not None
-    assert str(report.trouble.error()) == "device is 'nowhere'; expected auto, cpu, cuda or cuda:N"
-    again = Trouble.of(Diverged("too far")).error()
+    assert str(report.trouble()) == "device is 'nowhere'; expected auto, cpu, cuda or cuda:N"
+    again = Report.of("a", Diverged("too far")).trouble()
     assert (type(again), str(again)) == (Diverged, "too far")
-    later = Trouble(kind="OfALaterVersion", text="nobody knows")
-    assert (type(later.error()), str(later.error())) == (HopscopeError, "nobody knows")
-    assert type(Trouble.of(Interrupted("no HopscopeError")).error()) is HopscopeError
+    later = Report(name="a", error="OfALaterVersion", text="nobody knows").trouble()
+    assert (type(later), str(later)) == (HopscopeError, "nobody knows")
+    assert type(Report.of("a", Interrupted("no HopscopeError")).trouble()) is HopscopeError
 
 
 @pytest.fixture
@@ -105,9 +103,9 @@ def test_warnings_are_in_the_report_and_what_libraries_print_is_not(
         os.write(worker.sys.stdout.fileno(), b"a library is talking\n")
         warnings.warn("bits differ", RunWarning, stacklevel=1)
         warnings.warn("of torch", UserWarning, stacklevel=1)
-        return [Report.of("a", 0.0, None), Report.of("b", 0.0, None)]
+        return [Report.of("a"), Report.of("b")]
 
-    line = Job.of((tiny,), store, "cpu", 1).canonical_json()
+    line = Job.of((tiny,), store, "cpu", 1).model_dump_json()
     script, out = tmp_path / "jobs", tmp_path / "out"
     script.write_text(f"{line}\n{line}\n")
     monkeypatch.setattr(job, "do", loud)

@@ -110,7 +110,7 @@ def test_all_are_complete_and_equal_to_one_after_the_other(
     way: str, tiny: Experiment, store: Store, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     short = smallest(tiny, steps=200, checkpoint_every=10, validate_every=100)
-    recipes = [short.model_copy(update={"seeds": (seed,)}) for seed in range(RUNS)]
+    recipes = [short.replace(seeds=(seed,)) for seed in range(RUNS)]
     file = tmp_path / "sweep.json"
     file.write_text(f"[{', '.join(each.to_file() for each in recipes)}]")
     sweep = [

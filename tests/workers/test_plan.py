@@ -8,7 +8,7 @@ from hopscope.runs import train
 from hopscope.store import Store
 from hopscope.workers import Job, Report
 from hopscope.workers.job import do
-from hopscope.workers.progress import Plan, Progress, plans, steps_of
+from hopscope.workers.progress import Plan, Progress, committed_steps, plans
 
 Recipes = tuple[Experiment, ...]
 
@@ -54,7 +54,7 @@ def test_steps_of_all_models_are_counted(members: Recipes, store: Store) -> None
     assert (progress.runs, progress.all_steps, progress.steps()) == (3, 36, 0)
     assert progress.seconds_left(0) is None
     stopped(Job.of(members[:2], store, "cpu", 1))
-    assert steps_of(jobs[0]) == 2  # a fleet of two, stopped at step 1
+    assert committed_steps(jobs[0]) == 2  # a fleet of two, stopped at step 1
     train(members[2], store, "cpu")
     assert progress.steps() == 14
     assert progress.seconds_left(14) is None  # this commit may have come a moment after the start
@@ -63,6 +63,6 @@ def test_steps_of_all_models_are_counted(members: Recipes, store: Store) -> None
     now[0] += 6
     assert progress.seconds_left(18) == 30
     do(jobs[0])
-    assert (steps_of(jobs[0]), progress.steps(), progress.seconds_left(36)) == (24, 36, 0.0)
-    progress.reports["a"] = Report.of("a", 1.0, None)
+    assert (committed_steps(jobs[0]), progress.steps(), progress.seconds_left(36)) == (24, 36, 0.0)
+    progress.reports["a"] = Report.of("a")
     assert (progress.count("complete"), progress.count("failed")) == (1, 0)

@@ -18,7 +18,7 @@ from hopscope.errors import ConfigError, Interrupted, TrainingError
 from hopscope.runs import Stop
 from hopscope.store import Store
 from hopscope.workers import Here, Job, Processes, Report, pools
-from hopscope.workers.fleets import member, together
+from hopscope.workers.fleets import together
 from hopscope.workers.sweep import ATTEMPTS, _Sweep, _Task
 
 FAKE = """
@@ -26,11 +26,11 @@ import json, os, pathlib, signal, sys, time
 HERE = pathlib.Path(os.environ["FAKE"])
 for line in sys.stdin:
     job = json.loads(line)
-    recipe = json.loads(job["recipes"][0])
+    recipe = job["recipes"][0]
     seed = recipe["seeds"][0]
     with open(HERE / "record", "a") as file:
         file.write(f"{seed} {os.getpid()} {job['threads']} {os.environ['OMP_NUM_THREADS']}\\n")
-    told = dict(name=str(seed), state="complete", seconds=0.0, host="fake")
+    told = dict(name=str(seed))
     BEHAVIOUR
     print(json.dumps([told]), flush=True)
 """
@@ -51,7 +51,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 @pytest.fixture
 def jobs(tiny: Experiment, store: Store) -> list[Job]:
-    return [Job.of((member(tiny, seed),), store, "cpu", 2) for seed in range(6)]
+    return [Job.of((tiny.replace(seeds=(seed,)),), store, "cpu", 2) for seed in range(6)]
 
 
 def record(tmp_path: Path) -> list[list[int]]:
@@ -100,16 +100,16 @@ def test_a_job_that_kills_its_worker_is_a_failure(
     fake("if seed == 1:", "    sys.stderr.write('no memory left\\n')", "    sys.stderr.flush()",
          "    os.kill(os.getpid(), signal.SIGKILL)")  # fmt: skip
     (bad,) = [each for each in reports(Processes(2), jobs).values() if each.state == "failed"]
-    error = bad.trouble.error()
+    error = bad.trouble()
     assert isinstance(error, TrainingError)
     line = f"its worker died {ATTEMPTS} times in a row without a new checkpoint (SIGKILL; no memo"
-    assert str(error).startswith(f"{member(tiny, 1).run_name()}: {line}")
+    assert str(error).startswith(f"{tiny.replace(seeds=(1,)).run_name()}: {line}")
     assert sorted(seed for seed, *_ in record(tmp_path)) == [0, *ATTEMPTS * [1], 2, 3, 4, 5]
 
 
 def test_only_deaths_without_a_new_checkpoint_count(tiny: Experiment, store: Store) -> None:
-    task = _Task(Job.of((member(tiny, 0), member(tiny, 1)), store, "cpu", 1))
-    folder = store.create(together((member(tiny, 0), member(tiny, 1))))
+    task = _Task(Job.of((tiny.replace(seeds=(0,)), tiny.replace(seeds=(1,))), store, "cpu", 1))
+    folder = store.create(together((tiny.replace(seeds=(0,)), tiny.replace(seeds=(1,)))))
     for step in (1, 2):
         for _ in range(ATTEMPTS - 1):
             assert not task.died()
@@ -174,9 +174,9 @@ def test_more_than_there_is_is_refused(jobs: list[Job], monkeypatch: pytest.Monk
     with pytest.raises(ConfigError, match="2 workers with 3 threads each need 6 cores, and there"):
         Processes(2, threads=3)
     with pytest.raises(ConfigError, match="device is 'cuda', but torch sees no GPU"):
-        reports(Processes(2), [jobs[0].model_copy(update={"device": "cuda"})])
+        reports(Processes(2), [jobs[0].replace(device="cuda")])
     with pytest.raises(ConfigError, match="'cuda:1', but each worker is given its own GPU"):
-        reports(Processes(2), [jobs[0].model_copy(update={"device": "cuda:1"})])
+        reports(Processes(2), [jobs[0].replace(device="cuda:1")])
 
 
 def test_each_worker_has_a_gpu(fake, jobs, tmp_path: Path, monkeypatch) -> None:

@@ -90,7 +90,7 @@ def test_an_array_is_stopped_requeued_and_ends_with_the_bytes_of_one_by_one(
     slurm: Call, tiny: Experiment, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     long = smallest(tiny, steps=1_500, checkpoint_every=500, validate_every=500)
-    recipes = [long.model_copy(update={"seeds": (seed,)}) for seed in range(5)]
+    recipes = [long.replace(seeds=(seed,)) for seed in range(5)]
     (tmp_path / "sweep.json").write_text(f"[{', '.join(each.to_file() for each in recipes)}]")
     monkeypatch.chdir(tmp_path)
     script = Array(tmp_path / "sweep.json", store.root, shards=2, cpus=1).script()

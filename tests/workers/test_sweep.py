@@ -6,7 +6,7 @@ from inspect import unwrap
 from pathlib import Path
 
 import pytest
-from stopping import content
+from stopping import changed, content
 
 from hopscope.configs import Experiment
 from hopscope.errors import ConfigError, Interrupted, RunBusy
@@ -54,12 +54,7 @@ def minute(diary: Diary) -> Stop:
 @pytest.fixture(scope="module")
 def recipes(five: Recipes) -> Recipes:
     """Three that cannot be trained as one."""
-
-    def own(number: int, recipe: Experiment) -> Experiment:
-        rate = recipe.training.model_copy(update={"lr": 1e-3 * (number + 1)})
-        return recipe.model_copy(update={"training": rate})
-
-    return tuple(own(number, recipe) for number, recipe in enumerate(five[:3]))
+    return tuple(changed(recipe, lr=1e-3 * n) for n, recipe in enumerate(five[:3], 1))
 
 
 @pytest.fixture

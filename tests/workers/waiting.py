@@ -3,7 +3,9 @@
 import time
 from collections.abc import Callable
 
-from hopscope.configs import Experiment
+from stopping import changed
+
+from hopscope.configs import Experiment, Model
 from hopscope.runs import Stop
 from hopscope.store import Store
 from hopscope.workers import Job, Report
@@ -20,18 +22,9 @@ def until(true: Callable[[], object]) -> None:
         time.sleep(0.01)
 
 
-def changed(recipe: Experiment, **training: object) -> Experiment:
-    """The recipe with another training."""
-    fields = recipe.model_dump()
-    return Experiment.model_validate({**fields, "training": fields["training"] | training})
-
-
 def smallest(recipe: Experiment, **training: object) -> Experiment:
     """The same with the smallest of models, for many steps."""
-    shape = {"layers": 1, "heads": 1, "d_model": 8}
-    return changed(
-        recipe.model_copy(update={"model": recipe.model.model_copy(update=shape)}), **training
-    )
+    return changed(recipe.replace(model=Model(layers=1, heads=1, d_model=8)), **training)
 
 
 def stopped(job: Job) -> list[Report]:

@@ -197,7 +197,7 @@ class VectorTask(FactTask):
 
     def ordered(self, order: Order) -> Self:
         """The same questions with their facts in another order."""
-        return type(self)(**{**dict(self), "order": order})
+        return self.replace(order=order)
 
     def rates(self) -> list[float]:
         """The frequencies of the rotary code, fastest first."""

@@ -181,7 +181,7 @@ def _course(run: NgramRun, seed: int, moments: Sequence[Moment]) -> CourseRow:
 
 def _kept(descent: Descent, course: Course) -> Int[np.ndarray, "kept"]:
     """Numbers of a few records, as densely at each stage's beginning as they were recorded."""
-    few = Descent(**{**descent.model_dump(), "records": min(MOMENTS, descent.records)})
+    few = descent.replace(records=min(MOMENTS, descent.records))
     kept: np.ndarray = np.unique(np.searchsorted(course.epochs, record_epochs(few)))
     return kept
 
