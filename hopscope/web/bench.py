@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import asdict, dataclass
-from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -39,7 +38,7 @@ class Bench:
         return self.memory.get(key, lambda: answers(self.folder), lambda found: 500 * len(found))
 
     def description(self) -> dict[str, Any]:
-        bench, name = self.recipe, self.folder.name
+        bench = self.recipe
         return {
             "lm": {
                 "model": bench.model,
@@ -49,12 +48,6 @@ class Bench:
             },
             "results": [asdict(result) for result in results(self.folder)],
             "heads": self.heads(),
-            "command": {"lm": f"hopscope show {quote(name)}"},
-            "python": {
-                "lm": f"import hopscope\nfrom hopscope.lm.results import results\n"
-                f"results(hopscope.open_run({name!r}).folder)",
-                "example": f"import hopscope\nhopscope.open_run({name!r}).answers",
-            },
         }
 
     def heads(self) -> list[dict[str, Any]]:

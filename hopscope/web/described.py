@@ -1,7 +1,6 @@
 """A training over facts in words and plain data: all that is known without computing; no torch."""
 
 from dataclasses import asdict
-from shlex import quote
 from typing import Any
 
 from hopscope.circuits.circuit import Circuit
@@ -26,7 +25,6 @@ def description(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, A
     circuit = saved_circuit(folder, seed)
     emergence = saved_emergence(folder, circuit)
     steps, measured = checkpoint_steps(folder), folder.files("metrics/")
-    tracked = is_tracked(steps, circuit)
     return {
         "task": task_of(recipe.task),
         "model": recipe.model.model_dump(mode="json"),
@@ -39,8 +37,6 @@ def description(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, A
         "emerged": None if emergence is None else emerged_of(emergence),
         "learned": learned_steps(folder)[folder.member(seed)] if measured else None,
         "arrays": arrays(steps, circuit, len(recipe.seeds)),
-        "command": commands(folder, recipe, seed, tracked=tracked),
-        "python": pythons(folder, recipe, seed, tracked=tracked),
     }
 
 
@@ -127,41 +123,13 @@ def theory_of(task: Task, *, causal: bool) -> dict[str, Any] | None:
     }
 
 
-def is_tracked(steps: list[int], circuit: Circuit | None) -> bool:
-    """True if the circuit, or one that is still to be found, can be followed through training."""
-    return len(steps) > 1 and (circuit is None or bool(circuit.tracked))
-
-
 def arrays(steps: list[int], circuit: Circuit | None, seeds: int) -> list[str]:
     """The arrays that can be asked for."""
     if not steps:
         return ["losses"]
     found = ["losses", "maps", "contents"]
-    found += ["emergence"] * (circuit is not None and is_tracked(steps, circuit))
-    return found + ["fleet"] * (seeds > 1)
-
-
-def commands(folder: RunFolder, recipe: Experiment, seed: int, *, tracked: bool) -> dict[str, str]:
-    """What gives the numbers of the panes that show a model's whole story; where step, example and
-    switches count as well, the page says it itself (`static/commands.js`).
-    """
-    name = quote(folder.name)
-    which = f"{name} --seed {seed}" if len(recipe.seeds) > 1 else name
-    time = f"emergence {which}" if tracked else f"show {name}"
-    return {
-        "circuit": f"hopscope circuit {which}",
-        "time": f"hopscope {time} --json",
-    }
-
-
-def pythons(folder: RunFolder, recipe: Experiment, seed: int, *, tracked: bool) -> dict[str, str]:
-    """The same in Python."""
-    chosen = f", seed={seed}" if len(recipe.seeds) > 1 else ""
-    model = f"import hopscope\nmodel = hopscope.load({folder.name!r}{chosen})\n"
-    return {
-        "circuit": f"{model}print(model.circuit)",
-        "time": f"{model}model.{'emergence().order' if tracked else 'run.losses()'}",
-    }
+    followed = len(steps) > 1 and circuit is not None and circuit.tracked
+    return [*found, *["emergence"] * bool(followed), *["fleet"] * (seeds > 1)]
 
 
 def about_of(about: Any) -> dict[str, Any] | None:

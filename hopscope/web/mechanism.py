@@ -4,7 +4,6 @@ heads that bring it, and how they were proved.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -28,17 +27,13 @@ class Traced:
     asked_seed: int | None = None
 
     def description(self) -> dict[str, Any]:
-        name, recipe = self.folder.name, self.folder.recipe_as(LmCircuit)
+        recipe = self.folder.recipe_as(LmCircuit)
         return {
             "traced": {
                 "model": recipe.model,
                 "questions": recipe.prompts.label,
             },
             "arrays": ["findings"] * self.folder.manifest.complete,
-            "command": {"mechanism": f"hopscope show {quote(name)}"},
-            "python": {
-                "mechanism": f"import hopscope\nhopscope.open_run({name!r}).findings.verdict()"
-            },
         }
 
     def at_hand(self, name: str) -> bytes | None:

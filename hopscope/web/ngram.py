@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,7 +40,7 @@ class Ngram:
         return self.recipe.seeds[self.folder.member(self.asked_seed)]
 
     def description(self) -> dict[str, Any]:
-        recipe, name = self.recipe, self.folder.name
+        recipe = self.recipe
         return {
             "ngram": {
                 **recipe.process.model_dump(mode="json"),
@@ -55,14 +54,6 @@ class Ngram:
             "seed": self.seed,
             "checkpoints": checkpoint_steps(self.folder),
             "arrays": ARRAYS,
-            "command": dict.fromkeys(
-                ("ngram", "example", "time"), f"hopscope show {quote(name)} --figure stages.svg"
-            ),
-            "python": {
-                "ngram": f"import hopscope\nhopscope.open_run({name!r}).course({self.seed})",
-                "example": f"import hopscope\nhopscope.open_run({name!r}).state({self.seed})",
-                "time": f"import hopscope\nhopscope.open_run({name!r}).losses()",
-            },
         }
 
     def at_hand(self, name: str) -> bytes | None:

@@ -33,7 +33,7 @@ class Some(Views):
     def run(self, id: str, seed: int | None = None) -> dict[str, Any]:  # noqa: A002
         found = super().run(id, seed)
         named = {"name": f"a{HOSTILE}", "checkpoints": STEPS, "arrays": ["losses", "maps"]}
-        found |= named | {"tags": [HOSTILE], "command": dict.fromkeys(found["command"], HOSTILE)}
+        found |= named | {"tags": [HOSTILE]}
         found["about"]["what"] = HOSTILE
         return found
 

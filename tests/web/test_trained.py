@@ -167,8 +167,6 @@ def test_a_circuit_without_paths_is_not_followed(store: Store, tiny: Experiment)
             folder.commit({"circuit.json": kept.to_bytes()})
         found = Views(store).run(id_)
         assert ("emergence" in found["arrays"]) == followed
-        assert ("emergence" in found["command"]["time"]) == followed
-        assert ("emergence" in found["python"]["time"]) == followed
 
 
 def test_what_is_known_is_not_computed_again(root: Path) -> None:

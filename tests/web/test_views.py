@@ -2,7 +2,6 @@
 
 import json
 import os
-import shlex
 import subprocess
 import sys
 from dataclasses import replace
@@ -118,21 +117,6 @@ def test_the_first_view_computes_nothing(store: Store) -> None:
     line = [sys.executable, "-c", FIRST, str(store.root)]
     done = subprocess.run(line, capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["demo", "planted", "ngram"])
-def test_what_each_pane_says_can_be_done(
-    views: Views, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With many checkpoints and with one: its command and its lines of Python."""
-    monkeypatch.chdir(tmp_path)
-    found = views.run(f"gallery-{name}")
-    for told in found["command"].values():
-        program, *arguments = shlex.split(told)
-        assert (program, command(arguments)) == ("hopscope", 0)
-    for lines in found["python"].values():
-        exec(lines, {})
 
 
 @pytest.mark.slow

@@ -26,8 +26,9 @@ export function circuitPane(state, tip) {
   const pane = new Pane(state, "circuit", "Circuit", {
     drawing: () => pane.svg,
     rows: () => numbers(state, pane),
+    command: () => ofCircuit(state),
+    tell: () => pane.svg && tell(pane, state),
   });
-  pane.words = () => state.about?.task && tell(pane, state);
   pane.opened = new Set(); // folds of layers that somebody opened, by their first
   pane.verdict = h("p", { class: "verdict" });
   const place = h("div", { class: "drawing" });
@@ -35,32 +36,24 @@ export function circuitPane(state, tip) {
   pane.body.append(pane.verdict, place, below);
   pane.rove = roving(place, () => [...place.querySelectorAll('[role="button"]')]);
   const rebuild = () => {
-    if (state.about?.task) {
-      build(pane, state, place, below, tip);
-      update(pane, state);
-      tip.check();
-    }
+    build(pane, state, place, below, tip);
+    update(pane, state);
+    tip.check();
   };
   pane.rebuild = rebuild;
   state.watch("run", () => pane.opened.clear());
-  new ResizeObserver(() => {
-    if (place.clientWidth !== pane.width) rebuild();
-  }).observe(place);
-  state.watch("about maps fleet ghost colour theme", rebuild);
-  state.watch("contents unmeasured", () => {
-    if (pane.svg && pane.nodes.squares === Boolean(state.contents)) update(pane, state);
+  pane.fills(place, rebuild);
+  pane.draws("about maps fleet ghost colour theme pane", rebuild);
+  pane.draws("contents unmeasured", () => {
+    if (pane.nodes.squares === Boolean(state.contents)) update(pane, state);
     else rebuild();
   });
-  state.watch("pane", () => {
-    if (pane.alone !== (state.pane === "circuit")) rebuild();
-  });
-  state.watch("step off head cut", () => {
-    if (!pane.svg) return;
-    const hidden = state.off.some(({ layer }) => pane.folds?.some(([low, high]) => low <= layer && layer <= high));
-    if (!state.about?.circuit || hidden) return rebuild();
+  pane.draws("step off head cut", () => {
+    const hidden = state.off.some(({ layer }) => pane.folds.some(([low, high]) => low <= layer && layer <= high));
+    if (!state.about.circuit || hidden) return rebuild();
     update(pane, state);
   });
-  state.watch("point spot hover", () => pane.svg && state.about?.task && light(pane, state));
+  pane.watch("point spot hover", () => light(pane, state));
   return pane;
 }
 
@@ -80,11 +73,9 @@ function light(pane, state) {
 function build(pane, state, place, below, tip) {
   const { about, maps } = state;
   const { layers, heads } = about.model;
-  pane.width = place.clientWidth;
-  pane.alone = state.pane === "circuit";
-  const width = Math.max(pane.width, 300);
+  const width = Math.max(place.clientWidth, 300);
   const high = innerHeight / zoom();
-  const room = pane.alone ? high - 260 : Math.min(480, Math.max(340, high * 0.375));
+  const room = state.pane === "circuit" ? high - 260 : Math.min(480, Math.max(340, high * 0.375));
   const found = about.circuit ? arrows(about) : maps ? strong(maps, state.at) : [];
   const side = Math.min(SIDE, 40 + 20 * heads);
   const busy = layersOf([...found, ...loose(about), ...state.off]);
@@ -253,11 +244,9 @@ function update(pane, state) {
     mark(tag, { "aria-label": `Head ${layer}.${head}${state.isOff(layer, head) ? ", switched off" : ""}` });
   pane.nodes.update();
   write(pane.whose, whose(state));
-  state.atRest(pane.words);
-  pane.refreshNumbers();
 }
 
-/** The same in words: for those who only hear it, and the command. */
+/** The same in words, for those who only hear it. */
 function tell(pane, state) {
   const { maps, at } = state;
   for (const { path, tag } of pane.arrows) {
@@ -267,8 +256,6 @@ function tell(pane, state) {
     mark(tag, { "aria-label": off ? `${told}, switched off` : told });
   }
   pane.nodes.tell();
-  const { shell, python } = ofCircuit(state);
-  pane.told(shell, python);
 }
 
 /** Which weights the circuit was found in, beside those that are shown. */

@@ -17,6 +17,7 @@ export function examplePane(state) {
   const pane = new Pane(state, "example", "Example", {
     drawing: () => drawing(state, pane),
     rows: () => numbers(state),
+    command: () => ofExample(state, chosen(state)),
   });
   const strip = h("div", { class: "strip" });
   const arcs = s("svg", { class: "arcs", "aria-hidden": "true" });
@@ -34,40 +35,28 @@ export function examplePane(state) {
     fill(chips, made);
     rove.come();
   };
-  state.watch("example", () => {
-    refill();
-    pane.refreshNumbers();
-  });
   // Its height is known before it is there.
-  state.watch("about width", () => {
-    const board = document.getElementById("board"); // has a width before this pane has one
-    const wide = board.clientWidth - 2 * Number.parseFloat(getComputedStyle(board).paddingLeft);
-    const across = Math.max(1, Math.floor((wide + GAP) / (LEAST_WIDE + GAP)));
-    const rows = Math.ceil((state.about?.task?.length ?? 1) / across);
-    strip.style.minHeight = `${rows * ROW + GAP}px`;
-  });
-  state.watch("error", () => {
+  const makeRoom = () => {
+    const across = Math.max(1, Math.floor((strip.clientWidth + GAP) / (LEAST_WIDE + GAP)));
+    strip.style.minHeight = `${Math.ceil(state.about.task.length / across) * ROW + GAP}px`;
+  };
+  pane.draws("example", refill);
+  pane.watch("about pane", makeRoom);
+  pane.watch("error", () => {
     if (state.error?.kind === "example") refill(); // what was typed is no example: arcs are of the last
   });
-  state.watch("example head hover spot pair point theme width off", () => {
-    if (state.about?.task) draw(pane, state);
+  pane.watch("example head hover spot pair point theme off", () => draw(pane, state));
+  pane.draws("about step seed ex head tokens order off", () => tools(pane, state));
+  pane.fills(strip, () => {
+    makeRoom();
+    draw(pane, state);
   });
-  state.watch("about example ex head tokens order", () => {
-    if (state.about?.task) tools(pane, state);
-  });
-  const words = () => {
-    if (!state.about?.task) return;
-    const { shell, python } = ofExample(state, chosen(state));
-    pane.told(shell, python);
-  };
-  state.watch("about step seed ex head tokens order off", () => state.atRest(words));
-  new ResizeObserver(() => state.set({ width: innerWidth + strip.clientWidth / 1e4 }, "none")).observe(strip);
   return pane;
 }
 
 /** Go to another example, keep nothing of what was typed. */
 export function next(state, by = 1) {
-  const ex = Math.min(Math.max(0, state.ex + by), lastExample(state.about?.task));
+  const ex = Math.min(Math.max(0, state.ex + by), lastExample(state.about));
   state.set({ ex, tokens: null, order: null });
 }
 
@@ -88,7 +77,7 @@ function toolsOf(state) {
   return () => {
     const { carried, given } = state.about.task; // by a saved page, or a function, which draw no other
     able(before, state.ex);
-    able(after, state.ex < lastExample(state.about.task));
+    able(after, state.ex < lastExample(state.about));
     return [state.tokens || state.order !== null ? back : null, before, after, carried || given ? null : shuffle];
   };
 }

@@ -12,29 +12,24 @@ export function fleetPane(state, live) {
   const pane = new Pane(state, "fleet", "Seeds", {
     drawing: () => state.fleet && picture(state),
     rows: () => numbers(state),
+    command: () => state.fleet && ofSeed(state.about, state.seed ?? state.fleet.seeds[0], reading(state)),
+    fits: (about) => Boolean(about.task) && about.arrays.includes("fleet"),
   });
   const place = h("div", { class: "seeds" });
   pane.body.append(place);
-  pane.fits = hasSeeds;
-  state.watch("about", () => {
+  pane.watch("about", () => {
     const told = "Maps of every seed are being measured …";
     if (ask(state, live) && state.fleet?.run !== state.about.id) fill(place, h("p", { class: "quiet" }, told));
   });
-  state.watch("about fleet reading seed theme", () => {
-    if (state.fleet && state.about?.task) show(pane, state, place);
-  });
+  pane.draws("about fleet reading seed theme", () => state.fleet && show(pane, state, place));
   return pane;
-}
-
-function hasSeeds(about) {
-  return Boolean(about?.task) && (about.arrays ?? []).includes("fleet");
 }
 
 /** Ask for the maps of every seed after the last checkpoint; what a training has learned since is asked
  *  for when the answer is there. True when it asks. */
 function ask(state, live) {
   const { about } = state;
-  if (!hasSeeds(about) || state.fleet?.key === keyOf(about) || live.open.fleet) return false;
+  if (state.fleet?.key === keyOf(about) || live.open.fleet) return false;
   live.ask("fleet", async (signal) => {
     const maps = mapsOf(await live.source.arrays(about.id, "fleet", null, { signal }), about);
     state.set({ fleet: { run: about.id, key: keyOf(about), maps, seeds: about.seeds } }, "none");
@@ -117,9 +112,6 @@ function show(pane, state, place) {
       );
     }),
   );
-  const { shell, python } = ofSeed(state.about, state.seed ?? seeds[0], its);
-  pane.told(shell, python);
-  pane.refreshNumbers();
 }
 
 function picture(state) {

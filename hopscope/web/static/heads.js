@@ -19,6 +19,10 @@ export function headsPane(state) {
   const pane = new Pane(state, "heads", "Heads", {
     drawing: () => state.maps && picture(state),
     rows: () => numbers(state),
+    command: () => state.maps && ofMap(state, kindOf(state), chosen(state)),
+    tell: () => {
+      for (const its of cells) its.tell();
+    },
   });
   const wall = h("div", { class: "wall", role: "group", "aria-label": "Role maps, layer by layer" });
   const large = h("div", { class: "large" });
@@ -27,21 +31,18 @@ export function headsPane(state) {
   let cells = [];
   let big = null;
   const rebuild = () => {
+    for (const its of cells) its.leave(); // what is gone is not left by the pointer
+    [cells, big] = [[], null];
     if (!state.maps) {
-      const told = state.about?.task ? waiting(state, "Role maps are being measured") : "";
-      fill(wall, h("p", { class: "quiet" }, told));
+      fill(wall, h("p", { class: "quiet" }, waiting(state, "Role maps are being measured")));
       fill(large); // it would be of another run
-      big = null;
-      pane.told();
-      return pane.refreshNumbers();
+      return;
     }
     const { layers, heads } = state.maps;
     const used = headsOf(state.about);
     const across = heads === 1 ? Math.min(layers, 4) : heads;
     wall.style.setProperty("--across", across);
     wall.classList.toggle("many", heads > 4 || layers > 6);
-    for (const its of cells) its.leave(); // what is gone is not left by the pointer
-    cells = [];
     for (let layer = 0; layer < layers; layer++)
       for (let head = 0; head < heads; head++) cells.push(cell(state, layer, head, used));
     const rows = [];
@@ -53,27 +54,19 @@ export function headsPane(state) {
     update();
   };
   const update = () => {
-    if (!state.maps || !cells.length) return;
+    if (!cells.length) return;
     const order = chainOrder(state.maps.roles);
     const kind = kindOf(state);
     for (const its of cells) its.show(state, order, kind);
     big?.update();
-    state.atRest(words);
-    pane.refreshNumbers();
   };
-  const words = () => {
-    if (!state.maps) return;
-    for (const its of cells) its.tell();
-    const { shell, python } = ofMap(state, kindOf(state), chosen(state));
-    pane.told(shell, python);
-  };
-  state.watch("about maps theme", rebuild);
-  state.watch("step off head kind spot example", update);
-  state.watch("point", () => {
+  pane.draws("about maps theme", rebuild);
+  pane.draws("step off head kind spot example", update);
+  pane.watch("point", () => {
     for (const its of cells) its.light(state.point);
   });
-  state.watch("hover", () => big?.row(state.example?.json.tokens[state.hover]?.role));
-  state.watch("kind about", () =>
+  pane.watch("hover", () => big?.row(state.example?.json.tokens[state.hover]?.role));
+  pane.watch("kind about", () =>
     fill(
       pane.tools,
       choice("Attention to", KINDS, kindOf(state), (kind) => state.set({ kind })),

@@ -12,7 +12,7 @@ const STAYING = [...Object.keys(STREAMS), "fleet"]; // what goes on though the m
 
 /** What is of one model, and gone when another is looked at. */
 const GONE = {
-  ...{ example: null, answer: null, cut: null, refused: "", costs: null, overTime: null, maps: null, losses: null },
+  ...{ example: null, question: null, answer: null, cut: null, refused: "", costs: null, overTime: null, maps: null, losses: null },
   ...{ contents: null, unmeasured: "", fleet: null, findings: null, values: null, curves: null },
   ...{ spot: null, hover: null, pair: null, point: null },
 };
@@ -38,6 +38,7 @@ export class Live {
     state.watch("run seed", () => this.openRun());
     state.watch("about step ex tokens order off", (keys) => this.rest("example", keys, () => this.example()));
     state.watch("about losses step off", (keys) => this.rest("ablate", keys, () => this.ablate()));
+    state.watch("about ex asked", () => state.about?.lm && this.benchmark());
     state.watch("step off", () => this.dropStreams());
   }
 
@@ -248,6 +249,17 @@ export class Live {
     return this.question({ index, ...(tokens ? { tokens } : {}), ...(order === null ? {} : { order }) });
   }
 
+  /** A question of a benchmark, with the model's answer to it. */
+  benchmark() {
+    const { state, source } = this;
+    const { id, lm } = state.about;
+    const kind = lm.kinds.includes(state.asked) ? state.asked : lm.kinds[0];
+    return this.ask("question", async (signal) => {
+      const found = await source.example(id, { index: state.ex, kind }, { signal });
+      state.set({ question: found.about }, "none");
+    });
+  }
+
   /** What was typed is refused: the page, and its address, stay with what is shown. */
   goBack() {
     this.state.set({ tokens: this.state.example?.tokens ?? null }, "replace");
@@ -347,6 +359,6 @@ export class Live {
 }
 
 /** A question that cannot be answered, and not a server that cannot answer now. */
-export function isRefusal({ status = 400 }) {
+function isRefusal({ status = 400 }) {
   return status >= 400 && status < 429;
 }

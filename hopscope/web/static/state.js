@@ -22,8 +22,9 @@ const DATA = {
   steps: null,
   // Arrays of the run (fetched.js); null until they are there.
   ...{ losses: null, maps: null, contents: null, fleet: null, findings: null, values: null, curves: null },
-  // Answers: to the example, to what is switched off (its losses; its squares), and streams.
-  ...{ example: null, answer: null, cut: null, overTime: null, costs: null },
+  // Answers: to the example (of a benchmark: question), to what is switched off (its losses; its
+  // squares), and streams.
+  ...{ example: null, question: null, answer: null, cut: null, overTime: null, costs: null },
   // What goes on: is a run opened, are losses asked, which streams come, does the slider play?
   ...{ opening: false, asking: false, working: "", playing: false },
   // Why losses, and squares, cannot be measured.
@@ -37,8 +38,8 @@ const DATA = {
   point: null,
   // A cell of the map, a token, a pair of tokens.
   ...{ spot: null, hover: null, pair: null },
-  // Does a server answer; what is drawn anew when the theme or the width is another.
-  ...{ alive: true, theme: "", width: 0 },
+  // Does a server answer; what is drawn anew when the theme is another.
+  ...{ alive: true, theme: "" },
 };
 const KEYS = new Set([...VIEW, ...Object.keys(DATA)]);
 
