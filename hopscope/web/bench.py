@@ -1,7 +1,7 @@
 """What the page can ask of a benchmark of a language model: how it answered, and its heads."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -10,22 +10,16 @@ from hopscope.configs import LmBench, Prompts
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.lm.prompts import question
 from hopscope.lm.results import Answer, answers, best_heads, results
-from hopscope.store import RunFolder
-from hopscope.web.memory import Memory
 from hopscope.web.questions import ExampleQuestion
+from hopscope.web.shown import ShownRun
 from hopscope.web.tensors import packed
 
 HEADS = "heads-"
 """What the names of files begin with that hold heads of the model (`hopscope lm heads --keep`)."""
 
 
-@dataclass(frozen=True)
-class Bench:
+class Bench(ShownRun):
     """A benchmark of a language model."""
-
-    folder: RunFolder
-    memory: Memory
-    asked_seed: int | None = None
 
     @property
     def recipe(self) -> LmBench:

@@ -1,6 +1,5 @@
 """A training over facts in words and plain data: all that is known without computing; no torch."""
 
-from dataclasses import asdict
 from typing import Any
 
 from hopscope.circuits.circuit import Circuit
@@ -36,7 +35,6 @@ def description(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, A
         "theory": theory_of(recipe.task, causal=recipe.model.causal),
         "emerged": None if emergence is None else emerged_of(emergence),
         "learned": learned_steps(folder)[folder.member(seed)] if measured else None,
-        "arrays": arrays(steps, circuit, len(recipe.seeds)),
     }
 
 
@@ -121,20 +119,3 @@ def theory_of(task: Task, *, causal: bool) -> dict[str, Any] | None:
             for r in readings
         ],
     }
-
-
-def arrays(steps: list[int], circuit: Circuit | None, seeds: int) -> list[str]:
-    """The arrays that can be asked for."""
-    if not steps:
-        return ["losses"]
-    found = ["losses", "maps", "contents"]
-    followed = len(steps) > 1 and circuit is not None and circuit.tracked
-    return [*found, *["emergence"] * bool(followed), *["fleet"] * (seeds > 1)]
-
-
-def about_of(about: Any) -> dict[str, Any] | None:
-    """Where a model of the gallery came from."""
-    if about is None:
-        return None
-    found: dict[str, Any] = about.model_dump() if hasattr(about, "model_dump") else asdict(about)
-    return found | {"origin": about.origin}

@@ -4,6 +4,7 @@ meaning, little depth, finite numbers); and of a model, data with bounds.
 
 import json
 import re
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, Never, Self
 
 from pydantic import Field
@@ -24,6 +25,8 @@ MOST_CHANGES = 512
 VIEWABLE = 10_000
 """Examples one of which can be looked at; all before it are made as well."""
 
+Ask = Callable[[], None]
+"""Is called between the steps of an answer, and raises where nobody waits for it any more."""
 Number = Annotated[Whole, Field(strict=True, ge=0)]
 Word = Annotated[str, Field(max_length=24)]
 Change = Annotated[str, Field(max_length=240)]

@@ -34,7 +34,7 @@ class Some(Views):
         found = super().run(id, seed)
         named = {"name": f"a{HOSTILE}", "checkpoints": STEPS, "arrays": ["losses", "maps"]}
         found |= named | {"tags": [HOSTILE]}
-        found["about"]["what"] = HOSTILE
+        found["what"] = HOSTILE
         return found
 
 
@@ -157,7 +157,7 @@ def test_losses_with_heads_off_are_the_servers_and_what_is_not_known_is_not_show
     opened(page, saved[0], f"#/run/{ID}?off=1.0;2.1:query")
     changes = ("1.0=uniform", "2.1:query=uniform")
     question = AblateQuestion(changes=changes)
-    close(bars(page), views.ablate(ID, question, lambda: False)["changed"]["mean"])
+    close(bars(page), views.ablate(ID, question, lambda: None)["changed"]["mean"])
     assert page.inner_text(".losses .hint") == "256 examples"
     assert "a saved page reads no other" in page.inner_text(".whose")  # and its squares are pale
     assert page.locator(".nodes.old").count()
@@ -171,7 +171,7 @@ def test_losses_with_heads_off_are_the_servers_and_what_is_not_known_is_not_show
 def test_its_answers_are_the_servers(page: Any, saved: tuple[str, str], views: Views) -> None:
     """Computed where it has weights; where not, measured beforehand, of the first example."""
     opened(page, saved[1])
-    never = lambda: False  # noqa: E731
+    never = lambda: None  # noqa: E731
     for changes in ((), ("1.1=uniform",), ("2.0:query=uniform",)):
         question = AblateQuestion(step=500, changes=changes)
         found = ask(page, "ablate", {"step": 500, "changes": [*changes]})

@@ -115,7 +115,7 @@ export class Live {
       if (!about) return; // opened anew, without the seed
       if (typeof about.task !== "object") about.task = null; // the name of a task that has no facts
       const steps = about.checkpoints ?? [];
-      const has = new Set(about.arrays ?? []);
+      const has = new Set(about.arrays);
       const ask = (name, take = (its) => state.set(its, "none")) =>
         has.has(name) &&
         this.ask(
@@ -146,12 +146,12 @@ export class Live {
       state.set({ ...gone, about, steps, contents, opening: false, error }, "none");
       state.fit(about);
       // What is at hand first. All else is computed, by what the example waits for as well.
-      const ready = new Set(about.at_hand ?? about.arrays);
-      const drawn = ["losses", "parameters", "findings", "maps", "contents"];
-      await Promise.all(drawn.filter((name) => ready.has(name) && !ahead[name]).map((name) => ask(name)));
+      const ready = new Set(about.at_hand);
+      await Promise.all([...ready].filter((name) => FETCHED[name] && !ahead[name]).map((name) => ask(name)));
       if (signal.aborted) return; // somebody has gone on to another run
       this.begin(id);
-      if (!ready.has("maps") && !ahead.maps) await ask("maps");
+      for (const name of ["parameters", "findings", "maps"])
+        if (!ready.has(name) && !ahead[name]) await ask(name);
       if (this.missed && !signal.aborted) return this.openRun();
       if (about.task) await this.first(signal);
       // The slowest last, as it is missed least.

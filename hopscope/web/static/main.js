@@ -136,7 +136,7 @@ function header(state, source, { find, help, showRuns }) {
     const { about, opening } = state;
     title.textContent = about?.name ?? (opening ? "" : "no run");
     told.textContent = about
-      ? [about.about?.what, shapeOf(about), about.state === "complete" ? null : about.state]
+      ? [about.what, shapeOf(about), about.state === "complete" ? null : about.state]
           .filter(Boolean)
           .join(" · ")
       : "";

@@ -63,7 +63,7 @@ export function trained({ about, steps, losses }) {
 
 /** From which step to which charts and slider go. */
 export function spanOf({ about, steps, losses, scale }) {
-  const planned = about.state === "complete" ? 0 : (about.recipe?.steps ?? about.steps ?? 0);
+  const planned = about.state === "complete" ? 0 : (about.steps ?? 0);
   const last = Math.max(steps.at(-1), losses ? lastOf(losses.trainSteps) : 0, planned, 1);
   return { low: 0, high: last, log: scaleOf({ about, scale }) === "log" };
 }
