@@ -60,8 +60,7 @@ export function circuitPane(state, tip) {
 /** Light what is pointed at, here or in another pane. */
 function light(pane, state) {
   const { point, spot, hover } = state;
-  const [layer, head] = spot ? chosen(state) : [];
-  const seen = spot ? { layer, head, ...spot } : point;
+  const seen = spot ? { ...chosen(state), ...spot } : point;
   const { symbols } = state.about.task;
   for (const { path, group } of pane.arrows) group.classList.toggle("hot", pathLit(seen, path, symbols));
   for (const { tag, layer, head, destination } of [...pane.loose, ...pane.chips])

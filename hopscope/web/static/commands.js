@@ -51,7 +51,7 @@ export function text(its) {
 const texts = (all) => `(${all.map((its) => `${text(its)},`).join(" ")})`;
 
 /** What gives the role map of a head. */
-export function ofMap(state, kind, [layer, head]) {
+export function ofMap(state, kind, { layer, head }) {
   return {
     shell: command(state, "attention", "--json"),
     python: lines(state, `attention().${kind}[${layer}, ${head}]`),
@@ -109,7 +109,7 @@ export function ofFindings(about) {
 
 /** What gives the attention of a head in the example. A command draws it as it is alone; in Python the
  *  question is the page's own. */
-export function ofExample(state, [layer, head]) {
+export function ofExample(state, { layer, head }) {
   const { about, ex, tokens, order, off } = state;
   const changed = off.length ? [["changes", texts(off.map(asFlag))]] : [];
   const typed = tokens ? [["tokens", texts(tokens)]] : [];

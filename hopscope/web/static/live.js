@@ -44,16 +44,16 @@ export class Live {
 
   /** One question of a kind at a time; what goes wrong becomes a line, and the rest goes on. The line
    *  goes with the next answer of its kind, unless `run` says that it stays. */
-  async ask(kind, run, quiet = false) {
+  async ask(kind, run) {
     this.open[kind]?.abort();
     const stop = (this.open[kind] = new AbortController());
     this.sayWorking();
     try {
       const stays = await run(stop.signal);
-      if (this.state.error?.kind === kind && !stays) this.state.set({ error: null }, "none");
+      if (!stays) this.state.mend(kind);
     } catch (error) {
       if (error.name === "AbortError" || stop.signal.aborted) return;
-      if (!quiet) this.state.set({ error: { text: error.message, kind } }, "none");
+      this.state.fail(kind, error.message);
       if (kind === "run") this.close();
     } finally {
       if (this.open[kind] === stop) delete this.open[kind];

@@ -138,7 +138,7 @@ function showQuestion(pane, state) {
     pane.tools,
     select(
       "Which kind of question",
-      state.about.lm.kinds.map((its) => [its, its]),
+      state.about.lm.kinds,
       kind,
       (its) => state.set({ asked: its }),
     ),

@@ -12,7 +12,6 @@ import { Live } from "./live.js";
 import { lmPanes } from "./lm.js";
 import { lossesPane } from "./losses.js";
 import { ngramPanes } from "./ngram.js";
-import { arrows } from "./paths.js";
 import { remembered } from "./remember.js";
 import { runsPane } from "./runs.js";
 import { openSource } from "./source.js";
@@ -54,7 +53,7 @@ async function begin() {
   const nothing = h("p", { class: "quiet nothing" }, "Choose a run: they are listed at the left (☰).");
   board.append(nothing);
   const error = errorLine(state);
-  const find = searchBox(state, arrows);
+  const find = searchBox(state);
   const showRuns = () => {
     document.body.classList.toggle("no-runs");
     document

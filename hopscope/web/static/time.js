@@ -1,7 +1,7 @@
 // The training: losses of every hop, and attention along every path.
 
 import { ofTraining } from "./commands.js";
-import { lastOf, lossSeries } from "./curves.js";
+import { lossSeries } from "./curves.js";
 import { choice, fill, h, s, write, zoom } from "./dom.js";
 import { ofHop } from "./colours.js";
 import { chart, legend, nearest, underPointer } from "./lines.js";
@@ -64,7 +64,7 @@ export function trained({ about, steps, losses }) {
 /** From which step to which charts and slider go. */
 export function spanOf({ about, steps, losses, scale }) {
   const planned = about.state === "complete" ? 0 : (about.steps ?? 0);
-  const last = Math.max(steps.at(-1), losses ? lastOf(losses.trainSteps) : 0, planned, 1);
+  const last = Math.max(steps.at(-1), losses?.trainSteps.at(-1) ?? 0, planned, 1);
   return { low: 0, high: last, log: scaleOf({ about, scale }) === "log" };
 }
 

@@ -79,25 +79,9 @@ function byLayer({ roles, layers, follows }, name) {
       },
       mean < 0.005 ? "·" : mean.toFixed(2),
     );
-  return h(
-    "table",
-    { class: "shares" },
-    h(
-      "thead",
-      {},
-      h(
-        "tr",
-        {},
-        h("th", { scope: "col" }, "role"),
-        layers.map((layer) => h("th", { scope: "col" }, String(layer))),
-      ),
-    ),
-    h(
-      "tbody",
-      {},
-      roles.map((role, n) => h("tr", {}, h("th", { scope: "row" }, role), follows[name][n].map(cell))),
-    ),
-  );
+  const made = table(["role", ...layers], roles.map((role, n) => [role, ...follows[name][n].map(cell)]));
+  made.className = "shares";
+  return made;
 }
 
 function proofs(title, all) {
