@@ -171,9 +171,9 @@ def demo(seed: int, save: Path | None, store: Path | None) -> None:
     recipe = preset("demo").recipe
     experiment = Experiment(**{**recipe.model_dump(), "seeds": (seed,)})
     path = save or Path("reports") / f"{experiment.run_name()}.html"
-    from hopscope.web.bundle import check_own, single
+    from hopscope.web.bundle import check_target, write_page
 
-    check_own(path)
+    check_target(path)
     where = Store(store)
     show_trained(experiment, where, "cpu", None)
     from hopscope.cli.tables import print_circuit, show
@@ -188,7 +188,7 @@ def demo(seed: int, save: Path | None, store: Path | None) -> None:
     say("", "Watching it emerge …")
     show(pieces.emergence(study.emergence()))
     views = Views(where, read_only=True)
-    page = single(views, views.id_of(experiment.run_name()), path)
+    page = write_page(views, views.id_of(experiment.run_name()), path)
     say("", f"The explorer, with this model inside: {page}")
 
 

@@ -10,7 +10,7 @@ import pytest
 from hopscope.configs import Asking, LmBench, LmCircuit
 from hopscope.errors import ConfigError
 from hopscope.store import Store
-from hopscope.web.bundle import single
+from hopscope.web.bundle import write_page
 from hopscope.web.carried import QUESTIONS, carried
 from hopscope.web.mechanism import Traced
 from hopscope.web.views import Views
@@ -36,7 +36,7 @@ def saved(views: Views, tmp_path_factory: pytest.TempPathFactory) -> dict[str, s
     ids = {name: folder.name.rpartition("-")[2] for name, folder in runs.items()}
     ids["ngram"], folder = NGRAM, tmp_path_factory.mktemp("saved")
     pages = {
-        name: single(views, id_, folder / f"{name}.html").as_uri() for name, id_ in ids.items()
+        name: write_page(views, id_, folder / f"{name}.html").as_uri() for name, id_ in ids.items()
     }
     return {**pages, "lm id": ids["lm"]}
 
@@ -80,7 +80,7 @@ def test_words_that_cannot_be_right_are_shown(page: Any, views: Views, tmp_path:
         "said": ["what?"],
     }
     folder.commit({"answers/all.jsonl": json.dumps(given).encode() + b"\n"})
-    page.goto(single(views, folder.name.rpartition("-")[2], tmp_path / "greedy.html").as_uri())
+    page.goto(write_page(views, folder.name.rpartition("-")[2], tmp_path / "greedy.html").as_uri())
     page.wait_for_selector("#pane-question .prompt:visible", timeout=SOON)
     told = page.inner_text("#pane-question")
     assert "It said: what?" in told
