@@ -57,18 +57,15 @@ def task_of(task: Task) -> dict[str, Any]:
 
 def circuit_of(circuit: Circuit) -> dict[str, Any]:
     """The circuit's JSON, its verdict, each component and path in words, and roles as text. Of the
-    account: what is moved along each path, and what roles hold.
+    account: what is moved along each path.
     """
-    found, account = circuit.to_dict(), circuit.account
+    found = circuit.to_dict()
     for component, kept in zip(circuit.components, found["components"], strict=True):
         kept |= {"name": component.name, "told": circuit.described(component)}
         kept |= {"destinations": [str(role) for role in component.destinations]}
         kept |= {"paths": [moving_path(circuit, component, path) for path in component.paths]}
-    if account is not None:
-        roles = [str(role) for role in account.decodable.roles]
-        found["account"] = {"decodable": found["account"]["decodable"] | {"roles": roles}}
-    paths = [path_of(path) for path in circuit.paths]
-    return found | {"paths": paths, "verdict": circuit.verdict}
+    paths, account = [path_of(path) for path in circuit.paths], circuit.account is not None
+    return found | {"paths": paths, "verdict": circuit.verdict, "account": account}
 
 
 def moving_path(circuit: Circuit, component: Component, path: Path) -> dict[str, Any]:

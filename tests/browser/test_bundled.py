@@ -32,7 +32,11 @@ class Some(Views):
 
     def run(self, id: str, seed: int | None = None) -> dict[str, Any]:  # noqa: A002
         found = super().run(id, seed)
-        named = {"name": f"a{HOSTILE}", "checkpoints": STEPS, "arrays": ["losses", "maps"]}
+        named = {
+            "name": f"a{HOSTILE}",
+            "checkpoints": STEPS,
+            "arrays": ["losses", "maps", "contents"],
+        }
         found |= named | {"tags": [HOSTILE]}
         found["what"] = HOSTILE
         return found

@@ -98,7 +98,7 @@ views = Views(Store(sys.argv[1]))
 ids = [row["id"] for row in views.runs()["rows"]]
 found = {id_: views.run(id_) for id_ in ids}
 for id_ in ("gallery-demo", "gallery-transformer-a", "gallery-planted"):
-    assert found[id_]["circuit"]["account"] is not None
+    assert found[id_]["circuit"]["account"]
     for name in ("maps", "contents"):
         assert views.at_hand(id_, name) is not None
 for name, known in (("demo", "emerged"), ("planted", "planted")):

@@ -3,7 +3,7 @@
 // Scrubbing asks for nothing. A newer question of one kind gives the older one up.
 
 import { FETCHED } from "./fetched.js";
-import { contentsOf, cutOf } from "./maps.js";
+import { cutOf } from "./maps.js";
 import { asFlag } from "./url.js";
 
 const [CLICK, REST, SCRUB] = [20, 140, 420];
@@ -118,13 +118,10 @@ export class Live {
       const has = new Set(about.arrays);
       const ask = (name, take = (its) => state.set(its, "none")) =>
         has.has(name) &&
-        this.ask(
-          name,
-          async (own) => {
-            const its = await source.arrays(id, name, seed, { signal: own });
-            if (state.run === id) take(FETCHED[name](its, about));
-          },
-        );
+        this.ask(name, async (own) => {
+          const its = await source.arrays(id, name, seed, { signal: own });
+          if (state.run === id) take(FETCHED[name](its, about));
+        });
       // What is drawn stays until there is better: new steps come with their maps.
       const ahead = {};
       if (again && state.maps) await ask("maps", (its) => Object.assign(ahead, its));
@@ -135,25 +132,19 @@ export class Live {
       }
       this.shown = `${id} ${seed}`;
       const gone = { ...(again ? ahead : GONE), ...(state.about?.id === id ? {} : CHOSEN) };
-      const contents =
-        about.circuit?.account && !has.has("contents")
-          ? contentsOf(about.circuit.account, steps)
-          : again
-            ? state.contents
-            : null;
       // A line of a kind goes with the next answer of that kind, and not because the model learned.
       const error = again && state.error?.kind ? state.error : null;
-      state.set({ ...gone, about, steps, contents, opening: false, error }, "none");
+      state.set({ ...gone, about, steps, opening: false, error }, "none");
       state.fit(about);
       // What is at hand first. All else is computed, by what the example waits for as well.
       const ready = new Set(about.at_hand);
       await Promise.all([...ready].filter((name) => FETCHED[name] && !ahead[name]).map((name) => ask(name)));
       if (signal.aborted) return; // somebody has gone on to another run
-      this.begin(id);
+      const first = this.begin(id);
       for (const name of ["parameters", "findings", "maps"])
         if (!ready.has(name) && !ahead[name]) await ask(name);
       if (this.missed && !signal.aborted) return this.openRun();
-      if (about.task) await this.first(signal);
+      await first;
       // The slowest last, as it is missed least.
       if (has.has("contents") && !ready.has("contents") && !signal.aborted) await this.squares(about);
       if (!about.emerged && !signal.aborted) await ask("emergence");
@@ -204,18 +195,14 @@ export class Live {
     }
   }
 
-  /** From now on questions about the run may be asked. */
+  /** From now on questions about the run may be asked: first for what is shown at once. */
   begin(id) {
     if (this.current === id) return;
     this.current = id;
-    this.rest("example", new Set(["about"]), () => this.example());
-    this.rest("ablate", new Set(["about"]), () => this.ablate());
-  }
-
-  /** Wait for the first example, or for nobody who would need it. */
-  async first(signal) {
-    for (let n = 0; n < 100 && !this.state.example && !signal.aborted && !this.state.error; n++)
-      await new Promise((done) => setTimeout(done, 50));
+    const { about, steps } = this.state;
+    if (!about.task || !steps.length) return;
+    this.ablate();
+    return this.example();
   }
 
   question(more = {}) {

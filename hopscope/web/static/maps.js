@@ -71,19 +71,11 @@ export class Contents {
   }
 }
 
-/** Shares [layer, role, symbol] of one model, as lists. */
-function ofLists(shares, roles, all) {
-  const data = Float32Array.from(shares.flat(2).map((its) => its ?? NaN));
-  return new Contents({ own: { shape: [shares.length, shares[0].length, shares[0][0].length], data } }, roles, all);
+/** What can be read with heads switched off, as an answer tells it: lists [layer, role, symbol]. */
+export function cutOf({ own, roles }, all) {
+  const data = Float32Array.from(own.flat(2).map((its) => its ?? NaN));
+  return new Contents({ own: { shape: [own.length, own[0].length, own[0][0].length], data } }, roles, all);
 }
-
-/** What an account says that roles hold, when contents were not measured. */
-export function contentsOf({ decodable: { shares, roles } }, all) {
-  return ofLists(shares, roles, all);
-}
-
-/** What can be read with heads switched off, as an answer tells it. */
-export const cutOf = ({ own, roles }, all) => ofLists(own, roles, all);
 
 /** The squares to draw: of the changed model if they are known, else of the model as it is (`old`). */
 export function squaresOf({ contents, cut, off, at, seed }) {
