@@ -1,5 +1,6 @@
 """A training over facts in words and plain data: all that is known without computing; no torch."""
 
+import json
 from typing import Any
 
 from hopscope.circuits.circuit import Circuit
@@ -12,9 +13,10 @@ from hopscope.store import RunFolder
 from hopscope.store.checkpoints import checkpoint_steps
 from hopscope.store.metrics import learned_steps
 from hopscope.theory import Path, flow
-from hopscope.web.kept import kept_truth
 from hopscope.web.questions import VIEWABLE
 
+PLANTED = "planted.json"
+"""The file of a model that was written by hand that has the paths of its circuit."""
 DRAWN = 32
 """Facts whose schedule is worked out for the page."""
 
@@ -31,11 +33,19 @@ def description(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, A
         "seed": seed,
         "checkpoints": steps,
         "circuit": None if circuit is None else circuit_of(circuit),
-        "planted": kept_truth(folder),
+        "planted": planted_paths(folder),
         "theory": theory_of(recipe.task, causal=recipe.model.causal),
         "emerged": None if emergence is None else emerged_of(emergence),
         "learned": learned_steps(folder)[folder.member(seed)] if measured else None,
     }
+
+
+def planted_paths(folder: RunFolder) -> list[dict[str, Any]] | None:
+    """The paths of a circuit that was written by hand, if this is one."""
+    if PLANTED not in folder.manifest.files:
+        return None
+    found: list[dict[str, Any]] = json.loads(folder.read(PLANTED))
+    return found
 
 
 def task_of(task: Task) -> dict[str, Any]:

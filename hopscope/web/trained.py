@@ -10,9 +10,9 @@ from hopscope.errors import RunDamaged
 from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps, chosen_step
 from hopscope.web.curves import remembered_curves
 from hopscope.web.described import description
-from hopscope.web.kept import CONTENTS, MAPS, kept_arrays
 from hopscope.web.questions import AblateQuestion, Ask, CostsQuestion, ExampleQuestion
 from hopscope.web.shown import Shown, ShownRun
+from hopscope.web.tensors import unpacked
 
 if TYPE_CHECKING:
     from hopscope.circuits import Circuit
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from hopscope.models import Transformer
     from hopscope.web.opened import Opened
 
+KEPT = {"maps": "explorer/maps.safetensors", "contents": "explorer/contents.safetensors"}
+"""Arrays of all checkpoints that travel with models of the gallery, so that nothing is computed for
+the first view; `benchmarks/gallery.py --explorer` makes them.
+"""
 CIRCUIT_BYTES = 2**20
 """What a circuit takes, at most."""
 
@@ -161,8 +165,12 @@ class Trained(ShownModel, ShownRun):
     def kept(self, name: str) -> bytes | None:
         if name == "losses":
             return remembered_curves(self.folder, self.memory)
-        file = {"maps": MAPS, "contents": CONTENTS}.get(name)
-        return kept_arrays(self.folder, file, self.seed) if file else None
+        file = KEPT.get(name)
+        if file not in self.folder.manifest.files or self.seed != self.recipe.seeds[0]:
+            return None
+        data = self.folder.read(file)
+        steps = unpacked(data)[0]["steps"].tolist()
+        return data if steps == checkpoint_steps(self.folder) else None  # it was trained further
 
     def measured(self, name: str, step: int | None, ask: Ask) -> bytes:
         from hopscope.web.stories import STORIES, contents

@@ -100,24 +100,13 @@ function build(pane, state, place, below, tip) {
   const named = labels(scene);
   pane.names = [...named.querySelectorAll(".role")];
   pane.svg.append(streams(scene), named);
-  const real = found.filter((its) => roles.includes(its.destination) && roles.includes(its.source));
-  pane.svg.append(ghosts(ghostOf(about, state.ghost, maps, state.fleet), scene));
+  const drawable = (its) => roles.includes(its.destination) && roles.includes(its.source) && its.layer < layers;
+  const real = found.filter(drawable);
+  pane.svg.append(ghosts(ghostOf(about, state.ghost, maps, state.fleet).filter(drawable), scene));
   pane.arrows = real.map((path) => arrow(path, real, { scene, state, tip }));
-  const layer = s(
-    "g",
-    { class: "arrows" },
-    pane.arrows.map((its) => its.group),
-  );
   pane.nodes = nodes(scene, state);
-  pane.svg.append(
-    layer,
-    pane.nodes.group,
-    s(
-      "g",
-      { class: "labels" },
-      pane.arrows.map((its) => its.tag),
-    ),
-  );
+  const all = (name, kind) => s("g", { class: name }, pane.arrows.map((its) => its[kind]));
+  pane.svg.append(all("arrows", "group"), pane.nodes.group, all("labels", "tag"));
   const [boxes, discs] = [looseTags(scene, pane.arrows, state, tip), chips(scene, state, tip)];
   [pane.loose, pane.chips] = [boxes.made, discs.made];
   pane.svg.append(boxes.group, discs.group, ...foldLines(folds, scene, pane, pane.rebuild));
@@ -126,7 +115,8 @@ function build(pane, state, place, below, tip) {
   write(pane.verdict, about.circuit?.verdict ?? "");
   fill(place, pane.svg);
   pane.rove.come();
-  fill(below, pane.whose, key(state, symbols), tools(pane, state));
+  fill(below, pane.whose, key(state, symbols));
+  tools(pane, state);
 }
 
 const layersOf = (all) => new Set(all.map(({ layer }) => layer));
@@ -213,12 +203,7 @@ function ghosts(paths, scene) {
   return s(
     "g",
     { class: "ghost" },
-    paths
-      .filter(
-        (its) =>
-          scene.roles.includes(its.destination) && scene.roles.includes(its.source) && its.layer < scene.layers,
-      )
-      .map((path) => s("path", { d: bent(scene, path, 0).d, "stroke-opacity": 0.25 + 0.6 * path.share })),
+    paths.map((path) => s("path", { d: bent(scene, path, 0).d, "stroke-opacity": 0.25 + 0.6 * path.share })),
   );
 }
 
@@ -326,18 +311,9 @@ function tools(pane, state) {
       ? select("Compare the circuit with", options, state.ghost, (ghost) => state.set({ ghost }))
       : null,
     about.circuit?.account && Object.keys(about.emerged ?? {}).length
-      ? choice(
-          "Colour of arrows",
-          [
-            ["moves", "moves"],
-            ["emerged", "emerged"],
-          ],
-          colourBy(state),
-          (colour) => state.set({ colour }),
-        )
+      ? choice("Colour of arrows", ["moves", "emerged"], colourBy(state), (colour) => state.set({ colour }))
       : null,
   );
-  return null;
 }
 
 function numbers(state, pane) {

@@ -125,15 +125,13 @@ export function table(columns, rows, caption = "") {
   );
 }
 
-/** What a switch of several states looks like; one is on. */
-export function choice(label, options, value, run) {
-  return h(
-    "div",
-    { class: "choice", role: "group", "aria-label": label },
-    options.map(([its, text, title]) =>
-      button(text, () => run(its), { "aria-pressed": String(its === value), title }),
-    ),
-  );
+/** A switch of several states, of which one is on; options are [value, text, title], or the text alone. */
+export function choice(label, options, chosen, run) {
+  const made = (its) => {
+    const [value, text = value, title] = [its].flat();
+    return button(text, () => run(value), { "aria-pressed": String(value === chosen), title });
+  };
+  return h("div", { class: "choice", role: "group", "aria-label": label }, options.map(made));
 }
 
 /** What calls `enter` and `leave` as the pointer or the keyboard comes and goes. */

@@ -39,20 +39,8 @@ export function timePane(state) {
 
 function tools(pane, state) {
   const { steps } = state;
-  if (steps.length > 1)
-    fill(
-      pane.tools,
-      choice(
-        "Axis of steps",
-        [
-          ["linear", "linear"],
-          ["log", "log"],
-        ],
-        scaleOf(state),
-        (scale) => state.set({ scale }),
-      ),
-    );
-  else fill(pane.tools);
+  const scales = choice("Axis of steps", ["linear", "log"], scaleOf(state), (scale) => state.set({ scale }));
+  fill(pane.tools, steps.length > 1 ? scales : null);
 }
 
 /** Was this model trained, as far as is known? */
