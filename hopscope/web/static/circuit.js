@@ -72,7 +72,7 @@ function light(pane, state) {
 function build(pane, state, place, below, tip) {
   const { about, maps } = state;
   const { layers, heads } = about.model;
-  const width = Math.max(place.clientWidth, 300);
+  const width = Math.max(pane.room, 300);
   const high = innerHeight / zoom();
   const room = state.pane === "circuit" ? high - 260 : Math.min(480, Math.max(340, high * 0.375));
   const found = about.circuit ? arrows(about) : maps ? strong(maps, state.at) : [];

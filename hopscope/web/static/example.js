@@ -39,20 +39,21 @@ export function examplePane(state) {
   };
   // Its height is known before it is there.
   const makeRoom = () => {
-    const across = Math.max(1, Math.floor((strip.clientWidth + GAP) / (LEAST_WIDE + GAP)));
+    const across = Math.max(1, Math.floor((pane.room + GAP) / (LEAST_WIDE + GAP)));
     strip.style.minHeight = `${Math.ceil(state.about.task.length / across) * ROW + GAP}px`;
   };
+  pane.fills(strip, () => {
+    makeRoom();
+    draw(pane, state);
+  });
   pane.draws("example", refill);
   pane.watch("about pane", makeRoom);
   pane.watch("error", () => {
     if (state.error?.kind === "example") refill(); // what was typed is no example: arcs are of the last
   });
   pane.watch("example head hover spot pair point theme off", () => draw(pane, state));
-  pane.draws("about step seed ex head tokens order off", () => tools(pane, state));
-  pane.fills(strip, () => {
-    makeRoom();
-    draw(pane, state);
-  });
+  pane.draws("about example ex head tokens order", () => tools(pane, state));
+  pane.watch("step seed off", () => state.atRest(pane.words)); // its command names these, too
   return pane;
 }
 

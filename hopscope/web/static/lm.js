@@ -28,11 +28,11 @@ export function lmPanes(state) {
     "aria-label": "Heads that look things up",
   });
   pane.body.append(chart, heads);
+  pane.fills(chart, () => show(pane, state, chart));
   pane.draws("about theme", () => {
     show(pane, state, chart);
     fill(heads, state.about.heads.map(routes));
   });
-  pane.fills(chart, () => show(pane, state, chart));
   question.draws("question", () => state.question && showQuestion(question, state));
   return [pane, question];
 }
@@ -40,7 +40,7 @@ export function lmPanes(state) {
 /** Every kind of question: a dot with its 95 % interval, a tick where chance stands. */
 function show(pane, state, place) {
   const rows = state.about.results;
-  const width = Math.min(900, Math.max(340, place.clientWidth));
+  const width = Math.min(900, Math.max(340, pane.room));
   const right = width - 70;
   const at = (share) => LEFT + share * (right - LEFT);
   const svg = (pane.svg = s("svg", {

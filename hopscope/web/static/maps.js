@@ -22,9 +22,13 @@ export class Maps {
 
   /** One head's map [destination, source] in an order of roles. */
   matrix(kind, at, { layer, head }, order) {
-    return order.flatMap((destination) =>
-      order.map((source) => this.of(at, { layer, head, destination, source }, kind)),
+    const found = new Float32Array(order.length ** 2);
+    order.forEach((destination, r) =>
+      order.forEach((source, c) => {
+        found[r * order.length + c] = this.of(at, { layer, head, destination, source }, kind);
+      }),
     );
+    return found;
   }
 
   /** What a row gives to itself, and to the position before: [itself, previous]. */

@@ -88,7 +88,7 @@ export class Pane {
     this.watch(keys, (changed) => this.redraw(() => draw(changed)));
   }
 
-  /** Draw, too, when the place of the drawing has another width. */
+  /** Draw, too, when this place of the drawing has another width than it was drawn in (`room`). */
   fills(place, draw) {
     this.place = place;
     new ResizeObserver(() => {
@@ -96,8 +96,13 @@ export class Pane {
     }).observe(place);
   }
 
+  /** How wide the place is. To ask makes the browser lay the page out: not while one scrubs. */
+  get room() {
+    this.width = this.place.clientWidth;
+    return this.width;
+  }
+
   redraw(draw) {
-    this.width = this.place?.clientWidth;
     draw();
     this.refreshNumbers();
     this.state.atRest(this.words);

@@ -74,8 +74,9 @@ function build(pane, state, place) {
           : waiting(state, "Losses are on their way"),
       ),
     );
-  const side = place.clientWidth > 640 ? SIDE : 0;
-  const width = Math.max(280, place.clientWidth - side);
+  const { room } = pane;
+  const side = room > 640 ? SIDE : 0;
+  const width = Math.max(280, room - side);
   const hops = about.task?.hops ?? ["loss"];
   const x = spanOf(state);
   const member = Math.max(0, (about.seeds ?? []).indexOf(state.seed));
