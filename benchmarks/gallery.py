@@ -59,9 +59,9 @@ from hopscope.store.lock import LOCK
 from hopscope.store.manifest import MANIFEST
 from hopscope.study import RunStudy
 from hopscope.training import Run, train
-from hopscope.web import stories
-from hopscope.web.described import path_of
-from hopscope.web.kept import CONTENTS, MAPS, PLANTED
+from hopscope.web.described import PLANTED, path_of
+from hopscope.web.stories import STORIES
+from hopscope.web.trained import KEPT
 
 FRESH = 2_048
 """Examples on which losses are measured."""
@@ -294,7 +294,7 @@ def explored(folder: RunFolder) -> dict[str, object]:
     model = RunStudy(run)
     model.patch()
     seed = run.recipe.seeds[0]
-    files = {MAPS: stories.maps(folder, seed), CONTENTS: stories.contents(folder, seed)}
+    files = {KEPT[name]: STORIES[name](folder, seed, lambda: None) for name in KEPT}
     if len(run.checkpoints) > 1:
         files[EMERGENCE] = json.dumps(model.emergence().to_dict()).encode()
     about = gallery_about(folder)

@@ -13,7 +13,7 @@ def build(app: Any) -> None:
     if app.builder.format != "html":
         return
     from hopscope.store import Store
-    from hopscope.web.bundle import single
+    from hopscope.web.bundle import write_page
     from hopscope.web.views import Views
 
     folder = Path(app.outdir) / FOLDER
@@ -22,7 +22,7 @@ def build(app: Any) -> None:
     for name in MODELS:
         page = folder / f"{name}.html"
         if not page.exists():
-            single(views, views.id_of(f"gallery/{name}"), page)
+            write_page(views, views.id_of(f"gallery/{name}"), page)
 
 
 def setup(app: Any) -> dict[str, bool]:

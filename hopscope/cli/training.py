@@ -146,9 +146,9 @@ def demo(seed: int, save: Path | None, store: Store) -> None:
     recipe = preset("demo").recipe
     experiment = recipe.replace(seeds=(seed,))
     path = save or Path("reports") / f"{experiment.run_name()}.html"
-    from hopscope.web.bundle import check_own, single
+    from hopscope.web.bundle import check_target, write_page
 
-    check_own(path)
+    check_target(path)
     show_trained(experiment, store, "cpu", None)
     from hopscope.study import RunStudy
     from hopscope.training import Run
@@ -160,7 +160,7 @@ def demo(seed: int, save: Path | None, store: Store) -> None:
     say("", "Watching it emerge …")
     print_parts(pieces_of(study.emergence()))
     views = Views(store, read_only=True)
-    page = single(views, views.id_of(experiment.run_name()), path)
+    page = write_page(views, views.id_of(experiment.run_name()), path)
     say("", f"The explorer, with this model inside: {page}")
 
 

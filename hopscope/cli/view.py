@@ -92,13 +92,13 @@ def _views(subject: Subject, *, read_only: bool) -> "tuple[Views, str]":
 
 def _save(subject: Subject, path: Path) -> None:
     """Write the page; the extra of the server is not needed."""
-    from hopscope.web.bundle import check_target, save_page
+    from hopscope.web.bundle import check_target, write_page
 
     check_target(path)
     if not subject.name:
         raise ConfigError("--save writes the page of one run: name it, such as gallery/demo")
     views, id_ = _views(subject, read_only=True)
-    say(f"page: {save_page(views, id_, path)}")
+    say(f"page: {write_page(views, id_, path)}")
 
 
 def _check_installed() -> None:

@@ -31,6 +31,7 @@ from hopscope.web.page import page
 from hopscope.web.policy import API, EXCHANGE, Asked, Policy, Refused
 from hopscope.web.questions import (
     AblateQuestion,
+    Ask,
     CostsQuestion,
     ExampleQuestion,
     Question,
@@ -38,7 +39,7 @@ from hopscope.web.questions import (
 )
 from hopscope.web.token import Once
 from hopscope.web.views import Views
-from hopscope.web.worker import ClientLeft, Left, Stop, Worker
+from hopscope.web.worker import ClientLeft, Left, Worker
 
 Message = dict[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -91,32 +92,43 @@ class Request(NamedTuple):
 
     parts: Mapping[str, str]
     query: Mapping[str, str]
-    body: bytes
+    asked: Any
+    """What its body holds, as the route reads it."""
 
     @property
     def id(self) -> str:
         """The run that is asked about."""
         return self.parts["id"]
 
+    @property
+    def name(self) -> str:
+        """What of the run is asked for."""
+        return self.parts["name"]
+
     def number(self, name: str) -> int | None:
         """A number of the query."""
         return int(self.query[name]) if name in self.query else None
 
 
-Ask = Callable[[Stop], Any]
+Compute = Callable[[Request, Ask], Any]
 """Computes an answer; None where another thread has to."""
+
+
+def _nothing(_: bytes) -> None:
+    """What is asked without a body."""
 
 
 @dataclass(frozen=True)
 class Route:
-    """What is asked at a path: `read` makes what is computed of a question, and says in which
-    threads, one after the other.
+    """What is asked at a path: how its body is read, and what computes the answer in which threads,
+    one after the other.
     """
 
     method: str
     path: str
-    read: Callable[[Request], list[tuple[Worker, Ask]]]
+    turns: tuple[tuple[Worker, Compute], ...]
     query: tuple[str, ...] = ()
+    body: Callable[[bytes], Any] = _nothing
     streams: bool = False
 
     def parts(self, path: str) -> Mapping[str, str] | None:
@@ -151,58 +163,47 @@ class Explorer:
         views, (short, looking, clicks, stories) = self.views, self.workers
         run = f"{API}/runs/{{id}}"
 
-        def arrays(q: Request) -> list[tuple[Worker, Ask]]:
-            name, seed, step = q.parts["name"], q.number("seed"), q.number("step")
-            if step is not None:
-                return [(stories, lambda stop: views.arrays_at(q.id, name, seed, step, stop))]
-            return [
-                (short, lambda _: views.at_hand(q.id, name, seed)),
-                (stories, lambda stop: views.arrays(q.id, name, seed, stop)),
-            ]
+        def at_hand(q: Request, _: Ask) -> bytes | None:
+            return views.at_hand(q.id, q.name, q.number("seed"), q.number("step"))
 
-        def posed(
-            kind: type[Question], worker: Worker, ask: Callable[[str, Any, Stop], Any]
-        ) -> Callable[[Request], list[tuple[Worker, Ask]]]:
-            def read(q: Request) -> list[tuple[Worker, Ask]]:
-                asked = kind.parse(q.body)
-                return [(worker, lambda stop: ask(q.id, asked, stop))]
+        def arrays(q: Request, ask: Ask) -> bytes:
+            return views.arrays(q.id, q.name, q.number("seed"), q.number("step"), ask)
 
-            return read
+        def keep(q: Request, _: Ask) -> dict[str, str]:
+            views.keep(q.id, q.name, q.asked)
+            return {"removed" if q.asked is None else "kept": q.name}
 
-        def example(id_: str, asked: ExampleQuestion, _: Stop) -> bytes:
-            return views.example(id_, asked)
+        def answer(path: str, compute: Compute, *query: str) -> Route:
+            return Route("GET", path, ((short, compute),), query)
 
-        def keep(q: Request, view: dict[str, Any] | None) -> list[tuple[Worker, Ask]]:
-            def kept(_: Stop) -> dict[str, str]:
-                views.keep(q.id, q.parts["name"], view)
-                return {"removed" if view is None else "kept": q.parts["name"]}
+        def ask(
+            what: str, question: type[Question], worker: Worker, compute: Compute,
+            *, streams: bool = False,
+        ) -> Route:  # fmt: skip
+            turns = ((worker, compute),)
+            return Route("POST", f"{run}/{what}", turns, body=question.parse, streams=streams)
 
-            return [(short, kept)]
-
-        def exchange(q: Request) -> list[tuple[Worker, Ask]]:
-            assert once is not None
-            word = read_json(q.body).get("word")
-            return [(short, lambda _: {"token": once.exchanged(word)})]
-
-        yield Route(
-            "GET", f"{API}/runs",
-            lambda q: [(short, lambda _: views.runs(q.query.get("since", "")))], ("since",),
+        yield answer(f"{API}/runs", lambda q, _: views.runs(q.query.get("since", "")), "since")
+        yield answer(run, lambda q, _: views.run(q.id, q.number("seed")), "seed")
+        yield answer(f"{run}/views", lambda q, _: views.views(q.id))
+        turns = (short, at_hand), (stories, arrays)
+        yield Route("GET", f"{run}/arrays/{{name}}", turns, ("seed", "step"))
+        yield ask("example", ExampleQuestion, looking, lambda q, _: views.example(q.id, q.asked))
+        yield ask("ablate", AblateQuestion, clicks, lambda q, ask: views.ablate(q.id, q.asked, ask))
+        yield ask(
+            "over-time", AblateQuestion, clicks,
+            lambda q, ask: views.over_time(q.id, q.asked, ask), streams=True,
         )  # fmt: skip
-        yield Route(
-            "GET", run, lambda q: [(short, lambda _: views.run(q.id, q.number("seed")))], ("seed",)
-        )
-        yield Route("GET", f"{run}/arrays/{{name}}", arrays, ("seed", "step"))
-        yield Route("POST", f"{run}/example", posed(ExampleQuestion, looking, example))
-        yield Route("POST", f"{run}/ablate", posed(AblateQuestion, clicks, views.ablate))
-        over_time = posed(AblateQuestion, clicks, views.over_time)
-        yield Route("POST", f"{run}/over-time", over_time, streams=True)
-        costs = posed(CostsQuestion, clicks, views.costs)
-        yield Route("POST", f"{run}/costs", costs, streams=True)
-        yield Route("GET", f"{run}/views", lambda q: [(short, lambda _: views.views(q.id))])
-        yield Route("PUT", f"{run}/views/{{name}}", lambda q: keep(q, read_json(q.body)))
-        yield Route("DELETE", f"{run}/views/{{name}}", lambda q: keep(q, None))
+        yield ask(
+            "costs", CostsQuestion, clicks,
+            lambda q, ask: views.costs(q.id, q.asked, ask), streams=True,
+        )  # fmt: skip
+        yield Route("PUT", f"{run}/views/{{name}}", ((short, keep),), body=read_json)
+        yield Route("DELETE", f"{run}/views/{{name}}", ((short, keep),))
         if once is not None:
-            yield Route("POST", EXCHANGE, exchange)
+            exchanged = once.exchanged
+            token = (short, lambda q, _: {"token": exchanged(q.asked.get("word"))})
+            yield Route("POST", EXCHANGE, (token,), body=read_json)
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -216,7 +217,8 @@ class Explorer:
                 kind, read = self.page[path]
                 return await reply.whole(kind, read(), {"cache-control": "no-cache"})
             route, parts = self._route(asked.method, path)
-            request = Request(parts, _query(scope["query_string"], route.query), body)
+            query = _query(scope["query_string"], route.query)
+            request = Request(parts, query, route.body(body))
             async with leaving(receive) as left:
                 await self._answer(route, request, reply, left)
         except ClientLeft:
@@ -238,13 +240,14 @@ class Explorer:
 
     async def _answer(self, route: Route, asked: Request, reply: "Reply", left: Left) -> None:
         """What the first thread gives that can answer."""
-        for worker, ask in route.read(asked):
+        for worker, compute in route.turns:
+            answer = partial(compute, asked)
             if route.streams:
-                async with aclosing(worker.lines(ask, left)) as lines:
+                async with aclosing(worker.lines(answer, left)) as lines:
                     async for line in lines:
                         await reply.line(written(line))
                 return await reply.end()
-            found = await worker.answer(partial(_file, ask), left)
+            found = await worker.answer(partial(_file, answer), left)
             if found is not None:
                 return await reply.whole(*found)
         return None
@@ -338,9 +341,9 @@ class Reply:
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
 
 
-def _file(ask: Ask, stop: Stop) -> tuple[str, bytes] | None:
+def _file(answer: Callable[[Ask], Any], ask: Ask) -> tuple[str, bytes] | None:
     """What was computed, as it is sent; None where nothing was."""
-    found = ask(stop)
+    found = answer(ask)
     if found is None:
         return None
     return (ARRAYS, found) if isinstance(found, bytes) else (JSON, written(found))

@@ -1,8 +1,7 @@
 """What the page can ask of a benchmark of a language model: how it answered, and its heads."""
 
 import json
-from dataclasses import asdict, dataclass
-from shlex import quote
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -11,22 +10,16 @@ from hopscope.configs import LmBench, Prompts
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.lm.prompts import question
 from hopscope.lm.results import Answer, answers, best_heads, chance_of_correct, results
-from hopscope.store import RunFolder
-from hopscope.web.memory import Memory
 from hopscope.web.questions import ExampleQuestion
+from hopscope.web.shown import ShownRun
 from hopscope.web.tensors import packed
 
 HEADS = "heads-"
 """What the names of files begin with that hold heads of the model (`hopscope lm heads --keep`)."""
 
 
-@dataclass(frozen=True)
-class Bench:
+class Bench(ShownRun):
     """A benchmark of a language model."""
-
-    folder: RunFolder
-    memory: Memory
-    asked_seed: int | None = None
 
     @property
     def recipe(self) -> LmBench:
@@ -39,7 +32,7 @@ class Bench:
         return self.memory.get(key, lambda: answers(self.folder), lambda found: 500 * len(found))
 
     def description(self) -> dict[str, Any]:
-        bench, name = self.recipe, self.folder.name
+        bench = self.recipe
         return {
             "lm": {
                 "model": bench.model,
@@ -49,12 +42,6 @@ class Bench:
             },
             "results": [asdict(result) for result in results(self.folder)],
             "heads": self.heads(),
-            "command": {"lm": f"hopscope show {quote(name)}"},
-            "python": {
-                "lm": f"import hopscope\nfrom hopscope.lm.results import results\n"
-                f"results(hopscope.open_run({name!r}).folder)",
-                "example": f"import hopscope\nhopscope.open_run({name!r}).answers",
-            },
         }
 
     def heads(self) -> list[dict[str, Any]]:

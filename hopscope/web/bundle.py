@@ -44,64 +44,52 @@ UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "
 
 
 def check_target(path: Path) -> None:
-    """Refuse, before anything is measured, a file or folder where no page can be written."""
-    if path.suffix == ".html":
-        check_own(path)
-        return
-    if path.suffix:
+    """Refuse, before anything is measured, a place where no page can be written: among others where
+    a file is that is not hopscope's own.
+    """
+    if path.suffix not in ("", ".html"):
         raise ConfigError(f"--save is {path}; expected a name that ends in .html, or a folder")
-    check_folder(path)
-    check_own(*files_in(path))
-
-
-def save_page(views: "Views", id_: str, path: Path) -> Path:
-    """Write the page of a run, as one file or into a folder; where it is."""
-    return single(views, id_, path) if path.suffix else bundle(views, id_, path)[-1]
-
-
-def bundle(views: "Views", id_: str, folder: Path) -> list[Path]:
-    """Write the page of a run into a folder, made if need be; the files that were written."""
-    if folder.exists() and not folder.is_dir():
-        raise ConfigError(f"{folder} is a file; expected a folder, or --single for one file")
-    check_own(*files_in(folder))
-    page = static_text("index.html")
-    made = dict(zip(SCRIPTS, _scripts(views, id_), strict=True))
-    # The word `file:` lets the page load its own scripts where it is opened from a disk.
-    policy = _policy("'self' file:", "'self' file:")
-    made["index.html"] = _filled(page, policy, LOADED, {})
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in files_in(folder):
-        text = made[path.name] if path.name in made else static_text(path.name)
-        mark = MARKUP if path.suffix in (".html", ".svg") else CODE
-        write_bytes(path, mark + text.encode())
-    return files_in(folder)
-
-
-def files_in(folder: Path) -> list[Path]:
-    """The files of a page in a folder; the page itself is last, when all that it loads is there."""
-    page = static_text("index.html")
-    names = [*STYLE.findall(page), *ICON.findall(page), *SCRIPTS, "index.html"]
-    return [folder / name for name in names]
-
-
-def check_own(*paths: Path) -> None:
-    """Refuse to write over files that are not hopscope's own."""
-    check_files(*paths)
-    for path in filter(Path.exists, paths):
-        with writing(path), path.open("rb") as file:
-            if not file.read(len(MARKUP)).startswith((MARKUP, CODE)):
+    if not path.suffix:
+        check_folder(path)
+    check_files(*files_of(path))
+    for file in filter(Path.exists, files_of(path)):
+        with writing(file), file.open("rb") as opened:
+            if not opened.read(len(MARKUP)).startswith((MARKUP, CODE)):
                 raise ConfigError(
-                    f"{path} is there, and hopscope did not write it: name another file or folder"
+                    f"{file} is there, and hopscope did not write it: name another file or folder"
                 )
 
 
-def single(views: "Views", id_: str, file: Path) -> Path:
-    """Write the page of a run as one file, with everything inside."""
-    if file.is_dir():
-        raise ConfigError(f"{file} is a folder; expected the name of a file, such as page.html")
-    check_own(file)
-    write_bytes(file, MARKUP + inline(views, id_).encode())
-    return file
+def files_of(path: Path) -> list[Path]:
+    """The files of a page: itself, or those in a folder. The page is last, when all that it loads
+    is there.
+    """
+    if path.suffix:
+        return [path]
+    page = static_text("index.html")
+    names = [*STYLE.findall(page), *ICON.findall(page), *SCRIPTS, "index.html"]
+    return [path / name for name in names]
+
+
+def write_page(views: "Views", id_: str, path: Path) -> Path:
+    """Write the page of a run, as one file or into a folder, made if need be; where it is."""
+    check_target(path)
+    files = files_of(path)
+    made = {path.name: inline(views, id_)} if path.suffix else _site(views, id_)
+    if not path.suffix:
+        path.mkdir(parents=True, exist_ok=True)
+    for file in files:
+        mark = MARKUP if file.suffix in (".html", ".svg") else CODE
+        write_bytes(file, mark + (made.get(file.name) or static_text(file.name)).encode())
+    return files[-1]
+
+
+def _site(views: "Views", id_: str) -> dict[str, str]:
+    """What of a page in a folder is not as it is here: its data, scripts and HTML."""
+    # The word `file:` lets the page load its own scripts where it is opened from a disk.
+    policy = _policy("'self' file:", "'self' file:")
+    scripts = dict(zip(SCRIPTS, _scripts(views, id_), strict=True))
+    return {**scripts, "index.html": _filled(static_text("index.html"), policy, LOADED, {})}
 
 
 def inline(views: "Views", id_: str) -> str:
@@ -117,7 +105,7 @@ def inline(views: "Views", id_: str) -> str:
 def _scripts(views: "Views", id_: str) -> list[str]:
     """What a page runs: its data, what computes, and the page itself."""
     engine = joined(ENGINE, static_text, "hopscopeEngine")
-    return [data_script(carried(views, id_)), engine, page_script()]
+    return [data_script(carried(views, id_)), engine, joined(ENTRY, static_text)]
 
 
 def data_script(data: Mapping[str, Any]) -> str:
@@ -126,11 +114,6 @@ def data_script(data: Mapping[str, Any]) -> str:
     for letter, escaped in UNSAFE.items():
         text = text.replace(letter, escaped)
     return f"globalThis.hopscopeData = {text};\n"
-
-
-def page_script() -> str:
-    """The page's modules as one script."""
-    return joined(ENTRY, static_text)
 
 
 def _filled(page: str, policy: str, scripts: str, styles: Mapping[str, str]) -> str:

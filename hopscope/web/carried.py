@@ -41,7 +41,7 @@ def carried(views: "Views", id_: str, room: int = WEIGHTS_BYTES) -> dict[str, An
     """The data of a saved page, ready for JSON."""
     described = views.run(id_)  # says in one line if there is no such run
     row = _row(views, id_)
-    found = _arrays(views, id_, [n for n in ARRAYS if n in described.get("arrays", ())])
+    found = _arrays(views, id_, [name for name in ARRAYS if name in described["arrays"]])
     names = [*found]
     described |= {"arrays": names, "at_hand": names}
     if "seed" in described:  # the page holds one model of a fleet
@@ -59,7 +59,7 @@ def _arrays(views: "Views", id_: str, names: Sequence[str]) -> dict[str, str]:
     found = {}
     for name in names:
         try:
-            found[name] = as_text(views.arrays(id_, name, None))
+            found[name] = as_text(views.arrays(id_, name))
         except CircuitError as error:
             if name != "contents":
                 raise
@@ -203,7 +203,7 @@ def as_carried(model: "Transformer") -> bytes:
 def _known(views: "Views", id_: str, step: int) -> dict[str, Any]:
     """Losses after a step: of the model as it is, and with each head and path made uniform."""
     asked = CostsQuestion(step=step, examples=EXAMPLES)
-    rows = list(views.costs(id_, asked, lambda: False))
+    rows = list(views.costs(id_, asked, lambda: None))
     return {
         "examples": EXAMPLES,
         "clean": rows[0]["clean"],

@@ -1,7 +1,6 @@
 """A training over facts in words and plain data: all that is known without computing; no torch."""
 
-from dataclasses import asdict
-from shlex import quote
+import json
 from typing import Any
 
 from hopscope.circuits.circuit import Circuit
@@ -14,9 +13,10 @@ from hopscope.store import RunFolder
 from hopscope.store.checkpoints import checkpoint_steps
 from hopscope.store.metrics import learned_steps
 from hopscope.theory import Path, flow
-from hopscope.web.kept import kept_truth
 from hopscope.web.questions import VIEWABLE
 
+PLANTED = "planted.json"
+"""The file of a model that was written by hand that has the paths of its circuit."""
 DRAWN = 32
 """Facts whose schedule is worked out for the page."""
 
@@ -26,7 +26,6 @@ def description(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, A
     circuit = saved_circuit(folder, seed)
     emergence = saved_emergence(folder, circuit)
     steps, measured = checkpoint_steps(folder), folder.files("metrics/")
-    tracked = is_tracked(steps, circuit)
     return {
         "task": task_of(recipe.task),
         "model": recipe.model.model_dump(mode="json"),
@@ -34,14 +33,19 @@ def description(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, A
         "seed": seed,
         "checkpoints": steps,
         "circuit": None if circuit is None else circuit_of(circuit),
-        "planted": kept_truth(folder),
+        "planted": planted_paths(folder),
         "theory": theory_of(recipe.task, causal=recipe.model.causal),
         "emerged": None if emergence is None else emerged_of(emergence),
         "learned": learned_steps(folder)[folder.member(seed)] if measured else None,
-        "arrays": arrays(steps, circuit, len(recipe.seeds)),
-        "command": commands(folder, recipe, seed, tracked=tracked),
-        "python": pythons(folder, recipe, seed, tracked=tracked),
     }
+
+
+def planted_paths(folder: RunFolder) -> list[dict[str, Any]] | None:
+    """The paths of a circuit that was written by hand, if this is one."""
+    if PLANTED not in folder.manifest.files:
+        return None
+    found: list[dict[str, Any]] = json.loads(folder.read(PLANTED))
+    return found
 
 
 def task_of(task: Task) -> dict[str, Any]:
@@ -63,18 +67,15 @@ def task_of(task: Task) -> dict[str, Any]:
 
 def circuit_of(circuit: Circuit) -> dict[str, Any]:
     """The circuit's JSON, its verdict, each component and path in words, and roles as text. Of the
-    account: what is moved along each path, and what roles hold.
+    account: what is moved along each path.
     """
-    found, account = circuit.to_dict(), circuit.account
+    found = circuit.to_dict()
     for component, kept in zip(circuit.components, found["components"], strict=True):
         kept |= {"name": component.name, "told": circuit.described(component)}
         kept |= {"destinations": [str(role) for role in component.destinations]}
         kept |= {"paths": [moving_path(circuit, component, path) for path in component.paths]}
-    if account is not None:
-        roles = [str(role) for role in account.decodable.roles]
-        found["account"] = {"decodable": found["account"]["decodable"] | {"roles": roles}}
-    paths = [path_of(path) for path in circuit.paths]
-    return found | {"paths": paths, "verdict": circuit.verdict}
+    paths, account = [path_of(path) for path in circuit.paths], circuit.account is not None
+    return found | {"paths": paths, "verdict": circuit.verdict, "account": account}
 
 
 def moving_path(circuit: Circuit, component: Component, path: Path) -> dict[str, Any]:
@@ -125,48 +126,3 @@ def theory_of(task: Task, *, causal: bool) -> dict[str, Any] | None:
             for r in readings
         ],
     }
-
-
-def is_tracked(steps: list[int], circuit: Circuit | None) -> bool:
-    """True if the circuit, or one that is still to be found, can be followed through training."""
-    return len(steps) > 1 and (circuit is None or bool(circuit.tracked))
-
-
-def arrays(steps: list[int], circuit: Circuit | None, seeds: int) -> list[str]:
-    """The arrays that can be asked for."""
-    if not steps:
-        return ["losses"]
-    found = ["losses", "maps", "contents"]
-    found += ["emergence"] * (circuit is not None and is_tracked(steps, circuit))
-    return found + ["fleet"] * (seeds > 1)
-
-
-def commands(folder: RunFolder, recipe: Experiment, seed: int, *, tracked: bool) -> dict[str, str]:
-    """What gives the numbers of the panes that show a model's whole story; where step, example and
-    switches count as well, the page says it itself (`static/commands.js`).
-    """
-    name = quote(folder.name)
-    which = f"{name} --seed {seed}" if len(recipe.seeds) > 1 else name
-    time = f"emergence {which}" if tracked else f"show {name}"
-    return {
-        "circuit": f"hopscope circuit {which}",
-        "time": f"hopscope {time} --json",
-    }
-
-
-def pythons(folder: RunFolder, recipe: Experiment, seed: int, *, tracked: bool) -> dict[str, str]:
-    """The same in Python."""
-    chosen = f", seed={seed}" if len(recipe.seeds) > 1 else ""
-    model = f"import hopscope\nmodel = hopscope.load({folder.name!r}{chosen})\n"
-    return {
-        "circuit": f"{model}print(model.circuit)",
-        "time": f"{model}model.{'emergence().order' if tracked else 'run.losses()'}",
-    }
-
-
-def about_of(about: Any) -> dict[str, Any] | None:
-    """Where a model of the gallery came from."""
-    if about is None:
-        return None
-    found: dict[str, Any] = about.model_dump() if hasattr(about, "model_dump") else asdict(about)
-    return found | {"origin": about.origin}

@@ -21,24 +21,13 @@ from hopscope.circuits import (
 from hopscope.circuits.ablation import CARRIED, Change, changes_of
 from hopscope.circuits.pattern import Head
 from hopscope.circuits.tables import with_tables
-from hopscope.errors import CircuitError, HopscopeError
+from hopscope.errors import CircuitError
 from hopscope.web.opened import Key, Opened, Spread
-from hopscope.web.questions import AblateQuestion, CostsQuestion, Question
+from hopscope.web.questions import AblateQuestion, Ask, CostsQuestion, Question
 
-Stop = Callable[[], bool]
 CHUNK, MOMENT = 8, 0.2
 """Changes that are measured together, at most, and seconds that this may take: others wait to hear
 of them, and whoever clicks meanwhile for their turn."""
-
-
-def asked_to_stop(stop: Stop) -> Callable[[], None]:
-    """What is called between layers, and ends a measurement that nobody waits for."""
-
-    def ask() -> None:
-        if stop():
-            raise HopscopeError("the question was withdrawn before its answer: ask again")
-
-    return ask
 
 
 def changed_by(run: Opened, asked: Question) -> tuple[Mapping[Head, Change], dict[Head, Change]]:
@@ -51,14 +40,13 @@ def changed_by(run: Opened, asked: Question) -> tuple[Mapping[Head, Change], dic
     return base, changes_of(asked.changes, base)
 
 
-def ablated(run: Opened, asked: AblateQuestion, stop: Stop) -> dict[str, Any]:
+def ablated(run: Opened, asked: AblateQuestion, ask: Ask) -> dict[str, Any]:
     """Losses as the model is, and with the changes."""
-    ask = asked_to_stop(stop)
     found = _told(run, asked, lambda: run.ablator(asked.examples, asked.sample), ask)
     return found | {"decodable": _decodable(run, asked, ask)} if asked.probe else found
 
 
-def _decodable(run: Opened, asked: AblateQuestion, ask: Callable[[], None]) -> dict[str, Any]:
+def _decodable(run: Opened, asked: AblateQuestion, ask: Ask) -> dict[str, Any]:
     """Which symbols can be read at each role with the changes, by the maps that read the model as
     it is.
     """
@@ -85,10 +73,9 @@ def _with_tables(
 
 
 def over_time(
-    runs: Mapping[int, Opened], asked: AblateQuestion, stop: Stop
+    runs: Mapping[int, Opened], asked: AblateQuestion, ask: Ask
 ) -> Iterator[dict[str, Any]]:
     """The same of the models after these steps."""
-    ask = asked_to_stop(stop)
 
     @cache
     def examples() -> Examples:  # drawn once, and not at all where all is remembered
@@ -100,9 +87,8 @@ def over_time(
         yield {"step": step, **_told(run, asked, ablator, ask)}
 
 
-def costs(run: Opened, asked: CostsQuestion, stop: Stop) -> Iterator[dict[str, Any]]:
+def costs(run: Opened, asked: CostsQuestion, ask: Ask) -> Iterator[dict[str, Any]]:
     """Every head in turn, then every path of the circuit (without one, the row of each role)."""
-    ask = asked_to_stop(stop)
     plain = run.ablator(asked.examples, asked.sample)
     _, before = changed_by(run, asked)
     plain.check_paths(before)
@@ -135,7 +121,7 @@ def _told(
     run: Opened,
     asked: AblateQuestion,
     ablator: Callable[[], Ablator],
-    ask: Callable[[], None],
+    ask: Ask,
 ) -> dict[str, Any]:
     """Both halves; what was measured before (the model as it is, mostly) is not measured again."""
     base, changes = changed_by(run, asked)
@@ -158,7 +144,7 @@ def _told(
     }
 
 
-def _losses(ablator: Ablator, ablations: list[Ablation], ask: Callable[[], None]) -> list[Spread]:
+def _losses(ablator: Ablator, ablations: list[Ablation], ask: Ask) -> list[Spread]:
     found = ablator.losses(ablations, ask=ask).double().cpu().numpy()
     return [spread(losses) for losses in found]
 

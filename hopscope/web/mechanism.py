@@ -2,62 +2,40 @@
 heads that bring it, and how they were proved.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from shlex import quote
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 
 from hopscope.configs import LmCircuit
-from hopscope.errors import ConfigError
-from hopscope.store import RunFolder
-from hopscope.web.memory import Memory
+from hopscope.web.questions import Ask
+from hopscope.web.shown import ShownRun
 from hopscope.web.tensors import packed
 
 ROWS = "rows/"
 """What the names of files begin with that hold what was measured."""
 
 
-@dataclass(frozen=True)
-class Traced:
+class Traced(ShownRun):
     """A mechanism of a language model."""
 
-    folder: RunFolder
-    memory: Memory
-    asked_seed: int | None = None
-
     def description(self) -> dict[str, Any]:
-        name, recipe = self.folder.name, self.folder.recipe_as(LmCircuit)
+        recipe = self.folder.recipe_as(LmCircuit)
         return {
             "traced": {
                 "model": recipe.model,
                 "questions": recipe.prompts.label,
             },
-            "arrays": ["findings"] * self.folder.manifest.complete,
-            "command": {"mechanism": f"hopscope show {quote(name)}"},
-            "python": {
-                "mechanism": f"import hopscope\nhopscope.open_run({name!r}).findings.verdict()"
-            },
         }
 
-    def at_hand(self, name: str) -> bytes | None:
-        """The findings, if they are remembered."""
-        if name != "findings" or not self.folder.manifest.complete:
-            has = "findings" if self.folder.manifest.complete else "none before all is measured"
-            raise ConfigError(f"{self.folder.name} has no arrays {name[:40]!r}; it has {has}")
-        found: bytes | None = self.memory.known(self._key())
-        return found
+    @property
+    def array_names(self) -> list[str]:
+        return ["findings"] * self.folder.manifest.complete
 
-    def arrays(self, name: str, _: Callable[[], bool]) -> bytes:
-        """The findings: torch is imported to read them."""
-        found = self.at_hand(name)
-        return self.memory.get(self._key(), self._packed, len) if found is None else found
+    def key(self, name: str, _step: int | None) -> Hashable:
+        return name, self.folder.hashes(ROWS)
 
-    def _key(self) -> tuple[object, ...]:
-        return "findings", self.folder.hashes(ROWS)
-
-    def _packed(self) -> bytes:
+    def measured(self, _name: str, _step: int | None, _ask: Ask) -> bytes:
         found = self.findings()
         return packed({"layers": np.array(found["layers"], np.int32)}, found)
 

@@ -1,47 +1,33 @@
 """What the page can ask of a run of the n-gram experiment. torch is imported when it is opened."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
-from shlex import quote
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hopscope.configs import NgramExperiment
-from hopscope.errors import ConfigError
-from hopscope.store import RunFolder
 from hopscope.store.checkpoints import checkpoint_steps
 from hopscope.web.curves import remembered_curves
-from hopscope.web.memory import Memory
+from hopscope.web.questions import Ask
+from hopscope.web.shown import ShownRun
 from hopscope.web.tensors import packed
 
 if TYPE_CHECKING:
     from hopscope.ngram.parameters import Course
 
-ARRAYS = ["losses", "parameters"]
 SHOWN = 36
 """Symbols of the sequence that the page begins with."""
 
 
-@dataclass(frozen=True)
-class Ngram:
+class Ngram(ShownRun):
     """One model of an n-gram run."""
-
-    folder: RunFolder
-    memory: Memory
-    asked_seed: int | None = None
 
     @property
     def recipe(self) -> NgramExperiment:
         return self.folder.recipe_as(NgramExperiment)
 
-    @cached_property
-    def seed(self) -> int:
-        return self.recipe.seeds[self.folder.member(self.asked_seed)]
-
     def description(self) -> dict[str, Any]:
-        recipe, name = self.recipe, self.folder.name
+        recipe = self.recipe
         return {
             "ngram": {
                 **recipe.process.model_dump(mode="json"),
@@ -54,41 +40,22 @@ class Ngram:
             "seeds": list(recipe.seeds),
             "seed": self.seed,
             "checkpoints": checkpoint_steps(self.folder),
-            "arrays": ARRAYS,
-            "command": dict.fromkeys(
-                ("ngram", "example", "time"), f"hopscope show {quote(name)} --figure stages.svg"
-            ),
-            "python": {
-                "ngram": f"import hopscope\nhopscope.open_run({name!r}).course({self.seed})",
-                "example": f"import hopscope\nhopscope.open_run({name!r}).state({self.seed})",
-                "time": f"import hopscope\nhopscope.open_run({name!r}).losses()",
-            },
         }
 
-    def at_hand(self, name: str) -> bytes | None:
-        """Arrays that need no computing."""
-        if name not in ARRAYS:
-            raise ConfigError(
-                f"{self.folder.name} has no arrays {name[:40]!r}; it has {', '.join(ARRAYS)}"
-            )
+    @property
+    def array_names(self) -> list[str]:
+        return ["losses", "parameters"]
+
+    def key(self, name: str, _step: int | None) -> Hashable:
+        return name, self.folder.hashes("parameters/"), self.seed
+
+    def kept(self, name: str) -> bytes | None:
         return remembered_curves(self.folder, self.memory) if name == "losses" else None
 
-    def arrays(self, name: str, _: Callable[[], bool]) -> bytes:
-        found = self.at_hand(name)
-        if found is not None:
-            return found
-        return parameters(self.recipe, self.seed, self.course)
-
-    @cached_property
-    def course(self) -> "Course":
-        """The parameters at every epoch that was recorded, read or remembered."""
+    def measured(self, _name: str, _step: int | None, _ask: Ask) -> bytes:
         from hopscope.ngram.run import NgramRun
 
-        return self.memory.get(
-            ("course", self.folder.hashes("parameters/"), self.seed),
-            lambda: NgramRun(self.folder).course(self.seed),
-            lambda course: course.c.nbytes + course.w.nbytes + course.a.nbytes,
-        )
+        return parameters(self.recipe, self.seed, NgramRun(self.folder).course(self.seed))
 
 
 def parameters(recipe: NgramExperiment, seed: int, course: "Course") -> bytes:

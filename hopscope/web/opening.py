@@ -72,7 +72,7 @@ def view(
 ) -> None:
     """The page of a study: see `Study.view`."""
     from hopscope.study import RunStudy
-    from hopscope.web.bundle import check_target, save_page
+    from hopscope.web.bundle import check_target, write_page
     from hopscope.web.questions import STUDY
     from hopscope.web.views import Views
 
@@ -89,7 +89,7 @@ def view(
         views = Views(Store(None), study=partial(Studied, study, circuit, words=words))
         id_, state = STUDY, f"/run/{STUDY}"
     if save is not None:
-        save_page(views, id_, Path(save))
+        write_page(views, id_, Path(save))
         return
     if in_notebook():
         raise ConfigError(

@@ -15,10 +15,8 @@ from hopscope.store.checkpoints import checkpoint_steps
 from hopscope.study import RunStudy
 from hopscope.training import Run
 from hopscope.web.described import name_of
+from hopscope.web.questions import Ask
 from hopscope.web.tensors import packed
-
-Ask = Callable[[], None]
-"""Is called before each model, and raises where nobody waits any more."""
 
 
 @dataclass(frozen=True)
@@ -33,16 +31,14 @@ class Watched(Run):
         return super().model_at(step)
 
 
-def maps(folder: RunFolder, seed: int, ask: Ask = lambda: None) -> bytes:
+def maps(folder: RunFolder, seed: int, ask: Ask) -> bytes:
     """Role maps of every checkpoint, as `hopscope attention` measures them, in half precision."""
     steps = checkpoint_steps(folder)
     found = [RunStudy(Watched(folder, ask), seed, step).attention() for step in steps]
     return maps_of(found, "steps", steps)
 
 
-def contents(
-    folder: RunFolder, seed: int, ask: Ask = lambda: None, step: int | None = None
-) -> bytes:
+def contents(folder: RunFolder, seed: int, ask: Ask, step: int | None = None) -> bytes:
     """Which symbols can be read at each role, at every checkpoint (or at one), as `hopscope probe`
     measures them: on fewer examples where there are several checkpoints.
     """
@@ -55,7 +51,7 @@ def contents(
     )
 
 
-def emergence(folder: RunFolder, seed: int, ask: Ask = lambda: None) -> bytes:
+def emergence(folder: RunFolder, seed: int, ask: Ask) -> bytes:
     """When every path of the circuit emerged, and every hop was learned."""
     story = RunStudy(Watched(folder, ask), seed).emergence()
     about = {
@@ -66,7 +62,7 @@ def emergence(folder: RunFolder, seed: int, ask: Ask = lambda: None) -> bytes:
     return packed({"steps": np.array(story.steps, np.int32)}, about)
 
 
-def fleet(folder: RunFolder, _: int, ask: Ask = lambda: None) -> bytes:
+def fleet(folder: RunFolder, _: int, ask: Ask) -> bytes:
     """Role maps of every model of a fleet, in their last state."""
     seeds = folder.recipe.seeds
     return maps_of(

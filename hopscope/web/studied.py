@@ -1,29 +1,21 @@
 """What the page can ask of a `Study`: of any model with its task, in the one state that it has."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from hopscope.circuits import Ablation, CallbackModel, Circuit, adapter_of, examples_of
+from hopscope.circuits import Ablation, Ablator, CallbackModel, Circuit, adapter_of, examples_of
 from hopscope.circuits.examples import Examples
 from hopscope.circuits.probing import EXAMPLES, probe, probed_symbols
 from hopscope.configs import FactTask
 from hopscope.errors import CircuitError, ConfigError
 from hopscope.study import Study
 from hopscope.web.described import circuit_of, task_of, theory_of
-from hopscope.web.examples import example
-from hopscope.web.measuring import Stop, ablated, asked_to_stop, costs
 from hopscope.web.memory import Memory
 from hopscope.web.opened import Opened
-from hopscope.web.questions import (
-    STUDY,
-    VIEWABLE,
-    AblateQuestion,
-    CostsQuestion,
-    ExampleQuestion,
-)
+from hopscope.web.questions import STUDY, VIEWABLE, Ask
 from hopscope.web.stories import contents_of, maps_of
+from hopscope.web.trained import ShownModel
 
 STEP = 0
 """What the page calls the one state of the model."""
@@ -37,8 +29,10 @@ CLASSES = 1024
 """Symbols of more classes (as the tokens of most language models) have no squares."""
 
 
-class Studied:
+class Studied(ShownModel):
     """A study on the page. One line says why, if its model, its task and its circuit do not fit."""
+
+    kind = "a study"
 
     def __init__(
         self,
@@ -55,10 +49,18 @@ class Studied:
         adapter, few = adapter_of(study.model), examples_of(study.task, FEW)
         if circuit is not None:
             _check_circuit(circuit, few, adapter.digest())
-        self.opened = Opened(
+        study.check_fits(FEW)
+        begun = time.monotonic()
+        losses = Ablator(adapter, few).losses([Ablation()])
+        each = 2 * (time.monotonic() - begun) / FEW  # as it is, and with heads changed
+        self.counts = [n for n in COUNTS if n == COUNTS[0] or n * each < PATIENCE][-2:]
+        self.task = _described(study, few, losses.shape[-1])
+        if isinstance(adapter, CallbackModel) and adapter.streams is None:
+            self.task["symbols"] = []  # nothing can be read off streams that are not handed out
+        self._opened = Opened(
             task=study.task,
-            hops=[],
-            chances=[],
+            hops=self.task["hops"],
+            chances=self.task["chance_examined"],
             circuit=circuit,
             weights=STUDY,
             open=lambda: adapter,
@@ -67,15 +69,6 @@ class Studied:
             memory=memory,
             words=words,
         )
-        begun = time.monotonic()
-        losses = self.opened.ablator(FEW, 0).losses([Ablation()])
-        each = 2 * (time.monotonic() - begun) / FEW  # as it is, and with heads changed
-        self.counts = [n for n in COUNTS if n == COUNTS[0] or n * each < PATIENCE][-2:]
-        self.task = _described(study, few, losses.shape[-1])
-        if isinstance(adapter, CallbackModel) and adapter.streams is None:
-            self.task["symbols"] = []  # nothing can be read off streams that are not handed out
-        self.opened.hops.extend(self.task["hops"])
-        self.opened.chances.extend(self.task["chance_examined"])
 
     @property
     def row(self) -> dict[str, Any]:
@@ -93,7 +86,7 @@ class Studied:
         }
 
     def description(self) -> dict[str, Any]:
-        adapter, task = self.opened.adapter, self.study.task
+        adapter, task = self._opened.adapter, self.study.task
         theory = theory_of(task, causal=adapter.causal) if isinstance(task, FactTask) else None
         return {
             "task": self.task,
@@ -103,55 +96,28 @@ class Studied:
             "circuit": circuit_of(self.circuit) if self.circuit else None,
             "circuit_step": STEP if self.circuit else None,
             "theory": theory,
-            "arrays": self._arrays,
-            "at_hand": [name for name in self._arrays if self.at_hand(name) is not None],
             "named": self.named,
             "counts": self.counts,
         }
 
     @property
-    def _arrays(self) -> list[str]:
+    def array_names(self) -> list[str]:
         return ["maps", *["contents"] * bool(self.task["symbols"])]
 
-    def at_hand(self, name: str) -> bytes | None:
-        """Arrays that are remembered; None if they have to be computed."""
-        if name not in self._arrays:
-            has = ", ".join(self._arrays)
-            raise ConfigError(f"a study has no arrays {name[:40]!r}; it has {has}")
-        found: bytes | None = self.memory.known((STUDY, name))
-        return found
+    def key(self, name: str, step: int | None) -> Hashable:
+        self.opened(step)  # says if there is no such step
+        return STUDY, name
 
-    def arrays(self, name: str, stop: Stop) -> bytes:
-        self.at_hand(name)  # says if there are none
-        asked_to_stop(stop)()
-        return self.memory.get((STUDY, name), partial(self._measured, name), len)
-
-    def _measured(self, name: str) -> bytes:
+    def measured(self, name: str, _step: int | None, _ask: Ask) -> bytes:
         if name == "maps":
             return maps_of([self.study.attention()], "steps", [STEP])
-        found = probe(self.opened.adapter, self.study.task, EXAMPLES, heads=False)
+        found = probe(self._opened.adapter, self.study.task, EXAMPLES, heads=False)
         return contents_of([found], [STEP])
 
-    def arrays_at(self, name: str, step: int, stop: Stop) -> bytes:
-        """The same: there is one state."""
-        self._check(step)
-        return self.arrays(name, stop)
-
-    def example(self, asked: ExampleQuestion) -> bytes:
-        self._check(asked.step)
-        return example(self.opened, asked)
-
-    def ablate(self, asked: AblateQuestion, stop: Stop) -> dict[str, Any]:
-        self._check(asked.step)
-        return ablated(self.opened, asked, stop)
-
-    def costs(self, asked: CostsQuestion, stop: Stop) -> Iterator[dict[str, Any]]:
-        self._check(asked.step)
-        return costs(self.opened, asked, stop)
-
-    def _check(self, step: int | None) -> None:
+    def opened(self, step: int | None) -> Opened:
         if step not in (None, STEP):
             raise ConfigError(f"step is {step}; a study has one state of its model, {STEP}")
+        return self._opened
 
 
 def _check_circuit(circuit: Circuit, examples: Examples, digest: str) -> None:

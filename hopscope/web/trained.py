@@ -1,20 +1,18 @@
 """What the page can ask of a training over facts. torch is imported when a model is opened."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from hopscope.circuits.saved import checkpoint_digest, circuit_file, saved_circuit
 from hopscope.configs import Experiment
-from hopscope.errors import ConfigError, RunDamaged
-from hopscope.store import RunFolder
+from hopscope.errors import RunDamaged
 from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps, chosen_step
 from hopscope.web.curves import remembered_curves
-from hopscope.web.described import arrays, description
-from hopscope.web.kept import CONTENTS, MAPS, kept_arrays
-from hopscope.web.memory import Memory
-from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestion
+from hopscope.web.described import description
+from hopscope.web.questions import AblateQuestion, Ask, CostsQuestion, ExampleQuestion
+from hopscope.web.shown import Shown, ShownRun
+from hopscope.web.tensors import unpacked
 
 if TYPE_CHECKING:
     from hopscope.circuits import Circuit
@@ -22,17 +20,39 @@ if TYPE_CHECKING:
     from hopscope.models import Transformer
     from hopscope.web.opened import Opened
 
+KEPT = {"maps": "explorer/maps.safetensors", "contents": "explorer/contents.safetensors"}
+"""Arrays of all checkpoints that travel with models of the gallery, so that nothing is computed for
+the first view; `benchmarks/gallery.py --explorer` makes them.
+"""
 CIRCUIT_BYTES = 2**20
 """What a circuit takes, at most."""
 
 
-@dataclass(frozen=True)
-class Trained:
-    """One model of a training over facts."""
+class ShownModel(Shown):
+    """A model with its task, in one state or in several."""
 
-    folder: RunFolder
-    memory: Memory
-    asked_seed: int | None = None
+    def opened(self, step: int | None) -> "Opened":
+        """The model after a step (unset: the last), ready to be examined."""
+        raise NotImplementedError
+
+    def example(self, asked: ExampleQuestion) -> bytes:
+        from hopscope.web.examples import example
+
+        return example(self.opened(asked.step), asked)
+
+    def ablate(self, asked: AblateQuestion, ask: Ask) -> dict[str, Any]:
+        from hopscope.web.measuring import ablated
+
+        return ablated(self.opened(asked.step), asked, ask)
+
+    def costs(self, asked: CostsQuestion, ask: Ask) -> Iterator[dict[str, Any]]:
+        from hopscope.web.measuring import costs
+
+        return costs(self.opened(asked.step), asked, ask)
+
+
+class Trained(ShownModel, ShownRun):
+    """One model of a training over facts."""
 
     @property
     def recipe(self) -> Experiment:
@@ -46,10 +66,6 @@ class Trained:
     def hops(self) -> list[str]:
         asked = self.task.asked_hops()
         return self.recipe.loss_names(len(asked))
-
-    @cached_property
-    def seed(self) -> int:
-        return self.recipe.seeds[self.folder.member(self.asked_seed)]
 
     @cached_property
     def circuit(self) -> "Circuit | None":
@@ -111,12 +127,12 @@ class Trained:
         )
         return whole.member(number) if len(seeds) > 1 else whole
 
-    def opened(self, step: int) -> "Opened":
-        """The model after a step, as the page looks at it."""
+    def opened(self, step: int | None) -> "Opened":
         from hopscope.circuits.probing import EXAMPLES, HISTORY_EXAMPLES
         from hopscope.training.device import check_forward
         from hopscope.web.opened import Opened
 
+        step = self.step(step)
         return Opened(
             task=self.task,
             hops=self.hops,
@@ -131,67 +147,40 @@ class Trained:
 
     def description(self) -> dict[str, Any]:
         found = description(self.folder, self.recipe, self.seed)
-        ready = [name for name in found["arrays"] if self.at_hand(name) is not None]
-        return {**found, "at_hand": ready, "circuit_step": self.circuit_step}
+        return {**found, "circuit_step": self.circuit_step}
 
-    def at_hand(self, name: str) -> bytes | None:
-        """Arrays that are kept or remembered; None if they have to be computed."""
-        known = arrays(self.steps, self.circuit, len(self.recipe.seeds))
-        if name not in known:
-            raise ConfigError(
-                f"{self.folder.name} has no arrays {name[:40]!r}; it has {', '.join(known)}"
-            )
-        if name == "losses":
-            return remembered_curves(self.folder, self.memory)
-        kept = {"maps": MAPS, "contents": CONTENTS}.get(name)
-        found = kept_arrays(self.folder, kept, self.seed) if kept else None
-        return self.memory.known(self._key(name)) if found is None else found
+    @property
+    def array_names(self) -> list[str]:
+        if not self.steps:
+            return ["losses"]
+        followed = len(self.steps) > 1 and self.circuit is not None and self.circuit.tracked
+        fleet = len(self.recipe.seeds) > 1
+        return ["losses", "maps", "contents", *["emergence"] * bool(followed), *["fleet"] * fleet]
 
-    def arrays(self, name: str, stop: Callable[[], bool]) -> bytes:
-        found = self.at_hand(name)
-        if found is not None:
-            return found
-        from hopscope.web.measuring import asked_to_stop
-        from hopscope.web.stories import STORIES
-
-        ask = asked_to_stop(stop)
-        return self.memory.get(
-            self._key(name), lambda: STORIES[name](self.folder, self.seed, ask), len
-        )
-
-    def arrays_at(self, name: str, step: int, stop: Callable[[], bool]) -> bytes:
-        """Arrays of one checkpoint: a short question, where all checkpoints take minutes."""
-        if name != "contents":
-            raise ConfigError(f"{name[:40]!r} is not of one step; expected contents")
-        from hopscope.web.measuring import asked_to_stop
-        from hopscope.web.stories import contents
-
-        key = name, self.sha(self.step(step)), self.seed, len(self.steps) > 1
-        ask = asked_to_stop(stop)
-        return self.memory.get(key, lambda: contents(self.folder, self.seed, ask, step), len)
-
-    def _key(self, name: str) -> tuple[object, ...]:
+    def key(self, name: str, step: int | None) -> Hashable:
+        if step is not None:
+            return name, self.sha(self.step(step)), self.seed, len(self.steps) > 1
         return name, tuple(map(self.sha, self.steps)), self.seed, self.circuit_sha
 
-    def example(self, asked: ExampleQuestion) -> bytes:
-        from hopscope.web.examples import example
+    def kept(self, name: str) -> bytes | None:
+        if name == "losses":
+            return remembered_curves(self.folder, self.memory)
+        file = KEPT.get(name)
+        if file not in self.folder.manifest.files or self.seed != self.recipe.seeds[0]:
+            return None
+        data = self.folder.read(file)
+        steps = unpacked(data)[0]["steps"].tolist()
+        return data if steps == checkpoint_steps(self.folder) else None  # it was trained further
 
-        return example(self.opened(self.step(asked.step)), asked)
+    def measured(self, name: str, step: int | None, ask: Ask) -> bytes:
+        from hopscope.web.stories import STORIES, contents
 
-    def ablate(self, asked: AblateQuestion, stop: Callable[[], bool]) -> dict[str, Any]:
-        from hopscope.web.measuring import ablated
+        if step is not None:
+            return contents(self.folder, self.seed, ask, step)
+        return STORIES[name](self.folder, self.seed, ask)
 
-        return ablated(self.opened(self.step(asked.step)), asked, stop)
-
-    def over_time(
-        self, asked: AblateQuestion, stop: Callable[[], bool]
-    ) -> Iterator[dict[str, Any]]:
+    def over_time(self, asked: AblateQuestion, ask: Ask) -> Iterator[dict[str, Any]]:
         from hopscope.web.measuring import over_time
 
         self.step(asked.step)
-        return over_time({step: self.opened(step) for step in self.steps}, asked, stop)
-
-    def costs(self, asked: CostsQuestion, stop: Callable[[], bool]) -> Iterator[dict[str, Any]]:
-        from hopscope.web.measuring import costs
-
-        return costs(self.opened(self.step(asked.step)), asked, stop)
+        return over_time({step: self.opened(step) for step in self.steps}, asked, ask)

@@ -11,10 +11,10 @@ from hopscope.configs.kinds import KINDS, fetched
 from hopscope.display import plain
 from hopscope.errors import ConfigError, RunReadOnly
 from hopscope.store import Store, gallery
-from hopscope.web.described import about_of
 from hopscope.web.memory import Memory
-from hopscope.web.questions import STUDY, AblateQuestion, CostsQuestion, ExampleQuestion
+from hopscope.web.questions import STUDY, AblateQuestion, Ask, CostsQuestion, ExampleQuestion
 from hopscope.web.shelf import Shelf, without_folder
+from hopscope.web.shown import Shown
 
 if TYPE_CHECKING:
     from hopscope.web.studied import Studied
@@ -25,12 +25,6 @@ VIEWS = "views.json"
 """Where views that somebody keeps stand, beside the run."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,59}", re.ASCII)
 MOST_VIEWS, MOST_LETTERS = 100, 16_384
-
-Stop = Callable[[], bool]
-
-
-def _never() -> bool:
-    return False
 
 
 class Views:
@@ -59,47 +53,46 @@ class Views:
 
     def run(self, id_: str, seed: int | None = None) -> dict[str, Any]:
         """What is known of a run without computing."""
-        if self.study is not None and self._is_study(id_):
-            found = self.study.row
-        else:
-            entry, folder = self.shelf.find(id_), self.shelf.folder(id_)
-            recipe = folder.recipe.model_dump(mode="json")
-            found = {**entry.row, "about": about_of(gallery.about(folder)), "recipe": recipe}
-        shown: dict[str, Any] = plain(found | self._opened(id_, seed).description())
-        return shown
+        row = self.shelf.find(id_).row if self.study is None or id_ != STUDY else self.study.row
+        shown = self.shown(id_, seed)
+        at_hand = [name for name in shown.array_names if shown.at_hand(name) is not None]
+        arrays = {"arrays": shown.array_names, "at_hand": at_hand}
+        found: dict[str, Any] = plain(row | shown.description() | arrays)
+        return found
 
-    def at_hand(self, id_: str, name: str, seed: int | None = None) -> bytes | None:
+    def at_hand(
+        self, id_: str, name: str, seed: int | None = None, step: int | None = None
+    ) -> bytes | None:
         """The same arrays, if nothing has to be computed for them."""
-        found: bytes | None = self._able(id_, "at_hand", seed)(name)
-        return found
+        return self.shown(id_, seed).at_hand(name, step)
 
-    def arrays(self, id_: str, name: str, seed: int | None = None, stop: Stop = _never) -> bytes:
+    def arrays(
+        self,
+        id_: str,
+        name: str,
+        seed: int | None = None,
+        step: int | None = None,
+        ask: Ask = lambda: None,
+    ) -> bytes:
         """Arrays of a run, by name, as a file of safetensors."""
-        found: bytes = self._able(id_, "arrays", seed)(name, stop)
-        return found
-
-    def arrays_at(self, id_: str, name: str, seed: int | None, step: int, stop: Stop) -> bytes:
-        """The same of one checkpoint."""
-        found: bytes = self._able(id_, "arrays_at", seed)(name, step, stop)
-        return found
+        return self.shown(id_, seed).arrays(name, ask, step)
 
     def example(self, id_: str, asked: ExampleQuestion) -> bytes:
         """One example: tokens, answers and attention."""
-        found: bytes = self._able(id_, "example", asked.seed)(asked)
-        return found
+        return self.shown(id_, asked.seed).example(asked)
 
-    def ablate(self, id_: str, asked: AblateQuestion, stop: Stop) -> dict[str, Any]:
+    def ablate(self, id_: str, asked: AblateQuestion, ask: Ask) -> dict[str, Any]:
         """Losses as the model is, and with changes."""
-        found: dict[str, Any] = plain(self._able(id_, "ablate", asked.seed)(asked, stop))
+        found: dict[str, Any] = plain(self.shown(id_, asked.seed).ablate(asked, ask))
         return found
 
-    def over_time(self, id_: str, asked: AblateQuestion, stop: Stop) -> Iterator[dict[str, Any]]:
+    def over_time(self, id_: str, asked: AblateQuestion, ask: Ask) -> Iterator[dict[str, Any]]:
         """The same at every checkpoint, one after the other."""
-        yield from map(plain, self._able(id_, "over_time", asked.seed)(asked, stop))
+        yield from map(plain, self.shown(id_, asked.seed).over_time(asked, ask))
 
-    def costs(self, id_: str, asked: CostsQuestion, stop: Stop) -> Iterator[dict[str, Any]]:
+    def costs(self, id_: str, asked: CostsQuestion, ask: Ask) -> Iterator[dict[str, Any]]:
         """Losses with every head and every path changed in turn."""
-        yield from map(plain, self._able(id_, "costs", asked.seed)(asked, stop))
+        yield from map(plain, self.shown(id_, asked.seed).costs(asked, ask))
 
     def views(self, id_: str) -> dict[str, Any]:
         """The views that somebody kept beside the run, by name."""
@@ -146,22 +139,14 @@ class Views:
     def _is_study(self, id_: str) -> bool:
         return self.study is not None and id_ == STUDY
 
-    def _opened(self, id_: str, seed: int | None) -> Any:
+    def shown(self, id_: str, seed: int | None = None) -> Shown:
         """The study, or a run as what its kind is seen through."""
-        if self._is_study(id_):
+        if self.study is not None and self._is_study(id_):
             return self.study
         folder = self.shelf.folder(id_)
         kind = folder.recipe.kind
         if not KINDS[kind].page:
             known = ", ".join(name for name, each in KINDS.items() if each.page)
             raise ConfigError(f"a run of kind {kind} cannot be shown; expected {known}")
-        return fetched(KINDS[kind].page)(folder, self.memory, seed)
-
-    def _able(self, id_: str, what: str, seed: int | None) -> Callable[..., Any]:
-        """What answers a question, if the run's kind has it."""
-        found: Callable[..., Any] | None = getattr(self._opened(id_, seed), what, None)
-        if found is None:
-            kind = "" if self._is_study(id_) else self.shelf.folder(id_).recipe.kind
-            who = f"a run of kind {kind}" if kind else "a study"
-            raise ConfigError(f"{who} has no {what.replace('_', ' ')}")
+        found: Shown = fetched(KINDS[kind].page)(folder, self.memory, seed)
         return found

@@ -1,8 +1,8 @@
 """One thread that computes, one thing after the other, while the server goes on answering.
 
 A request takes its place in a short queue, or is told that too many wait. A stream takes a turn for
-each line, so that short questions come between. A computation is told to stop when its client has
-left or its time is up: `stop()` is then true, and a line later the thread is free.
+each line, so that short questions come between. A computation asks now and then whether somebody
+waits for it: where its client has left or its time is up, `ask()` raises, and the thread is free.
 """
 
 import asyncio
@@ -15,7 +15,9 @@ from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
+from hopscope.errors import HopscopeError
 from hopscope.web.policy import Refused
+from hopscope.web.questions import Ask
 
 T = TypeVar("T")
 
@@ -24,7 +26,6 @@ class ClientLeft(Exception):
     """Whoever asked has closed the connection: nobody is there to be told anything."""
 
 
-Stop = Callable[[], bool]
 Left = asyncio.Future[None]
 """Is done when the client has left."""
 ENDING = 2.0
@@ -41,19 +42,19 @@ class Worker:
         self._thread = threading.Thread(target=self._work, name="hopscope-worker", daemon=True)
         self._thread.start()
 
-    async def answer(self, compute: Callable[[Stop], T], left: Left) -> T:
+    async def answer(self, compute: Callable[[Ask], T], left: Left) -> T:
         """What a computation gives, in this request's turn."""
         with self._place() as stop:
-            return await self._turn(lambda: compute(stop.is_set), stop, left)
+            return await self._turn(lambda: compute(_asking(stop)), stop, left)
 
-    async def lines(self, compute: Callable[[Stop], Generator[T]], left: Left) -> AsyncGenerator[T]:
+    async def lines(self, compute: Callable[[Ask], Generator[T]], left: Left) -> AsyncGenerator[T]:
         """What a computation gives line by line, in many turns."""
         with self._place() as stop:
             found: list[Generator[T]] = []  # closed where it was opened: in the thread
 
             def following() -> T | None:
                 if not found:
-                    found.append(compute(stop.is_set))
+                    found.append(compute(_asking(stop)))
                 return next(found[0], None)
 
             try:
@@ -128,6 +129,14 @@ class Worker:
                 # and again: of torch that takes a tenth of a second, in which nobody is answered.
                 known = len(sys.modules)
                 gc.freeze()
+
+
+def _asking(stop: threading.Event) -> Ask:
+    def ask() -> None:
+        if stop.is_set():
+            raise HopscopeError("the question was withdrawn before its answer: ask again")
+
+    return ask
 
 
 def _close(found: list[Generator[T]]) -> None:

@@ -13,7 +13,7 @@ import pytest
 from hopscope.errors import ConfigError
 from hopscope.store import Store
 from hopscope.web import carried
-from hopscope.web.bundle import bundle, data_script, single
+from hopscope.web.bundle import data_script, files_of, write_page
 from hopscope.web.frame import Frame
 from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestion
 from hopscope.web.tensors import unpacked
@@ -32,9 +32,13 @@ class Some(Views):
 
     def run(self, id: str, seed: int | None = None) -> dict[str, Any]:  # noqa: A002
         found = super().run(id, seed)
-        named = {"name": f"a{HOSTILE}", "checkpoints": STEPS, "arrays": ["losses", "maps"]}
-        found |= named | {"tags": [HOSTILE], "command": dict.fromkeys(found["command"], HOSTILE)}
-        found["about"]["what"] = HOSTILE
+        named = {
+            "name": f"a{HOSTILE}",
+            "checkpoints": STEPS,
+            "arrays": ["losses", "maps", "contents"],
+        }
+        found |= named | {"tags": [HOSTILE]}
+        found["what"] = HOSTILE
         return found
 
 
@@ -59,8 +63,8 @@ def saved(
     folder = tmp_path_factory.mktemp("saved")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("hopscope.web.bundle.carried", lambda *_: data)
-        bundle(views, ID, folder / "site")
-        single(views, ID, folder / "page.html")
+        write_page(views, ID, folder / "site")
+        write_page(views, ID, folder / "page.html")
     return (folder / "site" / "index.html").as_uri(), (folder / "page.html").as_uri()
 
 
@@ -157,7 +161,7 @@ def test_losses_with_heads_off_are_the_servers_and_what_is_not_known_is_not_show
     opened(page, saved[0], f"#/run/{ID}?off=1.0;2.1:query")
     changes = ("1.0=uniform", "2.1:query=uniform")
     question = AblateQuestion(changes=changes)
-    close(bars(page), views.ablate(ID, question, lambda: False)["changed"]["mean"])
+    close(bars(page), views.ablate(ID, question, lambda: None)["changed"]["mean"])
     assert page.inner_text(".losses .hint") == "256 examples"
     assert "a saved page reads no other" in page.inner_text(".whose")  # and its squares are pale
     assert page.locator(".nodes.old").count()
@@ -171,7 +175,7 @@ def test_losses_with_heads_off_are_the_servers_and_what_is_not_known_is_not_show
 def test_its_answers_are_the_servers(page: Any, saved: tuple[str, str], views: Views) -> None:
     """Computed where it has weights; where not, measured beforehand, of the first example."""
     opened(page, saved[1])
-    never = lambda: False  # noqa: E731
+    never = lambda: None  # noqa: E731
     for changes in ((), ("1.1=uniform",), ("2.0:query=uniform",)):
         question = AblateQuestion(step=500, changes=changes)
         found = ask(page, "ablate", {"step": 500, "changes": [*changes]})
@@ -250,7 +254,7 @@ def test_the_whole_demo_takes_less_than_two_megabytes(
 ) -> None:
     known = carried._known
     monkeypatch.setattr(carried, "_known", lambda *asked: known(*asked, 2))  # as long as of more
-    file = single(Views(Store(tmp_path / "runs")), ID, tmp_path / "page.html")
+    file = write_page(Views(Store(tmp_path / "runs")), ID, tmp_path / "page.html")
     assert 1_000_000 < file.stat().st_size < 2_000_000
 
 
@@ -289,22 +293,15 @@ def test_what_hopscope_did_not_write_is_not_written_over(
     views: Views, data: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("hopscope.web.bundle.carried", lambda *_: data)
-    written = bundle(views, ID, tmp_path / "site")
-    assert bundle(views, ID, tmp_path / "site") == written  # its own, anew
-    page = single(views, ID, tmp_path / "page.html")
-    assert single(views, ID, page) == page
     mine = tmp_path / "mine"
+    for target in (tmp_path / "page.html", tmp_path / "site"):
+        written = write_page(views, ID, target)
+        assert write_page(views, ID, target) == written  # its own, anew
     mine.mkdir()
-    with pytest.raises(ConfigError, match="is a folder; expected the name of a file"):
-        single(views, ID, mine)
-    with pytest.raises(ConfigError, match="is a file; expected a folder"):
-        bundle(views, ID, page)
-    for name in (path.name for path in written):
+    for name in (path.name for path in files_of(mine)):
         (mine / name).write_text("/* mine */")
         with pytest.raises(ConfigError, match=f"{name} is there, and hopscope did not write it"):
-            bundle(views, ID, mine)
+            write_page(views, ID, mine)
         assert [path.name for path in mine.iterdir()] == [name]
-        with pytest.raises(ConfigError, match="name another file or folder"):
-            single(views, ID, mine / name)
         assert (mine / name).read_text() == "/* mine */"
         (mine / name).unlink()

@@ -124,10 +124,24 @@ def test_a_seed_of_a_fleet(
     np.testing.assert_allclose(hops(printed(capsys, [*words, "--json"])[-1]), shown, atol=1e-6)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["demo", "planted", "ngram"])
+def test_what_each_pane_says_can_be_done(
+    page: Any, explorer: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With many checkpoints and with one: its command and its lines of Python."""
+    monkeypatch.chdir(tmp_path)
+    opened(page, explorer, f"/run/gallery-{name}")
+    for pane in ("sequence", "ngram", "time") if name == "ngram" else ("circuit", "time"):
+        words, python = said(page, pane)
+        assert command(words) == 0
+        exec(python, {})
+
+
 LINES = """async (texts) => {
   const made = await import("/commands.js");
   return texts.map((text) => {
-    const about = { name: text, id: text, seeds: [0] };
+    const about = { name: text, id: text, seeds: [0], seed: 0, arrays: [], checkpoints: [1, 2] };
     const off = [{ layer: 1, head: 3, destination: text, as: "uniform" }];
     const state = { about, off, tokens: [text], order: null, ex: 0, step: null, seed: null };
     return [
@@ -137,6 +151,14 @@ LINES = """async (texts) => {
       made.ofNoted(about, 0, 5),
       made.ofSeed(about, 0, { destination: text, source: text }),
       made.ofChanged(state, 64),
+      made.ofCircuit(state),
+      made.ofTraining(state),
+      made.ofTraining({ ...state, about: { ...about, checkpoints: [1] } }),
+      made.ofTraining({ ...state, about: { ...about, ngram: {} } }),
+      made.ofNgram(about, "course"),
+      made.ofAccuracies(about),
+      made.ofAnswers(about),
+      made.ofFindings(about),
     ];
   });
 }"""

@@ -8,7 +8,7 @@ from tests.browser.lookers import TOKEN, opened, ready
 
 ORDERED = """async ([rows, ...chosen]) => {
   const { runsPane } = await import("/runs.js");
-  const state = { run: "", watch() {}, set() {} };
+  const state = { run: "", watch() {}, set() {}, mend() {} };
   const made = runsPane(state, { live: false, runs: async () => ({ rows, cursor: "1" }) });
   await made.start();
   for (const [label, value] of chosen) {

@@ -10,7 +10,7 @@ from served import served
 
 from hopscope import Study
 from hopscope.store import Store
-from hopscope.web.bundle import single
+from hopscope.web.bundle import write_page
 from hopscope.web.questions import AblateQuestion
 from hopscope.web.studied import Studied
 from hopscope.web.views import Views
@@ -81,7 +81,7 @@ def test_what_the_address_asks_for_and_a_study_has_not(page: Any, site: str) -> 
 def test_the_saved_page_switches_off_one_thing_at_a_time(
     page: Any, views: Views, study: Study, tmp_path: Path
 ) -> None:
-    page.goto(single(views, "study", tmp_path / "study.html").as_uri())
+    page.goto(write_page(views, "study", tmp_path / "study.html").as_uri())
     ready(page)
     page.click(".chip[data-item='0.0']")
     (without,) = bars(page)

@@ -123,7 +123,7 @@ def routed() -> list[Route]:
     """The routes of the app, and the page."""
     explorer = made()
     explorer.end()
-    return [*explorer.routes, Route("GET", "/", lambda _: [])]
+    return [*explorer.routes, Route("GET", "/", ())]
 
 
 ROUTED = routed()

@@ -2,11 +2,11 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from hopscope.errors import RunMissing
-from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestion
+from hopscope.errors import HopscopeError, RunMissing
+from hopscope.web.questions import AblateQuestion, Ask, CostsQuestion, ExampleQuestion
 
 RUN = "gallery-demo"
 SECRET = "attention"
@@ -14,7 +14,7 @@ SECRET = "attention"
 
 
 class StandIn:
-    """Answers at once, or (`slow`) computes until it is told to stop."""
+    """Answers at once, or (`slow`) computes until nobody waits."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -29,48 +29,40 @@ class StandIn:
     def run(self, id_: str, seed: int | None = None) -> dict[str, Any]:
         return self._answer("run", self._known(id_), seed)
 
-    def at_hand(self, id_: str, name: str, seed: int | None = None) -> bytes | None:
+    def at_hand(
+        self, id_: str, name: str, seed: int | None = None, step: int | None = None
+    ) -> bytes | None:
         self._known(id_)
         return SECRET.encode() if name == "losses" else None
 
-    def arrays(self, id_: str, name: str, seed: int | None, stop: Callable[[], bool]) -> bytes:
-        self._work(stop)
-        self._answer("arrays", self._known(id_), name, seed)
-        return SECRET.encode()
-
-    def arrays_at(
-        self, id_: str, name: str, seed: int | None, step: int, stop: Callable[[], bool]
-    ) -> bytes:
-        self._work(stop)
-        self._answer("arrays_at", self._known(id_), name, seed, step)
+    def arrays(self, id_: str, name: str, seed: int | None, step: int | None, ask: Ask) -> bytes:
+        self._work(ask)
+        self._answer("arrays", self._known(id_), name, seed, step)
         return SECRET.encode()
 
     def example(self, id_: str, asked: ExampleQuestion) -> bytes:
         self._answer("example", self._known(id_), asked.index)
         return SECRET.encode()
 
-    def ablate(self, id_: str, asked: AblateQuestion, stop: Callable[[], bool]) -> dict[str, Any]:
+    def ablate(self, id_: str, asked: AblateQuestion, ask: Ask) -> dict[str, Any]:
         self._known(id_)
-        self._work(stop)
+        self._work(ask)
         return self._answer("ablate", asked.examples)
 
-    def over_time(
-        self, id_: str, asked: AblateQuestion, stop: Callable[[], bool]
-    ) -> Iterator[dict[str, Any]]:
+    def over_time(self, id_: str, asked: AblateQuestion, ask: Ask) -> Iterator[dict[str, Any]]:
         self._known(id_)
         for step in range(3):
-            self._work(stop)
+            self._work(ask)
             yield self._answer("over_time", step)
         if self.error is not None:
             raise self.error
 
-    def costs(
-        self, id_: str, asked: CostsQuestion, stop: Callable[[], bool]
-    ) -> Iterator[dict[str, Any]]:
+    def costs(self, id_: str, asked: CostsQuestion, ask: Ask) -> Iterator[dict[str, Any]]:
         yield self._answer("costs", self._known(id_), "\n{}\u2028")
         self.streaming += 1
         try:
-            while self.endless and not stop():  # as long as somebody reads
+            while self.endless:  # as long as somebody reads
+                ask()
                 yield {"more": SECRET * 1_000}
         finally:
             self.streaming -= 1
@@ -93,13 +85,18 @@ class StandIn:
         self.asked.append(" ".join(map(str, asked)))
         return {"asked": list(map(str, asked)), "data": SECRET, "nan": float("nan")}
 
-    def _work(self, stop: Callable[[], bool]) -> None:
+    def _work(self, ask: Ask) -> None:
         with self._lock:
             self.working += 1
             self.most = max(self.most, self.working)
         end = time.monotonic() + self.slow
-        while time.monotonic() < end and not stop():
-            time.sleep(0.002)
-        with self._lock:
-            self.working -= 1
-            self.stopped += stop()
+        try:
+            while time.monotonic() < end:
+                ask()
+                time.sleep(0.002)
+        except HopscopeError:
+            self.stopped += 1
+            raise
+        finally:
+            with self._lock:
+                self.working -= 1

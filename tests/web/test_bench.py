@@ -43,7 +43,6 @@ def test_accuracies_are_told_with_intervals(asked: tuple[Views, str]) -> None:
     want = results(views.shelf.folder(id_))[0]
     assert found["results"][0]["accuracy"] == pytest.approx(want.accuracy) == pytest.approx(0.5)
     assert found["results"][0]["interval"] == list(want.interval)
-    assert [*found["command"]] == ["lm"]  # no command gives a question
     assert found["lm"]["kinds"] == [prompts.label for prompts in KINDS]
 
 

@@ -38,5 +38,5 @@ def test_what_was_found_is_read_once(store: Store, monkeypatch: pytest.MonkeyPat
 def test_nothing_is_found_before_all_is_measured(store: Store) -> None:
     id_, views = made(store, complete=False), Views(store)
     assert views.run(id_)["arrays"] == []
-    with pytest.raises(ConfigError, match="it has none before all is measured"):
+    with pytest.raises(ConfigError, match="no arrays 'findings'; this one has none yet"):
         views.arrays(id_, "findings")

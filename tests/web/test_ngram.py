@@ -32,7 +32,7 @@ def test_all_parameters_are_there_at_every_epoch(views: Views) -> None:
 def test_what_is_not_there_is_told(views: Views) -> None:
     for ask in (
         lambda: views.example(NGRAM, ExampleQuestion()),
-        lambda: views.ablate(NGRAM, AblateQuestion(), lambda: False),
+        lambda: views.ablate(NGRAM, AblateQuestion(), lambda: None),
     ):
         with pytest.raises(ConfigError, match="a run of kind ngram has no"):
             ask()

@@ -35,8 +35,8 @@ from hopscope.web.views import Views
 from tests.circuits import induction
 
 
-def never() -> bool:
-    return False
+def wait() -> None:
+    """Somebody waits for the answer."""
 
 
 def views_of(root: Path, study: Study, circuit: Circuit | None = None, **more: Any) -> Views:
@@ -93,7 +93,7 @@ def test_every_route_of_a_run_answers(views: Views) -> None:
 
 
 def test_numbers_are_those_of_the_study(views: Views, study: Study) -> None:
-    found = views.ablate("study", AblateQuestion(changes=("0.0=uniform",)), never)
+    found = views.ablate("study", AblateQuestion(changes=("0.0=uniform",)), wait)
     wanted = study.ablate("0.0=uniform")
     np.testing.assert_allclose(found["clean"]["mean"], wanted.model, rtol=1e-6)
     np.testing.assert_allclose(found["changed"]["mean"], wanted.rows[0].losses, rtol=1e-6)
@@ -103,7 +103,7 @@ def test_numbers_are_those_of_the_study(views: Views, study: Study) -> None:
     probe = study.probe()
     np.testing.assert_array_equal(contents["own"][0], probe.stream.own.astype(np.float16))
     asked = AblateQuestion(changes=("0.0=uniform",), probe=True, examples=8)
-    cut = np.array(views.ablate("study", asked, never)["decodable"]["own"], float)
+    cut = np.array(views.ablate("study", asked, wait)["decodable"]["own"], float)
     assert cut.shape == contents["own"][0].shape
     assert cut[2, 2, 1] < contents["own"][0, 2, 2, 1] - 0.5  # what induction leads to is gone
 
@@ -160,7 +160,7 @@ def test_a_saved_page_has_what_was_measured(views: Views) -> None:
     assert (data["row"]["id"], sorted(data["arrays"])) == ("study", ["contents", "maps"])
     assert list(data["known"]["0"]["changes"]) == ["0.0=uniform", "1.0=uniform"]
     asked = CostsQuestion(examples=256)
-    for row in views.costs("study", asked, never):
+    for row in views.costs("study", asked, wait):
         assert data["known"]["0"]["changes"][row["change"]] == row["changed"]
     assert "engine" not in data
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from hopscope.web.worker import ClientLeft, Stop, Worker
+from hopscope.web.questions import Ask
+from hopscope.web.worker import ClientLeft, Worker
 
 
 def run(work: Callable[[Worker], Awaitable[Any]], most: int = 4, seconds: float = 5) -> Any:
@@ -32,16 +33,16 @@ def never() -> "asyncio.Future[None]":
     return asyncio.get_running_loop().create_future()
 
 
-def until(stop: Stop) -> str:
-    while not stop():
+def forever(ask: Ask) -> None:
+    while True:
+        ask()
         time.sleep(0.001)
-    return "stopped"
 
 
 def test_one_at_a_time_in_a_thread_of_its_own() -> None:
     seen: list[tuple[str, int]] = []
 
-    def look(_: Stop) -> int:
+    def look(_: Ask) -> int:
         seen.append(("begins", threading.get_ident()))
         time.sleep(0.01)
         seen.append(("ends", threading.get_ident()))
@@ -65,15 +66,15 @@ def test_whose_client_left_is_stopped_or_never_begins() -> None:
         left = never()
         asyncio.get_running_loop().call_later(0.02, left.set_result, None)
         waiting = worker.answer(lambda _: begun.append("second"), left)
-        both = asyncio.gather(worker.answer(until, left), waiting, return_exceptions=True)
+        both = asyncio.gather(worker.answer(forever, left), waiting, return_exceptions=True)
         assert [type(each) for each in await both] == [ClientLeft, ClientLeft]
 
     run(leave)
     assert begun == []
 
 
-def counting(events: list[str], most: int = 3) -> Callable[[Stop], Iterator[int]]:
-    def lines(_: Stop) -> Iterator[int]:
+def counting(events: list[str], most: int = 3) -> Callable[[Ask], Iterator[int]]:
+    def lines(_: Ask) -> Iterator[int]:
         try:
             for number in range(most):
                 events.append(f"line {number}")

@@ -2,6 +2,7 @@
 // makes it): arrays as they are, examples and losses by computing where it has the weights, and
 // losses that were measured beforehand where it has not.
 
+import { everyHead, headName } from "./paths.js";
 import { unpacked, unzipped } from "./safetensors.js";
 import { answerWith } from "./source.js";
 import { engineOf } from "./thread.js";
@@ -124,9 +125,7 @@ class Bundle {
 
   inTurn(before) {
     const { model, circuit, task } = this.description;
-    const heads = [...Array(model.layers).keys()].flatMap((layer) =>
-      [...Array(model.heads).keys()].map((head) => `${layer}.${head}`),
-    );
+    const heads = everyHead(model).map(headName);
     const replaced = (head) => before.some((its) => [`${head}=mean`, `${head}=resample`].includes(its));
     const rows =
       circuit?.paths.map(({ layer, head, destination }) => `${layer}.${head}:${destination}`) ??

@@ -26,8 +26,9 @@ export function circuitPane(state, tip) {
   const pane = new Pane(state, "circuit", "Circuit", {
     drawing: () => pane.svg,
     rows: () => numbers(state, pane),
+    command: () => ofCircuit(state),
+    tell: () => pane.svg && tell(pane, state),
   });
-  pane.words = () => state.about?.task && tell(pane, state);
   pane.opened = new Set(); // folds of layers that somebody opened, by their first
   pane.verdict = h("p", { class: "verdict" });
   const place = h("div", { class: "drawing" });
@@ -35,40 +36,31 @@ export function circuitPane(state, tip) {
   pane.body.append(pane.verdict, place, below);
   pane.rove = roving(place, () => [...place.querySelectorAll('[role="button"]')]);
   const rebuild = () => {
-    if (state.about?.task) {
-      build(pane, state, place, below, tip);
-      update(pane, state);
-      tip.check();
-    }
+    build(pane, state, place, below, tip);
+    update(pane, state);
+    tip.check();
   };
   pane.rebuild = rebuild;
   state.watch("run", () => pane.opened.clear());
-  new ResizeObserver(() => {
-    if (place.clientWidth !== pane.width) rebuild();
-  }).observe(place);
-  state.watch("about maps fleet ghost colour theme", rebuild);
-  state.watch("contents unmeasured", () => {
-    if (pane.svg && pane.nodes.squares === Boolean(state.contents)) update(pane, state);
+  pane.fills(place, rebuild);
+  pane.draws("about maps fleet ghost colour theme pane", rebuild);
+  pane.draws("contents unmeasured", () => {
+    if (pane.nodes.squares === Boolean(state.contents)) update(pane, state);
     else rebuild();
   });
-  state.watch("pane", () => {
-    if (pane.alone !== (state.pane === "circuit")) rebuild();
-  });
-  state.watch("step off head cut", () => {
-    if (!pane.svg) return;
-    const hidden = state.off.some(({ layer }) => pane.folds?.some(([low, high]) => low <= layer && layer <= high));
-    if (!state.about?.circuit || hidden) return rebuild();
+  pane.draws("step off head cut", () => {
+    const hidden = state.off.some(({ layer }) => pane.folds.some(([low, high]) => low <= layer && layer <= high));
+    if (!state.about.circuit || hidden) return rebuild();
     update(pane, state);
   });
-  state.watch("point spot hover", () => pane.svg && state.about?.task && light(pane, state));
+  pane.watch("point spot hover", () => light(pane, state));
   return pane;
 }
 
 /** Light what is pointed at, here or in another pane. */
 function light(pane, state) {
   const { point, spot, hover } = state;
-  const [layer, head] = spot ? chosen(state) : [];
-  const seen = spot ? { layer, head, ...spot } : point;
+  const seen = spot ? { ...chosen(state), ...spot } : point;
   const { symbols } = state.about.task;
   for (const { path, group } of pane.arrows) group.classList.toggle("hot", pathLit(seen, path, symbols));
   for (const { tag, layer, head, destination } of [...pane.loose, ...pane.chips])
@@ -80,11 +72,9 @@ function light(pane, state) {
 function build(pane, state, place, below, tip) {
   const { about, maps } = state;
   const { layers, heads } = about.model;
-  pane.width = place.clientWidth;
-  pane.alone = state.pane === "circuit";
-  const width = Math.max(pane.width, 300);
+  const width = Math.max(pane.room, 300);
   const high = innerHeight / zoom();
-  const room = pane.alone ? high - 260 : Math.min(480, Math.max(340, high * 0.375));
+  const room = state.pane === "circuit" ? high - 260 : Math.min(480, Math.max(340, high * 0.375));
   const found = about.circuit ? arrows(about) : maps ? strong(maps, state.at) : [];
   const side = Math.min(SIDE, 40 + 20 * heads);
   const busy = layersOf([...found, ...loose(about), ...state.off]);
@@ -110,24 +100,13 @@ function build(pane, state, place, below, tip) {
   const named = labels(scene);
   pane.names = [...named.querySelectorAll(".role")];
   pane.svg.append(streams(scene), named);
-  const real = found.filter((its) => roles.includes(its.destination) && roles.includes(its.source));
-  pane.svg.append(ghosts(ghostOf(about, state.ghost, maps, state.fleet), scene));
+  const drawable = (its) => roles.includes(its.destination) && roles.includes(its.source) && its.layer < layers;
+  const real = found.filter(drawable);
+  pane.svg.append(ghosts(ghostOf(about, state.ghost, maps, state.fleet).filter(drawable), scene));
   pane.arrows = real.map((path) => arrow(path, real, { scene, state, tip }));
-  const layer = s(
-    "g",
-    { class: "arrows" },
-    pane.arrows.map((its) => its.group),
-  );
   pane.nodes = nodes(scene, state);
-  pane.svg.append(
-    layer,
-    pane.nodes.group,
-    s(
-      "g",
-      { class: "labels" },
-      pane.arrows.map((its) => its.tag),
-    ),
-  );
+  const all = (name, kind) => s("g", { class: name }, pane.arrows.map((its) => its[kind]));
+  pane.svg.append(all("arrows", "group"), pane.nodes.group, all("labels", "tag"));
   const [boxes, discs] = [looseTags(scene, pane.arrows, state, tip), chips(scene, state, tip)];
   [pane.loose, pane.chips] = [boxes.made, discs.made];
   pane.svg.append(boxes.group, discs.group, ...foldLines(folds, scene, pane, pane.rebuild));
@@ -136,7 +115,8 @@ function build(pane, state, place, below, tip) {
   write(pane.verdict, about.circuit?.verdict ?? "");
   fill(place, pane.svg);
   pane.rove.come();
-  fill(below, pane.whose, key(state, symbols), tools(pane, state));
+  fill(below, pane.whose, key(state, symbols));
+  tools(pane, state);
 }
 
 const layersOf = (all) => new Set(all.map(({ layer }) => layer));
@@ -223,12 +203,7 @@ function ghosts(paths, scene) {
   return s(
     "g",
     { class: "ghost" },
-    paths
-      .filter(
-        (its) =>
-          scene.roles.includes(its.destination) && scene.roles.includes(its.source) && its.layer < scene.layers,
-      )
-      .map((path) => s("path", { d: bent(scene, path, 0).d, "stroke-opacity": 0.25 + 0.6 * path.share })),
+    paths.map((path) => s("path", { d: bent(scene, path, 0).d, "stroke-opacity": 0.25 + 0.6 * path.share })),
   );
 }
 
@@ -253,11 +228,9 @@ function update(pane, state) {
     mark(tag, { "aria-label": `Head ${layer}.${head}${state.isOff(layer, head) ? ", switched off" : ""}` });
   pane.nodes.update();
   write(pane.whose, whose(state));
-  state.atRest(pane.words);
-  pane.refreshNumbers();
 }
 
-/** The same in words: for those who only hear it, and the command. */
+/** The same in words, for those who only hear it. */
 function tell(pane, state) {
   const { maps, at } = state;
   for (const { path, tag } of pane.arrows) {
@@ -267,8 +240,6 @@ function tell(pane, state) {
     mark(tag, { "aria-label": off ? `${told}, switched off` : told });
   }
   pane.nodes.tell();
-  const { shell, python } = ofCircuit(state);
-  pane.told(shell, python);
 }
 
 /** Which weights the circuit was found in, beside those that are shown. */
@@ -340,18 +311,9 @@ function tools(pane, state) {
       ? select("Compare the circuit with", options, state.ghost, (ghost) => state.set({ ghost }))
       : null,
     about.circuit?.account && Object.keys(about.emerged ?? {}).length
-      ? choice(
-          "Colour of arrows",
-          [
-            ["moves", "moves"],
-            ["emerged", "emerged"],
-          ],
-          colourBy(state),
-          (colour) => state.set({ colour }),
-        )
+      ? choice("Colour of arrows", ["moves", "emerged"], colourBy(state), (colour) => state.set({ colour }))
       : null,
   );
-  return null;
 }
 
 function numbers(state, pane) {

@@ -1,4 +1,5 @@
-// What gives the numbers of a pane elsewhere: a command for a terminal, and lines of Python.
+// What gives the numbers of a pane elsewhere: a command for a terminal, and lines of Python. Either is
+// empty where there is none.
 
 import { asFlag } from "./url.js";
 
@@ -18,11 +19,15 @@ function command(state, name, ...more) {
 }
 
 /** Lines about that model as `study`; one that was opened by a command has none. */
-function lines(state, asked) {
+function lines(state, asked, said = (its) => its) {
   const { named, name } = state.about;
-  if (named) return named.length ? "" : `study.${asked}`;
-  return `import hopscope\nhopscope.load(${[text(name), ...given(which(state))].join(", ")}).${asked}`;
+  if (named) return named.length ? "" : said(`study.${asked}`);
+  const loaded = `hopscope.load(${[text(name), ...given(which(state))].join(", ")})`;
+  return `import hopscope\n${said(`${loaded}.${asked}`)}`;
 }
+
+/** Lines about the whole run. */
+const ofRun = ({ name }, asked) => `import hopscope\nhopscope.open_run(${text(name)}).${asked}`;
 
 const given = (fields) => fields.map(([name, value]) => `${name}=${value}`);
 
@@ -46,25 +51,65 @@ export function text(its) {
 const texts = (all) => `(${all.map((its) => `${text(its)},`).join(" ")})`;
 
 /** What gives the role map of a head. */
-export function ofMap(state, kind, [layer, head]) {
+export function ofMap(state, kind, { layer, head }) {
   return {
     shell: command(state, "attention", "--json"),
     python: lines(state, `attention().${kind}[${layer}, ${head}]`),
   };
 }
 
-/** What gives a circuit: of a run, as it is described; of a study, as it was found. */
-export function ofCircuit({ about }) {
-  if (!about.named) return { shell: about.command.circuit, python: about.python.circuit };
+/** What gives a circuit, or finds it; that of a study was found already. */
+export function ofCircuit({ about, seed }) {
+  const whole = { about, seed, step: null };
+  const more = about.named ? ["--save", "circuit.json"] : [];
   return {
-    shell: about.circuit ? "" : command({ about }, "circuit", "--save", "circuit.json"),
-    python: about.named.length ? "" : "print(study.circuit)",
+    shell: about.named && about.circuit ? "" : command(whole, "circuit", ...more),
+    python: lines(whole, "circuit", (its) => `print(${its})`),
   };
+}
+
+/** What gives the story of a training: when paths emerged, where they can be followed, or losses. */
+export function ofTraining({ about, seed }) {
+  if (about.named) return { shell: "", python: "" };
+  if (about.ngram) return { ...ofNgram(about), python: ofRun(about, "losses()") };
+  const followed = about.circuit ? about.arrays.includes("emergence") : about.checkpoints.length > 1;
+  const whole = { about, seed, step: null };
+  return followed
+    ? { shell: command(whole, "emergence", "--json"), python: lines(whole, "emergence().order") }
+    : { shell: shell("hopscope", "show", about.name, "--json"), python: lines(whole, "run.losses()") };
+}
+
+/** What gives the parameters of an n-gram model: its `course` through the training, or its last `state`. */
+export function ofNgram(about, asked) {
+  return {
+    shell: shell("hopscope", "show", about.name, "--figure", "stages.svg"),
+    python: ofRun(about, `${asked}(${about.seed})`),
+  };
+}
+
+/** What gives the accuracies of a language model. */
+export function ofAccuracies({ name }) {
+  return {
+    shell: shell("hopscope", "show", name),
+    python: [
+      "import hopscope",
+      "from hopscope.lm.results import results",
+      `results(hopscope.open_run(${text(name)}).folder)`,
+    ].join("\n"),
+  };
+}
+
+/** What gives its answers; no command does. */
+export const ofAnswers = (about) => ({ shell: "", python: ofRun(about, "answers") });
+
+/** What gives a circuit of a language model. */
+export function ofFindings(about) {
+  return { shell: shell("hopscope", "show", about.name), python: ofRun(about, "findings.verdict()") };
 }
 
 /** What gives the attention of a head in the example. A command draws it as it is alone; in Python the
  *  question is the page's own. */
-export function ofExample(state, [layer, head]) {
+export function ofExample(state, { layer, head }) {
   const { about, ex, tokens, order, off } = state;
   const changed = off.length ? [["changes", texts(off.map(asFlag))]] : [];
   const typed = tokens ? [["tokens", texts(tokens)]] : [];

@@ -42,8 +42,3 @@ function smoothed(values) {
   }
   return found;
 }
-
-/** The last of a list of steps; 0 where there is none. */
-export function lastOf(list) {
-  return list.length ? list[list.length - 1] : 0;
-}

@@ -102,19 +102,20 @@ export function able(made, yes) {
   else mark(made, { "aria-disabled": true });
 }
 
-/** A list to choose from; options are [value, text]. */
-export function select(label, options, value, run, props = {}) {
-  const made = h(
-    "select",
-    { "aria-label": label, ...props, on: { change: () => run(made.value) } },
-    options.map(([its, text]) => h("option", { value: its, selected: String(its) === String(value) }, text)),
-  );
+/** A list to choose from; options are [value, text], or the text alone. */
+export function select(label, options, chosen, run) {
+  const option = (its) => {
+    const [value, text = value] = [its].flat();
+    return h("option", { value, selected: String(value) === String(chosen) }, text);
+  };
+  const made = h("select", { "aria-label": label, on: { change: () => run(made.value) } }, options.map(option));
   return made;
 }
 
-/** A table of texts, for those who cannot see the drawing, and for everybody who wants numbers. */
+/** A table of texts (or cells), for those who cannot see the drawing, and for everybody who wants numbers. */
 export function table(columns, rows, caption = "") {
-  const cells = (row) => row.map((cell, n) => h(n ? "td" : "th", n ? {} : { scope: "row" }, String(cell)));
+  const made = (cell, n) => h(n ? "td" : "th", n ? {} : { scope: "row" }, String(cell));
+  const cells = (row) => row.map((cell, n) => (cell instanceof Node ? cell : made(cell, n)));
   return h(
     "table",
     { class: "numbers" },
@@ -124,16 +125,17 @@ export function table(columns, rows, caption = "") {
   );
 }
 
-/** What a switch of several states looks like; one is on. */
-export function choice(label, options, value, run) {
-  return h(
-    "div",
-    { class: "choice", role: "group", "aria-label": label },
-    options.map(([its, text, title]) =>
-      button(text, () => run(its), { "aria-pressed": String(its === value), title }),
-    ),
-  );
+/** A switch of several states, of which one is on; options are [value, text, title], or the text alone. */
+export function choice(label, options, chosen, run) {
+  const made = (its) => {
+    const [value, text = value, title] = [its].flat();
+    return button(text, () => run(value), { "aria-pressed": String(value === chosen), title });
+  };
+  return h("div", { class: "choice", role: "group", "aria-label": label }, options.map(made));
 }
+
+/** What calls `enter` and `leave` as the pointer or the keyboard comes and goes. */
+export const hovered = (enter, leave) => ({ pointerenter: enter, pointerleave: leave, focus: enter, blur: leave });
 
 /** A drawing that is a button: `press` by click, Enter or space; `enter` and `leave` as pointer and
  *  focus do. What is focused is `tag`; the pointer may be on any of `elements`. */

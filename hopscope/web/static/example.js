@@ -1,11 +1,13 @@
 // One example: its tokens as chips, the attention of one head as arcs over them, and its answers.
 
 import { ofExample } from "./commands.js";
-import { able, announce, button, fill, h, roving, s, zoom } from "./dom.js";
+import { able, announce, button, fill, h, hovered, roving, s, zoom } from "./dom.js";
 import { ofToken } from "./colours.js";
 import { taskLine } from "./explained.js";
 import { chosen } from "./heads.js";
+import { headOf } from "./maps.js";
 import { Pane } from "./pane.js";
+import { headName } from "./paths.js";
 import { tokenLit } from "./pointed.js";
 import { lastExample } from "./url.js";
 import { number, shortRole } from "./words.js";
@@ -17,6 +19,7 @@ export function examplePane(state) {
   const pane = new Pane(state, "example", "Example", {
     drawing: () => drawing(state, pane),
     rows: () => numbers(state),
+    command: () => ofExample(state, chosen(state)),
   });
   const strip = h("div", { class: "strip" });
   const arcs = s("svg", { class: "arcs", "aria-hidden": "true" });
@@ -34,40 +37,29 @@ export function examplePane(state) {
     fill(chips, made);
     rove.come();
   };
-  state.watch("example", () => {
-    refill();
-    pane.refreshNumbers();
-  });
   // Its height is known before it is there.
-  state.watch("about width", () => {
-    const board = document.getElementById("board"); // has a width before this pane has one
-    const wide = board.clientWidth - 2 * Number.parseFloat(getComputedStyle(board).paddingLeft);
-    const across = Math.max(1, Math.floor((wide + GAP) / (LEAST_WIDE + GAP)));
-    const rows = Math.ceil((state.about?.task?.length ?? 1) / across);
-    strip.style.minHeight = `${rows * ROW + GAP}px`;
+  const makeRoom = () => {
+    const across = Math.max(1, Math.floor((pane.room + GAP) / (LEAST_WIDE + GAP)));
+    strip.style.minHeight = `${Math.ceil(state.about.task.length / across) * ROW + GAP}px`;
+  };
+  pane.fills(strip, () => {
+    makeRoom();
+    draw(pane, state);
   });
-  state.watch("error", () => {
+  pane.draws("example", refill);
+  pane.watch("about pane", makeRoom);
+  pane.watch("error", () => {
     if (state.error?.kind === "example") refill(); // what was typed is no example: arcs are of the last
   });
-  state.watch("example head hover spot pair point theme width off", () => {
-    if (state.about?.task) draw(pane, state);
-  });
-  state.watch("about example ex head tokens order", () => {
-    if (state.about?.task) tools(pane, state);
-  });
-  const words = () => {
-    if (!state.about?.task) return;
-    const { shell, python } = ofExample(state, chosen(state));
-    pane.told(shell, python);
-  };
-  state.watch("about step seed ex head tokens order off", () => state.atRest(words));
-  new ResizeObserver(() => state.set({ width: innerWidth + strip.clientWidth / 1e4 }, "none")).observe(strip);
+  pane.watch("example head hover spot pair point theme off", () => draw(pane, state));
+  pane.draws("about example ex head tokens order", () => tools(pane, state));
+  pane.watch("step seed off", () => state.atRest(pane.words)); // its command names these, too
   return pane;
 }
 
 /** Go to another example, keep nothing of what was typed. */
 export function next(state, by = 1) {
-  const ex = Math.min(Math.max(0, state.ex + by), lastExample(state.about?.task));
+  const ex = Math.min(Math.max(0, state.ex + by), lastExample(state.about));
   state.set({ ex, tokens: null, order: null });
 }
 
@@ -88,7 +80,7 @@ function toolsOf(state) {
   return () => {
     const { carried, given } = state.about.task; // by a saved page, or a function, which draw no other
     able(before, state.ex);
-    able(after, state.ex < lastExample(state.about.task));
+    able(after, state.ex < lastExample(state.about));
     return [state.tokens || state.order !== null ? back : null, before, after, carried || given ? null : shuffle];
   };
 }
@@ -96,7 +88,7 @@ function toolsOf(state) {
 function tools(pane, state) {
   const { carried } = state.about.task;
   pane.hint(
-    `number ${state.ex}${carried ? ` of the ${carried} that this page carries` : ""} · arcs: what head ${chosen(state).join(".")} attends to` +
+    `number ${state.ex}${carried ? ` of the ${carried} that this page carries` : ""} · arcs: what head ${headName(chosen(state))} attends to` +
       (state.tokens ? ` · symbols of yours${carried ? ": what is true is not known here" : ""}` : "") +
       (state.order !== null ? " · shuffled" : ""),
   );
@@ -105,6 +97,7 @@ function tools(pane, state) {
 
 function chip(state, token, place) {
   const chain = token.chain < 0 ? "" : `, chain ${"ABCDEFGHIJKLMNOPQRSTUVWXYZ"[token.chain % 26]}`;
+  const open = () => edit(state, element, place);
   const element = h(
     "li",
     {
@@ -113,19 +106,17 @@ function chip(state, token, place) {
       data: { place: String(place), role: token.role, key: String(place) },
       style: { "--chain": ofToken(token) },
       "aria-label": `${token.text}, ${token.role}${chain}`,
+      on: {
+        ...hovered(
+          () => state.set({ hover: place }, "none"),
+          () => state.set({ hover: null }, "none"),
+        ),
+        dblclick: open,
+        keydown: (event) => event.key === "Enter" && open(),
+      },
     },
     textOf(token),
   );
-  const enter = () => state.set({ hover: place }, "none");
-  const leave = () => state.set({ hover: null }, "none");
-  element.addEventListener("pointerenter", enter);
-  element.addEventListener("pointerleave", leave);
-  element.addEventListener("focus", enter);
-  element.addEventListener("blur", leave);
-  element.addEventListener("dblclick", () => edit(state, element, place));
-  element.addEventListener("keydown", (event) => {
-    if (event.key === "Enter") edit(state, element, place);
-  });
   return element;
 }
 
@@ -177,9 +168,8 @@ function draw(pane, state) {
   const items = [...chips.children];
   if (!found || !items.length) return;
   const { point } = state;
-  const [layer, head] = point?.head === undefined ? chosen(state) : [point.layer, point.head];
-  const size = found.shape[2];
-  const start = (layer * found.shape[1] + head) * size * size;
+  const which = point?.head === undefined ? chosen(state) : point;
+  const { size, shares } = headOf(found, which);
   const { tokens } = state.example.json;
   const box = strip.getBoundingClientRect();
   const larger = zoom();
@@ -189,11 +179,12 @@ function draw(pane, state) {
   });
   const shown = [];
   const lit = new Set(tokens.flatMap((its, n) => (tokenLit(point, its) ? [n] : [])));
-  const focus = state.hover;
+  const { hover: focus } = state;
+  const focused = focus !== null;
   const spot = state.spot ?? (point?.source ? point : null);
   for (let destination = 0; destination < size; destination++)
     for (let source = 0; source < size; source++) {
-      const share = found.data[start + destination * size + source];
+      const share = shares[destination * size + source];
       const [r, c] = [tokens[destination], tokens[source]];
       const spotted =
         spot &&
@@ -207,7 +198,7 @@ function draw(pane, state) {
       }
       if (destination === source || (share < LEAST && !paired)) continue;
       const hot = paired || spotted || focus === destination || focus === source;
-      const quiet = ((focus !== null && focus !== undefined) || spot || state.pair) && !hot;
+      const quiet = (focused || spot || state.pair) && !hot;
       shown.push(
         arc(places[source], places[destination], share, {
           hot,
@@ -215,7 +206,7 @@ function draw(pane, state) {
           colour: r.chain === c.chain ? ofToken(r) : "var(--known)",
         }),
       );
-      if (hot && focus !== null && focus !== undefined) {
+      if (hot && focused) {
         lit.add(destination);
         lit.add(source);
       }
@@ -225,13 +216,11 @@ function draw(pane, state) {
   items.forEach((its, n) => {
     its.classList.toggle("lit", lit.has(n));
   });
-  if (focus !== null && focus !== undefined) {
-    const row = Array.from({ length: size }, (_, n) => [n, found.data[start + focus * size + n]]).sort(
-      (a, b) => b[1] - a[1],
-    )[0];
-    announce(
-      `In head ${layer}.${head}, ${tokens[focus].text} attends to ${tokens[row[0]].text} with ${number(row[1])}`,
-    );
+  if (focused) {
+    const row = shares.subarray(focus * size, (focus + 1) * size);
+    const most = Math.max(...row);
+    const read = tokens[row.indexOf(most)].text;
+    announce(`In head ${headName(which)}, ${tokens[focus].text} attends to ${read} with ${number(most)}`);
   }
 }
 
@@ -282,24 +271,23 @@ function drawing(state, pane) {
 
 function numbers(state) {
   const found = state.example?.attention;
-  const [layer, head] = chosen(state);
-  const size = found?.shape[2] ?? 0;
+  const head = chosen(state);
+  const { size, shares } = found ? headOf(found, head) : { size: 0, shares: [] };
   const { tokens } = state.example?.json ?? { tokens: [] };
-  const start = found ? (layer * found.shape[1] + head) * size * size : 0;
   return {
     columns: [
       "position",
       "symbol",
       "role",
       "chain",
-      ...tokens.map((its, n) => `${layer}.${head} attends to ${n} ${its.text}`),
+      ...tokens.map((its, n) => `${headName(head)} attends to ${n} ${its.text}`),
     ],
     rows: tokens.map((its, n) => [
       n,
       its.text,
       its.role,
       its.chain,
-      ...Array.from({ length: size }, (_, c) => Number(found.data[start + n * size + c].toFixed(4))),
+      ...Array.from({ length: size }, (_, c) => Number(shares[n * size + c].toFixed(4))),
     ]),
   };
 }

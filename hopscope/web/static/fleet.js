@@ -5,36 +5,31 @@ import { fill, h, s, select } from "./dom.js";
 import { draw, squares } from "./heat.js";
 import { Maps } from "./maps.js";
 import { Pane } from "./pane.js";
-import { arrows } from "./paths.js";
+import { arrows, everyHead, headName } from "./paths.js";
 import { chainOrder, number } from "./words.js";
 
 export function fleetPane(state, live) {
   const pane = new Pane(state, "fleet", "Seeds", {
     drawing: () => state.fleet && picture(state),
     rows: () => numbers(state),
+    command: () => state.fleet && ofSeed(state.about, state.seed ?? state.fleet.seeds[0], reading(state)),
+    fits: (about) => Boolean(about.task) && about.arrays.includes("fleet"),
   });
   const place = h("div", { class: "seeds" });
   pane.body.append(place);
-  pane.fits = hasSeeds;
-  state.watch("about", () => {
+  pane.watch("about", () => {
     const told = "Maps of every seed are being measured …";
     if (ask(state, live) && state.fleet?.run !== state.about.id) fill(place, h("p", { class: "quiet" }, told));
   });
-  state.watch("about fleet reading seed theme", () => {
-    if (state.fleet && state.about?.task) show(pane, state, place);
-  });
+  pane.draws("about fleet reading seed theme", () => state.fleet && show(pane, state, place));
   return pane;
-}
-
-function hasSeeds(about) {
-  return Boolean(about?.task) && (about.arrays ?? []).includes("fleet");
 }
 
 /** Ask for the maps of every seed after the last checkpoint; what a training has learned since is asked
  *  for when the answer is there. True when it asks. */
 function ask(state, live) {
   const { about } = state;
-  if (!hasSeeds(about) || state.fleet?.key === keyOf(about) || live.open.fleet) return false;
+  if (state.fleet?.key === keyOf(about) || live.open.fleet) return false;
   live.ask("fleet", async (signal) => {
     const maps = mapsOf(await live.source.arrays(about.id, "fleet", null, { signal }), about);
     state.set({ fleet: { run: about.id, key: keyOf(about), maps, seeds: about.seeds } }, "none");
@@ -62,15 +57,14 @@ function reading(state) {
   return known ? { text: state.reading ?? usual.text, destination, source } : usual;
 }
 
-/** Attention of every head [layer (last on top), head] of one seed along a reading. */
-function of(maps, at, { destination, source }) {
-  const found = new Float32Array(maps.layers * maps.heads);
-  for (let layer = 0; layer < maps.layers; layer++)
-    for (let head = 0; head < maps.heads; head++) {
-      found[(maps.layers - 1 - layer) * maps.heads + head] = maps.of(at, { layer, head, destination, source });
-    }
-  return found;
+/** Every head of one seed, the last layer on top, with its attention along a path. */
+function along(maps, at, path) {
+  return everyHead(maps)
+    .sort((a, b) => b.layer - a.layer)
+    .map((its) => ({ ...its, share: maps.of(at, { ...its, ...path }) }));
 }
+
+const sharesOf = (heads) => heads.map(({ share }) => share);
 
 function show(pane, state, place) {
   const { maps, seeds } = state.fleet;
@@ -86,7 +80,7 @@ function show(pane, state, place) {
     pane.tools,
     select(
       "Which path",
-      all.map((text) => [text, text]),
+      all,
       its.text,
       (text) => state.set({ reading: text }, "none"),
     ),
@@ -98,28 +92,25 @@ function show(pane, state, place) {
         "aria-hidden": "true",
         style: { "aspect-ratio": `${maps.heads} / ${maps.layers}` },
       });
-      const matrix = of(maps, at, its);
-      draw(canvas, matrix, maps.layers, maps.heads);
-      const best = matrix.indexOf(Math.max(...matrix));
-      const where = `${maps.layers - 1 - Math.floor(best / maps.heads)}.${best % maps.heads}`;
+      const heads = along(maps, at, its);
+      draw(canvas, sharesOf(heads), maps.layers, maps.heads);
+      const best = heads.reduce((one, other) => (other.share > one.share ? other : one));
+      const told = [headName(best), number(best.share)];
       return h(
         "button",
         {
           type: "button",
           class: "map used",
           "aria-pressed": String((state.seed ?? seeds[0]) === seed),
-          "aria-label": `Seed ${seed}: strongest in head ${where}, ${number(matrix[best])}`,
+          "aria-label": `Seed ${seed}: strongest in head ${told.join(", ")}`,
           on: { click: () => state.set({ seed }) },
         },
         canvas,
         h("span", {}, `seed ${seed}`),
-        h("small", {}, `${where} ${number(matrix[best])}`),
+        h("small", {}, told.join(" ")),
       );
     }),
   );
-  const { shell, python } = ofSeed(state.about, state.seed ?? seeds[0], its);
-  pane.told(shell, python);
-  pane.refreshNumbers();
 }
 
 function picture(state) {
@@ -129,7 +120,7 @@ function picture(state) {
   const made = s("svg", { viewBox: `0 0 ${seeds.length * wide + 12} ${maps.layers * size + 34}` });
   seeds.forEach((seed, at) =>
     made.append(
-      squares(of(maps, at, reading(state)), maps.layers, maps.heads, size, 10 + at * wide, 22),
+      squares(sharesOf(along(maps, at, reading(state))), maps.layers, maps.heads, size, 10 + at * wide, 22),
       s("text", { x: 10 + at * wide, y: 15 }, `seed ${seed}`),
     ),
   );
@@ -140,11 +131,10 @@ function numbers(state) {
   if (!state.fleet) return { columns: [], rows: [] };
   const { maps, seeds } = state.fleet;
   const its = reading(state);
-  const rows = [];
-  seeds.forEach((seed, at) => {
-    for (let layer = 0; layer < maps.layers; layer++)
-      for (let head = 0; head < maps.heads; head++)
-        rows.push([seed, `${layer}.${head}`, its.destination, its.source, maps.of(at, { layer, head, ...its })]);
-  });
+  const rows = seeds.flatMap((seed, at) =>
+    everyHead(maps).map((head) => [
+      seed, headName(head), its.destination, its.source, maps.of(at, { ...head, ...its }),
+    ]),
+  );
   return { columns: ["seed", "head", "destination", "source", "attention"], rows };
 }

@@ -1,10 +1,11 @@
 // The wall: a role map for every head. One of them is large, and linked to the example.
 
 import { ofMap } from "./commands.js";
-import { announce, choice, fill, h, mark, roving, s, write } from "./dom.js";
+import { announce, choice, fill, h, hovered, mark, roving, s, write } from "./dom.js";
 import { draw, squares, under } from "./heat.js";
 import { Pane } from "./pane.js";
-import { headsOf } from "./paths.js";
+import { headOf } from "./maps.js";
+import { everyHead, everyPath, headName, headsOf } from "./paths.js";
 import { headLit } from "./pointed.js";
 import { chainOrder, number, shortRole, waiting } from "./words.js";
 
@@ -19,6 +20,10 @@ export function headsPane(state) {
   const pane = new Pane(state, "heads", "Heads", {
     drawing: () => state.maps && picture(state),
     rows: () => numbers(state),
+    command: () => state.maps && ofMap(state, kindOf(state), chosen(state)),
+    tell: () => {
+      for (const its of cells) its.tell();
+    },
   });
   const wall = h("div", { class: "wall", role: "group", "aria-label": "Role maps, layer by layer" });
   const large = h("div", { class: "large" });
@@ -27,23 +32,19 @@ export function headsPane(state) {
   let cells = [];
   let big = null;
   const rebuild = () => {
+    for (const its of cells) its.leave(); // what is gone is not left by the pointer
+    [cells, big] = [[], null];
     if (!state.maps) {
-      const told = state.about?.task ? waiting(state, "Role maps are being measured") : "";
-      fill(wall, h("p", { class: "quiet" }, told));
+      fill(wall, h("p", { class: "quiet" }, waiting(state, "Role maps are being measured")));
       fill(large); // it would be of another run
-      big = null;
-      pane.told();
-      return pane.refreshNumbers();
+      return;
     }
     const { layers, heads } = state.maps;
     const used = headsOf(state.about);
     const across = heads === 1 ? Math.min(layers, 4) : heads;
     wall.style.setProperty("--across", across);
     wall.classList.toggle("many", heads > 4 || layers > 6);
-    for (const its of cells) its.leave(); // what is gone is not left by the pointer
-    cells = [];
-    for (let layer = 0; layer < layers; layer++)
-      for (let head = 0; head < heads; head++) cells.push(cell(state, layer, head, used));
+    cells = everyHead(state.maps).map((its) => cell(state, its, used));
     const rows = [];
     for (let start = 0; start < cells.length; start += across)
       rows.unshift(cells.slice(start, start + across).map((its) => its.element));
@@ -53,27 +54,19 @@ export function headsPane(state) {
     update();
   };
   const update = () => {
-    if (!state.maps || !cells.length) return;
+    if (!cells.length) return;
     const order = chainOrder(state.maps.roles);
     const kind = kindOf(state);
     for (const its of cells) its.show(state, order, kind);
     big?.update();
-    state.atRest(words);
-    pane.refreshNumbers();
   };
-  const words = () => {
-    if (!state.maps) return;
-    for (const its of cells) its.tell();
-    const { shell, python } = ofMap(state, kindOf(state), chosen(state));
-    pane.told(shell, python);
-  };
-  state.watch("about maps theme", rebuild);
-  state.watch("step off head kind spot example", update);
-  state.watch("point", () => {
+  pane.draws("about maps theme", rebuild);
+  pane.draws("step off head kind spot example", update);
+  pane.watch("point", () => {
     for (const its of cells) its.light(state.point);
   });
-  state.watch("hover", () => big?.row(state.example?.json.tokens[state.hover]?.role));
-  state.watch("kind about", () =>
+  pane.watch("hover", () => big?.row(state.example?.json.tokens[state.hover]?.role));
+  pane.watch("kind about", () =>
     fill(
       pane.tools,
       choice("Attention to", KINDS, kindOf(state), (kind) => state.set({ kind })),
@@ -86,19 +79,17 @@ export function headsPane(state) {
 export function chosen(state) {
   const found = /^(\d+)\.(\d+)$/.exec(state.head);
   if (found && Number(found[1]) < state.about.model.layers && Number(found[2]) < state.about.model.heads)
-    return [Number(found[1]), Number(found[2])];
+    return { layer: Number(found[1]), head: Number(found[2]) };
   const all = state.about.circuit?.components ?? [];
   const last = all.findLast((its) => its.paths.length) ?? all.at(-1);
-  return last ? [last.layer, last.heads[0]] : [state.about.model.layers - 1, 0];
+  return last ? { layer: last.layer, head: last.heads[0] } : { layer: state.about.model.layers - 1, head: 0 };
 }
 
-function cell(state, layer, head, used) {
-  const name = `${layer}.${head}`;
+function cell(state, item, used) {
+  const { layer, head } = item;
+  const name = headName(item);
   const canvas = h("canvas", { "aria-hidden": "true" });
-  const item = { layer, head };
-  const enter = () => {
-    state.enter(item);
-  };
+  const enter = () => state.enter(item);
   const leave = () => state.leave(item);
   const element = h(
     "button",
@@ -109,10 +100,7 @@ function cell(state, layer, head, used) {
       data: { head: name, key: name },
       on: {
         click: () => state.set({ head: state.head === name ? "" : name }),
-        pointerenter: enter,
-        pointerleave: leave,
-        focus: enter,
-        blur: leave,
+        ...hovered(enter, leave),
       },
     },
     canvas,
@@ -126,11 +114,11 @@ function cell(state, layer, head, used) {
       element.classList.toggle("lit", headLit(point, layer, head));
     },
     show(its, order, kind) {
-      const matrix = its.maps.matrix(kind, its.at, layer, head, order);
+      const matrix = its.maps.matrix(kind, its.at, item, order);
       draw(canvas, matrix, order.length, order.length);
       const off = its.off.some((one) => one.layer === layer && one.head === head);
       element.classList.toggle("off", off);
-      mark(element, { "aria-pressed": chosen(its).join(".") === name });
+      mark(element, { "aria-pressed": headName(chosen(its)) === name });
       shown = { matrix, order, off };
     },
     tell() {
@@ -158,20 +146,16 @@ function enlarged(state, place) {
   const title = h("h3", {});
   const tokens = h("canvas", { class: "heat tokens" });
   const off = h("button", { type: "button", class: "plain" });
-  off.addEventListener("click", () => {
-    const [layer, head] = chosen(state);
-    state.toggle({ layer, head });
-  });
+  off.addEventListener("click", () => state.toggle(chosen(state)));
   const spot = (event) => {
     const at = under(canvas, event, n, n);
     state.set({ spot: at && { destination: order[at[0]], source: order[at[1]] } }, "none");
   };
   const told = ({ destination, source }) => {
-    const { at, maps } = state;
-    const its = [...chosen(state), maps.place.get(destination), maps.place.get(source)];
     const kind = kindOf(state);
     const whose = kind === "others" ? " of other chains" : "";
-    return `${destination} attends to ${source}${whose}: ${number(maps.value(kind, at, ...its))}`;
+    const share = state.maps.of(state.at, { ...chosen(state), destination, source }, kind);
+    return `${destination} attends to ${source}${whose}: ${number(share)}`;
   };
   const grid = h("div", { class: "axes", tabindex: "0", role: "group", style: { "--roles": n } });
   canvas.addEventListener("pointermove", spot);
@@ -224,16 +208,17 @@ function enlarged(state, place) {
       });
     },
     update() {
-      const [layer, head] = chosen(state);
+      const head = chosen(state);
+      const name = headName(head);
       const { at, maps } = state;
-      const kind = kindOf(state);
-      write(title, `Head ${layer}.${head}`);
-      const gone = state.isOff(layer, head);
+      const matrix = maps.matrix(kindOf(state), at, head, order);
+      write(title, `Head ${name}`);
+      const gone = state.isOff(head.layer, head.head);
       write(off, gone ? "switch on" : "switch off");
       mark(off, { "aria-pressed": gone });
-      draw(canvas, maps.matrix(kind, at, layer, head, order), n, n);
-      mark(grid, { "aria-label": `Map of head ${layer}.${head}; arrow keys move` });
-      const changes = state.off.filter((its) => its.layer === layer && its.head === head);
+      draw(canvas, matrix, n, n);
+      mark(grid, { "aria-label": `Map of head ${name}; arrow keys move` });
+      const changes = state.off.filter((its) => headName(its) === name);
       canvas.classList.toggle("old", changes.length > 0);
       ring.hidden = !state.spot;
       if (state.spot) {
@@ -245,22 +230,21 @@ function enlarged(state, place) {
         const told = changes.map(({ destination, as }) => `${destination || "all roles"} (${as})`).join(", ");
         write(said, `Switched off: ${told}. The map is of the model with nothing off.`);
       } else {
-        const rows = order.map((role) => [role, ...maps.beside(at, layer, head, role)]);
+        const rows = order.map((role) => [role, ...maps.beside(at, head, role)]);
         const [role, itself, previous] = rows.reduce((one, other) =>
           Math.max(...other.slice(1)) > Math.max(...one.slice(1)) ? other : one,
         );
         const most = Math.max(itself, previous);
         const where = itself > previous ? "itself" : "the position before";
-        const told = strongest(maps.matrix(kind, at, layer, head, order), order);
+        const told = strongest(matrix, order);
         const beside = most > 0.5 && !told.startsWith(`${role} attends most to ${role}:`) ? `; ${role} gives ${number(most)} to ${where}` : "";
         write(said, told + beside);
       }
       const found = state.example?.attention;
       tokens.parentElement.hidden = !found;
       if (found) {
-        const size = found.shape[2];
-        const start = (layer * found.shape[1] + head) * size * size;
-        draw(tokens, found.data.subarray(start, start + size * size), size, size);
+        const { size, shares } = headOf(found, head);
+        draw(tokens, shares, size, size);
       }
     },
   };
@@ -273,29 +257,23 @@ function picture(state) {
   const { layers, heads } = state.maps;
   const wide = n * size + 18;
   const made = s("svg", { viewBox: `0 0 ${heads * wide + 20} ${layers * (wide + 16) + 24}` });
-  for (let layer = 0; layer < layers; layer++)
-    for (let head = 0; head < heads; head++) {
-      const left = 10 + head * wide;
-      const top = 10 + (layers - 1 - layer) * (wide + 16);
-      made.append(
-        squares(
-          state.maps.matrix(kindOf(state), state.at, layer, head, order), n, n, size, left, top + 14,
-        ),
-        s("text", { x: left, y: top + 9, class: "role" }, `${layer}.${head}`),
-      );
-    }
+  for (const its of everyHead(state.maps)) {
+    const left = 10 + its.head * wide;
+    const top = 10 + (layers - 1 - its.layer) * (wide + 16);
+    made.append(
+      squares(state.maps.matrix(kindOf(state), state.at, its, order), n, n, size, left, top + 14),
+      s("text", { x: left, y: top + 9, class: "role" }, headName(its)),
+    );
+  }
   return made;
 }
 
 function numbers({ maps, at }) {
-  const { roles, layers, heads } = maps ?? { roles: [], layers: 0, heads: 0 };
-  const rows = [];
-  for (let layer = 0; layer < layers; layer++)
-    for (let head = 0; head < heads; head++)
-      for (const destination of roles)
-        for (const source of roles) {
-          const place = [at, layer, head, maps.place.get(destination), maps.place.get(source)];
-          rows.push([`${layer}.${head}`, destination, source, ...["own", "others"].map((its) => maps.value(its, ...place))]);
-        }
+  const rows = (maps ? everyPath(maps) : []).map((path) => [
+    headName(path),
+    path.destination,
+    path.source,
+    ...["own", "others"].map((kind) => maps.of(at, path, kind)),
+  ]);
   return { columns: ["head", "destination", "source", "own chain", "other chains"], rows };
 }

@@ -21,8 +21,8 @@ export function keptViews(state, source) {
       const { address } = found[name] ?? {};
       if (typeof address === "string" && address.startsWith("#/")) location.hash = address;
     };
-    const away = source.live ? names.map((name) => [REMOVE + name, REMOVE + name]) : [];
-    const made = select("Kept views", [["", "views …"], ...names.map((name) => [name, name]), ...away], "", go);
+    const away = source.live ? names.map((name) => REMOVE + name) : [];
+    const made = select("Kept views", [["", "views …"], ...names, ...away], "", go);
     fill(list, names.length ? made : null);
   };
   const keep = button("keep view", () => ask(state, source, shown), { class: "plain" });
@@ -43,7 +43,7 @@ async function remove(state, source, name, shown) {
     await source.forget(state.run, name);
     announce(`${name} is removed`);
   } catch (problem) {
-    state.set({ error: { text: problem.message, kind: "keep" } }, "none");
+    state.fail("keep", problem.message);
   }
   shown();
 }
@@ -60,10 +60,10 @@ async function ask(state, source, shown) {
           "and hyphens",
       );
     await source.keep(state.run, name, { address: location.hash });
-    if (state.error?.kind === "keep") state.set({ error: null }, "none");
+    state.mend("keep");
     announce(`kept as ${name}`);
     shown();
   } catch (problem) {
-    state.set({ error: { text: problem.message, kind: "keep" } }, "none");
+    state.fail("keep", problem.message);
   }
 }

@@ -3,6 +3,7 @@
 import { button, h, table } from "./dom.js";
 import { next } from "./example.js";
 import { events } from "./events.js";
+import { arrows, everyHead, headName } from "./paths.js";
 import { remembered } from "./remember.js";
 import { playOrPause } from "./slider.js";
 
@@ -132,7 +133,7 @@ export function helpDialog(state) {
 }
 
 /** Search: heads by name, paths by roles; what is chosen is looked at. */
-export function searchBox(state, paths) {
+export function searchBox(state) {
   const list = h("datalist", { id: "places" });
   const box = h("input", {
     type: "search",
@@ -143,14 +144,9 @@ export function searchBox(state, paths) {
   });
   state.watch("about", () => {
     const { about } = state;
-    const heads = about?.model?.layers
-      ? Array.from(
-          { length: Math.min(400, about.model.layers * about.model.heads) },
-          (_, n) => `${Math.floor(n / about.model.heads)}.${n % about.model.heads}`,
-        )
-      : [];
+    const heads = about?.model?.layers ? everyHead(about.model).slice(0, 400).map(headName) : [];
     list.replaceChildren(
-      ...[...(about?.task ? paths(about).map((its) => its.key) : []), ...heads].map((value) =>
+      ...[...(about?.task ? arrows(about).map((its) => its.key) : []), ...heads].map((value) =>
         h("option", { value }),
       ),
     );
@@ -161,7 +157,7 @@ export function searchBox(state, paths) {
     const found =
       /^(\d+\.\d+)/.exec(text) ??
       /^(\d+\.\d+)/.exec(
-        paths(state.about ?? { circuit: null }).find((its) => its.key.includes(text))?.key ?? "",
+        arrows(state.about ?? {}).find((its) => its.key.includes(text))?.key ?? "",
       );
     const known = found && exists(state.about, found[1]);
     box.setCustomValidity(!known ? `This run has no head and no path called ${text}.` : "");

@@ -3,7 +3,7 @@
 // Scrubbing asks for nothing. A newer question of one kind gives the older one up.
 
 import { FETCHED } from "./fetched.js";
-import { contentsOf, cutOf } from "./maps.js";
+import { cutOf } from "./maps.js";
 import { asFlag } from "./url.js";
 
 const [CLICK, REST, SCRUB] = [20, 140, 420];
@@ -12,7 +12,7 @@ const STAYING = [...Object.keys(STREAMS), "fleet"]; // what goes on though the m
 
 /** What is of one model, and gone when another is looked at. */
 const GONE = {
-  ...{ example: null, answer: null, cut: null, refused: "", costs: null, overTime: null, maps: null, losses: null },
+  ...{ example: null, question: null, answer: null, cut: null, refused: "", costs: null, overTime: null, maps: null, losses: null },
   ...{ contents: null, unmeasured: "", fleet: null, findings: null, values: null, curves: null },
   ...{ spot: null, hover: null, pair: null, point: null },
 };
@@ -38,21 +38,22 @@ export class Live {
     state.watch("run seed", () => this.openRun());
     state.watch("about step ex tokens order off", (keys) => this.rest("example", keys, () => this.example()));
     state.watch("about losses step off", (keys) => this.rest("ablate", keys, () => this.ablate()));
+    state.watch("about ex asked", () => state.about?.lm && this.benchmark());
     state.watch("step off", () => this.dropStreams());
   }
 
   /** One question of a kind at a time; what goes wrong becomes a line, and the rest goes on. The line
    *  goes with the next answer of its kind, unless `run` says that it stays. */
-  async ask(kind, run, quiet = false) {
+  async ask(kind, run) {
     this.open[kind]?.abort();
     const stop = (this.open[kind] = new AbortController());
     this.sayWorking();
     try {
       const stays = await run(stop.signal);
-      if (this.state.error?.kind === kind && !stays) this.state.set({ error: null }, "none");
+      if (!stays) this.state.mend(kind);
     } catch (error) {
       if (error.name === "AbortError" || stop.signal.aborted) return;
-      if (!quiet) this.state.set({ error: { text: error.message, kind } }, "none");
+      this.state.fail(kind, error.message);
       if (kind === "run") this.close();
     } finally {
       if (this.open[kind] === stop) delete this.open[kind];
@@ -114,16 +115,13 @@ export class Live {
       if (!about) return; // opened anew, without the seed
       if (typeof about.task !== "object") about.task = null; // the name of a task that has no facts
       const steps = about.checkpoints ?? [];
-      const has = new Set(about.arrays ?? []);
+      const has = new Set(about.arrays);
       const ask = (name, take = (its) => state.set(its, "none")) =>
         has.has(name) &&
-        this.ask(
-          name,
-          async (own) => {
-            const its = await source.arrays(id, name, seed, { signal: own });
-            if (state.run === id) take(FETCHED[name](its, about));
-          },
-        );
+        this.ask(name, async (own) => {
+          const its = await source.arrays(id, name, seed, { signal: own });
+          if (state.run === id) take(FETCHED[name](its, about));
+        });
       // What is drawn stays until there is better: new steps come with their maps.
       const ahead = {};
       if (again && state.maps) await ask("maps", (its) => Object.assign(ahead, its));
@@ -134,25 +132,19 @@ export class Live {
       }
       this.shown = `${id} ${seed}`;
       const gone = { ...(again ? ahead : GONE), ...(state.about?.id === id ? {} : CHOSEN) };
-      const contents =
-        about.circuit?.account && !has.has("contents")
-          ? contentsOf(about.circuit.account, steps)
-          : again
-            ? state.contents
-            : null;
       // A line of a kind goes with the next answer of that kind, and not because the model learned.
       const error = again && state.error?.kind ? state.error : null;
-      state.set({ ...gone, about, steps, contents, opening: false, error }, "none");
+      state.set({ ...gone, about, steps, opening: false, error }, "none");
       state.fit(about);
       // What is at hand first. All else is computed, by what the example waits for as well.
-      const ready = new Set(about.at_hand ?? about.arrays);
-      const drawn = ["losses", "parameters", "findings", "maps", "contents"];
-      await Promise.all(drawn.filter((name) => ready.has(name) && !ahead[name]).map((name) => ask(name)));
+      const ready = new Set(about.at_hand);
+      await Promise.all([...ready].filter((name) => FETCHED[name] && !ahead[name]).map((name) => ask(name)));
       if (signal.aborted) return; // somebody has gone on to another run
-      this.begin(id);
-      if (!ready.has("maps") && !ahead.maps) await ask("maps");
+      const first = this.begin(id);
+      for (const name of ["parameters", "findings", "maps"])
+        if (!ready.has(name) && !ahead[name]) await ask(name);
       if (this.missed && !signal.aborted) return this.openRun();
-      if (about.task) await this.first(signal);
+      await first;
       // The slowest last, as it is missed least.
       if (has.has("contents") && !ready.has("contents") && !signal.aborted) await this.squares(about);
       if (!about.emerged && !signal.aborted) await ask("emergence");
@@ -203,18 +195,14 @@ export class Live {
     }
   }
 
-  /** From now on questions about the run may be asked. */
+  /** From now on questions about the run may be asked: first for what is shown at once. */
   begin(id) {
     if (this.current === id) return;
     this.current = id;
-    this.rest("example", new Set(["about"]), () => this.example());
-    this.rest("ablate", new Set(["about"]), () => this.ablate());
-  }
-
-  /** Wait for the first example, or for nobody who would need it. */
-  async first(signal) {
-    for (let n = 0; n < 100 && !this.state.example && !signal.aborted && !this.state.error; n++)
-      await new Promise((done) => setTimeout(done, 50));
+    const { about, steps } = this.state;
+    if (!about.task || !steps.length) return;
+    this.ablate();
+    return this.example();
   }
 
   question(more = {}) {
@@ -246,6 +234,17 @@ export class Live {
   exampleQuestion() {
     const { ex: index, tokens, order } = this.state;
     return this.question({ index, ...(tokens ? { tokens } : {}), ...(order === null ? {} : { order }) });
+  }
+
+  /** A question of a benchmark, with the model's answer to it. */
+  benchmark() {
+    const { state, source } = this;
+    const { id, lm } = state.about;
+    const kind = lm.kinds.includes(state.asked) ? state.asked : lm.kinds[0];
+    return this.ask("question", async (signal) => {
+      const found = await source.example(id, { index: state.ex, kind }, { signal });
+      state.set({ question: found.about }, "none");
+    });
   }
 
   /** What was typed is refused: the page, and its address, stay with what is shown. */
@@ -347,6 +346,6 @@ export class Live {
 }
 
 /** A question that cannot be answered, and not a server that cannot answer now. */
-export function isRefusal({ status = 400 }) {
+function isRefusal({ status = 400 }) {
   return status >= 400 && status < 429;
 }

@@ -1,18 +1,25 @@
 // A benchmark of a language model: how often it is right, on what, and which heads look things up.
 
-import { button, fill, h, s, select, table } from "./dom.js";
 import { ofChain } from "./colours.js";
-import { isRefusal } from "./live.js";
+import { ofAccuracies, ofAnswers } from "./commands.js";
+import { button, fill, h, s, select, table } from "./dom.js";
+import { next } from "./example.js";
 import { Pane } from "./pane.js";
+import { lastExample } from "./url.js";
 import { counted, number } from "./words.js";
 
 const LEFT = 190;
 const ROW = 28;
-const EDGE = 24;
 
-export function llmPanes(state, live) {
-  const pane = new Pane(state, "lm", "Accuracy", { drawing: () => pane.svg, rows: () => numbers(state) });
-  const question = new Pane(state, "question", "Questions", {});
+export function lmPanes(state) {
+  const fits = (about) => Boolean(about.lm);
+  const pane = new Pane(state, "lm", "Accuracy", {
+    drawing: () => pane.svg,
+    rows: () => numbers(state),
+    command: () => ofAccuracies(state.about),
+    fits,
+  });
+  const question = new Pane(state, "question", "Questions", { command: () => ofAnswers(state.about), fits });
   const chart = h("div", { class: "drawing" });
   const heads = h("div", {
     class: "routes",
@@ -21,50 +28,19 @@ export function llmPanes(state, live) {
     "aria-label": "Heads that look things up",
   });
   pane.body.append(chart, heads);
-  for (const each of [pane, question]) each.fits = (about) => about.kind === "lm";
-  state.watch("about theme width", () => {
-    if (state.about?.kind !== "lm") return;
+  pane.fills(chart, () => show(pane, state, chart));
+  pane.draws("about theme", () => {
     show(pane, state, chart);
-    fill(heads, (state.about.heads ?? []).map(routes));
+    fill(heads, state.about.heads.map(routes));
   });
-  const ask = askerOf(state, live, (about) => showQuestion(question, state, about));
-  state.watch("about ex asked", () => {
-    if (state.about?.kind === "lm") ask();
-  });
+  question.draws("question", () => state.question && showQuestion(question, state));
   return [pane, question];
-}
-
-/** Asks for the question that the state names. Where there is none, the page stays with the one that
- *  is shown, or begins with the first, beside the line that says so. */
-function askerOf(state, live, show) {
-  let shown = { run: "", index: 0 };
-  let wentBack = "";
-  return () =>
-    live.ask("question", async (signal) => {
-      const { about, ex: index } = state;
-      const kind = about.lm.kinds.includes(state.asked) ? state.asked : about.lm.kinds[0];
-      try {
-        const found = await live.source.example(about.id, { index, kind }, { signal });
-        shown = { run: about.id, index };
-        show(found.about);
-        return wentBack === `${about.id} ${index}`; // the line says why
-      } catch (error) {
-        if (!signal.aborted && isRefusal(error)) {
-          const to = shown.run === about.id ? shown.index : 0;
-          wentBack = `${about.id} ${to}`;
-          state.set({ ex: to }, "replace");
-        }
-        throw error;
-      }
-    });
 }
 
 /** Every kind of question: a dot with its 95 % interval, a tick where chance stands. */
 function show(pane, state, place) {
-  // A pane that was hidden until now has no width yet; the board has.
-  const rows = state.about.results ?? [];
-  const room = document.getElementById("board").clientWidth - 2 * EDGE;
-  const width = Math.min(900, Math.max(340, room));
+  const rows = state.about.results;
+  const width = Math.min(900, Math.max(340, pane.room));
   const right = width - 70;
   const at = (share) => LEFT + share * (right - LEFT);
   const svg = (pane.svg = s("svg", {
@@ -100,13 +76,10 @@ function show(pane, state, place) {
   });
   fill(place, rows.length ? svg : h("p", { class: "quiet" }, "No answers yet."));
   pane.hint(`${state.about.lm.model} · dot: accuracy with its 95 % interval · dotted tick: chance`);
-  pane.told(state.about.command?.lm ?? "", state.about.python?.lm ?? "");
-  pane.refreshNumbers();
 }
 
 /** Along each route the best head: what it gives to the chain that is asked, and to the others. */
 function routes({ model, kind, routes: all }) {
-  const plain = (its) => its.route;
   return h(
     "section",
     {},
@@ -114,7 +87,7 @@ function routes({ model, kind, routes: all }) {
     table(
       ["route", "best head", "own chain", "other chains", "threshold", "heads beyond it"],
       all.map((its) => [
-        plain(its),
+        its.route,
         `${its.layer}.${its.head}`,
         number(its.own),
         number(its.others),
@@ -126,7 +99,8 @@ function routes({ model, kind, routes: all }) {
 }
 
 /** One question: its text with what chains say in it marked, what is right, what the model said. */
-function showQuestion(pane, state, { kind, index, text, opening, spans, correct, answer, right }) {
+function showQuestion(pane, state) {
+  const { kind, index, text, opening, spans, correct, answer, right } = state.question;
   const marked = [];
   const sorted = [...spans].sort((a, b) => a.start - b.start);
   let end = 0;
@@ -157,25 +131,24 @@ function showQuestion(pane, state, { kind, index, text, opening, spans, correct,
     ),
   );
   const all = state.about.lm.questions;
-  const last = Math.min(all, state.about.lm.carried ?? all) - 1;
+  const last = lastExample(state.about);
   const some = last < all - 1 ? `; this page has the first ${last + 1}` : "";
   pane.hint(`${kind}, number ${index} of ${all}${some}`);
   fill(
     pane.tools,
     select(
       "Which kind of question",
-      state.about.lm.kinds.map((its) => [its, its]),
+      state.about.lm.kinds,
       kind,
       (its) => state.set({ asked: its }),
     ),
-    button("‹", () => state.set({ ex: Math.max(0, state.ex - 1) }), {
+    button("‹", () => next(state, -1), {
       class: "icon",
       "aria-label": "The question before",
       disabled: !state.ex,
     }),
-    button("next", () => state.set({ ex: state.ex + 1 }), { class: "plain", disabled: state.ex >= last }),
+    button("next", () => next(state), { class: "plain", disabled: state.ex >= last }),
   );
-  pane.told("", state.about.python?.example ?? "");
 }
 
 /** What the model said at last; of several samples, how many there were. */
@@ -187,7 +160,7 @@ function words(said) {
 function numbers(state) {
   return {
     columns: ["questions", "hops", "count", "accuracy", "low", "high", "chance"],
-    rows: (state.about.results ?? []).map((its) => [
+    rows: state.about.results.map((its) => [
       its.kind,
       its.hops,
       its.count,

@@ -17,31 +17,19 @@ export function lossesPane(state, live) {
   const pane = new Pane(state, "losses", "Losses", {
     drawing: () => (pane.bars?.isConnected ? pane.bars : null),
     rows: () => numbers(state),
+    command: () => command(state),
+    tell: () => pane.drawn?.tell(),
   });
   const bars = h("div", { class: "bars" });
   const answers = h("div", { class: "answers" });
   const tray = trayOf(state, live);
   const costs = costsOf(state);
-  pane.words = () => {
-    if (state.about?.task) told(pane, state);
-    pane.drawn?.tell();
-  };
   pane.body.append(bars, answers, tray.element, costs.element);
-  state.watch("about losses step off answer refused theme seed asking", () => {
-    if (state.about?.task) showBars(pane, state, bars);
-  });
-  state.watch("about example", () => {
-    if (state.about?.task) showAnswers(state, answers);
-  });
-  state.watch("about", () => {
-    if (state.about?.task) tray.open();
-  });
-  state.watch("about off as overTime working", () => {
-    if (state.about?.task) tray.show();
-  });
-  state.watch("about costs", () => {
-    if (state.about?.task) costs.show();
-  });
+  pane.draws("about losses step off answer refused theme seed asking", () => showBars(pane, state, bars));
+  pane.watch("about example", () => showAnswers(state, answers));
+  pane.watch("about", () => tray.open());
+  pane.watch("about off as overTime working", () => tray.show());
+  pane.watch("about costs", () => costs.show());
   return pane;
 }
 
@@ -84,8 +72,6 @@ function showBars(pane, state, place) {
   const { asking, off, refused } = state;
   const from = !found ? "" : found.fits ? found.from : `being measured; shown: ${found.from}`;
   pane.hint(from + (found && asking ? " …" : ""));
-  state.atRest(pane.words);
-  pane.refreshNumbers();
   if (!found) {
     const why = refused ? `Not measured: ${refused}` : waiting(state, "Being measured");
     return fill(place, h("p", { class: "quiet" }, why));
@@ -160,14 +146,12 @@ function row(hop, n, state) {
   };
 }
 
-function told(pane, state) {
+function command(state) {
   const { about, answer, off } = state;
   const { noted } = current(state) ?? {};
-  const { shell, python } =
-    noted && !off.length
-      ? ofNoted(about, noted.member, noted.step)
-      : ofChanged(state, answer?.examples ?? 256);
-  pane.told(shell, python);
+  return noted && !off.length
+    ? ofNoted(about, noted.member, noted.step)
+    : ofChanged(state, answer?.examples ?? 256);
 }
 
 const sure = ({ probability, distance }) =>

@@ -9,13 +9,11 @@ import { headsPane } from "./heads.js";
 import { keptViews } from "./kept.js";
 import { helpDialog, listen, searchBox } from "./keys.js";
 import { Live } from "./live.js";
-import { llmPanes } from "./lm.js";
+import { lmPanes } from "./lm.js";
 import { lossesPane } from "./losses.js";
 import { ngramPanes } from "./ngram.js";
-import { arrows } from "./paths.js";
 import { remembered } from "./remember.js";
 import { runsPane } from "./runs.js";
-import { offer } from "./save.js";
 import { openSource } from "./source.js";
 import { State } from "./state.js";
 import { timePane } from "./time.js";
@@ -46,17 +44,16 @@ async function begin() {
     lossesPane(state, live),
     fleetPane(state, live),
     ...ngramPanes(state),
-    ...llmPanes(state, live),
+    ...lmPanes(state),
     tracedPane(state),
     timePane(state),
   );
-  for (const pane of panes) offer(pane);
   board.append(...panes.map((pane) => pane.element));
   const main = h("main", {}, tourOf(state), board, stripOf(state));
   const nothing = h("p", { class: "quiet nothing" }, "Choose a run: they are listed at the left (☰).");
   board.append(nothing);
   const error = errorLine(state);
-  const find = searchBox(state, arrows);
+  const find = searchBox(state);
   const showRuns = () => {
     document.body.classList.toggle("no-runs");
     document
@@ -117,15 +114,11 @@ function stayWithin(state) {
 function arrange(state, panes, board) {
   const { about } = state;
   const kind = !about ? "" : about.task ? "facts" : about.kind;
-  const fits = (pane) =>
-    about
-      ? (pane.fits?.(about) ?? (Boolean(about.task) || (pane.name === "time" && about.kind === "ngram")))
-      : false;
-  const one = panes.find((pane) => pane.name === state.pane && fits(pane));
+  const one = panes.find((pane) => pane.name === state.pane && pane.present);
   board.className = `board ${kind}${one ? " one" : ""}`;
   for (const pane of panes) {
     const full = pane === one;
-    pane.element.hidden = !fits(pane) || Boolean(one && !full);
+    pane.element.hidden = !pane.present || Boolean(one && !full);
     pane.element.classList.toggle("full", full);
     pane.full.setAttribute("aria-pressed", String(full));
     pane.full.setAttribute("aria-label", full ? `Show all panes again` : `Maximise ${pane.title}`);
@@ -142,7 +135,7 @@ function header(state, source, { find, help, showRuns }) {
     const { about, opening } = state;
     title.textContent = about?.name ?? (opening ? "" : "no run");
     told.textContent = about
-      ? [about.about?.what, shapeOf(about), about.state === "complete" ? null : about.state]
+      ? [about.what, shapeOf(about), about.state === "complete" ? null : about.state]
           .filter(Boolean)
           .join(" · ")
       : "";

@@ -10,46 +10,39 @@ export class Maps {
     this.arrays = arrays;
     [, this.layers, this.heads] = arrays.own.shape;
     this.place = new Map(roles.map((role, n) => [role, n]));
-    this.own = (at, layer, head, destination, source) => this.value("own", at, layer, head, destination, source);
   }
 
-  value(kind, at, layer, head, destination, source) {
-    const n = this.roles.length;
-    return this.arrays[kind].data[
-      (((at * this.layers + layer) * this.heads + head) * n + destination) * n + source
-    ];
-  }
-
-  /** Attention along a path. */
-  of(at, { layer, head, destination, source }) {
+  /** Attention along a path, within a chain (`own`) or to all `others`. */
+  of(at, { layer, head, destination, source }, kind = "own") {
     const [r, c] = [this.place.get(destination), this.place.get(source)];
-    return r === undefined || c === undefined || at < 0 ? 0 : this.own(at, layer, head, r, c);
+    if (r === undefined || c === undefined || at < 0) return 0;
+    const n = this.roles.length;
+    return this.arrays[kind].data[(((at * this.layers + layer) * this.heads + head) * n + r) * n + c];
   }
 
   /** One head's map [destination, source] in an order of roles. */
-  matrix(kind, at, layer, head, order) {
+  matrix(kind, at, { layer, head }, order) {
     const found = new Float32Array(order.length ** 2);
     order.forEach((destination, r) =>
       order.forEach((source, c) => {
-        found[r * order.length + c] = this.value(
-          kind,
-          at,
-          layer,
-          head,
-          this.place.get(destination),
-          this.place.get(source),
-        );
+        found[r * order.length + c] = this.of(at, { layer, head, destination, source }, kind);
       }),
     );
     return found;
   }
 
   /** What a row gives to itself, and to the position before: [itself, previous]. */
-  beside(at, layer, head, destination) {
+  beside(at, { layer, head }, destination) {
     const n = this.roles.length;
     const where = ((at * this.layers + layer) * this.heads + head) * n + this.place.get(destination);
     return ["itself", "previous"].map((kind) => this.arrays[kind].data[where]);
   }
+}
+
+/** One head's attention in an example: how many positions, and shares [destination, source]. */
+export function headOf({ shape: [, heads, size], data }, { layer, head }) {
+  const start = (layer * heads + head) * size * size;
+  return { size, shares: data.subarray(start, start + size * size) };
 }
 
 /** What roles hold: shares [layer, role, symbol] of each checkpoint that was measured; without steps,
@@ -82,19 +75,11 @@ export class Contents {
   }
 }
 
-/** Shares [layer, role, symbol] of one model, as lists. */
-function ofLists(shares, roles, all) {
-  const data = Float32Array.from(shares.flat(2).map((its) => its ?? NaN));
-  return new Contents({ own: { shape: [shares.length, shares[0].length, shares[0][0].length], data } }, roles, all);
+/** What can be read with heads switched off, as an answer tells it: lists [layer, role, symbol]. */
+export function cutOf({ own, roles }, all) {
+  const data = Float32Array.from(own.flat(2).map((its) => its ?? NaN));
+  return new Contents({ own: { shape: [own.length, own[0].length, own[0][0].length], data } }, roles, all);
 }
-
-/** What an account says that roles hold, when contents were not measured. */
-export function contentsOf({ decodable: { shares, roles } }, all) {
-  return ofLists(shares, roles, all);
-}
-
-/** What can be read with heads switched off, as an answer tells it. */
-export const cutOf = ({ own, roles }, all) => ofLists(own, roles, all);
 
 /** The squares to draw: of the changed model if they are known, else of the model as it is (`old`). */
 export function squaresOf({ contents, cut, off, at, seed }) {

@@ -1,6 +1,7 @@
 // The n-gram experiment: which set the selector chose, what each head copies, how sharp the last
 // layer is, at every epoch; and what the model says to a sequence, beside the induction head.
 
+import { ofNgram } from "./commands.js";
 import { fill, h, s } from "./dom.js";
 import { ofHop } from "./colours.js";
 import { Pane } from "./pane.js";
@@ -14,12 +15,15 @@ export function ngramPanes(state) {
   const values = new Pane(state, "ngram", "Parameters", {
     drawing: () => ready(state) && values.svg,
     rows: () => (ready(state) ? numbers(state) : NONE),
+    command: () => ofNgram(state.about, "course"),
+    fits: (about) => Boolean(about.ngram),
   });
   const sequence = new Pane(state, "sequence", "Sequence", {
     drawing: () => ready(state) && sequence.svg,
     rows: () => (ready(state) ? answers(state) : NONE),
+    command: () => ofNgram(state.about, "state"),
+    fits: values.fits,
   });
-  for (const pane of [values, sequence]) pane.fits = (about) => about.kind === "ngram";
   // Once: what is drawn in it anew keeps its place and the keyboard.
   const name = "Parameters of the model";
   const wide = h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": name });
@@ -28,14 +32,11 @@ export function ngramPanes(state) {
   const bars = h("div", { class: "predicted" });
   values.body.append(place);
   sequence.body.append(chips, bars);
-  state.watch("values", () => {
-    if (state.values && state.about.kind === "ngram")
-      state.set({ curves: curves(state), steps: epochs(state) }, "none");
+  values.watch("values", () => {
+    if (state.values) state.set({ curves: curves(state), steps: epochs(state) }, "none");
   });
-  state.watch("values step theme seed", () => {
-    if (ready(state)) showValues(values, state, wide);
-  });
-  state.watch("values step tokens theme seed", () => {
+  values.draws("values step theme seed", () => ready(state) && showValues(values, state, wide));
+  sequence.draws("values step tokens theme seed", () => {
     if (ready(state)) showSequence(sequence, state, chips, bars);
   });
   return [sequence, values];
@@ -136,8 +137,6 @@ function showValues(pane, state, place) {
   pane.svg = svg;
   fill(place, svg);
   pane.hint(`epoch ${whole(state.steps[state.at])} · parents at lags ${parents(state).join(", ")} (bold)`);
-  pane.told(state.about.command.ngram, state.about.python.ngram);
-  pane.refreshNumbers();
 }
 
 function numbers(state) {

@@ -1,17 +1,21 @@
 // The frame of every pane: title, what can be done with it, and the command that gives its numbers.
 
-import { announce, button, fill, h, table, write } from "./dom.js";
+import { able, announce, button, fill, h, table, write } from "./dom.js";
 import { ink } from "./colours.js";
 import { MEANING } from "./explained.js";
 import { csv, handOut, png, standalone } from "./save.js";
 
 /**
- * A pane. `drawing()` gives an SVG of what is seen, `rows()` its numbers as {columns, rows};
- * `command()` the lines that give them, as {shell, python}.
+ * A pane. `drawing()` gives an SVG of what is seen, `rows()` its numbers as {columns, rows}, and
+ * `command()` what gives them elsewhere, as {shell, python}; `tell()` writes other words that nobody
+ * reads while things move. `fits(about)` says which runs have this pane.
  */
 export class Pane {
+  fits = (about) => Boolean(about.task);
+
   constructor(state, name, title, made = {}) {
     Object.assign(this, { state, name, title, ...made });
+    this.words = () => this.writeWords();
     this.hinted = h("p", {});
     this.tools = h("div", { class: "tools" });
     this.body = h("div", { class: "body" });
@@ -22,8 +26,8 @@ export class Pane {
       role: "region",
       "aria-label": `${title}: numbers`,
     });
-    this.shell = line("$", "command");
-    this.python = line(">>>", "Python");
+    this.shell = line("$", "command", "copy");
+    this.python = line(">>>", "Python", "copy Python");
     this.foot = h("div", { class: "foot" }, this.shell.element, this.python.element);
     this.full = button("⤢", () => this.maximise(), {
       class: "icon",
@@ -40,9 +44,18 @@ export class Pane {
           "aria-expanded": "false",
         })
       : null;
+    const near = () => {
+      state.near = name;
+    };
     this.element = h(
       "section",
-      { class: `pane ${name}`, id: `pane-${name}`, "aria-labelledby": `title-${name}`, data: { pane: name } },
+      {
+        class: `pane ${name}`,
+        id: `pane-${name}`,
+        "aria-labelledby": `title-${name}`,
+        data: { pane: name },
+        on: { pointerenter: near, focusin: near },
+      },
       h(
         "header",
         {},
@@ -58,42 +71,81 @@ export class Pane {
       this.numbers,
       this.foot,
     );
-    this.element.addEventListener("pointerenter", () => {
-      state.near = name;
-    });
-    this.element.addEventListener("focusin", () => {
-      state.near = name;
-    });
+  }
+
+  /** Has the run that is looked at this pane? */
+  get present() {
+    return Boolean(this.state.about) && this.fits(this.state.about);
+  }
+
+  /** Call `run(keys)` when one of the keys changed, as long as the run has this pane. */
+  watch(keys, run) {
+    this.state.watch(keys, (changed) => this.present && run(changed));
+  }
+
+  /** The same for what draws: the pane's numbers and words follow. */
+  draws(keys, draw) {
+    this.watch(keys, (changed) => this.redraw(() => draw(changed)));
+  }
+
+  /** Draw, too, when this place of the drawing has another width than it was drawn in (`room`). */
+  fills(place, draw) {
+    this.place = place;
+    new ResizeObserver(() => {
+      if (this.present && place.clientWidth !== this.width) this.redraw(draw);
+    }).observe(place);
+  }
+
+  /** How wide the place is. To ask makes the browser lay the page out: not while one scrubs. */
+  get room() {
+    this.width = this.place.clientWidth;
+    return this.width;
+  }
+
+  redraw(draw) {
+    draw();
+    this.refreshNumbers();
+    this.state.atRest(this.words);
+  }
+
+  writeWords() {
+    if (!this.present) return;
+    const { shell = "", python = "" } = this.command?.() ?? {};
+    this.shell.say(shell);
+    this.python.say(python);
+    this.tell?.();
   }
 
   menu() {
-    const items = [];
-    if (this.drawing) items.push(["SVG", () => this.saveSvg()], ["PNG", () => this.savePng()]);
-    if (this.rows) items.push(["CSV", () => this.saveCsv()], ["Table", () => this.showNumbers()]);
-    if (!items.length) return null;
-    const closed = (run) => () => {
-      run();
-      const inside = this.more.contains(document.activeElement); // and not in the table
+    const pictures = this.drawing ? [["SVG", () => this.saveSvg()], ["PNG", () => this.savePng()]] : [];
+    const numbers = this.rows ? [["CSV", () => this.saveCsv()], ["Table", () => this.showNumbers()]] : [];
+    if (!this.drawing && !this.rows) return null;
+    const close = () => {
       this.more.open = false;
-      if (inside) this.more.firstChild.focus();
+      this.more.firstChild.focus();
+    };
+    const item = ([text, run]) =>
+      button(text, () => {
+        run();
+        if (this.more.contains(document.activeElement)) close();
+        else this.more.open = false; // the table has the keyboard
+      });
+    const drawn = pictures.map(item);
+    const keydown = (event) => {
+      if (event.key !== "Escape" || !this.more.open) return;
+      event.stopPropagation();
+      close();
+    };
+    const focusout = ({ relatedTarget }) => {
+      if (!this.more.contains(relatedTarget)) this.more.open = false;
+    };
+    // Before anything is measured there is no picture to save.
+    const toggle = () => {
+      if (this.more.open) for (const its of drawn) able(its, this.drawing());
     };
     this.more = h(
       "details",
-      {
-        class: "menu",
-        on: {
-          keydown: (event) => {
-            if (event.key === "Escape" && this.more.open) {
-              event.stopPropagation();
-              this.more.open = false;
-              this.more.firstChild.focus();
-            }
-          },
-          focusout: (event) => {
-            if (!this.more.contains(event.relatedTarget)) this.more.open = false;
-          },
-        },
-      },
+      { class: "menu", on: { keydown, focusout, toggle } },
       h(
         "summary",
         {
@@ -103,11 +155,7 @@ export class Pane {
         },
         "⤓",
       ),
-      h(
-        "div",
-        {},
-        items.map(([text, run]) => button(text, closed(run))),
-      ),
+      h("div", {}, drawn, numbers.map(item)),
     );
     return this.more;
   }
@@ -165,16 +213,10 @@ export class Pane {
   maximise() {
     this.state.set({ pane: this.state.pane === this.name ? "" : this.name });
   }
-
-  /** The lines under the pane. */
-  told(shell, python) {
-    this.shell.say(shell ?? "");
-    this.python.say(python ?? "");
-  }
 }
 
-/** One of them, with what copies it. */
-function line(sign, what) {
+/** A line under the pane, with what copies it. */
+function line(sign, what, copy) {
   let text = "";
   const code = h("code");
   const copied = async (event) => {
@@ -188,7 +230,7 @@ function line(sign, what) {
       made.textContent = "selected";
     }
     setTimeout(() => {
-      made.textContent = what === "Python" ? "copy Python" : "copy";
+      made.textContent = copy;
     }, 1200);
   };
   const element = h(
@@ -196,10 +238,7 @@ function line(sign, what) {
     { class: what === "Python" ? "line python" : "line", hidden: true },
     h("span", { "aria-hidden": "true" }, sign),
     code,
-    button(what === "Python" ? "copy Python" : "copy", copied, {
-      class: "copy",
-      "aria-label": `Copy the ${what}`,
-    }),
+    button(copy, copied, { class: "copy", "aria-label": `Copy the ${what}` }),
   );
   return {
     element,

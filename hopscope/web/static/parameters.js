@@ -2,7 +2,7 @@
 
 const LETTERS = "abcdefghijklmnopqrstuvwxyz";
 
-export const ready = (state) => state.about?.kind === "ngram" && state.values && state.steps?.length;
+export const ready = (state) => state.values && state.steps?.length;
 export const epochs = (state) => [...(state.values.epochs ?? state.values.steps).data];
 export const model = (state) => ({ ...state.about.ngram, sets: state.values.sets });
 export const parents = (state) => state.about.ngram.parents;

@@ -28,37 +28,31 @@ export const lostOf = ({ lost, lost_computed: computed }) => computed ?? lost;
 /** Heads that do something in the circuit, as "2.0". */
 export function headsOf(about) {
   return new Set(
-    (about.circuit?.components ?? []).flatMap(({ layer, heads }) => heads.map((head) => `${layer}.${head}`)),
+    (about.circuit?.components ?? []).flatMap(({ layer, heads }) => heads.map((head) => headName({ layer, head }))),
   );
 }
 
 /** A ghost shows rows that give at least this much. */
 const FAINT = 0.15;
 
+/** Every head of a model, layer by layer. */
+export const everyHead = ({ layers, heads }) =>
+  Array.from({ length: layers * heads }, (_, n) => ({ layer: Math.floor(n / heads), head: n % heads }));
+
+/** A head's name, as "2.0". */
+export const headName = ({ layer, head }) => `${layer}.${head}`;
+
+/** Every path that there could be: of each head, from each role to each. */
+export const everyPath = (maps) =>
+  everyHead(maps).flatMap((its) =>
+    maps.roles.flatMap((destination) => maps.roles.map((source) => ({ ...its, destination, source }))),
+  );
+
 /** Where there is no circuit yet: rows that give a role of their chain more than `least`. */
 export function strong(maps, at, least = 0.3) {
-  const { own, roles, layers, heads } = maps;
-  const found = [];
-  for (let layer = 0; layer < layers; layer++)
-    for (let head = 0; head < heads; head++) {
-      roles.forEach((destination, r) =>
-        roles.forEach((source, c) => {
-          if (r !== c && own(at, layer, head, r, c) >= least)
-            found.push({
-              layer,
-              head,
-              destination,
-              source,
-              key: pathKey({ layer, head, destination, source }),
-              kind: "seen",
-              carried: [],
-              routed: [],
-              emerged: null,
-            });
-        }),
-      );
-    }
-  return found;
+  return everyPath(maps)
+    .filter((path) => path.destination !== path.source && maps.of(at, path) >= least)
+    .map((path) => ({ ...path, key: pathKey(path), kind: "seen", carried: [], routed: [], emerged: null }));
 }
 
 /** The ghost's paths: truth, theory's schedule, another step, or another seed of the fleet

@@ -16,8 +16,8 @@ export function runsPane(state, source) {
     "aria-label": "Filter runs",
     on: { input: () => show() },
   });
-  const sort = select("Sort runs", Object.keys(ORDERS).map((its) => [its, its]), "newest", () => show());
-  const group = select("Group runs", Object.keys(GROUPS).map((its) => [its, its]), "by place", () => show());
+  const sort = select("Sort runs", Object.keys(ORDERS), "newest", () => show());
+  const group = select("Group runs", Object.keys(GROUPS), "by place", () => show());
   const count = h("p", { class: "count" });
   const list = h("div", {});
   const more = button("show all", () => show((all = true)), { class: "plain" });
@@ -69,8 +69,8 @@ export function runsPane(state, source) {
     const { rows: changed, cursor: now, gone = [], more: others = false, problems } = await source.runs(cursor);
     const first = !cursor;
     cursor = now;
-    if (problems?.length) state.set({ error: { text: problems.join("; "), kind: "store" } }, "none");
-    else if (problems && state.error?.kind === "store") state.set({ error: null }, "none");
+    if (problems?.length) state.fail("store", problems.join("; "));
+    else if (problems) state.mend("store");
     for (const id of gone) rows.delete(id);
     for (const row of changed) {
       const text = [row.name, row.kind, row.task, row.state, ...(row.tags ?? [])].join(" ").toLowerCase();
@@ -94,9 +94,9 @@ export function runsPane(state, source) {
         let others = false;
         try {
           others = await ask();
-          if (state.error?.kind === "runs") state.set({ error: null }, "none");
+          state.mend("runs");
         } catch (error) {
-          state.set({ error: { text: error.message, kind: "runs" } }, "none");
+          state.fail("runs", error.message);
         }
         setTimeout(again, source.live ? (others ? 0 : POLL) : 1e9);
       };

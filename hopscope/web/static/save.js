@@ -1,8 +1,5 @@
 // What is drawn, as a file: SVG, PNG, CSV.
 
-import { able } from "./dom.js";
-
-const PICTURES = ["SVG", "PNG"];
 const KEPT = [
   "fill",
   "fill-opacity",
@@ -20,16 +17,6 @@ const KEPT = [
   "visibility",
   "display",
 ];
-
-/** Before anything is measured there is no picture to save: it is looked for when the menu opens. */
-export function offer({ more, drawing }) {
-  more?.addEventListener("toggle", () => {
-    if (!more.open) return;
-    const drawn = drawing?.();
-    for (const its of more.querySelectorAll("button"))
-      if (PICTURES.includes(its.textContent)) able(its, drawn);
-  });
-}
 
 /** A cell of a CSV file. Spreadsheets take = + - @ for the begin of a formula: such texts get a '. */
 export function cell(value) {

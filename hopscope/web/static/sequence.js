@@ -96,8 +96,6 @@ export function showSequence(pane, state, chips, place) {
     h("p", { class: "quiet" }, `bars: attention of the last layer, from 0 to 1 · ${matches}`),
     svg,
   );
-  pane.told(state.about.command?.example ?? "", state.about.python?.example ?? "");
-  pane.refreshNumbers();
 }
 
 /** A text as symbols, and symbols as a text. */

@@ -3,7 +3,7 @@
 import { able, button, fill, h, mark, s } from "./dom.js";
 import { ofHop } from "./colours.js";
 import { events } from "./events.js";
-import { nearest } from "./lines.js";
+import { nearest, underPointer } from "./lines.js";
 import { pathColour } from "./strokes.js";
 import { whole } from "./words.js";
 
@@ -42,6 +42,7 @@ export function slider(state) {
   });
   let made = null;
   let timer = 0;
+  drag(bar, state, (event) => underPointer(made, event));
   // At once, as the next step would be written over the entry of the history that was gone to.
   addEventListener("popstate", () => {
     clearInterval(timer);
@@ -120,27 +121,14 @@ export function slider(state) {
           ),
         );
       }
-      made = { up, first, end };
+      made = { svg, toX: up.toX, first, end };
       bar.setAttribute("aria-valuemax", String(steps.length - 1));
       fill(bar, svg, gone, thumb);
-      bar.onpointerdown = (event) => {
-        if (event.button) return;
-        bar.setPointerCapture(event.pointerId);
-        slide(event);
-      };
-      bar.onpointermove = (event) => {
-        if (event.buttons & 1) slide(event);
-      };
-      const slide = (event) => {
-        const box = svg.getBoundingClientRect();
-        const value = up.toX.back(((event.clientX - box.left) / box.width) * width);
-        state.set({ step: steps[nearest(steps, value)], playing: false }, "replace");
-      };
       return [play, bar];
     },
     update() {
       const { steps, at } = state;
-      const x = made.up.toX(steps[at]);
+      const x = made.toX(steps[at]);
       thumb.style.transform = `translateX(${x}px)`;
       gone.style.transform = `scaleX(${(x - made.first) / (made.end - made.first || 1)})`;
       mark(bar, { "aria-valuenow": at, "aria-valuetext": `step ${whole(steps[at])}` });
@@ -149,15 +137,16 @@ export function slider(state) {
   };
 }
 
-export function drag(svg, state, value) {
+/** Go to the checkpoint that is nearest to the `value` under the pointer, while it is pressed. */
+export function drag(element, state, value) {
   const go = (event) =>
     state.set({ step: state.steps[nearest(state.steps, value(event))], playing: false }, "replace");
-  svg.addEventListener("pointerdown", (event) => {
+  element.addEventListener("pointerdown", (event) => {
     if (event.button) return;
-    svg.setPointerCapture(event.pointerId);
+    element.setPointerCapture(event.pointerId);
     go(event);
   });
-  svg.addEventListener("pointermove", (event) => {
+  element.addEventListener("pointermove", (event) => {
     if (event.buttons & 1) go(event);
   });
 }

@@ -22,8 +22,9 @@ const DATA = {
   steps: null,
   // Arrays of the run (fetched.js); null until they are there.
   ...{ losses: null, maps: null, contents: null, fleet: null, findings: null, values: null, curves: null },
-  // Answers: to the example, to what is switched off (its losses; its squares), and streams.
-  ...{ example: null, answer: null, cut: null, overTime: null, costs: null },
+  // Answers: to the example (of a benchmark: question), to what is switched off (its losses; its
+  // squares), and streams.
+  ...{ example: null, question: null, answer: null, cut: null, overTime: null, costs: null },
   // What goes on: is a run opened, are losses asked, which streams come, does the slider play?
   ...{ opening: false, asking: false, working: "", playing: false },
   // Why losses, and squares, cannot be measured.
@@ -37,8 +38,8 @@ const DATA = {
   point: null,
   // A cell of the map, a token, a pair of tokens.
   ...{ spot: null, hover: null, pair: null },
-  // Does a server answer; what is drawn anew when the theme or the width is another.
-  ...{ alive: true, theme: "", width: 0 },
+  // Does a server answer; what is drawn anew when the theme is another.
+  ...{ alive: true, theme: "" },
 };
 const KEYS = new Set([...VIEW, ...Object.keys(DATA)]);
 
@@ -70,7 +71,7 @@ export class State {
   goTo(address) {
     if (gives(address)) return location.reload();
     this.dropped = [];
-    this.forgetDropped();
+    this.mend("address");
     const found = parse(address, this.dropped);
     const stays = this.about?.id === found.run && this.seed === found.seed; // else it is opened first
     if (!same(this.off, found.off)) this.undone = []; // the history has taken back what it held
@@ -86,13 +87,18 @@ export class State {
     if (!all.length) return;
     const told = all.join(", ").slice(0, 120);
     const text = `A part of the address was left out, since this run has nothing of that name: ${told}`;
-    this.set({ ...patch, error: { text, kind: "address" } }, "none");
+    this.set(patch, "none");
+    this.fail("address", text);
     this.remember("replace");
   }
 
-  /** The line about what was dropped is of the address that is left now. */
-  forgetDropped() {
-    if (this.error?.kind === "address") this.set({ error: null }, "none");
+  /** Say in a line what went wrong, until something of this kind goes well (`mend`). */
+  fail(kind, text) {
+    this.set({ error: { text, kind } }, "none");
+  }
+
+  mend(kind) {
+    if (this.error?.kind === kind) this.set({ error: null }, "none");
   }
 
   /** Call `run(keys)` once a frame when one of the keys changed. */
@@ -106,7 +112,7 @@ export class State {
   set(patch, how = "push") {
     if (how === "push") {
       this.remembered(); // what waits is of the entry that is left now
-      this.forgetDropped();
+      this.mend("address");
     }
     let seen = false;
     for (const [key, value] of Object.entries(patch)) {
@@ -137,7 +143,7 @@ export class State {
       run();
     } catch (error) {
       console.error(error);
-      this.set({ error: { text: `a part of this page could not be drawn: ${error.message}` } }, "none");
+      this.fail("", `a part of this page could not be drawn: ${error.message}`);
     }
   }
 

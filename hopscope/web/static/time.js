@@ -1,6 +1,7 @@
 // The training: losses of every hop, and attention along every path.
 
-import { lastOf, lossSeries } from "./curves.js";
+import { ofTraining } from "./commands.js";
+import { lossSeries } from "./curves.js";
 import { choice, fill, h, s, write, zoom } from "./dom.js";
 import { ofHop } from "./colours.js";
 import { chart, legend, nearest, underPointer } from "./lines.js";
@@ -16,52 +17,30 @@ const CUT = 1.35; // the axis of losses ends at so many times chance, or the low
 
 export function timePane(state) {
   const pane = new Pane(state, "time", "Training", {
-    drawing: () => pane.both(),
+    drawing: () => pane.charts && together(pane, state.steps[state.at]),
     rows: () => numbers(state),
+    command: () => ofTraining(state),
+    fits: (about) => Boolean(about.task || about.ngram),
   });
   const place = h("div", { class: "curves" });
   pane.body.append(place);
   const rebuild = () => {
     pane.charts = null;
-    if (!state.steps) return;
     build(pane, state, place);
     if (pane.charts) update(pane, state);
   };
-  new ResizeObserver(() => {
-    if (place.clientWidth !== pane.width) rebuild();
-  }).observe(place);
-  state.watch("about losses maps curves steps overTime colour scale theme seed", rebuild);
-  state.watch("pane", () => {
-    if (pane.alone !== (state.pane === "time")) rebuild();
-  });
-  state.watch("step playing", () => {
-    if (pane.charts) update(pane, state);
-  });
-  state.watch("point", () => pane.charts && light(pane, state));
-  state.watch("about steps scale", () => {
-    if (state.steps) tools(pane, state);
-  });
-  pane.both = () => pane.charts && together(pane, state.steps[state.at]);
+  pane.fills(place, rebuild);
+  pane.draws("about losses maps curves steps overTime colour scale theme seed pane", rebuild);
+  pane.draws("step playing", () => pane.charts && update(pane, state));
+  pane.watch("point", () => pane.charts && light(pane, state));
+  pane.watch("about steps scale", () => tools(pane, state));
   return pane;
 }
 
 function tools(pane, state) {
   const { steps } = state;
-  if (steps.length > 1)
-    fill(
-      pane.tools,
-      choice(
-        "Axis of steps",
-        [
-          ["linear", "linear"],
-          ["log", "log"],
-        ],
-        scaleOf(state),
-        (scale) => state.set({ scale }),
-      ),
-    );
-  else fill(pane.tools);
-  pane.told(state.about.command?.time, state.about.python?.time);
+  const scales = choice("Axis of steps", ["linear", "log"], scaleOf(state), (scale) => state.set({ scale }));
+  fill(pane.tools, steps.length > 1 ? scales : null);
 }
 
 /** Was this model trained, as far as is known? */
@@ -72,8 +51,8 @@ export function trained({ about, steps, losses }) {
 
 /** From which step to which charts and slider go. */
 export function spanOf({ about, steps, losses, scale }) {
-  const planned = about.state === "complete" ? 0 : (about.recipe?.steps ?? about.steps ?? 0);
-  const last = Math.max(steps.at(-1), losses ? lastOf(losses.trainSteps) : 0, planned, 1);
+  const planned = about.state === "complete" ? 0 : (about.steps ?? 0);
+  const last = Math.max(steps.at(-1), losses?.trainSteps.at(-1) ?? 0, planned, 1);
   return { low: 0, high: last, log: scaleOf({ about, scale }) === "log" };
 }
 
@@ -81,8 +60,6 @@ export function spanOf({ about, steps, losses, scale }) {
 const scaleOf = ({ about, scale }) => scale || (about.kind === "ngram" ? "log" : "linear");
 
 function build(pane, state, place) {
-  pane.width = place.clientWidth;
-  pane.alone = state.pane === "time";
   const { about, losses, maps, steps } = state;
   if (!steps.length || !trained(state))
     return fill(
@@ -97,8 +74,9 @@ function build(pane, state, place) {
           : waiting(state, "Losses are on their way"),
       ),
     );
-  const side = pane.width > 640 ? SIDE : 0;
-  const width = Math.max(280, pane.width - side);
+  const { room } = pane;
+  const side = room > 640 ? SIDE : 0;
+  const width = Math.max(280, room - side);
   const hops = about.task?.hops ?? ["loss"];
   const x = spanOf(state);
   const member = Math.max(0, (about.seeds ?? []).indexOf(state.seed));
@@ -106,7 +84,7 @@ function build(pane, state, place) {
   const chances = [...new Set(about.task?.chance ?? (about.chance ? [about.chance] : []))].filter((its) => its > 0);
   const chance = Math.max(0, ...chances);
   const high = innerHeight / zoom();
-  const tall = pane.alone
+  const tall = state.pane === "time"
     ? Math.max(150, (high - 320) / 2)
     : about.task
       ? Math.min(130, Math.max(84, high * 0.088))
@@ -232,7 +210,6 @@ function update(pane, state) {
   pane.hint(`${where} · ${kept}${pane.cut} · point at a curve for its values`);
   stand(pane, pane.cursor, step);
   point(pane, state, null);
-  pane.refreshNumbers();
 }
 
 /** Light the curves of what is pointed at: the paths of a head, or the losses of a hop. */

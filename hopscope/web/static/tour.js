@@ -3,7 +3,7 @@
 import { button, fill, h } from "./dom.js";
 import { asks } from "./explained.js";
 import { current } from "./losses.js";
-import { arrows, headsOf } from "./paths.js";
+import { arrows, everyHead, headName, headsOf } from "./paths.js";
 import { OF_HEADS, named } from "./url.js";
 import { counted, number, symbolName, whole } from "./words.js";
 
@@ -64,12 +64,9 @@ function stops(state) {
   const as = OF_HEADS.includes(state.as) ? "uniform" : state.as;
   const row = { layer, head, destination, as };
   const used = headsOf(about);
-  const others = Array.from({ length: model.layers * model.heads }, (_, n) => ({
-    layer: Math.floor(n / model.heads),
-    head: n % model.heads,
-    destination: "",
-    as: state.as,
-  })).filter((its) => !used.has(`${its.layer}.${its.head}`));
+  const others = everyHead(model)
+    .filter((its) => !used.has(headName(its)))
+    .map((its) => ({ ...its, destination: "", as: state.as }));
   /** The losses with exactly this switched off; where it is not, how to switch it off. */
   const without = (off, what) => {
     const names = (list) => list.map(named).sort().join();
@@ -83,7 +80,7 @@ function stops(state) {
     return `Losses with ${what} switched off: ${each.join(", ")}; at chance ${[...new Set(found.chance.map(number))].join(", ")}.`;
   };
   const brought = path.carried.length ? path.carried.map(symbolName).join(" and ") : "its symbol";
-  const more = new Set(moving.map((its) => `${its.layer}.${its.head}`));
+  const more = new Set(moving.map(headName));
   more.delete(name);
   const layers = theory ? theory.layers : null;
   return [

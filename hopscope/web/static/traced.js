@@ -1,23 +1,24 @@
 // A language model that was taken apart: at which role and layer the answer can be turned, which
 // heads bring what, and how far answers follow when exactly these are exchanged.
 
+import { ofFindings } from "./commands.js";
 import { fill, h, select, table } from "./dom.js";
 import { Pane } from "./pane.js";
 import { number } from "./words.js";
 
 export function tracedPane(state) {
-  const pane = new Pane(state, "mechanism", "Mechanism", { rows: () => numbers(state) });
-  pane.fits = (about) => about.kind === "lm-circuit";
-  state.watch("about findings asked", () => {
-    if (state.about?.kind === "lm-circuit") show(pane, state);
+  const pane = new Pane(state, "mechanism", "Mechanism", {
+    rows: () => numbers(state),
+    command: () => ofFindings(state.about),
+    fits: (about) => about.kind === "lm-circuit",
   });
+  pane.draws("about findings asked", () => show(pane, state));
   return pane;
 }
 
 function show(pane, state) {
   const { model, questions } = state.about.traced;
   const { findings } = state;
-  pane.told(state.about.command?.mechanism ?? "", state.about.python?.mechanism ?? "");
   if (!findings) {
     pane.hint(`${model}, ${questions}`);
     fill(pane.tools);
@@ -65,7 +66,6 @@ function show(pane, state) {
     proofs("On fresh questions", findings.proof),
     proofs("On another formulation", findings.elsewhere),
   );
-  pane.refreshNumbers();
 }
 
 /** A row for each role, a column for each layer: how far the answer follows the stream there. */
@@ -79,25 +79,9 @@ function byLayer({ roles, layers, follows }, name) {
       },
       mean < 0.005 ? "·" : mean.toFixed(2),
     );
-  return h(
-    "table",
-    { class: "shares" },
-    h(
-      "thead",
-      {},
-      h(
-        "tr",
-        {},
-        h("th", { scope: "col" }, "role"),
-        layers.map((layer) => h("th", { scope: "col" }, String(layer))),
-      ),
-    ),
-    h(
-      "tbody",
-      {},
-      roles.map((role, n) => h("tr", {}, h("th", { scope: "row" }, role), follows[name][n].map(cell))),
-    ),
-  );
+  const made = table(["role", ...layers], roles.map((role, n) => [role, ...follows[name][n].map(cell)]));
+  made.className = "shares";
+  return made;
 }
 
 function proofs(title, all) {

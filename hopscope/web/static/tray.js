@@ -3,7 +3,7 @@
 // click.
 
 import { able, button, fill, h, select, write } from "./dom.js";
-import { headsOf } from "./paths.js";
+import { everyHead, headName, headsOf } from "./paths.js";
 import { OF_HEADS, item, named } from "./url.js";
 import { WAYS, changeWords, number } from "./words.js";
 
@@ -113,23 +113,17 @@ const PRESETS = {
 /** Switch off all heads of which `wanted` is true, by whether they are in the circuit. */
 function choose(state, wanted) {
   const used = headsOf(state.about);
-  switchOff(state, (its) => wanted(used.has(named(its))));
+  switchOff(state, (its) => wanted(used.has(headName(its))));
 }
 
 function onlyThese(state) {
-  const these = new Set(state.off.map(({ layer, head }) => named({ layer, head })));
-  switchOff(state, (its) => !these.has(named(its)));
+  const these = new Set(state.off.map(headName));
+  switchOff(state, (its) => !these.has(headName(its)));
 }
 
 function switchOff(state, wanted) {
-  const { layers, heads } = state.about.model;
-  const every = Array.from({ length: layers * heads }, (_, n) => ({
-    layer: Math.floor(n / heads),
-    head: n % heads,
-    destination: "",
-    as: state.as,
-  }));
-  state.change(every.filter(wanted));
+  const heads = everyHead(state.about.model).filter(wanted);
+  state.change(heads.map((its) => ({ ...its, as: state.as })));
 }
 
 /** Every head and path in turn: what the loss is without it. */

@@ -87,7 +87,8 @@ export function item(text, as = "uniform") {
 }
 
 /** What of a state a run does not have: the state without it, and a list of it in words. */
-export function fitted({ off, head, step, ex, order, tokens }, { task, model, checkpoints }) {
+export function fitted({ off, head, step, ex, order, tokens }, about) {
+  const { task, model, checkpoints } = about;
   const has = (its) =>
     task &&
     its.layer < model.layers &&
@@ -103,7 +104,7 @@ export function fitted({ off, head, step, ex, order, tokens }, { task, model, ch
     patch.step = null;
     dropped.push(`step=${step}`);
   }
-  if (ex > lastExample(task)) {
+  if (ex > lastExample(about)) {
     patch.ex = 0;
     dropped.push(`ex=${ex}`);
   }
@@ -118,10 +119,11 @@ export function fitted({ off, head, step, ex, order, tokens }, { task, model, ch
   return { patch, dropped };
 }
 
-/** The number of the last example that can be seen: a saved page carries some, a server draws more.
- *  @param {{carried?: number, drawn: number} | null | undefined} task */
-export function lastExample(task) {
-  return task ? (task.carried ?? task.drawn) - 1 : Infinity;
+/** The number of the last example (of a benchmark: question) that can be seen: a saved page carries
+ *  some, a server has more. */
+export function lastExample({ task, lm }) {
+  const count = task?.drawn ?? lm?.questions ?? Infinity;
+  return ((task ?? lm)?.carried ?? count) - 1;
 }
 
 /** The name of a change, without what is done instead.
