@@ -45,7 +45,7 @@ from hopscope.models.planted import planted
 from hopscope.ngram import train as train_ngram
 from hopscope.ngram.evaluation import compare, model_answers
 from hopscope.ngram.run import NgramRun
-from hopscope.ngram.trainer import drawn
+from hopscope.ngram.trainer import chains_of
 from hopscope.papers import preset
 from hopscope.papers.musat.experiments import STEPS_D, larger_seeds
 from hopscope.papers.musat.variants import LONG, variant_of
@@ -324,7 +324,7 @@ def loss(model: Transformer, task: Task) -> float:
 def ngram_loss(run: NgramRun) -> float:
     """On the validation chains."""
     experiment, seed = run.recipe, run.recipe.seeds[0]
-    chains = drawn(experiment, seed, "validation")
+    chains = chains_of(experiment, seed, "validation")
     return compare(
         experiment, model_answers(experiment, run.state(seed), chains), chains
     ).seen.model

@@ -21,7 +21,7 @@ from hopscope.configs import NgramExperiment
 from hopscope.ngram import train
 from hopscope.ngram.parameters import initial, sets
 from hopscope.ngram.process import sample_chains
-from hopscope.ngram.trainer import drawn
+from hopscope.ngram.trainer import chains_of
 
 WALKED_EPOCHS = 5
 
@@ -58,7 +58,7 @@ def speed(store: Path) -> dict[str, object]:
 
 def walked_epoch(experiment: NgramExperiment, letters: str) -> float:
     """Seconds of one epoch of the walker: the median of a few."""
-    model, chains = experiment.model, drawn(experiment, 0, "train")
+    model, chains = experiment.model, chains_of(experiment, 0, "train")
     state = {
         name: torch.tensor(v, dtype=torch.float32) for name, v in initial(model).named().items()
     }

@@ -20,7 +20,7 @@ from rows import print_row
 from hopscope import load
 from hopscope.web.bundle import ENGINE
 from hopscope.web.carried import engine_data, step_data
-from hopscope.web.joined import joined
+from hopscope.web.joined import joined_script
 from hopscope.web.page import static_text
 
 STEP = 0
@@ -84,7 +84,7 @@ def main() -> None:
 
     with chromium() as browser:
         page = browser.new_page()
-        page.evaluate(joined(ENGINE, static_text, "hopscopeEngine"))
+        page.evaluate(joined_script(ENGINE, static_text, "hopscopeEngine"))
         for name in chosen.models:
             for row in rows(page, name):
                 print_row(row)

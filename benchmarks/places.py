@@ -35,10 +35,10 @@ from hopscope.milestones import learned, learned_below
 from hopscope.models import Transformer
 from hopscope.papers.musat.emergence_claims import QUICKLY
 from hopscope.papers.musat.experiments import STEPS_D, larger_seeds, per_pair
-from hopscope.papers.musat.measure_runs import fields_of, loss_rows, rounded
+from hopscope.papers.musat.measure_runs import fields_of, final_loss_rows, rounded
 from hopscope.papers.musat.rows import LossRow
 from hopscope.papers.row import Numbers, Row
-from hopscope.plots.look import COLOURS, DIM, PAPER, WIDTHS, Picture, drawn, picture, width
+from hopscope.plots.look import COLOURS, DIM, PAPER, WIDTHS, Picture, drawn, figure_width, picture
 from hopscope.study import RunStudy
 from hopscope.training import Run
 from hopscope.training.device import precision_of
@@ -143,7 +143,7 @@ def d_by_place() -> tuple[Experiment, ...]:
 
 def place_rows(run: Run) -> list[PlaceRow]:
     """A row per model."""
-    return [_place_row(run, row) for row in loss_rows(run)]
+    return [_place_row(run, row) for row in final_loss_rows(run)]
 
 
 def _place_row(run: Run, row: LossRow) -> PlaceRow:
@@ -254,7 +254,7 @@ def first_two(trainer: Trainer, steps: int) -> list[list[int | None]]:
 def place_figure(rows: Sequence[PlaceRow]) -> Picture:
     """How long the second hop takes, by what is known of the first hop at other places."""
     first, second = symbol_name("x1"), symbol_name("x2")
-    wide = width(2) > WIDTHS[1]
+    wide = figure_width(2) > WIDTHS[1]
     figure = picture(
         "what places do to the second hop",
         f"Across: the loss of {first} with facts shuffled, when it has just been learned. Up: "
@@ -292,7 +292,7 @@ def changed_figure(rows: Sequence[ChangedRow]) -> Picture:
     """How soon models that know the first hop learn the second, with facts in order or shuffled."""
     first, second = symbol_name("x1"), symbol_name("x2")
     most = max(row.steps for row in rows)
-    wide = width(2) > WIDTHS[1]
+    wide = figure_width(2) > WIDTHS[1]
     figure = picture(
         "the second hop, by how the first was learned",
         f"Models that have just learned {first}, on the left with facts in order and on the right "

@@ -22,7 +22,7 @@ from rows import RESULTS, read_rows
 
 from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.facts import symbol_name
-from hopscope.papers.musat.measure_runs import loss_rows
+from hopscope.papers.musat.measure_runs import final_loss_rows
 from hopscope.papers.musat.rows import LossRow
 from hopscope.papers.row import Row as PaperRow
 from hopscope.plots.look import COLOURS, Picture, drawn, picture
@@ -157,7 +157,7 @@ def main() -> None:
         plateau, law = batch_figure(rows_of("batches")), law_figure(rows_of("depth"))
         save({"batches-plateau": plateau, "small-by-depth-law": law})
         return
-    measure(RECIPES[chosen.what](), loss_rows, chosen.store)
+    measure(RECIPES[chosen.what](), final_loss_rows, chosen.store)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from hopscope.theory import Path, follow
 EXAMPLES = 128
 
 
-class Flow(Config):
+class PathFlow(Config):
     """What the depth theory says of the paths: information followed along them alone."""
 
     reached: tuple[str, ...]
@@ -69,7 +69,7 @@ class Restored(Config):
 class Diagnostics(Config):
     """What is known of a circuit beside its components."""
 
-    flow: Flow | None
+    flow: PathFlow | None
     """None: the facts of the task are not known."""
     backups: tuple[Backup, ...]
     restored: tuple[Restored, ...]
@@ -136,7 +136,7 @@ class _Measure:
         return [Estimate.ratio(start - its, nothing - model) for its in self._losses(states)]
 
 
-def flow_of(graph: FactGraph | None, paths: Iterable[Path]) -> Flow | None:
+def flow_of(graph: FactGraph | None, paths: Iterable[Path]) -> PathFlow | None:
     """Do the paths alone bring every symbol to the query?"""
     if graph is None:
         return None
@@ -146,7 +146,7 @@ def flow_of(graph: FactGraph | None, paths: Iterable[Path]) -> Flow | None:
     found = follow(graph, readings)
     held = found.holdings[Role("query", len(graph.known) - 1)]
     asked = [fact.value for fact in graph.facts]
-    return Flow(
+    return PathFlow(
         reached=tuple(symbol for symbol in asked if symbol in held),
         missed=tuple(symbol for symbol in asked if symbol not in held),
         jumps=tuple(sorted(readings[reading] for reading in found.jumps)),

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from hopscope.cli.output import drop_output, flush, printable, say, warn
 from hopscope.errors import OutputLost
-from hopscope.plots.progress import Progress
+from hopscope.plots.progress import Pace
 from hopscope.store import RunFolder
 
 LINE_SECONDS = 10.0
@@ -78,7 +78,7 @@ class RunDisplay:
     """A run: a panel with a curve for each hop, or lines for logs."""
 
     def __init__(self, console: Console | None = None) -> None:
-        self.progress, self.changing = Progress(), Changing(console)
+        self.progress, self.changing = Pace(), Changing(console)
 
     def start(self, folder: RunFolder, step: int) -> None:
         self.progress.start(folder, step)

@@ -36,7 +36,7 @@ def main() -> None:
         from click.shell_completion import shell_complete
 
         sys.exit(shell_complete(CommandGroup(), {}, "hopscope", COMPLETE, instruction))
-    with listening() as came:
+    with noting_interrupts() as came:
         try:
             code = run(sys.argv[1:])
             flush()
@@ -106,7 +106,7 @@ def _explained(error: BaseException, *, interrupted: bool) -> int:
 
 
 @contextmanager
-def listening() -> Iterator[list[int]]:
+def noting_interrupts() -> Iterator[list[int]]:
     """Note each Ctrl-C, beside raising KeyboardInterrupt as ever.
 
     Libraries that are being imported turn KeyboardInterrupt into an ImportError, DuckDB into a

@@ -110,12 +110,12 @@ def _gap(run: "NgramRun") -> float:
     """What the growth of a is predicted from; 0 where nothing is: see `gap`."""
     from hopscope.ngram.growth import gap
     from hopscope.ngram.parameters import Parameters
-    from hopscope.ngram.trainer import drawn
+    from hopscope.ngram.trainer import chains_of
 
     if run.recipe.model.first == "full":
         return 0.0
     seed = run.recipe.seeds[0]
-    chains = drawn(run.recipe, seed, "validation")
+    chains = chains_of(run.recipe, seed, "validation")
     found = gap(run.recipe, Parameters.of(run.state(seed)), chains)
     return found if found > 0 else 0.0
 

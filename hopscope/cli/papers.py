@@ -18,14 +18,14 @@ from hopscope.machine import check_threads
 from hopscope.papers import registry
 from hopscope.papers.cost import in_time
 from hopscope.papers.registry import Registry
-from hopscope.papers.results import Results, Table, machine
+from hopscope.papers.results import Results, ResultsTable, machine
 from hopscope.papers.running import ExperimentState, run_missing, states
 from hopscope.store import Store
 from hopscope.store.files import check_files
 
 if TYPE_CHECKING:
     from hopscope.workers import Outcome
-    from hopscope.workers.progress import Progress
+    from hopscope.workers.progress import SweepProgress
 
 OWN = Path("results")
 experiment_options = options(
@@ -205,7 +205,7 @@ def _run_all(
     # Alone, unless fleets are asked for: a longer protocol goes on with the bits of a shorter one.
     here, alone = _here(how), how if how.pack else replace(how, pack=1)
 
-    def carry(recipes: Sequence[Recipe], look: "Callable[[Progress], None]") -> "Outcome":
+    def carry(recipes: Sequence[Recipe], look: "Callable[[SweepProgress], None]") -> "Outcome":
         return carried_out(recipes, store, alone, Stop(seconds_of(minutes)), look)
 
     failed: list[HopscopeError] = []
@@ -276,7 +276,7 @@ def draw_again(names: Sequence[str], results: Results, to: Results) -> None:
         write_figures(table, results, to)
 
 
-def write_figures(found: Table, results: Results, to: Results) -> None:
+def write_figures(found: ResultsTable, results: Results, to: Results) -> None:
     """The figures of an experiment, in the folder where its results are, or would be."""
     from hopscope.plots.saving import save_figure
     from hopscope.plots.table_figures import figures

@@ -52,7 +52,7 @@ def export(
     runs = tracked(folder) if seed is None else [tracked(folder)[folder.member(seed)]]
     place = tracker.tracker(to, tracker.Place(project, save))
     if follow:
-        sent = tracker.follow(runs, place, lambda: time.sleep(PAUSE))
+        sent = tracker.send_while_training(runs, place, lambda: time.sleep(PAUSE))
         _note_if_idle(runs)
     else:
         sent = tracker.send(runs, place)

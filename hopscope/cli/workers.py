@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hopscope.runs import Stop
     from hopscope.workers import Outcome
     from hopscope.workers.pools import Pool
-    from hopscope.workers.progress import Progress
+    from hopscope.workers.progress import SweepProgress
 
 RAY = "ray"
 
@@ -86,7 +86,7 @@ def carried_out(
     store: Store,
     chosen: WorkerFlags,
     stop: "Stop | None" = None,
-    look: Callable[["Progress"], None] | None = None,
+    look: Callable[["SweepProgress"], None] | None = None,
 ) -> "Outcome":
     """Complete the runs of all recipes with the workers that the flags ask for, and show the
     progress, to `look` as well.
@@ -99,7 +99,7 @@ def carried_out(
         return carry_out(recipes, store, stop, chosen.device, workers=here, look=look)
     shown = Changing(every=1.0)
 
-    def both(progress: "Progress") -> None:
+    def both(progress: "SweepProgress") -> None:
         ended = len(progress.reports) == progress.runs
         shown.show(lambda: Text(headline(progress)), lambda: headline(progress), now=ended)
         if look is not None:
@@ -123,7 +123,7 @@ def ended(outcome: "Outcome") -> int:
     return outcome.troubles[0].exit_code if outcome.troubles else 0
 
 
-def headline(progress: "Progress") -> str:
+def headline(progress: "SweepProgress") -> str:
     """How many runs are complete, and how long the others take, in one line."""
     from hopscope.plots.progress import clock_time
 

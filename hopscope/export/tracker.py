@@ -2,7 +2,8 @@
 
 For each tracker one function opens the run of a model there, by the tracker's own client, and says
 up to which step each series is there. Sending a run again adds what is missing: later steps, and
-every step of a series that is new. Nothing is imported or sent before `send` or `follow` is called.
+every step of a series that is new. Nothing is imported or sent before `send` or
+`send_while_training` is called.
 """
 
 import io
@@ -72,10 +73,10 @@ def tracker(name: str, place: Place) -> Tracker:
     if place.to is not None:
         check_folder(place.to)
         os.environ["TRACKIO_DIR"] = str(place.to)  # read when trackio is imported
-    return partial(TRACKERS[name], place, library(name))
+    return partial(TRACKERS[name], place, tracker_package(name))
 
 
-def library(name: str) -> Any:
+def tracker_package(name: str) -> Any:
     """The package of a tracker, which is an extra of hopscope."""
     try:
         return import_module(name)
@@ -96,7 +97,9 @@ def send(runs: Sequence[Tracked], to: Tracker) -> Iterator[Sent]:
             yield Sent(run.name, steps, log.where())
 
 
-def follow(runs: Sequence[Tracked], to: Tracker, pause: Callable[[], None]) -> Iterator[Sent]:
+def send_while_training(
+    runs: Sequence[Tracked], to: Tracker, pause: Callable[[], None]
+) -> Iterator[Sent]:
     """Send models of one run while they train: after each pause what is new, until the run is
     complete.
     """

@@ -74,7 +74,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class QuestionLines:
     """The lines of a question in the order in which they are printed, and the chain asked about."""
 
     lines: tuple[Line, ...]
@@ -92,9 +92,9 @@ class Drawn:
         return words
 
 
-def draw(prompts: Prompts, chain: int, rng: Random) -> Drawn:
+def draw(prompts: Prompts, chain: int, rng: Random) -> QuestionLines:
     """A question about this chain."""
-    return Drawn(tuple(DRAWINGS[prompts.formulation](prompts, rng)), chain)
+    return QuestionLines(tuple(DRAWINGS[prompts.formulation](prompts, rng)), chain)
 
 
 def _equations(prompts: Prompts, rng: Random) -> list[Line]:

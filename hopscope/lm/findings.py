@@ -21,7 +21,7 @@ from hopscope.errors import NotLearned
 from hopscope.facts import Role
 from hopscope.lm.look_ups import ASKING, BY, LookUps
 from hopscope.lm.pairs import ANSWER, ON, followed, proving, role_table
-from hopscope.lm.patching import AttentionRow, Mark, other_rows, share_of, sureties
+from hopscope.lm.patching import AttentionRow, Mark, moved_share, other_rows, sureties
 from hopscope.lm.rows import Row, column, of_phase, saved_rows
 from hopscope.milestones import HALF
 from hopscope.runs.view import PlainRun
@@ -183,7 +183,7 @@ class LmFindings(Displayed):
         for name, sure in sureties(rows, self.exchanges).items():
             moved = column(rows, "moved")[..., Mark.FOLLOWS]  # [question, exchange, role, layer]
             found[name] = [
-                [share_of(sure, layer, moved[0].size) for layer in role.T]
+                [moved_share(sure, layer, moved[0].size) for layer in role.T]
                 for role in moved[:, self.exchanges.index(name)].swapaxes(0, 1)
             ]
         return found
@@ -276,7 +276,7 @@ class LmFindings(Displayed):
             for head, looks in enumerate(attention[:, cell].mean(0)):
                 by_name = zip(names, moved[:, :, head].T, strict=True)
                 shares = {
-                    name: share_of(sure[name], each) for name, each in by_name if name in sure
+                    name: moved_share(sure[name], each) for name, each in by_name if name in sure
                 }
                 by_role = zip(self.roles, looks, strict=True)
                 sources = {source: float(look) for source, look in by_role if look >= LOOKS}
@@ -311,7 +311,7 @@ class LmFindings(Displayed):
             for symbol, sure in own.items():
                 for w, way in enumerate(WAYS):
                     follow, stay = moved[:, graph.symbols.index(symbol), number, w].T
-                    share, left = share_of(sure, follow), share_of(sure, -stay)
+                    share, left = moved_share(sure, follow), moved_share(sure, -stay)
                     effects.append(
                         Effect(symbol=symbol, way=way, hop=len(graph.facts), share=share, left=left)
                     )
@@ -395,7 +395,7 @@ class LmFindings(Displayed):
         rises = moved[..., Mark.LOSS]
         gaps = column(proof, "moved")[:, :, EVERYTHING, Mark.LOSS].mean(1)
         follows = [
-            share_of(sure, moved[:, names.index(name), Mark.FOLLOWS], cells)
+            moved_share(sure, moved[:, names.index(name), Mark.FOLLOWS], cells)
             for name, sure in sureties(proof, names).items()
         ]
         return Component(
@@ -467,8 +467,8 @@ class LmFindings(Displayed):
         found = []
         for name, sure in sureties(rows, names).items():
             moved = column(rows, "moved")[:, names.index(name), :, Mark.FOLLOWS]
-            circuit, rest, everything, random = (share_of(sure, each) for each in moved.T)
-            more = share_of(sure, moved[:, CIRCUIT] - moved[:, RANDOM])
+            circuit, rest, everything, random = (moved_share(sure, each) for each in moved.T)
+            more = moved_share(sure, moved[:, CIRCUIT] - moved[:, RANDOM])
             found.append(
                 Proof(exchange=name, circuit=circuit, random=random if alike else None,
                       more=more if alike else None, rest=rest, everything=everything,
@@ -484,7 +484,7 @@ class LmFindings(Displayed):
         sure, held = sureties(rows, self.exchanges), column(rows, "held")
         found = [
             Confirmed(exchange=name, role=self.roles[role], layer=layer, questions=len(rows),
-                      share=share_of(sure[name], held[:, number, Mark.FOLLOWS], len(cells)))
+                      share=moved_share(sure[name], held[:, number, Mark.FOLLOWS], len(cells)))
             for number, (layer, role, n) in enumerate(cells)
             if (name := self.exchanges[n]) in sure
         ]  # fmt: skip

@@ -37,7 +37,7 @@ Head = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Route:
+class RoleRoute:
     """From one role to another, and what going there is for."""
 
     destination: Role
@@ -48,7 +48,7 @@ class Route:
         return f"{self.source} → {self.destination}"
 
 
-def routes(graph: FactGraph, backwards: Collection[int] = ()) -> list[Route]:
+def routes(graph: FactGraph, backwards: Collection[int] = ()) -> list[RoleRoute]:
     """What a model may read to answer: within each fact, from what is printed later to what is
     printed earlier (to the key; to the value if the fact is printed backwards); each look-up, by
     the value that leads to it or by the question itself; and at the end, what the answer reads.
@@ -61,12 +61,12 @@ def routes(graph: FactGraph, backwards: Collection[int] = ()) -> list[Route]:
         for slot, name in enumerate(fact.keys):
             key = Role("key", number, slot)
             ends = (key, value) if number in backwards else (value, key)
-            found.append(Route(*ends, "within a fact"))
+            found.append(RoleRoute(*ends, "within a fact"))
             starts = dict.fromkeys((source[name], *known))
-            found += [Route(each, to, "look-up") for each in starts for to in (key, value)]
+            found += [RoleRoute(each, to, "look-up") for each in starts for to in (key, value)]
         source[fact.value] = value
     found += [
-        Route(ANSWER, Role(kind, number), "answer")
+        RoleRoute(ANSWER, Role(kind, number), "answer")
         for number in range(len(graph.facts))
         for kind in ("key", "value")
     ]
@@ -89,7 +89,7 @@ class HeadScores(Displayed):
 
     model: str
     kind: str
-    routes: tuple[Route, ...]
+    routes: tuple[RoleRoute, ...]
     own: Float[np.ndarray, "route layer head"]
     """Attention to the role in the chain asked about."""
     others: Float[np.ndarray, "route layer head"]

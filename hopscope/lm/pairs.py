@@ -26,7 +26,7 @@ from hopscope.configs import LmCircuit
 from hopscope.configs.prompts import Prompts
 from hopscope.errors import LmError
 from hopscope.facts import Fact, FactGraph, Role
-from hopscope.lm.drawing import CITIES, FIRST_NAMES, Drawn, Line
+from hopscope.lm.drawing import CITIES, FIRST_NAMES, Line, QuestionLines
 from hopscope.lm.model import LanguageModel, Tokens
 from hopscope.lm.prompts import Question, question, question_lines, render
 
@@ -49,7 +49,7 @@ class Exchange:
     """One exchange: the lines of its donor, and the answer."""
 
     name: str
-    drawn: Drawn
+    drawn: QuestionLines
     words: tuple[str, str]
     """The two words that change places, that of the chain asked about first."""
     answer: str
@@ -74,7 +74,7 @@ def followed(recipe: LmCircuit) -> tuple[str, ...]:
     return tuple(name for name in exchange_names(recipe.prompts) if name not in known)
 
 
-def exchanges(prompts: Prompts, lines: Drawn, partner: int) -> Iterator[Exchange]:
+def exchanges(prompts: Prompts, lines: QuestionLines, partner: int) -> Iterator[Exchange]:
     """All exchanges with a partner."""
     graph = prompts.graph()
     own, other = (replace(lines, chain=chain).words(graph) for chain in (lines.chain, partner))
@@ -127,8 +127,8 @@ class Binding:
     which of the three the model looks it up.
     """
 
-    drawn: Drawn
-    outside: Drawn
+    drawn: QuestionLines
+    outside: QuestionLines
     """The same with an answer that is not a word of the own question: a model that has the answer
     itself gives it, a model that has a pointer to it cannot."""
     position: str
@@ -149,7 +149,7 @@ NEW_ANSWER: dict[str, Callable[[int], str]] = {
 """A word for an answer that a question of so many chains does not have."""
 
 
-def binding(prompts: Prompts, lines: Drawn, partner: int) -> Binding | None:
+def binding(prompts: Prompts, lines: QuestionLines, partner: int) -> Binding | None:
     """The donor of the last look-up; None if there are fewer than four chains, or if that look-up
     needs more than one word.
     """
@@ -174,7 +174,12 @@ def binding(prompts: Prompts, lines: Drawn, partner: int) -> Binding | None:
         for line in moved
     )
     return Binding(
-        Drawn(moved, asked), Drawn(outside, asked), place.value, word.value, pointed.value, new
+        QuestionLines(moved, asked),
+        QuestionLines(outside, asked),
+        place.value,
+        word.value,
+        pointed.value,
+        new,
     )
 
 
@@ -294,7 +299,7 @@ def first_made(make: Callable[[int], T], start: int, count: int, what: str) -> l
 
 
 def _paired(
-    local: LanguageModel, prompts: Prompts, lines: Drawn, index: int, partner: int
+    local: LanguageModel, prompts: Prompts, lines: QuestionLines, index: int, partner: int
 ) -> Paired:
     graph, asked = prompts.graph(), render(prompts, lines, index)
     right, made = asked.correct, list(exchanges(prompts, lines, partner))
@@ -308,7 +313,7 @@ def _paired(
                 f"{each.answer!r} into {lengths[each.answer]}; expected as many"
             )
 
-    def read(changed: Drawn) -> Cut:
+    def read(changed: QuestionLines) -> Cut:
         return cut(local, prompts, render(prompts, changed, index), partner, common)
 
     own, donors = read(lines), {}

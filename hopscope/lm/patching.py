@@ -368,7 +368,7 @@ def lens(batch: PairBatch, layers: Sequence[int]) -> Float[Tensor, "symbol role 
     return torch.where((batch.lasts.T.cpu() >= 0)[None, :, None, :, None], found, torch.nan)
 
 
-def share_of(sure: PerQuestion, moved: PerQuestion, cells: int = 1) -> Estimate:
+def moved_share(sure: PerQuestion, moved: PerQuestion, cells: int = 1) -> Estimate:
     """How far answers move from their own (0) to the partner's (1), as one of so many cells."""
     mean, half = map(float, intervals.ratio(moved, sure, cells))
     return Estimate(mean=mean, low=mean - half, high=mean + half)

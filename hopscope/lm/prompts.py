@@ -14,7 +14,7 @@ from string import Formatter
 
 from hopscope.configs.prompts import Prompts
 from hopscope.facts import Kind, Role
-from hopscope.lm.drawing import Drawn, Line, draw
+from hopscope.lm.drawing import Line, QuestionLines, draw
 
 WORDING = {
     "equations": ("{key0} = {value}",),
@@ -109,7 +109,7 @@ def question(prompts: Prompts, seed: int, index: int) -> Question:
     return render(prompts, question_lines(prompts, seed, index), index)
 
 
-def question_lines(prompts: Prompts, seed: int, index: int) -> Drawn:
+def question_lines(prompts: Prompts, seed: int, index: int) -> QuestionLines:
     """The lines of question number `index`."""
     asked = prompts.model_dump(mode="json", exclude={"opening"})  # the same, however answered
     kind = json.dumps(asked, sort_keys=True, separators=(",", ":"))
@@ -118,7 +118,7 @@ def question_lines(prompts: Prompts, seed: int, index: int) -> Drawn:
     return draw(prompts, index % prompts.chains, rng)
 
 
-def render(prompts: Prompts, drawn: Drawn, index: int) -> Question:
+def render(prompts: Prompts, drawn: QuestionLines, index: int) -> Question:
     """The question that prints these lines."""
     graph, name = prompts.graph(), prompts.formulation
     words, last = drawn.words(graph), len(graph.facts) - 1

@@ -174,7 +174,7 @@ def windows(
     return newest_first[:, :-1], newest_first[:, -1]
 
 
-def counted(
+def pattern_counts(
     tokens: Tokens, alphabet: int, window: int, inside: bool = False
 ) -> tuple[Rows, Matches]:
     """Chains as counts over patterns of matches, and the patterns.

@@ -12,11 +12,11 @@ from jaxtyping import Bool, Float
 
 from hopscope.configs import Descent, InductionModel, NgramExperiment, NgramProcess
 from hopscope.errors import ConfigError
-from hopscope.ngram.counts import counted
+from hopscope.ngram.counts import pattern_counts
 from hopscope.ngram.parameters import Parameters, sets
 from hopscope.ngram.process import Chains, configuration, sample_chains
 from hopscope.ngram.run import NgramRun
-from hopscope.ngram.trainer import answerer, drawn
+from hopscope.ngram.trainer import answerer, chains_of
 
 LENGTHS = (10, 20, 50, 100, 200, 400)
 """Default lengths of the chains on which transfer is measured."""
@@ -38,7 +38,7 @@ def gih(
     It answers the mean symbol of the positions whose symbols at these lags are the query's; where
     there is none, of all positions that have a whole window.
     """
-    rows, matches = counted(chains.tokens, chains.process.alphabet, window)
+    rows, matches = pattern_counts(chains.tokens, chains.process.alphabet, window)
     same = matches.at(lags)
     matched: np.ndarray = np.logical_or.reduceat(same[rows.pattern], rows.start[:-1])
     # Attention is shifted in each chain: where nothing matches, everything is equally near.
@@ -102,7 +102,7 @@ def choice(model: InductionModel, parameters: Parameters) -> Choice:
 
 
 @dataclass(frozen=True)
-class Losses:
+class ComparedLosses:
     """Mean losses of the model and of others, on the same chains."""
 
     model: float
@@ -112,12 +112,12 @@ class Losses:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Evaluation:
     """A model beside the generalised induction head, Bayes and the truth."""
 
-    seen: Losses
+    seen: ComparedLosses
     """The mean losses on the symbols that followed, in the loss that training minimises."""
-    expected: Losses
+    expected: ComparedLosses
     """The log loss over all symbols that could have followed."""
     distance: float
     """Mean total variation between model and GIH over the parents, in chains where GIH has a
@@ -126,14 +126,16 @@ class Comparison:
     """The share of the chains in which GIH has a match."""
 
 
-def compare(experiment: NgramExperiment, answer: Answers, chains: Chains) -> Comparison:
+def compare(experiment: NgramExperiment, answer: Answers, chains: Chains) -> Evaluation:
     """A model's answers to chains beside those of the other predictors."""
     descent = experiment.descent
     head, matched = gih(chains, experiment.model.window, experiment.process.parents)
     answers = (answer, head, bayes(chains), chains.truth())
-    return Comparison(
-        seen=Losses(*(mean_loss(descent, each, chains) for each in answers)),
-        expected=Losses(*(expected_loss(each, chains, descent.epsilon) for each in answers)),
+    return Evaluation(
+        seen=ComparedLosses(*(mean_loss(descent, each, chains) for each in answers)),
+        expected=ComparedLosses(
+            *(expected_loss(each, chains, descent.epsilon) for each in answers)
+        ),
         distance=distance(answer[matched], head[matched]),
         matched=float(matched.mean()),
     )
@@ -146,9 +148,9 @@ def model_answers(
     return answerer(experiment, chains)(state)
 
 
-def validated(run: NgramRun, seed: int) -> tuple[Parameters, Comparison]:
+def validated(run: NgramRun, seed: int) -> tuple[Parameters, Evaluation]:
     """The trained parameters of a seed, and its model beside others on its validation chains."""
-    state, chains = run.state(seed), drawn(run.recipe, seed, "validation")
+    state, chains = run.state(seed), chains_of(run.recipe, seed, "validation")
     answers = model_answers(run.recipe, state, chains)
     return Parameters.of(state), compare(run.recipe, answers, chains)
 
@@ -159,7 +161,7 @@ def transfer(
     lengths: Sequence[int] = LENGTHS,
     alphas: Sequence[float] = ALPHAS,
     chains: int = 1_000,
-) -> list[tuple[NgramProcess, Comparison]]:
+) -> list[tuple[NgramProcess, Evaluation]]:
     """The trained model on fresh chains of other lengths, and of other priors."""
     experiment, state = run.recipe, run.state(seed)
     if chains < 1:
@@ -190,7 +192,7 @@ class Moment:
 def approach(run: NgramRun, seed: int) -> list[Moment]:
     """How the model came near the induction head in the last stage."""
     experiment = run.recipe
-    chains = drawn(experiment, seed, "validation")
+    chains = chains_of(experiment, seed, "validation")
     head, matched = gih(chains, experiment.model.window, experiment.process.parents)
     first = experiment.steps - experiment.descent.plan()[-1][1]
     answers, moments = answerer(experiment, chains), []

@@ -14,12 +14,12 @@ from jaxtyping import Float, Int
 
 from hopscope.configs import NgramExperiment
 from hopscope.errors import ConfigError
-from hopscope.ngram.counts import counted
+from hopscope.ngram.counts import pattern_counts
 from hopscope.ngram.parameters import Course, Parameters
 from hopscope.ngram.process import Chains
 from hopscope.ngram.run import NgramRun
 from hopscope.ngram.similarity import MatchSimilarity
-from hopscope.ngram.trainer import drawn
+from hopscope.ngram.trainer import chains_of
 
 WAY = (0.2, 0.8)
 """The part of its way over which the growth of a is fitted."""
@@ -58,7 +58,7 @@ def gap(experiment: NgramExperiment, parameters: Parameters, chains: Chains) -> 
     Not a number where there are none. It says nothing of a full first layer's matrices.
     """
     model, process = experiment.model, experiment.process
-    _, matches = counted(chains.tokens, process.alphabet, model.window, model.unit_copies)
+    _, matches = pattern_counts(chains.tokens, process.alphabet, model.window, model.unit_copies)
     same, similarity = matches.at(process.parents), MatchSimilarity(model, matches)
     if not same.any() or same.all():
         return float("nan")
@@ -95,7 +95,7 @@ class MatchCounts:
 def match_counts(experiment: NgramExperiment, chains: Chains) -> MatchCounts:
     """The counts of these chains, over the parents."""
     process = experiment.process
-    rows, matches = counted(chains.tokens, process.alphabet, experiment.model.window)
+    rows, matches = pattern_counts(chains.tokens, process.alphabet, experiment.model.window)
     rows = rows.for_loss(chains.targets, every_symbol=False)
     same = matches.at(process.parents)[rows.pattern]
     (hits, matching), (other_hits, others) = (
@@ -157,8 +157,8 @@ def growth_explained(run: NgramRun, seed: int) -> GrowthExplained:
     first = experiment.steps - epochs
     since = course.epochs >= first
     moments, trained = course.epochs[since] - first, course.a[since]
-    size = gap(experiment, course.at(-1), drawn(experiment, seed, "validation"))
-    counts = match_counts(experiment, drawn(experiment, seed, "train"))
+    size = gap(experiment, course.at(-1), chains_of(experiment, seed, "validation"))
+    counts = match_counts(experiment, chains_of(experiment, seed, "train"))
     assumed = {"counts": counts, "found": counts.with_hits(), "even": counts.even(),
                "found and even": counts.with_hits().even()}  # fmt: skip
     begin, rest = float(trained[0]), (epochs, descent.lr, descent.epsilon)

@@ -19,7 +19,7 @@ from jaxtyping import Float, Int, Int8
 from torch.nn.functional import one_hot
 
 from hopscope.configs import InductionModel, NgramExperiment
-from hopscope.ngram.counts import Matches, PerPattern, Rows, counted, tallied, windows
+from hopscope.ngram.counts import Matches, PerPattern, Rows, pattern_counts, tallied, windows
 from hopscope.ngram.model import MATRICES, InductionTransformer
 from hopscope.ngram.parameters import Parameters, initial, sets, softmax
 from hopscope.ngram.process import Tokens
@@ -193,7 +193,7 @@ def counted_for(
     """Chains as counts over the patterns that the model tells apart, and the untrained model."""
     alphabet, model = experiment.process.alphabet, experiment.model
     if model.first == "copies":
-        rows, matches = counted(tokens, alphabet, model.window, model.unit_copies)
+        rows, matches = pattern_counts(tokens, alphabet, model.window, model.unit_copies)
         return rows, MatchSimilarity(model, matches)
     keys, queries = windows(tokens, model.window)
     keys = np.concatenate([tokens[:, model.window : -1, None], keys], axis=2)

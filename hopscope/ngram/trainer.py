@@ -24,7 +24,10 @@ class NgramTrainer:
 
     def __init__(self, experiment: NgramExperiment, seed: int) -> None:
         self.experiment, self.seed = experiment, seed
-        descent, chains = experiment.descent, [drawn(experiment, seed, split) for split in SPLITS]
+        descent, chains = (
+            experiment.descent,
+            [chains_of(experiment, seed, split) for split in SPLITS],
+        )
         tokens = np.concatenate([each.tokens for each in chains])
         rows, self.model = counted_for(experiment, tokens, seed)
         rows = rows.for_loss(tokens[:, -1], descent.loss == "softmax")
@@ -146,7 +149,7 @@ def answerer(experiment: NgramExperiment, chains: Chains) -> Answerer:
     return answers
 
 
-def drawn(experiment: NgramExperiment, seed: int, split: Split) -> Chains:
+def chains_of(experiment: NgramExperiment, seed: int, split: Split) -> Chains:
     """The chains that a seed is trained or validated on."""
     descent = experiment.descent
     count = descent.chains if split == "train" else descent.validation_chains

@@ -9,7 +9,7 @@ from hopscope.errors import ResultsError
 from hopscope.papers.cost import sample_and_cost
 from hopscope.papers.experiment import COMMAND
 from hopscope.papers.judge import Finding, Judge
-from hopscope.papers.results import Results, Table
+from hopscope.papers.results import Results, ResultsTable
 from hopscope.papers.row import Row
 
 
@@ -89,7 +89,7 @@ class Claim(Displayed):
         return replace(found, notes=tuple(notes), cost=tuple(filter(None, cost)))
 
 
-def _new_rows(tables: Sequence[Table]) -> list[list[Row]]:
+def _new_rows(tables: Sequence[ResultsTable]) -> list[list[Row]]:
     """The rows of each table, but for runs that an earlier one (another protocol) has as well."""
     found: list[list[Row]] = []
     known: set[tuple[str, str]] = set()
@@ -100,7 +100,7 @@ def _new_rows(tables: Sequence[Table]) -> list[list[Row]]:
     return found
 
 
-def _what_is_left(missing: Sequence[str], tables: Sequence[Table]) -> str:
+def _what_is_left(missing: Sequence[str], tables: Sequence[ResultsTable]) -> str:
     """The command that measures each experiment, and how far it came."""
     said = []
     for name in missing:

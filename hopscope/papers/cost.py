@@ -10,7 +10,7 @@ from hopscope.configs import Experiment, LmBench, Recipe
 from hopscope.papers.experiment import PaperExperiment
 
 if TYPE_CHECKING:
-    from hopscope.papers.results import Results, Table
+    from hopscope.papers.results import Results, ResultsTable
 
 FORWARD_AND_BACK = 3
 """A step costs its forward pass three times: back, each product needs two more of its size."""
@@ -62,7 +62,7 @@ def in_time(seconds: float) -> str:
     return f"{max(1, round(seconds / MINUTE))} min"
 
 
-def sample_and_cost(table: "Table", experiment: PaperExperiment) -> str:
+def sample_and_cost(table: "ResultsTable", experiment: PaperExperiment) -> str:
     """Runs, seeds and cost of a table, and its protocol unless all of the paper's is measured."""
     recipes = experiment.runs(table.protocol)
     runs, total = len(table.names), len(recipes)

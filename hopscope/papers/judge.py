@@ -63,7 +63,7 @@ def span(values: Iterable[float], digits: int | None = None) -> str:
     return ends[0] if ends[0] == ends[1] else " … ".join(ends)
 
 
-def listed(values: Iterable[int | float]) -> str:
+def number_list(values: Iterable[int | float]) -> str:
     """Numbers, one for each model."""
     return ", ".join(f"{value}" if isinstance(value, int) else f"{value:.4f}" for value in values)
 

@@ -43,7 +43,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultsTable:
     """What is measured of one protocol of an experiment, in the order of its recipes."""
 
     experiment: str
@@ -174,11 +174,11 @@ class Results:
             }
         return {}
 
-    def table(self, name: str, protocol: Protocol) -> Table:
+    def table(self, name: str, protocol: Protocol) -> ResultsTable:
         """What is measured of a protocol of an experiment."""
         experiment, known = self.experiments[name], self.measured(name)
         wanted = [*experiment.runs(protocol)] if experiment.recipes else [COMPUTED]
-        return Table(
+        return ResultsTable(
             name,
             protocol,
             tuple(known[run] for run in wanted if run in known),
@@ -186,12 +186,12 @@ class Results:
             experiment.reduced if protocol == "reduced" else "",
         )
 
-    def tables(self, name: str) -> list[Table]:
+    def tables(self, name: str) -> list[ResultsTable]:
         """The table of each protocol that an experiment has, of runs that are measured."""
         protocols = [each for each in PROTOCOLS if each in self.experiments[name].recipes]
         return [self.table(name, each) for each in protocols or PROTOCOLS[:1]]
 
-    def shown(self, name: str) -> Table | None:
+    def shown(self, name: str) -> ResultsTable | None:
         """What is drawn of an experiment: the table that is complete, or else has most runs; None
         if nothing of it is measured, or can be read.
         """

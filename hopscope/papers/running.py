@@ -14,9 +14,9 @@ from hopscope.workers.job import is_complete
 
 if TYPE_CHECKING:
     from hopscope.workers import Outcome
-    from hopscope.workers.progress import Progress
+    from hopscope.workers.progress import SweepProgress
 
-Carry = Callable[[Sequence[Recipe], Callable[["Progress"], None]], "Outcome"]
+Carry = Callable[[Sequence[Recipe], Callable[["SweepProgress"], None]], "Outcome"]
 """Trains runs, and shows its progress to a function."""
 
 
@@ -82,7 +82,7 @@ class Keeper:
     troubles: dict[str, HopscopeError | None] = field(default_factory=dict)
     """What was wrong with each run that was looked at, if anything was."""
 
-    def look(self, progress: "Progress") -> None:
+    def look(self, progress: "SweepProgress") -> None:
         """Measure the runs that are reported as complete."""
         for name, report in progress.reports.items():
             if report.state == "complete":

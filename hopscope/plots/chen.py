@@ -7,13 +7,13 @@ import numpy as np
 
 from hopscope.papers.chen.claims import NEAR, RULES
 from hopscope.papers.chen.rows import ChoiceRow, CourseRow, GrowthRow, SettingRow, TransferRow
-from hopscope.papers.results import Table
+from hopscope.papers.results import ResultsTable
 from hopscope.plots.look import COLOURS, DIM, SMALL, Picture, drawn, picture
 from hopscope.plots.ngram import PREDICTORS, Stages, Transfer, draw_stages, draw_transfer
 from hopscope.plots.symbols import counted
 
 
-def training_figures(table: Table) -> list[tuple[str, Picture]]:
+def training_figures(table: ResultsTable) -> list[tuple[str, Picture]]:
     """What happens in the three stages, and what the trained models do with other chains."""
     courses, others = table.of(CourseRow), table.of(TransferRow)
     columns = [_transfer(others, "length"), _transfer(others, "alpha")]

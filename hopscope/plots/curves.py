@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from hopscope.errors import ConfigError
 from hopscope.facts import symbol_name
-from hopscope.plots.look import COLOURS, DIM, LINES, Picture, drawn, picture, width
+from hopscope.plots.look import COLOURS, DIM, LINES, Picture, drawn, figure_width, picture
 from hopscope.plots.names import run_title
 from hopscope.study.comparison import Comparison
 from hopscope.training import Run
@@ -64,7 +64,7 @@ def comparison_figure(found: Comparison) -> Picture:
     hops = found.hops
     if not hops:
         raise ConfigError(f"neither {found.names[0]} nor {found.names[1]} has losses to draw")
-    across = min(int(width(2) / PANEL), len(hops))
+    across = min(int(figure_width(2) / PANEL), len(hops))
     down = -(-len(hops) // across)
     figure = picture(
         "two runs",

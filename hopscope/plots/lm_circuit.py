@@ -7,7 +7,7 @@ from matplotlib.image import AxesImage
 from hopscope.facts import Role
 from hopscope.lm.findings import LmCircuitRun, LmFindings, Proof
 from hopscope.lm.pairs import ON
-from hopscope.plots.look import SMALL, Picture, drawn, picture, shade, width
+from hopscope.plots.look import SMALL, Picture, drawn, figure_width, picture, shade
 from hopscope.plots.terminal import sparkline
 
 SHOWN = 0.05
@@ -109,7 +109,7 @@ def lm_circuit_figure(found: LmFindings) -> Picture:
         ("share of answers", {"the last look-up": np.array([*by.values()])} if by else {}, [*by]),
     ]
     groups = [group for group in groups if group[1]]
-    room = int((width(2) - BESIDE) / max(COLUMN * len(roles), PANEL))
+    room = int((figure_width(2) - BESIDE) / max(COLUMN * len(roles), PANEL))
     across = max(1, min(room, max(len(panels) for _, panels, _ in groups)))
     rows = [-(-len(panels) // across) for _, panels, _ in groups]
     high = max(1.2, ROW * len(found.layers))

@@ -147,10 +147,10 @@ def picture(name: str, caption: str, height: float, columns: Columns = 1) -> Pic
     """A new figure, so many inches high, and as wide as so many columns unless another width is
     asked for.
     """
-    return Picture(name, caption, (width(columns), height))
+    return Picture(name, caption, (figure_width(columns), height))
 
 
-def width(columns: Columns) -> float:
+def figure_width(columns: Columns) -> float:
     """The width in inches of a figure that is best so many columns wide."""
     return _WIDTH.get() or WIDTHS[columns]
 

@@ -8,7 +8,17 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 
 from hopscope.circuits import RoleMaps
-from hopscope.plots.look import COLOURS, DIM, FAINT, SMALL, Picture, drawn, picture, shade, width
+from hopscope.plots.look import (
+    COLOURS,
+    DIM,
+    FAINT,
+    SMALL,
+    Picture,
+    drawn,
+    figure_width,
+    picture,
+    shade,
+)
 from hopscope.plots.symbols import role_legend, short_role
 
 LINE = 1.08 * SMALL / 72
@@ -98,7 +108,7 @@ class Grid:
     @classmethod
     def of(cls, layers: int, heads: int, rows: int, columns: int, letters: int) -> "Grid":
         """For maps of so many rows and columns, whose labels have so many letters."""
-        room = width(2) - BAR - LETTER * letters
+        room = figure_width(2) - BAR - LETTER * letters
         most = max(1, int(room / PANEL))
         of_layer = [count for count in range(1, heads + 1) if heads % count == 0 and count <= most]
         across = heads * min(layers, int(room / BEST) // heads) or of_layer[-1]

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int, Num
 from matplotlib.axes import Axes
 
 from hopscope.configs import NgramProcess
-from hopscope.ngram.evaluation import Comparison, Moment
+from hopscope.ngram.evaluation import Evaluation, Moment
 from hopscope.ngram.parameters import set_name, sets
 from hopscope.ngram.run import NgramRun
 from hopscope.plots.look import (
@@ -129,7 +129,7 @@ def approach_figure(run: NgramRun, moments: Sequence[Sequence[Moment]], gap: flo
 
 
 def transfer_figure(
-    run: NgramRun, found: Sequence[Sequence[tuple[NgramProcess, Comparison]]]
+    run: NgramRun, found: Sequence[Sequence[tuple[NgramProcess, Evaluation]]]
 ) -> Picture:
     """Losses and distance to GIH on chains of other lengths (left) and priors (right)."""
     trained, columns = run.recipe.process, []

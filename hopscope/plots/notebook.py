@@ -10,7 +10,7 @@ from typing import Any
 from hopscope.configs.kinds import KINDS, fetched
 from hopscope.errors import ConfigError, HopscopeError
 from hopscope.plots.look import DARK, LIGHT, Picture, looking
-from hopscope.plots.page import figure_html, list_html, more_html, prose, table_html
+from hopscope.plots.page import figure_html, list_html, more_html, prose_html, table_html
 from hopscope.plots.pieces import SHOWN, Piece, entry_of, of_plots, pieces_of
 from hopscope.plots.saving import HUE, save_figure, theme
 
@@ -54,7 +54,7 @@ def _piece_html(piece: Piece) -> str:
     body = (
         list_html(piece.lines)
         if len(piece.lines) > 1
-        else "".join(f"<p>{prose(line)}</p>" for line in piece.lines)
+        else "".join(f"<p>{prose_html(line)}</p>" for line in piece.lines)
     )
     if piece.rows:
         left = len(piece.rows) - MOST

@@ -63,14 +63,14 @@ def page(title: str, subtitle: str, sections: Iterable[Section], style: str = ""
 
 def _section_html(section: Section) -> str:
     start = f'<section id="{section.anchor}">' if section.anchor else "<section>"
-    text = f"<p>{prose(section.text)}</p>" if section.text else ""
+    text = f"<p>{prose_html(section.text)}</p>" if section.text else ""
     return f"{start}<h2>{escape(section.title)}</h2>{text}{''.join(section.body)}</section>"
 
 
-def prose(text: str) -> str:
+def prose_html(text: str) -> str:
     """Text as HTML; what stands in backquotes is code.
 
-    >>> prose("`a < b` & c")
+    >>> prose_html("`a < b` & c")
     '<code>a &lt; b</code> &amp; c'
     """
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
@@ -93,7 +93,7 @@ def table_html(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table that scrolls sideways where it is too wide."""
     head = "".join(f"<th>{escape(column)}</th>" for column in columns)
     body = "".join(
-        "<tr>" + "".join(f"<td>{prose(cell)}</td>" for cell in row) + "</tr>" for row in rows
+        "<tr>" + "".join(f"<td>{prose_html(cell)}</td>" for cell in row) + "</tr>" for row in rows
     )
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     return f'<div class="table" tabindex="0">{table}</div>'
@@ -106,7 +106,7 @@ def more_html(title: str, body: str) -> str:
 
 def list_html(lines: Iterable[str]) -> str:
     """An HTML list of these lines, what stands in backquotes as code; empty if there are none."""
-    items = "".join(f"<li>{prose(line)}</li>" for line in lines)
+    items = "".join(f"<li>{prose_html(line)}</li>" for line in lines)
     return f"<ul>{items}</ul>" if items else ""
 
 

@@ -16,14 +16,14 @@ from hopscope.papers.claim import Claim
 from hopscope.papers.experiment import COMMAND, PaperExperiment
 from hopscope.papers.judge import Finding, Verdict
 from hopscope.papers.registry import Registry
-from hopscope.papers.results import Results, Table
+from hopscope.papers.results import Results, ResultsTable
 from hopscope.plots.layout import clauses
 from hopscope.plots.look import Picture
-from hopscope.plots.page import Section, figure_html, page, prose
+from hopscope.plots.page import Section, figure_html, page, prose_html
 
 Drawn = Sequence[tuple[str, Picture]]
 """Figures, each with a short name."""
-Draw = Callable[[Table, Callable[[str], Table | None]], Drawn]
+Draw = Callable[[ResultsTable, Callable[[str], ResultsTable | None]], Drawn]
 """The figures of a table, which may show another one (asked for by name) as well."""
 
 PAPERS = {
@@ -168,21 +168,21 @@ def _claim(claim: Claim, finding: Finding, experiments: Mapping[str, PaperExperi
     why = claim.why(finding)
     told = {
         "where": escape(claim.where),
-        "paper": prose(claim.paper),
+        "paper": prose_html(claim.paper),
         "ours": _lines(finding.ours),
         "says so": "hopscope, and not the paper" if claim.origin == "ours" else "",
         "evidence": _lines(finding.evidence),
         "chance": _chance(finding),
-        "notes": "<br>".join(map(prose, finding.notes)),
-        "why": prose(why.says) + _commands([why.command]) if why else "",
-        "cost": "<br>".join(map(prose, finding.cost)),
-        "how": prose(claim.how),
+        "notes": "<br>".join(map(prose_html, finding.notes)),
+        "why": prose_html(why.says) + _commands([why.command]) if why else "",
+        "cost": "<br>".join(map(prose_html, finding.cost)),
+        "how": prose_html(claim.how),
         "from": links,
         "name": f"<code>{escape(claim.id)}</code>",
     }
     rows = "".join(f"<dt>{key}</dt><dd>{value}</dd>" for key, value in told.items() if value)
     return (
-        f"<li><details><summary>{_verdict(finding.verdict)}<span>{prose(claim.says)}</span>"
+        f"<li><details><summary>{_verdict(finding.verdict)}<span>{prose_html(claim.says)}</span>"
         f'</summary><dl id="claim-{_anchor(claim.id)}">{rows}</dl></details></li>'
     )
 
@@ -199,19 +199,19 @@ def _chance(finding: Finding) -> str:
 
 def _lines(text: str) -> str:
     """Each clause in a line of its own."""
-    return "<br>".join(map(prose, clauses(text)))
+    return "<br>".join(map(prose_html, clauses(text)))
 
 
 def _experiment(
     experiment: PaperExperiment,
-    table: Table | None,
+    table: ResultsTable | None,
     judged: Sequence[tuple[Claim, Finding]],
-    draw: Callable[[Table], Drawn],
+    draw: Callable[[ResultsTable], Drawn],
 ) -> Section:
     anchor = _anchor(experiment.name)
     body = [
         f'<p class="dim"><code>{escape(experiment.name)}</code></p>',
-        f"<p>{prose(experiment.method)}</p>" if experiment.method else "",
+        f"<p>{prose_html(experiment.method)}</p>" if experiment.method else "",
         _protocol(table),
         _judged_from(experiment, judged),
     ]
@@ -225,7 +225,7 @@ def _experiment(
     return Section(experiment.shows, "", body, anchor)
 
 
-def _protocol(table: Table | None) -> str:
+def _protocol(table: ResultsTable | None) -> str:
     """How much of the paper's experiment was run, in words that cannot be overlooked."""
     if table is None:
         return '<p class="short"><strong>not measured yet</strong></p>'
@@ -234,9 +234,9 @@ def _protocol(table: Table | None) -> str:
         told = f"{len(table.runs)} of {total} runs so far ({table.protocol} protocol)"
         return f'<p class="short"><strong>{told}</strong></p>'
     if table.protocol == "full":
-        remark = f": {prose(table.remark)}" if table.remark else ""
+        remark = f": {prose_html(table.remark)}" if table.remark else ""
         return f'<p class="dim">full protocol{remark}</p>'
-    remark = prose(table.remark) or "what it leaves out was not noted"
+    remark = prose_html(table.remark) or "what it leaves out was not noted"
     return f'<p class="short"><strong>{table.protocol} protocol:</strong> {remark}</p>'
 
 
@@ -244,14 +244,16 @@ def _judged_from(experiment: PaperExperiment, judged: Sequence[tuple[Claim, Find
     """The claims that are judged from its rows."""
     lines = "".join(
         f"<li>{_verdict(finding.verdict)} "
-        f'<a href="#claim-{_anchor(claim.id)}">{prose(claim.says)}</a></li>'
+        f'<a href="#claim-{_anchor(claim.id)}">{prose_html(claim.says)}</a></li>'
         for claim, finding in judged
         if experiment.name in claim.sources
     )
     return f'<ul class="judged">{lines}</ul>' if lines else ""
 
 
-def _again(experiments: Mapping[str, PaperExperiment], tables: Mapping[str, Table]) -> Section:
+def _again(
+    experiments: Mapping[str, PaperExperiment], tables: Mapping[str, ResultsTable]
+) -> Section:
     papers = dict.fromkeys(name.partition("/")[0] for name in experiments)
     machines = dict.fromkeys(
         f"hopscope {' / '.join(table.versions)}: {machine}"
@@ -280,7 +282,7 @@ def _again(experiments: Mapping[str, PaperExperiment], tables: Mapping[str, Tabl
     )
 
 
-def _reproduce(experiment: PaperExperiment, table: Table | None) -> str:
+def _reproduce(experiment: PaperExperiment, table: ResultsTable | None) -> str:
     """The command that measures the rows shown, or, where there are none, the first."""
     protocol = f" --protocol {table.protocol}" if table else ""
     return f"{COMMAND} {experiment.name}{protocol}"

@@ -16,12 +16,12 @@ from hopscope.plots.words import (
     EMERGENCE_COLUMNS,
     SCORE_COLUMNS,
     component_rows,
-    emergence_rows,
+    emergence_table,
     remarks,
     score_rows,
 )
 from hopscope.runs import opened
-from hopscope.store import Question, RunFolder, Store
+from hopscope.store import RunFolder, SqlQuery, Store
 from hopscope.store.listing import state_of
 from hopscope.store.query import Answer
 
@@ -69,7 +69,7 @@ SHOWN: Mapping[str, tuple[str | None, str | None]] = {
     "hopscope.runs.view:PlainRun": ("run", None),
     "hopscope.store.folder:RunFolder": ("folder", None),
     "hopscope.store.query:Answer": ("answer", None),
-    "hopscope.store.query:Question": ("question", None),
+    "hopscope.store.query:SqlQuery": ("sql_query", None),
     "hopscope.store.store:Store": ("store", None),
     "hopscope.study.comparison:Comparison": ("comparison", "curves:comparison_figure"),
     "hopscope.study.run:RunStudy": ("study", None),
@@ -118,7 +118,7 @@ def account(found: Circuit) -> Piece:
 
 def emergence(story: "Emergence") -> list[Piece]:
     """When each path passed one half, first to last; below, when each hop was learned."""
-    return [Piece("each path and hop", EMERGENCE_COLUMNS, emergence_rows(story))]
+    return [Piece("each path and hop", EMERGENCE_COLUMNS, emergence_table(story))]
 
 
 def probe(found: "Probe") -> list[Piece]:
@@ -272,7 +272,7 @@ def _number(value: object) -> str:
     return f"{value:.7g}" if isinstance(value, float) else str(value)
 
 
-def question(shown: Question) -> list[Piece]:
+def sql_query(shown: SqlQuery) -> list[Piece]:
     """The answer to a question in SQL."""
     return answer(shown.answer())
 

@@ -14,7 +14,7 @@ CURVE = 32
 """The width of a curve of losses, in characters."""
 
 
-class Progress:
+class Pace:
     """Rate, time left and smoothed losses."""
 
     def __init__(self) -> None:

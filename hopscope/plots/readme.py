@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hopscope.papers.judge import Finding
 from hopscope.papers.registry import Registry
-from hopscope.papers.results import Results, Table
+from hopscope.papers.results import Results, ResultsTable
 
 HEAD = """\
 # Results
@@ -70,7 +70,7 @@ def told(found: Finding) -> str:
     return "; ".join(filter(None, (found.evidence, *chance, *found.notes, *found.cost)))
 
 
-def _protocol(table: Table) -> str:
+def _protocol(table: ResultsTable) -> str:
     """The protocol, what it left out, and whether runs are still missing."""
     measured = len(table.runs)
     so_far = f"{measured} of {measured + len(table.missing)} runs so far" if table.missing else ""

@@ -26,9 +26,9 @@ from hopscope.plots.look import (
     SMALL,
     Picture,
     drawn,
+    figure_width,
     picture,
     shade,
-    width,
 )
 from hopscope.plots.symbols import counted
 
@@ -48,14 +48,16 @@ CIRCLE = 55
 """Square points of a circle that stands for one model."""
 
 
-def final_losses(rows: Sequence[LossRow], courses: Sequence[LossRow] | None = None) -> list[Drawn]:
+def final_loss_figures(
+    rows: Sequence[LossRow], courses: Sequence[LossRow] | None = None
+) -> list[Drawn]:
     """Figure 4, right: final losses by number of layers, and how they, or some, came about."""
     return [("layers", layers_figure(rows)), ("courses", courses_figure(courses or rows))]
 
 
 def by_depth(rows: Sequence[LossRow], courses: Sequence[LossRow] | None = None) -> list[Drawn]:
     """The same, and how many hops each model learned, beside the exact law."""
-    return [*final_losses(rows, courses), ("law", law_figure(rows))]
+    return [*final_loss_figures(rows, courses), ("law", law_figure(rows))]
 
 
 @drawn
@@ -112,7 +114,7 @@ def layers_figure(rows: Sequence[LossRow]) -> Picture:
 @drawn
 def courses_figure(rows: Sequence[LossRow]) -> Picture:
     """The loss of every hop during training, a panel per model."""
-    across = min(int(width(2) / PANEL), len(rows))
+    across = min(int(figure_width(2) / PANEL), len(rows))
     down = -(-len(rows) // across)
     figure = picture(
         "losses during training",

@@ -14,7 +14,7 @@ from hopscope.papers.musat.rows import (
     LossRow,
     longest,
 )
-from hopscope.papers.results import Table
+from hopscope.papers.results import ResultsTable
 from hopscope.plots.chen import choices_figure, growth_figure, settings_figure, training_figures
 from hopscope.plots.circuit import circuit_figure
 from hopscope.plots.depth import shared_information
@@ -27,13 +27,15 @@ from hopscope.plots.sweeps import (
     by_depth,
     courses_figure,
     curriculum_figure,
-    final_losses,
+    final_loss_figures,
     map_figure,
     model_name,
 )
 
 
-def figures(table: Table, others: Callable[[str], Table | None] = lambda _: None) -> list[Drawn]:
+def figures(
+    table: ResultsTable, others: Callable[[str], ResultsTable | None] = lambda _: None
+) -> list[Drawn]:
     """All figures of an experiment; what shows two experiments stands with the second."""
     if not table.rows or table.experiment not in FIGURES:
         return []
@@ -43,19 +45,19 @@ def figures(table: Table, others: Callable[[str], Table | None] = lambda _: None
     return FIGURES[table.experiment](table)
 
 
-def _beside_curriculum(table: Table, with_: Table) -> list[Drawn]:
+def _beside_curriculum(table: ResultsTable, with_: ResultsTable) -> list[Drawn]:
     """Figure 4, left, and its right."""
     rows = table.of(LossRow)
-    return [("curriculum", curriculum_figure(with_.of(LossRow), rows)), *final_losses(rows)]
+    return [("curriculum", curriculum_figure(with_.of(LossRow), rows)), *final_loss_figures(rows)]
 
 
-def _all_seeds(table: Table, first: Table) -> list[Drawn]:
+def _all_seeds(table: ResultsTable, first: ResultsTable) -> list[Drawn]:
     """By depth all models of two tables, and how those of the second came about."""
     rows = table.of(LossRow)
     return by_depth(longest([*first.of(LossRow), *rows]), rows)
 
 
-def _variants(table: Table) -> list[Drawn]:
+def _variants(table: ResultsTable) -> list[Drawn]:
     found = by_variant(table.rows)
     if not any(each.of_the_paper for each in found):
         return [("map", map_figure(found))]
@@ -66,7 +68,7 @@ def _variants(table: Table) -> list[Drawn]:
     return [("map", map_figure(found)), *shown]
 
 
-def _circuits(table: Table) -> list[Drawn]:
+def _circuits(table: ResultsTable) -> list[Drawn]:
     """Figure 5, appendix C."""
     found: list[Drawn] = []
     for number, row in enumerate(table.of(CircuitRow)):
@@ -101,7 +103,7 @@ def _story(row: CircuitRow) -> Emergence | None:
     return Emergence.from_dict(kept.model_dump(mode="json") | {"learned_at": row.learned_at})
 
 
-def _depths(table: Table) -> list[Drawn]:
+def _depths(table: ResultsTable) -> list[Drawn]:
     """Figure 3, and the three counts of layers."""
     shared = shared_information(Retrieval(hops=5).graph())
     return [("layers", _fewest(table.of(DepthRow))), ("shared", shared)]
@@ -130,7 +132,7 @@ def _fewest(rows: Sequence[DepthRow]) -> Picture:
     return figure
 
 
-def _answers(table: Table) -> list[Drawn]:
+def _answers(table: ResultsTable) -> list[Drawn]:
     """Figure 2, from rows."""
     from hopscope.plots.lm import results_figure
 
@@ -140,19 +142,19 @@ def _answers(table: Table) -> list[Drawn]:
     return [("accuracy", results_figure(by_model))]
 
 
-BESIDE_FIGURE_4: Mapping[str, Callable[[Table, Table], list[Drawn]]] = {
+BESIDE_FIGURE_4: Mapping[str, Callable[[ResultsTable, ResultsTable], list[Drawn]]] = {
     "musat/fig4-nonic": _beside_curriculum,
     "musat/fig4-seeds": _all_seeds,
 }
 """What is drawn of an experiment beside the models of `musat/fig4-ic`, where there are any."""
 
-FIGURES: Mapping[str, Callable[[Table], list[Drawn]]] = {
+FIGURES: Mapping[str, Callable[[ResultsTable], list[Drawn]]] = {
     "musat/depth": _depths,
     "musat/fig2": _answers,
     "musat/fig4-ic": lambda table: by_depth(table.of(LossRow)),
     "musat/fig4-seeds": lambda table: by_depth(table.of(LossRow)),
-    "musat/fig4-nonic": lambda table: final_losses(table.of(LossRow)),
-    "musat/fig4-nonic-seeds": lambda table: final_losses(table.of(LossRow)),
+    "musat/fig4-nonic": lambda table: final_loss_figures(table.of(LossRow)),
+    "musat/fig4-nonic-seeds": lambda table: final_loss_figures(table.of(LossRow)),
     "musat/fig5": _circuits,
     "musat/variants": _variants,
     "musat/variants-long": _variants,

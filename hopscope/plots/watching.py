@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hopscope.plots.page import table_html
-from hopscope.plots.progress import Progress
+from hopscope.plots.progress import Pace
 from hopscope.store import RunFolder
 
 SECONDS = 0.5
@@ -18,7 +18,7 @@ class Watching:
     """A watcher (`hopscope.runs.Watcher`) whose picture a notebook shows."""
 
     def __init__(self) -> None:
-        self.progress = Progress()
+        self.progress = Pace()
         self.shown = time.monotonic()
         self.place: Any = None
 

@@ -135,7 +135,7 @@ def remarks(circuit: Circuit) -> list[str]:
     return lines
 
 
-def emergence_rows(story: Emergence) -> list[tuple[str, ...]]:
+def emergence_table(story: Emergence) -> list[tuple[str, ...]]:
     """A row per path, first to last; below, one per hop and when it was learned."""
     rows: list[tuple[str, ...]] = [
         (

@@ -10,7 +10,7 @@ from hopscope.shapes import Float32, Int32
 from hopscope.store import RunFolder
 from hopscope.store.checkpoints import checkpoint_steps
 from hopscope.store.metrics import losses
-from hopscope.store.query import Question, metrics_of
+from hopscope.store.query import SqlQuery, metrics_of
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,6 @@ class PlainRun(Displayed):
         """Steps, and the losses at each: one model per seed, one column per partial loss."""
         return losses(self.folder, split)
 
-    def metrics(self) -> Question:
+    def metrics(self) -> SqlQuery:
         """All losses: `.df()`, `.arrow()` or `.rows()` of split, step, seed, hop, loss."""
         return metrics_of(self.folder)

@@ -2,7 +2,7 @@
 
 from hopscope.store.folder import RunFolder, default_root
 from hopscope.store.listing import Listed
-from hopscope.store.query import Answer, Question
+from hopscope.store.query import Answer, SqlQuery
 from hopscope.store.store import Store
 
-__all__ = ["Answer", "Listed", "Question", "RunFolder", "Store", "default_root"]
+__all__ = ["Answer", "Listed", "RunFolder", "SqlQuery", "Store", "default_root"]

@@ -24,7 +24,7 @@ from hopscope.store.tables import (
     METRICS,
     TABLES,
     QueryError,
-    Table,
+    RunTable,
     open_database,
     parquet_rows,
     pattern,
@@ -72,7 +72,7 @@ class Answer(Displayed):
 
 
 @dataclass(frozen=True)
-class Question(Displayed):
+class SqlQuery(Displayed):
     """A question in SQL, computed anew each time it is answered. Runs that cannot be read are left
     out, with a warning for each. A notebook shows the answer.
     """
@@ -87,7 +87,7 @@ class Question(Displayed):
 
     def __repr__(self) -> str:
         query = shorten(self.query, 80, placeholder=" …")
-        return f"Question({query!r}), answered by .rows(), .df() or .arrow()"
+        return f"SqlQuery({query!r}), answered by .rows(), .df() or .arrow()"
 
     def answer(self) -> Answer:
         """The rows with the names of their columns, and a line for each run that is left out."""
@@ -184,10 +184,10 @@ def read_runs(paths: Iterable[Path], gallery: bool = False) -> tuple[list[RunFol
     return runs, problems
 
 
-def metrics_of(folder: RunFolder) -> Question:
+def metrics_of(folder: RunFolder) -> SqlQuery:
     """The losses of one run as a table: split, step, seed, hop, loss."""
     query = f"select {', '.join(METRICS.columns)} from metrics order by {METRICS.order}"
-    return Question(query, partial(read_runs, [folder.path], folder.gallery), strict=True)
+    return SqlQuery(query, partial(read_runs, [folder.path], folder.gallery), strict=True)
 
 
 def _check_query(duck: Any, query: str) -> None:
@@ -207,7 +207,7 @@ def _check_query(duck: Any, query: str) -> None:
         )
 
 
-def _files(runs: Sequence[RunFolder], tables: Sequence[Table], damaged: dict[str, str]) -> Files:
+def _files(runs: Sequence[RunFolder], tables: Sequence[RunTable], damaged: dict[str, str]) -> Files:
     """The files of these tables, by run; runs with a damaged file are added to `damaged`."""
     found: Files = {}
     for run in runs:
@@ -276,7 +276,7 @@ def _row(run: RunFolder, tags: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def _unreadable(runs: Sequence[RunFolder], tables: Sequence[Table]) -> dict[str, str]:
+def _unreadable(runs: Sequence[RunFolder], tables: Sequence[RunTable]) -> dict[str, str]:
     """The runs of which a table cannot be unpacked, with a line on each."""
     found = {}
     for run in runs:

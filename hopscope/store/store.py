@@ -27,7 +27,7 @@ from hopscope.store.folder import (
 from hopscope.store.listing import Listed, listed
 from hopscope.store.lock import locked
 from hopscope.store.manifest import MANIFEST, FileEntry, Manifest
-from hopscope.store.query import Question, read_runs
+from hopscope.store.query import SqlQuery, read_runs
 from hopscope.store.tables import pattern
 from hopscope.store.tags import check_tag, read_tags, write_tags
 
@@ -183,9 +183,9 @@ class Store(Displayed):
                 found.append(look(self.root / name, tags.get(name, ())))
         return found, [*(run.problem for run in found if run.problem), *problems]
 
-    def sql(self, query: str) -> Question:
+    def sql(self, query: str) -> SqlQuery:
         """A question across all runs, in SQL: `.rows()`, `.df()` and `.arrow()` answer it."""
-        return Question(query, self.readable, self.tags)
+        return SqlQuery(query, self.readable, self.tags)
 
     def names(self) -> list[str]:
         """The names of the runs, oldest first."""

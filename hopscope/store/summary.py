@@ -17,7 +17,7 @@ from hopscope.configs.training import FINAL_STEPS
 from hopscope.errors import StoreError
 from hopscope.store.files import read_inside, sha256, write_inside
 from hopscope.store.folder import RunFolder
-from hopscope.store.query import Question, read_runs
+from hopscope.store.query import SqlQuery, read_runs
 from hopscope.store.tables import METRICS
 
 CACHE = ".summaries.json"
@@ -59,7 +59,7 @@ def summaries(root: Path, folders: Sequence[RunFolder]) -> tuple[dict[str, Summa
     new = [each for each in folders if each.name in hashes.keys() - cached.keys()]
     problems: tuple[str, ...] = ()
     if new:
-        answer = Question(QUERY, partial(read_runs, [each.path for each in new])).answer()
+        answer = SqlQuery(QUERY, partial(read_runs, [each.path for each in new])).answer()
         problems = answer.problems
         cached |= {name: (hashes[name], (last, course)) for name, last, course in answer.rows}
         kept = {name: entry for name, entry in entries.items() if (root / name).exists()}

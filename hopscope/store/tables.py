@@ -36,7 +36,7 @@ class QueryError(Exception):
 
 
 @dataclass(frozen=True)
-class Table:
+class RunTable:
     """A table that runs keep as Parquet, in a folder of the same name."""
 
     name: str
@@ -106,13 +106,13 @@ class Table:
             ) from error
 
 
-METRICS = Table(
+METRICS = RunTable(
     "metrics",
     {"split": "varchar", "step": "integer", "seed": "integer", "hop": "tinyint", "loss": "float"},
     "split, step, seed, hop",
     "metrics/losses.parquet",
 )
-PARAMETERS = Table(
+PARAMETERS = RunTable(
     "parameters",
     {"seed": "integer", "step": "integer", "name": "varchar", "value": "double"},
     "seed, step, name",

@@ -43,7 +43,7 @@ class Ended:
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
+class RunCourse:
     """How the losses of one run went."""
 
     name: str
@@ -61,7 +61,7 @@ class Course:
     validation: Float32[np.ndarray, "check model hop"]
 
     @classmethod
-    def of(cls, folder: RunFolder) -> "Course":
+    def of(cls, folder: RunFolder) -> "RunCourse":
         """The course of the losses of one run, read from its metrics."""
         recipe, run = folder.recipe, opened(folder)
         train, checked = losses(folder, "train"), losses(folder, "validation")
@@ -85,7 +85,7 @@ class Course:
 class Comparison(Displayed):
     """Two runs of one kind, held against one another."""
 
-    courses: tuple[Course, Course]
+    courses: tuple[RunCourse, RunCourse]
     settings: Mapping[str, tuple[Any, ...]]
     """The fields in which their recipes differ, with both values; None where one has no such."""
     circuits: Circuits | None
@@ -143,7 +143,7 @@ def compare(
             without.append(str(error))
     both = (kept[0], kept[1]) if len(kept) == 2 else None
     return Comparison(
-        (Course.of(a), Course.of(b)),
+        (RunCourse.of(a), RunCourse.of(b)),
         differing([a.recipe, b.recipe]),
         Circuits.of(*both) if both else None,
         tuple(without),

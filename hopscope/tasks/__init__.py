@@ -18,13 +18,13 @@ from hopscope.tasks.drawing import (
 )
 from hopscope.tasks.loss import total
 from hopscope.tasks.order import visited
-from hopscope.tasks.rendering import Prediction, Question, RenderedExample
+from hopscope.tasks.rendering import Prediction, QueryPosition, RenderedExample
 from hopscope.tasks.samplers import Sampler, answer_losses, hop_losses, question_losses, sampler_of
 
 __all__ = [
     "Batch",
     "Prediction",
-    "Question",
+    "QueryPosition",
     "RenderedExample",
     "Roles",
     "Sampler",

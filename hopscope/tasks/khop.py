@@ -11,7 +11,7 @@ from hopscope.tasks import counter
 from hopscope.tasks.batch import Batch, Roles
 from hopscope.tasks.counter import Keys
 from hopscope.tasks.loss import cross_entropies
-from hopscope.tasks.rendering import Question, RenderedExample, letters, shuffled
+from hopscope.tasks.rendering import QueryPosition, RenderedExample, letters, shuffled
 
 NOWHERE = -1
 """The position that stands for none: a hop found nothing."""
@@ -62,7 +62,9 @@ class KHopSampler:
             inputs=tokens[0],
             roles=Roles(batch.roles.role[0], batch.roles.chain[0]),
             texts=tuple(self.names[token] for token in tokens[0].tolist()),
-            questions=(Question(self.task.length - 1, 0, tuple(batch.targets[0, -1].tolist())),),
+            questions=(
+                QueryPosition(self.task.length - 1, 0, tuple(batch.targets[0, -1].tolist())),
+            ),
             candidates=self.candidates,
         )
 

@@ -12,7 +12,7 @@ from hopscope.tasks import counter
 from hopscope.tasks.batch import Batch, Roles, partners
 from hopscope.tasks.counter import Keys
 from hopscope.tasks.loss import cross_entropies
-from hopscope.tasks.rendering import Question, RenderedExample, shuffled
+from hopscope.tasks.rendering import QueryPosition, RenderedExample, shuffled
 
 
 class MQARSampler:
@@ -80,7 +80,7 @@ class MQARSampler:
             roles=Roles(role, chain),
             texts=tuple(self.names[symbol] for symbol in symbols),
             questions=tuple(
-                Question(place, int(chain[place]), (self._truth(symbols, place),))
+                QueryPosition(place, int(chain[place]), (self._truth(symbols, place),))
                 for place in asked
             ),
             candidates=self.candidates,

@@ -14,7 +14,7 @@ from hopscope.tasks.batch import Roles
 
 
 @dataclass(frozen=True)
-class Question:
+class QueryPosition:
     """One question of an example."""
 
     position: int
@@ -47,13 +47,15 @@ class RenderedExample:
     roles: Roles
     texts: tuple[str, ...]
     """The symbol at every position."""
-    questions: tuple[Question, ...]
+    questions: tuple[QueryPosition, ...]
     candidates: tuple[str, ...]
     """All that an answer may name."""
     vectors: Float[Tensor, "candidate dim"] | None = None
     """The candidates' vectors; None where answers are tokens."""
 
-    def predictions(self, question: Question, output: Float[Tensor, "width"]) -> list[Prediction]:
+    def predictions(
+        self, question: QueryPosition, output: Float[Tensor, "width"]
+    ) -> list[Prediction]:
         """What the output at a question's position answers, hop by hop."""
         hops = output.double().unflatten(-1, (len(question.truth), -1))
         predict = self._token if self.vectors is None else self._vector

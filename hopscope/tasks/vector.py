@@ -21,7 +21,7 @@ from hopscope.configs import VectorTask
 from hopscope.tasks import counter
 from hopscope.tasks.batch import Batch, Roles, partners
 from hopscope.tasks.counter import Keys
-from hopscope.tasks.rendering import Question, RenderedExample, letters
+from hopscope.tasks.rendering import QueryPosition, RenderedExample, letters
 
 ORDER_BITS = 40
 """Random bits by which the entries of one group are sorted."""
@@ -107,7 +107,7 @@ class VectorSampler:
 
     def _followed(
         self, symbols: list[int], role: Int[Tensor, "seq"], askers: list[int]
-    ) -> tuple[tuple[Question, ...], Int[Tensor, "seq"]]:
+    ) -> tuple[tuple[QueryPosition, ...], Int[Tensor, "seq"]]:
         """Every question with its truth, and the chain of each position: a fact belongs to the
         first question that leads through it.
         """
@@ -124,7 +124,7 @@ class VectorSampler:
                 if entries and chain[entries[0][0]] == self.task.chains:
                     chain[entries[0]] = asker
             truth = tuple(value[graph.facts[hop - 1].value] for hop in self.task.asked_hops())
-            questions.append(Question(first + self.known - 1, asker, truth))
+            questions.append(QueryPosition(first + self.known - 1, asker, truth))
         return tuple(questions), chain
 
     def _told(

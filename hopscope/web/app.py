@@ -27,14 +27,14 @@ from hopscope.errors import (
     StoreError,
     StoreUnwritable,
 )
-from hopscope.web.page import page
-from hopscope.web.policy import API, EXCHANGE, Asked, Policy, Refused
+from hopscope.web.page import page_files
+from hopscope.web.policy import API, EXCHANGE, Policy, Refused, RequestHead
 from hopscope.web.questions import (
     AblateQuestion,
     Ask,
     CostsQuestion,
     ExampleQuestion,
-    Question,
+    ModelQuestion,
     read_json,
 )
 from hopscope.web.token import Once
@@ -153,7 +153,7 @@ class Explorer:
         self.views, self.policy, self.note = views, policy, note
         self.limits = limits or Limits()
         self.workers = [Worker(self.limits.waiting, self.limits.computing) for _ in range(4)]
-        self.page, self._mistakes = page(), count(1)
+        self.page, self._mistakes = page_files(), count(1)
         self.routes = [
             each for each in self._routes(once) if not (read_only and each.method in WRITING)
         ]
@@ -177,7 +177,7 @@ class Explorer:
             return Route("GET", path, ((short, compute),), query)
 
         def ask(
-            what: str, question: type[Question], worker: Worker, compute: Compute,
+            what: str, question: type[ModelQuestion], worker: Worker, compute: Compute,
             *, streams: bool = False,
         ) -> Route:  # fmt: skip
             turns = ((worker, compute),)
@@ -209,7 +209,7 @@ class Explorer:
         """Answer a request."""
         reply = Reply(send)
         try:
-            asked = Asked.of(scope)
+            asked = RequestHead.of(scope)
             self.policy.check(asked)
             body = await self._body(receive)
             path = asked.raw_path.decode("ascii").replace("%20", " ")

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from hopscope.errors import ConfigError
 from hopscope.store.files import check_files, check_folder, write_bytes, writing
 from hopscope.web.carried import carried
-from hopscope.web.joined import joined
+from hopscope.web.joined import joined_script
 from hopscope.web.page import STATIC, static_text
 
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ def inline(views: "Views", id_: str) -> str:
 
 def _scripts(views: "Views", id_: str) -> list[str]:
     """What a page runs: its data, what computes, and the page itself."""
-    engine = joined(ENGINE, static_text, "hopscopeEngine")
-    return [data_script(carried(views, id_)), engine, joined(ENTRY, static_text)]
+    engine = joined_script(ENGINE, static_text, "hopscopeEngine")
+    return [data_script(carried(views, id_)), engine, joined_script(ENTRY, static_text)]
 
 
 def data_script(data: Mapping[str, Any]) -> str:

@@ -20,7 +20,14 @@ from hopscope.circuits.tables import DIGITS, other_tables
 from hopscope.configs import FactTask, Task
 from hopscope.errors import ConfigError
 from hopscope.facts import Role
-from hopscope.tasks import Question, RenderedExample, Roles, example_arrays, rendered, sampler_of
+from hopscope.tasks import (
+    QueryPosition,
+    RenderedExample,
+    Roles,
+    example_arrays,
+    rendered,
+    sampler_of,
+)
 from hopscope.web.measuring import changed_by, tabled
 from hopscope.web.opened import Opened
 from hopscope.web.questions import ExampleQuestion
@@ -43,12 +50,12 @@ def example(run: Opened, asked: ExampleQuestion) -> bytes:
     attention, outputs = _seen(ablator, base)
     about: dict[str, Any] = {
         "tokens": tokens(shown, examples.table),
-        "answers": answers(run, shown, outputs),
+        "answers": shown_answers(run, shown, outputs),
     }
     arrays = {"attention": attention}
     if changes != base:
         arrays["changes.attention"], outputs = _seen(ablator, changes)
-        about["changes"] = {"answers": answers(run, shown, outputs)}
+        about["changes"] = {"answers": shown_answers(run, shown, outputs)}
     return packed(arrays, about)
 
 
@@ -82,7 +89,7 @@ def _in_words(examples: Examples, words: Callable[[int], str]) -> RenderedExampl
     known = [None] * len(at) if examples.targets is None else examples.targets[0].tolist()
     roles = Roles(examples.roles.role[0], examples.roles.chain[0])
     chain = roles.chain.tolist()
-    questions = [Question(length + p, chain[p], (t,)) for p, t in zip(at, known, strict=True)]
+    questions = [QueryPosition(length + p, chain[p], (t,)) for p, t in zip(at, known, strict=True)]
     return RenderedExample(inputs, roles, tuple(texts), tuple(questions), ())
 
 
@@ -108,7 +115,7 @@ def tokens(shown: RenderedExample, table: Sequence[Role]) -> list[dict[str, Any]
     ]
 
 
-def answers(run: Opened, shown: RenderedExample, outputs: Tensor) -> list[dict[str, Any]]:
+def shown_answers(run: Opened, shown: RenderedExample, outputs: Tensor) -> list[dict[str, Any]]:
     """Every question: where it is asked, and hop by hop what is true and what the model says."""
     length = len(shown.texts)
 

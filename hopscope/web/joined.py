@@ -24,7 +24,7 @@ class ModuleUnreadable(HopscopeError):
     """A module of the page has a form that is not joined."""
 
 
-def joined(entry: str, read: Callable[[str], str], name: str = "") -> str:
+def joined_script(entry: str, read: Callable[[str], str], name: str = "") -> str:
     """The script that does what the module `entry` does; `read` gives a module's text by name.
 
     With a name it does nothing yet: the global function of that name does, and returns what the

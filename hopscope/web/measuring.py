@@ -23,14 +23,16 @@ from hopscope.circuits.pattern import Head
 from hopscope.circuits.tables import with_tables
 from hopscope.errors import CircuitError
 from hopscope.web.opened import Key, Opened, Spread
-from hopscope.web.questions import AblateQuestion, Ask, CostsQuestion, Question
+from hopscope.web.questions import AblateQuestion, Ask, CostsQuestion, ModelQuestion
 
 CHUNK, MOMENT = 8, 0.2
 """Changes that are measured together, at most, and seconds that this may take: others wait to hear
 of them, and whoever clicks meanwhile for their turn."""
 
 
-def changed_by(run: Opened, asked: Question) -> tuple[Mapping[Head, Change], dict[Head, Change]]:
+def changed_by(
+    run: Opened, asked: ModelQuestion
+) -> tuple[Mapping[Head, Change], dict[Head, Change]]:
     """What heads do before the changes (the circuit's patterns, if asked), and with them."""
     base: Mapping[Head, Change] = {}
     if asked.circuit:
@@ -58,14 +60,16 @@ def _decodable(run: Opened, asked: AblateQuestion, ask: Ask) -> dict[str, Any]:
     return {"roles": roles, "symbols": list(reader.symbols), "own": own.round(4).tolist()}
 
 
-def tabled(run: Opened, ablator: Ablator, asked: Question, changes: Iterable[Change]) -> Ablator:
+def tabled(
+    run: Opened, ablator: Ablator, asked: ModelQuestion, changes: Iterable[Change]
+) -> Ablator:
     """The ablator with the tables that these changes follow."""
     examples = _with_tables(run, ablator.examples, asked, changes)
     return ablator if examples is ablator.examples else Ablator(ablator.adapter, examples)
 
 
 def _with_tables(
-    run: Opened, examples: Examples, asked: Question, changes: Iterable[Change]
+    run: Opened, examples: Examples, asked: ModelQuestion, changes: Iterable[Change]
 ) -> Examples:
     """The examples with the tables that these changes follow."""
     circuit = run.circuit if asked.circuit else None

@@ -31,7 +31,7 @@ Tell = Callable[[str], Any]
 TOLD: Tell = partial(print, flush=True)
 
 
-def show(
+def serve(
     views: "Views", state: str, where: tuple[Address, Sequence[Origin]], *,
     browser: bool = True, say: Tell = TOLD, note: Tell = TOLD,
 ) -> None:  # fmt: skip
@@ -43,7 +43,7 @@ def show(
     except ImportError as error:
         raise ConfigError(f"the explorer cannot start ({error}): {install_extra('web')}") from error
     from hopscope.web.app import Explorer
-    from hopscope.web.page import page
+    from hopscope.web.page import page_files
     from hopscope.web.policy import Policy
     from hopscope.web.token import Once, token
 
@@ -51,7 +51,7 @@ def show(
     with listening(address) as (opened, found):
         root = f"{trusted[0]}/" if trusted else found.url
         once = Once(key, lambda word: note(f"for the next tab: {root}#once={word}{state}"))
-        policy = Policy(key, names_of(found, trusted), frozenset(page()))
+        policy = Policy(key, names_of(found, trusted), frozenset(page_files()))
         explorer = Explorer(views, policy, note, read_only=views.read_only, once=once)
         url = f"{root}#once={once.word}{state}"
         say(url)
@@ -96,7 +96,7 @@ def view(
             "a notebook cannot serve the page: view(save='page.html') writes it; or call view in a "
             "program of its own"
         )
-    show(views, state, decided(HERE, port, None, ()), browser=browser)
+    serve(views, state, decided(HERE, port, None, ()), browser=browser)
 
 
 def forwarding(address: Address, connection: str) -> str:

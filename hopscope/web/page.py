@@ -6,7 +6,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from hopscope.store.files import read_bytes
-from hopscope.web.joined import joined
+from hopscope.web.joined import joined_script
 
 STATIC = Path(__file__).parent / "static"
 TYPES = {
@@ -19,7 +19,7 @@ TYPES = {
 NAMED = re.compile(r'(?:href|src)="([\w.-]+)"')
 
 
-def page() -> Mapping[str, tuple[str, Callable[[], bytes]]]:
+def page_files() -> Mapping[str, tuple[str, Callable[[], bytes]]]:
     """The type of every file of the page, and what reads it, by the path at which a browser asks
     for it. Its modules come as one script: a browser would hear of each from another, and ask for
     one after the other.
@@ -28,7 +28,7 @@ def page() -> Mapping[str, tuple[str, Callable[[], bytes]]]:
     files: dict[str, Callable[[], bytes]] = {
         name: partial(read_bytes, STATIC / name) for name in NAMED.findall(index.read_text())
     }
-    files["page.js"] = cache(lambda: joined("main.js", static_text).encode())
+    files["page.js"] = cache(lambda: joined_script("main.js", static_text).encode())
     found = {f"/{name}": (TYPES[Path(name).suffix], read) for name, read in files.items()}
     return {"/": (TYPES[".html"], partial(read_bytes, index)), **found}
 

@@ -43,7 +43,7 @@ class Refused(HopscopeError):
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestHead:
     """A request, as far as the guards look at it."""
 
     method: str
@@ -86,12 +86,12 @@ class Policy:
     """Paths that hold no data: the page and what it is made of."""
     guards: "Mapping[str, Guard]" = field(default_factory=lambda: GUARDS)
 
-    def check(self, asked: Asked) -> None:
+    def check(self, asked: RequestHead) -> None:
         """Refuse the request, or let it pass."""
         for guard in self.guards.values():
             guard(self, asked)
 
-    def origins(self, asked: Asked) -> list[Origin]:
+    def origins(self, asked: RequestHead) -> list[Origin]:
         """The origins whose pages may ask at the host that this request names."""
         place = Authority.read(asked.one(b"host") or "")
         if place is None:
@@ -100,17 +100,17 @@ class Policy:
         return own + [origin for origin in self.trusted if origin.is_at(place)]
 
 
-Guard = Callable[[Policy, Asked], None]
+Guard = Callable[[Policy, RequestHead], None]
 
 
-def size(_: Policy, asked: Asked) -> None:
+def size(_: Policy, asked: RequestHead) -> None:
     """Headers are few and short."""
     total = sum(len(name) + len(value) for name, value in asked.headers)
     if len(asked.headers) > MOST_HEADERS or total + len(asked.raw_path) > HEADER_BYTES:
         raise Refused(431, "the headers are too long: expected at most 16 kB, and 100 of them")
 
 
-def host(policy: Policy, asked: Asked) -> None:
+def host(policy: Policy, asked: RequestHead) -> None:
     """The browser means this server; HTTP/1.0 has to say so, too."""
     if asked.one(b"host") is None:
         raise Refused(400, "expected one Host header")
@@ -118,20 +118,20 @@ def host(policy: Policy, asked: Asked) -> None:
         raise Refused(403, "the Host header names another server: open the URL that was printed")
 
 
-def upgrade(_: Policy, asked: Asked) -> None:
+def upgrade(_: Policy, asked: RequestHead) -> None:
     """Plain HTTP only."""
     if asked.version not in ("1.0", "1.1") or asked.all(b"upgrade") or asked.all(b"http2-settings"):
         raise Refused(400, "expected plain HTTP/1.1, without an Upgrade header")
 
 
-def site(_: Policy, asked: Asked) -> None:
+def site(_: Policy, asked: RequestHead) -> None:
     """No other site asks, as far as the browser says."""
     known = asked.all(b"sec-fetch-site")
     if known and asked.one(b"sec-fetch-site") not in ("same-origin", "none") and not asked.is_visit:
         raise Refused(403, "another site asks: open the URL that was printed")
 
 
-def origin(policy: Policy, asked: Asked) -> None:
+def origin(policy: Policy, asked: RequestHead) -> None:
     """No page of another origin asks."""
     if asked.all(b"origin"):
         found = Origin.read(asked.one(b"origin") or "")
@@ -139,7 +139,7 @@ def origin(policy: Policy, asked: Asked) -> None:
             raise Refused(403, "a page of another origin asks: open the URL that was printed")
 
 
-def token(policy: Policy, asked: Asked) -> None:
+def token(policy: Policy, asked: RequestHead) -> None:
     """Whoever asks was given the URL."""
     if asked.raw_path.decode("latin-1") in (*policy.public, EXCHANGE):
         return
@@ -148,13 +148,13 @@ def token(policy: Policy, asked: Asked) -> None:
         raise Refused(401, WITHOUT_KEY)
 
 
-def path(_: Policy, asked: Asked) -> None:
+def path(_: Policy, asked: RequestHead) -> None:
     """A path that can be read in one way only."""
     if not PATH.fullmatch(asked.raw_path) or DOTS.search(asked.raw_path):
         raise Refused(404, "there is nothing here")
 
 
-def body(_: Policy, asked: Asked) -> None:
+def body(_: Policy, asked: RequestHead) -> None:
     """What is sent is JSON of a length that is told in one way, which no form can send."""
     lengths, coding = asked.all(b"content-length"), asked.all(b"transfer-encoding")
     if len(lengths) + len(coding) > 1 or not all(each.isdigit() for each in lengths):

@@ -30,7 +30,7 @@ Examples = Annotated[Whole, Field(strict=True, ge=1, le=MOST_EXAMPLES)]
 Changes = Annotated[tuple[Change, ...], Field(max_length=MOST_CHANGES)]
 
 
-class Question(Config):
+class ModelQuestion(Config):
     """Which model of a run is asked about."""
 
     step: Number | None = None
@@ -54,7 +54,7 @@ class Question(Config):
         return cls(**fields)
 
 
-class ExampleQuestion(Question):
+class ExampleQuestion(ModelQuestion):
     """One example: its tokens, the answers to it, and the attention of every head."""
 
     index: Annotated[Number, Field(lt=VIEWABLE)] = 0
@@ -67,7 +67,7 @@ class ExampleQuestion(Question):
     """Of a benchmark, the kind of question; unset: the first."""
 
 
-class AblateQuestion(Question):
+class AblateQuestion(ModelQuestion):
     """Losses of the model as it is, and with these changes."""
 
     examples: Examples = 256
@@ -75,7 +75,7 @@ class AblateQuestion(Question):
     """Also which symbols can be read at each role with the changes."""
 
 
-class CostsQuestion(Question):
+class CostsQuestion(ModelQuestion):
     """Losses with every head and every path changed in turn."""
 
     examples: Examples = 256

@@ -46,7 +46,7 @@ SETTLED = 2.0
 
 
 @dataclass(frozen=True)
-class Entry:
+class ShelfEntry:
     """One run on the shelf."""
 
     path: Path
@@ -64,7 +64,7 @@ class Shelf:
         """`first` are the rows of what is no run, and stands before all runs."""
         self.store, self._first = store, first
         self._nonce, self._version = secrets.token_hex(4), 0
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, ShelfEntry] = {}
         self._ids: dict[str, str] = {}
         """The ids of the store's runs, by name."""
         self._gone: dict[str, int] = {}
@@ -107,7 +107,7 @@ class Shelf:
                 found["problems"] = problems
             return {"cursor": f"{self._nonce}.{self._version}", "more": self.more, **found}
 
-    def find(self, id_: str) -> Entry:
+    def find(self, id_: str) -> ShelfEntry:
         """The run of this id, as it is now."""
         with self._lock:
             if id_ in self._entries:
@@ -218,7 +218,7 @@ class Shelf:
             else:
                 self._put(path, run, now)
 
-    def _ask_after(self, entry: Entry) -> None:
+    def _ask_after(self, entry: ShelfEntry) -> None:
         """Look at a run that is asked for."""
         if entry.path.parent == self.store.root:
             if entry.path.name not in self._lately:
@@ -242,7 +242,7 @@ class Shelf:
         same = entry is not None and entry.row == row
         self._version += not same
         version = entry.version if entry is not None and same else self._version
-        self._entries[id_] = Entry(path, run, row, version, its)
+        self._entries[id_] = ShelfEntry(path, run, row, version, its)
         self._gone.pop(id_, None)
 
     def _drop(self, name: str) -> None:

@@ -97,7 +97,7 @@ def _seconds_left(group: Sequence[Recipe], folders: Sequence[RunFolder]) -> floa
 
 
 @dataclass
-class Progress:
+class SweepProgress:
     """The committed steps of all jobs of a sweep, on whichever machine they run."""
 
     jobs: Sequence[Job]

@@ -28,7 +28,7 @@ from hopscope.store.lock import SECONDS
 from hopscope.workers.fleets import is_held, jobs_of
 from hopscope.workers.job import Job, Report, complete_run, is_complete
 from hopscope.workers.pools import Here, OpenPool, Pool, WorkerLost
-from hopscope.workers.progress import Progress, committed_steps
+from hopscope.workers.progress import SweepProgress, committed_steps
 
 if TYPE_CHECKING:
     from hopscope.runs import Stop
@@ -65,7 +65,7 @@ def carry_out(
     device: str = "auto",
     *,
     workers: Pool | None = None,
-    look: Callable[[Progress], None] | None = None,
+    look: Callable[[SweepProgress], None] | None = None,
 ) -> Outcome:
     """Complete the run of every recipe, within the time limit of the stop.
 
@@ -118,8 +118,8 @@ class _Sweep:
     pool: Pool
     stop: "Stop"
     device: str
-    look: Callable[[Progress], None] | None
-    progress: Progress = field(default_factory=lambda: Progress(()))
+    look: Callable[[SweepProgress], None] | None
+    progress: SweepProgress = field(default_factory=lambda: SweepProgress(()))
 
     @property
     def reports(self) -> dict[str, Report]:
@@ -131,7 +131,7 @@ class _Sweep:
         packs = jobs_of(recipes, missing, self.store, self.pool.pack)
         jobs = [Job.of(pack, self.store, self.device, self.pool.job_threads) for pack in packs]
         if not self.progress.jobs:
-            self.progress = Progress(jobs)
+            self.progress = SweepProgress(jobs)
         if jobs and not self.stop.reason:
             with self.pool.open(jobs, self.stop) as workers:
                 self._hand_out(deque(map(_Task, jobs)), workers)

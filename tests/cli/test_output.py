@@ -15,7 +15,7 @@ from rich.cells import cell_len
 
 from hopscope.cli import main as cli
 from hopscope.cli import output
-from hopscope.cli.main import listening, main
+from hopscope.cli.main import main, noting_interrupts
 from hopscope.cli.tables import table
 from hopscope.configs import Experiment
 from hopscope.errors import Interrupted, OutputLost
@@ -145,7 +145,7 @@ def test_one_that_a_finaliser_swallows_comes_again() -> None:
         time.sleep(30)
 
     begun = time.monotonic()
-    with listening(), pytest.raises(KeyboardInterrupt):
+    with noting_interrupts(), pytest.raises(KeyboardInterrupt):
         work()
     assert time.monotonic() - begun < 20
 
@@ -222,7 +222,7 @@ def test_ctrl_c_while_torch_is_imported_waits_for_its_end(
     lines = "__name__ = 'torch.some'", *lines
     (tmp_path / "interrupted_import.py").write_text("\n".join(lines))
     monkeypatch.syspath_prepend(tmp_path)
-    with cli.listening() as came:
+    with cli.noting_interrupts() as came:
         module = importlib.import_module("interrupted_import")
         with pytest.raises(KeyboardInterrupt):
             time.sleep(60)

@@ -11,7 +11,7 @@ import pytest
 from calling import Patch, Said, Say
 
 from hopscope.configs import Experiment, NgramExperiment, Retrieval, Training
-from hopscope.plots.progress import Progress
+from hopscope.plots.progress import Pace
 from hopscope.store import RunFolder, Store
 from hopscope.store.metrics import loss_rows, losses_file
 from hopscope.store.tables import METRICS
@@ -83,7 +83,7 @@ def test_a_loss_is_told_of_the_hop_that_was_asked(root: Path, said: Said, tiny: 
     assert row["hop"] == 5
     out = said("sql", "select distinct split, hop from metrics order by all", "--json")
     assert [row["hop"] for row in json.loads(out)] == [5, 5]
-    progress = Progress()
+    progress = Pace()
     progress.start(Store().find(name), 0)
     progress.advance(1, {"train": np.ones((2, 1), np.float32)})
     assert [name for name, _, _ in progress.hop_rows()] == ["hop 5"]

@@ -21,7 +21,7 @@ from hopscope.configs import Experiment
 from hopscope.errors import ConfigError, OutputLost, TrainingError
 from hopscope.store import Store
 from hopscope.workers import Here, Job, Outcome, Processes, Report, pools
-from hopscope.workers.progress import Progress
+from hopscope.workers.progress import SweepProgress
 
 
 class Fake:
@@ -82,7 +82,7 @@ def test_runs_that_are_left_ask_for_the_same_command_again() -> None:
 def test_a_line_says_how_far_all_of_it_is(
     tiny: Experiment, store: Store, monkeypatch: Patch
 ) -> None:
-    progress = Progress(
+    progress = SweepProgress(
         [Job.of((tiny.replace(seeds=(seed,)),), store, "cpu", 1) for seed in range(2)]
     )
     assert headline(progress) == "0 of 2 runs complete · 0 of 24 steps of all models · …"

@@ -18,7 +18,7 @@ import pytest
 from hopscope.configs.kinds import KINDS
 from hopscope.errors import SharingError, StoreUnwritable
 from hopscope.export.tracked import Row, Tracked, tracked
-from hopscope.export.tracker import TRACKERS, Place, follow, send, tracker
+from hopscope.export.tracker import TRACKERS, Place, send, send_while_training, tracker
 from hopscope.store import RunFolder
 
 Record = Callable[[RunFolder, int, int], None]
@@ -262,7 +262,7 @@ def test_every_number_arrives_once_however_a_run_is_followed_or_sent_again(
         """Another process trains it meanwhile."""
         record(RunFolder(empty.path), *portions.pop(0))
 
-    sent = list(follow(tracked(empty), tracker(name, place), pause))
+    sent = list(send_while_training(tracked(empty), tracker(name, place), pause))
     assert [each.steps for each in sent] == [3, 3, 4, 4]
     runs = tracked(RunFolder(empty.path))
     sent = list(send(runs, tracker(name, place)))
@@ -330,7 +330,7 @@ def test_interrupted_or_refused_a_run_goes_on_where_it_stopped(
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        list(follow(tracked(empty), tracker("wandb", place), pause))
+        list(send_while_training(tracked(empty), tracker("wandb", place), pause))
     assert wandb.open == 0
 
 

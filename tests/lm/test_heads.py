@@ -9,7 +9,14 @@ import torch
 from hopscope.cli.lm_text import heads_piece
 from hopscope.configs import Prompts
 from hopscope.facts import Role, parse_facts, parse_role
-from hopscope.lm.heads import HeadScores, Route, head_scores, printed_backwards, routes, switch_off
+from hopscope.lm.heads import (
+    HeadScores,
+    RoleRoute,
+    head_scores,
+    printed_backwards,
+    routes,
+    switch_off,
+)
 from hopscope.lm.model import LanguageModel
 from hopscope.lm.pairs import Paired, role_table, unpaired
 from hopscope.lm.prompts import questions
@@ -73,7 +80,7 @@ def test_a_planted_head_is_found_and_others_are_not(make_tiny: Make) -> None:
 def test_the_terminal_shows_the_heads_that_the_page_shows() -> None:
     """Of heads that differ only after the sixth digit it is the first, and none is beyond."""
     own, zero = np.array([[[0.5, 0.5 + 1e-8]]]), np.zeros((1, 1, 2))
-    route = Route(Role("query", 0), Role("key", 0), "look-up")
+    route = RoleRoute(Role("query", 0), Role("key", 0), "look-up")
     scores = HeadScores(
         *("x", "y", (route,), own, zero, np.array([0.5]), zero, zero), questions=4, correct=2
     )

@@ -17,7 +17,7 @@ from solving import solved
 from hopscope.configs.prompts import FORMULATIONS, MOST_CHAINS, Prompts
 from hopscope.facts import Role
 from hopscope.lm import drawing as words
-from hopscope.lm.drawing import Drawn, Line, draw
+from hopscope.lm.drawing import Line, QuestionLines, draw
 from hopscope.lm.prompts import Question, question, questions, render
 
 
@@ -226,7 +226,7 @@ ACCEPTABLE = {
 
 def test_the_printed_examples_follow_from_their_facts() -> None:
     for short, (lines, chain, digest, correct) in PRINTED.items():
-        asked = render(Prompts(formulation=short), Drawn(lines, chain), 0)
+        asked = render(Prompts(formulation=short), QuestionLines(lines, chain), 0)
         assert hashlib.sha256(asked.prompt.encode()).hexdigest() == digest
         assert (asked.correct, asked.acceptable) == (correct, tuple(ACCEPTABLE[short].split()))
 

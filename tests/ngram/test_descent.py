@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from hopscope.configs import Descent, InductionModel, NgramExperiment, NgramProcess
 from hopscope.ngram import train
-from hopscope.ngram.counts import counted
+from hopscope.ngram.counts import pattern_counts
 from hopscope.ngram.evaluation import mean_loss, model_answers
 from hopscope.ngram.model import InductionTransformer
 from hopscope.ngram.parameters import Parameters, initial, sets
 from hopscope.ngram.process import SPLITS, Chains, sample_chains
 from hopscope.ngram.similarity import MatchSimilarity
-from hopscope.ngram.trainer import ChainLoss, NgramTrainer, batches, drawn, loss_slope
+from hopscope.ngram.trainer import ChainLoss, NgramTrainer, batches, chains_of, loss_slope
 
 Make = Callable[..., NgramExperiment]
 
@@ -53,7 +53,7 @@ def check(chains: Chains, model: InductionModel, descent: Descent, at: Parameter
     expected = {name: getattr(module, name).grad.numpy() for name in ("c", "w", "a")}
 
     alphabet = chains.process.alphabet
-    symbols, matches = counted(chains.tokens, alphabet, model.window, model.unit_copies)
+    symbols, matches = pattern_counts(chains.tokens, alphabet, model.window, model.unit_copies)
     rows = symbols.for_loss(chains.targets, descent.loss == "softmax")
     on, similarity = ChainLoss(descent, rows), MatchSimilarity(model, matches)
 
@@ -132,7 +132,7 @@ def walked(chosen: NgramExperiment) -> InductionTransformer:
     names = {"C": ["c"], "W": ["w"], "a": ["a"]}
     if chosen.model.first == "full":
         names["W"] = ["w", "w_q", "w_k", "w_v", "w_o"]
-    tokens, size, epoch = drawn(chosen, 2, "train").tokens, chosen.descent.batch, 0
+    tokens, size, epoch = chains_of(chosen, 2, "train").tokens, chosen.descent.batch, 0
     for letters, epochs in chosen.descent.plan():
         trained = [getattr(module, name) for letter in letters for name in names[letter]]
         for number in range(epoch, epoch + epochs):
@@ -169,7 +169,7 @@ def test_training_by_counts_is_training_by_walking(
     for name, value in module.state_dict().items():
         np.testing.assert_allclose(run.state(2)[name], value.numpy(), rtol=1e-9, atol=1e-12)
     for split in SPLITS:
-        chains = drawn(chosen, 2, split)
+        chains = chains_of(chosen, 2, split)
         assert len(chains) == counts[split]
         loss, answers = walked_loss(module, chosen.descent, chains.tokens)
         found = model_answers(chosen, run.state(2), chains)

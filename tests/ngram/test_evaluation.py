@@ -12,7 +12,7 @@ from hopscope.errors import ConfigError
 from hopscope.ngram import evaluation, information, train
 from hopscope.ngram.growth import growth
 from hopscope.ngram.process import Chains, sample_chains
-from hopscope.ngram.trainer import drawn
+from hopscope.ngram.trainer import chains_of
 
 
 def test_the_paper_in_short(tmp_path: Path) -> None:
@@ -29,7 +29,7 @@ def test_the_paper_in_short(tmp_path: Path) -> None:
     assert (moments[0].epoch, moments[-1].epoch) == (0, 300)
     assert moments[0].distance > 0.2
     assert moments[-1].distance < 0.02
-    chains = drawn(chosen, 0, "validation")
+    chains = chains_of(chosen, 0, "validation")
     answers = evaluation.model_answers(chosen, run.state(0), chains)
     losses = evaluation.compare(chosen, answers, chains).expected
     assert losses.truth < losses.bayes < losses.model < losses.gih

@@ -20,7 +20,7 @@ from hopscope.ngram.growth import (
 )
 from hopscope.ngram.model import InductionTransformer
 from hopscope.ngram.parameters import initial
-from hopscope.ngram.trainer import drawn
+from hopscope.ngram.trainer import chains_of
 
 SHORT = {"epochs": (100, 100, 600), "chains": 2_000, "validation_chains": 100}
 LOSS = {"rate": 1.0, "epsilon": 1e-6}
@@ -103,7 +103,7 @@ def test_the_counts_alone_grow_as_the_training_did(run: NgramRun) -> None:
     assert found.slope("trained") == growth(run.course(0), 200).slope
     np.testing.assert_allclose(found.courses["counts"], found.courses["trained"], atol=0.15)
     last = run.course(0).at(-1)
-    one = 1 / gap(run.recipe, last, drawn(run.recipe, 0, "validation"))
+    one = 1 / gap(run.recipe, last, chains_of(run.recipe, 0, "validation"))
     assert found.slope("counts") / found.slope("trained") == pytest.approx(1, abs=0.05)
     assert found.slope("trained") > 1.15 * one
     assert found.slope("found and even") == pytest.approx(one, rel=0.1)

@@ -6,7 +6,7 @@ import pytest
 from hopscope.configs import Descent, InductionModel, NgramProcess
 from hopscope.errors import ConfigError
 from hopscope.ngram import information
-from hopscope.ngram.counts import counted
+from hopscope.ngram.counts import pattern_counts
 from hopscope.ngram.process import sample_chains, window_distribution
 from hopscope.ngram.similarity import MatchSimilarity
 from hopscope.ngram.trainer import ChainLoss
@@ -64,7 +64,7 @@ def test_what_heads_see_is_what_their_coefficients_gain() -> None:
     """The gradient by c at a small a, over many long chains, orders the sets the same way."""
     process, model = NgramProcess(alpha=0.5, length=1_000), InductionModel()
     chains = sample_chains(process, 2_000, 0)
-    rows, matches = counted(chains.tokens, 3, model.window)
+    rows, matches = pattern_counts(chains.tokens, 3, model.window)
     on = ChainLoss(Descent(), rows.for_loss(chains.targets, every_symbol=False))
     similarity = MatchSimilarity(model, matches)
     before = similarity.state()["c"]

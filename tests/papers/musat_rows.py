@@ -25,7 +25,7 @@ from hopscope.papers.musat.rows import (
     WholeHead,
 )
 from hopscope.papers.registry import PAPERS
-from hopscope.papers.results import COMPUTED, Measured, Results, Table, lines_of
+from hopscope.papers.results import COMPUTED, Measured, Results, ResultsTable, lines_of
 from hopscope.papers.row import Row
 from hopscope.store.gallery import find
 
@@ -228,10 +228,10 @@ def bent(experiment: str, place: int, **values: Any) -> Tables:
     return rows
 
 
-def table(name: str, rows: Sequence[Row], protocol: Protocol = "full") -> Table:
+def table(name: str, rows: Sequence[Row], protocol: Protocol = "full") -> ResultsTable:
     """Rows of one run."""
     runs = (Measured("one", "0.1", "A, 2 cores", tuple(rows)),) if rows else ()
-    return Table(name, protocol, runs)
+    return ResultsTable(name, protocol, runs)
 
 
 def saved(root: Path, rows: Mapping[str, Sequence[Row]], protocol: Protocol = "full") -> Results:

@@ -28,7 +28,7 @@ from hopscope.circuits.probing import probe
 from hopscope.configs import Experiment, Model, Retrieval
 from hopscope.errors import ConfigError
 from hopscope.facts import Role, chain_of_facts, parse_facts
-from hopscope.lm.heads import HeadScores, Route
+from hopscope.lm.heads import HeadScores, RoleRoute
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted
 from hopscope.ngram.evaluation import approach, transfer
@@ -57,7 +57,7 @@ from hopscope.plots.probe import (
     probe_rows,
 )
 from hopscope.plots.table_figures import figures
-from hopscope.plots.words import emergence_rows, ordered_roles, short_target
+from hopscope.plots.words import emergence_table, ordered_roles, short_target
 from hopscope.runs import opened
 from hopscope.store import Store
 from hopscope.store.gallery import find
@@ -264,7 +264,7 @@ def test_a_hop_that_is_asked_alone_has_its_number() -> None:
     last = replace(STORY, losses=STORY.losses[:, :1], learned_at=(14,), hops=(5,))
     assert Emergence.from_dict(last.to_dict()).asked == (5,)
     assert "hops" not in STORY.to_dict()
-    assert emergence_rows(last)[-1][1:3] == ("hop 5 is learned", "14")
+    assert emergence_table(last)[-1][1:3] == ("hop 5 is learned", "14")
     assert "x₅ learned" in ticks(order_figure(last).axes[0])
     texts = emergence_figure(last).axes[1].get_legend().get_texts()
     assert [text.get_text() for text in texts] == ["x₅", "chance"]
@@ -273,8 +273,8 @@ def test_a_hop_that_is_asked_alone_has_its_number() -> None:
 def test_a_panel_shows_each_head_s_best_route_and_rings_beyond_chance() -> None:
     query, value = Role("query"), Role("value")
     routes = (
-        Route(query, Role("key"), "look-up"), Route(query, value, "look-up"),
-        Route(Role("answer"), value, "answer"),
+        RoleRoute(query, Role("key"), "look-up"), RoleRoute(query, value, "look-up"),
+        RoleRoute(Role("answer"), value, "answer"),
     )  # fmt: skip
     own = np.zeros((3, 2, 2))
     own[0, 1, 0], own[1, 1, 0], own[2, 0, 1] = 0.4, 0.9, 0.05
@@ -429,8 +429,8 @@ def commands(known: Planted, circuit: Circuit) -> Make:
     example = circuitsvis(adapter_of(known.model), examples_of(known.task, 1))
     both = compare("gallery/demo", "gallery/planted", Store())
     moments, other_chains = approach(ngram, 0), transfer(ngram, 0, [10, 100])
-    value = Route(Role("query"), Role("value"), "answer")
-    route = (Route(Role("query"), Role("key"), "look-up"), value)
+    value = RoleRoute(Role("query"), Role("value"), "answer")
+    route = (RoleRoute(Role("query"), Role("key"), "look-up"), value)
     zero = np.zeros((2, 30, 9))
     scores = HeadScores("smollm2-135m", "f1", route, zero, zero, np.ones(2), zero, zero, 8, 3)
     return lambda: {

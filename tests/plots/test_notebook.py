@@ -22,7 +22,7 @@ from hopscope.circuits.probing import probe
 from hopscope.configs import Experiment, NgramExperiment
 from hopscope.errors import ConfigError
 from hopscope.facts import Role
-from hopscope.lm.heads import HeadScores, Route
+from hopscope.lm.heads import HeadScores, RoleRoute
 from hopscope.models.planted import Planted
 from hopscope.papers.registry import PAPERS
 from hopscope.plots.pieces import SHOWN
@@ -83,7 +83,7 @@ def test_a_result_shows_a_figure_that_can_be_saved_and_what_is_known(
     known: Planted, circuit: Circuit, demo: Study, story: Emergence, both: Comparison,
     tmp_path: Path,
 ) -> None:  # fmt: skip
-    route = (Route(Role("query"), Role("key"), "look-up"),)
+    route = (RoleRoute(Role("query"), Role("key"), "look-up"),)
     zero = np.zeros((1, 2, 2))
     for result, told in (
         (circuit, "each component</summary>"),

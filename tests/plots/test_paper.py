@@ -16,7 +16,7 @@ from hopscope.papers.claim import Claim, Reason
 from hopscope.papers.experiment import PaperExperiment
 from hopscope.papers.judge import Finding, Judge
 from hopscope.papers.registry import PAPERS, Registry
-from hopscope.papers.results import COMPUTED, Results, Table
+from hopscope.papers.results import COMPUTED, Results, ResultsTable
 from hopscope.papers.row import Row
 from hopscope.plots.circuit import circuit_figure
 from hopscope.plots.look import Picture, picture
@@ -70,7 +70,9 @@ EXPERIMENTS = {
 TWO = Registry(EXPERIMENTS, CLAIMS)
 
 
-def draw(table: Table, others: Callable[[str], Table | None]) -> Sequence[tuple[str, Picture]]:
+def draw(
+    table: ResultsTable, others: Callable[[str], ResultsTable | None]
+) -> Sequence[tuple[str, Picture]]:
     figure = picture(f'"{table.experiment}" by layer', "", 2.0)
     figure.subplots().plot([row.loss for row in table.of(Measured)])
     return [("loss", figure)]
@@ -179,7 +181,9 @@ WRONG = (
 )
 
 
-def draw_wide(table: Table, others: Callable[[str], Table | None]) -> Sequence[tuple[str, Picture]]:
+def draw_wide(
+    table: ResultsTable, others: Callable[[str], ResultsTable | None]
+) -> Sequence[tuple[str, Picture]]:
     wide = Picture("a wide figure", "It is wide.", (16.0, 3.0))
     small = Picture("small", "It is not.", (2.0, 2.0))
     for figure in (wide, small):

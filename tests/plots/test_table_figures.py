@@ -20,7 +20,7 @@ from hopscope.papers.musat.circuit_claims import CLAIMS, by_variant
 from hopscope.papers.musat.measure_depth import depth_rows
 from hopscope.papers.musat.rows import CircuitRow, DepthRow, LossRow, Maps, Story
 from hopscope.papers.registry import PAPERS
-from hopscope.papers.results import Table
+from hopscope.papers.results import ResultsTable
 from hopscope.papers.row import Row, read_row
 from hopscope.plots.chen import settings_figure, training_figures
 from hopscope.plots.look import Picture
@@ -184,7 +184,7 @@ def test_models_are_counted_by_depth() -> None:
     assert (list(law.get_xdata()), list(law.get_ydata())) == ([1, 2, 3], [0, 1, 2])
 
 
-def of_chen(rows: list[Row]) -> Table:
+def of_chen(rows: list[Row]) -> ResultsTable:
     return table("chen/training", rows)
 
 

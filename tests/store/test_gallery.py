@@ -13,7 +13,7 @@ from hopscope.errors import ConfigError, RunDamaged, RunMismatch, RunMissing, Ru
 from hopscope.models.planted import planted
 from hopscope.ngram.evaluation import compare, model_answers
 from hopscope.ngram.run import NgramRun
-from hopscope.ngram.trainer import drawn
+from hopscope.ngram.trainer import chains_of
 from hopscope.papers import preset
 from hopscope.store import RunFolder, Store, gallery
 from hopscope.training import Run
@@ -98,7 +98,7 @@ def test_the_ngram_run_is_the_papers_unrounded() -> None:
     known, run = gallery.about(folder), NgramRun(folder)
     assert run.recipe == NgramExperiment()
     assert {value.dtype.name for value in run.state(0).values()} == {"float64"}
-    chains = drawn(run.recipe, 0, "validation")
+    chains = chains_of(run.recipe, 0, "validation")
     found = compare(run.recipe, model_answers(run.recipe, run.state(0), chains), chains)
     assert known is not None
     assert found.seen.model == pytest.approx(known.loss)

@@ -17,7 +17,7 @@ from hopscope.configs import Experiment
 from hopscope.errors import ConfigError, RunDamaged, RunWarning, StoreError
 from hopscope.store import RunFolder, Store
 from hopscope.store.metrics import loss_rows, losses, losses_file
-from hopscope.store.query import Question, metrics_of
+from hopscope.store.query import SqlQuery, metrics_of
 from hopscope.store.tables import METRICS, connection, merged_tables
 
 ALL = "select * from metrics order by all"
@@ -159,7 +159,7 @@ def test_a_run_that_cannot_be_read_is_reported_and_hides_no_other(
     with pytest.warns(RunWarning, match="left out: "):
         assert store.sql(asked).rows() == list(answer.rows)
     with pytest.raises(RunDamaged):
-        Question("from metrics", lambda: ([], [line]), strict=True).rows()
+        SqlQuery("from metrics", lambda: ([], [line]), strict=True).rows()
 
 
 def test_files_that_are_removed_before_they_are_read_are_looked_for_again(
@@ -183,7 +183,7 @@ def test_files_that_are_removed_before_they_are_read_are_looked_for_again(
             found[0][0].paths = paths  # type: ignore[method-assign]
         return found
 
-    answer = Question(COUNTS, readable).answer()
+    answer = SqlQuery(COUNTS, readable).answer()
     assert sorted(answer.rows) == sorted([(run.name, 8), (other.name, 16)])
     assert (len(calls), answer.problems) == (2, ())
 

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from standin import StandIn
 
 from hopscope.web.app import Explorer
-from hopscope.web.page import page
+from hopscope.web.page import page_files
 from hopscope.web.policy import Policy
 
 TOKEN = "k7Jx" * 11
@@ -137,7 +137,7 @@ def ask_all(app: Any, asks: list[Ask]) -> list[Answer]:
 def made(views: Any = None, notes: list[str] | None = None, **changed: Any) -> Explorer:
     """An app over a stand-in; what is changed of its policy, and what else it takes."""
     of_policy = {name: changed.pop(name) for name in ("trusted", "guards") if name in changed}
-    policy = Policy(TOKEN, public=frozenset(page()), **of_policy)
+    policy = Policy(TOKEN, public=frozenset(page_files()), **of_policy)
     note = (notes if notes is not None else []).append
     return Explorer(views or StandIn(), policy, note, **changed)
 

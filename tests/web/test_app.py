@@ -11,7 +11,7 @@ from standin import RUN, SECRET, StandIn
 
 from hopscope import errors
 from hopscope.web.app import QUERY, Limits
-from hopscope.web.page import page
+from hopscope.web.page import page_files
 
 OF_RUN = f"/api/runs/{RUN}"
 
@@ -55,7 +55,7 @@ def test_every_route_asks_its_question() -> None:
 
 def test_the_page_is_what_its_html_names() -> None:
     """It is public; nothing else is there, and it is asked for by GET alone."""
-    files = page()
+    files = page_files()
     assert {*files} == {"/", "/page.js", "/page.css", "/panes.css", "/colours.css", "/icon.svg"}
     answers = asked(*(Ask(path=path.encode(), token=()) for path in files))
     for (kind, read), answer in zip(files.values(), answers, strict=True):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hopscope.web.joined import ModuleUnreadable, joined
+from hopscope.web.joined import ModuleUnreadable, joined_script
 
 MODULES = {
     "a.js": 'import { one, Two } from "./b.js";\nimport "./c.js";\nexport const three = one + 1;\n',
@@ -12,7 +12,7 @@ MODULES = {
 
 
 def test_every_module_once_and_after_what_it_imports() -> None:
-    script = joined("a.js", MODULES.__getitem__)
+    script = joined_script("a.js", MODULES.__getitem__)
     places = [script.index(f"modules['{name}'] =") for name in ("c.js", "b.js", "a.js")]
     assert places == sorted(places)
     assert script.count("modules['c.js'] =") == 1
@@ -41,5 +41,5 @@ def test_other_forms_are_refused() -> None:
     for line, said in REFUSED.items():
         modules = {**MODULES, "a.js": line, "d.js": 'import "./a.js";'}
         with pytest.raises(ModuleUnreadable) as caught:
-            joined("a.js", modules.__getitem__)
+            joined_script("a.js", modules.__getitem__)
         assert said in str(caught.value), line

@@ -8,7 +8,7 @@ from hopscope.runs import train
 from hopscope.store import Store
 from hopscope.workers import Job, Report
 from hopscope.workers.job import do
-from hopscope.workers.progress import Plan, Progress, committed_steps, plans
+from hopscope.workers.progress import Plan, SweepProgress, committed_steps, plans
 
 Recipes = tuple[Experiment, ...]
 
@@ -50,7 +50,7 @@ def test_a_fleet_that_was_begun_is_planned_as_it_is(members: Recipes, store: Sto
 def test_steps_of_all_models_are_counted(members: Recipes, store: Store) -> None:
     now = [100.0]
     jobs = [Job.of(members[:2], store, "cpu", 1), Job.of((members[2],), store, "cpu", 1)]
-    progress = Progress(jobs, clock=lambda: now[0])
+    progress = SweepProgress(jobs, clock=lambda: now[0])
     assert (progress.runs, progress.all_steps, progress.steps()) == (3, 36, 0)
     assert progress.seconds_left(0) is None
     stopped(Job.of(members[:2], store, "cpu", 1))

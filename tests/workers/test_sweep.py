@@ -13,7 +13,7 @@ from hopscope.errors import ConfigError, Interrupted, RunBusy
 from hopscope.runs import Stop
 from hopscope.store import RunFolder, Store
 from hopscope.workers import Here, Outcome, carry_out
-from hopscope.workers.progress import Progress
+from hopscope.workers.progress import SweepProgress
 
 STEPS = 6
 Recipes = tuple[Experiment, ...]
@@ -173,7 +173,7 @@ def test_what_others_let_go_is_carried_out_after_all(
 
 
 def test_a_run_that_somebody_removes_meanwhile_is_told(store: Store, recipes: Recipes) -> None:
-    def remove(progress: Progress) -> None:
+    def remove(progress: SweepProgress) -> None:
         if progress.count("complete") == len(recipes):
             store.create(recipes[0]).remove()
 

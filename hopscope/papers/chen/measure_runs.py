@@ -23,7 +23,7 @@ from hopscope.ngram.growth import gap, growth, growth_explained
 from hopscope.ngram.parameters import Course, set_name, sets
 from hopscope.ngram.run import NgramRun
 from hopscope.ngram.stepper import record_epochs
-from hopscope.ngram.trainer import drawn
+from hopscope.ngram.trainer import chains_of
 from hopscope.papers.chen.rows import (
     ChoiceRow,
     CourseRow,
@@ -117,7 +117,7 @@ def _stages(run: NgramRun, seed: int, moments: Sequence[Moment]) -> SeedRow:
         a=found.end,
         slope_by_log_epoch=found.slope,
         r2=found.straightness,
-        one_over_gap=1 / gap(experiment, last, drawn(experiment, seed, "validation")),
+        one_over_gap=1 / gap(experiment, last, chains_of(experiment, seed, "validation")),
         distance_begin=moments[0].distance,
         distance_end=moments[-1].distance,
         seconds=seconds(run),

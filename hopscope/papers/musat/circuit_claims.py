@@ -11,7 +11,7 @@ from typing import Any
 from hopscope.milestones import HALF
 from hopscope.papers.claim import Claim
 from hopscope.papers.cost import training_flop
-from hopscope.papers.judge import SEEDS, Judge, Tally, group, listed, out_of, span
+from hopscope.papers.judge import SEEDS, Judge, Tally, group, number_list, out_of, span
 from hopscope.papers.musat.rows import CircuitRow, VariantRow
 from hopscope.papers.musat.variants import Variant, variant_of
 from hopscope.papers.row import Row
@@ -166,8 +166,8 @@ CLAIMS = (
         "validation loss, mean over the last 100 steps",
         _judge(
             lambda row: row.loss < SOLVED,
-            lambda rows: f"{listed(row.loss for row in rows)} at the end; "
-            f"{listed(row.model for row in rows)} at the best late checkpoint",
+            lambda rows: f"{number_list(row.loss for row in rows)} at the end; "
+            f"{number_list(row.model for row in rows)} at the best late checkpoint",
         ),
     ),
     _claim(
@@ -177,7 +177,7 @@ CLAIMS = (
         _of_heads(
             lambda row: row.layers * row.heads / 2 < idle(row) < row.layers * row.heads,
             lambda rows: f"{', '.join(out_of(idle(row), row.layers * row.heads) for row in rows)}; "
-            f"by eye {listed(row.layers * row.heads - seen_by_eye(row) for row in rows)}",
+            f"by eye {number_list(row.layers * row.heads - seen_by_eye(row) for row in rows)}",
         ),
     ),
     _claim(
@@ -185,8 +185,8 @@ CLAIMS = (
         "heads with a path in the circuit",
         _of_heads(
             lambda row: len(row.useful) == 4,
-            lambda rows: f"{listed(len(row.useful) for row in rows)}; without a path "
-            f"{listed(len(row.needed) - len(row.useful) for row in rows)} more",
+            lambda rows: f"{number_list(len(row.useful) for row in rows)}; without a path "
+            f"{number_list(len(row.needed) - len(row.useful) for row in rows)} more",
         ),
     ),
     _claim(
@@ -196,7 +196,7 @@ CLAIMS = (
         "(`gallery/three-heads`)",
         _of_heads(
             lambda row: len(row.needed) > FEWEST,
-            lambda rows: listed(len(row.needed) for row in rows),
+            lambda rows: number_list(len(row.needed) for row in rows),
         ),
     ),
     _claim(
@@ -219,8 +219,8 @@ CLAIMS = (
         "circuit with prescribed attention",
         _judge(
             low,
-            lambda rows: f"{listed(row.prescribed for row in rows)} "
-            f"(model {listed(row.model for row in rows)})",
+            lambda rows: f"{number_list(row.prescribed for row in rows)} "
+            f"(model {number_list(row.model for row in rows)})",
         ),
     ),
     _claim(

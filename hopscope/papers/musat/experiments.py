@@ -22,7 +22,7 @@ STEPS_D = 4_000
 """Steps of transformer D where its 6,400 are too many."""
 
 
-def recipe_of(name: str, *seeds: int, steps: int | None = None) -> Experiment:
+def preset_recipe(name: str, *seeds: int, steps: int | None = None) -> Experiment:
     """The experiment of a preset of the paper, or the same with other seeds or fewer steps."""
     known = presets()[f"musat/{name}"].recipe
     training = known.training.model_copy(update={"steps": steps or known.steps})
@@ -31,13 +31,13 @@ def recipe_of(name: str, *seeds: int, steps: int | None = None) -> Experiment:
 
 def fleets(kind: str) -> tuple[Recipe, ...]:
     """Figure 4 in full: eight models of each depth, as fleets."""
-    return tuple(recipe_of(f"fig4-{kind}-L{layers}") for layers in range(1, 9))
+    return tuple(preset_recipe(f"fig4-{kind}-L{layers}") for layers in range(1, 9))
 
 
 def one_by_one(kind: str, *seeds: int, steps: int | None = SWEEP_STEPS) -> tuple[Recipe, ...]:
     """Models of figure 4, for fewer steps: of each depth one, then those with the next seed."""
     return tuple(
-        recipe_of(f"fig4-{kind}-L{layers}", seed, steps=steps)
+        preset_recipe(f"fig4-{kind}-L{layers}", seed, steps=steps)
         for seed in seeds
         for layers in range(1, 9)
     )
@@ -53,18 +53,18 @@ def variants_of_d() -> tuple[Recipe, ...]:
 
     The last is the seed with which the first learns least in its steps.
     """
-    larger = recipe_of("transformer-d-fan-in", 1)
-    return (recipe_of("transformer-d"), recipe_of("transformer-d-epochs"), larger)
+    larger = preset_recipe("transformer-d-fan-in", 1)
+    return (preset_recipe("transformer-d"), preset_recipe("transformer-d-epochs"), larger)
 
 
 def larger_seeds(steps: int | None = None) -> tuple[Experiment, ...]:
     """Transformer D with larger initial weights, with the seeds that musat/fig7 does not have."""
-    return tuple(recipe_of("transformer-d-fan-in", seed, steps=steps) for seed in (0, 2))
+    return tuple(preset_recipe("transformer-d-fan-in", seed, steps=steps) for seed in (0, 2))
 
 
 def per_pair(steps: int | None = None) -> tuple[Experiment, ...]:
     """Transformer D with larger initial weights and a code per pair, three seeds."""
-    known = (recipe_of("transformer-d-fan-in", seed, steps=steps) for seed in range(3))
+    known = (preset_recipe("transformer-d-fan-in", seed, steps=steps) for seed in range(3))
     return tuple(
         each.model_copy(update={"task": each.task.model_copy(update={"position": "pair"})})
         for each in known
@@ -128,7 +128,7 @@ EXPERIMENTS = (
         "musat/fig4-ic",
         "figure 4: loss by number of layers, with implicit curriculum",
         (LossRow,),
-        measured_by("musat.measure_runs:loss_rows"),
+        measured_by("musat.measure_runs:final_loss_rows"),
         {"full": lambda: fleets("ic"), "reduced": lambda: one_by_one("ic", 0)},
         method="Transformers of 1 to 8 layers with 8 heads each, D = 5; final validation losses "
         "are means over the last 100 steps; a hop's loss passes 0.5 where the mean of ten "
@@ -139,7 +139,7 @@ EXPERIMENTS = (
         "musat/fig4-nonic",
         "figure 4: loss by number of layers, the last hop alone",
         (LossRow,),
-        measured_by("musat.measure_runs:loss_rows"),
+        measured_by("musat.measure_runs:final_loss_rows"),
         {"full": lambda: fleets("nonic"), "reduced": lambda: one_by_one("nonic", 0)},
         method="As with curriculum, with D = 3, and only the last symbol of each chain asked.",
         reduced=_FEWER,
@@ -148,7 +148,7 @@ EXPERIMENTS = (
         "musat/fig4-seeds",
         "figure 4 over seeds: how many hops models of each depth learn, beside the exact law",
         (LossRow,),
-        measured_by("musat.measure_runs:loss_rows"),
+        measured_by("musat.measure_runs:final_loss_rows"),
         {
             "full": lambda: one_by_one("ic", 1, 2, 0, steps=None),
             "reduced": lambda: one_by_one("ic", 1, 2),
@@ -163,7 +163,7 @@ EXPERIMENTS = (
         "musat/fig4-nonic-seeds",
         "figure 4 without curriculum over seeds",
         (LossRow,),
-        measured_by("musat.measure_runs:loss_rows"),
+        measured_by("musat.measure_runs:final_loss_rows"),
         {"reduced": lambda: one_by_one("nonic", 1, 2)},
         method="As figure 4 without curriculum, with two seeds more of each depth, each model a "
         "run of its own, so that rows come one by one.",
@@ -174,7 +174,7 @@ EXPERIMENTS = (
         "figure 5, appendices C and E: the circuits of transformers A, B and C",
         (CircuitRow,),
         measured_by("musat.measure_runs:circuit_rows"),
-        {"full": lambda: tuple(recipe_of(f"transformer-{letter}") for letter in "abc")},
+        {"full": lambda: tuple(preset_recipe(f"transformer-{letter}") for letter in "abc")},
         method="Trained as in section 8.1. Of the checkpoints of the last tenth the best is "
         "taken; its circuit is searched for and measured without anybody's help, then "
         "every path is removed alone.",
@@ -208,7 +208,7 @@ EXPERIMENTS = (
         {
             "full": lambda: (
                 *variants_of_d(),
-                *(recipe_of("transformer-d", seed) for seed in (1, 2)),
+                *(preset_recipe("transformer-d", seed) for seed in (1, 2)),
             ),
             "reduced": variants_of_d,
         },

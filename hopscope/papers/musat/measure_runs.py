@@ -39,7 +39,7 @@ DIGITS = 5
 """Digits that are kept of a loss; more would be noise."""
 
 
-def loss_rows(run: Run) -> list[LossRow]:
+def final_loss_rows(run: Run) -> list[LossRow]:
     """A row per model: final partial losses, when each hop was learned, and their course."""
     experiment, final = run.recipe, run.final_losses()
     steps, train = run.losses("train")
@@ -50,7 +50,7 @@ def loss_rows(run: Run) -> list[LossRow]:
         own, checked = train[:, number], validation[:, number]
         rows.append(
             LossRow(
-                **about(run, seed),
+                **model_facts(run, seed),
                 chance=experiment.task.chance(),
                 final=rounded(final[number]),
                 learned_at=tuple(when[number]),
@@ -81,7 +81,7 @@ def around(
     return np.stack([losses[max(0, end - WINDOW) : max(end, 1)].mean(axis=0) for end in last])
 
 
-def about(run: Run, seed: int) -> dict[str, Any]:
+def model_facts(run: Run, seed: int) -> dict[str, Any]:
     """Which model of which run, and how it was trained."""
     experiment = run.recipe
     task, model, training = experiment.task, experiment.model, experiment.training
@@ -113,7 +113,7 @@ def circuit_row(run: Run) -> CircuitRow:
     losses, paths = circuit.losses, rows_with_paths(circuit)
     ablator = on_fresh_examples(best.model, best.task, circuit)
     return CircuitRow(
-        **fields_of(loss_rows(run)[0]),
+        **fields_of(final_loss_rows(run)[0]),
         step=best.step,
         model=round(losses.mean("model"), DIGITS),
         prescribed=round(losses.mean("prescribed"), DIGITS),

@@ -21,7 +21,7 @@ from hopscope.configs import NgramExperiment
 from hopscope.ngram import growth_explained, train
 from hopscope.ngram.evaluation import compare, model_answers
 from hopscope.ngram.run import NgramRun
-from hopscope.ngram.trainer import drawn
+from hopscope.ngram.trainer import chains_of
 from hopscope.papers.chen import settings as settings_module
 from hopscope.papers.chen.claims import CLAIMS
 from hopscope.papers.chen.experiments import EXPERIMENTS
@@ -221,7 +221,7 @@ def test_every_seed_of_a_setting_has_its_row(tmp_path: Path) -> None:
     assert rows[1].changes["descent"]["stages"] == "CWa"
     assert rows[1].predicted == {"paper": (1, 2), "heads": (1, 2)}
     assert set(rows[1].slopes_of_a) == {"10", "30", "100", "300"}
-    chains = drawn(alone, 1, "validation")
+    chains = chains_of(alone, 1, "validation")
     apart = compare(alone, model_answers(alone, other.state(1), chains), chains)
     assert (rows[1].distance, rows[1].loss.model) == (apart.distance, apart.seen.model)
 

@@ -24,7 +24,7 @@ from hopscope.papers.musat.measure_runs import (
     FRESH_EXAMPLES,
     circuit_row,
     emergence_rows,
-    loss_rows,
+    final_loss_rows,
     on_fresh_examples,
     story,
     without_rows,
@@ -74,7 +74,7 @@ def emerged(run: Run) -> CircuitRow:
 
 
 def test_rows_of_losses_are_those_of_the_run(run: Run) -> None:
-    (row,) = loss_rows(run)
+    (row,) = final_loss_rows(run)
     assert again(row) == row
     about = ("seed", "hops", "curriculum", "layers", "heads", "steps", "batch", "examples")
     assert [getattr(row, name) for name in about] == [0, 1, True, 2, 1, 250, 32, 4096]
@@ -114,7 +114,7 @@ def changed(seeds: tuple[int, ...] = (0,), **training: object) -> Experiment:
 
 def test_of_a_fleet_the_first_is_examined_and_followed(store: Store, emerged: CircuitRow) -> None:
     fleet = train(changed((3, 1), steps=20, checkpoint_every=10), store)
-    assert [row.seed for row in loss_rows(fleet)] == [3, 1]
+    assert [row.seed for row in final_loss_rows(fleet)] == [3, 1]
     row = circuit_row(fleet)
     assert (row.seed, row.step) == (3, RunStudy(fleet).best_late_checkpoint().step)
     digest = adapter_of(fleet.model.member(0)).digest()

@@ -20,7 +20,7 @@ from hopscope.errors import ConfigError
 from hopscope.papers.judge import Finding
 from hopscope.papers.musat.circuit_claims import by_variant, nearest
 from hopscope.papers.musat.emergence_claims import first_paths
-from hopscope.papers.musat.experiments import recipe_of, under
+from hopscope.papers.musat.experiments import preset_recipe, under
 from hopscope.papers.musat.rows import CircuitRow, VariantRow
 from hopscope.papers.musat.variants import (
     BEST,
@@ -158,7 +158,7 @@ def test_models_of_one_variant_and_length_belong_together() -> None:
     told = [(one.variant, one.steps, len(one.rows)) for one in known]
     assert told == [("fan-in", 10_000, 3), ("torch", 10_000, 2), ("fan-in", 9, 3)]
     (one,) = by_variant(ours())  # rows that name no variant are what we take the paper to mean
-    taken = recipe_of("transformer-a")
+    taken = preset_recipe("transformer-a")
     assert one.variant == Variant.of(taken).name == Variant().name
     assert Variant().experiment(0, LONG).model == taken.model
     assert one.flop == pytest.approx(one.rows[0].steps / LONG * 1.26e15, rel=0.01)
@@ -181,11 +181,11 @@ def test_the_model_for_which_most_claims_hold_is_the_nearest() -> None:
 
 
 def test_transformer_d_trains_as_long_as_the_paper_says() -> None:
-    trained = recipe_of("transformer-d")
+    trained = preset_recipe("transformer-d")
     assert trained.model.head_width == 16
     assert trained.training.checkpoint_steps()[:3] == (0, 80, 160)
     for name, examples in (("epochs", None), ("large-batch", 2**18)):
-        training = recipe_of(f"transformer-d-{name}").training
+        training = preset_recipe(f"transformer-d-{name}").training
         assert training.steps * training.batch / training.examples == 800
         assert examples in (None, training.examples)
 
@@ -203,7 +203,7 @@ def test_a_variant_is_known_again_and_trained_with_the_seeds_of_a_b_and_c() -> N
     # What is left out is as in the preset.
     paper, ours = (
         {name: its for name, its in each.named().items() if "checkpoint" not in name}
-        for each in (recipe_of("transformer-b"), variant_of("").experiment(1, LONG))
+        for each in (preset_recipe("transformer-b"), variant_of("").experiment(1, LONG))
     )
     assert paper == ours
     recipes = under(VARIANTS[:2], LONG)
