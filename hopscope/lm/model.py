@@ -108,9 +108,9 @@ class LanguageModel:
                 [{"role": "user", "content": prompt}], tokenize=False, add_generation_prompt=True
             )
         except Exception as error:  # a template raises anything
+            why = " ".join(str(error).split())[:120]
             raise LmError(
-                f"{self.name}'s chat template refuses a question: {' '.join(str(error).split())[:120]}: "
-                "use --template raw"
+                f"{self.name}'s chat template refuses a question: {why}: use --template raw"
             ) from error
         if asked.count(prompt) != 1:
             raise LmError(
