@@ -14,7 +14,19 @@ from hopscope.errors import ConfigError, HopscopeError
 
 F = TypeVar("F", bound=Callable[..., Any])
 Names = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
-FILE = click.Path(path_type=Path)
+
+
+class NamedPath(click.Path):
+    """The path of a file or folder. An empty name, which would be this folder's, is refused."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path that this text names."""
+        if value == "":
+            self.fail("it is empty; expected the name of a file or folder", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+FILE = NamedPath(path_type=Path)
 KINDS = {"N": int, "MINUTES": float, "X": float, "SHARE": float, "INCHES": float}
 """The kind of a value by its name in the help; files and folders are paths, all else is text."""
 

@@ -13,6 +13,7 @@ from typing import Any
 from hopscope.circuits.saved import saved_circuit, saved_emergence
 from hopscope.configs.kinds import KINDS, fetched
 from hopscope.store import RunFolder
+from hopscope.store.folder import born
 from hopscope.store.metrics import SPLITS, losses, parameter_series
 
 Row = tuple[int, dict[str, float]]
@@ -59,10 +60,10 @@ class Tracked:
         named = {"seed" if name == "seeds" else name: value for name, value in flat(fields)}
         return {"run": self.folder.name, "kind": recipe.kind, **named}
 
-    @property
-    def seconds_per_step(self) -> float:
-        """The mean over the training."""
-        return self.folder.manifest.seconds / max(1, self.folder.manifest.step)
+    def time(self, step: int) -> float:
+        """When the training had made so many steps: an estimate, as if all had taken as long."""
+        manifest = self.folder.manifest
+        return born(self.folder.path) + step * manifest.seconds / max(1, manifest.step)
 
     def rows(self) -> list[Row]:
         """The numbers of every step, in order; without NaN and infinity, which some trackers

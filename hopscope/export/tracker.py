@@ -26,7 +26,6 @@ from hopscope.export.tracked import Row, Tracked
 from hopscope.extras import install_extra
 from hopscope.store import RunFolder
 from hopscope.store.files import check_folder, read_bytes, write_bytes, writing
-from hopscope.store.folder import CONFIG
 
 
 @dataclass(frozen=True)
@@ -142,7 +141,7 @@ LOGS = Path("exports/tensorboard")
 @contextmanager
 def tensorboard(place: Place, _: Any, run: Tracked) -> Iterator[Log]:
     """A folder for each model; what is new becomes a further event file in it, by the writer of
-    torch. Times are estimates: steps of equal length since the run was made.
+    torch.
     """
     from torch.utils.tensorboard.writer import SummaryWriter
 
@@ -152,16 +151,15 @@ def tensorboard(place: Place, _: Any, run: Tracked) -> Iterator[Log]:
     known = events.EventAccumulator(str(folder), {"scalars": 1}) if folder.is_dir() else None
     tags = known.Reload().Tags()["scalars"] if known else []
     last = {tag: known.Scalars(tag)[-1].step for tag in tags} if known else {}
-    began = (run.folder.path / CONFIG).stat().st_mtime
 
     def add(rows: Sequence[Row]) -> None:
         with writing(folder), _silent_threads(), SummaryWriter(folder) as writer:
             if not log.last:
                 table = "".join(f"\n| {name} | {value} |" for name, value in run.settings.items())
-                writer.add_text("config", f"| setting | value |\n|---|---|{table}", 0, began)
+                writer.add_text("config", f"| setting | value |\n|---|---|{table}", 0, run.time(0))
             for step, values in rows:
                 for name, value in values.items():
-                    writer.add_scalar(name, value, step, began + step * run.seconds_per_step)
+                    writer.add_scalar(name, value, step, run.time(step))
 
     log = Log(add, lambda: str(folder), last)
     yield log
@@ -231,7 +229,12 @@ def wandb(place: Place, library: Any, run: Tracked) -> Iterator[Log]:
 def _wandb_home(place: Place, library: Any) -> tuple[Path, bool]:
     """The folder of wandb on this machine, and whether numbers go to its server."""
     home = place.to or Path(os.environ.get("WANDB_DIR", "."))
-    online = os.environ.get("WANDB_MODE", "online") == "online"
+    mode = os.environ.get("WANDB_MODE", "online")
+    if mode not in ("online", "offline"):
+        raise SharingError(
+            f"WANDB_MODE is {mode}; expected online, or offline, which writes to this machine"
+        )
+    online = mode == "online"
     if online and not library.login(prompt=False):
         raise SharingError(
             "wandb has no key: `wandb login`, or set WANDB_API_KEY; WANDB_MODE=offline writes to "
@@ -300,6 +303,10 @@ def mlflow(place: Place, library: Any, run: Tracked) -> Iterator[Log]:
         uri = f"sqlite:///{place.to.resolve()}/mlflow.db"
     entities = import_module("mlflow.entities")
     refusals = partial(_refusals, "mlflow", run, (library.exceptions.MlflowException, OSError))
+
+    def milliseconds(step: int) -> int:
+        return int(run.time(step) * 1e3)
+
     with refusals():
         client = library.MlflowClient(tracking_uri=uri)
         there = client.get_experiment_by_name(place.project)
@@ -307,7 +314,7 @@ def mlflow(place: Place, library: Any, run: Tracked) -> Iterator[Log]:
         runs = client.search_runs([experiment], f"tags.`{HASH}` = '{run.id}'", max_results=1)
         if not runs:
             tags = {HASH: run.id, **({"hopscope.group": run.group} if run.group else {})}
-            runs = [client.create_run(experiment, run_name=run.name, tags=tags)]
+            runs = [client.create_run(experiment, milliseconds(0), tags, run.name)]
             settings = [entities.Param(n, str(v)[:LONGEST]) for n, v in run.settings.items()]
             client.log_batch(runs[0].info.run_id, params=settings)
         number = runs[0].info.run_id
@@ -318,7 +325,7 @@ def mlflow(place: Place, library: Any, run: Tracked) -> Iterator[Log]:
 
     def add(rows: Sequence[Row]) -> None:
         numbers = [
-            entities.Metric(metric_name(name), value, int(step * run.seconds_per_step * 1e3), step)
+            entities.Metric(metric_name(name), value, milliseconds(step), step)
             for step, values in rows
             for name, value in values.items()
         ]
@@ -329,7 +336,7 @@ def mlflow(place: Place, library: Any, run: Tracked) -> Iterator[Log]:
     yield Log(add, lambda: uri or library.get_tracking_uri(), last, metric_name)
     if run.folder.manifest.complete:
         with refusals():
-            client.set_terminated(number)
+            client.set_terminated(number, end_time=milliseconds(run.folder.manifest.step))
 
 
 def metric_name(name: str) -> str:

@@ -103,9 +103,20 @@ class LanguageModel:
         """The text that the model gets: prompt, template, and the beginning of the answer."""
         if self.template == "raw":
             return raw_text(prompt, opening)
-        asked: str = self.tokenizer.apply_chat_template(
-            [{"role": "user", "content": prompt}], tokenize=False, add_generation_prompt=True
-        )
+        try:
+            asked: str = self.tokenizer.apply_chat_template(
+                [{"role": "user", "content": prompt}], tokenize=False, add_generation_prompt=True
+            )
+        except Exception as error:  # a template raises anything
+            why = " ".join(str(error).split())[:120]
+            raise LmError(
+                f"{self.name}'s chat template refuses a question: {why}: use --template raw"
+            ) from error
+        if asked.count(prompt) != 1:
+            raise LmError(
+                f"{self.name}'s chat template changes the question, or prints it twice: use "
+                "--template raw"
+            )
         return asked + opening
 
     def tokens(self, text: str) -> Tokens:

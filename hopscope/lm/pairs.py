@@ -265,18 +265,12 @@ def pairs(
 def unpaired(
     local: LanguageModel, prompts: Prompts, seed: int, start: int, count: int
 ) -> list[Paired]:
-    """The first questions from number `start` on that have each symbol and each answer in a token
-    of its own.
-    """
-    table = role_table(prompts)
+    """The first questions from number `start` on that can be read, without donors."""
 
     def read(index: int) -> Paired:
         each = question(prompts, seed, index)
         common, first, _ = first_tokens(local, each)
         own = cut(local, prompts, each, (each.chain + 1) % prompts.chains, common)
-        mine = {table[role] for role, chain in zip(own.roles, own.chains, strict=True) if not chain}
-        if not mine.issuperset(span.role for span in each.spans):
-            raise Unreadable(f"{local.name}'s tokenizer joins two symbols in one token")
         return Paired(index, *own, Answers(first[each.correct], {}, tuple(first.values())))
 
     return first_made(read, start, count, f"questions of {prompts.label} can be read")
@@ -397,7 +391,14 @@ def _check_donor(name: str, made: Exchange, own: Cut, donor: Cut, prompts: Promp
 def cut(
     local: LanguageModel, prompts: Prompts, asked: Question, partner: int, common: Tokens
 ) -> Cut:
-    """The tokens of a question, with the role and the chain of each."""
+    """The tokens of a question, with the role and the chain of each. A question with two symbols in
+    one token is Unreadable.
+    """
+    if not local.tokenizer.is_fast:
+        raise LmError(
+            f"{local.name}'s tokenizer does not say where its tokens stand; only fast tokenizers "
+            "can be read"
+        )
     text, table = local.text(asked.prompt, asked.opening), role_table(prompts)
     begin = text.index(asked.prompt)
     opening = len(text) - len(asked.opening) if asked.opening else len(text)
@@ -410,11 +411,13 @@ def cut(
         order.setdefault(chain, len(order))
     found = []
     for first, last in encoded["offset_mapping"][: len(tokens)]:
-        inside = (
-            (span.role, order[span.chain])
-            for span in (*asked.spans, *asked.lines)
-            if first - begin < span.end and last - begin > span.start
+        symbols, lines = (
+            [span for span in spans if first - begin < span.end and last - begin > span.start]
+            for spans in (asked.spans, asked.lines)
         )
+        if len(symbols) > 1:
+            raise Unreadable(f"{local.name}'s tokenizer joins two symbols in one token")
+        inside = ((span.role, order[span.chain]) for span in (*symbols, *lines))
         found.append(next(inside, (OPENING if last > opening else OTHER, 0)))
     found += [(OPENING if prompts.opening else OTHER, 0)] * len(common)
     found[-1] = (ANSWER, 0)

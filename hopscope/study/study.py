@@ -192,8 +192,7 @@ class Study(Displayed):
         `save="page.html"` (or a folder) writes the page and starts no server; `browser=False` only
         prints the URL; `port=N`.
         """
-        self._circuit = circuit or self._circuit
-        import_module(PAGE).view(self, self._circuit, words, **options)
+        import_module(PAGE).view(self, circuit or self._circuit, words, **options)
 
     def check_fits(self, examples: int) -> None:
         """Refuse more examples than fit in memory; of a run this is known beforehand."""

@@ -71,11 +71,13 @@ def files_of(path: Path) -> list[Path]:
     return [path / name for name in names]
 
 
-def write_page(views: "Views", id_: str, path: Path) -> Path:
+def write_page(
+    views: "Views", id_: str, path: Path, seed: int | None = None, step: int | None = None
+) -> Path:
     """Write the page of a run, as one file or into a folder, made if need be; where it is."""
     check_target(path)
-    files = files_of(path)
-    made = {path.name: inline(views, id_)} if path.suffix else _site(views, id_)
+    files, data = files_of(path), carried(views, id_, seed, step)
+    made = {path.name: inline(data)} if path.suffix else _site(data)
     if not path.suffix:
         path.mkdir(parents=True, exist_ok=True)
     for file in files:
@@ -84,28 +86,28 @@ def write_page(views: "Views", id_: str, path: Path) -> Path:
     return files[-1]
 
 
-def _site(views: "Views", id_: str) -> dict[str, str]:
+def _site(data: Mapping[str, Any]) -> dict[str, str]:
     """What of a page in a folder is not as it is here: its data, scripts and HTML."""
     # The word `file:` lets the page load its own scripts where it is opened from a disk.
     policy = _policy("'self' file:", "'self' file:")
-    scripts = dict(zip(SCRIPTS, _scripts(views, id_), strict=True))
+    scripts = dict(zip(SCRIPTS, _scripts(data), strict=True))
     return {**scripts, "index.html": _filled(static_text("index.html"), policy, LOADED, {})}
 
 
-def inline(views: "Views", id_: str) -> str:
-    """The page of a run with everything inside, as text."""
+def inline(data: Mapping[str, Any]) -> str:
+    """The page with everything inside, as text; `data` is what it carries."""
     page = static_text("index.html")
     styles = {name: f"\n{_with_icons(static_text(name))}" for name in STYLE.findall(page)}
-    scripts = _scripts(views, id_)
+    scripts = _scripts(data)
     policy = _policy(" ".join(map(_hash, scripts)), " ".join(map(_hash, styles.values())))
     written = "".join(f"<script>{script}</script>\n" for script in scripts)
     return _filled(page, policy, written, styles)
 
 
-def _scripts(views: "Views", id_: str) -> list[str]:
+def _scripts(data: Mapping[str, Any]) -> list[str]:
     """What a page runs: its data, what computes, and the page itself."""
     engine = joined_script(ENGINE, static_text, "hopscopeEngine")
-    return [data_script(carried(views, id_)), engine, joined_script(ENTRY, static_text)]
+    return [data_script(data), engine, joined_script(ENTRY, static_text)]
 
 
 def data_script(data: Mapping[str, Any]) -> str:

@@ -37,13 +37,22 @@ QUESTIONS = 20
 """Questions of each kind that are carried of a benchmark."""
 
 
-def carried(views: "Views", id_: str, room: int = WEIGHTS_BYTES) -> dict[str, Any]:
-    """The data of a saved page, ready for JSON."""
-    described = views.run(id_)  # says in one line if there is no such run
+def carried(
+    views: "Views",
+    id_: str,
+    seed: int | None = None,
+    step: int | None = None,
+    room: int = WEIGHTS_BYTES,
+) -> dict[str, Any]:
+    """The data of a saved page, ready for JSON: of a fleet, of the model with this seed (unset: the
+    first). The page opens after this step (unset: the last).
+    """
+    described = views.run(id_, seed)  # says in one line if there is no such run
     row = _row(views, id_)
-    found = _arrays(views, id_, [name for name in ARRAYS if name in described["arrays"]])
+    wanted = [name for name in ARRAYS if name in described["arrays"]]
+    found = _arrays(views, id_, wanted, seed)
     names = [*found]
-    described |= {"arrays": names, "at_hand": names}
+    described |= {"arrays": names, "at_hand": names, "opens_at": step}
     if "seed" in described:  # the page holds one model of a fleet
         described["seeds"] = [described["seed"]]
     return {
@@ -54,12 +63,12 @@ def carried(views: "Views", id_: str, room: int = WEIGHTS_BYTES) -> dict[str, An
     }
 
 
-def _arrays(views: "Views", id_: str, names: Sequence[str]) -> dict[str, str]:
+def _arrays(views: "Views", id_: str, names: Sequence[str], seed: int | None) -> dict[str, str]:
     """The arrays that are carried; what roles hold is left out where it cannot be measured."""
     found = {}
     for name in names:
         try:
-            found[name] = as_text(views.arrays(id_, name))
+            found[name] = as_text(views.arrays(id_, name, seed))
         except CircuitError as error:
             if name != "contents":
                 raise
@@ -77,10 +86,11 @@ def _more(views: "Views", id_: str, described: dict[str, Any], room: int) -> dic
     if described["kind"] == STUDY:
         described["task"] |= {"carried": 1}  # its model is not one that the page can run
         described["counts"] = [EXAMPLES]
-        return _measured(views, id_, described["checkpoints"])
+        return _measured(views, described, described["checkpoints"])
     folder = views.shelf.folder(id_)
     if described["kind"] == "facts":
-        return _trained(Trained(folder, views.memory), views, described, room)
+        trained = Trained(folder, views.memory, described["seed"])
+        return _trained(trained, views, described, room)
     if described["kind"] == "lm":
         described["lm"]["carried"] = min(QUESTIONS, described["lm"]["questions"])
         return {"questions": _questions(views, id_, described["lm"])}
@@ -99,15 +109,16 @@ def _trained(
     described["task"]["carried"] = EXAMPLES
     return {
         "engine": engine_data(trained.recipe, steps),
-        **_measured(views, described["id"], others),
+        **_measured(views, described, others),
     }
 
 
-def _measured(views: "Views", id_: str, steps: list[int]) -> dict[str, Any]:
+def _measured(views: "Views", described: dict[str, Any], steps: list[int]) -> dict[str, Any]:
     """What the page knows of steps whose weights it does not have."""
+    which = described["id"], described.get("seed")
     return {
-        "known": {str(step): _known(views, id_, step) for step in steps},
-        "first": {str(step): _example(views, id_, step) for step in steps},
+        "known": {str(step): _known(views, *which, step) for step in steps},
+        "first": {str(step): _example(views, *which, step) for step in steps},
     }
 
 
@@ -174,13 +185,16 @@ def _steps(trained: Trained, described: dict[str, Any], room: int) -> dict[int, 
 
 
 def telling(steps: list[int], described: dict[str, Any]) -> list[int]:
-    """Checkpoints in the order of what they tell: the last, those by which each hop was learned,
-    those by which each path emerged, the first.
+    """Checkpoints in the order of what they tell: the last, the one at which the page opens, those
+    by which each hop was learned, those by which each path emerged, the first.
 
-    >>> telling([0, 100, 200, 300], {"learned": [120], "emerged": {"1.0:value 0>query": 90.5}})
+    >>> emerged = {"1.0:value 0>query": 90.5}
+    >>> described = {"opens_at": None, "learned": [120], "emerged": emerged}
+    >>> telling([0, 100, 200, 300], described)
     [300, 200, 100, 0]
     """
-    moments = [*(described["learned"] or []), *(described["emerged"] or {}).values()]
+    learned, emerged = described["learned"] or [], described["emerged"] or {}
+    moments = [described["opens_at"], *learned, *emerged.values()]
     after = [
         next((step for step in steps if step >= moment), steps[-1])
         for moment in moments
@@ -200,9 +214,9 @@ def as_carried(model: "Transformer") -> bytes:
     return safetensors.numpy.save(tensors)
 
 
-def _known(views: "Views", id_: str, step: int) -> dict[str, Any]:
+def _known(views: "Views", id_: str, seed: int | None, step: int) -> dict[str, Any]:
     """Losses after a step: of the model as it is, and with each head and path made uniform."""
-    asked = CostsQuestion(step=step, examples=EXAMPLES)
+    asked = CostsQuestion(seed=seed, step=step, examples=EXAMPLES)
     rows = list(views.costs(id_, asked, lambda: None))
     return {
         "examples": EXAMPLES,
@@ -211,9 +225,9 @@ def _known(views: "Views", id_: str, step: int) -> dict[str, Any]:
     }
 
 
-def _example(views: "Views", id_: str, step: int) -> str:
+def _example(views: "Views", id_: str, seed: int | None, step: int) -> str:
     """The first example after a step, with all attention."""
-    arrays, about = unpacked(views.example(id_, ExampleQuestion(step=step)))
+    arrays, about = unpacked(views.example(id_, ExampleQuestion(seed=seed, step=step)))
     return as_text(packed({"attention": arrays["attention"]}, about))
 
 

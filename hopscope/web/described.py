@@ -31,6 +31,7 @@ def description(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, A
         "model": recipe.model.model_dump(mode="json"),
         "seeds": list(recipe.seeds),
         "seed": seed,
+        "member": folder.member(seed),
         "checkpoints": steps,
         "circuit": None if circuit is None else circuit_of(circuit),
         "planted": planted_paths(folder),

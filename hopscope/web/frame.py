@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hopscope.store import Store
 from hopscope.web.bundle import inline
+from hopscope.web.carried import carried
 from hopscope.web.views import Views
 
 
@@ -20,7 +21,7 @@ class Frame:
     ) -> None:
         views = Views(store if isinstance(store, Store) else Store(store), read_only=True)
         self.run, self.height = run, height
-        self._page = inline(views, views.id_of(run))
+        self._page = inline(carried(views, views.id_of(run)))
 
     def __repr__(self) -> str:
         return f"Frame({self.run!r}, height={self.height})"

@@ -39,6 +39,7 @@ class Ngram(ShownRun):
             },
             "seeds": list(recipe.seeds),
             "seed": self.seed,
+            "member": self.folder.member(self.seed),
             "checkpoints": checkpoint_steps(self.folder),
         }
 

@@ -76,20 +76,22 @@ def view(
     from hopscope.web.questions import STUDY
     from hopscope.web.views import Views
 
+    if save == "":
+        raise ConfigError("save is empty; expected FILE.html, or a folder")
     if save is not None:
         check_target(Path(save))
     if isinstance(study, RunStudy) and circuit is None:
         folder = study.run.folder
         views = Views(Store(None if folder.gallery else folder.path.parent))
-        id_ = views.id_of(folder.name)
-        state = f"/run/{id_}?step={study.step}" + f"&seed={study.seed}" * (study.member is not None)
+        id_, seed, step = views.id_of(folder.name), study.seed, study.step
+        state = f"/run/{id_}?step={step}" + f"&seed={seed}" * (study.member is not None)
     else:
         from hopscope.web.studied import Studied
 
         views = Views(Store(None), study=partial(Studied, study, circuit, words=words))
-        id_, state = STUDY, f"/run/{STUDY}"
+        id_, seed, step, state = STUDY, None, None, f"/run/{STUDY}"
     if save is not None:
-        write_page(views, id_, Path(save))
+        write_page(views, id_, Path(save), seed, step)
         return
     if in_notebook():
         raise ConfigError(

@@ -26,7 +26,8 @@ Number = Annotated[Whole, Field(strict=True, ge=0)]
 Word = Annotated[str, Field(max_length=24)]
 Change = Annotated[str, Field(max_length=240)]
 """One change, in the grammar of `hopscope.circuits.ablation`."""
-Examples = Annotated[Whole, Field(strict=True, ge=1, le=MOST_EXAMPLES)]
+Examples = Annotated[Whole, Field(strict=True, ge=2, le=MOST_EXAMPLES)]
+"""How many losses are measured on: one alone has no interval."""
 Changes = Annotated[tuple[Change, ...], Field(max_length=MOST_CHANGES)]
 
 

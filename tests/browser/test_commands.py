@@ -141,14 +141,15 @@ def test_what_each_pane_says_can_be_done(
 LINES = """async (texts) => {
   const made = await import("/commands.js");
   return texts.map((text) => {
-    const about = { name: text, id: text, seeds: [0], seed: 0, arrays: [], checkpoints: [1, 2] };
+    const model = { seeds: [0], seed: 0, member: 0 };
+    const about = { name: text, id: text, ...model, arrays: [], checkpoints: [1, 2] };
     const off = [{ layer: 1, head: 3, destination: text, as: "uniform" }];
     const state = { about, off, tokens: [text], order: null, ex: 0, step: null, seed: null };
     return [
       made.ofMap(state, "own", [1, 3]),
       made.ofExample(state, [1, 3]),
       made.ofExample({ ...state, off: [], tokens: null }, [1, 3]),
-      made.ofNoted(about, 0, 5),
+      made.ofNoted(about, 5),
       made.ofSeed(about, 0, { destination: text, source: text }),
       made.ofChanged(state, 64),
       made.ofCircuit(state),

@@ -85,8 +85,6 @@ def test_with_other_symbols_in_its_places(page: Any, site: str, name: str) -> No
 )
 def test_losses_with_every_kind_of_change(page: Any, site: str, name: str) -> None:
     run = opened(page, site, name)
-    alone = measuring.ablated(run.opened, AblateQuestion(examples=1), wait)
-    close(ask(page, "ablate", examples=1)["clean"], alone["clean"])  # of one there is no interval
     for changes in OF_ALL[:: 3 if name in LARGE else 1]:
         wanted = measuring.ablated(run.opened, AblateQuestion(changes=changes, examples=16), wait)
         found = ask(page, "ablate", changes=changes, examples=16)

@@ -3,9 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-from short import ID
+import pytest
+from short import FLEET, ID
 
-from tests.browser.lookers import asked, learned, opened
+from hopscope.store import Store
+from hopscope.study import load
+from hopscope.web.bundle import write_page
+from hopscope.web.views import Views
+from tests.browser.lookers import asked, bars, learned, opened
 
 MAPS = "#pane-fleet .map"
 PATH = '[aria-label="Which path"]'
@@ -35,3 +40,17 @@ def test_it_is_asked_again_when_the_run_has_learned(
         learned(page, ID)
     page.wait_for_selector(MAPS)
     assert (of(requests), page.locator(MAPS).count()) == (before + 1, 2)
+
+
+def test_a_saved_page_opens_at_its_step_with_the_losses_of_its_model(
+    page: Any, fleet: tuple[str, Path], tmp_path: Path
+) -> None:
+    file = write_page(Views(Store(fleet[1])), ID, tmp_path / "page.html", seed=9, step=5)
+    page.goto(file.as_uri())
+    assert asked(page) == {"step": "5"}
+    steps, losses = load(FLEET.run_name(), store=fleet[1]).run.losses("validation")
+    assert bars(page) == pytest.approx(losses[steps == 5, 1][0].tolist())
+    said = page.get_attribute(".circuit .foot .line:not(.python) code", "title")
+    assert said == f"hopscope circuit {FLEET.run_name()} --seed 9"
+    said = page.get_attribute(".losses .foot .line:not(.python) code", "title")
+    assert "seed = 9 and" in said

@@ -108,6 +108,7 @@ view gallery/demo --save v.htm | expected a name that ends in .html, or a folder
 view gallery/demo --save folder.html | is a folder; expected a file
 view gallery/demo --save mine.html | hopscope did not write it
 view gallery/demo --save . | hopscope did not write it
+view gallery/demo --save '' | '--save': it is empty; expected the name of a file or folder
 view --socket s --port 80 | --socket needs neither --host nor --port
 view --port 99999 | --port is 99999; expected 1 to 65,535
 view --save page.html | name it, such as gallery/demo

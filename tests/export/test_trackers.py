@@ -139,9 +139,9 @@ class Mlflow:
         assert experiments == ["7"]
         return [r for r in self.runs.values() if r.data.tags["hopscope.hash"] == found[1]]
 
-    def create_run(self, experiment: str, run_name: str, tags: dict[str, str]) -> Any:
-        data = SimpleNamespace(tags=tags, metrics={})
-        info = SimpleNamespace(run_id=run_name, ended=False)
+    def create_run(self, experiment: str, start: int, tags: dict[str, str], run_name: str) -> Any:
+        data = SimpleNamespace(tags=tags, metrics={}, times={})
+        info = SimpleNamespace(run_id=run_name, start=start, end=None)
         self.runs[run_name] = SimpleNamespace(info=info, data=data, told={}, params={})
         return self.runs[run_name]
 
@@ -151,7 +151,8 @@ class Mlflow:
         if self.down_after < 0:
             raise Refused("no answer\nfrom there")
         run = self.runs[name]
-        for key, value, _, step in metrics:
+        for key, value, time, step in metrics:
+            run.data.times[step] = time
             assert re.fullmatch(r"[/\w.\- :]+", key)
             assert (step, key) not in run.told
             run.told[step, key] = run.data.metrics[key] = value
@@ -161,8 +162,8 @@ class Mlflow:
         told = self.runs[name].told
         return [SimpleNamespace(step=step) for step, found in told if found == key]
 
-    def set_terminated(self, name: str) -> None:
-        self.runs[name].info.ended = True
+    def set_terminated(self, name: str, end_time: int) -> None:
+        self.runs[name].info.end = end_time
 
     def numbers(self, run: Tracked) -> Numbers:
         return self.runs[run.name].told
@@ -304,7 +305,11 @@ def test_settings_and_groups_are_sent_along(
         assert asked["config"] == runs[1].settings
     assert wandb.asked[0]["settings"]["disable_git"]
     found = mlflow.runs[runs[1].name]
-    assert (found.params["model.layers"], found.info.ended) == ("2", True)
+    assert found.params["model.layers"] == "2"
+    begun, manifest = fleet.path.joinpath("config.json").stat().st_mtime, fleet.manifest
+    begin, end = int(begun * 1e3), int((begun + manifest.seconds) * 1e3)
+    assert (found.info.start, found.info.end) == (begin, end)
+    assert found.data.times[manifest.step] == end
     assert found.data.tags["hopscope.group"] == fleet.name
     events = tensorboard.read(runs[0])
     (tag,) = events.Tags()["tensors"]
@@ -345,6 +350,9 @@ def test_what_cannot_be_sent_is_refused_in_one_line(
     refused(empty, "trackio", "has no numbers to send yet: a training has")
     wandb.refuses = True
     refused(fleet, "wandb", "wandb refuses .*-seed-3: permission denied$")
+    monkeypatch.setenv("WANDB_MODE", "disabled")
+    refused(fleet, "wandb", "WANDB_MODE is disabled; expected online, or offline, which")
+    monkeypatch.delenv("WANDB_MODE")
     wandb.key = False
     refused(fleet, "wandb", "wandb has no key: `wandb login`.*WANDB_MODE=offline")
     monkeypatch.setenv("TRACKIO_SPACE_ID", "me/space")

@@ -1,6 +1,7 @@
 """Where models are opened from, and which are refused: one line each, and no network."""
 
 import shutil
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -93,6 +94,28 @@ def test_a_model_that_does_not_fit_is_one_line(mine: Path, monkeypatch: Patch) -
     monkeypatch.setattr(transformers.PreTrainedModel, "to", full)
     with pytest.raises(LmError, match="does not fit into the memory of cpu: use --dtype bfloat16"):
         load(str(mine), "float32", "cpu", "raw")
+
+
+PROMPT = "{{ messages[0]['content'] }}"
+TEMPLATES = [
+    ("{{ messages[0]['content'] | upper }}", "changes the question, or prints it twice: use --te"),
+    ("user: ", "changes the question, or prints it twice: use --template raw"),
+    (PROMPT * 2, "changes the question, or prints it twice: use --template raw"),
+    ("{{ raise_exception('give a\n role') }}", "refuses a question: give a role: use --template"),
+    ("{{ messages[0]['content']", "refuses a question: unexpected end of template.*: use --te"),
+    ("{{ messages[0]['content'] + 1 }}", "refuses a question: .*: use --template raw"),
+]
+
+
+def test_a_chat_template_has_to_print_the_question_once(tiny: LanguageModel) -> None:
+    tokenizer = deepcopy(tiny.tokenizer)
+    for tokenizer.chat_template, line in TEMPLATES:
+        with pytest.raises(LmError, match=f"^tiny's chat template {line}") as refused:
+            LanguageModel(tiny.model, tokenizer, "tiny").text(ASKED.prompt)
+        assert "\n" not in str(refused.value)
+    tokenizer.chat_template = "user: {{ messages[0]['content'] | trim }}\nyou:"
+    text = LanguageModel(tiny.model, tokenizer, "tiny").text(ASKED.prompt, " b is")
+    assert text == f"user: {ASKED.prompt}\nyou: b is"
 
 
 COMMON: dict[str, Any] = {

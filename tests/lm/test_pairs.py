@@ -11,8 +11,9 @@ import pytest
 import torch
 from calling import Patch
 from solving import solved
-from tokenizers import processors
+from tokenizers import Regex, pre_tokenizers, processors
 from torch import Tensor
+from transformers import ByT5Tokenizer
 
 from hopscope.circuits.adapters import DecoderAdapter
 from hopscope.configs import Prompts
@@ -30,6 +31,7 @@ from hopscope.lm.pairs import (
     exchanges,
     pairs,
     role_table,
+    unpaired,
 )
 from hopscope.lm.patching import (
     PairBatch,
@@ -102,6 +104,24 @@ def test_an_end_that_the_tokenizer_adds_to_every_text_is_left_out(cut: LanguageM
     assert ending.encode("a") == [*cut.tokenizer.encode("a"), ending.eos_token_id]
     again = LanguageModel(cut.model, ending, cut.name, "raw", 4)
     assert pairs(again, TWO, 0, 0, 2) == pairs(cut, TWO, 0, 0, 2)
+
+
+def test_a_question_whose_symbols_stand_in_no_token_of_their_own_is_refused(
+    cut: LanguageModel,
+) -> None:
+    joining = deepcopy(cut.tokenizer)
+    words = Regex(r"\w = \w|\w+|\S|\n")
+    joining.backend_tokenizer.pre_tokenizer = pre_tokenizers.Split(words, "removed", invert=True)
+    for hops in (1, 2):
+        prompts = Prompts(formulation="equations", hops=hops)
+        joined = LanguageModel(cut.model, joining, "joining", "raw", 4)
+        for read in (pairs, unpaired):
+            with pytest.raises(LmError, match="joining's tokenizer joins two symbols in one token"):
+                read(joined, prompts, 0, 0, 2)
+    slow = LanguageModel(cut.model, ByT5Tokenizer(), "bytes", "raw", 4)
+    slow.room = None
+    with pytest.raises(LmError, match="bytes's tokenizer does not say where its tokens stand"):
+        pairs(slow, TWO, 0, 0, 2)
 
 
 def test_a_donor_that_changes_other_words_is_refused() -> None:

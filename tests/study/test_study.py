@@ -80,6 +80,10 @@ def test_any_model_and_task_are_studied_alike(two_hops: Planted) -> None:
     with pytest.raises(CircuitError, match="an interval needs at least 2"):
         study.ablate("1.0", examples=1)
     assert study.compare(study).first == ()
+    found = study.circuit
+    with pytest.raises(CircuitError, match="circuit was found in another model"):
+        study.view(load("gallery/demo").circuit)
+    assert study.circuit is found
     with pytest.raises(CircuitError, match="has one checkpoint"):
         study.emergence()
 
@@ -162,6 +166,7 @@ def test_what_is_not_there_or_was_not_asked_for_rightly_is_one_line(fleet: Store
     study = load("gallery/demo")
     for ask, error, line in (
         (lambda: unwrap(Store.find)(Store(), study), ConfigError, "by text, as 'gallery/demo'"),
+        (lambda: study.view(save=""), ConfigError, "save is empty; expected FILE.html"),
         (lambda: load("gallery/demo", step=100).circuit, CircuitError, "demo --step 100` finds it"),
     ):
         with pytest.raises(error, match=line):

@@ -46,7 +46,7 @@ def test_what_a_browser_writes_is_read(value: dict[str, object]) -> None:
 
 REFUSED = (
     ({"examples": 4097}, "less than or equal to 4096, got 4097"),
-    ({"examples": 0}, "greater than or equal to 1, got 0"),
+    ({"examples": 1}, "greater than or equal to 2, got 1"),
     ({"examples": True}, "expected a number, got True"),
     ({"examples": "4"}, "expected a number, got '4'"),
     ({"examples": 64.0}, "AblateQuestion.examples"),

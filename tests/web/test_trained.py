@@ -1,5 +1,7 @@
 """Fleets on the page, at every checkpoint, with every head and path changed in turn."""
 
+import base64
+import gzip
 import json
 from itertools import count
 from pathlib import Path
@@ -16,7 +18,9 @@ from hopscope.errors import ConfigError
 from hopscope.runs import train
 from hopscope.store import Store, gallery
 from hopscope.store.checkpoints import checkpoint_name
-from hopscope.web.questions import AblateQuestion, Ask, CostsQuestion
+from hopscope.study import load
+from hopscope.web.carried import as_text, step_data
+from hopscope.web.questions import AblateQuestion, Ask, CostsQuestion, ExampleQuestion
 from hopscope.web.tensors import unpacked
 from hopscope.web.views import Views
 
@@ -110,6 +114,27 @@ def test_every_head_and_every_row_in_turn(
     replaced = CostsQuestion(examples=4, changes=("0.0=mean",))  # such a head has no rows
     changes = [row["change"] for row in views.costs(ID, replaced, wait)]
     assert [change for change in changes if change.startswith("0.0")] == ["0.0=uniform"]
+
+
+def test_a_saved_page_is_of_the_seed_and_the_step_that_are_asked_for(
+    views: Views, root: Path, tmp_path: Path
+) -> None:
+    study = load(FLEET.run_name(), seed=9, step=10, store=root)
+    study.view(save=tmp_path / "page")
+    script = (tmp_path / "page" / "data.js").read_text().partition(" = ")[2]
+    page = json.loads(script.removesuffix(";\n"))
+    told = page["description"]
+    assert (told["seed"], told["seeds"], told["member"], told["opens_at"]) == (9, [9], 1, 10)
+    for name in ("maps", "contents"):
+        assert page["arrays"][name] == as_text(views.arrays(ID, name, 9))
+    assert list(page["engine"]["steps"]) == ["0", "10", "12"]
+    assert page["engine"]["steps"]["10"] == step_data(study.model, study.task)
+    row = next(views.costs(ID, CostsQuestion(seed=9, step=5), wait))
+    assert page["known"]["5"]["clean"] == row["clean"]
+    assert page["known"]["5"]["changes"][row["change"]] == row["changed"]
+    example = unpacked(views.example(ID, ExampleQuestion(seed=9, step=5)))[0]
+    packed = gzip.decompress(base64.b64decode(page["first"]["5"]))
+    np.testing.assert_array_equal(unpacked(packed)[0]["attention"], example["attention"])
 
 
 class Left(Exception):

@@ -17,6 +17,7 @@ class Bundle {
   constructor(carried) {
     this.carried = carried;
     this.description = carried.description;
+    this.opens = { step: carried.description.opens_at };
     this.ahead = new AbortController();
     if (!carried.engine) return;
     this.steps = Object.keys(carried.engine.steps).map(Number);

@@ -6,7 +6,8 @@ import { asFlag } from "./url.js";
 /** Which model of a run is looked at; what stands at its start is left out. */
 function which({ about, step, steps, at, seed }) {
   if (about.named) return [];
-  const found = { step: step === null ? undefined : steps[at], seed: seed ?? undefined };
+  const member = about.member ? about.seed : undefined; // a saved page holds one, and may name none
+  const found = { step: step === null ? undefined : steps[at], seed: seed ?? member };
   return Object.entries(found).filter(([, value]) => value !== undefined);
 }
 
@@ -132,9 +133,9 @@ export function ofExample(state, { layer, head }) {
 
 /** What gives the losses that the training noted on its validation examples. The gallery is in no
  *  store that SQL asks. */
-export function ofNoted({ name, seeds }, member, step) {
+export function ofNoted({ name, seed, member }, step) {
   const run = name.replaceAll("'", "''");
-  const where = `run = '${run}' and seed = ${seeds[member]} and split = 'validation' and step = ${step}`;
+  const where = `run = '${run}' and seed = ${seed} and split = 'validation' and step = ${step}`;
   return {
     shell: name.startsWith("gallery/")
       ? ""

@@ -34,7 +34,7 @@ export function lossesPane(state, live) {
 }
 
 /** The losses that are known, and whether they are of the step and the switches that are looked at
- *  (`fits`): what was measured, or what the training noted (`noted`: of which model, at which step).
+ *  (`fits`): what was measured, or what the training noted (`noted`: at which step).
  *  Null where nothing is known. */
 export function current(state) {
   const { answer, losses, about, off, refused } = state;
@@ -46,13 +46,12 @@ export function current(state) {
     return { ...answer, fits, from: fromOf(answer, fits, state) };
   if (refused || !noted.length) return null;
   const n = nearest(noted, state.steps[state.at]);
-  const member = Math.max(0, (about.seeds ?? []).indexOf(state.seed));
-  const mean = about.task.asked.map((_, hop) => losses.validation(n, member, hop));
+  const mean = about.task.asked.map((_, hop) => losses.validation(n, about.member, hop));
   return {
     clean: { mean },
     changed: { mean },
     chance: about.task.chance,
-    noted: { member, step: noted[n] },
+    noted: noted[n],
     from: `validation, step ${whole(noted[n])}${off.length ? ", nothing off" : ""}`,
     fits: !off.length,
   };
@@ -149,9 +148,9 @@ function row(hop, n, state) {
 function command(state) {
   const { about, answer, off } = state;
   const { noted } = current(state) ?? {};
-  return noted && !off.length
-    ? ofNoted(about, noted.member, noted.step)
-    : ofChanged(state, answer?.examples ?? 256);
+  return noted === undefined || off.length
+    ? ofChanged(state, answer?.examples ?? 256)
+    : ofNoted(about, noted);
 }
 
 const sure = ({ probability, distance }) =>

@@ -87,7 +87,7 @@ async function begin() {
   if (state.run) live.openRun();
   const openFirst = () => {
     const first = runs.rows.has(FIRST) ? FIRST : ([...runs.rows.keys()][0] ?? "");
-    if (!state.run && first) state.set({ run: first }, "replace");
+    if (!state.run && first) state.set({ run: first, ...source.opens }, "replace");
   };
   state.watch("run listed", openFirst);
   await runs.start();

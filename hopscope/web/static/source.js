@@ -11,6 +11,7 @@
 //   overTime(id, question)       the same at every checkpoint: an asynchronous iterator
 //   costs(id, question)          one answer for each head and path: an asynchronous iterator
 //   views(id), keep(id, name, view), forget(id, name)
+//   opens                        what the page looks at if its address says nothing, beside a run
 //   counts                       how many examples losses are measured on, one count after the other
 //
 // What cannot be answered is an error whose message is one line for the reader of the page.
@@ -58,6 +59,7 @@ async function exchanged(word) {
 export class Server {
   live = true;
   counts = [256, 1024];
+  opens = {};
 
   constructor(token) {
     this.token = token;

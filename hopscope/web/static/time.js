@@ -79,7 +79,6 @@ function build(pane, state, place) {
   const width = Math.max(280, room - side);
   const hops = about.task?.hops ?? ["loss"];
   const x = spanOf(state);
-  const member = Math.max(0, (about.seeds ?? []).indexOf(state.seed));
   const two = steps.length > 1 && ((about.task && arrows(about).length > 0 && maps) || state.curves);
   const chances = [...new Set(about.task?.chance ?? (about.chance ? [about.chance] : []))].filter((its) => its > 0);
   const chance = Math.max(0, ...chances);
@@ -89,7 +88,7 @@ function build(pane, state, place) {
     : about.task
       ? Math.min(130, Math.max(84, high * 0.088))
       : Math.max(160, (high - 520) / 2);
-  const series = losses ? lossSeries(losses, member, hops) : [];
+  const series = losses ? lossSeries(losses, about.member, hops) : [];
   const away = (state.overTime ?? []).flatMap((row) => row.changed?.mean ?? []);
   const finite = series.flatMap(({ ys }) => [...ys].filter(Number.isFinite));
   const lowest = finite.length ? Math.min(...finite) : 0;
@@ -258,17 +257,16 @@ function together(pane, step) {
 }
 
 function numbers(state) {
-  const { maps, losses, steps } = state;
-  const paths = state.about.task ? arrows(state.about) : [];
-  const member = Math.max(0, (state.about.seeds ?? []).indexOf(state.seed));
-  const hops = state.about.task?.hops ?? [];
+  const { about, maps, losses, steps } = state;
+  const paths = about.task ? arrows(about) : [];
+  const hops = about.task?.hops ?? [];
   return {
     columns: ["step", ...hops.map((hop) => `loss of ${hop}`), ...paths.map((its) => its.key)],
     rows: steps.map((step, at) => {
       const n = losses?.validationSteps.length ? nearest(losses.validationSteps, step) : -1;
       return [
         step,
-        ...hops.map((_, hop) => (n < 0 ? "" : losses.validation(n, member, hop))),
+        ...hops.map((_, hop) => (n < 0 ? "" : losses.validation(n, about.member, hop))),
         ...paths.map((its) => (maps ? maps.of(at, its) : "")),
       ];
     }),
