@@ -11,6 +11,7 @@ over all positions of a role leaves a constant.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
@@ -21,7 +22,7 @@ from hopscope.circuits.adapters import AnyModel, replaceable
 from hopscope.circuits.attention import role_maps
 from hopscope.circuits.circuit import Circuit, check_circuit
 from hopscope.circuits.components import Component, Estimate
-from hopscope.circuits.engine import Adapter, Brought, forward, record
+from hopscope.circuits.engine import Adapter, Brought, Stream, as_model, forward
 from hopscope.circuits.examples import Examples, Questions, questions_of
 from hopscope.circuits.maps import RoleMaps
 from hopscope.circuits.patching import EXAMPLES, chunks_of, pairs_of, patch
@@ -105,28 +106,32 @@ def mean_ablate(
     """
     if not sites:
         return ()
-    read, passes = examples.read_of(adapter.answers_at()), []
-    for some in chunks_of(adapter, examples, 1):
-        its = record(adapter, examples.inputs[some])
-        passes.append((some, its.streams, its.brought))
+    read, chunks = examples.read_of(adapter.answers_at()), chunks_of(adapter, examples, 1)
+
+    @lru_cache(maxsize=1)  # sites of one layer follow one another
+    def before(layer: int) -> tuple[Stream, Brought]:
+        """The stream before a layer, and what its heads bring."""
+        streams, brought = [], []
+        for some in chunks:
+            x = adapter.embed(examples.inputs[some].to(adapter.device))
+            streams.append(forward(adapter, x, stop=layer))
+            brought.append(as_model(layer, adapter.project(layer, streams[-1])))
+        return torch.cat(streams), torch.cat(brought)
 
     def loss(layer: int, brought: Brought) -> Estimate:
         """The losses if the heads of a layer bring this instead."""
-        outputs = []
-        for some, streams, _ in passes:
-            x = adapter.finish(layer, streams[layer], brought[some])
+        stream, outputs = before(layer)[0], []
+        for some in chunks:
+            x = adapter.finish(layer, stream[some], brought[some])
             end = forward(adapter, x, start=layer + 1)
             outputs.append(adapter.unembed(end[:, -read:]).cpu())
         losses = examples.losses_of(torch.cat(outputs))
         return Estimate.of(losses.mean(-1).double().numpy())
 
-    def own(layer: int) -> Brought:
-        return torch.cat([brought[layer] for _, _, brought in passes])
-
-    found, model = [], loss(0, own(0))
+    found, model = [], loss(0, before(0)[1])
     for site in sites:
         by_place, by_role = (
-            loss(site.layer, _means(examples, own(site.layer), site, over))
+            loss(site.layer, _means(examples, before(site.layer)[1], site, over))
             for over in ((0,), (0, 2))
         )
         found.append(Averaged(site=site, model=model, by_place=by_place, by_role=by_role, gap=gap))

@@ -8,7 +8,7 @@ examples, or what it brings in the next example. All are measured on the same fr
 Nothing here shares its code with the walk of the search: the scores also check its losses.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import torch
@@ -20,7 +20,9 @@ from hopscope.circuits.attention import chunks
 from hopscope.circuits.components import AttentionKind, Estimate, PerExample, Rest, Score
 from hopscope.circuits.engine import Adapter, Brought, Heads, forward, record
 from hopscope.circuits.examples import Examples
+from hopscope.circuits.pattern import Pattern
 from hopscope.circuits.prescriber import Prescriber, prescriber_of
+from hopscope.circuits.walk import from_model
 
 RESTS: tuple[Rest, ...] = ("even", "mean", "resample")
 
@@ -79,14 +81,16 @@ class Runs:
         """The outputs of some examples."""
         ablation, inputs = state.ablation, self.examples.inputs[some]
 
-        def edit(layer: int, own: Tensor) -> Tensor:
-            return prescriber.of(layer).replaced(ablation.patterns(layer), own)
-
         if isinstance(self.adapter, CallbackModel):
+
+            def edit(layer: int, own: Tensor) -> Tensor:
+                return prescriber.replaced(ablation.patterns(layer), own)
+
             return self.adapter.outputs(inputs, edit)[:, -self.read :]
 
         def attend(layer: int, heads: Heads) -> Brought:
-            brought = edit(layer, heads.weights()).to(heads.values.dtype) @ heads.values
+            weights = self._weights(prescriber.of(layer), ablation.patterns(layer), heads)
+            brought = weights.to(heads.values.dtype) @ heads.values
             if rest == "even":
                 return brought
             instead = self._instead[rest][layer][some if rest == "resample" else slice(None)]
@@ -98,6 +102,24 @@ class Runs:
 
         end = forward(self.adapter, self.adapter.embed(inputs), attend)
         return self.adapter.unembed(end[:, -self.read :])
+
+    def _weights(
+        self, prescriber: Prescriber, patterns: Mapping[int, Pattern], heads: Heads
+    ) -> Tensor:
+        """The attention of a layer in which some heads follow a pattern; the model's own is
+        computed only of heads that need it.
+        """
+        every, length = range(self.adapter.heads), self.examples.length
+        needed = [n for n in every if n not in patterns or from_model(patterns[n])]
+        own = heads.weights(heads=needed).unbind(1) if needed else ()
+        known = dict(zip(needed, own, strict=True))
+        found = [
+            prescriber.attention_of(patterns[n], known.get(n), length)
+            if n in patterns
+            else known[n]
+            for n in every
+        ]
+        return torch.stack(found, 1)
 
     @property
     def model(self) -> Tensor:

@@ -22,7 +22,8 @@ from hopscope.cli.tables import Part, circuit_parts, piece_of
 from hopscope.configs import Config, Discovery
 from hopscope.display import data_frame
 from hopscope.errors import ConfigError
-from hopscope.plots.pieces import Piece, account, of_plots
+from hopscope.plots.piece import Piece, of_plots
+from hopscope.plots.pieces import account
 
 if TYPE_CHECKING:
     from hopscope.study import Study
@@ -87,7 +88,7 @@ def _one_example(asked: Asked, example: int) -> Output:
 
     tokens = " ".join(map(str, shown["tokens"]))
     draw = partial(example_figure, shown["attention"], shown["tokens"], f"example {example}")
-    return Output(shown, [Piece(lines=(tokens, "--figure FILE draws it, --json prints it"))], draw)
+    return Output(shown, [f"{tokens}\n--figure FILE draws it, --json prints it"], draw)
 
 
 SAVED = (".edges.json", ".circuitsvis.json", ".safetensors", ".legacy.safetensors")

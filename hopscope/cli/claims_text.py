@@ -12,7 +12,7 @@ from hopscope.papers.claim import Claim
 from hopscope.papers.judge import Finding
 from hopscope.papers.registry import Registry
 from hopscope.papers.results import Results
-from hopscope.plots.pieces import Piece
+from hopscope.plots.piece import Piece
 
 if TYPE_CHECKING:
     from hopscope.papers.musat.circuit_claims import VariantModels

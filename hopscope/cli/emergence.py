@@ -10,7 +10,7 @@ from hopscope.cli.options import option, refuse_unused
 from hopscope.cli.results import Output, near
 from hopscope.cli.tables import Part
 from hopscope.errors import ConfigError, NotLearned
-from hopscope.plots.pieces import Piece, of_plots
+from hopscope.plots.piece import Piece, of_plots
 from hopscope.plots.symbols import short_role
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hopscope.cli.tables import Part, circuit_parts
-from hopscope.plots.pieces import Piece, lm_findings
+from hopscope.plots.piece import Piece
+from hopscope.plots.pieces import lm_findings
 
 if TYPE_CHECKING:
     from hopscope.lm.findings import LmCircuitRun, LmFindings

@@ -98,11 +98,13 @@ def ngram_figures(run: "NgramRun") -> "dict[str, Callable[[], Picture]]":
     seeds, window = run.recipe.seeds, run.recipe.model.window
     made: dict[str, Callable[[], Picture]] = {"heads": lambda: shown.lags_figure(run)}
     if "a" in run.recipe.descent.plan()[-1][0]:
-        moments = [approach(run, seed) for seed in seeds]
-        made["approach"] = lambda: shown.approach_figure(run, moments, _gap(run))
+        made["approach"] = lambda: shown.approach_figure(
+            run, [approach(run, seed) for seed in seeds], _gap(run)
+        )
     lengths = [length for length in USUAL if length > window]
-    others = [transfer(run, seed, lengths) for seed in seeds]
-    made["transfer"] = lambda: shown.transfer_figure(run, others)
+    made["transfer"] = lambda: shown.transfer_figure(
+        run, [transfer(run, seed, lengths) for seed in seeds]
+    )
     return made
 
 

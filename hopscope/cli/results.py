@@ -20,7 +20,7 @@ from hopscope.cli.tables import Part, piece_of, print_parts
 from hopscope.display import data_frame
 from hopscope.errors import ConfigError
 from hopscope.plots.formats import FORMATS, check_format, check_width
-from hopscope.plots.pieces import pieces_of
+from hopscope.plots.piece import pieces_of
 from hopscope.store.files import check_files, write_bytes
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from hopscope.cli.results import Destination, Output, reporting, shown_or_drawn
 from hopscope.cli.subject import find_run
 from hopscope.cli.tables import Part, print_rows, run_parts, run_rows, table, text_of
 from hopscope.errors import ConfigError, StoreError
-from hopscope.plots.pieces import Piece, of_plots
+from hopscope.plots.piece import Piece, of_plots
 from hopscope.runs import opened
 from hopscope.store import Answer, Listed, RunFolder, Store
 from hopscope.store import gallery as shipped
@@ -46,8 +46,8 @@ def show(
 ) -> None:  # fmt: skip
     """Show a run: its losses, circuit or answers, its settings, its files.
 
-    --figure draws the losses; of an n-gram run also FILE-heads, FILE-approach and FILE-transfer;
-    of several benchmarks of language models all of them side by side.
+    --figure draws the losses; of a complete n-gram run also FILE-heads, FILE-approach and
+    FILE-transfer; of several benchmarks of language models all of them side by side.
     """
     to.check()
     folders = [find_run(name, store) for name in runs]
@@ -87,7 +87,7 @@ def _figures(folders: Sequence[RunFolder]) -> dict[str, Any]:
         return {"draw": lambda: of_plots("lm:accuracy_figure")(folders)}
     run = opened(folders[0])
     beside = {}
-    if run.recipe.kind == "ngram":
+    if run.recipe.kind == "ngram" and run.folder.manifest.complete:
         from hopscope.cli.ngram import ngram_figures
 
         beside = ngram_figures(run)

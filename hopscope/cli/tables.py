@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hopscope.circuits.circuit import Circuit
 from hopscope.cli.output import emit, printable, prose, say, say_json, width
 from hopscope.configs.kinds import KINDS, fetched
 from hopscope.milestones import learned_below
-from hopscope.plots import pieces
 from hopscope.plots.layout import laid_out
-from hopscope.plots.pieces import Piece
+from hopscope.plots.piece import Piece, of_plots, pieces_of
 from hopscope.plots.symbols import when_text
 from hopscope.plots.terminal import plot
-from hopscope.plots.words import circuit_grid
 
 if TYPE_CHECKING:
+    from hopscope.circuits.circuit import Circuit
     from hopscope.training import Run
 
 LOW = 0.1
@@ -62,10 +60,10 @@ def print_parts(parts: Iterable[Part]) -> None:
         prose(*part.lines)
 
 
-def circuit_parts(found: Circuit) -> list[Part]:
+def circuit_parts(found: "Circuit") -> list[Part]:
     """The verdict, the circuit as a grid, its components, and what is known beside it."""
-    verdict, *rest = pieces.circuit(found)
-    return [verdict, circuit_grid(found), *rest]
+    verdict, *rest = pieces_of(found)
+    return [verdict, of_plots("words:circuit_grid")(found), *rest]
 
 
 def piece_of(

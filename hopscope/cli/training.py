@@ -18,7 +18,7 @@ from hopscope.cli.workers import WorkerFlags, carried_out, ended, workers_option
 from hopscope.configs import Experiment, Recipe, read_recipe
 from hopscope.configs.recipe import of_seeds
 from hopscope.errors import ConfigError
-from hopscope.plots.pieces import pieces_of
+from hopscope.plots.piece import pieces_of
 from hopscope.plots.symbols import setting_text
 from hopscope.store import Store
 from hopscope.store.files import check_files, read_bytes, write_bytes

@@ -11,7 +11,7 @@ from hopscope.configs.kinds import KINDS, fetched
 from hopscope.errors import ConfigError, HopscopeError
 from hopscope.plots.look import DARK, LIGHT, Picture, looking
 from hopscope.plots.page import figure_html, list_html, more_html, prose_html, table_html
-from hopscope.plots.pieces import SHOWN, Piece, entry_of, of_plots, pieces_of
+from hopscope.plots.piece import SHOWN, Piece, entry_of, of_plots, pieces_of
 from hopscope.plots.saving import HUE, save_figure, theme
 
 MOST = 20

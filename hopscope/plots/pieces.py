@@ -2,14 +2,13 @@
 notebooks show them. No drawing library is needed for what the terminal shows.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hopscope.circuits.circuit import Circuit
 from hopscope.configs.kinds import KINDS, fetched
 from hopscope.plots.account import ACCOUNT_COLUMNS, account_remarks, account_rows
 from hopscope.plots.names import run_title
+from hopscope.plots.piece import Piece
 from hopscope.plots.symbols import setting_text, when_text
 from hopscope.plots.words import (
     COMPONENT_COLUMNS,
@@ -32,70 +31,8 @@ if TYPE_CHECKING:
     from hopscope.lm.findings import LmFindings
     from hopscope.papers.claim import Claim
     from hopscope.papers.judge import Finding
-    from hopscope.plots.look import Picture
     from hopscope.study.comparison import Comparison, Ended
     from hopscope.study.run import RunStudy
-
-Rows = Sequence[Sequence[str]]
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A table with a line for each row, and texts below it; both may be missing."""
-
-    title: str = ""
-    """What the table is of. In a notebook a piece with a title is folded."""
-    columns: Sequence[str] = ()
-    rows: Rows = ()
-    lines: Sequence[str] = ()
-    figure: "Callable[[], Picture] | None" = None
-    """A figure that notebooks show here."""
-
-
-SHOWN: Mapping[str, tuple[str | None, str | None]] = {
-    "hopscope.circuits.circuit:Circuit": ("circuit", "circuit:circuit_figure"),
-    "hopscope.circuits.emergence:Emergence": ("emergence", "emergence:emergence_figure"),
-    "hopscope.circuits.maps:RoleMaps": (None, "maps:role_maps_figure"),
-    "hopscope.circuits.probe:Probe": ("probe", "probe:probe_figure"),
-    "hopscope.circuits.probe:ProbeHistory": ("probe_history", "probe:history_figure"),
-    "hopscope.circuits.ranking:Baselines": ("baselines", "baselines:baselines_figure"),
-    "hopscope.lm.heads:HeadScores": (None, "lm:heads_figure"),
-    "hopscope.lm.findings:LmFindings": ("lm_findings", "lm_circuit:lm_circuit_figure"),
-    "hopscope.lm.findings:LmCircuitRun": ("run", "notebook:figure_of"),
-    "hopscope.lm.results:BenchRun": ("run", "notebook:figure_of"),
-    "hopscope.ngram.run:NgramRun": ("run", "notebook:figure_of"),
-    "hopscope.papers.claim:Claim": ("claim", None),
-    "hopscope.papers.judge:Finding": ("finding", None),
-    "hopscope.runs.view:PlainRun": ("run", None),
-    "hopscope.store.folder:RunFolder": ("folder", None),
-    "hopscope.store.query:Answer": ("answer", None),
-    "hopscope.store.query:SqlQuery": ("sql_query", None),
-    "hopscope.store.store:Store": ("store", None),
-    "hopscope.study.comparison:Comparison": ("comparison", "curves:comparison_figure"),
-    "hopscope.study.run:RunStudy": ("study", None),
-    "hopscope.training.run:Run": ("run", "notebook:figure_of"),
-}
-"""For each class of results, the function of this file that gives what it says, and the one that
-draws its figure; by its name, so that its subpackage is not imported here.
-"""
-
-
-def pieces_of(result: object) -> list[Piece]:
-    """What a result of any class says."""
-    view, _ = entry_of(result)
-    pieces: list[Piece] = of_plots(f"pieces:{view}")(result) if view else []
-    return pieces
-
-
-def entry_of(result: object) -> tuple[str | None, str | None]:
-    """The entry of the class of a result, or of the nearest class that it inherits from."""
-    names = (f"{each.__module__}:{each.__qualname__}" for each in type(result).__mro__)
-    return next((SHOWN[name] for name in names if name in SHOWN), (None, None))
-
-
-def of_plots(name: str) -> Any:
-    """A function of hopscope.plots."""
-    return fetched(f"hopscope.plots.{name}")
 
 
 def circuit(found: Circuit) -> list[Piece]:

@@ -117,16 +117,16 @@ def do(job: Job, watcher: "Watcher | None" = None, stop: "Stop | None" = None) -
 
     store = Store(job.store)
     wanted = dict(zip(job.names, job.recipes, strict=True))
-    errors = dict[str, HopscopeError | Interrupted | None]()
+    ended = dict[str, HopscopeError | Interrupted | None]()
     for pack in jobs_of(job.recipes, job.recipes, store, len(job.recipes)):
         options = (store, job.device, watcher, job.threads, stop)
         failed = _error(partial(train_fleet, pack, *options)) if len(pack) > 1 else None
         for name in [each.run_name() for each in pack if each.run_name() in wanted]:
             if failed is None:  # a member whose fleet diverged goes on alone
-                errors[name] = _error(partial(train, wanted[name], *options))
+                ended[name] = _error(partial(train, wanted[name], *options))
             elif not is_complete(wanted[name], store):
-                errors[name] = failed
-    return [Report.of(name, errors.get(name)) for name in wanted]
+                ended[name] = failed
+    return [Report.of(name, ended.get(name)) for name in wanted]
 
 
 def do_remote(text: str) -> str:
@@ -164,5 +164,6 @@ def _error(act: Callable[[], object]) -> HopscopeError | Interrupted | None:
     try:
         act()
     except (HopscopeError, Interrupted) as error:
-        return error
+        error.__cause__ = error.__context__ = None  # whose frames hold the model
+        return error.with_traceback(None)
     return None

@@ -25,7 +25,7 @@ from hopscope.facts import Role
 from hopscope.lm.heads import HeadScores, RoleRoute
 from hopscope.models.planted import Planted
 from hopscope.papers.registry import PAPERS
-from hopscope.plots.pieces import SHOWN
+from hopscope.plots.piece import SHOWN
 from hopscope.plots.watching import Watching
 from hopscope.runs import Watcher, opened
 from hopscope.store import Store

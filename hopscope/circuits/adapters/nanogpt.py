@@ -105,7 +105,8 @@ def _empty(weights: Mapping[str, Tensor], sizes: Mapping[str, Any]) -> Any:
     known = sizes.get("vocab_size", rows("transformer.wte.weight"))
     places = sizes.get("block_size", rows("transformer.wpe.weight"))
     bias = sizes.get("bias", any(name.endswith(".bias") for name in weights))
-    layers = {match[1] for name in weights if (match := LAYER.match(name))}
+    layers = len({match[1] for name in weights if (match := LAYER.match(name))})
+    said = sizes.get("n_layer", layers)
 
     def block() -> nn.Module:
         attn = {"c_attn": Linear(width, 3 * width, bias), "c_proj": Linear(width, width, bias)}
@@ -117,7 +118,8 @@ def _empty(weights: Mapping[str, Tensor], sizes: Mapping[str, Any]) -> Any:
         body = {
             "wte": Embedding(known, width),
             "wpe": Embedding(places, width),
-            "h": ModuleList(block() for _ in range(sizes.get("n_layer", len(layers)))),
+            # One layer too many is as missing as a thousand.
+            "h": ModuleList(block() for _ in range(min(said, layers + 1))),
             "ln_f": LayerNorm(width, bias=bias),
         }
         head = Linear(width, known, bias=False)

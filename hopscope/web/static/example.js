@@ -37,17 +37,17 @@ export function examplePane(state) {
     fill(chips, made);
     rove.come();
   };
-  // Its height is known before it is there.
-  const makeRoom = () => {
-    const across = Math.max(1, Math.floor((pane.room + GAP) / (LEAST_WIDE + GAP)));
+  // Its height is known before it is there. Only what draws asks for `pane.room`.
+  const makeRoom = (room = strip.clientWidth) => {
+    const across = Math.max(1, Math.floor((room + GAP) / (LEAST_WIDE + GAP)));
     strip.style.minHeight = `${Math.ceil(state.about.task.length / across) * ROW + GAP}px`;
   };
   pane.fills(strip, () => {
-    makeRoom();
+    makeRoom(pane.room);
     draw(pane, state);
   });
   pane.draws("example", refill);
-  pane.watch("about pane", makeRoom);
+  pane.watch("about pane", () => makeRoom());
   pane.watch("error", () => {
     if (state.error?.kind === "example") refill(); // what was typed is no example: arcs are of the last
   });

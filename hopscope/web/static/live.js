@@ -138,13 +138,14 @@ export class Live {
       state.fit(about);
       // What is at hand first. All else is computed, by what the example waits for as well.
       const ready = new Set(about.at_hand);
-      await Promise.all([...ready].filter((name) => FETCHED[name] && !ahead[name]).map((name) => ask(name)));
+      const drawn = [...ready].filter((name) => FETCHED[name] && !ahead[name] && name !== "emergence");
+      await Promise.all(drawn.map((name) => ask(name)));
       if (signal.aborted) return; // somebody has gone on to another run
-      const first = this.begin(id);
+      this.begin(id);
       for (const name of ["parameters", "findings", "maps"])
         if (!ready.has(name) && !ahead[name]) await ask(name);
       if (this.missed && !signal.aborted) return this.openRun();
-      await first;
+      await this.first(signal);
       // The slowest last, as it is missed least.
       if (has.has("contents") && !ready.has("contents") && !signal.aborted) await this.squares(about);
       if (!about.emerged && !signal.aborted) await ask("emergence");
@@ -195,14 +196,20 @@ export class Live {
     }
   }
 
-  /** From now on questions about the run may be asked: first for what is shown at once. */
+  /** From now on questions about the run may be asked. */
   begin(id) {
     if (this.current === id) return;
     this.current = id;
-    const { about, steps } = this.state;
-    if (!about.task || !steps.length) return;
-    this.ablate();
-    return this.example();
+    this.rest("example", new Set(["about"]), () => this.example());
+    this.rest("ablate", new Set(["about"]), () => this.ablate());
+  }
+
+  /** Wait for the first example, or for nobody who would need it. */
+  async first(signal) {
+    const { state } = this;
+    const waits = () => state.about?.task && state.steps.length && !state.example && !state.error;
+    for (let n = 0; n < 100 && waits() && !signal.aborted; n++)
+      await new Promise((done) => setTimeout(done, 50));
   }
 
   question(more = {}) {

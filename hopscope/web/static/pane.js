@@ -96,7 +96,8 @@ export class Pane {
     }).observe(place);
   }
 
-  /** How wide the place is. To ask makes the browser lay the page out: not while one scrubs. */
+  /** How wide the place is, for what draws in it now: another width draws it again. To ask makes the
+   *  browser lay the page out: not while one scrubs. */
   get room() {
     this.width = this.place.clientWidth;
     return this.width;

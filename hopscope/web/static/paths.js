@@ -50,9 +50,15 @@ export const everyPath = (maps) =>
 
 /** Where there is no circuit yet: rows that give a role of their chain more than `least`. */
 export function strong(maps, at, least = 0.3) {
-  return everyPath(maps)
-    .filter((path) => path.destination !== path.source && maps.of(at, path) >= least)
-    .map((path) => ({ ...path, key: pathKey(path), kind: "seen", carried: [], routed: [], emerged: null }));
+  const found = [];
+  for (const { layer, head } of everyHead(maps))
+    for (const destination of maps.roles)
+      for (const source of maps.roles) {
+        const path = { layer, head, destination, source };
+        if (destination === source || maps.of(at, path) < least) continue;
+        found.push({ ...path, key: pathKey(path), kind: "seen", carried: [], routed: [], emerged: null });
+      }
+  return found;
 }
 
 /** The ghost's paths: truth, theory's schedule, another step, or another seed of the fleet
