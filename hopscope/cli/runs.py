@@ -19,13 +19,11 @@ from hopscope.cli.subject import find_run
 from hopscope.cli.tables import Part, print_rows, run_parts, run_rows, table, text_of
 from hopscope.errors import ConfigError, StoreError
 from hopscope.plots.piece import Piece, of_plots
-from hopscope.runs import opened
 from hopscope.store import Answer, Listed, RunFolder, Store
 from hopscope.store import gallery as shipped
 from hopscope.store.checkpoints import checkpoint_steps
 from hopscope.store.gallery import about
 from hopscope.store.listing import listed
-from hopscope.study import compare as compared
 
 FEW, FEW_STEPS = 5, 8
 """Names and steps that a line lists at most."""
@@ -85,13 +83,19 @@ def _figures(folders: Sequence[RunFolder]) -> dict[str, Any]:
                 "several runs are drawn together if all are benchmarks of language models"
             )
         return {"draw": lambda: of_plots("lm:accuracy_figure")(folders)}
-    run = opened(folders[0])
+    run = _opened(folders[0])
     beside = {}
     if run.recipe.kind == "ngram" and run.folder.manifest.complete:
         from hopscope.cli.ngram import ngram_figures
 
         beside = ngram_figures(run)
     return {"draw": run.picture, "beside": beside}
+
+
+def _opened(folder: RunFolder) -> Any:
+    from hopscope.runs import opened
+
+    return opened(folder)
 
 
 def _parts(folder: RunFolder) -> list[Part]:
@@ -108,7 +112,7 @@ def _parts(folder: RunFolder) -> list[Part]:
     settings = [(name, text_of(value)) for name, value in _settings(folder).items()]
     return [
         *([Piece(lines=(f"{folder.name}: {known.what}", known.origin))] if known else []),
-        *(run_parts(opened(folder)) if _trained(folder) else []),
+        *(run_parts(_opened(folder)) if _trained(folder) else []),
         Piece("", ("setting", "value"), settings, lines),
     ]
 
@@ -125,7 +129,7 @@ def _known(folder: RunFolder) -> dict[str, Any]:
         "steps": folder.recipe.steps,
         "seconds": manifest.seconds,
         "checkpoints": checkpoint_steps(folder),
-        "results": run_rows(opened(folder)) if _trained(folder) else [],
+        "results": run_rows(_opened(folder)) if _trained(folder) else [],
         "settings": _settings(folder),
     }
 
@@ -173,6 +177,8 @@ def compare(_: Destination, first: str, second: str, store: Store) -> Output:
     """Show two runs of one kind side by side: the settings in which they differ, the losses of each
     hop, and what their circuits share (those kept, of the first model of each).
     """
+    from hopscope.study import compare as compared
+
     return Output.of(compared(find_run(first, store), find_run(second, store), store))
 
 

@@ -45,7 +45,7 @@ class Shown:
     def at_hand(self, name: str, step: int | None = None) -> bytes | None:
         """Arrays that are kept or remembered; None if they have to be computed."""
         if name not in self.array_names:
-            has = ", ".join(self.array_names) or "none"
+            has = ", ".join(self.array_names) or "none yet"
             raise ConfigError(f"{self.kind} has no arrays {name[:40]!r}; this one has {has}")
         if step is not None and name != "contents":
             raise ConfigError(f"{name!r} is not of one step; expected contents")
