@@ -87,6 +87,16 @@ def test_letters_are_no_keys_for_those_who_switch_them_off(page: Any, explorer: 
     assert pressed(page, "Escape", "n")["ex"] == "1"
 
 
+FIT = """() => { const { width } = document.querySelector(".arcs").viewBox.baseVal;
+return width > 0 && width === document.querySelector(".strip").clientWidth; }"""
+
+
+def test_arcs_fit_their_place_after_another_pane_was_large(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo?pane=circuit")
+    pressed(page, "f")
+    page.wait_for_function(FIT)
+
+
 AT_ONCE = """() => { const box = document.querySelector(".letters input");
 box.closest("dialog").showModal();
 box.focus();

@@ -6,6 +6,9 @@ import pytest
 from calling import Said
 
 from hopscope.cli.main import main
+from hopscope.configs import NgramExperiment
+from hopscope.errors import Interrupted
+from hopscope.runs import Stop, train
 from hopscope.store import Store
 
 SMALL = (
@@ -31,6 +34,15 @@ def test_a_run_from_its_training_to_its_removal(root: Path, said: Said) -> None:
     assert "Bayes" in out
     assert len(out.strip().splitlines()) == 4
     assert "removed" in said("rm", name, "--yes")
+
+
+def test_the_losses_of_an_unfinished_run_are_drawn(root: Path, said: Said) -> None:
+    stop = Stop()
+    stop.ask("enough")
+    with pytest.raises(Interrupted):
+        train(NgramExperiment(), stop=stop)
+    assert "of 57,000" in said("show", "ngram", "--figure", "losses.svg")
+    assert [path.name for path in root.glob("*.svg")] == ["losses.svg"]
 
 
 @pytest.mark.slow

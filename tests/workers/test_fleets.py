@@ -4,6 +4,8 @@ trained.
 
 import shutil
 from collections.abc import Iterator
+from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from hopscope.runs.runner import prepared
 from hopscope.store import RunFolder, Store
 from hopscope.store.manifest import MANIFEST, PACKED
 from hopscope.training.stepper import prepare
+from hopscope.training.trainer import Trainer
 from hopscope.workers import Here, Job, carry_out, fleets
 from hopscope.workers.fleets import jobs_of, together
 from hopscope.workers.job import do
@@ -192,9 +195,20 @@ def test_a_mark_that_a_kill_left_behind_is_none(recipes: list[Experiment], store
     assert jobs_of(recipes, [], store, 4) == []
 
 
-def test_members_that_diverge_are_told_and_leave_no_fleet(tiny: Experiment, store: Store) -> None:
+def test_members_that_diverge_are_told_and_leave_no_fleet_and_no_memory(
+    tiny: Experiment, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainers, before = WeakSet[Trainer](), Trainer.__init__
+
+    def counted(self: Trainer, *arguments: Any) -> None:
+        before(self, *arguments)
+        trainers.add(self)
+        assert len(trainers) == 1
+
+    monkeypatch.setattr(Trainer, "__init__", counted)
     wild = changed(tiny, steps=40, lr=1e9)
     bad = [wild.replace(seeds=(seed,)) for seed in (0, 1)]
     outcome = carry_out(bad, store, device="cpu", workers=Here(pack=2, threads=1))
     assert [type(each) for each in outcome.troubles] == [Diverged] * 2
     assert not [name for name in store.names() if (store.root / name / PACKED).exists()]
+    assert not trainers
