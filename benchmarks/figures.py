@@ -19,7 +19,7 @@ from rows import RESULTS, read_rows
 
 from hopscope.cli.main import run
 from hopscope.facts import parse_role
-from hopscope.lm.heads import HeadScores, Route
+from hopscope.lm.heads import HeadScores, RoleRoute
 from hopscope.lm.results import Result
 from hopscope.papers.registry import PAPERS
 from hopscope.plots.lm import heads_figure, results_figure
@@ -95,7 +95,7 @@ def scores() -> HeadScores:
     routes = []
     for its in kept["routes"]:
         destination, source = (parse_role(role) for role in its["route"].split(" → "))
-        routes.append(Route(destination, source, its["purpose"]))
+        routes.append(RoleRoute(destination, source, its["purpose"]))
     own, others, threshold = (np.asarray(kept[name]) for name in ("own", "others", "threshold"))
     unknown = np.full_like(own, np.nan)  # right answers were not told from wrong ones then
     of = kept["model"], kept["kind"], tuple(routes)

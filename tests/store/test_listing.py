@@ -106,7 +106,7 @@ def test_summaries_are_read_once_and_made_again_when_losses_change(
         cache.write_bytes(content)
         assert summaries(store.root, [run]) == (expected, [])
     with monkeypatch.context() as patch:  # nothing is asked any more
-        patch.setattr(summary, "Question", None)
+        patch.setattr(summary, "SqlQuery", None)
         assert summaries(store.root, [run]) == (expected, [])
     again = trained(store, tiny, 9, 0.125)
     assert summaries(store.root, [again])[0][run.name][0] != [0.25, 0.5]

@@ -135,7 +135,7 @@ def test_a_kill_between_the_last_checkpoint_and_the_end_is_made_good(
 ) -> None:
     whole = content(train(tiny, tmp_path / "whole").folder)
     with monkeypatch.context() as patched:
-        patched.setattr("hopscope.store.tables.Table.merged", lambda *_: 1 / 0)
+        patched.setattr("hopscope.store.tables.RunTable.merged", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             train(tiny, tmp_path / "cut")
     folder = Store(tmp_path / "cut").create(tiny)
