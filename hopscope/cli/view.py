@@ -60,7 +60,7 @@ def view(
         return
     _check_installed()
     where = decided(**server)
-    from hopscope.web.opening import serve
+    from hopscope.web.opening import show_page
 
     def tell(line: str) -> None:
         say(line)
@@ -68,7 +68,7 @@ def view(
 
     views, id_ = _views(subject, read_only=read_only)
     state = f"/run/{id_}" if id_ else ""
-    serve(views, state, where, browser=not no_browser, say=tell, note=note)
+    show_page(views, state, where, browser=not no_browser, say=tell, note=note)
 
 
 def _views(subject: Subject, *, read_only: bool) -> "tuple[Views, str]":

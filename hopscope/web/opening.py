@@ -31,7 +31,7 @@ Tell = Callable[[str], Any]
 TOLD: Tell = partial(print, flush=True)
 
 
-def serve(
+def show_page(
     views: "Views", state: str, where: tuple[Address, Sequence[Origin]], *,
     browser: bool = True, say: Tell = TOLD, note: Tell = TOLD,
 ) -> None:  # fmt: skip
@@ -98,7 +98,7 @@ def view(
             "a notebook cannot serve the page: view(save='page.html') writes it; or call view in a "
             "program of its own"
         )
-    serve(views, state, decided(HERE, port, None, ()), browser=browser)
+    show_page(views, state, decided(HERE, port, None, ()), browser=browser)
 
 
 def forwarding(address: Address, connection: str) -> str:
