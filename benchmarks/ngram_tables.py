@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def cells(name: str, models: Sequence[SettingRow]) -> Sequence[str]:
-    """Of a setting: losses are means over its seeds, other values spans."""
+    """The row of a setting: mean losses over its seeds, and the spans of other values."""
     predicted = models[0].predicted
     losses = [
         fmean(getattr(row.loss, which) for row in models) for which in ("model", "gih", "bayes")

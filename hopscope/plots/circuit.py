@@ -155,7 +155,7 @@ def _strokes(circuit: Circuit, story: Emergence | None) -> dict[Path, list[Strok
 
 
 def _symbols(circuit: Circuit, account: Account, component: Component, path: Path) -> list[Stroke]:
-    """A stroke for every symbol that a path carries to the answer, or by which it routes."""
+    """The strokes: one for each symbol that a path moves to the answer, or that it routes by."""
     patched, names = account.of(component, path), account.decodable.symbols
     carried = list_carried(circuit, patched)
     routed = [s for s in (patched.routed if patched else ()) if s not in carried]

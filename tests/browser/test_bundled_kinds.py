@@ -51,7 +51,7 @@ def test_it_opens_without_a_server(page: Any, saved: dict[str, str], name: str) 
 
 
 def test_a_benchmark_carries_its_first_questions(page: Any, saved: dict[str, str]) -> None:
-    """The last has no next; an address beyond it is told, and begins with the first."""
+    """No question follows the last; an address beyond it shows a line, and the first question."""
     hint, last = "#pane-question .hint", QUESTIONS - 1
     page.goto(saved["lm"] + f"#/run/{saved['lm id']}?ex={last}")
     text = f"number {last} of 30; this page has the first {QUESTIONS}"

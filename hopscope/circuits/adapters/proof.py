@@ -37,7 +37,7 @@ class ProvedAdapter(Adapter):
     def embed(self, inputs: Tensor) -> Stream:
         x = self.enter(inputs)
         if inputs.shape[1] > self.longest:
-            before, self.longest = self.longest, inputs.shape[1]
+            before, self.longest = self.longest, inputs.shape[1]  # a decoder's `finish` needs it
             try:
                 self._prove(inputs[:4], x[:4])
             except BaseException:
