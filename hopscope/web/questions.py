@@ -1,8 +1,9 @@
 """What is asked in the body of a request: JSON as a browser writes it, and nothing else (one
-meaning, finite numbers); and of a model, data with bounds.
+meaning, little depth, finite numbers); and of a model, data with bounds.
 """
 
 import json
+import re
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, Never, Self
 
@@ -15,6 +16,10 @@ from hopscope.web.policy import Refused
 
 STUDY = "study"
 """The kind, and the id, of what is no run: a model with its task."""
+DEPTH = 16
+TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
+"""A text, or all that follows a quote which nothing ends: so that no byte is read twice."""
+BRACKET = re.compile(rb"[][{}]")
 MOST_EXAMPLES = 4096
 MOST_CHANGES = 512
 VIEWABLE = 10_000
@@ -86,10 +91,15 @@ class CostsQuestion(ModelQuestion):
 
 def read_json(data: bytes) -> dict[str, Any]:
     """The object that this text is."""
+    depth = 0
+    for bracket in BRACKET.findall(TEXT.sub(b"", data)):
+        depth += 1 if bracket in b"[{" else -1
+        if depth > DEPTH:
+            raise _refused(f"JSON of at most {DEPTH} levels")
     try:
         found = json.loads(data.decode(), object_pairs_hook=_once, parse_constant=_none)
         json.dumps(found, ensure_ascii=False, allow_nan=False).encode()  # surrogates, 1e999
-    except (ValueError, RecursionError):  # the latter of what is too deep
+    except (ValueError, RecursionError):
         raise _refused("JSON in UTF-8, of finite numbers") from None
     if not isinstance(found, dict):
         raise _refused("a JSON object")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hopscope.errors import ConfigError
 from hopscope.web.policy import Refused
-from hopscope.web.questions import AblateQuestion, ExampleQuestion, read_json
+from hopscope.web.questions import DEPTH, AblateQuestion, ExampleQuestion, read_json
 
 NO_JSON = (
     b"", b"[1]", b"7", b"{}{}", b'{"a": NaN}', b'{"a": -Infinity}', b'{"a": 1e999}',
@@ -17,7 +17,7 @@ NO_JSON = (
     b'{"a": 1,}', b'{"a": "\\ud800"}', b'{"\\udfff": 1}', b'{"a": "\xff"}',
     '{"a": 1}'.encode("utf-16"), b'\xef\xbb\xbf{"a": 1}',
     b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", b'{"a":' * 20_000 + b"1" + b"}" * 20_000,
-    b'{"a": ' + b"[" * 16, b'{"a": "' + b"\\" * 200_001, b'"' * 250_000,
+    b'{"a": ' + b"[" * DEPTH, b'{"a": "' + b"\\" * 200_001, b'"' * 250_000,
     b'"' + b'\\"' * 125_000,
 )  # fmt: skip
 
@@ -29,6 +29,14 @@ def test_json_that_could_be_read_in_two_ways_or_takes_long_is_refused_at_once() 
             AblateQuestion.parse(data)
         assert caught.value.status == 400, data[:40]
         assert time.process_time() - begun < 1, data[:40]
+
+
+def test_as_deep_as_is_allowed_and_no_deeper() -> None:
+    """Brackets in a text are no depth."""
+    assert read_json(b'{"a": "' + b"[" * 100 + b'\\"{{{"}') == {"a": "[" * 100 + '"{{{'}
+    assert read_json(b'{"a":' * DEPTH + b"1" + b"}" * DEPTH)
+    with pytest.raises(Refused, match=f"at most {DEPTH} levels"):
+        read_json(b'{"a":' * (DEPTH + 1) + b"1" + b"}" * (DEPTH + 1))
 
 
 JSON = st.recursive(
