@@ -4,13 +4,15 @@ threshold of the search.
     python benchmarks/other_tasks.py train --to models [--only sorting] [--seeds 0 1 2 3 4]
     python benchmarks/other_tasks.py read --models models >> results/other_tasks.jsonl
     python benchmarks/other_tasks.py thresholds --models models >> results/thresholds.jsonl
+    python benchmarks/other_tasks.py samples --models models >> results/samples.jsonl
 
 Tasks: repeated tokens and two hops (letters, 2 layers of 4 heads; two hops in two layers are beyond
 the law of depth), palindrome (2 × 2), cumulative sum (1 × 1), sorting (1 × 2). The models are
 trained by a plain loop, with AdamW at a constant rate; for the palindrome it falls on a cosine.
 `read` prints for each model a JSON row with its verdict, the 2 × 3 table and every component.
 `thresholds` halves and doubles each number by which the search decides, on repeated tokens and on
-sorting (five seeds each), and prints which components come and go.
+sorting (five seeds each), and prints which components come and go. `samples` searches every model,
+and those of the gallery, with five samples of examples: does the verdict depend on them?
 """
 
 import argparse
@@ -26,6 +28,7 @@ from rows import print_row
 from safetensors.torch import load_file, save_file
 from transformers import GPT2Config, GPT2LMHeadModel
 
+import hopscope
 from hopscope.circuits import Circuit, Drawn, OwnTask, discover, repeated_tokens
 from hopscope.configs import Discovery
 from hopscope.errors import HopscopeError
@@ -147,6 +150,8 @@ TASKS = {
 }  # fmt: skip
 FIVE = ("repeated", "sorting")
 """Tasks of which five seeds are trained, for `thresholds`."""
+SAMPLES = range(5)
+GALLERY = ("demo", "transformer-a", "transformer-b", "transformer-c", "transformer-d-fan-in")
 FIXED = ("examples", "fresh", "searches", "unlearned")
 """Numbers that decide nothing about components."""
 
@@ -263,6 +268,33 @@ def thresholds(chosen: argparse.Namespace) -> None:
                 print_row(row | shares | changes)
 
 
+def samples(chosen: argparse.Namespace) -> None:
+    """A row for each model and sample of examples: searched and measured anew on these alone."""
+    for name, model, task in [*_own(chosen.models), *_gallery()]:
+        for sample in SAMPLES:
+            row = {"model": name, "sample": sample}
+            try:
+                found = discover(model, task, seed=sample)
+            except HopscopeError as error:
+                print_row(row | {"refused": str(error)})
+                continue
+            recovered = {of: round(found.recovered(of), 3) for of in ("prescribed", "computed")}
+            print_row(row | {
+                "verdict": found.verdict, "recovered": recovered, "rows": sorted(_rows(found)),
+            })  # fmt: skip
+
+
+def _own(folder: Path) -> Iterator[tuple[str, GPT2LMHeadModel, OwnTask]]:
+    for name, seed, model in models(folder):
+        yield f"{name}, seed {seed}", model, TASKS[name].task
+
+
+def _gallery() -> Iterator[tuple[str, Any, Any]]:
+    for name in GALLERY:
+        study = hopscope.load(f"gallery/{name}")
+        yield f"gallery/{name}", study.model, study.task
+
+
 def _changed(field: str, value: float, factor: float) -> float:
     """Twice or half of a threshold; of shares near 1, of what is missing to 1; of a factor, of what
     is above 1.
@@ -274,8 +306,13 @@ def _changed(field: str, value: float, factor: float) -> float:
 
 def _names(found: Circuit) -> set[str]:
     """Rows of the circuit, with what they look at and what they are needed for."""
+    return {f"{row} ({kind})" for row, kind in _rows(found).items()}
+
+
+def _rows(found: Circuit) -> dict[str, str]:
+    """Rows of the circuit, with what they look at, and what they are needed for."""
     return {
-        f"{layer}.{head} {each.target} → {role} ({each.kind})"
+        f"{layer}.{head} {each.target} → {role}": each.kind
         for each in found.components
         for (layer, head), role in each.rows
     }
@@ -285,7 +322,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(required=True)
     ways: dict[str, Callable[[argparse.Namespace], None]] = {
-        "train": train, "read": read, "thresholds": thresholds,
+        "train": train, "read": read, "thresholds": thresholds, "samples": samples,
     }  # fmt: skip
     for name, way in ways.items():
         command = commands.add_parser(name)
