@@ -119,6 +119,8 @@ def test_a_kill_while_members_are_kept_changes_nothing(
         assert [each.state for each in reports] == ["complete", "stopped", "stopped"]
     first = RunFolder(store.root / recipes[0].run_name())
     assert first.manifest.complete
+    runs = store.sql("select seed, count(distinct run) from metrics group by all").rows()
+    assert sorted(runs) == [(seed, 1) for seed in SEEDS]  # the first is in the fleet as well
     assert carry_out(recipes, store, device="cpu", workers=Here(pack=3, threads=1)).complete
     assert RunFolder(first.path).manifest == first.manifest
     assert sorted(store.names()) == sorted(recipe.run_name() for recipe in recipes)
