@@ -85,8 +85,8 @@ class FactGraph:
         return (*keys, Role("value", number))
 
 
-ROLE = re.compile(r"([^\W\d_](?:[\w '-]*[^\W\d_])?)(?: (\d+)(?:\.(\d+))?)?")
-"""A name of letters (and digits, spaces and hyphens inside), then a number, then another."""
+ROLE = re.compile(r"([^\W\d_](?:[\w '-]*[^\W\d_])?(?:[_-]?\d+)?)(?: (\d+)(?:\.(\d+))?)?")
+"""A name of letters and digits (spaces and hyphens inside), then a number, then another."""
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 NUMBERED = ("key", "value", "decoy key", "decoy value")
 """Kinds of role whose number is always told."""
@@ -113,8 +113,8 @@ class Role:
         match = ROLE.fullmatch(self.kind)
         if match is None or match[2] is not None or _misnamed(self.kind):
             raise ConfigError(
-                f"a role cannot be called {self.kind!r}: a name has letters, and digits, spaces or "
-                "hyphens inside; its number is given beside it"
+                f"a role cannot be called {self.kind!r}: a name has letters, digits, and spaces "
+                "or hyphens inside; its number is given beside it"
             )
 
     def __str__(self) -> str:

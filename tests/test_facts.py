@@ -50,6 +50,7 @@ def test_longest_way_counts_as_hops() -> None:
 
 def test_a_role_is_read_from_its_text() -> None:
     own = (Role("other"), Role("count token"), Role("letter", 2), Role("x-1st", 0, 1))
+    own += (Role("S1"), Role("S_2", 1))
     for role in (*parse_facts(["a->x", "a->y", "x,y->z"]).roles, *own):
         assert parse_role(str(role)) == role
     for text in ("1 key", "key", "value x", "", "a<b", "letter 1 "):

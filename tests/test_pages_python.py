@@ -79,7 +79,7 @@ GIVEN: Mapping[str, Mapping[str, Callable[[], Names]]] = {
     "docs/questions/gpt2.md": {"hopscope.Study(model": repeater},
     "docs/questions/induction.md": {"Study.series(": repeated},
     "docs/questions/nanogpt.md": {'nanogpt("ckpt.pt")': checkpoint},
-    "docs/probe.md": {"hopscope.probe(model, task)": demo},
+    "docs/probe.md": {"hopscope.probe(model, task)": demo, "Pairs(": repeater},
     "docs/runs.md": {"compare(": runs},
 }
 """What a page has said in words by the block with this text."""

@@ -204,6 +204,11 @@ def _with_row(text: str, head: Head, before: Change | None, row: tuple[Role, str
             f"the change {text[:100]!r} is of one row; what the head carries is replaced already"
         )
     destination, what = row
+    if what in CARRIED:
+        raise ConfigError(
+            f"the change {text[:100]!r} is of one row; {what} replaces what a whole head carries: "
+            "leave the role out"
+        )
     looks = _word(head, what) if what in KNOWN else _named(text, destination, what)
     return (before or Pattern(rest=AS_IN_MODEL)).with_target(destination, looks)
 
@@ -215,8 +220,7 @@ def _named(text: str, destination: Role, what: str) -> Target:
     except ConfigError as error:
         raise ConfigError(
             f"the change {text[:100]!r} is not understood; WHAT of one row is "
-            f"{', '.join(KNOWN)}, or a role that it looks at; {' and '.join(CARRIED)} replace what "
-            "a whole head carries"
+            f"{', '.join(KNOWN)}, or a role that it looks at"
         ) from error
     if named != destination:
         raise ConfigError(

@@ -84,7 +84,7 @@ class Diagnostics(Config):
         lines += [
             f"restoring {each.head[0]}.{each.head[1]} recovers {each.gained} more"
             for each in self.restored
-            if each.gained.low > 0
+            if round(each.gained.low, 3) > 0  # as it is printed
         ]
         return "\n".join(lines) or "no head could stand in, and restoring none recovers more"
 

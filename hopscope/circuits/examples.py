@@ -288,6 +288,7 @@ def examples_of(
     check_count(count)
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or abs(seed) > MOST_SEED:
         raise CircuitError(f"seed is {seed!r}; expected a whole number up to {MOST_SEED:,}")
+    seed = int(seed)
     if not isinstance(questions, FactTask):
         if not callable(questions):
             raise CircuitError(

@@ -12,6 +12,7 @@ Everything that is drawn is checked, and a mistake is named in one line.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -110,7 +111,8 @@ class OwnTask:
             )
         if isinstance(hops, bool) or not isinstance(hops, int | np.integer) or hops < 1:
             raise CircuitError(f"hops is {hops!r}; expected how many hops the task has, at least 1")
-        if isinstance(chance, bool) or not isinstance(chance, int | float | np.number):
+        number = isinstance(chance, int | float | np.number) and not isinstance(chance, bool)
+        if not number or not 0 < chance < inf:
             raise CircuitError(f"chance is {chance!r}; expected the loss at chance, above 0")
         self.draw, self.chance, self.hops, self.loss = draw, float(chance), int(hops), loss
         self.table = tuple(parse_role(name) for name in roles)

@@ -49,7 +49,8 @@ from hopscope.errors import CircuitError, NotLearned
 from hopscope.facts import Role
 from hopscope.tasks import Batch, askers, dataset, partners, question_losses, symbols
 
-Losses = Callable[[Tensor], Float[Tensor, "*variant batch hop"]]
+Losses = Callable[[Tensor], Float[Tensor, "batch hop"]]
+"""Outputs [batch, position, width], of the last positions that are read, → the loss of each hop."""
 
 
 @dataclass(frozen=True)
@@ -72,13 +73,14 @@ class Pairs:
         ones; and the same of the own chain's.
         """
         own, other, third = (
-            losses(outputs) for losses in (self.examples.losses_of, self.other, self.third)
+            torch.stack([losses(each) for each in outputs])
+            for losses in (self.examples.losses_of, self.other, self.third)
         )
         for name, losses in (("other", other), ("third", third)):
             if losses.shape != own.shape:
                 raise CircuitError(
-                    f"the losses of `{name}` are {list(losses.shape)}, the examples' own "
-                    f"{list(own.shape)}: expected the same, one for each example and hop"
+                    f"the losses of `{name}` are {list(losses.shape[1:])}, the examples' own "
+                    f"{list(own.shape[1:])}: expected the same, one for each example and hop"
                 )
         return torch.stack((third - other, third - own)).double()
 

@@ -12,6 +12,7 @@ stands where is random, so that no head can go by position. *Induction* leads fr
 occurrence to the position after its first, *same* to its first.
 """
 
+from functools import partial
 from math import log
 
 import torch
@@ -45,39 +46,43 @@ def repeated_tokens(
     if start is not None and not 0 <= start < vocabulary:
         raise CircuitError(f"start is {start}; expected a token, 0 … {vocabulary - 1}")
 
-    def draw(examples: int, seed: int) -> Drawn:
-        generator = torch.Generator().manual_seed(seed)
-        begins = int(start is not None)
-        tokens = _distinct(examples, length + filler, (vocabulary, start), generator)
-        said, rest = tokens[:, :length], tokens[:, length:]
-        before = torch.randint(0, filler + 1, (examples, 1), generator=generator)
-        # Where each of filler, tokens, filler, tokens begins.
-        at = torch.arange(2 * length + filler)[None]
-        first = (at >= before) & (at < before + length)
-        second = at >= length + filler
-        nth = torch.where(second, at - length - filler, at - before).clamp(0, length - 1)
-        spare = torch.where(at < before, at, at - length).clamp(0, filler - 1)
-        copy = first | second
-        inputs = torch.where(copy, said.gather(1, nth), rest.gather(1, spare))
-        role = torch.where(second, 2, torch.where(first, 1, 0))
-        same = torch.where(second, before + nth, -1)
-        if start is not None:
-            same = torch.where(same < 0, -1, same + 1)
-            inputs, role, same = (
-                torch.cat([torch.full((examples, 1), begin), rest], 1)
-                for begin, rest in ((start, inputs), (ROLES.index("start"), role), (-1, same))
-            )
-        answers = torch.arange(begins + length + filler, inputs.shape[1] - 1)
-        return Drawn(
-            inputs=inputs,
-            targets=inputs[:, answers + 1],
-            roles=role,
-            answers_at=answers,
-            relations={"induction": torch.where(same < 0, -1, same + 1), "same": same},
-        )
-
     roles = ROLES if start is not None else ROLES[:-1]
+    draw = partial(_draw, vocabulary, length, filler, start)  # not a function inside: it is pickled
     return OwnTask(draw, roles=roles, chance=log(length + filler))
+
+
+def _draw(
+    vocabulary: int, length: int, filler: int, start: int | None, examples: int, seed: int
+) -> Drawn:
+    generator = torch.Generator().manual_seed(seed)
+    begins = int(start is not None)
+    tokens = _distinct(examples, length + filler, (vocabulary, start), generator)
+    said, rest = tokens[:, :length], tokens[:, length:]
+    before = torch.randint(0, filler + 1, (examples, 1), generator=generator)
+    # Where each of filler, tokens, filler, tokens begins.
+    at = torch.arange(2 * length + filler)[None]
+    first = (at >= before) & (at < before + length)
+    second = at >= length + filler
+    nth = torch.where(second, at - length - filler, at - before).clamp(0, length - 1)
+    spare = torch.where(at < before, at, at - length).clamp(0, filler - 1)
+    copy = first | second
+    inputs = torch.where(copy, said.gather(1, nth), rest.gather(1, spare))
+    role = torch.where(second, 2, torch.where(first, 1, 0))
+    same = torch.where(second, before + nth, -1)
+    if start is not None:
+        same = torch.where(same < 0, -1, same + 1)
+        inputs, role, same = (
+            torch.cat([torch.full((examples, 1), begin), rest], 1)
+            for begin, rest in ((start, inputs), (ROLES.index("start"), role), (-1, same))
+        )
+    answers = torch.arange(begins + length + filler, inputs.shape[1] - 1)
+    return Drawn(
+        inputs=inputs,
+        targets=inputs[:, answers + 1],
+        roles=role,
+        answers_at=answers,
+        relations={"induction": torch.where(same < 0, -1, same + 1), "same": same},
+    )
 
 
 def _check_whole(**sizes: object) -> None:
@@ -91,7 +96,7 @@ def _distinct(
 ) -> Tensor:
     """So many different tokens for each example, without the one that begins sequences."""
     vocabulary, start = drawn
-    scores = torch.rand(examples, vocabulary, generator=generator)
+    scores = torch.rand(examples, vocabulary, generator=generator, dtype=torch.float32)
     if start is not None:
         scores[:, start] = -1
     return scores.topk(count).indices

@@ -1,5 +1,6 @@
 """Who trains several runs: this process, several processes, or Ray; and their progress."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -115,8 +116,8 @@ def ended(outcome: "Outcome") -> int:
     """Print how many runs are complete, and what failed; the command's exit code."""
     from hopscope.runs.stop import REQUEUE
 
-    for trouble in outcome.troubles:
-        warn(trouble)
+    for trouble, count in Counter(map(str, outcome.troubles)).items():  # a fleet fails as one
+        warn(trouble if count == 1 else f"{trouble} ({count} runs)")
     say(f"{len(outcome.folders)} of {outcome.wanted} runs are complete")
     if len(outcome.folders) + len(outcome.troubles) < outcome.wanted:  # the time was over
         return REQUEUE

@@ -254,7 +254,7 @@ class RunFolder(Displayed):
             raise RunMismatch(f"{self.name} is {done if self.manifest.complete else renamed}")
 
     def leftovers(self) -> list[str]:
-        """Files of a killed process: named like a run's files, but not in the manifest."""
+        """Files that an earlier process left: named like a run's files, but not in the manifest."""
         return [name for name in self._not_committed() if self._is_leftover(name)]
 
     def untracked(self) -> list[str]:
@@ -304,13 +304,13 @@ class RunFolder(Displayed):
             lines.append(str(error))
         if self.leftovers() and not self.in_training():
             self.manifest = read_manifest(self.path)  # they may just have been committed
-            why = "is in no manifest: a killed process left it, and the next that writes removes it"
+            why = "is in no manifest: a process that ended early left it; the next one removes it"
             lines += [f"{self.path / name} {why}" for name in self.leftovers()]
         return lines
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Let only this process write to the run; leftovers of a killed one are removed first."""
+        """Let only this process write to the run; leftovers of an earlier one are removed first."""
         self.check_writable()
         busy = f"{self.name} is being trained by another process: wait for it, or stop it"
         with locked(self.path, busy) as held:

@@ -14,7 +14,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any, TypeVar
 
-from hopscope.configs.recipe import SHAPE
+from hopscope.configs.recipe import SHAPE, of_seeds
 from hopscope.display import Displayed
 from hopscope.errors import ConfigError, RunDamaged, RunMissing, RunWarning, StoreError
 from hopscope.machine import memory_bytes
@@ -131,7 +131,8 @@ class SqlQuery(Displayed):
         before: Files | None = None
         for _ in range(TRIES):
             runs, problems = self.runs()
-            files = _files([run for run in runs if run.name not in damaged], tables, damaged)
+            runs = _each_model_once([run for run in runs if run.name not in damaged])
+            files = _files(runs, tables, damaged)
             runs = [run for run in runs if run.name in files]
             try:
                 found = self._ask_once(ask, runs, files, problems)
@@ -205,6 +206,13 @@ def _check_query(duck: Any, query: str) -> None:
             f"the query is {got if len(kinds) == 1 else f'{len(kinds)} statements ({got})'}, "
             "expected one SELECT, FROM, WITH, DESCRIBE, SHOW or SUMMARIZE: runs are only read here"
         )
+
+
+def _each_model_once(runs: Sequence[RunFolder]) -> list[RunFolder]:
+    """The runs without the members of complete fleets that a sweep has not removed yet."""
+    fleets = [run.recipe for run in runs if run.packed and run.manifest.complete]
+    members = {each.run_name() for fleet in fleets for each in of_seeds(fleet)}
+    return [run for run in runs if run.name not in members]
 
 
 def _files(runs: Sequence[RunFolder], tables: Sequence[RunTable], damaged: dict[str, str]) -> Files:

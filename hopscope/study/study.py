@@ -107,12 +107,18 @@ class Study(Displayed):
         history. Instead of a model, a function that loads it will do: the last and one other are
         in memory at a time.
         """
-        if not models:
-            raise CircuitError("a series has no checkpoint; expected {step: model, …}")
-        for step in models:
+        if not isinstance(models, Mapping) or not models:
+            what = "no checkpoint" if not models else f"a {type(models).__name__}"
+            raise CircuitError(f"a series got {what}; expected {{step: model, …}}")
+        for step, model in models.items():
             if isinstance(step, bool) or not isinstance(step, int | np.integer) or step < 0:
                 raise CircuitError(
                     f"a checkpoint of the series is at step {step!r}; expected a whole number"
+                )
+            if not isinstance(model, AnyModel) and not callable(model):
+                raise CircuitError(
+                    f"the checkpoint at step {step} is a {type(model).__name__}; expected a model, "
+                    "or a function that loads it"
                 )
         history = Series(models)
         return Study(history.model_at(max(models)), task, name=name, history=history)

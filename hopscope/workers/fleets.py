@@ -6,12 +6,14 @@ fleet.
 
 While it trains, a fleet is an ordinary run: it is stopped and killed like any other, and the sweep
 goes on with it. Then each member becomes the run of its own recipe, with its part of the tensors
-and losses to the bit, and the fleet is removed. The file PACKED marks such a fleet. A recipe with
-several seeds that is trained itself has no mark, or loses it: it is a run that stays a fleet.
+and losses to the bit, and the fleet is removed, unless a user added something to it. The file
+PACKED marks such a fleet. A recipe with several seeds that is trained itself has no mark, or loses
+it: it is a run that stays a fleet.
 """
 
 import json
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -20,11 +22,11 @@ from typing import TYPE_CHECKING
 from hopscope.configs import Experiment, Recipe
 from hopscope.configs.kinds import fetched, kind_of
 from hopscope.configs.recipe import R, of_seeds
-from hopscope.errors import OF_ONE_RUN, ConfigError, Diverged, StoreError
+from hopscope.errors import OF_ONE_RUN, ConfigError, Diverged, RunWarning, StoreError
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import CHECKPOINTS
 from hopscope.store.folder import discard
-from hopscope.store.manifest import MANIFEST, PACKED
+from hopscope.store.manifest import MANIFEST, PACKED, is_derived
 from hopscope.store.metrics import loss_rows, losses, losses_file
 from hopscope.store.tables import METRICS
 
@@ -143,7 +145,7 @@ def train_fleet(
 
 def split_fleet(fleet: RunFolder, store: Store) -> None:
     """Make each member of a fleet a separate run at the step of the fleet. A member that has a run
-    already keeps it.
+    already keeps it. A fleet with a user's files or tags stays as a run of its own.
     """
     troubles = []
     with fleet.locked():
@@ -157,8 +159,22 @@ def split_fleet(fleet: RunFolder, store: Store) -> None:
                 troubles.append(error)
         if troubles:
             raise troubles[0]
-        if fleet.packed:
+        if fleet.packed and _has_additions(fleet, store):
+            fleet.commit({}, drop=(PACKED,))
+            warnings.warn(
+                f"{fleet.name} has files or tags of yours, so it stays, beside the runs of its "
+                f"seeds: `{fleet.command('rm')}` removes it",
+                RunWarning,
+                stacklevel=3,
+            )
+        elif fleet.packed:
             discard(fleet.path)
+
+
+def _has_additions(fleet: RunFolder, store: Store) -> bool:
+    """Does a fleet have tags, a user's own files, or derived files, as a circuit?"""
+    derived = any(map(is_derived, fleet.manifest.files))
+    return derived or bool(fleet.untracked()) or fleet.name in store.tags()
 
 
 def _commit_member(own: RunFolder, fleet: RunFolder, number: int) -> None:

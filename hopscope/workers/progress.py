@@ -3,7 +3,7 @@
 import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +12,7 @@ from hopscope.configs import Recipe
 from hopscope.errors import StoreError
 from hopscope.store import RunFolder, Store
 from hopscope.store.manifest import read_manifest
-from hopscope.workers.fleets import jobs_of
+from hopscope.workers.fleets import jobs_of, together
 from hopscope.workers.job import Job, Report
 
 
@@ -62,38 +62,52 @@ def plans(recipes: Sequence[Recipe], store: Store, pack: int) -> list[Plan]:
 
 
 def _plan(group: Sequence[Recipe], store: Store, pack: int) -> Plan:
-    folders, left, damaged = list[RunFolder](), list[Recipe](), 0
+    runs, left, damaged = dict[str, RunFolder](), list[Recipe](), set[str]()
     for recipe in group:
-        folder = None
-        with suppress(StoreError):
-            folder = store.of(recipe)
-        if folder is not None:
-            folders.append(folder)
-        elif os.path.lexists(store.root / recipe.run_name()):
-            damaged += 1
-        if folder is None or not folder.manifest.complete:
+        name, run = recipe.run_name(), _found(recipe, store)
+        if run is not None:
+            runs[name] = run
+        elif os.path.lexists(store.root / name):
+            damaged.add(name)
+        if run is None or not run.manifest.complete:
             left.append(recipe)
-    complete = len(group) - len(left)
+    jobs = jobs_of(group, left, store, pack)
+    fleets = dict[str, RunFolder]()  # by the names of their members
+    for job in jobs:
+        if len(job) > 1 and (fleet := _found(together(job), store)) is not None:
+            fleets |= {recipe.run_name(): fleet for recipe in job}
+    begun = {recipe.run_name() for recipe in left} & {*runs, *fleets} - damaged
     return Plan(
         title=group[0].title(),
         seeds=tuple(seed for recipe in group for seed in recipe.seeds),
-        complete=complete,
-        begun=len(folders) - complete,
-        damaged=damaged,
-        missing=len(group) - len(folders) - damaged,
-        jobs=tuple(
-            sum(len(recipe.seeds) for recipe in job) for job in jobs_of(group, left, store, pack)
-        ),
-        seconds=_seconds_left(group, folders),
+        complete=len(group) - len(left),
+        begun=len(begun),
+        damaged=len(damaged),
+        missing=len(left) - len(begun) - len(damaged),
+        jobs=tuple(sum(len(recipe.seeds) for recipe in job) for job in jobs),
+        seconds=_seconds_left(group, runs, fleets),
     )
 
 
-def _seconds_left(group: Sequence[Recipe], folders: Sequence[RunFolder]) -> float | None:
-    done = sum(folder.manifest.step * len(folder.recipe.seeds) for folder in folders)
+def _found(recipe: Recipe, store: Store) -> RunFolder | None:
+    with suppress(StoreError):
+        return store.of(recipe)
+    return None
+
+
+def _seconds_left(
+    group: Sequence[Recipe], runs: Mapping[str, RunFolder], fleets: Mapping[str, RunFolder]
+) -> float | None:
+    found = {run.name: run for run in (*runs.values(), *fleets.values())}.values()
+    done = sum(run.manifest.step * len(run.recipe.seeds) for run in found)
     if not done:
         return None
-    steps = sum(recipe.steps * len(recipe.seeds) for recipe in group)
-    return sum(folder.manifest.seconds for folder in folders) / done * (steps - done)
+    left = 0
+    for recipe in group:
+        name = recipe.run_name()
+        step = max((each[name].manifest.step for each in (runs, fleets) if name in each), default=0)
+        left += (recipe.steps - step) * len(recipe.seeds)
+    return sum(run.manifest.seconds for run in found) / done * left
 
 
 @dataclass

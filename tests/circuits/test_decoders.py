@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -252,6 +253,37 @@ def test_examples_that_a_decoder_cannot_read_are_refused(tokens: Tensor) -> None
     left[:, :2] = 0
     adapter.embed(left)  # as many in front of every example
     adapter.embed(torch.cat((left, left.flip(1))))  # here 0 is a symbol like others
+
+
+def test_padding_with_the_token_of_the_end_is_refused_and_one_that_begins_is_not(
+    tokens: Tensor,
+) -> None:
+    adapter = DecoderAdapter(made("gpt2", eos_token_id=[0, 70]))
+    tokens[0, 0] = 0
+    adapter.embed(tokens)
+    tokens[0, 1] = 0
+    with pytest.raises(CircuitError, match="different numbers of the padding token 0"):
+        adapter.embed(tokens)
+
+
+def test_an_adapter_of_a_model_that_was_changed_is_refused(tokens: Tensor) -> None:
+    def replaced(model: Any) -> None:
+        model.model.layers[0].self_attn.q_proj = nn.Linear(32, 32, bias=False)
+
+    for change in (replaced, lambda model: model.double()):
+        adapter = DecoderAdapter(made("llama"))
+        adapter.embed(tokens)
+        change(adapter.model)
+        with pytest.raises(CircuitError, match="LlamaForCausalLM was changed after its adapter"):
+            adapter.embed(tokens)
+
+
+def test_a_decoder_without_its_head_answers_in_vectors_alone() -> None:
+    model = made("gpt2", vocab_size=32).transformer
+    examples = examples_of(TASK, 4)
+    Ablator(model, replace(examples, classes=False))
+    with pytest.raises(CircuitError, match="GPT2Model has no head.*: load the model with Auto"):
+        Ablator(model, examples)
 
 
 @torch.no_grad()

@@ -3,6 +3,7 @@ their circuits speak of, and each mistake has its line.
 """
 
 import inspect
+import pickle
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -205,7 +206,6 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"hops": 3}, r"hop 2 \(of 0 … 2\) has no answer"),
     ({"hops": 1}, r"say OwnTask\(…, hops=2\)"),
     ({"hops": 0}, "hops is 0"),
-    ({"chance": 0.0}, "chance is 0.0"),
     ({"chance": None}, "chance is None"),
     ({"chance": "3"}, "chance is '3'"),
     ({"hops": True}, "hops is True"),
@@ -274,6 +274,8 @@ def test_every_mistake_in_a_task_has_its_line() -> None:
         *((lambda its=options: examples(own(**its), 4), line) for options, line in MISTAKES),
         (lambda: examples(lambda n, s: 3, 4), "returned int; expected Examples"),
         (lambda: examples_of(lambda count, seed: by_hand(torch.relu, 7), 4), "read is 7"),
+        (lambda: own(chance=0.0), "chance is 0.0"),
+        (lambda: examples(lambda n, s: replace(by_hand(torch.relu), chance=0.0), 4), "chance is 0"),
         (lambda: examples_of(own(), 4).leads("hop"), "no relation 'hop' here; the relations are b"),
         (
             lambda: examples_of(own(), 4).condition("3 hops"),
@@ -388,6 +390,18 @@ def test_only_the_repeated_tokens_occur_twice() -> None:
         assert first == second
         assert start == [7]
         assert len({*filler, *first, 7}) == 3 + 5 + 1
+
+
+def test_repeated_tokens_are_the_same_for_any_dtype_kind_of_seed_and_when_pickled() -> None:
+    task = repeated_tokens(40, length=5)
+    inputs = examples_of(task, 8, 1).inputs
+    assert torch.equal(inspect.unwrap(examples_of)(task, 8, np.int64(1)).inputs, inputs)
+    assert torch.equal(examples_of(pickle.loads(pickle.dumps(task)), 8, 1).inputs, inputs)
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert torch.equal(examples_of(task, 8, 1).inputs, inputs)
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
 def test_tokens_that_do_not_suffice_for_repetitions_are_refused() -> None:

@@ -13,7 +13,7 @@ from hopscope.circuits.account import Averaged, Site
 from hopscope.circuits.circuit_patching import patch_circuit
 from hopscope.circuits.components import Estimate
 from hopscope.circuits.contradictions import accounted_for, contradictions
-from hopscope.circuits.diagnostics import diagnose
+from hopscope.circuits.diagnostics import Restored, diagnose
 from hopscope.circuits.pattern import AS_IN_MODEL, Pattern
 from hopscope.configs import Discovery, Retrieval
 from hopscope.errors import CircuitError
@@ -176,6 +176,8 @@ def test_flow_backups_and_restored_heads_are_those_made_by_hand(twins: Planted) 
     assert (found.flow.reached, found.flow.missed, found.flow.jumps) == (("x1", "x2"), (), ())
     nothing = found.model_copy(update={"flow": None, "backups": (), "restored": ()})
     assert str(nothing) == "no head could stand in, and restoring none recovers more"
+    least = Restored(head=(0, 1), gained=Estimate(mean=1e-4, low=1e-5, high=2e-4))
+    assert str(nothing.model_copy(update={"restored": (least,)})) == str(nothing)
     cut = circuit.model_copy(update={"components": halves[:-1]})
     flow = diagnose(twins.model, cut, examples=8).flow
     assert flow is not None

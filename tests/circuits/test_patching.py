@@ -322,6 +322,19 @@ def test_tokens_follow_by_their_logits() -> None:
     assert torch.allclose(pairs.examples.losses(logits), pairs.other(logits))
 
 
+def test_losses_of_pairs_are_given_outputs_of_three_axes(two_hops: Planted) -> None:
+    pairs, seen = pairs_of(two_hops.task, 4), list[torch.Size]()
+
+    def other(outputs: Tensor) -> Tensor:
+        seen.append(outputs.shape)
+        return pairs.other(outputs)
+
+    outputs = torch.randn(2, 4, 2, two_hops.task.interface().outputs)
+    found = replace(pairs, other=other).nearness(outputs)
+    assert seen == [outputs.shape[1:]] * 2
+    assert torch.equal(found, pairs.nearness(outputs))
+
+
 @pytest.mark.parametrize("to_a_set", [False, True], ids=["to a position", "to a set"])
 def test_what_comes_along_a_relation_is_what_comes_from_the_role_there(
     two_hops: Planted, to_a_set: bool
@@ -379,8 +392,8 @@ def test_what_cannot_be_patched_is_said_in_a_line(two_hops: Planted) -> None:
         (lambda: of(counterfactuals={}), "counterfactuals is empty"),
         (lambda: of(counterfactuals={"x1": inputs[:1]}), r"of x1 is \(1, .*the examples are \(4,"),
         (lambda: of(counterfactuals={"x1": inputs * torch.nan}), "counterfactual of x1"),
-        (lambda: of(other=lambda o: o.new_zeros(1, 1, 2)), r"of `other` are \[1, 1, 2\], the exam"),
-        (lambda: of(third=lambda o: o.new_zeros(1, 4)), r"losses of `third` are \[1, 4\]"),
+        (lambda: of(other=lambda o: o.new_zeros(1, 2)), r"of `other` are \[1, 2\], the exam"),
+        (lambda: of(third=lambda o: o.new_zeros(4)), r"losses of `third` are \[4\]"),
         (lambda: of(examples=pairs.examples.part([0])), "examples is 1; an interval needs"),
         (lambda: of(hops=(1,)), r"hops is \(1,\), and .* losses of 2 answers"),
     ):

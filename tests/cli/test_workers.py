@@ -73,9 +73,12 @@ def test_train_makes_a_run_of_each_seed(
     assert found[0] == found[1]
 
 
-def test_runs_that_are_left_ask_for_the_same_command_again() -> None:
+def test_runs_that_are_left_ask_for_the_same_command_again(capsys: Captured) -> None:
     assert ended(Outcome((), 2, (TrainingError("gone"),))) == 75
     assert ended(Outcome((), 1, (TrainingError("gone"),))) == 2
+    capsys.readouterr()
+    ended(Outcome((), 2, (TrainingError("gone"), TrainingError("gone"))))
+    assert capsys.readouterr().err == "hopscope: gone (2 runs)\n"
     assert ended(Outcome((), 0)) == 0
 
 

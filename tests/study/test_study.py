@@ -97,11 +97,15 @@ def test_checkpoints_from_elsewhere_are_a_series(two_hops: Planted) -> None:
     story = study.emergence(8)
     assert list(story.steps) == [3, 20]
     assert all(step is not None for _, step in story.order)
-    with pytest.raises(CircuitError, match="a series has no checkpoint"):
-        Study.series({}, two_hops.task)
-    for step in ("20", -3, 2.5):
-        with pytest.raises(CircuitError, match="expected a whole number"):
-            Study.series({step: early}, two_hops.task)  # type: ignore[dict-item]
+    series = unwrap(Study.series.__func__)  # type: ignore[attr-defined]
+    for models, line in (
+        ({}, "a series got no checkpoint"),
+        ([early], "a series got a list; expected {step: model, …}"),
+        ({3: "early.pt"}, "at step 3 is a str; expected a model"),
+        *(({step: early}, "expected a whole number") for step in ("20", -3, 2.5)),
+    ):
+        with pytest.raises(CircuitError, match=line):
+            series(Study, models, two_hops.task)
 
 
 def test_members_of_separate_runs_are_those_of_the_other_seeds(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@ trained.
 """
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from weakref import WeakSet
 
@@ -14,7 +14,7 @@ from stopping import changed
 from waiting import stopped
 
 from hopscope.configs import Experiment, NgramExperiment, Recipe
-from hopscope.errors import ConfigError, Diverged, Interrupted, RunBusy
+from hopscope.errors import ConfigError, Diverged, Interrupted, RunBusy, RunWarning
 from hopscope.runs import MakeStepper, train
 from hopscope.runs.checkpoint import read_tensors
 from hopscope.runs.runner import prepared
@@ -119,6 +119,8 @@ def test_a_kill_while_members_are_kept_changes_nothing(
         assert [each.state for each in reports] == ["complete", "stopped", "stopped"]
     first = RunFolder(store.root / recipes[0].run_name())
     assert first.manifest.complete
+    runs = store.sql("select seed, count(distinct run) from metrics group by all").rows()
+    assert sorted(runs) == [(seed, 1) for seed in SEEDS]  # the first is in the fleet as well
     assert carry_out(recipes, store, device="cpu", workers=Here(pack=3, threads=1)).complete
     assert RunFolder(first.path).manifest == first.manifest
     assert sorted(store.names()) == sorted(recipe.run_name() for recipe in recipes)
@@ -155,6 +157,29 @@ def test_a_fleet_that_somebody_trained_stays(recipes: list[Experiment], store: S
     assert carry_out(recipes, store, device="cpu", workers=Here(pack=3)).complete
     assert together(recipes).run_name() in store.names()
     assert len(store.names()) == 4
+
+
+@pytest.mark.parametrize(
+    "add",
+    [
+        lambda store, fleet: store.tag(fleet.name, "keep"),
+        lambda store, fleet: (fleet.path / "notes.md").write_text("mine"),
+        lambda store, fleet: fleet.commit({"circuit-seed-0.json": b"{}"}),
+    ],
+)
+def test_a_fleet_of_a_sweep_that_a_user_added_to_stays(
+    recipes: list[Experiment], store: Store, add: Callable[[Store, RunFolder], object]
+) -> None:
+    stopped(Job.of(tuple(recipes), store, "cpu", 1))
+    fleet = store.create(together(recipes))
+    add(store, fleet)
+    before = (store.tags(), fleet.untracked(), fleet.files("circuit"))
+    with pytest.warns(RunWarning, match="files or tags of yours, so it stays"):
+        assert carry_out(recipes, store, device="cpu", workers=Here(pack=3)).complete
+    assert len(store.names()) == 4
+    kept = RunFolder(fleet.path)
+    assert (store.tags(), kept.untracked(), kept.files("circuit")) == before
+    assert jobs_of(recipes, [], store, 4) == []
 
 
 @pytest.mark.parametrize("complete", [False, True])

@@ -7,6 +7,7 @@ from hopscope.configs import Experiment, NgramExperiment
 from hopscope.runs import train
 from hopscope.store import Store
 from hopscope.workers import Job, Report
+from hopscope.workers.fleets import together
 from hopscope.workers.job import do
 from hopscope.workers.progress import Plan, SweepProgress, committed_steps, plans
 
@@ -43,8 +44,14 @@ def test_what_is_no_run_of_a_recipe_is_missing_or_damaged(members: Recipes, stor
 
 def test_a_fleet_that_was_begun_is_planned_as_it_is(members: Recipes, store: Store) -> None:
     stopped(Job.of(members[:4], store, "cpu", 1))
+    fleet = store.create(together(members[:4]))
     (row,) = plans(members, store, 1)
-    assert row.jobs == (4, 1, 1)
+    assert (counts(row), row.jobs) == ((0, 4, 0, 2), (4, 1, 1))
+    assert row.seconds == pytest.approx(fleet.manifest.seconds / 4 * (6 * 12 - 4))
+    store.create(members[0]).commit({}, step=12, complete=True)  # the split began
+    (row,) = plans(members, store, 1)
+    assert (counts(row), row.jobs) == ((1, 3, 0, 2), (4, 1, 1))
+    assert row.seconds == pytest.approx(fleet.manifest.seconds / 16 * (6 * 12 - 12 - 3))
 
 
 def test_steps_of_all_models_are_counted(members: Recipes, store: Store) -> None:

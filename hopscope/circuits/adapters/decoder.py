@@ -131,12 +131,19 @@ class DecoderAdapter(ProvedAdapter):
         self.heads, self.vocabulary = config.num_attention_heads, config.vocab_size
         self.places = getattr(config, "max_position_embeddings", None)
         self.windows = windows_of(config)
-        self.pad = _pad_of(config)
+        self.pads = _pads_of(config)
+        self.headless = model.base_model is model and model.get_output_embeddings() is None
+        self._made = _parameters(model)
         self._arguments: dict[tuple[int, int], list[tuple[tuple[Any, ...], dict[str, Any]]]] = {}
         self._turn = RLock()
         """Whose turn it is to use the stand-ins, which hold what one call hands to them."""
 
     def enter(self, inputs: Tensor) -> Stream:
+        if _parameters(self.model) != self._made:
+            raise CircuitError(
+                f"{self.name} was changed after its adapter was made (a module or parameter was "
+                "replaced, or it was moved or cast): make the adapter again"
+            )
         self._check(inputs)
         return self._embedded(inputs)
 
@@ -259,14 +266,17 @@ class DecoderAdapter(ProvedAdapter):
         different lengths.
         """
         check_tokens(inputs, self.vocabulary, self.places)
-        padded = inputs == self.pad if self.pad is not None else inputs < 0
-        leading = padded.int().cummin(1).values.bool()
-        if bool((padded == leading).all()) and len(leading.sum(1).unique()) > 1:
-            raise CircuitError(
-                f"examples begin with different numbers of the padding token {self.pad}, and are "
-                "read without an attention mask: give examples of one length, or pad on the right "
-                "(if the token is a symbol of the task: `model.config.pad_token_id = None`)"
-            )
+        for token, own in self.pads.items():
+            padded = inputs == token
+            leading = padded.int().cummin(1).values
+            counts = leading.sum(1).unique()
+            if bool((padded == leading).all()) and len(counts) > 1 and int(counts.max()) > own:
+                raise CircuitError(
+                    f"examples begin with different numbers of the padding token {token}, and are "
+                    "read without an attention mask: give examples of one length, or pad on the "
+                    "right (if it is a symbol of the task, no pad, bos or eos token of "
+                    "`model.config` may be it)"
+                )
 
     def _outputs(self, found: Any) -> Tensor:
         """The logits that the model returned, or without a head the last stream."""
@@ -382,9 +392,16 @@ def _with_layers(twin: Any, layers: list[nn.Module], stand_ins: list[_StandIn]) 
     raise CircuitError(_refusal(twin))
 
 
-def _pad_of(config: Any) -> int | None:
-    """The token of padding, if it stands for nothing else."""
-    pad = getattr(config, "pad_token_id", None)
-    others = [getattr(config, name, None) for name in ("bos_token_id", "eos_token_id")]
-    flat = {token for its in others for token in (its if isinstance(its, list) else [its])}
-    return pad if isinstance(pad, int) and pad not in flat else None
+def _pads_of(config: Any) -> dict[int, int]:
+    """The tokens that may be padding, with how many of each an example may begin with for another
+    reason: tokenizers without a token of padding pad with that of the end (or the beginning).
+    """
+    pad, bos, eos = (getattr(config, f"{name}_token_id", None) for name in ("pad", "bos", "eos"))
+    ends = [bos, *(eos if isinstance(eos, list) else [eos])]
+    found = {pad: 0} | dict.fromkeys(ends, 1)
+    return {token: own for token, own in found.items() if isinstance(token, int)}
+
+
+def _parameters(model: Any) -> list[tuple[int, torch.dtype, torch.device]]:
+    """What a model is made of: its twins hold the same parameters until it is changed."""
+    return [(id(its), its.dtype, its.device) for its in model.parameters()]
