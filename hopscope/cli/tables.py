@@ -143,8 +143,8 @@ def loss_parts(run: "Run") -> list[Part]:
     reached = ["learned at step", f"< {LOW} at step"][: len(below)]
     seconds = run.folder.manifest.seconds
     title = f"{run.name}: validation, trained in {seconds:.0f} s"
-    step, steps = chosen_step(run.folder), run.recipe.steps
-    lines = [f"The weights are those of step {step:,} of {steps:,}."] * (step < steps)
+    step, last = chosen_step(run.folder), run.recipe.steps
+    lines = [f"The weights are those of step {step:,} of {last:,}."] * (step < last)
     return [*curves, Piece(title, ["hop", MEAN, "chance", *reached], shown, lines)]
 
 
