@@ -256,7 +256,9 @@ class Circuit(Displayed, Config):
             raise ConfigError(f"{path}: {error}") from error
 
     def frame(self) -> Any:
-        """A data frame (pandas) with a row for each component."""
+        """A data frame (pandas) with a row for each component: `lost` is the share of the gap that
+        is lost without it with prescribed attention, `lost_computed` with computed attention.
+        """
         return data_frame(
             {
                 "component": each.name,
@@ -279,8 +281,9 @@ class Circuit(Displayed, Config):
         lines = [self.verdict, self.loss_line]
         lines += [f"warning: {line}" for line in self.warnings]
         for each in self.components:
-            lost = each.lost if each.kind != "routes" else each.lost_computed
-            worth = (each.kind, f"{lost.mean:.1%} lost without it" if lost else None)
+            routes = each.kind == "routes"
+            lost, how = (each.lost_computed, ", computed attention") if routes else (each.lost, "")
+            worth = (each.kind, f"{lost.mean:.1%} lost without it{how}" if lost else None)
             said = ", ".join(filter(None, worth))
             lines.append(f"  {each.name}  {self.described(each)}" + f"  ({said})" * bool(said))
         return "\n".join(lines)

@@ -361,10 +361,11 @@ def _check_enough(rows: RolePositions, width: int, role: Role, examples: int) ->
     """Refuse to fit a map on too few positions."""
     count = len(rows.example)
     if count < FEWEST * width:
+        enough = -(-FEWEST * width * examples * 5 // (count * 4))  # a quarter more: roles are drawn
         raise CircuitError(
-            f"a residual stream of {width} numbers cannot be read off {count} positions: {role} "
-            f"occurs there in {examples} examples; take at least "
-            f"{-(-FEWEST * width * examples // count):,} examples"
+            f"a residual stream of {width} numbers cannot be read off {count} positions, all of "
+            f"{role} in {examples} examples; take {enough:,} examples "
+            f"(`hopscope probe RUN --examples {enough}`)"
         )
 
 

@@ -21,7 +21,7 @@ from hopscope.papers.registry import Registry
 from hopscope.papers.results import Results, ResultsTable, machine
 from hopscope.papers.running import ExperimentState, run_missing, states
 from hopscope.store import Store
-from hopscope.store.files import check_files
+from hopscope.store.files import read_bytes, write_bytes
 
 if TYPE_CHECKING:
     from hopscope.workers import Outcome
@@ -143,13 +143,16 @@ def claims(words: tuple[str, ...], variants: bool, results: Path | None, json: b
 def report(save: Path, results: Path | None) -> None:
     """Write the claims, their verdicts and every figure as one self-contained page."""
     from hopscope.plots import table_figures
-    from hopscope.plots.page import save_page
     from hopscope.plots.paper import paper_page
+    from hopscope.web.bundle import MARKUP, check_target
 
-    check_files(save)
+    if save.suffix != ".html":
+        raise ConfigError(f"--save is {save}; expected a name that ends in .html")
+    check_target(save)
     papers = registry.PAPERS
     text = paper_page(papers, measured(results, papers), table_figures.figures)
-    say(f"page: {save_page(text, save)}")
+    write_bytes(save, MARKUP + text.encode())
+    say(f"page: {save}")
 
 
 def measured(asked: Path | None, papers: Registry) -> Results:
@@ -161,7 +164,9 @@ def measured(asked: Path | None, papers: Registry) -> Results:
     if asked is None and not here.any() and (kept := that_came_with_it()) is not None:
         warn(f"these results came with version {__version__}; --results names a folder of yours")
         return papers.results(kept)
-    if not here.root.is_dir():  # a name that is not there may be a typing error
+    if not here.root.is_dir():
+        if asked is not None:
+            raise ConfigError(f"no folder {asked}; --results is what `hopscope papers run` wrote")
         warn(
             f"no folder {here.root}, so nothing is measured: what comes with the repository "
             "is in its results/; --results names another folder"
@@ -250,7 +255,6 @@ def _here(how: WorkerFlags) -> str:
 def write_readme(papers: Registry, results: Results) -> Path:
     """What is in a folder of results, in words; a page of somebody else's is not written over."""
     from hopscope.plots.readme import HEAD, readme
-    from hopscope.store.files import read_bytes, write_bytes
 
     path = results.root / "README.md"
     if path.is_file() and not read_bytes(path).startswith(HEAD.partition(" from")[0].encode()):

@@ -9,11 +9,13 @@ import numpy as np
 
 from hopscope.cli.output import emit, printable, prose, say, say_json, width
 from hopscope.configs.kinds import KINDS, fetched
+from hopscope.configs.training import FINAL_STEPS
 from hopscope.milestones import learned_below
 from hopscope.plots.layout import laid_out
 from hopscope.plots.piece import Piece, of_plots, pieces_of
 from hopscope.plots.symbols import when_text
 from hopscope.plots.terminal import plot
+from hopscope.store.checkpoints import chosen_step
 
 if TYPE_CHECKING:
     from hopscope.circuits.circuit import Circuit
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 LOW = 0.1
 """A loss that is nearly none; `show` tells when it was reached, too."""
+MEAN = f"loss, last {FINAL_STEPS} steps"
 
 
 Part = Piece | str
@@ -140,7 +143,9 @@ def loss_parts(run: "Run") -> list[Part]:
     reached = ["learned at step", f"< {LOW} at step"][: len(below)]
     seconds = run.folder.manifest.seconds
     title = f"{run.name}: validation, trained in {seconds:.0f} s"
-    return [*curves, Piece(title, ["hop", "final loss", "chance", *reached], shown)]
+    step, last = chosen_step(run.folder), run.recipe.steps
+    lines = [f"The weights are those of step {step:,} of {last:,}."] * (step < last)
+    return [*curves, Piece(title, ["hop", MEAN, "chance", *reached], shown, lines)]
 
 
 def learned_rows(run: "Run") -> list[dict[str, Any]]:

@@ -8,7 +8,9 @@ from pathlib import Path
 from hopscope import __version__
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.saved import saved_circuit
+from hopscope.export.released import repository
 from hopscope.store import RunFolder
+from hopscope.store.checkpoints import checkpoint_steps
 from hopscope.store.gallery import about
 from hopscope.store.metrics import losses
 
@@ -31,7 +33,7 @@ tags:
 ## Load it
 
 ```
-pip install 'hopscope[hub]'
+pip install '.[hub]'  # in a clone of {repository}
 hopscope pull {place}
 hopscope show {run}
 ```
@@ -40,31 +42,34 @@ hopscope show {run}
 import hopscope
 model = hopscope.load("{run}")
 ```
+{again}"""
 
+AGAIN = """
 ## Make it again
 
 `hopscope train recipe.json` (hopscope {version}), where `recipe.json` is
 
 ```json
 {recipe}```
-"""
+{ends}"""
 
 
 def card(folder: RunFolder, place: str, licence: str) -> dict[str, bytes]:
     """The files of the card, by name; `place` is where it will be, OWNER/NAME."""
-    found = saved_circuit(folder, folder.recipe.seeds[0])
-    known = about(folder)
+    circuits = ((seed, saved_circuit(folder, seed)) for seed in folder.recipe.seeds)
+    seed, found = next((each for each in circuits if each[1]), (None, None))
+    whose = f" of seed {seed}" if len(folder.recipe.seeds) > 1 else ""
     page = PAGE.format(
         license=licence,
         task=folder.recipe.task_kind,
         name=place.partition("/")[2],
         what=what(folder),
         losses=_losses(folder),
-        circuit="" if found is None else _circuit(found),
+        circuit="" if found is None else _circuit(found, whose),
+        repository=repository() or "hopscope",
         place=place,
         run=run_name(folder, place),
-        version=__version__ if known is None else known.hopscope,
-        recipe=folder.recipe.to_file(),
+        again=_again(folder),
     )
     figures = {} if found is None else {FIGURE: _figure(found)}
     return {"README.md": page.encode(), **figures}
@@ -92,10 +97,17 @@ def what(folder: RunFolder) -> str:
     return "\n".join(lines)
 
 
+def _step(folder: RunFolder) -> int:
+    """The step of the weights, which a model of the gallery may have of before the last."""
+    return max(checkpoint_steps(folder), default=folder.manifest.step)
+
+
 def _losses(folder: RunFolder) -> str:
-    """The last validation losses, a row for each seed."""
+    """The validation losses of the weights, a row for each seed: the last up to their step."""
     recipe = folder.recipe
     steps, found = losses(folder, "validation")
+    until = steps <= _step(folder)
+    steps, found = steps[until], found[until]
     if not len(steps):
         return ""
     names = recipe.loss_names(found.shape[2])
@@ -116,11 +128,22 @@ def _losses(folder: RunFolder) -> str:
     )
 
 
-def _circuit(circuit: Circuit) -> str:
+def _circuit(circuit: Circuit, whose: str) -> str:
     from hopscope.plots.words import circuit_grid
 
     grid = circuit_grid(circuit)
-    return f"\n## Circuit\n\n![circuit]({FIGURE})\n\n```\n{grid}\n```\n"
+    return f"\n## Circuit{whose}\n\n![circuit]({FIGURE})\n\n```\n{grid}\n```\n"
+
+
+def _again(folder: RunFolder) -> str:
+    """How to make it again; nothing for what was not trained."""
+    recipe, known, step = folder.recipe, about(folder), _step(folder)
+    if known is not None and not known.trained:
+        return ""
+    stands = f"\nThe weights here are those of {recipe.unit} {step:,} of {recipe.steps:,}.\n"
+    ends = stands if step < recipe.steps else ""
+    version = __version__ if known is None else known.hopscope
+    return AGAIN.format(version=version, ends=ends, recipe=recipe.to_file())
 
 
 def _figure(circuit: Circuit) -> bytes:

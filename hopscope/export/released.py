@@ -57,14 +57,19 @@ def pull(name: str, source: str = "") -> RunFolder:
 
 def address() -> str:
     """Where the files of this version's release are."""
+    if url := repository():
+        return f"{url}/releases/download/v{__version__}"
+    raise SharingError("this package names no repository: --from names a clone to take it from")
+
+
+def repository() -> str:
+    """The address of the repository, or nothing."""
     try:
         named = metadata("hopscope").get_all("Project-URL") or []
     except PackageNotFoundError:
         named = []
-    for label, _, url in (each.partition(", ") for each in named):
-        if label == REPOSITORY:
-            return f"{url}/releases/download/v{__version__}"
-    raise SharingError("this package names no repository: --from names a clone to take it from")
+    pairs = (each.partition(", ") for each in named)
+    return next((url for label, _, url in pairs if label == REPOSITORY), "")
 
 
 def _of_folder(own: str, source: Path, work: Path) -> Path:

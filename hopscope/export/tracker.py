@@ -19,6 +19,7 @@ from functools import partial
 from importlib import import_module
 from operator import itemgetter
 from pathlib import Path
+from shlex import join, quote
 from typing import Any
 
 from hopscope.errors import SharingError
@@ -69,6 +70,8 @@ def tracker(name: str, place: Place) -> Tracker:
     """The tracker of this name; the check that its package is installed is made here."""
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    if not place.project.strip(". "):
+        raise SharingError(f"project is {place.project!r}; expected a name, such as hopscope")
     if place.to is not None:
         check_folder(place.to)
         os.environ["TRACKIO_DIR"] = str(place.to)  # read when trackio is imported
@@ -221,7 +224,8 @@ def wandb(place: Place, library: Any, run: Tracked) -> Iterator[Log]:
         yield log
     finally:
         if made:
-            made.finish()
+            with writing(home):
+                made.finish()
             if not online:
                 write_bytes(Path(where) / note, json.dumps(log.last).encode())
 
@@ -241,12 +245,12 @@ def _wandb_home(place: Place, library: Any) -> tuple[Path, bool]:
             "this machine, for `wandb sync`"
         )
     check_folder(home)
-    home.mkdir(parents=True, exist_ok=True)
+    _make_folder(home)
     return home, online
 
 
 def _wandb_run(place: Place, library: Any, run: Tracked, home: Path) -> Any:
-    with _refusals("wandb", run, (library.errors.Error, TimeoutError)):
+    with _refusals("wandb", run, (library.errors.Error, OSError)):
         made = library.init(
             project=place.project, id=run.id, name=run.name, group=run.group, config=run.settings,
             dir=home, resume="allow", reinit="create_new", settings=library.Settings(**QUIET),
@@ -268,7 +272,12 @@ def trackio(place: Place, library: Any, run: Tracked) -> Iterator[Log]:
                 "export, and send the project with `trackio sync`"
             )
 
+    def stored() -> list[dict[str, Any]]:
+        known = storage.get_max_step_for_run(place.project, run.name) is not None
+        return list(storage.get_logs(place.project, run.name)) if known else []
+
     def add(rows: Sequence[Row]) -> None:
+        before = len(stored())
         with redirect_stdout(io.StringIO()):
             library.init(
                 project=place.project, name=run.name, group=run.group, config=run.settings,
@@ -277,13 +286,17 @@ def trackio(place: Place, library: Any, run: Tracked) -> Iterator[Log]:
             for step, values in rows:
                 library.log(values, step=step)
             library.finish()
+        if len(stored()) < before + len(rows):  # its thread only warns of what it cannot write
+            raise SharingError(
+                f"trackio did not store all of {run.name}: free space on the disk, or choose "
+                "another folder with --save, and export again"
+            )
 
     storage = import_module("trackio.sqlite_storage").SQLiteStorage
-    log = Log(add, lambda: f"project {place.project} (`trackio show`)")
-    if storage.get_max_step_for_run(place.project, run.name) is not None:
-        rows = storage.get_logs(place.project, run.name)
-        log.last = _last((row["step"], row) for row in rows)
-    yield log
+    last = _last((row["step"], row) for row in stored())
+    command = join(["trackio", "show", "--project", place.project])
+    folder = "" if place.to is None else f"TRACKIO_DIR={quote(str(place.to))} "
+    yield Log(add, lambda: f"`{folder}{command}` shows it", last)
 
 
 HASH = "hopscope.hash"
@@ -299,10 +312,13 @@ def mlflow(place: Place, library: Any, run: Tracked) -> Iterator[Log]:
         logging.getLogger(name).setLevel(logging.WARNING)
     uri = None
     if place.to is not None:
-        place.to.mkdir(parents=True, exist_ok=True)
+        _make_folder(place.to)
         uri = f"sqlite:///{place.to.resolve()}/mlflow.db"
     entities = import_module("mlflow.entities")
-    refusals = partial(_refusals, "mlflow", run, (library.exceptions.MlflowException, OSError))
+    database = import_module("sqlalchemy.exc").SQLAlchemyError
+    refusals = partial(
+        _refusals, "mlflow", run, (library.exceptions.MlflowException, database, OSError)
+    )
 
     def milliseconds(step: int) -> int:
         return int(run.time(step) * 1e3)
@@ -346,6 +362,11 @@ def metric_name(name: str) -> str:
     ('attention/0.1/key 0 to value 0', 'parameters/c_1_2')
     """
     return re.sub(r"[^\w./ -]+", "_", name.replace("→", " to ")).rstrip("_")
+
+
+def _make_folder(path: Path) -> None:
+    with writing(path):
+        path.mkdir(parents=True, exist_ok=True)
 
 
 @contextmanager

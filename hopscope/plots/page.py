@@ -8,12 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from html import escape
-from pathlib import Path
 
 from hopscope import __version__
 from hopscope.plots.look import DARK, Picture
 from hopscope.plots.saving import HUE, svg, theme, themed
-from hopscope.store.files import write_bytes
 
 STYLE = (
     f"""
@@ -108,9 +106,3 @@ def list_html(lines: Iterable[str]) -> str:
     """An HTML list of these lines, what stands in backquotes as code; empty if there are none."""
     items = "".join(f"<li>{prose_html(line)}</li>" for line in lines)
     return f"<ul>{items}</ul>" if items else ""
-
-
-def save_page(text: str, path: Path) -> Path:
-    """Write the text of a page to a file, and return its path."""
-    write_bytes(path, text.encode())
-    return path

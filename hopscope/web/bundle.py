@@ -36,7 +36,7 @@ URL = re.compile(r'url\("([\w-]+\.svg)"\)')
 SCRIPT = re.compile(r'<script type="module" src="[\w-]+\.js"></script>\n')
 SCRIPTS = ("data.js", "engine.js", "page.js")
 LOADED = "".join(f'<script src="{name}" defer></script>\n' for name in SCRIPTS)
-WORDS = b" written by hopscope view, which may write it anew "
+WORDS = b" written by hopscope, which may write it anew "
 MARKUP, CODE = b"<!--" + WORDS + b"-->\n", b"/*" + WORDS + b"*/\n"
 """Marks of our own files: of HTML and SVG, of scripts and styles."""
 UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}

@@ -184,7 +184,10 @@ def test_what_a_circuit_writes_it_reads(circuit: Circuit, tmp_path: FilePath) ->
 def test_it_says_its_verdict_first_and_has_a_row_for_each_component(
     circuit: Circuit, tmp_path: FilePath
 ) -> None:
-    assert str(circuit).splitlines()[0] == circuit.verdict
+    lines = str(circuit).splitlines()
+    assert lines[0] == circuit.verdict
+    for each, line in zip(circuit.components, lines[-len(circuit.components) :], strict=True):
+        assert line.endswith("lost without it, computed attention)") == (each.kind == "routes")
     frame = circuit.frame()
     assert list(frame["component"]) == [each.name for each in circuit.components]
     assert list(frame["lost"]) == [each.lost.mean for each in circuit.components if each.lost]

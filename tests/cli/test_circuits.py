@@ -163,7 +163,7 @@ def test_a_probe_is_shown_drawn_and_saved(here: Path, run: Run, said: Said) -> N
     assert (here / "p.svg").is_file()
     kept = Probe.load(here / "probe.json")
     assert kept.decodable(Role("query"), 3) == {"x0", "x1", "x2"}
-    with pytest.raises(CircuitError, match="take at least 36 examples"):
+    with pytest.raises(CircuitError, match="take 45 examples"):
         command(("probe", run.name, "--examples", "2"))
     story = json.loads(said("probe", run.name, "--over-training", "--json"))
     assert story["steps"] == [0, 2, 4]

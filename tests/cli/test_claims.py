@@ -11,7 +11,7 @@ import pytest
 from calling import Captured, Patch, Said
 
 from hopscope.cli.main import run as hopscope
-from hopscope.errors import StoreUnwritable
+from hopscope.errors import ConfigError, StoreUnwritable
 from hopscope.papers import registry
 from hopscope.papers.claim import Claim, Reason
 from hopscope.papers.cost import training_flop
@@ -90,8 +90,6 @@ def test_a_row_for_each_claim_verdict_by_verdict(claims: Claims) -> None:
     ]
     assert claims("chen")[0] == "chen/winner"  # how an id begins
     assert claims("win")[0] == "chen/winner"  # the paper may be left out
-    assert claims("--results", "elsewhere")[0].startswith("not measured: 3")
-    assert claims("--results", "elsewhere")[-1].startswith("hopscope: no folder elsewhere, so ")
 
 
 def test_all_of_one_claim_is_shown(claims: Claims) -> None:
@@ -128,7 +126,7 @@ def test_what_is_not_reproduced_says_why(claims: Claims, monkeypatch: Patch) -> 
     copied = "\n".join(claims("below-0.5")).partition("what shows why:\n")[2]
     assert copied.count(" \\\n") == 1
     assert shlex.split(copied.replace("\\\n", "")) == shlex.split(COMMAND)
-    unmeasured = claims("below-0.5", "--results", "elsewhere")  # nothing to give a reason for
+    unmeasured = claims("below-0.5", "--results", ".")  # nothing to give a reason for
     assert not any("why" in line for line in unmeasured)
 
 
@@ -160,6 +158,10 @@ def test_the_report_is_one_page(folder: Path, capsys: Captured, monkeypatch: Pat
     text = (folder / "reports/papers.html").read_text()
     assert "The parents win" in text
     assert text.count("<svg ") == 1
+    assert hopscope(["papers", "report"]) == 0  # its own page is written anew
+    (folder / "mine.html").write_text("mine")
+    with pytest.raises(ConfigError, match="mine.html is there, and hopscope did not write it"):
+        hopscope(["papers", "report", "--save", "mine.html"])
     with pytest.raises(StoreUnwritable, match="cannot write results/musat/fig4.jsonl/page.html"):
         hopscope(["papers", "report", "--save", "results/musat/fig4.jsonl/page.html"])
 

@@ -33,6 +33,9 @@ lm circuit --model x --search-questions 6 | '--search-questions': 6 is not in th
 papers claims --results found --variants fan-in gpt2 | fan-in and gpt2 are both initial weights
 papers claims musat chen --results found | got musat chen; expected one claim, or --variants
 papers claims musat/abc-fuor-heads --results found | did you mean musat/abc-four-heads
+papers report --results nowhere | no folder nowhere; --results is what
+papers report --save p.pdf | --save is p.pdf; expected a name that ends in .html
+papers report --save p | --save is p; expected a name that ends in .html
 depth --table five | expected a range of hops like 1..64
 depth --table 0..3 | expected a range of hops
 depth --hops 2 --task conditional | give one of --hops, --task and FACT

@@ -101,3 +101,17 @@ def test_cards_say_what_a_run_has_and_what_it_lacks(demo: RunFolder, empty: RunF
     assert "## Validation loss after epoch" in page(find("ngram"))
     assert "Not complete: it stands at step 0 of 6; `hopscope resume` goes on" in page(empty)
     assert "## Validation" not in page(empty)
+    assert "## Make it again" not in page(find("planted"))
+
+
+def test_a_card_gives_the_losses_of_the_weights_not_of_the_end_of_the_training() -> None:
+    shown = page(find("transformer-b"))
+    assert "## Validation loss after step 22,500\n" in shown
+    assert "| 1 | 0.002606 |" in shown
+    assert "The weights here are those of step 22,500 of 24,000." in shown
+
+
+def test_a_card_of_a_fleet_says_whose_circuit_it_shows(fleet: RunFolder, store: Store) -> None:
+    own = store.copy(fleet, "own")
+    own.commit({"circuit-seed-5.json": find("demo").read("circuit.json")})
+    assert "## Circuit of seed 5\n" in page(own)

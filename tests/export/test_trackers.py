@@ -33,6 +33,10 @@ class Refused(Exception):
     """What the libraries raise."""
 
 
+class Full(Exception):
+    """What the database below MLflow raises."""
+
+
 class Wandb:
     """Runs by id, online; wandb's own step only rises, ours is a number like others."""
 
@@ -86,7 +90,7 @@ class Trackio:
         self.runs: dict[str, list[Row]] = {}
         self.asked: dict[str, Any] = {}
         self.waiting: list[Row] = []
-        self.open = 0
+        self.full, self.open = False, 0
 
     def init(self, **fields: Any) -> None:
         assert (fields["resume"], fields["embed"], self.open) == ("allow", False, 0)
@@ -97,7 +101,8 @@ class Trackio:
         self.waiting.append((step, values))
 
     def finish(self) -> None:
-        self.runs.setdefault(self.asked["name"], []).extend(self.waiting)
+        stored = [] if self.full else self.waiting
+        self.runs.setdefault(self.asked["name"], []).extend(stored)
         self.open = 0
 
     def get_logs(self, project: str, run: str) -> list[dict[str, float]]:
@@ -118,6 +123,7 @@ class Mlflow:
         self.runs: dict[str, SimpleNamespace] = {}
         self.uri: str | None = None
         self.down_after, self.open = 10**9, 0
+        self.error: type[Exception] = Refused
         self.exceptions = SimpleNamespace(MlflowException=Refused)
 
     def MlflowClient(self, tracking_uri: str | None) -> "Mlflow":  # noqa: N802
@@ -149,7 +155,7 @@ class Mlflow:
         assert len(metrics) <= 1000
         self.down_after -= 1
         if self.down_after < 0:
-            raise Refused("no answer\nfrom there")
+            raise self.error("no answer\nfrom there")
         run = self.runs[name]
         for key, value, time, step in metrics:
             run.data.times[step] = time
@@ -224,6 +230,8 @@ def mlflow(monkeypatch: pytest.MonkeyPatch) -> Mlflow:
     plain = SimpleNamespace(Metric=lambda *fields: fields, Param=lambda *f: f)
     monkeypatch.setitem(sys.modules, "mlflow", made)
     monkeypatch.setitem(sys.modules, "mlflow.entities", plain)
+    errors = SimpleNamespace(SQLAlchemyError=Full)
+    monkeypatch.setitem(sys.modules, "sqlalchemy.exc", errors)
     return made
 
 
@@ -300,6 +308,8 @@ def test_settings_and_groups_are_sent_along(
     runs = tracked(fleet)
     for name in TRACKERS:
         list(send(runs, tracker(name, place)))
+    (where, _) = (each.where for each in send(runs, tracker("trackio", place)))
+    assert where == f"`TRACKIO_DIR={place.to} trackio show --project mine` shows it"
     for asked in (wandb.asked[-1], trackio.asked):
         assert (asked["project"], asked["group"]) == ("mine", fleet.name)
         assert asked["config"] == runs[1].settings
@@ -320,9 +330,9 @@ def test_interrupted_or_refused_a_run_goes_on_where_it_stopped(
     demo: RunFolder, empty: RunFolder, mlflow: Mlflow, wandb: Wandb, place: Place
 ) -> None:
     runs = tracked(demo)
-    mlflow.down_after = 3  # the settings, and two portions
-    with pytest.raises(SharingError, match="mlflow refuses gallery-demo-.*: no answer$"):
-        list(send(runs, tracker("mlflow", place)))
+    for mlflow.error, mlflow.down_after in ((Refused, 3), (Full, 0)):  # settings, two portions
+        with pytest.raises(SharingError, match="mlflow refuses gallery-demo-.*: no answer$"):
+            list(send(runs, tracker("mlflow", place)))
     mlflow.down_after = 10**9
     (sent,) = send(runs, tracker("mlflow", place))
     assert 0 < sent.steps < 2501
@@ -357,6 +367,12 @@ def test_what_cannot_be_sent_is_refused_in_one_line(
     refused(fleet, "wandb", "wandb has no key: `wandb login`.*WANDB_MODE=offline")
     monkeypatch.setenv("TRACKIO_SPACE_ID", "me/space")
     refused(fleet, "trackio", "TRACKIO_SPACE_ID is set.*`trackio sync`")
+    monkeypatch.delenv("TRACKIO_SPACE_ID")
+    trackio.full = True
+    refused(fleet, "trackio", "trackio did not store all of .*-seed-3: free space on the disk")
+    for unnamed in ("", ".."):
+        with pytest.raises(SharingError, match=f"project is '{unnamed}'; expected a name"):
+            tracker("trackio", Place(unnamed))
     (tmp_path / "file").write_text("a file")
     with pytest.raises(StoreUnwritable, match="a part of the path is a file"):
         tracker("tensorboard", Place(to=tmp_path / "file"))
@@ -366,12 +382,17 @@ def test_what_cannot_be_sent_is_refused_in_one_line(
 
 
 def test_a_disk_that_is_full_is_one_line(
-    fleet: RunFolder, tensorboard: Events, place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object) -> None:
+    fleet: RunFolder, tensorboard: Events, mlflow: Mlflow, wandb: Wandb, place: Place,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     # Called by a thread of the writer, whose traceback pytest would report.
     monkeypatch.setattr("tensorboard.summary.writer.record_writer.RecordWriter.write", full)
     with pytest.raises(StoreUnwritable, match=f"cannot write {place.to}/.*: the disk is full"):
         list(send(tracked(fleet), tracker("tensorboard", place)))
+    monkeypatch.setattr(Path, "mkdir", full)
+    for name in ("mlflow", "wandb"):
+        with pytest.raises(StoreUnwritable, match=f"cannot write {place.to}: the disk is full"):
+            list(send(tracked(fleet), tracker(name, place)))
