@@ -323,7 +323,7 @@ def row_of(id_: str, run: Listed, path: Path) -> dict[str, Any]:
         "kind": recipe.kind,
         "task": recipe.task_kind,
         **recipe.shape(),
-        "seeds": len(recipe.seeds),
+        "seeds": list(recipe.seeds),
         "unit": recipe.unit,
         "what": about.what if about else "",
     }

@@ -63,7 +63,10 @@ def hops(row: dict[str, Any]) -> list[float]:
 def check_maps(page: Any, capsys: pytest.CaptureFixture[str], kind: str = "own") -> None:
     words, python = said(page, "heads")
     wanted = np.array(printed(capsys, words)[kind], float)
-    shown = [float(row[3 if kind == "own" else 4] or "nan") for row in table(page, "heads")]
+    cells = [row[3 if kind == "own" else 4] for row in table(page, "heads")]
+    shown = [float(cell or "nan") for cell in cells]
+    three = [float(f"{value:.3g}") for value in shown]  # digits that half precision has
+    np.testing.assert_array_equal(shown, three)
     shown = np.reshape(shown, wanted.shape)
     np.testing.assert_allclose(wanted, shown, atol=1e-3)
     np.testing.assert_allclose(value_of(python), shown[chosen(page)], atol=1e-3)
@@ -112,6 +115,8 @@ def test_a_seed_of_a_fleet(
     opened(page, address, f"/run/{ID}?seed=9&step=5&ex=2")
     check_maps(page, capsys)
     check_example(page, capsys)
+    words, python = said(page, "time")  # no circuit, whose paths could be followed
+    assert (words[0], command(words), "losses" in python) == ("show", 0, True)
     words, python = said(page, "losses")
     np.testing.assert_allclose(value_of(python), [bars(page)], atol=1e-6)
     rows = printed(capsys, [*words, "--json"])

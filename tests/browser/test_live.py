@@ -9,7 +9,18 @@ import pytest
 from short import ID
 
 from hopscope.web.views import Views
-from tests.browser.lookers import SOON, bars, held, learned, opened, pressed, ready, served, until
+from tests.browser.lookers import (
+    SOON,
+    asked,
+    bars,
+    held,
+    learned,
+    opened,
+    pressed,
+    ready,
+    served,
+    until,
+)
 
 COSTS, EVERY = "what each costs", "at every step"
 CURVES = ".tray button:text('hide curves')"
@@ -97,6 +108,28 @@ def test_squares_come_step_by_step_the_one_that_is_shown_first(
 
 
 TOO_FEW = {"error": "take more examples", "status": 422}
+
+
+def test_losses_that_were_measured_are_not_measured_again(
+    page: Any, explorer: str, requests: list[str]
+) -> None:
+    """The run has learned, and the checkpoint that is looked at is as it was."""
+    opened(page, explorer, "/run/gallery-demo?step=300&off=1.3")
+    losses, count = bars(page), sum(url.endswith("/ablate") for url in requests)
+    learned(page)
+    assert (bars(page), sum(url.endswith("/ablate") for url in requests)) == (losses, count)
+
+
+def test_a_key_changes_nothing_of_a_run_that_is_still_opened(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo")
+    run = held(page, "**/api/runs/gallery-ngram")
+    page.click('.runs a[href="#/run/gallery-ngram"]')
+    until(page, lambda: run)
+    for key in ("ArrowLeft", "ArrowUp", "n"):
+        page.locator(".slider").press(key)
+    run[0].continue_()
+    assert asked(page) == {}
+    assert not page.is_visible(".error")
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from short import FLEET
+from short import FLEET, ID
 
 from hopscope.configs import LmBench, LmCircuit, Prompts
 from hopscope.lm.findings import Proof
@@ -91,10 +91,11 @@ def shown(page: Any, states: dict[str, str], name: str) -> None:
     ready(page)
 
 
-CUT = """() => [...document.querySelectorAll(".bar > *, .pane header > *")].filter((each) => {
+SEEN = ".bar > *, .pane header > *, .foot .copy"
+CUT = """() => [...document.querySelectorAll("SEEN")].filter((each) => {
   const { left, right, width } = each.getBoundingClientRect();
   return width && each.checkVisibility() && (left < -1 || right > innerWidth + 1);
-}).map((each) => each.outerHTML.slice(0, 100))"""
+}).map((each) => each.outerHTML.slice(0, 100))""".replace("SEEN", SEEN)
 
 
 @pytest.mark.parametrize(
@@ -117,6 +118,30 @@ def test_axe_finds_nothing_and_nothing_is_cut(
         assert "no run" in page.inner_text(".error")
 
 
+def test_long_commands_leave_their_buttons_in_sight(page: Any, fleet: tuple[str, Path]) -> None:
+    opened(page, fleet[0], f"/run/{ID}")
+    assert "hopscope sql" in page.inner_text(".losses .foot")
+    for width in (700, 1024, 1200):
+        page.set_viewport_size({"width": width, "height": 800})
+        ready(page)
+        assert page.evaluate(CUT) == []
+
+
+COLOURS = """() => [...document.querySelectorAll(".heads canvas")].map((each) => {
+  const { data } = each.getContext("2d").getImageData(0, 0, each.width, each.height);
+  return new Set(data.filter((_, n) => n % 4 === 0)).size;
+})"""
+
+
+def test_maps_have_their_shades_when_colours_are_forced(page: Any, explorer: str) -> None:
+    page.emulate_media(forced_colors="active")
+    opened(page, explorer, "/run/gallery-planted")
+    assert min(page.evaluate(COLOURS)) > 1
+    wanted = page.locator(".swatches i").evaluate_all("(all) => all.map((i) => i.style.cssText)")
+    seen = "(all) => all.map((i) => getComputedStyle(i).backgroundColor)"
+    assert len({*page.locator(".swatches i").evaluate_all(seen)}) == len({*wanted}) > 2
+
+
 def test_axe_finds_nothing_beside_an_error_and_in_tables(page: Any, explorer: str) -> None:
     """And every canvas has a table behind it; what is switched off is seen without colour."""
     opened(page, explorer, "/run/gallery-demo?off=9.9;2.0")
@@ -135,8 +160,15 @@ def test_axe_finds_nothing_beside_an_error_and_in_tables(page: Any, explorer: st
 def test_a_run_without_a_checkpoint_says_so_in_every_pane(
     page: Any, states: dict[str, str]
 ) -> None:
-    """Of what is not measured there is no picture and an empty table."""
-    shown(page, states, "training")
+    """Of what is not measured there is no picture and an empty table; nor is anything left of the
+    run that was shown before.
+    """
+    shown(page, states, "ablated")
+    assert page.locator(".arcs path").count()
+    page.click(f".runs a[href='#{states['training'].partition('&')[2]}']")
+    page.wait_for_selector(".time .quiet:text('No checkpoint')")
+    ready(page)
+    assert (page.locator(".arcs path").count(), page.inner_text(".time .hint")) == (0, "")
     told = page.locator(".pane:visible .quiet").all_inner_texts()
     assert "being measured" not in " ".join(told).lower()
     assert told.count("No checkpoint yet.") == 3  # somebody trains it, so nobody is told how

@@ -12,8 +12,9 @@ def test_an_address_that_does_not_fit_hides_nothing(page: Any, explorer: str) ->
     """A pane that the run does not have; one with a token, pasted into an open page; none."""
     opened(page, explorer, "/run/gallery-planted")
     page.hover("#pane-heads h2")
-    page.evaluate("location.hash = '#/run/gallery-ngram'")
-    ready(page)
+    page.evaluate("location.hash = '#/run/gallery-ngram?step=99'")
+    assert asked(page) == {}
+    assert page.inner_text(".error span").endswith(": step=99")
     pressed(page, "f")  # nor can the pane that is gone be maximised
     assert page.locator(".pane:visible").count() == 1
     for pane in ("foo", "fleet"):
@@ -32,7 +33,7 @@ def test_an_address_that_does_not_fit_hides_nothing(page: Any, explorer: str) ->
 
 
 def test_a_run_that_cannot_be_opened_leaves_no_other_on_the_page(
-    page: Any, explorer: str, forgiven: list[str]
+    page: Any, explorer: str, requests: list[str], forgiven: list[str]
 ) -> None:
     """It is the same page as after a reload, and the run before can be opened again."""
     forgiven.append("404")  # the browser notes an answer that is no 200
@@ -56,6 +57,7 @@ def test_a_run_that_cannot_be_opened_leaves_no_other_on_the_page(
     page.wait_for_selector(".scene:visible")
     ready(page)
     assert not page.is_visible(".error")
+    assert not [url for url in requests if "nosuchrun/" in url]  # once refused, no more is asked
 
 
 def test_the_last_example_has_no_next(page: Any, explorer: str) -> None:

@@ -1,8 +1,10 @@
 """The list of runs: its order, and that it is there though nobody looks yet."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from short import ID
 
 from tests.browser.lookers import TOKEN, opened, ready
 
@@ -45,6 +47,30 @@ def test_runs_stand_in_groups_and_are_sorted(page: Any, site: str) -> None:
     assert kinds[6:] == ["ngram", "ngram", "mqar", "old"]
     flat = page.evaluate(ORDERED, [rows, ["Group runs", "ungrouped"]])
     assert flat == [name for name in usual if name not in ("Gallery", "Mine")]
+
+
+def test_runs_that_differ_in_their_seed_are_told_apart(page: Any, fleet: tuple[str, Path]) -> None:
+    opened(page, fleet[0], f"/run/{ID}")
+    row = page.locator(f'.run[data-key="{ID}"]')
+    assert "seed 4 · seed 9" in row.locator("small").inner_text()
+    cut = "(b) => b.scrollWidth - b.clientWidth"
+    assert row.locator("b").evaluate(cut) <= 0  # it ends with the hash
+    for words, count in (("seed 9", 1), ("seed 5", 0)):
+        page.fill(".runs input", words)
+        assert row.count() == count
+    opened(page, fleet[0], "/run/gallery-planted")
+    assert page.inner_text(".bar .about").endswith(" · seed 0")
+
+
+def test_a_run_that_is_removed_while_it_is_shown_says_so(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-planted")
+    gone = {"rows": [], "gone": ["gallery-planted"], "cursor": "x"}
+    page.route("**/api/runs?since=*", lambda its: its.fulfill(json=gone), times=1)
+    page.wait_for_selector(".error:visible")
+    assert page.inner_text(".error span").startswith("this run was removed")
+    page.click('.runs a[href="#/run/gallery-demo"]')
+    ready(page)
+    assert not page.is_visible(".error")
 
 
 def test_runs_are_sorted_by_their_losses(page: Any, explorer: str) -> None:

@@ -13,7 +13,7 @@ import { Pane } from "./pane.js";
 import { arrows, ghostOf, loose, lostOf, strong } from "./paths.js";
 import { headLit, pathLit } from "./pointed.js";
 import { bent, colourBy, nodes } from "./strokes.js";
-import { chainOrder, number, shortRole, symbolName, whole } from "./words.js";
+import { chainOrder, digits, number, shortRole, symbolName, whole } from "./words.js";
 
 const SIDE = 132;
 const EDGE = 40;
@@ -286,7 +286,7 @@ function key(state, symbols) {
       {},
       state.about.circuit
         ? `width: what the circuit loses without it · strength: attention now${name} · box: no arrow, point at it`
-        : `no circuit yet: \`${ofCircuit(state).shell || "study.discover()"}\` finds it; arrows are rows above 0.3`,
+        : `no circuit yet: \`${ofCircuit(state).shell || "study.discover()"}\` finds it once the task is learned; arrows are rows above 0.3`,
     ),
     state.about.theory
       ? h("span", {}, `layers needed: ${state.about.theory.layers}, here: ${state.about.model.layers}`)
@@ -334,7 +334,7 @@ function numbers(state, pane) {
       path.source,
       path.destination,
       path.kind,
-      state.maps ? state.maps.of(state.at, path) : "",
+      state.maps ? digits(state.maps.of(state.at, path)) : "",
       (path.component && lostOf(path.component)?.mean) ?? "",
       path.component?.lost?.mean ?? "",
       path.emerged ?? "",

@@ -5,6 +5,7 @@
 export function ink(name) {
   const probe = document.createElement("i");
   probe.style.color = `var(${name})`;
+  probe.style.forcedColorAdjust = "none"; // with forced colours too: a map is made of shades
   document.body.append(probe);
   const { color } = getComputedStyle(probe);
   probe.remove();

@@ -73,7 +73,7 @@ export function ofCircuit({ about, seed }) {
 export function ofTraining({ about, seed }) {
   if (about.named) return { shell: "", python: "" };
   if (about.ngram) return { ...ofNgram(about), python: ofRun(about, "losses()") };
-  const followed = about.circuit ? about.arrays.includes("emergence") : about.checkpoints.length > 1;
+  const followed = about.circuit && about.arrays.includes("emergence");
   const whole = { about, seed, step: null };
   return followed
     ? { shell: command(whole, "emergence", "--json"), python: lines(whole, "emergence().order") }

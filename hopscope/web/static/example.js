@@ -10,7 +10,7 @@ import { Pane } from "./pane.js";
 import { headName } from "./paths.js";
 import { tokenLit } from "./pointed.js";
 import { lastExample } from "./url.js";
-import { number, shortRole } from "./words.js";
+import { digits, number, shortRole } from "./words.js";
 
 const LEAST = 0.06;
 const [LEAST_WIDE, GAP, ROW] = [30, 3, 88]; // pixels of a token, between two, and of a row with its arcs
@@ -166,7 +166,7 @@ function draw(pane, state) {
   const { arcs, chips, strip } = pane;
   const found = state.example?.attention;
   const items = [...chips.children];
-  if (!found || !items.length) return;
+  if (!found || !items.length) return fill(arcs);
   const { point } = state;
   const which = point?.head === undefined ? chosen(state) : point;
   const { size, shares } = headOf(found, which);
@@ -287,7 +287,7 @@ function numbers(state) {
       its.text,
       its.role,
       its.chain,
-      ...Array.from({ length: size }, (_, c) => Number(shares[n * size + c].toFixed(4))),
+      ...Array.from({ length: size }, (_, c) => digits(shares[n * size + c])),
     ]),
   };
 }

@@ -6,7 +6,7 @@ import { draw, squares } from "./heat.js";
 import { Maps } from "./maps.js";
 import { Pane } from "./pane.js";
 import { arrows, everyHead, headName } from "./paths.js";
-import { chainOrder, number } from "./words.js";
+import { chainOrder, digits, number } from "./words.js";
 
 export function fleetPane(state, live) {
   const pane = new Pane(state, "fleet", "Seeds", {
@@ -133,7 +133,7 @@ function numbers(state) {
   const its = reading(state);
   const rows = seeds.flatMap((seed, at) =>
     everyHead(maps).map((head) => [
-      seed, headName(head), its.destination, its.source, maps.of(at, { ...head, ...its }),
+      seed, headName(head), its.destination, its.source, digits(maps.of(at, { ...head, ...its })),
     ]),
   );
   return { columns: ["seed", "head", "destination", "source", "attention"], rows };

@@ -7,7 +7,7 @@ import { Pane } from "./pane.js";
 import { headOf } from "./maps.js";
 import { everyHead, everyPath, headName, headsOf } from "./paths.js";
 import { headLit } from "./pointed.js";
-import { chainOrder, number, shortRole, waiting } from "./words.js";
+import { chainOrder, digits, number, shortRole, waiting } from "./words.js";
 
 const KINDS = [
   ["own", "own chain", "Attention to positions of the destination's own chain"],
@@ -273,7 +273,7 @@ function numbers({ maps, at }) {
     headName(path),
     path.destination,
     path.source,
-    ...["own", "others"].map((kind) => maps.of(at, path, kind)),
+    ...["own", "others"].map((kind) => digits(maps.of(at, path, kind))),
   ]);
   return { columns: ["head", "destination", "source", "own chain", "other chains"], rows };
 }

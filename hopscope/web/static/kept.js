@@ -10,10 +10,10 @@ export function keptViews(state, source) {
   const list = h("span", {});
   let asked = 0;
   const shown = async () => {
-    const { run } = state;
+    const run = state.about?.id;
     const its = ++asked;
     const found = run ? await source.views(run).catch(() => ({})) : {};
-    if (its !== asked || state.run !== run) return; // what is asked later knows more
+    if (its !== asked) return; // what is asked later knows more
     const names = Object.keys(found);
     const go = (name) => {
       made.value = ""; // the same one may be chosen again

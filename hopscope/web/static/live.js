@@ -3,7 +3,7 @@
 // Scrubbing asks for nothing. A newer question of one kind gives the older one up.
 
 import { FETCHED } from "./fetched.js";
-import { cutOf } from "./maps.js";
+import { cutOf, squaresOf } from "./maps.js";
 import { asFlag } from "./url.js";
 
 const [CLICK, REST, SCRUB] = [20, 140, 420];
@@ -272,7 +272,8 @@ export class Live {
     return this.ask("ablate", async (signal) => {
       state.set({ asking: true }, "none");
       try {
-        for (const examples of this.counts) {
+        const { fits, answer: measured } = state;
+        for (const examples of this.counts.filter((its) => !fits || its > measured.examples)) {
           const asked = this.question({ examples });
           const found = await source.ablate(state.run, asked, { signal });
           const answer = { ...found, at, seed, changes: asked.changes ?? [] };
@@ -286,7 +287,7 @@ export class Live {
       } finally {
         if (!signal.aborted) state.set({ asking: false }, "none");
       }
-      if (state.off.length && state.contents && source.live) await this.readCut(signal);
+      if (squaresOf(state).old && state.contents && source.live) await this.readCut(signal);
     });
   }
 

@@ -7,7 +7,6 @@ import { nearest } from "./lines.js";
 import { Pane } from "./pane.js";
 import { points } from "./pointed.js";
 import { costsOf, trayOf } from "./tray.js";
-import { asFlag } from "./url.js";
 import { counted, number, waiting, whole } from "./words.js";
 
 const WIDE = 300;
@@ -37,10 +36,7 @@ export function lossesPane(state, live) {
  *  (`fits`): what was measured, or what the training noted (`noted`: at which step).
  *  Null where nothing is known. */
 export function current(state) {
-  const { answer, losses, about, off, refused } = state;
-  const asked = off.map(asFlag).join(";");
-  const same = answer?.at === state.at && answer.seed === state.seed;
-  const fits = same && answer.changes.join(";") === asked;
+  const { answer, losses, about, off, refused, fits } = state;
   const noted = losses?.validationSteps ?? [];
   if (answer && (fits || off.length || !noted.length))
     return { ...answer, fits, from: fromOf(answer, fits, state) };

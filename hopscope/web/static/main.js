@@ -133,13 +133,13 @@ function header(state, source, { find, help, showRuns }) {
   const { list: kept, keep } = keptViews(state, source);
   state.watch("about opening", () => {
     const { about, opening } = state;
+    const list = about?.seeds ?? [];
     title.textContent = about?.name ?? (opening ? "" : "no run");
     told.textContent = about
-      ? [about.what, shapeOf(about), about.state === "complete" ? null : about.state]
+      ? [about.what, shapeOf(about), list.length === 1 ? `seed ${list[0]}` : null, about.state === "complete" ? null : about.state]
           .filter(Boolean)
           .join(" · ")
       : "";
-    const list = about?.seeds ?? [];
     fill(
       seeds,
       list.length > 1

@@ -7,7 +7,8 @@ import { counted, number } from "./words.js";
 const POLL = 1500;
 const SHOWN = 60;
 const TRAINED = ["facts", "ngram"]; // kinds that have losses
-const [WIDE, HIGH] = [44, 14];
+const [WIDE, HIGH] = [34, 14];
+const HASH = 10; // letters at the end of a name, by which runs of one recipe differ
 
 export function runsPane(state, source) {
   const search = h("input", {
@@ -35,7 +36,7 @@ export function runsPane(state, source) {
   let seen = [];
   let learning = false; // are losses asked for?
   const show = () => {
-    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const words = search.value.toLowerCase().match(/seed \d+|\S+/g) ?? [];
     const found = [...rows.values()]
       .filter((row) => words.every((word) => row.text.includes(word)))
       .sort(ORDERS[sort.value]);
@@ -71,9 +72,13 @@ export function runsPane(state, source) {
     cursor = now;
     if (problems?.length) state.fail("store", problems.join("; "));
     else if (problems) state.mend("store");
-    for (const id of gone) rows.delete(id);
+    for (const id of gone) {
+      rows.delete(id);
+      if (id === state.about?.id) state.fail("run", "this run was removed; what is shown was read before");
+    }
     for (const row of changed) {
-      const text = [row.name, row.kind, row.task, row.state, ...(row.tags ?? [])].join(" ").toLowerCase();
+      const words = [row.name, row.kind, row.task, row.state, ...seedsOf(row), ...(row.tags ?? [])];
+      const text = words.join(" ").toLowerCase();
       rows.set(row.id, { ...row, text });
     }
     if (first || changed.length + gone.length) show();
@@ -146,11 +151,15 @@ const GROUPS = {
   ungrouped: () => "",
 };
 
+const seedsOf = ({ seeds = [] }) => seeds.map((seed) => `seed ${seed}`);
+
 function line(row, state) {
+  const name = row.name.replace(GALLERY, "");
   const bad = row.problem || row.state === "damaged";
   const { path = "", last = null } = row.curve ?? {};
   const told = [
     last === null ? null : `loss ${number(last)}`,
+    ...(name === row.name ? seedsOf(row) : []),
     row.task ?? row.kind,
     row.hops ? counted(row.hops, "hop") : null,
     row.state === "complete" ? null : row.state,
@@ -169,7 +178,7 @@ function line(row, state) {
         "aria-current": row.id === state.run ? "page" : null,
       },
       h("i", { class: "state", "aria-hidden": "true" }),
-      h("b", {}, row.name.replace(GALLERY, "")),
+      h("b", {}, h("span", {}, name.slice(0, -HASH)), name.slice(-HASH)),
       path
         ? s("svg", { class: "spark", width: WIDE, height: HIGH, "aria-hidden": "true" }, s("path", { d: path }))
         : null,

@@ -3,7 +3,7 @@
 // Whoever draws something names the keys that it depends on, and is called when one changes.
 
 import { gives } from "./source.js";
-import { OF_HEADS, START, fitted, format, parse } from "./url.js";
+import { OF_HEADS, START, asFlag, fitted, format, parse } from "./url.js";
 
 const VIEW = Object.keys(START);
 const REST = 120;
@@ -196,7 +196,7 @@ export class State {
   /** Make this the list of what is off; the earlier one can be had back. */
   change(list) {
     const off = list.map(({ layer, head, destination = "", as }) => ({ layer, head, destination, as })); // as parsed
-    if (same(this.off, off)) return;
+    if (same(this.off, off) || this.leaving) return;
     this.undone.push(this.off);
     this.set({ off });
   }
@@ -222,9 +222,21 @@ export class State {
     return this.off.some((its) => covers(its, { layer, head, destination }));
   }
 
+  /** Is the answer that is there of the checkpoint, the seed and the switches that are looked at? */
+  get fits() {
+    const { answer, at, seed, off } = this;
+    return answer?.at === at && answer.seed === seed && same(answer.changes, off.map(asFlag));
+  }
+
+  /** Is a run shown that was left for one that is not there yet? Then nothing is changed: it would be
+   *  of the new one. */
+  get leaving() {
+    return Boolean(this.about) && this.about.id !== this.run;
+  }
+
   /** Look at the checkpoint of this number, or the nearest that there is. */
   moveTo(number) {
-    const steps = this.steps ?? [];
+    const steps = this.leaving ? [] : (this.steps ?? []);
     const at = Math.min(steps.length - 1, Math.max(0, number));
     if (at >= 0) this.set({ step: steps[at], playing: false }, "replace");
   }

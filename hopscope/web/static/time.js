@@ -10,7 +10,7 @@ import { arrows } from "./paths.js";
 import { pathLit } from "./pointed.js";
 import { drag } from "./slider.js";
 import { pathColour } from "./strokes.js";
-import { counted, number, shortRole, waiting, whole } from "./words.js";
+import { counted, digits, number, shortRole, waiting, whole } from "./words.js";
 
 const SIDE = 190;
 const CUT = 1.35; // the axis of losses ends at so many times chance, or the lowest loss if that is more
@@ -61,7 +61,8 @@ const scaleOf = ({ about, scale }) => scale || (about.kind === "ngram" ? "log" :
 
 function build(pane, state, place) {
   const { about, losses, maps, steps } = state;
-  if (!steps.length || !trained(state))
+  if (!steps.length || !trained(state)) {
+    pane.hint("");
     return fill(
       place,
       h(
@@ -74,6 +75,7 @@ function build(pane, state, place) {
           : waiting(state, "Losses are on their way"),
       ),
     );
+  }
   const { room } = pane;
   const side = room > 640 ? SIDE : 0;
   const width = Math.max(280, room - side);
@@ -267,7 +269,7 @@ function numbers(state) {
       return [
         step,
         ...hops.map((_, hop) => (n < 0 ? "" : losses.validation(n, about.member, hop))),
-        ...paths.map((its) => (maps ? maps.of(at, its) : "")),
+        ...paths.map((its) => (maps ? digits(maps.of(at, its)) : "")),
       ];
     }),
   };

@@ -100,7 +100,7 @@ export function fitted({ off, head, step, ex, order, tokens }, about) {
     patch.head = "";
     dropped.push(`head=${head}`);
   }
-  if (task && step !== null && !checkpoints.includes(step)) {
+  if (step !== null && !checkpoints?.includes(step)) {
     patch.step = null;
     dropped.push(`step=${step}`);
   }

@@ -12,6 +12,9 @@ export function number(value) {
   return size < 10 ? value.toFixed(3) : value.toFixed(size < 100 ? 1 : 0);
 }
 
+/** Attention as it stands in tables: half precision, in which it comes, has three digits. */
+export const digits = (share) => Number(share.toPrecision(3));
+
 /** A share in percent. */
 export function percent(share) {
   return `${(100 * share).toFixed(1)} %`;
