@@ -151,7 +151,7 @@ TASKS = {
 FIVE = ("repeated", "sorting")
 """Tasks of which five seeds are trained, for `thresholds`."""
 SAMPLES = range(5)
-GALLERY = ("demo", "transformer-a", "transformer-b", "transformer-c", "transformer-d-fan-in")
+GALLERY = ("demo", "transformer-a", "transformer-b", "transformer-c")
 FIXED = ("examples", "fresh", "searches", "unlearned")
 """Numbers that decide nothing about components."""
 
