@@ -46,6 +46,7 @@ def patterns(
     adapter: Adapter | CallbackModel, inputs: Tensor
 ) -> Iterator[Float[Tensor, "batch head seq seq"]]:
     """Every layer's attention, one layer after the other."""
+    inputs = inputs.to(adapter.device)
     if isinstance(adapter, CallbackModel):
         adapter.check(inputs)
         yield from adapter.attention(inputs)

@@ -13,13 +13,7 @@ from hopscope.circuits.ablator import Ablator
 from hopscope.circuits.adapters import AnyModel, adapter_of
 from hopscope.circuits.circuit import Circuit, check_circuit
 from hopscope.circuits.components import Component, Estimate
-from hopscope.circuits.examples import (
-    Examples,
-    Questions,
-    check_interval,
-    examples_of,
-    questions_of,
-)
+from hopscope.circuits.examples import Questions, check_interval, examples_of, questions_of
 from hopscope.circuits.pattern import AS_IN_MODEL, Head, Pattern, Target
 from hopscope.circuits.proposals import proposed_targets
 from hopscope.circuits.tables import tables_of
@@ -107,7 +101,7 @@ def diagnose(
     measure = _Measure(Ablator(adapter, drawn), state)
     return Diagnostics(
         flow=flow_of(drawn.graph, circuit.paths),
-        backups=_backups(measure, circuit, drawn),
+        backups=_backups(measure, circuit),
         restored=_restored(measure),
     )
 
@@ -153,9 +147,10 @@ def flow_of(graph: FactGraph | None, paths: Iterable[Path]) -> PathFlow | None:
     )
 
 
-def _backups(measure: _Measure, circuit: Circuit, examples: Examples) -> tuple[Backup, ...]:
+def _backups(measure: _Measure, circuit: Circuit) -> tuple[Backup, ...]:
     """Rows left out that look where a component looks, and recover enough in its place."""
-    looks = proposed_targets(examples, measure.ablator.adapter, Discovery().noticed)
+    ablator = measure.ablator
+    looks = proposed_targets(ablator.examples, ablator.adapter, Discovery().noticed)
     found = []
     for component in circuit.components:
         if component.written != "rule":
