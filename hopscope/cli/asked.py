@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial, wraps
+from inspect import cleandoc
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -30,9 +31,8 @@ run_options = (
     flags.store,
 )  # fmt: skip
 ABOUT = """
-
-    RUN is a run's name or tag, or enough of its name; gallery/NAME; a run's folder or a checkpoint
-    in it; or a model from elsewhere with its --task: hf:FOLDER, nanogpt:FILE."""
+RUN is a run's name or tag, or enough of its name; gallery/NAME; a run's folder or a checkpoint
+in it; or a model from elsewhere with its --task: hf:FOLDER, nanogpt:FILE."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def analysis(
             with _using(threads):
                 return compute(Asked(subject, to, examples, sample), **values)
 
-        called.__doc__ = (compute.__doc__ or "") + ABOUT
+        called.__doc__ = f"{cleandoc(compute.__doc__ or '')}\n{ABOUT}"
         return reporting(subject_options, count, flags.sample(), *own, flags.threads, **written)(
             called
         )

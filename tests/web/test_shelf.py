@@ -79,6 +79,7 @@ def test_an_idle_look_asks_after_few_runs_and_in_time_after_each(
     )
     monkeypatch.setattr(module, "_listed", listed)
     monkeypatch.setattr(module, "IN_TURN", 3)
+    monkeypatch.setattr(module, "MOMENT", 60.0)
     shelf = Shelf(store)
     cursor = shelf.since()["cursor"]
     assert listed.call_count == 12
