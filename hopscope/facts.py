@@ -91,6 +91,9 @@ SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 NUMBERED = ("key", "value", "decoy key", "decoy value")
 """Kinds of role whose number is always told."""
 
+JOINED = re.compile(rf"({'|'.join(NUMBERED)}|query)[_-]?(?=\d[\d.]*$)")
+"""Begins a role whose number was joined to its kind: "key0"."""
+
 Kind = Literal["key", "value", "query", "decoy key", "decoy value", "answer", "other"]
 """The kinds of role that hopscope's own tasks use; a task of one's own may name others."""
 
@@ -133,7 +136,11 @@ def parse_role(text: str) -> Role:
     match = ROLE.fullmatch(text)
     unnumbered = match is not None and match[2] is None and match[1] in NUMBERED
     if match is None or unnumbered or _misnamed(match[1]):
-        raise ConfigError(f"there is no role {text!r}: roles are query, key 0, value 0, key 2.1, …")
+        meant = JOINED.sub(r"\1 ", text)
+        hint = f"did you mean {meant!r}?" if meant != text else ""
+        raise ConfigError(
+            f"there is no role {text!r}: {hint or 'roles are query, key 0, value 0, key 2.1, …'}"
+        )
     return Role(match[1], int(match[2] or 0), int(match[3] or 0))
 
 
@@ -147,8 +154,9 @@ def number_of(role: Role | str, known: Sequence[Role]) -> int:
 
 
 def _misnamed(kind: str) -> bool:
-    """True for a name that reads as if it had a number of another kind: "value x"."""
-    return any(kind.startswith(f"{numbered} ") for numbered in NUMBERED)
+    """True for a name that reads as if it had a number, or one of another kind: "value x"."""
+    joined = JOINED.match(kind) is not None
+    return joined or any(kind.startswith(f"{numbered} ") for numbered in NUMBERED)
 
 
 @cache

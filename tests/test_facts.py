@@ -59,3 +59,12 @@ def test_a_role_is_read_from_its_text() -> None:
     for name in ("", "key 1", "value x", "a<b", "1st", "letter "):  # could not be read again
         with pytest.raises(ConfigError, match="a role cannot be called"):
             Role(name)
+    for text, meant in (
+        ("key0", "key 0"),
+        ("query_2", "query 2"),
+        ("decoy key-1.1", "decoy key 1.1"),
+    ):
+        with pytest.raises(ConfigError, match=f"no role '{text}': did you mean '{meant}'"):
+            parse_role(text)
+    with pytest.raises(ConfigError, match="a role cannot be called 'value1'"):
+        Role("value1")

@@ -169,7 +169,7 @@ def _parts(text: str) -> tuple[Head, Role | None, str]:
     if match is None:
         raise ConfigError(
             f"the change {text[:100]!r} is not understood; expected LAYER.HEAD=WHAT, e.g. "
-            "3.0=uniform, or LAYER.HEAD:READER=WHAT for one row, e.g. 3.0:query=uniform"
+            "3.0=uniform, or LAYER.HEAD:DESTINATION=WHAT for one row, e.g. 3.0:query=uniform"
         )
     destination = None if match[3] is None else parse_role(match[3].strip())
     return (int(match[1]), int(match[2])), destination, match[4]

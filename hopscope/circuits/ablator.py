@@ -14,7 +14,6 @@ from hopscope.circuits.ablation import WORDS, Ablation, Carried, Change, changes
 from hopscope.circuits.adapters import (
     AnyModel,
     CallbackModel,
-    DecoderAdapter,
     TransformerAdapter,
     adapter_of,
 )
@@ -70,11 +69,6 @@ class Ablator:
                 f"{type(examples).__name__}"
             )
         adapter = adapter_of(model)
-        if examples.classes and isinstance(adapter, DecoderAdapter) and adapter.headless:
-            raise CircuitError(
-                f"{adapter.name} has no head, and the task expects logits of classes: load the "
-                "model with AutoModelForCausalLM"
-            )
         self.adapter, self.examples = adapter, examples.on(adapter.device)
         self.prescriber = prescriber_of(adapter, self.examples)
         self.read = examples.read_of(adapter.answers_at())

@@ -282,7 +282,8 @@ class Circuit(Displayed, Config):
         lines += [f"warning: {line}" for line in self.warnings]
         for each in self.components:
             routes = each.kind == "routes"
-            lost, how = (each.lost_computed, ", computed attention") if routes else (each.lost, "")
+            lost = each.lost_computed if routes else each.lost
+            how = " if attention is computed" if routes else ""
             worth = (each.kind, f"{lost.mean:.1%} lost without it{how}" if lost else None)
             said = ", ".join(filter(None, worth))
             lines.append(f"  {each.name}  {self.described(each)}" + f"  ({said})" * bool(said))

@@ -77,7 +77,7 @@ def plain_losses(outputs: Tensor, targets: Tensor) -> Float[Tensor, "example ans
         raise CircuitError(
             f"targets are {list(targets.shape)} with classes {int(targets.min())} … "
             f"{int(targets.max())}; expected [example, answer] with 0 … {classes - 1}, as the "
-            "model's outputs have"
+            "model's outputs have (is its head loaded, as AutoModelForCausalLM does?)"
         )
     found = cross_entropy(outputs.float().flatten(0, 1), targets.flatten(), reduction="none")
     return found.view(targets.shape)

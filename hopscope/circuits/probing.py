@@ -363,9 +363,8 @@ def _check_enough(rows: RolePositions, width: int, role: Role, examples: int) ->
     if count < FEWEST * width:
         enough = -(-FEWEST * width * examples * 5 // (count * 4))  # a quarter more: roles are drawn
         raise CircuitError(
-            f"a residual stream of {width} numbers cannot be read off {count} positions, all of "
-            f"{role} in {examples} examples; take {enough:,} examples "
-            f"(`hopscope probe RUN --examples {enough}`)"
+            f"{role} has only {count} positions in {examples} examples, too few for a map from "
+            f"{width} numbers: take {enough:,} examples (`--examples {enough}`)"
         )
 
 

@@ -109,7 +109,7 @@ MODELS: dict[str, tuple[Callable[[], Any], str]] = {
     "another forward": (with_another_forward, "a forward in this GPT2LMHeadModel was replaced"),
 }
 TASKS: dict[str, tuple[Questions, str]] = {
-    "left padding": (task_with(padded), "different numbers of the padding token 0"),
+    "left padding": (task_with(padded), "different numbers of token 0"),
     "another role": (
         task_with(lambda its: replace(its, roles=["letter"] * its.inputs.shape[1])),
         "a position has the role 'letter'; the task's roles are token",

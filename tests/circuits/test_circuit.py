@@ -187,7 +187,7 @@ def test_it_says_its_verdict_first_and_has_a_row_for_each_component(
     lines = str(circuit).splitlines()
     assert lines[0] == circuit.verdict
     for each, line in zip(circuit.components, lines[-len(circuit.components) :], strict=True):
-        assert line.endswith("lost without it, computed attention)") == (each.kind == "routes")
+        assert line.endswith("lost without it if attention is computed)") == (each.kind == "routes")
     frame = circuit.frame()
     assert list(frame["component"]) == [each.name for each in circuit.components]
     assert list(frame["lost"]) == [each.lost.mean for each in circuit.components if each.lost]

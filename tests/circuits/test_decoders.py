@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,13 +11,13 @@ from families import FAMILIES, TOKENS, made
 from slow import CHANGES
 from torch import Tensor, nn
 
-from hopscope.circuits import Ablation, Ablator, Pattern, adapter_of, examples_of
+from hopscope.circuits import Ablation, Ablator, Pattern, adapter_of, examples_of, repeated_tokens
 from hopscope.circuits.adapters import DecoderAdapter
 from hopscope.circuits.attention import attended
 from hopscope.circuits.engine import Brought, Heads, as_model, forward, record, weights_digest
 from hopscope.circuits.probing import probe
 from hopscope.configs import KHop
-from hopscope.errors import CircuitError
+from hopscope.errors import CircuitError, RunWarning
 
 LENGTH, LAYER, HEAD = 12, 1, 2
 TASK = KHop(hops=1, length=10, alphabet=6)
@@ -245,7 +244,7 @@ def test_examples_that_a_decoder_cannot_read_are_refused(tokens: Tensor) -> None
         (tokens + 10, "the model knows 0 … 63"),
         (tokens - 9, "have tokens -"),
         (tokens.repeat(1, 3), "the model has 24 positions"),
-        (left, "different numbers of the padding token 0"),
+        (left, "different numbers of token 0.*set pad_token_id"),
     ):
         with pytest.raises(CircuitError, match=line):
             adapter.embed(inputs)
@@ -255,15 +254,15 @@ def test_examples_that_a_decoder_cannot_read_are_refused(tokens: Tensor) -> None
     adapter.embed(torch.cat((left, left.flip(1))))  # here 0 is a symbol like others
 
 
-def test_padding_with_the_token_of_the_end_is_refused_and_one_that_begins_is_not(
-    tokens: Tensor,
-) -> None:
-    adapter = DecoderAdapter(made("gpt2", eos_token_id=[0, 70]))
-    tokens[0, 0] = 0
+def test_padding_with_the_token_of_the_end_warns_once(tokens: Tensor) -> None:
+    """Also if lengths differ by one and texts end in it; a few examples begin with it by chance."""
+    adapter = DecoderAdapter(made("gpt2", pad_token_id=0, eos_token_id=[0, 70]))
+    tokens[0, 0] = tokens[1, -1] = 0
     adapter.embed(tokens)
-    tokens[0, 1] = 0
-    with pytest.raises(CircuitError, match="different numbers of the padding token 0"):
-        adapter.embed(tokens)
+    several = tokens.repeat(3, 1)
+    with pytest.warns(RunWarning, match="different numbers of token 0.*set eos_token_id"):
+        adapter.embed(several)
+    adapter.embed(several)
 
 
 def test_an_adapter_of_a_model_that_was_changed_is_refused(tokens: Tensor) -> None:
@@ -274,16 +273,16 @@ def test_an_adapter_of_a_model_that_was_changed_is_refused(tokens: Tensor) -> No
         adapter = DecoderAdapter(made("llama"))
         adapter.embed(tokens)
         change(adapter.model)
-        with pytest.raises(CircuitError, match="LlamaForCausalLM was changed after its adapter"):
+        with pytest.raises(CircuitError, match="the model was changed .* while it was"):
             adapter.embed(tokens)
 
 
-def test_a_decoder_without_its_head_answers_in_vectors_alone() -> None:
-    model = made("gpt2", vocab_size=32).transformer
-    examples = examples_of(TASK, 4)
-    Ablator(model, replace(examples, classes=False))
-    with pytest.raises(CircuitError, match="GPT2Model has no head.*: load the model with Auto"):
-        Ablator(model, examples)
+def test_a_decoder_without_its_head_answers_in_vectors_that_a_loss_of_its_own_reads() -> None:
+    model, task = made("gpt2").transformer, repeated_tokens(TOKENS, length=4)
+    with pytest.raises(CircuitError, match=r"with 0 … 31, .*is its head loaded"):
+        Ablator(model, examples_of(task, 4)).losses([Ablation()])
+    task.loss = lambda streams, targets: streams[..., 0] - targets
+    Ablator(model, examples_of(task, 4)).losses([Ablation()])
 
 
 @torch.no_grad()

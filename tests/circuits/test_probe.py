@@ -223,8 +223,8 @@ def test_what_cannot_be_probed_is_refused_in_a_line(two_hops: Planted) -> None:
     for parameter in broken.parameters():
         nn.init.constant_(parameter, float("nan"))
     for ask, line in (
-        (lambda: Reader(model, task, 2), "off 4 positions, all of key 0 in 2 examples"),
-        (lambda: probe(model, task, 2), "take 45 examples .`hopscope probe RUN --examples 45`"),
+        (lambda: Reader(model, task, 2), "key 0 has only 4 positions in 2 examples, too few"),
+        (lambda: probe(model, task, 2), "take 45 examples .`--examples 45`"),
         (lambda: probe(model, task, 1), "examples is 1"),
         (lambda: probe(broken, task, 40), "after layer 0 is not a finite number"),
         (lambda: found.first("key 1", "x2"), "x2 is never decodable at key 1"),

@@ -9,6 +9,7 @@ model that was given is never changed.
 
 import copy
 import inspect
+import warnings
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -33,7 +34,7 @@ from hopscope.circuits.engine import (
     check_tokens,
     of_chosen,
 )
-from hopscope.errors import CircuitError
+from hopscope.errors import CircuitError, RunWarning
 
 NAME = "hopscope"
 """Our attention function among those of transformers."""
@@ -45,6 +46,8 @@ WINDOWS = {
 """Kinds of layers that attend within a window, with the name of its width in a config."""
 KEPT = 64
 """Positions for which is kept what the model hands to its layers."""
+ROWS = 8
+"""Examples of which not all begin or end as padded ones do by chance."""
 
 _Attend = Callable[[Brought, Brought, Brought, "_Weigh"], Brought]
 _ATTEND: ContextVar[_Attend] = ContextVar("attend")
@@ -132,19 +135,22 @@ class DecoderAdapter(ProvedAdapter):
         self.places = getattr(config, "max_position_embeddings", None)
         self.windows = windows_of(config)
         self.pads = _pads_of(config)
-        self.headless = model.base_model is model and model.get_output_embeddings() is None
         self._made = _parameters(model)
         self._arguments: dict[tuple[int, int], list[tuple[tuple[Any, ...], dict[str, Any]]]] = {}
         self._turn = RLock()
         """Whose turn it is to use the stand-ins, which hold what one call hands to them."""
 
+    def embed(self, inputs: Tensor) -> Stream:
+        self._check_padding(inputs)
+        return super().embed(inputs)
+
     def enter(self, inputs: Tensor) -> Stream:
         if _parameters(self.model) != self._made:
             raise CircuitError(
-                f"{self.name} was changed after its adapter was made (a module or parameter was "
-                "replaced, or it was moved or cast): make the adapter again"
+                "the model was changed (a module or parameter was replaced, or it was moved or "
+                "cast) while it was examined: examine it again, or make the adapter again"
             )
-        self._check(inputs)
+        check_tokens(inputs, self.vocabulary, self.places)
         return self._embedded(inputs)
 
     def expected(self, inputs: Tensor) -> Tensor:
@@ -261,22 +267,25 @@ class DecoderAdapter(ProvedAdapter):
             raise CircuitError(_other_layers(self.model))
         return x
 
-    def _check(self, inputs: Tensor) -> None:
-        """Refuse examples that the model has no embedding for, or that begin with padding of
-        different lengths.
+    def _check_padding(self, inputs: Tensor) -> None:
+        """Refuse examples that begin with different numbers of the padding token. Warn of that of
+        the beginning or end, which may be a symbol of the task, or what tokenizers pad with.
         """
-        check_tokens(inputs, self.vocabulary, self.places)
-        for token, own in self.pads.items():
-            padded = inputs == token
+        for token, name in list(self.pads.items()):
+            padded = (inputs == token)[:, :-1]  # texts may end in a token of the end
             leading = padded.int().cummin(1).values
-            counts = leading.sum(1).unique()
-            if bool((padded == leading).all()) and len(counts) > 1 and int(counts.max()) > own:
-                raise CircuitError(
-                    f"examples begin with different numbers of the padding token {token}, and are "
-                    "read without an attention mask: give examples of one length, or pad on the "
-                    "right (if it is a symbol of the task, no pad, bos or eos token of "
-                    "`model.config` may be it)"
-                )
+            if len(leading.sum(1).unique()) < 2 or not bool((padded == leading).all()):
+                continue
+            text = (
+                f"examples begin with different numbers of token {token}, and no attention mask is "
+                f"used: give one length, or pad on the right (if {token} is a symbol of the task, "
+                f"set {name} of model.config to None)"
+            )
+            if name == "pad_token_id":
+                raise CircuitError(text)
+            if len(inputs) >= ROWS:
+                warnings.warn(text, RunWarning, stacklevel=2)
+                del self.pads[token]  # once is enough
 
     def _outputs(self, found: Any) -> Tensor:
         """The logits that the model returned, or without a head the last stream."""
@@ -392,16 +401,15 @@ def _with_layers(twin: Any, layers: list[nn.Module], stand_ins: list[_StandIn]) 
     raise CircuitError(_refusal(twin))
 
 
-def _pads_of(config: Any) -> dict[int, int]:
-    """The tokens that may be padding, with how many of each an example may begin with for another
-    reason: tokenizers without a token of padding pad with that of the end (or the beginning).
-    """
-    pad, bos, eos = (getattr(config, f"{name}_token_id", None) for name in ("pad", "bos", "eos"))
-    ends = [bos, *(eos if isinstance(eos, list) else [eos])]
-    found = {pad: 0} | dict.fromkeys(ends, 1)
-    return {token: own for token, own in found.items() if isinstance(token, int)}
+def _pads_of(config: Any) -> dict[int, str]:
+    """The tokens that examples may be padded with, and the last of their names in a config."""
+    found: dict[Any, str] = {}
+    for name in ("pad_token_id", "bos_token_id", "eos_token_id"):
+        tokens = getattr(config, name, None)
+        found |= dict.fromkeys(tokens if isinstance(tokens, list) else [tokens], name)
+    return {token: name for token, name in found.items() if isinstance(token, int)}
 
 
 def _parameters(model: Any) -> list[tuple[int, torch.dtype, torch.device]]:
-    """What a model is made of: its twins hold the same parameters until it is changed."""
+    """Identity, dtype and device of every parameter."""
     return [(id(its), its.dtype, its.device) for its in model.parameters()]
