@@ -286,7 +286,8 @@ class Circuit(Displayed, Config):
             how = " if attention is computed" if routes else ""
             worth = (each.kind, f"{lost.mean:.1%} lost without it{how}" if lost else None)
             said = ", ".join(filter(None, worth))
-            lines.append(f"  {each.name}  {self.described(each)}" + f"  ({said})" * bool(said))
+            beside = f"  ({said})" if said else ""
+            lines.append(f"  {each.name}  {self.described(each)}{beside}")
         return "\n".join(lines)
 
     @property

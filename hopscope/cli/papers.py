@@ -146,9 +146,7 @@ def report(save: Path, results: Path | None) -> None:
     from hopscope.plots.paper import paper_page
     from hopscope.web.bundle import MARKUP, check_target
 
-    if save.suffix != ".html":
-        raise ConfigError(f"--save is {save}; expected a name that ends in .html")
-    check_target(save)
+    check_target(save, folders=False)
     papers = registry.PAPERS
     text = paper_page(papers, measured(results, papers), table_figures.figures)
     write_bytes(save, MARKUP + text.encode())

@@ -15,7 +15,7 @@ from hopscope.plots.layout import laid_out
 from hopscope.plots.piece import Piece, of_plots, pieces_of
 from hopscope.plots.symbols import when_text
 from hopscope.plots.terminal import plot
-from hopscope.store.checkpoints import chosen_step
+from hopscope.store.checkpoints import earlier_weights
 
 if TYPE_CHECKING:
     from hopscope.circuits.circuit import Circuit
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LOW = 0.1
 """A loss that is nearly none; `show` tells when it was reached, too."""
-MEAN = f"loss, last {FINAL_STEPS} steps"
+MEAN = f"Final losses are means over the last {FINAL_STEPS} steps (of all, if there are fewer)."
 
 
 Part = Piece | str
@@ -143,9 +143,8 @@ def loss_parts(run: "Run") -> list[Part]:
     reached = ["learned at step", f"< {LOW} at step"][: len(below)]
     seconds = run.folder.manifest.seconds
     title = f"{run.name}: validation, trained in {seconds:.0f} s"
-    step, last = chosen_step(run.folder), run.recipe.steps
-    lines = [f"The weights are those of step {step:,} of {last:,}."] * (step < last)
-    return [*curves, Piece(title, ["hop", MEAN, "chance", *reached], shown, lines)]
+    lines = [*filter(None, [MEAN, earlier_weights(run.folder)])]
+    return [*curves, Piece(title, ["hop", "final loss", "chance", *reached], shown, lines)]
 
 
 def learned_rows(run: "Run") -> list[dict[str, Any]]:

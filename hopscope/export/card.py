@@ -10,7 +10,7 @@ from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.saved import saved_circuit
 from hopscope.export.released import repository
 from hopscope.store import RunFolder
-from hopscope.store.checkpoints import checkpoint_steps
+from hopscope.store.checkpoints import earlier_weights, weights_step
 from hopscope.store.gallery import about
 from hopscope.store.metrics import losses
 
@@ -97,16 +97,11 @@ def what(folder: RunFolder) -> str:
     return "\n".join(lines)
 
 
-def _step(folder: RunFolder) -> int:
-    """The step of the weights, which a model of the gallery may have of before the last."""
-    return max(checkpoint_steps(folder), default=folder.manifest.step)
-
-
 def _losses(folder: RunFolder) -> str:
     """The validation losses of the weights, a row for each seed: the last up to their step."""
     recipe = folder.recipe
     steps, found = losses(folder, "validation")
-    until = steps <= _step(folder)
+    until = steps <= weights_step(folder)
     steps, found = steps[until], found[until]
     if not len(steps):
         return ""
@@ -137,13 +132,13 @@ def _circuit(circuit: Circuit, whose: str) -> str:
 
 def _again(folder: RunFolder) -> str:
     """How to make it again; nothing for what was not trained."""
-    recipe, known, step = folder.recipe, about(folder), _step(folder)
+    known, ends = about(folder), earlier_weights(folder)
     if known is not None and not known.trained:
         return ""
-    stands = f"\nThe weights here are those of {recipe.unit} {step:,} of {recipe.steps:,}.\n"
-    ends = stands if step < recipe.steps else ""
     version = __version__ if known is None else known.hopscope
-    return AGAIN.format(version=version, ends=ends, recipe=recipe.to_file())
+    return AGAIN.format(
+        version=version, ends=f"\n{ends}\n" if ends else "", recipe=folder.recipe.to_file()
+    )
 
 
 def _figure(circuit: Circuit) -> bytes:

@@ -13,7 +13,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, redirect_stdout
+from contextlib import AbstractContextManager, ExitStack, contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
@@ -315,10 +315,7 @@ def mlflow(place: Place, library: Any, run: Tracked) -> Iterator[Log]:
         _make_folder(place.to)
         uri = f"sqlite:///{place.to.resolve()}/mlflow.db"
     entities = import_module("mlflow.entities")
-    database = import_module("sqlalchemy.exc").SQLAlchemyError
-    refusals = partial(
-        _refusals, "mlflow", run, (library.exceptions.MlflowException, database, OSError)
-    )
+    refusals = partial(_refusals, "mlflow", run, _mlflow_errors(library))
 
     def milliseconds(step: int) -> int:
         return int(run.time(step) * 1e3)
@@ -353,6 +350,14 @@ def mlflow(place: Place, library: Any, run: Tracked) -> Iterator[Log]:
     if run.folder.manifest.complete:
         with refusals():
             client.set_terminated(number, end_time=milliseconds(run.folder.manifest.step))
+
+
+def _mlflow_errors(library: Any) -> tuple[type[BaseException], ...]:
+    """What MLflow raises. mlflow-skinny has no sqlalchemy: it needs a server."""
+    kinds = (library.exceptions.MlflowException, ImportError, OSError)
+    with suppress(ImportError):
+        return (*kinds, import_module("sqlalchemy.exc").SQLAlchemyError)
+    return kinds
 
 
 def metric_name(name: str) -> str:

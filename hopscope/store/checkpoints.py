@@ -55,6 +55,19 @@ def outdated(folder: RunFolder, planned: Container[int]) -> tuple[str, ...]:
     return (*folder.files(OPTIMISERS), *map(checkpoint_name, unplanned))
 
 
+def weights_step(folder: RunFolder) -> int:
+    """The step of the last weights; of a run that keeps none, the step that it stands at."""
+    return max(checkpoint_steps(folder), default=folder.manifest.step)
+
+
+def earlier_weights(folder: RunFolder) -> str:
+    """A line if the last weights are not those of the end, as in some models of the gallery."""
+    step, recipe = weights_step(folder), folder.recipe
+    if step == recipe.steps:
+        return ""
+    return f"The weights are those of {recipe.unit} {step:,} of {recipe.steps:,}."
+
+
 def chosen_step(folder: RunFolder, asked: int | None = None) -> int:
     """The checkpoint that is asked for; unset: the last."""
     steps = checkpoint_steps(folder)

@@ -304,7 +304,10 @@ class RunFolder(Displayed):
             lines.append(str(error))
         if self.leftovers() and not self.in_training():
             self.manifest = read_manifest(self.path)  # they may just have been committed
-            why = "is in no manifest: a process that ended early left it; the next one removes it"
+            why = (
+                "is not in the manifest: an earlier process left it, and the next that writes "
+                "removes it"
+            )
             lines += [f"{self.path / name} {why}" for name in self.leftovers()]
         return lines
 

@@ -131,9 +131,10 @@ class SqlQuery(Displayed):
         before: Files | None = None
         for _ in range(TRIES):
             runs, problems = self.runs()
-            runs = _each_model_once([run for run in runs if run.name not in damaged])
+            runs = [run for run in runs if run.name not in damaged]
             files = _files(runs, tables, damaged)
-            runs = [run for run in runs if run.name in files]
+            runs = _each_model_once([run for run in runs if run.name in files])
+            files = {run.name: files[run.name] for run in runs}
             try:
                 found = self._ask_once(ask, runs, files, problems)
             except QueryError as error:
@@ -209,7 +210,7 @@ def _check_query(duck: Any, query: str) -> None:
 
 
 def _each_model_once(runs: Sequence[RunFolder]) -> list[RunFolder]:
-    """The runs without the members of complete fleets that a sweep has not removed yet."""
+    """Leaves out single runs whose complete fleet is still in the store."""
     fleets = [run.recipe for run in runs if run.packed and run.manifest.complete]
     members = {each.run_name() for fleet in fleets for each in of_seeds(fleet)}
     return [run for run in runs if run.name not in members]

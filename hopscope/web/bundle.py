@@ -43,12 +43,13 @@ UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "
 """Characters that could end a script, or a line of it, written so that they do not."""
 
 
-def check_target(path: Path) -> None:
+def check_target(path: Path, folders: bool = True) -> None:
     """Refuse, before anything is measured, a place where no page can be written: among others where
     a file is that is not hopscope's own.
     """
-    if path.suffix not in ("", ".html"):
-        raise ConfigError(f"--save is {path}; expected a name that ends in .html, or a folder")
+    either = ", or a folder" if folders else ""
+    if path.suffix != ".html" and (path.suffix or not folders):
+        raise ConfigError(f"--save is {path}; expected a name that ends in .html{either}")
     if not path.suffix:
         check_folder(path)
     check_files(*files_of(path))
@@ -56,7 +57,7 @@ def check_target(path: Path) -> None:
         with writing(file), file.open("rb") as opened:
             if not opened.read(len(MARKUP)).startswith((MARKUP, CODE)):
                 raise ConfigError(
-                    f"{file} is there, and hopscope did not write it: name another file or folder"
+                    f"{file} is there, and hopscope did not write it: choose another name"
                 )
 
 

@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from hopscope.configs import Experiment, Recipe
@@ -159,7 +160,12 @@ def split_fleet(fleet: RunFolder, store: Store) -> None:
                 troubles.append(error)
         if troubles:
             raise troubles[0]
-        if fleet.packed and _has_additions(fleet, store):
+        try:
+            keeps = fleet.packed and _has_additions(fleet, store)
+        except StoreError as error:  # the next sweep looks again
+            warnings.warn(f"{fleet.name} is not removed yet: {error}", RunWarning, stacklevel=3)
+            return
+        if keeps:
             fleet.commit({}, drop=(PACKED,))
             warnings.warn(
                 f"{fleet.name} has files or tags of yours, so it stays, beside the runs of its "
@@ -172,9 +178,12 @@ def split_fleet(fleet: RunFolder, store: Store) -> None:
 
 
 def _has_additions(fleet: RunFolder, store: Store) -> bool:
-    """Does a fleet have tags, a user's own files, or derived files, as a circuit?"""
+    """Does a fleet have tags, a user's own files, or derived files, as a circuit? Files that are
+    hidden, as .DS_Store, are a system's own.
+    """
     derived = any(map(is_derived, fleet.manifest.files))
-    return derived or bool(fleet.untracked()) or fleet.name in store.tags()
+    own = any(not PurePath(name).name.startswith(".") for name in fleet.untracked())
+    return derived or own or fleet.name in store.tags()
 
 
 def _commit_member(own: RunFolder, fleet: RunFolder, number: int) -> None:

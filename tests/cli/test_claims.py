@@ -162,6 +162,8 @@ def test_the_report_is_one_page(folder: Path, capsys: Captured, monkeypatch: Pat
     (folder / "mine.html").write_text("mine")
     with pytest.raises(ConfigError, match="mine.html is there, and hopscope did not write it"):
         hopscope(["papers", "report", "--save", "mine.html"])
+    with pytest.raises(ConfigError, match=r"--save is mine; expected a name that ends in .html$"):
+        hopscope(["papers", "report", "--save", "mine"])
     with pytest.raises(StoreUnwritable, match="cannot write results/musat/fig4.jsonl/page.html"):
         hopscope(["papers", "report", "--save", "results/musat/fig4.jsonl/page.html"])
 

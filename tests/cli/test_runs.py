@@ -128,7 +128,7 @@ def test_train_resume_show_and_verify(root: Path, hopscope: Say, said: Said) -> 
     out = said("train", "--seeds", "1", "demo", *changes.split())
     assert re.search(r"hop 1 +\d\.\d+", out)
     (name,) = Store().names()
-    assert "loss, last 100 steps" in said("resume", name[-6:])
+    assert "final loss" in said("resume", name[-6:])
     out = said("show", name, "--figure", "loss.svg")
     assert re.search(r"training\.steps +6 *\n", out)
     assert "checkpoints at steps 0, 6" in out
@@ -155,7 +155,7 @@ def test_a_training_begins_where_a_shorter_one_ended(root: Path, hopscope: Say, 
     assert "is the run of this very recipe: to go on from it, change" in hopscope(*same)[2]
     out = said(*longer)
     assert "step 4 of 6" in out
-    assert "loss, last 100 steps" in out
+    assert "final loss" in out
     assert len(Store().names()) == 2
 
 

@@ -143,7 +143,7 @@ def test_show_says_what_was_trained_and_what_was_not(here: Path, said: Said) -> 
     trained, by_hand = (said("show", f"gallery/{name}") for name in ("demo", "planted"))
     assert "rounded to float16" in trained
     assert "written by hand, not trained" in by_hand
-    for words in ("trained in", "training.", "loss, last 100 steps"):
+    for words in ("trained in", "training.", "final loss"):
         assert (words in trained, words in by_hand) == (True, False), words
     weights = "weights are those of step 22,500 of 24,000"
     assert weights in said("show", "gallery/transformer-b")

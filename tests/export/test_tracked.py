@@ -108,7 +108,7 @@ def test_a_card_gives_the_losses_of_the_weights_not_of_the_end_of_the_training()
     shown = page(find("transformer-b"))
     assert "## Validation loss after step 22,500\n" in shown
     assert "| 1 | 0.002606 |" in shown
-    assert "The weights here are those of step 22,500 of 24,000." in shown
+    assert "The weights are those of step 22,500 of 24,000." in shown
 
 
 def test_a_card_of_a_fleet_says_whose_circuit_it_shows(fleet: RunFolder, store: Store) -> None:

@@ -48,7 +48,7 @@ def test_damage_is_found_and_leftovers_are_swept(run: RunFolder) -> None:
         assert len(run.verify()) == 1
     path.write_bytes(b"weights")
     (run.path / "checkpoints" / ".b.safetensors.77.tmp").write_bytes(b"half")
-    assert "in no manifest" in run.verify()[0]
+    assert "not in the manifest" in run.verify()[0]
     with run.locked():  # whoever writes next
         assert run.verify() == []
 

@@ -128,6 +128,6 @@ def train_words(folder: Path, recipe: Experiment, name: str = "recipe.json") -> 
 def committed(root: Path) -> dict[str, dict[str, bytes]]:
     """All that the manifests of a store name. Whatever is there must be readable and whole."""
     runs, problems = Store(root).readable() if root.exists() else ([], [])
-    damage = [line for run in runs for line in run.verify() if "in no manifest" not in line]
+    damage = [line for run in runs for line in run.verify() if "not in the manifest" not in line]
     assert problems + damage == []
     return {run.name: {name: run.read(name) for name in run.manifest.files} for run in runs}

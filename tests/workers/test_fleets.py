@@ -20,6 +20,8 @@ from hopscope.runs.checkpoint import read_tensors
 from hopscope.runs.runner import prepared
 from hopscope.store import RunFolder, Store
 from hopscope.store.manifest import MANIFEST, PACKED
+from hopscope.store.tables import METRICS
+from hopscope.store.tags import TAGS
 from hopscope.training.stepper import prepare
 from hopscope.training.trainer import Trainer
 from hopscope.workers import Here, Job, carry_out, fleets
@@ -121,6 +123,12 @@ def test_a_kill_while_members_are_kept_changes_nothing(
     assert first.manifest.complete
     runs = store.sql("select seed, count(distinct run) from metrics group by all").rows()
     assert sorted(runs) == [(seed, 1) for seed in SEEDS]  # the first is in the fleet as well
+    file = store.root / together(recipes).run_name() / METRICS.file
+    losses = file.read_bytes()
+    file.unlink()
+    answer = store.sql("select distinct seed from metrics").answer()
+    assert (answer.rows, len(answer.problems)) == (((SEEDS[0],),), 1)  # a damaged fleet hides none
+    file.write_bytes(losses)
     assert carry_out(recipes, store, device="cpu", workers=Here(pack=3, threads=1)).complete
     assert RunFolder(first.path).manifest == first.manifest
     assert sorted(store.names()) == sorted(recipe.run_name() for recipe in recipes)
@@ -180,6 +188,19 @@ def test_a_fleet_of_a_sweep_that_a_user_added_to_stays(
     kept = RunFolder(fleet.path)
     assert (store.tags(), kept.untracked(), kept.files("circuit")) == before
     assert jobs_of(recipes, [], store, 4) == []
+
+
+def test_a_fleet_waits_for_tags_that_can_be_read_and_not_for_hidden_files(
+    recipes: list[Experiment], store: Store
+) -> None:
+    completed(together(recipes), store)
+    (store.root / together(recipes).run_name() / ".DS_Store").touch()
+    (store.root / TAGS).write_text("{")
+    with pytest.warns(RunWarning, match="is not removed yet: .*tags.json holds no tags"):
+        assert carry_out(recipes, store, device="cpu", workers=Here(pack=3)).complete
+    (store.root / TAGS).unlink()
+    assert carry_out(recipes, store, device="cpu", workers=Here(pack=3)).complete
+    assert sorted(store.names()) == sorted(recipe.run_name() for recipe in recipes)
 
 
 @pytest.mark.parametrize("complete", [False, True])
