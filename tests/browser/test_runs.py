@@ -16,10 +16,11 @@ ORDERED = """async ([rows, ...chosen]) => {
   for (const [label, value] of chosen) {
     const its = made.element.querySelector(`[aria-label="${label}"]`);
     its.value = value;
-    its.dispatchEvent(new Event("change"));
+    for (const kind of ["input", "change"]) its.dispatchEvent(new Event(kind));
   }
   return [...made.element.querySelectorAll("b, h2")].map((its) => its.textContent);
 }"""
+TOLD = ORDERED.replace("b, h2", "small")
 HIDDEN = """globalThis.away = true;
 Object.defineProperty(Document.prototype, "hidden", { get: () => globalThis.away });"""
 
@@ -49,12 +50,28 @@ def test_runs_stand_in_groups_and_are_sorted(page: Any, site: str) -> None:
     assert flat == [name for name in usual if name not in ("Gallery", "Mine")]
 
 
+def test_a_row_says_its_state_first_and_counts_many_seeds(page: Any, site: str) -> None:
+    """And the search for a seed finds that seed, and no other that begins with its digits."""
+    page.goto(f"{site}/blank")
+    rows = [
+        row("a", "2026-01-03") | {"seeds": [1, 2], "state": "training", "task": "mqar"},
+        row("b", "2026-01-02") | {"seeds": [*range(64)], "task": "mqar"},
+        row("c", "2026-01-01") | {"seeds": [12], "task": "retrieval"},
+    ]
+    pair, many, one = "training · seed 1 · seed 2 · mqar", "64 seeds · mqar", "seed 12 · retrieval"
+    found = {"": [pair, many, one], "seed 12": [many, one], "seed 1 mqar": [pair, many]}
+    for words, told in found.items():
+        assert page.evaluate(TOLD, [rows, ["Filter runs", words]]) == told, words
+
+
 def test_runs_that_differ_in_their_seed_are_told_apart(page: Any, fleet: tuple[str, Path]) -> None:
     opened(page, fleet[0], f"/run/{ID}")
     row = page.locator(f'.run[data-key="{ID}"]')
     assert "seed 4 · seed 9" in row.locator("small").inner_text()
     cut = "(b) => b.scrollWidth - b.clientWidth"
     assert row.locator("b").evaluate(cut) <= 0  # it ends with the hash
+    whole = page.locator('.run[title="gallery/transformer-d-fan-in"] b span').first
+    assert whole.inner_text() == "transformer-d-fan-in"  # it has no hash
     for words, count in (("seed 9", 1), ("seed 5", 0)):
         page.fill(".runs input", words)
         assert row.count() == count

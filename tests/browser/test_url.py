@@ -20,6 +20,30 @@ def test_reload_restores_all(page: Any, explorer: str) -> None:
     assert (asked(page), page.evaluate(SEEN)) == (before, seen)
 
 
+def test_reload_restores_an_epoch_without_a_checkpoint(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-ngram")
+    for _ in range(3):
+        page.locator(".slider").press("ArrowLeft")
+    before = asked(page)
+    page.reload()
+    assert asked(page) == before == {"step": "56850"}
+    assert not page.is_visible(".error")
+
+
+FITTED = """async (abouts) => {
+  const { START, fitted } = await import("/url.js");
+  return abouts.map((about) => fitted({ ...START, step: 99 }, about).dropped);
+}"""
+
+
+def test_a_step_is_left_out_where_a_run_has_none_of_it(page: Any, site: str) -> None:
+    page.goto(f"{site}/blank")
+    facts = {"task": {"roles": []}, "checkpoints": [0, 500]}
+    abouts: list[Any] = [facts, {}, {"checkpoints": []}, {"checkpoints": [0, 500]}]
+    left_out = ["step=99"]
+    assert page.evaluate(FITTED, abouts) == [left_out, left_out, left_out, []]
+
+
 def test_back_and_forward(page: Any, explorer: str) -> None:
     opened(page, explorer, "/run/gallery-demo")
     for head in ("2.0", "2.1"):

@@ -23,7 +23,7 @@ export const MEANING = {
     "from one role to another: the wider, the more the circuit loses without it (dashed: it routes later heads). Squares say which symbols can be " +
     "read at a place by a linear map: the fuller, the more. Click an arrow or a circle to switch it off: " +
     "then squares show the changed model, by the maps that were fitted on the unchanged one. In a run " +
-    "with several checkpoints these are fitted on 256 examples; `hopscope probe` takes 1,024.",
+    "with several checkpoints the maps are fitted on 256 examples; `hopscope probe` takes 1,024.",
   heads:
     "The attention of every head, averaged over examples: rows are roles that attend, columns are roles " +
     "that they attend to. A dot marks the heads of the circuit. Click a map to look at its head.",

@@ -40,7 +40,7 @@ export function listen(state, { find, help, runs }) {
     if (SCROLLS.includes(event.key) && region && scrolls(region)) return;
     if (!state.letters && LETTERS.test(event.key)) return;
     const run = ACTIONS[event.key];
-    if (!run || (state.about && !state.leaving ? false : !["?", "/", "r"].includes(event.key))) return;
+    if (!run || (!state.about && !["?", "/", "r"].includes(event.key))) return;
     event.preventDefault();
     run(state, { find, help, runs });
   });

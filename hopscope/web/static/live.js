@@ -191,7 +191,7 @@ export class Live {
       if (seed === null || signal.aborted || !isRefusal(error)) throw error;
       await source.run(id, { signal });
       state.dropped.push(`seed=${seed}`);
-      state.set({ seed: null }, "replace");
+      state.set({ seed: null }, "none");
       return null;
     }
   }

@@ -8,7 +8,7 @@ const POLL = 1500;
 const SHOWN = 60;
 const TRAINED = ["facts", "ngram"]; // kinds that have losses
 const [WIDE, HIGH] = [34, 14];
-const HASH = 10; // letters at the end of a name, by which runs of one recipe differ
+const HASH = /-[0-9a-f]{10}$/; // the end of a name, by which runs of one recipe differ
 
 export function runsPane(state, source) {
   const search = h("input", {
@@ -38,7 +38,7 @@ export function runsPane(state, source) {
   const show = () => {
     const words = search.value.toLowerCase().match(/seed \d+|\S+/g) ?? [];
     const found = [...rows.values()]
-      .filter((row) => words.every((word) => row.text.includes(word)))
+      .filter((row) => words.every((word) => has(row, word)))
       .sort(ORDERS[sort.value]);
     seen = all ? found : found.slice(0, SHOWN);
     count.textContent = `${found.length} of ${counted(rows.size, "run")}`;
@@ -151,18 +151,25 @@ const GROUPS = {
   ungrouped: () => "",
 };
 
-const seedsOf = ({ seeds = [] }) => seeds.map((seed) => `seed ${seed}`);
+const seedsOf = ({ seeds = [] }) =>
+  seeds.length > 2 ? [counted(seeds.length, "seed")] : seeds.map((seed) => `seed ${seed}`);
+
+/** Has the row this word, or the seed that "seed 1" names? */
+function has({ text, seeds = [] }, word) {
+  return word.startsWith("seed ") ? seeds.includes(Number(word.slice(5))) : text.includes(word);
+}
 
 function line(row, state) {
   const name = row.name.replace(GALLERY, "");
   const bad = row.problem || row.state === "damaged";
   const { path = "", last = null } = row.curve ?? {};
+  const hash = HASH.exec(name)?.[0] ?? "";
   const told = [
+    row.state === "complete" ? null : row.state,
     last === null ? null : `loss ${number(last)}`,
     ...(name === row.name ? seedsOf(row) : []),
     row.task ?? row.kind,
     row.hops ? counted(row.hops, "hop") : null,
-    row.state === "complete" ? null : row.state,
     ...(row.tags ?? []),
   ].filter(Boolean);
   return h(
@@ -178,7 +185,7 @@ function line(row, state) {
         "aria-current": row.id === state.run ? "page" : null,
       },
       h("i", { class: "state", "aria-hidden": "true" }),
-      h("b", {}, h("span", {}, name.slice(0, -HASH)), name.slice(-HASH)),
+      h("b", {}, h("span", {}, name.slice(0, name.length - hash.length)), h("span", {}, hash)),
       path
         ? s("svg", { class: "spark", width: WIDE, height: HIGH, "aria-hidden": "true" }, s("path", { d: path }))
         : null,

@@ -13,7 +13,7 @@ const ROOM = 92;
 
 /** Play, or pause. A single checkpoint cannot be played, nor can none. */
 export function playOrPause(state) {
-  if (state.steps?.length > 1) state.set({ playing: !state.playing }, "none");
+  if (state.steps?.length > 1 && !state.leaving) state.set({ playing: !state.playing }, "none");
 }
 
 /** The slider: a notch for each checkpoint, a mark for each path and hop. */

@@ -110,6 +110,7 @@ export class State {
 
   /** Change some keys. `how`: a new entry of the history (push), the same one (replace), none. */
   set(patch, how = "push") {
+    if (how !== "none" && this.leaving) return;
     if (how === "push") {
       this.remembered(); // what waits is of the entry that is left now
       this.mend("address");
@@ -196,9 +197,9 @@ export class State {
   /** Make this the list of what is off; the earlier one can be had back. */
   change(list) {
     const off = list.map(({ layer, head, destination = "", as }) => ({ layer, head, destination, as })); // as parsed
-    if (same(this.off, off) || this.leaving) return;
-    this.undone.push(this.off);
+    const before = this.off;
     this.set({ off });
+    if (this.off !== before) this.undone.push(before);
   }
 
   undo() {
@@ -228,15 +229,15 @@ export class State {
     return answer?.at === at && answer.seed === seed && same(answer.changes, off.map(asFlag));
   }
 
-  /** Is a run shown that was left for one that is not there yet? Then nothing is changed: it would be
-   *  of the new one. */
+  /** Is a run shown that was left for one that is not there yet? Then nothing is changed: a change
+   *  would go into the address of the new run. */
   get leaving() {
-    return Boolean(this.about) && this.about.id !== this.run;
+    return Boolean(this.about && this.run) && this.about.id !== this.run;
   }
 
   /** Look at the checkpoint of this number, or the nearest that there is. */
   moveTo(number) {
-    const steps = this.leaving ? [] : (this.steps ?? []);
+    const steps = this.steps ?? [];
     const at = Math.min(steps.length - 1, Math.max(0, number));
     if (at >= 0) this.set({ step: steps[at], playing: false }, "replace");
   }

@@ -100,7 +100,8 @@ export function fitted({ off, head, step, ex, order, tokens }, about) {
     patch.head = "";
     dropped.push(`head=${head}`);
   }
-  if (step !== null && !checkpoints?.includes(step)) {
+  // Without a task (n-gram) the slider stands at more epochs than there are checkpoints.
+  if (step !== null && (task ? !checkpoints.includes(step) : !checkpoints?.length)) {
     patch.step = null;
     dropped.push(`step=${step}`);
   }
