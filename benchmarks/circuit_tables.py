@@ -2,9 +2,12 @@
 
 python results/scripts/circuit_tools.py --examples 32 > results/circuit_tools.jsonl
 python benchmarks/discovery.py --store runs > results/discovery.jsonl
+python benchmarks/other_tasks.py samples --models models > results/samples.jsonl
 python benchmarks/circuit_tables.py
 """
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from statistics import median
 
@@ -12,6 +15,9 @@ from rows import RESULTS, Row, print_table, read_rows
 
 OURS = "hopscope circuit"
 PAIR = ("precision", "recall")
+NOT_LOOKED_UP = {
+    "itself", "previous", "uniform", "by position", "by token", "as in the model",
+}  # fmt: skip
 
 
 def main() -> None:
@@ -39,6 +45,46 @@ def main() -> None:
             for row in models
         ],
     )  # fmt: skip
+    print()
+    samples = read_rows(RESULTS / "samples.jsonl")
+    print_table(
+        ("model", "verdicts", "recovered", "rows", "in all five, of any", "look-ups alone"),
+        [
+            stable(model, [row for row in samples if row["model"] == model])
+            for model in dict.fromkeys(row["model"] for row in samples)
+        ],
+    )
+
+
+def stable(model: str, rows: Sequence[Row]) -> Sequence[object]:
+    """What searches of a model with several samples have in common."""
+    verdicts = Counter(row["verdict"].split(":")[0] for row in rows)
+    recovered = sorted(row["recovered"]["prescribed"] for row in rows)
+    sizes = sorted(len(row["rows"]) for row in rows)
+    return (
+        model,
+        ", ".join(f"{verdict} {count}" for verdict, count in verdicts.items()),
+        f"{recovered[0]:.1%} … {recovered[-1]:.1%}",
+        f"{sizes[0]} … {sizes[-1]}",
+        in_common([set(row["rows"]) for row in rows]),
+        in_common([look_ups(row["rows"]) for row in rows]),
+    )
+
+
+def in_common(found: Sequence[set[str]]) -> str:
+    return f"{len(set.intersection(*found))} of {len(set.union(*found))}"
+
+
+def look_ups(rows: Iterable[str]) -> set[str]:
+    """The rows that follow a role or a relation, whatever share goes elsewhere."""
+    found = set()
+    for row in rows:
+        head, target, role = re.fullmatch(r"(\S+) (.+) → (.+)", row).groups()
+        parts = [re.sub(r"^[\d.]+ ", "", part) for part in target.split(" + ")]
+        looked_up = [part for part in parts if part not in NOT_LOOKED_UP]
+        if looked_up:
+            found.add(f"{head} {' + '.join(looked_up)} → {role}")
+    return found
 
 
 def compared(tool: str, rows: Sequence[Row], ours: dict[str, float]) -> Sequence[object]:
