@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from hopscope.configs import Config
@@ -23,8 +24,7 @@ def changed(config: C, words: Sequence[str], what: str) -> C:
         group, name = _place(fields, key, what)
         if name == "kind" and group is not fields and group["kind"] != text:
             group.clear()
-        known = group.get(name)
-        group[name] = value_of(text, known)
+        group[name] = value_of(text, [] if _several(config, key) else group.get(name))
     return type(config)(**fields)
 
 
@@ -53,6 +53,13 @@ def _place(fields: dict[str, Any], key: str, what: str) -> tuple[dict[str, Any],
     return here, name
 
 
+def _several(config: Config, key: str) -> bool:
+    """Does the field hold several values? Its value need not show it: it may be none."""
+    groups, _, name = key.rpartition(".")
+    field = type(attrgetter(groups)(config) if groups else config).model_fields.get(name)
+    return field is not None and "tuple" in str(field.annotation)
+
+
 def _keys(fields: dict[str, Any], start: str = "") -> Any:
     for name, value in fields.items():
         if isinstance(value, dict):
@@ -74,6 +81,7 @@ def value_of(text: str, known: object = None) -> Any:
     try:
         value = json.loads(text)
     except ValueError:
-        value = [value_of(part.strip()) for part in text.split(",")] if "," in text else text
+        parts = text.removesuffix(",").split(",")
+        value = [value_of(part.strip()) for part in parts] if "," in text else text
     single = isinstance(known, list) and not isinstance(value, list)
     return [value] if single else value

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hopscope.plots.look import Picture
 
 changes_argument = click.argument("changes", nargs=-1, metavar="[KEY=VALUE]…")
-LENGTHS, ALPHAS = "10,20,50,100,200,400", "0.05,0.1,0.2,0.5,1.0"
+ALPHAS = "0.05,0.1,0.2,0.5,1.0"
 
 
 def _experiment(changes: tuple[str, ...]) -> NgramExperiment:
@@ -90,21 +90,17 @@ def ngram_rows(run: "NgramRun") -> list[dict[str, Any]]:
 
 def ngram_figures(run: "NgramRun") -> "dict[str, Callable[[], Picture]]":
     """What draws a run, beside its stages: heads, the way to the induction head, other chains."""
-    from hopscope.ngram.evaluation import LENGTHS as USUAL
     from hopscope.ngram.evaluation import approach, transfer
     from hopscope.plots import ngram as shown
 
     _check_trained(run)
-    seeds, window = run.recipe.seeds, run.recipe.model.window
+    seeds = run.recipe.seeds
     made: dict[str, Callable[[], Picture]] = {"heads": lambda: shown.lags_figure(run)}
     if "a" in run.recipe.descent.plan()[-1][0]:
         made["approach"] = lambda: shown.approach_figure(
             run, [approach(run, seed) for seed in seeds], _gap(run)
         )
-    lengths = [length for length in USUAL if length > window]
-    made["transfer"] = lambda: shown.transfer_figure(
-        run, [transfer(run, seed, lengths) for seed in seeds]
-    )
+    made["transfer"] = lambda: shown.transfer_figure(run, [transfer(run, seed) for seed in seeds])
     return made
 
 
@@ -124,17 +120,21 @@ def _gap(run: "NgramRun") -> float:
 
 @command(
     flags.run,
-    option("--lengths N,N,…", "Lengths of the chains.", default=LENGTHS),
+    option("--lengths N,N,…", "Lengths of the chains (default: those of 10,20,50,100,200,400 that "
+           "are longer than the model's window)."),
     option("--alphas X,X,…", "Concentrations of the prior.", default=ALPHAS),
     option("--chains N", "Fresh chains of each.", default=1_000),
     flags.json, flags.store,
 )  # fmt: skip
-def transfer(run: str, lengths: str, alphas: str, chains: int, json: bool, store: Store) -> None:
+def transfer(
+    run: str, lengths: str | None, alphas: str, chains: int, json: bool, store: Store
+) -> None:
     """Compare the trained model with others on chains of other lengths and priors."""
     from hopscope.ngram.evaluation import transfer as measure
     from hopscope.ngram.run import NgramRun
 
-    sizes, priors = _numbers("--lengths", lengths, int), _numbers("--alphas", alphas, float)
+    sizes = None if lengths is None else _numbers("--lengths", lengths, int)
+    priors = _numbers("--alphas", alphas, float)
     opened = NgramRun(store.find(run))
     _check_trained(opened)
     rows = []

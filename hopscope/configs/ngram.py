@@ -33,6 +33,13 @@ class NgramProcess(Config):
     """Are the first symbols drawn from the chain's stationary distribution (§2.1), or evenly
     (the authors' program)?"""
 
+    @field_validator("alpha")
+    @classmethod
+    def _divides(cls, alpha: float) -> float:
+        if alpha < 1e-300:
+            raise ValueError(f"alpha is {alpha}; it is divided by, so take at least 1e-300")
+        return alpha
+
     @field_validator("parents")
     @classmethod
     def _ascending(cls, parents: tuple[int, ...]) -> tuple[int, ...]:

@@ -158,19 +158,28 @@ def validated(run: NgramRun, seed: int) -> tuple[Parameters, Evaluation]:
 def transfer(
     run: NgramRun,
     seed: int,
-    lengths: Sequence[int] = LENGTHS,
+    lengths: Sequence[int] | None = None,
     alphas: Sequence[float] = ALPHAS,
     chains: int = 1_000,
 ) -> list[tuple[NgramProcess, Evaluation]]:
-    """The trained model on fresh chains of other lengths, and of other priors."""
+    """The trained model on fresh chains of other lengths (default: those that are longer than its
+    window), and of other priors.
+    """
     experiment, state = run.recipe, run.state(seed)
+    window = experiment.model.window
+    if lengths is None:
+        lengths = [length for length in LENGTHS if length > window]
+    if lengths and min(lengths) <= window:
+        raise ConfigError(
+            f"lengths has {min(lengths)}; after a window of {window} symbols at least one must "
+            f"follow: make it at least {window + 1}"
+        )
     if chains < 1:
         raise ConfigError(f"chains is {chains}; expected at least 1")
     others = [{"length": length} for length in lengths] + [{"alpha": alpha} for alpha in alphas]
     compared = []
     for other in others:
         process = experiment.process.replace(**other)
-        NgramExperiment(process=process, model=experiment.model)  # does the window fit?
         fresh = sample_chains(process, chains, FIRST_CHAIN_SEED + seed)
         answers = model_answers(experiment, state, fresh)
         compared.append((process, compare(experiment, answers, fresh)))

@@ -106,8 +106,9 @@ def _start(
         return (uniforms[:, 1 : 1 + memory] * alphabet).astype(np.int64)
     if alphabet**memory > MOST_STATES:
         raise ConfigError(
-            f"{alphabet} symbols and a largest lag of {memory} give {alphabet**memory:,} states; "
-            f"stationary distributions are computed up to {MOST_STATES:,}: use start = uniform"
+            f"{alphabet} symbols and a largest lag of {memory} give {alphabet}^{memory} states; "
+            f"stationary distributions are computed up to {MOST_STATES:,}: use "
+            "process.start=uniform"
         )
     weights = window_distribution(process, tables, memory)
     bounds = weights.cumsum(axis=-1)[:, :-1]

@@ -67,6 +67,9 @@ def test_words_change_fields(root: Path) -> None:
     made = changed(recipe, words, "demo")
     assert (made.training.steps, made.model.mlp, made.seeds) == (10, False, (3,))
     assert made.training.betas == (0.9, 0.95)
+    for epochs in ("500", "500,"):
+        words = ("descent.stages=CWa", f"descent.epochs={epochs}")
+        assert changed(NgramExperiment(), words, "it").descent.epochs == (500,)
     other = changed(recipe, ("task.length=9", "task.kind=khop"), "demo").task
     assert isinstance(other, KHop)
     assert other.length == 9

@@ -85,6 +85,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: Discovery().replace(neded=0.1), "Discovery.neded: unknown field; did you mean needed"),
     (lambda: NgramProcess(parents=(1, 1)), "parents are (1, 1): each lag may appear once"),
     (lambda: NgramProcess(parents=()), "parents"),
+    (lambda: NgramProcess(alpha=1e-310), "it is divided by, so take at least 1e-300"),
     (lambda: InductionModel(degree=4), "degree is 4, but there are 3 heads"),
     (lambda: InductionModel(c=1e-120), "coefficients are squared, so take at least 1e-100"),
     (lambda: Descent(stages="C,,a"), "stages is 'C,,a'; expected the letters C, W and a"),

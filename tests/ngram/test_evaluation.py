@@ -37,8 +37,15 @@ def test_the_paper_in_short(tmp_path: Path) -> None:
     assert grown.straightness > 0.99
     for process, other in evaluation.transfer(run, 0, lengths=(20, 200), alphas=(1.0,), chains=300):
         assert other.distance < 0.05, process
-    with pytest.raises(ConfigError, match="make it at least 4"):
+    with pytest.raises(ConfigError, match="lengths has 3; .* make it at least 4"):
         evaluation.transfer(run, 0, lengths=(3,), alphas=())
+
+
+def test_default_lengths_are_longer_than_the_window(tmp_path: Path) -> None:
+    descent = {"epochs": (1, 1, 1), "chains": 5, "validation_chains": 5}
+    run = train(NgramExperiment(model={"window": 20}, descent=descent), tmp_path)
+    lengths = [process.length for process, _ in evaluation.transfer(run, 0, alphas=(), chains=5)]
+    assert lengths == [50, 100, 200, 400]
 
 
 CHOICES = [

@@ -53,8 +53,8 @@ def test_a_chain_is_the_same_in_any_company_and_differs_between_streams() -> Non
 
 
 def test_too_many_states_for_a_stationary_start_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"10,000 states; .* use start = uniform"):
-        sample_chains(NgramProcess(alphabet=10, parents=(1, 4)), 2, 0)
+    with pytest.raises(ConfigError, match=r"10\^9999 states; .* use process.start=uniform"):
+        sample_chains(NgramProcess(alphabet=10, parents=(1, 9_999), length=10_000), 2, 0)
 
 
 def transitions(process: NgramProcess, table: np.ndarray) -> np.ndarray:
