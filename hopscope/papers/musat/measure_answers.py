@@ -14,12 +14,8 @@ MOST_HEAD = 2**27
 
 
 def answer_rows(run: BenchRun) -> list[AnswerRow]:
-    """A row for each kind of question that a model was asked, if its accuracy could be measured."""
-    return [
-        AnswerRow(**row, parameters=size_of(row["model"]))
-        for row in result_rows(run)
-        if row["accuracy"] is not None
-    ]
+    """A row for each kind of question that a model was asked."""
+    return [AnswerRow(**row, parameters=size_of(row["model"])) for row in result_rows(run)]
 
 
 def size_of(model: str) -> int | None:
