@@ -44,7 +44,7 @@ def wheel(folder: Path, content: bytes) -> Path:
 
 
 def known_as(path: Path, digest: str) -> known.KnownModel:
-    return known.KnownModel((str(path),), digest, "ours", "a test", 1)
+    return known.KnownModel((str(path),), digest, "ours", "a test")
 
 
 @pytest.fixture
