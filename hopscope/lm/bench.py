@@ -76,12 +76,12 @@ def stepper_of(bench: LmBench, model: Respondent, folder: RunFolder) -> RowStepp
     precision = "unknown" if bench.endpoint else bench.dtype
     stepper = RowStepper(folder, ANSWERS, answers, device, precision)
     if isinstance(model, LanguageModel):
-        stepper.beside = {WEIGHTS: _same_weights(folder, model)}
+        stepper.beside = {WEIGHTS: same_weights(folder, model)}
     stepper.pieces = _pieces(bench, model, {(row["kind"], row["index"]) for row in stepper.rows})
     return stepper
 
 
-def _same_weights(folder: RunFolder, model: LanguageModel) -> bytes:
+def same_weights(folder: RunFolder, model: LanguageModel) -> bytes:
     """What tells these weights from others; refused if the run was begun with others."""
     digest, count = weights_digest(model.model), model.model.num_parameters()
     found = Weights(weights=digest, parameters=count).canonical_json().encode()
