@@ -303,7 +303,7 @@ def _here_and_elsewhere(also_test: str | None, **fields: Any) -> tuple[Prompts, 
                "hops and roles)."),
     ),
     flags.sample("questions"), template_option,
-    questions_option(200, "Pairs of questions whose residual streams are patched."),
+    questions_option(200, "Pairs of questions whose residual streams are patched.", LEAST),
     tracing_options,
     endings=(".circuit.json",), frame=False,
 )  # fmt: skip
