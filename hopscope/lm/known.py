@@ -31,6 +31,8 @@ READERS = ("transformers", "gguf", "accelerate")
 UNREADABLE = (OSError, ValueError, ImportError, LookupError, RuntimeError, struct.error)
 """The errors of transformers for files that it cannot read."""
 HUB_FILES = ("*.safetensors", "*.json", "*.jinja", "*.model", "*.txt")
+TOKENIZERS = ("tokenizer*", "vocab*", "*.model", "tekken.json")
+"""Files of which every tokenizer has one."""
 
 
 @dataclass(frozen=True)
@@ -206,10 +208,21 @@ def _fetch_from_hub(name: str, folder: Path, endpoint: str | None = None) -> Non
 
 
 def _check_files(name: str, folder: Path, files: list[Any]) -> None:
-    """Refuse files with other hashes than the hub gives, and a model without safetensors."""
+    """Refuse files with other hashes than the hub gives, and a model that cannot be opened."""
     if not list(folder.glob("*.safetensors")):
         raise LmError(
             f"{name} has no safetensors, and pickle is not read: convert it, and use --model FOLDER"
+        )
+    lacks = [] if (folder / "config.json").is_file() else ["config.json"]
+    if not any(any(folder.glob(pattern)) for pattern in TOKENIZERS):
+        lacks.append("a tokenizer")
+    for index in folder.glob("model.safetensors.index.json"):
+        shards = {*re.findall(r'"([^"/]+\.safetensors)"', index.read_text("utf-8", "replace"))}
+        lacks += sorted(shard for shard in shards if not (folder / shard).is_file())
+    if lacks:
+        raise LmError(
+            f"{name} cannot be opened without {', '.join(lacks[:3])}: pull a whole model (an "
+            "adapter alone is none)"
         )
     for file in files:
         path = folder / file.rfilename
