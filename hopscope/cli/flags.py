@@ -62,7 +62,7 @@ seeds = option(
 
 def sample(what: str = "examples") -> Callable[[Any], Any]:
     """The flag that draws other examples."""
-    most = click.IntRange(0, 2**32 - 1)
+    most = click.IntRange(0, 2**31 - 1)
     return option("--sample N", f"Which {what}: another number draws others.", type=most, default=0)
 
 

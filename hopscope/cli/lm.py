@@ -246,13 +246,16 @@ def heads(
     read them.
     """
     check_threads(on.threads)
-    bench = _bench(keep, on)
+    bench = _bench(keep, on, template)
+    from hopscope.lm.bench import same_weights
     from hopscope.lm.heads import head_scores, switch_off
     from hopscope.lm.model import load
     from hopscope.runs.computing import using_threads
 
     with using_threads(on.threads):
         local = load(on.model, on.dtype, on.device, template)
+        if bench is not None:
+            same_weights(bench, local)
         scores = head_scores(local, prompts, questions, sample)
         best = scores.best(top)
         off = switch_off(local, prompts, best, 4 * questions, questions, sample) if best else None
@@ -269,16 +272,18 @@ def heads(
     return Output(data, parts, scores.picture, files={".retrieval.json": retrieval})
 
 
-def _bench(keep: str | None, on: ModelFlags) -> RunFolder | None:
+def _bench(keep: str | None, on: ModelFlags, template: str) -> RunFolder | None:
     """The benchmark that heads are kept with, if one is named; it must be of this model."""
     if keep is None:
         return None
     folder = on.store.find(keep)
     folder.check_writable()
-    asked = folder.recipe_as(LmBench).model
-    if asked != on.model:
+    bench = folder.recipe_as(LmBench)
+    theirs = f"{bench.model} (template {bench.asking.template}, {bench.dtype})"
+    ours = f"{on.model} (template {template}, {on.recorded_dtype})"
+    if theirs != ours:
         raise ConfigError(
-            f"--keep names {folder.name}, a benchmark of {asked}; the heads are of {on.model}"
+            f"--keep names {folder.name}, a benchmark of {theirs}; the heads are of {ours}"
         )
     return folder
 
@@ -298,7 +303,7 @@ def _here_and_elsewhere(also_test: str | None, **fields: Any) -> tuple[Prompts, 
                "hops and roles)."),
     ),
     flags.sample("questions"), template_option,
-    questions_option(200, "Pairs of questions whose residual streams are patched."),
+    questions_option(200, "Pairs of questions whose residual streams are patched.", LEAST),
     tracing_options,
     endings=(".circuit.json",), frame=False,
 )  # fmt: skip

@@ -4,7 +4,6 @@ Answers are committed to the run in pieces. A benchmark that was killed asks onl
 have no answer yet.
 """
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from functools import partial
@@ -19,7 +18,7 @@ from hopscope.errors import ConfigError, LmError
 from hopscope.lm.endpoint import Endpoint
 from hopscope.lm.model import LanguageModel, load
 from hopscope.lm.prompts import Question, answered, question
-from hopscope.lm.results import ANSWERS, Answer, answers
+from hopscope.lm.results import ANSWERS, WEIGHTS, Answer, Weights, answers
 from hopscope.lm.rows import RowStepper, other_weights
 from hopscope.lm.scoring import GREEDY, complete, probabilities
 from hopscope.runs.runner import prepared
@@ -30,8 +29,6 @@ CONCURRENCY = 8
 """Questions that an endpoint gets at the same time."""
 PIECE = 25
 """The number of questions that are answered between two commits."""
-WEIGHTS = "weights.json"
-"""The file that says with which weights a run was begun."""
 
 
 @runtime_checkable
@@ -79,14 +76,15 @@ def stepper_of(bench: LmBench, model: Respondent, folder: RunFolder) -> RowStepp
     precision = "unknown" if bench.endpoint else bench.dtype
     stepper = RowStepper(folder, ANSWERS, answers, device, precision)
     if isinstance(model, LanguageModel):
-        stepper.beside = {WEIGHTS: _same_weights(folder, model)}
+        stepper.beside = {WEIGHTS: same_weights(folder, model)}
     stepper.pieces = _pieces(bench, model, {(row["kind"], row["index"]) for row in stepper.rows})
     return stepper
 
 
-def _same_weights(folder: RunFolder, model: LanguageModel) -> bytes:
+def same_weights(folder: RunFolder, model: LanguageModel) -> bytes:
     """What tells these weights from others; refused if the run was begun with others."""
-    found = json.dumps({"weights": weights_digest(model.model)}).encode()
+    digest, count = weights_digest(model.model), model.model.num_parameters()
+    found = Weights(weights=digest, parameters=count).canonical_json().encode()
     if WEIGHTS in folder.manifest.files and folder.read(WEIGHTS) != found:
         raise other_weights(folder, model.name, "ask")
     return found

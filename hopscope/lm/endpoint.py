@@ -81,7 +81,7 @@ class Endpoint:
                 f"{self.url} sent no text of an OpenAI-compatible server: correct the URL; a model "
                 "that thinks first needs more --max-tokens"
             )
-        return text
+        return text.encode("utf-8", "replace").decode()  # JSON may hold half a character
 
     def _advice(self, error: Any) -> str:
         """What went wrong, in one line that says what to do."""

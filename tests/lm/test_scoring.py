@@ -121,6 +121,8 @@ def test_sampling_comes_to_the_exact_probabilities(tiny: LanguageModel) -> None:
 
 def test_greedy_takes_the_likeliest_token(tiny: LanguageModel) -> None:
     (text,) = complete(tiny, ASKED[:1], 0.0, [0])
+    for temperature in (1e-38, 5e-324):  # those at which logits overflow
+        assert complete(tiny, ASKED[:1], temperature, [0]) == [text]
     sequence, words = list(tiny.tokens(tiny.text(PROMPTS[0]))), []
     for _ in range(tiny.max_tokens):
         token = int(tiny.model(torch.tensor([sequence])).logits[0, -1].argmax())

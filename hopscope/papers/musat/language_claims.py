@@ -1,14 +1,15 @@
 """What Musat (ICLR 2025) says of language models.
 
 A claim about large models is decided by large ones, if any was asked. A smaller model that does it
-shows as much; smaller models that do not show nothing: *needs larger models*. The paper leaves open
-whether the answer's first words are given.
+shows as much; smaller models that do not show nothing: *needs larger models*. A kind of question
+without an acceptable answer counts as not solved. The paper leaves open whether the answer's first
+words are given.
 """
 
 from collections.abc import Callable
 
 from hopscope.papers.claim import Claim
-from hopscope.papers.judge import Judge, group, out_of, span
+from hopscope.papers.judge import Judge, group, out_of, several, span
 from hopscope.papers.musat.rows import AnswerRow
 
 ALMOST_PERFECT = 0.9
@@ -27,13 +28,13 @@ def is_large(row: AnswerRow) -> bool:
 
 def above_chance(row: AnswerRow) -> bool:
     """Is a kind of question answered better than at chance?"""
-    return row.interval[0] > row.chance
+    return row.interval is not None and row.interval[0] > row.chance
 
 
 def _accuracies(rows: Rows) -> str:
     return "; ".join(
-        f"{model} {span((row.accuracy for row in own), 2)} (likeliest answer "
-        f"{span((row.best for row in own), 2)})"
+        f"{model} {span((row.accuracy for row in own if row.accuracy is not None), 2)} (likeliest "
+        f"answer {span((row.best for row in own), 2)}){_silent(own)}"
         for model, own in group(rows, lambda row: row.model).items()
     )
 
@@ -41,9 +42,15 @@ def _accuracies(rows: Rows) -> str:
 def _above(rows: Rows) -> str:
     return "; ".join(
         f"{model} {out_of(sum(map(above_chance, own)), len(own))} kinds, of "
-        f"{min(row.count for row in own)} questions each"
+        f"{min(row.count for row in own)} questions each{_silent(own)}"
         for model, own in sorted(group(rows, lambda row: row.model).items())
     )
+
+
+def _silent(rows: Rows) -> str:
+    """Names the kinds of question without an acceptable answer."""
+    kinds = [row.kind for row in rows if row.accuracy is None]
+    return f", no acceptable answer to {several(kinds)}" if kinds else ""
 
 
 def _all_small(rows: Rows) -> str:
@@ -75,7 +82,7 @@ CLAIMS = (
         "§4, figure 2", "almost 1", "equations of 1 to 5 hops: probability of the right answer "
         f"among the acceptable ones, at least {ALMOST_PERFECT} at every D", ("musat/fig2",),
         _judge(
-            lambda row: row.accuracy >= ALMOST_PERFECT, _accuracies,
+            lambda row: (row.accuracy or 0) >= ALMOST_PERFECT, _accuracies,
             lambda row: row.kind.startswith("equations"),
         ),
     ),

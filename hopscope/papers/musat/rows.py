@@ -66,8 +66,9 @@ class AnswerRow(Row):
     hops: StrictInt
     count: StrictInt
     """The number of questions of this kind."""
-    accuracy: StrictFloat
-    interval: tuple[StrictFloat, StrictFloat]
+    accuracy: StrictFloat | None
+    """None if no answer was acceptable."""
+    interval: tuple[StrictFloat, StrictFloat] | None
     """The 95 % interval of the accuracy, over questions."""
     chance: StrictFloat
     first: StrictFloat
