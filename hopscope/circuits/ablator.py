@@ -11,12 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from hopscope.circuits.ablation import WORDS, Ablation, Carried, Change, changes_of
-from hopscope.circuits.adapters import (
-    AnyModel,
-    CallbackModel,
-    TransformerAdapter,
-    adapter_of,
-)
+from hopscope.circuits.adapters import AnyModel, CallbackModel, TransformerAdapter, adapter_of
 from hopscope.circuits.attention import patterns
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.components import Estimate
