@@ -3,13 +3,24 @@
 import math
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from hopscope.configs.config import Config, Positive, Real, Whole
 from hopscope.configs.recipe import Recipe, Seeds
 
 EPOCHS = {"C": 2_000, "W": 50_000, "a": 5_000}
 """Epochs of each parameter's stage (appendix B)."""
+
+
+def _least(bound: float, why: str) -> AfterValidator:
+    """A bound near zero: pydantic's own would print hundreds of zeros."""
+
+    def check(value: float) -> float:
+        if value < bound:
+            raise ValueError(f"got {value}; {why}, so take at least {bound}")
+        return value
+
+    return AfterValidator(check)
 
 
 class NgramProcess(Config):
@@ -25,20 +36,13 @@ class NgramProcess(Config):
     """Number d of symbols (appendix B: 3)."""
     parents: Annotated[tuple[Positive, ...], Field(min_length=1)] = (1, 2)
     """Lags on which the next symbol depends (appendix B: 1 and 2)."""
-    alpha: Annotated[Real, Field(gt=0)] = 0.1
+    alpha: Annotated[Real, Field(gt=0), _least(1e-300, "it is divided by")] = 0.1
     """Concentration of the Dirichlet prior of every row of a table (appendix B: 0.1)."""
     length: Positive = 100
     """Symbols L given to the model, which predicts the next one (appendix B: 100)."""
     start: Literal["stationary", "uniform"] = "stationary"
     """Are the first symbols drawn from the chain's stationary distribution (§2.1), or evenly
     (the authors' program)?"""
-
-    @field_validator("alpha")
-    @classmethod
-    def _divides(cls, alpha: float) -> float:
-        if alpha < 1e-300:
-            raise ValueError(f"alpha is {alpha}; it is divided by, so take at least 1e-300")
-        return alpha
 
     @field_validator("parents")
     @classmethod
@@ -74,20 +78,13 @@ class InductionModel(Config):
     """Initial weight w of head h at lag h (appendix B: 3)."""
     other: Real = 0.01
     """Initial weights w at all other lags (appendix B: 0.01; the authors' program: 0.1)."""
-    c: Annotated[Real, Field(gt=0)] = 0.01
+    c: Annotated[Real, Field(gt=0), _least(1e-100, "coefficients are squared")] = 0.01
     """Initial coefficient of every set (appendix B: 0.01)."""
     a: Real = 0.01
     """Initial scale of the second attention layer (appendix B: 0.01)."""
     noise: Annotated[Real, Field(ge=0)] = 0.01
     """Std of the random part of the matrices of a full first layer; values and outputs start at
     the identity plus this, queries and keys at this alone."""
-
-    @field_validator("c")
-    @classmethod
-    def _squares_count(cls, c: float) -> float:
-        if c < 1e-100:
-            raise ValueError(f"c is {c}; coefficients are squared, so take at least 1e-100")
-        return c
 
     @model_validator(mode="after")
     def _degree_has_heads(self) -> Self:
