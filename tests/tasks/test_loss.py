@@ -76,6 +76,16 @@ def test_decoys_are_candidates_as_well() -> None:
     task = ConditionalRetrieval(chains=2, decoys=1)
     assert task.chances() == (0.5, 0.5, 0.75)
     assert task.model_copy(update={"decoys": 0}).chances() == (0.5, 0.5, 0.5)
+    assert task.ordered("shuffled").chances() == (1 - 1 / 8,) * 3
+
+
+def test_where_facts_stand_shuffled_the_values_of_all_facts_are_candidates() -> None:
+    task = Retrieval(hops=3, chains=2, order="shuffled")
+    batch = dataset(task, 0, 20_000)
+    candidates = batch.targets.mean(dim=(1, 2), keepdim=True).expand_as(batch.targets)
+    losses = hop_losses(task, candidates.flatten(2), batch)
+    assert losses.tolist() == pytest.approx(task.chances(), rel=0.01)
+    assert task.replace(chains=1).chances() == (1 - 1 / 3,) * 3
 
 
 def test_a_model_of_another_number_of_classes_is_named() -> None:

@@ -171,14 +171,18 @@ class VectorTask(FactTask):
 
         The mean square of a symbol's numbers is 1 for gaussian symbols and 1/dim for those of unit
         length. (Distinct one-hot symbols are as orthogonal as independent ones are on average.) Of
-        a single chain it is 0: there is one candidate, and nothing to look up.
+        a single candidate it is 0: there is nothing to look up.
         """
         square = 1.0 if self.symbols == "gaussian" else 1 / self.dim
         return tuple(square * (1 - 1 / self.candidates(hop)) for hop in self.asked_hops())
 
-    def candidates(self, hop: int) -> int:  # noqa: ARG002
-        """How many values of an example may be the answer of a hop."""
-        return self.chains
+    def candidates(self, hop: int) -> int:
+        """How many values of an example may be the answer of a hop: those of its fact in all
+        chains, and of its decoys. Where facts stand shuffled, these are the values of all facts.
+        """
+        layout = self.layout()
+        values = [1 + layout.decoys * (len(fact.keys) > 1) for fact in layout.graph.facts]
+        return self.chains * (sum(values) if self.order == "shuffled" else values[hop - 1])
 
     def asks_every_hop(self) -> bool:
         return self.curriculum
@@ -270,8 +274,3 @@ class ConditionalRetrieval(VectorTask):
 
     def layout(self) -> Layout:
         return Layout(self.graph(), self.chains, self.order, self.decoys)
-
-    def candidates(self, hop: int) -> int:
-        """The values of the fact in all chains; its decoys look the same."""
-        several = len(self.graph().facts[hop - 1].keys) > 1
-        return self.chains * (1 + self.decoys * several)
