@@ -2,7 +2,7 @@
 index, so none of them names hopscope.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from importlib.metadata import PackageNotFoundError, requires, version
 
 from packaging.requirements import Requirement
@@ -37,9 +37,9 @@ def install(needs: Iterable[Requirement]) -> str:
     return f"python -m pip install {' '.join(quoted)}"
 
 
-def install_extra(extra: str) -> str:
-    """The command that installs what an extra needs."""
+def install_extra(extra: str, only: Collection[str] = ()) -> str:
+    """The command that installs what an extra needs, or only these packages of it."""
     try:
-        return install(needed(extra))
+        return install(need for need in needed(extra) if not only or need.name in only)
     except PackageNotFoundError:  # hopscope is imported from a clone, and not installed
         return f"pip install '.[{extra}]' in the clone of hopscope"

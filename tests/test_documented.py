@@ -113,6 +113,12 @@ def test_the_citation_is_what_its_format_requires_and_of_this_version() -> None:
     found = pytest.importorskip("yaml").safe_load((ROOT / "CITATION.cff").read_text())
     assert (found["cff-version"], found["type"]) == ("1.2.0", "software")
     assert (found["version"], found["license"]) == (hopscope.__version__, "Apache-2.0")
+    for file, line in (
+        ("packaging/conda/recipe.yaml", "  version: {}\n"),
+        ("README.md", "alpha ({})"),
+        ("docs/api.md", "alpha ({})"),
+    ):
+        assert line.format(hopscope.__version__) in (ROOT / file).read_text(), file
     assert found["message"]
     person = {"family-names", "given-names", "orcid", "affiliation", "email"}
     for work in (found, *found["references"]):

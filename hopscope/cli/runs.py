@@ -103,7 +103,8 @@ def _parts(folder: RunFolder) -> list[Part]:
     known, files, found = about(folder), folder.manifest.files, _listed(folder)
     size = sum(entry.size for entry in files.values()) / 2**20
     kept = _steps(checkpoint_steps(folder))
-    date = "" if found.date is None else f", last commit {found.date:%Y-%m-%d %H:%M} UTC"
+    unknown = found.date is None or folder.gallery  # the files' times are those of an installation
+    date = "" if unknown else f", last commit {found.date:%Y-%m-%d %H:%M} UTC"
     tags = f", tags: {', '.join(found.tags)}" if found.tags else ""
     lines = (
         f"{folder.path}: {len(files)} files, {size:.1f} MiB, {kept}",

@@ -1,6 +1,7 @@
 """Which model a command looks at: of a run, of a checkpoint's file, or from elsewhere."""
 
 import json
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,9 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hopscope.errors import CircuitError, ConfigError
+from hopscope.extras import install_extra
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import checkpoint_steps
 from hopscope.store.files import read_bytes
+from hopscope.store.manifest import MANIFEST
 
 if TYPE_CHECKING:
     from hopscope.circuits import Circuit
@@ -135,8 +138,8 @@ class Subject:
 
 def find_run(name: str, store: Store) -> RunFolder:
     """The folder of a run: by its name, by a part of it, by a tag, or by its path."""
-    path = Path(name)
-    if path.parent != Path() and (path / "manifest.json").is_file():
+    path = Path(name).resolve()
+    if os.sep in name and (path / MANIFEST).is_file():
         return Store(path.parent).find(path.name)
     return store.find(name)
 
@@ -172,7 +175,7 @@ def _hf(folder: str) -> tuple[Any, int]:
         from transformers.utils import logging
     except ImportError as error:
         raise ConfigError(
-            f"hf:FOLDER needs transformers ({error}): pip install transformers"
+            f"hf:FOLDER needs transformers ({error}): {install_extra('lm', ['transformers'])}"
         ) from error
     from hopscope.circuits.adapters.pretrained import pretrained
 

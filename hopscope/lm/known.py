@@ -89,8 +89,7 @@ def pull(name: str) -> Path:
         return folder
     if known is not None and (lacks := [each for each in READERS if find_spec(each) is None]):
         raise LmError(
-            f"{name} comes as GGUF, which needs {', '.join(lacks)}: "
-            f"python -m pip install {' '.join(lacks)}"
+            f"{name} comes as GGUF, which needs {', '.join(lacks)}: {install_extra('lm', lacks)}"
         )
     with writing(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)

