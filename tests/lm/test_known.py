@@ -102,7 +102,7 @@ def test_what_could_not_be_read_is_not_fetched(cache: Path, monkeypatch: Patch) 
     assert not cache.exists()
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     extra = {need.partition(">=")[0] for need in project["optional-dependencies"]["lm"]}
-    assert there <= extra
+    assert {*READERS} <= extra
 
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
