@@ -8,13 +8,12 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from random import Random
 
 import pytest
-from waiting import PATIENCE, files, smallest, until
+from waiting import PATIENCE, ctrl_c, files, smallest, until
 
 from hopscope.configs import Experiment
 from hopscope.errors import Interrupted, StoreError
@@ -150,23 +149,23 @@ def test_ctrl_c_once_asks_for_a_checkpoint_and_twice_ends_all(
     if kind == "ray":
         pool = Cluster(request.getfixturevalue("ray"), cpus=0.5)
     path, workers = store.root / recipe.run_name(), []
+    usual = signal.getsignal(signal.SIGINT)
 
-    def press() -> None:
-        until(lambda: holder_of(path) and read_manifest(path).step)
+    def trains() -> bool:
         holder = holder_of(path)
-        assert holder is not None
+        if holder is None or not read_manifest(path).step:
+            return False
         workers.append(holder.pid)
         if times == 2:  # a worker that does not answer
             os.kill(workers[0], signal.SIGSTOP)
-        for _ in range(times):
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.5)
+        return True
 
-    hand = threading.Thread(target=press)
-    hand.start()
-    with pytest.raises(KeyboardInterrupt) as caught:
+    def noted() -> bool:
+        """Was the first one seen? Two at once would be one."""
+        return signal.getsignal(signal.SIGINT) is usual
+
+    with pytest.raises(KeyboardInterrupt) as caught, ctrl_c(*(trains, noted)[:times]):
         carry_out([recipe], store, device="cpu", workers=pool)
-    hand.join()
     assert isinstance(caught.value, Interrupted) == (times == 1)
     until(lambda: not alive(workers[0]))
     assert (lock_content(path) == b"") == (times == 1)
