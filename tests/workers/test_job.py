@@ -92,7 +92,7 @@ def test_a_worker_that_lost_its_parent_asks_to_stop(monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(worker.sys, "stdin", StringIO("".join(lines)))
         jobs: queue.Queue[str | None] = queue.Queue()
         worker._receive(jobs, threading.Event())
-        assert [jobs.get() for _ in range(len(lines) + 1)] == [*lines, None]
+        assert [jobs.get_nowait() for _ in range(len(lines) + 1)] == [*lines, None]
         assert asked == ([(os.getpid(), signal.SIGTERM)] if lines else [])
 
 
