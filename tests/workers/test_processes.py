@@ -161,6 +161,20 @@ def test_ctrl_c_once_asks_and_twice_kills(fake, jobs, tmp_path: Path) -> None:
     assert not any(alive(pid) for _, pid, *_ in record(tmp_path))
 
 
+def test_a_worker_that_does_not_end_is_killed(
+    fake, jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In its exit, idle or after it failed."""
+    monkeypatch.setattr(pools, "ENDING", 0.3)
+    fake("import atexit", "atexit.register(time.sleep, 60)",
+         "if seed == 1:", "    os.close(1)", "    sys.exit()")  # fmt: skip
+    begun = time.monotonic()
+    states = [each.state for each in reports(Processes(2), jobs[:3]).values()]
+    assert sorted(states) == ["complete", "complete", "failed"]
+    assert time.monotonic() - begun < 50
+    assert not any(alive(pid) for _, pid, *_ in record(tmp_path))
+
+
 def test_more_than_there_is_is_refused(jobs: list[Job], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pools, "cores", lambda: 4)
     with pytest.raises(ConfigError, match="workers is 5; expected 1 to 4, as many as there are"):
