@@ -24,7 +24,9 @@ SIZES = {
 @pytest.mark.parametrize("path", sorted(EXAMPLES.rglob("*.py")), ids=lambda path: path.name)
 def test_the_example_runs(path: Path, tmp_path: Path) -> None:
     command = [sys.executable, str(path), *SIZES.get(path.name, [])]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=600
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
     assert list(tmp_path.iterdir()) == []

@@ -30,6 +30,7 @@ def test_a_gpu_is_not_seen_by_tests_that_do_not_ask_for_one(tmp_path: Path) -> N
     command = [sys.executable, "-m", "pytest", "-p", "pretended", "-p", "no:cacheprovider"]
     test = "tests/training/test_stepper.py::test_a_run_has_its_checkpoints_and_metrics"
     done = subprocess.run(
-        [*command, test], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-    )
+        [*command, test], cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
+        timeout=600,
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout

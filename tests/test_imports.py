@@ -50,7 +50,8 @@ TEXT = (
 def printed(code: str, *arguments: str, **environment: str) -> str:
     free = {k: v for k, v in os.environ.items() if k not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
     command, env = [sys.executable, "-c", code, *arguments], free | environment
-    return subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True, timeout=600)
+    return done.stdout
 
 
 def test_what_is_light_loads_no_torch(tmp_path: Path) -> None:

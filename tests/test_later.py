@@ -68,6 +68,6 @@ def test_a_field_is_added_to_every_config(tmp_path: Path, tiny: Experiment) -> N
     done = subprocess.run(
         [sys.executable, "-c", OPENED, str(PACKAGE.parent / "results")],
         cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(tmp_path)},
-        capture_output=True, text=True, check=False,
+        capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -46,8 +46,9 @@ def test_memory_is_kept_where_it_is_asked_for(tmp_path: Path, before: str, kept:
     """The command line asks for it; a library function must leave its process as it was."""
     code = f"import numpy, os\n{before}\n{FREED}"
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
-    )
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path,
+        timeout=600,
+    )  # fmt: skip
     assert (int(done.stdout) > 2**28) == kept
 
 

@@ -22,7 +22,8 @@ def test_a_tutorial_is_run_twice_in_one_folder(tmp_path: Path) -> None:
     for _ in range(2):
         made = [nbformat.v4.new_code_cell(text) for text in cells("a_sweep_and_sql")]
         notebook = nbformat.v4.new_notebook(cells=made)
-        NotebookClient(notebook, resources={"metadata": {"path": str(tmp_path)}}).execute()
+        folder = {"metadata": {"path": str(tmp_path)}}
+        NotebookClient(notebook, resources=folder, timeout=600).execute()
         outputs = [out for cell in made for out in cell.outputs]
         answers = [out for out in outputs if out.output_type == "execute_result"]
         shown.append([out.data["text/plain"] for out in answers])

@@ -20,8 +20,8 @@ def test_the_tables_of_both_papers_are_inside(tmp_path: Path) -> None:
     for name in ("hopscope", "results"):
         (tmp_path / name).symlink_to(ROOT / name)
     built = tmp_path / "built"
-    order = ["setup.py", "-q", "build_py", "--build-lib", str(built)]
-    subprocess.run([sys.executable, *order], cwd=tmp_path, check=True, capture_output=True)
+    order = [sys.executable, "setup.py", "-q", "build_py", "--build-lib", str(built)]
+    subprocess.run(order, cwd=tmp_path, check=True, capture_output=True, timeout=600)
     inside = PAPERS.results(built / "hopscope" / "results")
     beside = PAPERS.results(ROOT / "results")
     assert inside.any()

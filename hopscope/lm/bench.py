@@ -5,9 +5,10 @@ have no answer yet.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from functools import partial
 from pathlib import Path
+from threading import Semaphore, Thread
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -122,13 +123,37 @@ def answers_to(
 
         return _sampled([question], bench, sample)
 
-    with ThreadPoolExecutor(CONCURRENCY) as pool:
-        futures = [pool.submit(one, each) for each in questions]
-        wait(futures, return_when=FIRST_EXCEPTION)
-        pool.shutdown(cancel_futures=True)
+    futures = _in_threads(one, questions)
     ended = [each for each in futures if not each.cancelled()]
     failures = [failure for each in ended if (failure := each.exception())]
     return [each.result()[0] for each in ended if not each.exception()], next(iter(failures), None)
+
+
+def _in_threads(
+    one: Callable[[Question], list[Answer]], questions: Sequence[Question]
+) -> list[Future[list[Answer]]]:
+    """Ask a few questions at a time, until all are answered or one fails. Neither a second Ctrl-C
+    nor the end of the process waits for a silent server, as a ThreadPoolExecutor would.
+    """
+    turn, futures = Semaphore(CONCURRENCY), [Future[list[Answer]]() for _ in questions]
+
+    def work(future: Future[list[Answer]], question: Question) -> None:
+        with turn:
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(one(question))
+                except BaseException as error:  # noqa: BLE001  (handed to the future's owner)
+                    future.set_exception(error)
+
+    try:
+        for each in zip(futures, questions, strict=True):
+            Thread(target=work, args=each, daemon=True).start()
+        wait(futures, return_when=FIRST_EXCEPTION)
+    finally:  # those that have not begun
+        for future in futures:
+            future.cancel()
+    wait(futures)
+    return futures
 
 
 def _scored(questions: Sequence[Question], model: Respondent) -> list[Answer]:

@@ -141,4 +141,8 @@ def _asking(stop: threading.Event) -> Ask:
 
 def _close(found: list[Generator[T]]) -> None:
     for each in found:
-        each.close()
+        try:
+            each.close()
+        except Exception:  # noqa: BLE001  (nobody waits for it; the thread goes on)
+            shown = threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread()))
+            threading.excepthook(shown)

@@ -32,6 +32,8 @@ ROOT = Path(__file__).parents[2]
 """The folder that hopscope is imported from, here and in the workers."""
 LAST_LINES = 3
 """The number of quoted lines from the output of a dead worker."""
+ENDING = 10.0
+"""Seconds that a process without a job has to end by itself."""
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
@@ -241,7 +243,7 @@ class _Process:
                 if self.gpu is not None:
                     self._close()
                 return reports_from(line)
-            code, printed = self.running.wait(), self._last_lines()
+            code, printed = self._ended(), self._last_lines()
             self._close()
         finally:
             self.busy = False
@@ -269,7 +271,19 @@ class _Process:
 
     def _close(self) -> None:
         assert self._errors is not None
+        assert self.running.stdin is not None
+        assert self.running.stdout is not None
         with suppress(BrokenPipeError):
-            self.running.communicate()  # closes its input, and waits for its end
+            self.running.stdin.close()
+        self._ended()
+        self.running.stdout.close()
         self._errors.close()
         self._running = None
+
+    def _ended(self) -> int:
+        """The exit code of the process, which is killed if it does not end (it may be stopped)."""
+        try:
+            return self.running.wait(ENDING)
+        except subprocess.TimeoutExpired:
+            self.running.kill()
+            return self.running.wait()

@@ -8,9 +8,10 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from hopscope.configs import Recipe
@@ -138,6 +139,7 @@ class _Sweep:
 
     def _hand_out(self, waiting: deque[_Task], workers: OpenPool) -> None:
         running: dict[Future[list[Report]], _Task] = {}
+        ended: SimpleQueue[Future[list[Report]]] = SimpleQueue()
         failure: Exception | None = None
         asked = False
         while waiting or running:
@@ -148,12 +150,17 @@ class _Sweep:
                 waiting.clear()
             while waiting and len(running) < workers.capacity:
                 task = waiting.popleft()
-                running[workers.begin(task.job)] = task
-            for future in wait(running, MOMENT, FIRST_COMPLETED).done:
-                try:
-                    self._take(future, running.pop(future), waiting, asked)
-                except Exception as error:  # noqa: BLE001  (raised below, after the others stopped)
-                    failure = failure or error
+                future = workers.begin(task.job)
+                running[future] = task
+                future.add_done_callback(ended.put)
+            try:
+                # Not `futures.wait`: a second Ctrl-C could leave a lock of it locked for ever.
+                future = ended.get(timeout=MOMENT if running else 0.0)
+                self._take(future, running.pop(future), waiting, asked)
+            except Empty:
+                pass
+            except Exception as error:  # noqa: BLE001  (raised below, after the others stopped)
+                failure = failure or error
             if self.look is not None:
                 self.look(self.progress)
         if failure:

@@ -26,9 +26,10 @@ def main() -> None:
     threading.Thread(target=_receive, args=(jobs, busy), daemon=True).start()
     with suppress(BrokenPipeError), replies:  # the parent has died
         while (line := jobs.get()) is not None:
-            replies.write(f"{do_remote(line)}\n")
+            reports = do_remote(line)
+            busy.clear()  # before the parent can send the next job
+            replies.write(f"{reports}\n")
             replies.flush()
-            busy.clear()
 
 
 def _receive(jobs: "queue.Queue[str | None]", busy: threading.Event) -> None:

@@ -35,18 +35,23 @@ def opened(page: Any, site: str, state: str = "") -> None:
     ready(page)
 
 
-READY = """async (soon) => {
-  const end = performance.now() + soon;
-  do {
-    for (let n = 0; n < 2; n++) await new Promise(requestAnimationFrame);
-    if (performance.now() > end) throw new Error("it is not ready");
-  } while (!globalThis.hopscope?.ready());
+READY = """([soon, explorer]) => {
+  const late = new Promise((_, fail) => setTimeout(() => fail(new Error("it is not ready")), soon));
+  const drawn = async () => {
+    do {
+      for (let n = 0; n < 2; n++) await new Promise(requestAnimationFrame);
+    } while (globalThis.hopscope?.ready ? !hopscope.ready() : explorer);
+  };
+  return Promise.race([late, drawn()]);
 }"""
+"""The limit does not wait for a frame: where none is drawn, `evaluate` itself would never end."""
 
 
-def ready(page: Any) -> None:
-    """Wait until all that was asked for is drawn, and stands in the address."""
-    page.evaluate(READY, SOON)
+def ready(page: Any, *, explorer: bool = True) -> None:
+    """Wait until all that was asked for is drawn, and stands in the address. A page that need not
+    be the explorer is ready once it is drawn.
+    """
+    page.evaluate(READY, [SOON, explorer])
 
 
 def until(page: Any, true: Callable[[], Any]) -> None:
@@ -123,18 +128,12 @@ def complaints_of_axe(page: Any) -> list[str]:
     return [f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in found["violations"]]
 
 
-SETTLED = """async () => {
-  for (let n = 0; n < 2; n++) await new Promise(requestAnimationFrame);
-  while (globalThis.hopscope?.ready && !hopscope.ready()) await new Promise(requestAnimationFrame);
-}"""
-
-
 def check_for_everybody(page: Any, *widths: int) -> None:
     """At these widths axe finds nothing, in light and in dark, and nothing is wider."""
     for width, scheme in itertools.product(widths, ("light", "dark")):
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         page.set_viewport_size({"width": width, "height": 900})
-        page.evaluate(SETTLED)
+        ready(page, explorer=False)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         assert complaints_of_axe(page) == []
 

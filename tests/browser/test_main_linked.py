@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from PIL import Image, ImageChops
 
-from tests.browser.lookers import SETTLED, opened
+from tests.browser.lookers import opened, ready
 
 PANES = ("example", "circuit", "heads", "losses", "time")
 SEEN = 40
@@ -26,7 +26,7 @@ THINGS = {
 
 
 def pictures(page: Any) -> dict[str, Image.Image]:
-    page.evaluate(SETTLED)
+    ready(page)
     shots = {pane: page.locator(f"#pane-{pane}").screenshot() for pane in PANES}
     return {pane: Image.open(io.BytesIO(shot)).convert("L") for pane, shot in shots.items()}
 

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import tomllib
 import webbrowser
 from collections.abc import Iterator
@@ -32,16 +33,21 @@ URL = re.compile(r"http://127\.0\.0\.1:(\d+)/#once=([\w-]{43})(&/run/[\w-]+)?")
 
 @contextmanager
 def started(root: Path, *words: str, **environment: str) -> Iterator[tuple[subprocess.Popen, str]]:
-    """A server in a process of its own, and its first line."""
+    """A server in a process of its own, and its first line. It is killed after ten minutes: what is
+    waited for, a line or an answer, may never come.
+    """
     process = subprocess.Popen(
         [sys.executable, "-c", CALL, *words],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=root,
         env=os.environ | environment,
     )  # fmt: skip
+    watch = threading.Timer(600, process.kill)
+    watch.start()
     try:
         assert process.stdout is not None
         yield process, process.stdout.readline().rstrip("\n")
     finally:
+        watch.cancel()
         process.kill()
         process.communicate()
 

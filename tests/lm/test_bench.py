@@ -169,6 +169,37 @@ def test_questions_are_under_way_together_and_a_failure_loses_no_other_answer(
         ask(bench("greedy", 1), Never, tmp_path)
 
 
+def test_ctrl_c_twice_waits_for_no_answer_and_asks_no_more(tmp_path: Path) -> None:
+    before, begun, pressed = {*threading.enumerate()}, [], threading.Event()
+
+    class Silent(Solver):
+        def answer(self, question: Question, *how: Any) -> str:
+            begun.append(question)
+            assert pressed.wait(10)
+            return super().answer(question, *how)
+
+    def press() -> None:
+        while len(begun) < 8:
+            time.sleep(0.01)
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.5)
+
+    hand = threading.Thread(target=press)
+    hand.start()
+    with pytest.raises(KeyboardInterrupt) as caught:
+        ask(bench("greedy"), Silent, tmp_path)
+    hand.join()
+    assert not isinstance(caught.value, Interrupted)
+    left = {*threading.enumerate()} - before
+    assert len(left) >= 8
+    assert all(each.daemon for each in left)  # the end of the process waits for none either
+    pressed.set()
+    for each in left:
+        each.join(60)
+    assert len(begun) == 8
+
+
 class Never(Solver):
     def answer(self, *how: Any) -> str:
         raise EndpointFailed("gone")

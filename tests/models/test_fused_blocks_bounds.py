@@ -55,6 +55,6 @@ for backend in sys.argv[1:]:
 def test_nothing_is_read_beyond_the_end() -> None:
     done = subprocess.run(
         [sys.executable, "-c", CALLS, *BACKENDS], capture_output=True, text=True, check=False,
-        cwd=Path(native.__file__).parents[2],
+        cwd=Path(native.__file__).parents[2], timeout=600,
     )  # fmt: skip
     assert (done.returncode, done.stdout.split()) == (0, BACKENDS), done.stderr

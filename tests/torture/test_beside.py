@@ -64,13 +64,15 @@ def test_readers_beside_trainings_see_every_run(tmp_path: Path) -> None:
         "verify": (asks, tmp_path, mark, "verify", first),
     }
     processes = {name: started(tmp_path / name, *work) for name, work in readers.items()}
-    trainings = {
-        n: started(tmp_path / f"train-{n}", hopscope_, tmp_path, *words[n]) for n in others
-    }
-    for number, process in trainings.items():
-        found = ended(process, tmp_path / f"train-{number}")
-        assert (found.code, found.rude) == (0, "")
-    mark.touch()
+    try:
+        trainings = {
+            n: started(tmp_path / f"train-{n}", hopscope_, tmp_path, *words[n]) for n in others
+        }
+        for number, process in trainings.items():
+            found = ended(process, tmp_path / f"train-{number}")
+            assert (found.code, found.rude) == (0, "")
+    finally:
+        mark.touch()  # or the readers would go on, and pytest would wait for them at its end
     for name, process in processes.items():
         found = ended(process, tmp_path / name)
         assert found.code == 0, (name, found.err)
@@ -121,13 +123,18 @@ def server(tmp_path: Path) -> Iterator[Server]:
     settings["HOPSCOPE_TOKEN_FILE"] = str(tmp_path / "token")
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=settings) as process:
         assert process.stdout is not None
-        found = None
-        while found is None:
-            line = process.stdout.readline()
-            assert line, "the server has ended"
-            found = re.search(r"http://127\.0\.0\.1:(\d+)/", line)
-        yield Server(process, int(found[1]), (tmp_path / "token").read_text().strip())
-        process.kill()
+        watch = threading.Timer(600, process.kill)  # the line that is waited for may never come
+        watch.start()
+        try:
+            found = None
+            while found is None:
+                line = process.stdout.readline()
+                assert line, "the server has ended"
+                found = re.search(r"http://127\.0\.0\.1:(\d+)/", line)
+            yield Server(process, int(found[1]), (tmp_path / "token").read_text().strip())
+        finally:
+            watch.cancel()
+            process.kill()
 
 
 def half_open(server: Server, stack: ExitStack, number: int) -> None:

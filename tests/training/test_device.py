@@ -72,7 +72,8 @@ def test_the_estimate_is_near_what_is_measured() -> None:
         training = Training(steps=2, batch=batch, validation_examples=16, precision="float32")
         experiment = Experiment(task=task, model=model, training=training)
         texts.append(experiment.canonical_json())
-    done = subprocess.run([sys.executable, "-c", CODE, *texts], capture_output=True, check=True)
+    command = [sys.executable, "-c", CODE, *texts]
+    done = subprocess.run(command, capture_output=True, check=True, timeout=600)
     for text, line in zip(texts, done.stdout.splitlines(), strict=True):
         measured, said = json.loads(line)
         assert measured / 2.5 < said < measured * 2.5, text

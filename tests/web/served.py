@@ -87,7 +87,7 @@ def served(
     with listening(Address(socket=socket)) as (opened, address):
         explorer = made(views, notes, **changed)
         running = Server(explorer, patience)
-        thread = threading.Thread(target=lambda: asyncio.run(running.serve([opened])))
+        thread = threading.Thread(target=lambda: asyncio.run(running.serve([opened])), daemon=True)
         thread.start()
         try:
             yield Served(address, running, explorer, views, notes)

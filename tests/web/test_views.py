@@ -115,7 +115,7 @@ def test_the_first_view_computes_nothing(store: Store) -> None:
     prompts = Prompts(formulation="equations", hops=2)
     store.create(LmCircuit(model="x", prompts=prompts)).commit({}, complete=True)
     line = [sys.executable, "-c", FIRST, str(store.root)]
-    done = subprocess.run(line, capture_output=True, text=True, check=True)
+    done = subprocess.run(line, capture_output=True, text=True, check=True, timeout=600)
     assert done.stdout == "False\n"
 
 

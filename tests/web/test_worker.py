@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import aclosing
 from typing import Any
 
@@ -115,3 +115,24 @@ def test_a_stream_takes_one_place_and_gives_it_back() -> None:
 
     assert run(again, most=1) == [[0, 1, 2]] * 5
     assert events == ["line 0", "closed in hopscope-worker"]
+
+
+def test_a_stream_that_cannot_be_closed_is_shown_and_stops_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown: list[type[BaseException]] = []
+    monkeypatch.setattr(threading, "excepthook", lambda error: shown.append(error.exc_type))
+
+    def lines(_: Ask) -> Generator[int]:
+        try:
+            yield 0
+        finally:
+            raise OSError
+
+    async def then_another(worker: Worker) -> int:
+        async with aclosing(worker.lines(lines, never())) as found:
+            await anext(found)
+        return await worker.answer(lambda _: 2, never())
+
+    assert run(then_another) == 2
+    assert shown == [OSError]

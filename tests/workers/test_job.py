@@ -5,6 +5,7 @@ import queue
 import signal
 import threading
 import warnings
+from contextlib import ExitStack
 from io import StringIO
 from pathlib import Path
 
@@ -92,8 +93,32 @@ def test_a_worker_that_lost_its_parent_asks_to_stop(monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(worker.sys, "stdin", StringIO("".join(lines)))
         jobs: queue.Queue[str | None] = queue.Queue()
         worker._receive(jobs, threading.Event())
-        assert [jobs.get() for _ in range(len(lines) + 1)] == [*lines, None]
+        assert [jobs.get_nowait() for _ in range(len(lines) + 1)] == [*lines, None]
         assert asked == ([(os.getpid(), signal.SIGTERM)] if lines else [])
+
+
+def work(lines: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a worker do these jobs; it writes the files `out` and `err`."""
+    (folder / "jobs").write_text(lines)
+    monkeypatch.setattr(os, "kill", lambda *_: None)  # the end of the file comes at once
+    with ExitStack() as opened:
+        for stream, name in (("stdin", "jobs"), ("stdout", "out"), ("stderr", "err")):
+            file = (folder / name).open("r" if name == "jobs" else "w")
+            monkeypatch.setattr(worker.sys, stream, opened.enter_context(file))
+        worker.main()
+
+
+def test_a_worker_is_no_longer_busy_when_its_report_is_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The next job may come at once, and must not be forgotten if the parent dies."""
+    written: list[str] = []
+    monkeypatch.setattr(worker, "do_remote", str.strip)
+    monkeypatch.setattr(
+        threading.Event, "clear", lambda _: written.append((tmp_path / "out").read_text())
+    )
+    work("one\ntwo\n", tmp_path, monkeypatch)
+    assert written == ["", "one\n"]
 
 
 def test_warnings_are_in_the_report_and_what_libraries_print_is_not(
@@ -106,16 +131,9 @@ def test_warnings_are_in_the_report_and_what_libraries_print_is_not(
         return [Report.of("a"), Report.of("b")]
 
     line = Job.of((tiny,), store, "cpu", 1).model_dump_json()
-    script, out = tmp_path / "jobs", tmp_path / "out"
-    script.write_text(f"{line}\n{line}\n")
     monkeypatch.setattr(job, "do", loud)
-    monkeypatch.setattr(os, "kill", lambda *_: None)  # the end of the file comes at once
-    with script.open() as jobs, out.open("w") as replies, (tmp_path / "err").open("w") as errors:
-        streams = {"stdin": jobs, "stdout": replies, "stderr": errors}
-        for name, stream in streams.items():
-            monkeypatch.setattr(worker.sys, name, stream)
-        worker.main()
-    for reply in out.read_text().splitlines():
+    work(f"{line}\n{line}\n", tmp_path, monkeypatch)
+    for reply in (tmp_path / "out").read_text().splitlines():
         assert [(each.name, each.notes) for each in reports_from(reply)] == [
             ("a", ("bits differ",)),
             ("b", ()),

@@ -3,15 +3,14 @@
 Most workers here are fakes of a few lines, which speak as real ones do and start at once.
 """
 
-import signal
 import sys
-import threading
 import time
 from collections import deque
 from functools import partial
 from pathlib import Path
 
 import pytest
+from waiting import ctrl_c
 
 from hopscope.configs import Experiment
 from hopscope.errors import ConfigError, Interrupted, TrainingError
@@ -24,6 +23,8 @@ from hopscope.workers.sweep import ATTEMPTS, _Sweep, _Task
 FAKE = """
 import json, os, pathlib, signal, sys, time
 HERE = pathlib.Path(os.environ["FAKE"])
+asked = HERE / f"asked-{os.getpid()}"
+signal.signal(signal.SIGTERM, lambda *_: asked.touch())
 for line in sys.stdin:
     job = json.loads(line)
     recipe = job["recipes"][0]
@@ -126,13 +127,12 @@ def test_what_nobody_foresaw_is_raised(fake, jobs, tmp_path: Path) -> None:
 
 
 def test_asked_to_stop_once_workers_end_by_themselves(fake, jobs, tmp_path: Path) -> None:
-    fake("signal.signal(signal.SIGTERM, lambda *_: (HERE / f'asked-{seed}').touch())",
-         "while not (HERE / f'asked-{seed}').exists(): time.sleep(0.01)")  # fmt: skip
+    fake("while not asked.exists(): time.sleep(0.01)")
     stop = Stop()
     begun = time.monotonic()
 
     def look(_: object) -> None:
-        if (tmp_path / "record").exists() and len(record(tmp_path)) == 2:
+        if (tmp_path / "record").exists() and len(record(tmp_path)) >= 2:
             stop.ask("enough")
 
     assert sorted(reports(Processes(2), jobs, stop, look)) == ["0", "1"]  # no other was begun
@@ -141,23 +141,31 @@ def test_asked_to_stop_once_workers_end_by_themselves(fake, jobs, tmp_path: Path
 
 
 def test_ctrl_c_once_asks_and_twice_kills(fake, jobs, tmp_path: Path) -> None:
-    deaf = "signal.signal(signal.SIGTERM, lambda *_: (HERE / 'asked').touch())"
-    fake(deaf, "while True: time.sleep(0.01)")
+    fake("while True: time.sleep(0.01)")
 
-    def press() -> None:
-        while not (tmp_path / "record").exists() or len(record(tmp_path)) < 2:
-            time.sleep(0.01)
-        signal.raise_signal(signal.SIGINT)
-        while not (tmp_path / "asked").exists():
-            time.sleep(0.01)
-        signal.raise_signal(signal.SIGINT)
+    def work() -> bool:
+        return (tmp_path / "record").exists() and len(record(tmp_path)) >= 2
 
-    hand = threading.Thread(target=press)
-    hand.start()
-    with pytest.raises(KeyboardInterrupt) as caught:
+    def asked() -> bool:
+        return any(tmp_path.glob("asked-*"))
+
+    with pytest.raises(KeyboardInterrupt) as caught, ctrl_c(work, asked):
         reports(Processes(2), jobs)
-    hand.join()
     assert not isinstance(caught.value, Interrupted)
+    assert not any(alive(pid) for _, pid, *_ in record(tmp_path))
+
+
+def test_a_worker_that_does_not_end_is_killed(
+    fake, jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In its exit, idle or after it failed."""
+    monkeypatch.setattr(pools, "ENDING", 0.3)
+    fake("import atexit", "atexit.register(time.sleep, 60)",
+         "if seed == 1:", "    os.close(1)", "    sys.exit()")  # fmt: skip
+    begun = time.monotonic()
+    states = [each.state for each in reports(Processes(2), jobs[:3]).values()]
+    assert sorted(states) == ["complete", "complete", "failed"]
+    assert time.monotonic() - begun < 50
     assert not any(alive(pid) for _, pid, *_ in record(tmp_path))
 
 

@@ -1,9 +1,14 @@
 """Sweeps: what is complete is taken, what was begun goes on, and who asks to stop is obeyed."""
 
 import signal
+import sys
 import threading
+from collections import deque
+from concurrent.futures import Future, _base
 from inspect import unwrap
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 from stopping import changed, content
@@ -12,8 +17,9 @@ from hopscope.configs import Experiment
 from hopscope.errors import ConfigError, Interrupted, RunBusy
 from hopscope.runs import Stop
 from hopscope.store import RunFolder, Store
-from hopscope.workers import Here, Outcome, carry_out
+from hopscope.workers import Here, Job, Outcome, Report, carry_out, sweep
 from hopscope.workers.progress import SweepProgress
+from hopscope.workers.sweep import _Sweep, _Task
 
 STEPS = 6
 Recipes = tuple[Experiment, ...]
@@ -128,6 +134,52 @@ def test_a_signal_ends_the_sweep(
     assert store.has_complete(recipes[0])
     if at > STEPS:
         assert f" at step {at - STEPS}, " in str(caught.value)
+
+
+class Silent:
+    """A worker that does not report."""
+
+    capacity = 1
+
+    def __init__(self) -> None:
+        self.reports: Future[list[Report]] = Future()
+
+    def begin(self, job: Job) -> Future[list[Report]]:
+        return self.reports
+
+    def ask_to_stop(self) -> None: ...
+
+
+def test_ctrl_c_while_workers_compute_keeps_none_of_them(
+    store: Store, tiny: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever line of `concurrent.futures` it comes at, a report can still be handed over."""
+    monkeypatch.setattr(sweep, "MOMENT", 0.01)
+    before, task = sys.gettrace(), _Task(Job.of((tiny,), store, "cpu", 1))
+    for line in range(40):
+        lines, looks, worker = iter(range(line)), iter(range(1)), Silent()
+
+        def trace(frame: FrameType, event: str, _: object, lines=lines) -> Any:
+            if frame.f_code.co_filename != _base.__file__:
+                return None
+            if event == "line" and next(lines, None) is None:
+                raise KeyboardInterrupt
+            return trace
+
+        def look(_: SweepProgress, looks=looks) -> None:
+            if next(looks, None) is None:  # the line was not there
+                raise KeyboardInterrupt
+            sys.settrace(trace)
+
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                _Sweep(store, Here(), Stop(), "cpu", look)._hand_out(deque([task]), worker)
+        finally:
+            sys.settrace(before)
+        reporting = threading.Thread(target=worker.reports.set_result, args=([],), daemon=True)
+        reporting.start()
+        reporting.join(5)
+        assert not reporting.is_alive(), line
 
 
 def test_what_another_process_trains_is_left_to_it(

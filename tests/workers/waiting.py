@@ -1,7 +1,12 @@
 """What tests of many runs share: recipes, jobs that are stopped, and to wait for something."""
 
+import os
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 from stopping import changed
 
@@ -20,6 +25,33 @@ def until(true: Callable[[], object]) -> None:
     while not true():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+@contextmanager
+def ctrl_c(*moments: Callable[[], object]) -> Iterator[None]:
+    """Press Ctrl-C when the first of these is true, then when the next is. If one never is, or if
+    the block goes on, press until it ends, and fail. Goes inside what expects KeyboardInterrupt.
+    """
+    ended = threading.Event()
+
+    def press() -> None:
+        try:
+            for moment in moments:
+                until(lambda now=moment: ended.is_set() or now())
+                if not ended.is_set():
+                    os.kill(os.getpid(), signal.SIGINT)
+            assert ended.wait(PATIENCE), "it goes on after Ctrl-C"
+        finally:
+            while not ended.wait(1):
+                os.kill(os.getpid(), signal.SIGINT)
+
+    with ThreadPoolExecutor(1) as threads:
+        try:
+            pressed = threads.submit(press)
+            yield
+        finally:
+            ended.set()
+            pressed.result()
 
 
 def smallest(recipe: Experiment, **training: object) -> Experiment:
