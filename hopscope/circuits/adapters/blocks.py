@@ -25,8 +25,8 @@ from hopscope.errors import CircuitError
 Shared = Float[Tensor, "row group seq d_head"]
 """Keys or values, each of one head or of a group of heads."""
 BlockAttend = Callable[..., Brought]
-"""`attend(query, key, value, mask=None, scale=None)`, each [row, head, position, d_head], in the
-place of `scaled_dot_product_attention`; returns what each head brings."""
+"""Takes what `scaled_dot_product_attention` takes (no dropout), each of query, key and value
+[row, head, position, d_head]; returns what each head brings."""
 
 
 class Projecting(Exception):
@@ -76,20 +76,32 @@ class BlockAdapter(ProvedAdapter):
     def project(self, layer: int, x: Stream) -> Heads:
         """Run a block up to its attention."""
 
-        def stop(
+        def stop(  # noqa: PLR0913
             query: Brought,
             key: Shared,
             value: Shared,
-            mask: Tensor | None = None,
+            attn_mask: Tensor | None = None,
+            dropout_p: float = 0.0,
+            is_causal: bool = False,
+            *,
             scale: float | None = None,
+            enable_gqa: bool = False,  # noqa: ARG001  (groups of heads share keys in any case)
+            **unknown: object,
         ) -> Brought:
+            if unknown or dropout_p:
+                given = ", ".join(unknown) or f"dropout_p={dropout_p}"
+                raise CircuitError(
+                    f"block {layer} gave `attend` {given}; expected what "
+                    "scaled_dot_product_attention takes, without dropout (`module.eval()`)"
+                )
+            mask, causal = attn_mask, self.causal or is_causal
             if mask is not None and mask.dim() > 3 and len(mask) not in {1, len(query)}:
                 raise CircuitError(
                     f"a block gave `attend` a mask for {len(mask)} examples and queries of "
                     f"{len(query)}: examples are repeated and chosen, so a mask may not depend on "
                     "them; give examples of one length, without padding"
                 )
-            weigh = partial(attention_weights, mask=mask, scale=scale, causal=self.causal)
+            weigh = partial(attention_weights, mask=mask, scale=scale, causal=causal)
             key, value = shared_by(query, key), shared_by(query, value)
             raise Projecting(Projected(x, query, key, value, weigh))
 
