@@ -188,11 +188,16 @@ def test_blocks_that_are_not_what_they_were_said_to_be_are_refused(model: Strang
             "different outputs",
         ),
         ({"block": lambda n, x, attend: model.block(n, x, attend)[..., 1:]}, "returned .*, 11"),
+        (
+            {"block": lambda n, x, attend: (model.block(n, x, attend),)},
+            "1 times and returned tuple",
+        ),
         ({"block": given(attn_mask=seen.repeat(2, 1, 1, 1))}, "a mask for 2 examples and .* of 8"),
         ({"block": given(attn_mask=seen & (torch.arange(seen.shape[-1]) > 0))}, "a mask hides"),
         ({"block": given(mask=seen)}, "block 0 gave `attend` mask; expected what scaled_dot_prod"),
         ({"block": given(dropout_p=0.1)}, r"gave `attend` dropout_p=0.1; .* \(`module.eval\(\)`\)"),
         ({"shape": (LAYERS, 2)}, "is that the model's shape"),
+        ({"shape": (LAYERS + 1, HEADS)}, r"block 3 failed \(index 3 .*: is \(4, 3\) the model's"),
         ({"shape": (LAYERS, 0)}, "expected at least one"),
         ({"model": lambda inputs: 1.01 * model(inputs)}, "the adapter for Stranger is off by"),
     ):
@@ -262,9 +267,13 @@ def test_what_does_not_fit_an_encoder_is_said(model: Stranger) -> None:
     ):
         with pytest.raises(CircuitError, match=line):
             EncoderAdapter(model.encoder, **parts, **given).embed(inputs)
-    few = EncoderAdapter(model.encoder, embed=nn.Embedding(5, WIDTH), causal=model.causal)
-    with pytest.raises(CircuitError, match=r"no row for some of the examples' tokens \(3 … 5\)"):
-        few.embed(torch.tensor([[3, 5]]))
+    few = nn.Embedding(5, WIDTH)
+    for adapter in (
+        EncoderAdapter(model.encoder, embed=few, causal=model.causal),
+        BlockAdapter(few, model.block, model.leave, model, SHAPE, causal=model.causal),
+    ):
+        with pytest.raises(CircuitError, match=r"no row for some of the .* tokens \(3 … 5\)"):
+            adapter.embed(torch.tensor([[3, 5]]))
     empty = nn.TransformerEncoder(model.encoder.layers[0], 0, enable_nested_tensor=False)
     with pytest.raises(CircuitError, match="has no layers"):
         EncoderAdapter(empty)

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from hopscope.circuits.adapters.proof import ProvedAdapter
+from hopscope.circuits.adapters.proof import ProvedAdapter, embedded
 from hopscope.circuits.engine import (
     Brought,
     Chosen,
@@ -68,7 +68,7 @@ class BlockAdapter(ProvedAdapter):
         self.causal = causal
 
     def enter(self, inputs: Tensor) -> Stream:
-        return self._embed(inputs)
+        return embedded(self._embed, inputs)
 
     def expected(self, inputs: Tensor) -> Tensor | None:
         return self.model(inputs) if self.model else None
@@ -110,6 +110,11 @@ class BlockAdapter(ProvedAdapter):
         except Projecting as done:
             self._check_heads(layer, done.heads)
             return done.heads
+        except LookupError as error:
+            raise CircuitError(
+                f"block {layer} failed ({error}): is {(self.layers, self.heads)} the model's shape "
+                "(layers, heads)?"
+            ) from error
         raise CircuitError(
             f"block {layer} did not call `attend`: expected one call in the place of "
             "scaled_dot_product_attention"
@@ -134,9 +139,10 @@ class BlockAdapter(ProvedAdapter):
             return brought
 
         out = self.block(layer, x, attend)
-        if len(calls) != 1 or out.shape != x.shape:
+        got = list(out.shape) if isinstance(out, Tensor) else type(out).__name__
+        if len(calls) != 1 or got != list(x.shape):
             raise CircuitError(
-                f"block {layer} called `attend` {len(calls)} times and returned {list(out.shape)}; "
+                f"block {layer} called `attend` {len(calls)} times and returned {got}; "
                 f"expected one call, and the stream after the block, {list(x.shape)}"
             )
         return out
