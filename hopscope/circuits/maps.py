@@ -62,7 +62,8 @@ class RoleMaps(Displayed):
         known = {"previous": self.previous, **self.along}
         if relation not in known:
             raise CircuitError(
-                f"there is no relation {relation!r} here; the relations are {', '.join(known)}"
+                f"there is no relation {relation!r} here; the relations are {', '.join(known)}: "
+                "draw others by an OwnTask (repeated_tokens draws induction)"
             )
         found: np.ndarray = np.nanmax(known[relation], -1)
         return found

@@ -81,7 +81,7 @@ def probe(
 
     Maps are fitted on so many examples, and scored on half as many others. A task of your own that
     names no symbols, and whose inputs are tokens, is probed for the token at each position
-    (`itself`) and for those that its relations lead to (`hop`, `hop ×2`).
+    (`itself`) and for those that its relations, if any, lead to (`hop`, `hop ×2`).
     """
     adapter = adapter_of(model)
     fitted, scored, names = _samples(task, examples, seed)
@@ -280,11 +280,11 @@ def _along_relations(examples: Examples) -> Sample:
     """
     inputs = examples.inputs
     follows = [each for each in examples.follows() if examples.relations[each[0]].dim() == 2]
-    if inputs.dim() != 2 or inputs.is_floating_point() or not follows:
+    if inputs.dim() != 2 or inputs.is_floating_point():
         raise CircuitError(
-            "these questions do not say what their symbols are: make the examples with symbols "
-            "[batch, chain, symbol, …] and their names; or, if inputs are tokens, with "
-            "relations that lead to positions"
+            "inputs are not tokens [batch, seq], so these questions must say what their symbols "
+            "are: give a function that draws Examples with symbols [batch, chain, symbol, …] and "
+            "names"
         )
     padded = torch.cat((torch.zeros_like(inputs[:, :1]), inputs + 1), 1).long()
     led = [padded.gather(1, examples.landing(name, times) + 1) for name, times in follows]

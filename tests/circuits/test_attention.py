@@ -111,6 +111,8 @@ def test_maps_are_looked_up_by_role(random_model: Transformer, two_hops: Planted
     assert np.array_equal(maps.between("query", "value 0"), maps.own[:, :, *numbers])
     others = maps.between(Role("query"), Role("value", 0), "others")
     assert np.array_equal(others, maps.others[:, :, *numbers])
+    with pytest.raises(CircuitError, match="are previous: draw others by an OwnTask"):
+        maps.score("induction")
     for wrong in (("query", "letter"), ("query", "value 0", "other")):
         with pytest.raises(CircuitError):
             unwrap(RoleMaps.between)(maps, *wrong)

@@ -136,26 +136,27 @@ def test_every_adapter_of_a_module_gives_the_same_losses(model: Stranger) -> Non
 
 @torch.no_grad()
 def test_blocks_take_groups_masks_and_scales(model: Stranger) -> None:
-    """As scaled_dot_product_attention does: shared keys, a mask for each head, a scale."""
+    """As scaled_dot_product_attention does: shared keys, a mask for each head, a scale, is_causal
+    of a model that is not said to be causal.
+    """
     x = torch.randn(2, 6, WIDTH)
     allowed = torch.rand(2, HEADS, 6, 6).tril() + torch.eye(6) > 0.4
     added = torch.randn(HEADS, 6, 6).masked_fill(torch.ones(6, 6).triu(1) > 0, -torch.inf)
-    for mask, scale in ((allowed, 0.3), (added, None), (allowed[0, 0], 2.0)):
+    for given in (
+        {"attn_mask": allowed, "scale": 0.3},
+        {"attn_mask": added, "dropout_p": 0.0},
+        {"attn_mask": allowed[0, 0], "scale": 2.0},
+        {"is_causal": True},
+    ):
 
-        def block(
-            _: int, x: Tensor, attend: Attend, mask: Any = mask, scale: Any = scale
-        ) -> Tensor:
+        def block(_: int, x: Tensor, attend: Attend, given: Any = given) -> Tensor:
             query = x.unflatten(-1, (HEADS, -1)).transpose(1, 2)
-            mixed = attend(query, query[:, :1] * 2, query[:, 1:2], mask=mask, scale=scale)
+            mixed = attend(query, query[:, :1] * 2, query[:, 1:2], **given, enable_gqa=True)
             return x + mixed.transpose(1, 2).flatten(2)
 
-        cut = BlockAdapter(nn.Identity(), block, nn.Identity(), model, (1, HEADS))
-
-        def plain(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, scale: float | None) -> Tensor:
-            k, v = k.expand_as(q), v.expand_as(q)
-            return scaled_dot_product_attention(q, k, v, mask, scale=scale)
-
-        assert torch.allclose(forward(cut, x), block(0, x, plain), atol=1e-5)
+        cut = BlockAdapter(nn.Identity(), block, nn.Identity(), model, (1, HEADS), causal=False)
+        expected = block(0, x, scaled_dot_product_attention)
+        assert torch.allclose(forward(cut, x), expected, atol=1e-5)
         heads = cut.project(0, x)
         assert torch.allclose(heads.weights(2, [2]), heads.weights()[:, [2], -2:], atol=1e-6)
         with torch.enable_grad():
@@ -172,8 +173,8 @@ def test_blocks_that_are_not_what_they_were_said_to_be_are_refused(model: Strang
 
     seen = torch.ones(1, 1, inputs.shape[1], inputs.shape[1], dtype=torch.bool).tril()
 
-    def masked(mask: Tensor) -> Callable[[int, Tensor, Attend], Tensor]:
-        return lambda n, x, attend: model.block(n, x, partial(attend, mask=mask))
+    def given(**more: Any) -> Callable[[int, Tensor, Attend], Tensor]:
+        return lambda n, x, attend: model.block(n, x, partial(attend, **more))
 
     for more, line in (
         ({"block": lambda n, x, attend: x}, "block 0 did not call `attend`"),
@@ -187,9 +188,16 @@ def test_blocks_that_are_not_what_they_were_said_to_be_are_refused(model: Strang
             "different outputs",
         ),
         ({"block": lambda n, x, attend: model.block(n, x, attend)[..., 1:]}, "returned .*, 11"),
-        ({"block": masked(seen.repeat(2, 1, 1, 1))}, "a mask for 2 examples and .* of 8"),
-        ({"block": masked(seen & (torch.arange(inputs.shape[1]) > 0))}, "a mask hides"),
+        (
+            {"block": lambda n, x, attend: (model.block(n, x, attend),)},
+            "1 times and returned tuple",
+        ),
+        ({"block": given(attn_mask=seen.repeat(2, 1, 1, 1))}, "a mask for 2 examples and .* of 8"),
+        ({"block": given(attn_mask=seen & (torch.arange(seen.shape[-1]) > 0))}, "a mask hides"),
+        ({"block": given(mask=seen)}, "block 0 gave `attend` mask; expected what scaled_dot_prod"),
+        ({"block": given(dropout_p=0.1)}, r"gave `attend` dropout_p=0.1; .* \(`module.eval\(\)`\)"),
         ({"shape": (LAYERS, 2)}, "is that the model's shape"),
+        ({"shape": (LAYERS + 1, HEADS)}, r"block 3 failed \(index 3 .*: is \(4, 3\) the model's"),
         ({"shape": (LAYERS, 0)}, "expected at least one"),
         ({"model": lambda inputs: 1.01 * model(inputs)}, "the adapter for Stranger is off by"),
     ):
@@ -259,9 +267,13 @@ def test_what_does_not_fit_an_encoder_is_said(model: Stranger) -> None:
     ):
         with pytest.raises(CircuitError, match=line):
             EncoderAdapter(model.encoder, **parts, **given).embed(inputs)
-    few = EncoderAdapter(model.encoder, embed=nn.Embedding(5, WIDTH), causal=model.causal)
-    with pytest.raises(CircuitError, match=r"no row for some of the examples' tokens \(3 … 5\)"):
-        few.embed(torch.tensor([[3, 5]]))
+    few = nn.Embedding(5, WIDTH)
+    for adapter in (
+        EncoderAdapter(model.encoder, embed=few, causal=model.causal),
+        BlockAdapter(few, model.block, model.leave, model, SHAPE, causal=model.causal),
+    ):
+        with pytest.raises(CircuitError, match=r"no row for some of the .* tokens \(3 … 5\)"):
+            adapter.embed(torch.tensor([[3, 5]]))
     empty = nn.TransformerEncoder(model.encoder.layers[0], 0, enable_nested_tensor=False)
     with pytest.raises(CircuitError, match="has no layers"):
         EncoderAdapter(empty)

@@ -167,13 +167,11 @@ def test_examples_of_your_own_name_their_symbols(two_hops: Planted) -> None:
     assert np.allclose(found.stream.own[..., :2], expected.stream.own[..., :2])
     assert not found.stream.own[..., 2].any()
     assert not found.stream.half[..., 2].any()
-    with pytest.raises(
-        CircuitError, match="do not say what their symbols are: make the examples with"
-    ):
+    with pytest.raises(CircuitError, match="inputs are not tokens .* give a function that draws"):
         probe(two_hops.model, bare, EXAMPLES)
 
 
-def test_tokens_that_relations_lead_to_are_probed() -> None:
+def test_tokens_and_those_that_relations_lead_to_are_probed() -> None:
     """A module that tells letters apart, and puts the letter before beside each, in its only layer.
     Before, it tells a from the rest: of eight in ten letters, but of one class in three.
     """
@@ -202,6 +200,13 @@ def test_tokens_that_relations_lead_to_are_probed() -> None:
     assert shares[1][0] == shares[1][1] == 1.0
     assert shares[0][1] < 0.2
     assert shares[1][2] < 0.5  # only that it leads nowhere can be read
+
+    def alone(count: int, seed: int) -> Drawn:
+        return replace(letters(count, seed), relations={})
+
+    found = probe(module, OwnTask(alone, roles=["letter"], chance=1.1), 200)
+    assert found.symbols == ("itself",)
+    assert [found.share("letter", "itself", layer) for layer in (0, 1)] == [shares[0][0], 1.0]
 
 
 def test_what_cannot_be_probed_is_refused_in_a_line(two_hops: Planted) -> None:

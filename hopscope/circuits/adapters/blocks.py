@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from hopscope.circuits.adapters.proof import ProvedAdapter
+from hopscope.circuits.adapters.proof import ProvedAdapter, embedded
 from hopscope.circuits.engine import (
     Brought,
     Chosen,
@@ -25,8 +25,8 @@ from hopscope.errors import CircuitError
 Shared = Float[Tensor, "row group seq d_head"]
 """Keys or values, each of one head or of a group of heads."""
 BlockAttend = Callable[..., Brought]
-"""`attend(query, key, value, mask=None, scale=None)`, each [row, head, position, d_head], in the
-place of `scaled_dot_product_attention`; returns what each head brings."""
+"""Takes what `scaled_dot_product_attention` takes (no dropout), each of query, key and value
+[row, head, position, d_head]; returns what each head brings."""
 
 
 class Projecting(Exception):
@@ -68,7 +68,7 @@ class BlockAdapter(ProvedAdapter):
         self.causal = causal
 
     def enter(self, inputs: Tensor) -> Stream:
-        return self._embed(inputs)
+        return embedded(self._embed, inputs)
 
     def expected(self, inputs: Tensor) -> Tensor | None:
         return self.model(inputs) if self.model else None
@@ -76,20 +76,32 @@ class BlockAdapter(ProvedAdapter):
     def project(self, layer: int, x: Stream) -> Heads:
         """Run a block up to its attention."""
 
-        def stop(
+        def stop(  # noqa: PLR0913
             query: Brought,
             key: Shared,
             value: Shared,
-            mask: Tensor | None = None,
+            attn_mask: Tensor | None = None,
+            dropout_p: float = 0.0,
+            is_causal: bool = False,
+            *,
             scale: float | None = None,
+            enable_gqa: bool = False,  # noqa: ARG001  (groups of heads share keys in any case)
+            **unknown: object,
         ) -> Brought:
+            if unknown or dropout_p:
+                given = ", ".join(unknown) or f"dropout_p={dropout_p}"
+                raise CircuitError(
+                    f"block {layer} gave `attend` {given}; expected what "
+                    "scaled_dot_product_attention takes, without dropout (`module.eval()`)"
+                )
+            mask, causal = attn_mask, self.causal or is_causal
             if mask is not None and mask.dim() > 3 and len(mask) not in {1, len(query)}:
                 raise CircuitError(
                     f"a block gave `attend` a mask for {len(mask)} examples and queries of "
                     f"{len(query)}: examples are repeated and chosen, so a mask may not depend on "
                     "them; give examples of one length, without padding"
                 )
-            weigh = partial(attention_weights, mask=mask, scale=scale, causal=self.causal)
+            weigh = partial(attention_weights, mask=mask, scale=scale, causal=causal)
             key, value = shared_by(query, key), shared_by(query, value)
             raise Projecting(Projected(x, query, key, value, weigh))
 
@@ -98,6 +110,11 @@ class BlockAdapter(ProvedAdapter):
         except Projecting as done:
             self._check_heads(layer, done.heads)
             return done.heads
+        except LookupError as error:
+            raise CircuitError(
+                f"block {layer} failed ({error}): is {(self.layers, self.heads)} the model's shape "
+                "(layers, heads)?"
+            ) from error
         raise CircuitError(
             f"block {layer} did not call `attend`: expected one call in the place of "
             "scaled_dot_product_attention"
@@ -122,9 +139,10 @@ class BlockAdapter(ProvedAdapter):
             return brought
 
         out = self.block(layer, x, attend)
-        if len(calls) != 1 or out.shape != x.shape:
+        got = list(out.shape) if isinstance(out, Tensor) else type(out).__name__
+        if len(calls) != 1 or got != list(x.shape):
             raise CircuitError(
-                f"block {layer} called `attend` {len(calls)} times and returned {list(out.shape)}; "
+                f"block {layer} called `attend` {len(calls)} times and returned {got}; "
                 f"expected one call, and the stream after the block, {list(x.shape)}"
             )
         return out

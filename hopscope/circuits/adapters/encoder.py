@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from hopscope.circuits.adapters.blocks import attention_weights
-from hopscope.circuits.adapters.proof import ProvedAdapter
+from hopscope.circuits.adapters.proof import ProvedAdapter, embedded
 from hopscope.circuits.engine import Brought, Projected, Stream, check_one_device
 from hopscope.errors import CircuitError
 
@@ -47,14 +47,7 @@ class EncoderAdapter(ProvedAdapter):
             )
 
     def enter(self, inputs: Tensor) -> Stream:
-        try:
-            x = self._embed(inputs)
-        except IndexError as error:
-            raise CircuitError(
-                f"`embed` has no row for some of the examples' tokens ({int(inputs.min())} … "
-                f"{int(inputs.max())}) or {inputs.shape[1]} positions ({error}): draw what the "
-                "model knows"
-            ) from error
+        x = embedded(self._embed, inputs)
         if x.shape[-1] != self.width or not x.is_floating_point():
             raise CircuitError(
                 f"what enters the {self.name} is {list(x.shape[1:])}; it takes {self.width} "

@@ -1,6 +1,7 @@
 """The proof that an adapter computes what its model does."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -50,6 +51,18 @@ class ProvedAdapter(Adapter):
         check_same(x, self.enter(inputs))
         self.project(0, x.repeat(2, 1, 1))  # a mask of the inputs would have fewer rows
         prove(self, x, self.expected(inputs), self.name)
+
+
+def embedded(embed: Callable[[Tensor], Stream], inputs: Tensor) -> Stream:
+    """The residual stream that a function of one's own makes of the inputs."""
+    try:
+        return embed(inputs)
+    except IndexError as error:
+        raise CircuitError(
+            f"`embed` has no row for some of the examples' tokens ({int(inputs.min())} … "
+            f"{int(inputs.max())}) or {inputs.shape[1]} positions ({error}): draw what the "
+            "model knows"
+        ) from error
 
 
 @torch.no_grad()
