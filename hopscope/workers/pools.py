@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[2]
 """The folder that hopscope is imported from, here and in the workers."""
 LAST_LINES = 3
 """The number of quoted lines from the output of a dead worker."""
-ENDING = 10.0
+ENDING = 30.0
 """Seconds that a process without a job has to end by itself."""
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
