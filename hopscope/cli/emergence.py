@@ -98,8 +98,9 @@ def seeds_piece(rows: Sequence[tuple[int, dict[str, float]]]) -> Piece:
     spans = [f"{_step(min(each))} … {_step(max(each))}" for each in steps]
     lines.append(("range", *spans))
     remark = (
-        "of a path the step at which attention passed 0.5, of a hop when it was learned; –: the "
-        "circuit of this seed has no such path; never: after all others in the median and the range"
+        "of a path the step at which attention passed 0.5, by whichever head first, of a hop when "
+        "it was learned; –: the circuit of this seed has no such path; never: after all others in "
+        "the median and the range"
     )
     return Piece("", ("seed", *names), lines, (remark,))
 

@@ -123,6 +123,13 @@ def twins(story: Path, run: Run) -> Run:
     return made
 
 
+def test_only_a_fleet_has_losses_in_brackets(here: Path, run: Run, twins: Run, said: Said) -> None:
+    for name, several in ((run.name, False), (twins.name, True)):
+        shown = said("show", name)
+        assert bool(re.search(r"0\.\d{4} \(\d\.\d{4} … ", shown)) is several
+        assert ("in brackets: lowest to highest of the models" in shown) is several
+
+
 def test_a_fleet_is_examined_whole(here: Path, twins: Run, said: Said) -> None:
     found = said("circuit", twins.name, "--all", "--examples", "16")
     assert "2.0 v1→q" in found
@@ -130,6 +137,7 @@ def test_a_fleet_is_examined_whole(here: Path, twins: Run, said: Said) -> None:
     emergence = ("emergence", twins.name, "--all", "--examples", "8")
     shown = said(*emergence)
     assert "v1→q" in shown
+    assert "attention passed 0.5, by whichever head first" in shown
     assert "without a circuit that has paths: seed 5" in shown  # only one has learned
     asked = ("circuit", twins.name, "--all", "--again", "--examples", "8", "--force", "--json")
     rows = json.loads(said(*asked))
