@@ -4,14 +4,15 @@ chain's symbol, what the roles hold, and what the arrows bring.
 Measured in `hopscope.circuits.patching` and `circuit_patching`.
 """
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from pydantic import Field
 
-from hopscope.circuits.components import Component, Estimate
+from hopscope.circuits.components import Component, Estimate, estimate_columns
 from hopscope.circuits.pattern import Source
 from hopscope.configs import Config, Discovery
 from hopscope.configs.config import Positive
+from hopscope.display import data_frame
 from hopscope.facts import Role
 from hopscope.milestones import HALF
 from hopscope.theory import Path
@@ -200,6 +201,24 @@ class Account(Config):
     """Paths of the model (what roles look at in their own chain) that the circuit does without."""
     asked: dict[str, int] = Field(default_factory=dict)
     """The hop that asks for each symbol, from 1, in a circuit of no task; else the task says."""
+
+    def frame(self) -> Any:
+        """A data frame (pandas) with a row for each site, exchanged symbol, way and answer: how far
+        the answer moves and leaves, if by 0.02 of its way or more.
+        """
+        return data_frame(
+            {
+                "heads": "+".join(f"{its.site.layer}.{head}" for head in its.site.heads),
+                "arrow": its.site.arrow,
+                "symbol": move.symbol,
+                "way": move.way,
+                "hop": move.hop,
+                **estimate_columns("share", move.share),
+                **estimate_columns("left", move.left),
+            }
+            for its in self.patched
+            for move in its.moves
+        )
 
     def of(self, component: Component, path: Path | None = None) -> Patched | None:
         """What a part brings in all, or along one of its paths: of a step that heads share, or of

@@ -12,7 +12,15 @@ from typing import Any, Literal
 from hopscope import __version__
 from hopscope.circuits.ablation import Ablation
 from hopscope.circuits.account import Account
-from hopscope.circuits.components import AttentionKind, Component, Found, Losses, Score, Table
+from hopscope.circuits.components import (
+    AttentionKind,
+    Component,
+    Found,
+    Losses,
+    Score,
+    Table,
+    estimate_columns,
+)
 from hopscope.circuits.pattern import AS_IN_MODEL, ITSELF, UNIFORM, Head, Pattern
 from hopscope.configs import Config, Discovery, Task
 from hopscope.display import Displayed, data_frame
@@ -265,8 +273,8 @@ class Circuit(Displayed, Config):
                 "what": self.described(each),
                 "kind": each.kind,
                 "written": each.written,
-                **_columns("lost", each.lost),
-                **_columns("lost_computed", each.lost_computed),
+                **estimate_columns("lost", each.lost),
+                **estimate_columns("lost_computed", each.lost_computed),
                 "stability": each.stability,
             }
             for each in self.components
@@ -308,12 +316,6 @@ class Circuit(Displayed, Config):
         roles = component.destinations
         where = "every role" if len(roles) == every else ", ".join(map(str, roles))
         return f"{component.target} → {where}"
-
-
-def _columns(name: str, estimate: Any) -> dict[str, float | None]:
-    ends = ("mean", "low", "high")
-    values = [getattr(estimate, end) if estimate else None for end in ends]
-    return dict(zip((name, f"{name}_low", f"{name}_high"), values, strict=True))
 
 
 def check_circuit(given: object) -> None:

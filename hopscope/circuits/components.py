@@ -52,6 +52,13 @@ class Estimate(Config):
         return f"{self.mean:.3f} ({self.low:.3f} … {self.high:.3f})"
 
 
+def estimate_columns(name: str, estimate: Estimate | None) -> dict[str, float | None]:
+    """The columns of an estimate in a data frame; empty where there is none."""
+    ends = ("mean", "low", "high")
+    values = [getattr(estimate, end) if estimate else None for end in ends]
+    return dict(zip((name, f"{name}_low", f"{name}_high"), values, strict=True))
+
+
 class Component(Config):
     """Attention rows that do one thing: heads of one layer that look from some roles at a target.
 

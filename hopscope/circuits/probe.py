@@ -13,7 +13,7 @@ from pydantic import PlainSerializer, PlainValidator, model_validator
 
 from hopscope.circuits.pattern import Head
 from hopscope.configs import Config, Task
-from hopscope.display import Displayed
+from hopscope.display import Displayed, data_frame
 from hopscope.errors import CircuitError
 from hopscope.facts import Role, number_of, parse_role
 from hopscope.milestones import HALF, crossing
@@ -183,6 +183,19 @@ class Probe(Displayed, Config):
         """Read a probe from a file that `save` wrote."""
         return cls.from_json(read_bytes(Path(path)))
 
+    def frame(self) -> Any:
+        """A data frame (pandas) of the residual stream with a row for each layer, role and symbol;
+        roles that never occur have none.
+        """
+        return data_frame(
+            {"layer": layer, "role": str(role), "symbol": symbol}
+            | {name: float(shares[layer, r, s]) for name, shares in self.stream}
+            for layer in range(self.layers + 1)
+            for r, role in enumerate(self.roles)
+            for s, symbol in enumerate(self.symbols)
+            if not np.isnan(self.stream.own[layer, r, s])
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """The probe as dictionaries, lists, numbers and strings, with None for NaN."""
         return self.model_dump(mode="json")
@@ -229,6 +242,22 @@ class ProbeHistory(Displayed, Config):
             for role, symbol in ((self.roles[r], self.symbols[s]) for r, s in learned)
         ]
         return sorted(found, key=lambda item: (item[2] or 0.0, item[0], item[1]))
+
+    def frame(self) -> Any:
+        """A data frame (pandas) with a row for each checkpoint, layer, role and symbol; roles that
+        never occur have none.
+        """
+        return data_frame(
+            {
+                "step": self.steps[t],
+                "layer": layer,
+                "role": str(self.roles[r]),
+                "symbol": self.symbols[s],
+                "own": float(share),
+            }
+            for (t, layer, r, s), share in np.ndenumerate(self.own)
+            if not np.isnan(share)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON, with the step at which each symbol became decodable at each role."""

@@ -223,7 +223,7 @@ def _note_spike(study: Any) -> None:
 @analysis(
     1024,
     option("--over-training", "Probe every checkpoint: when did each symbol become decodable?"),
-    least=2, frame=False,
+    least=2,
 )  # fmt: skip
 def probe(asked: Asked, over_training: bool) -> Output:
     """Fit linear probes: how much of each symbol can be read at each role, after every layer.
@@ -244,7 +244,7 @@ def probe(asked: Asked, over_training: bool) -> Output:
 @analysis(
     64,
     option("--no-keep", "Do not keep the account with the circuit."),
-    least=2, frame=False,
+    least=2,
 )  # fmt: skip
 def patch(asked: Asked, no_keep: bool) -> Output:
     """Patch the circuit arrow by arrow: which symbol does each path move, and what do roles hold?
@@ -259,7 +259,8 @@ def patch(asked: Asked, no_keep: bool) -> Output:
         study = Study(study.model, study.task, circuit=study.circuit)
     found = study.patch(asked.examples, asked.sample)
     kept = "kept with the run's circuit" if keeps else NOT_KEPT
-    return Output(found.to_dict(), [account(found), kept], found.picture)
+    assert found.account is not None
+    return Output(found.to_dict(), [account(found), kept], found.picture, frame=found.account.frame)
 
 
 @analysis(

@@ -40,7 +40,8 @@ def depth(
     """Show how many layers a question needs at least, and a schedule that needs no more.
 
     A question is a chain (--hops), a task, or any acyclic look-ups: each FACT is
-    "key[,key…]->value". --figure draws which positions share information before any layer.
+    "key[,key…]->value". --figure draws which positions share information before any layer. With
+    --heads 1 some layers are known only as bounds, from "at_least" to "layers" in --json.
     """
     to.check()
     if table is not None:
@@ -121,17 +122,25 @@ def _show_schedule(
 ) -> None:
     """After how many layers the query holds each symbol; for people also a schedule."""
     found = flowing(heads=heads)
+    least = (found if heads is None else flowing(heads=None)).minimum
     layers = {name: when for name, when in found.minimum.items() if name not in graph.known}
     if json:
-        say_json([{"symbol": name, "layers": when} for name, when in layers.items()])
+        rows = [{"symbol": s, "layers": at, "at_least": least[s]} for s, at in layers.items()]
+        say_json(rows)
         return
     from hopscope.plots.depth import grid
 
-    told = ", ".join(f"{name} {'never' if at is None else at}" for name, at in layers.items())
-    prose(f"layers until the query holds each symbol: {told}")
-    target = graph.facts[-1].value
+    told = [f"{name} {_between(least[name], when)}" for name, when in layers.items()]
+    prose(f"layers until the query holds each symbol: {', '.join(told)}")
     if heads == 1:
-        unlimited = flowing(heads=None).minimum[target]
-        exact = unlimited == found.minimum[target]
-        say(f"with one head, {'exact' if exact else f'at most this; at least {unlimited}'}")
-    say("", *grid(found, found.schedule(target)).splitlines())
+        exact = all(least[name] == when for name, when in layers.items())
+        bounds = "at least the first of two numbers, at most the second; one number is exact"
+        prose(f"with one head, {'exact' if exact else bounds}")
+    say("", *grid(found, found.schedule(graph.facts[-1].value)).splitlines())
+
+
+def _between(least: int | None, most: int | None) -> str:
+    """The layers of a symbol: one number where both bounds agree."""
+    if most is None:
+        return "never"
+    return f"{most}" if least == most else f"{least} to {most}"

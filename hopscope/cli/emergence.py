@@ -9,7 +9,9 @@ from hopscope.cli.asked import Asked, analysis, progress
 from hopscope.cli.options import option, refuse_unused
 from hopscope.cli.results import Output, near
 from hopscope.cli.tables import Part
+from hopscope.display import data_frame
 from hopscope.errors import ConfigError, NotLearned
+from hopscope.plots.formats import FORMATS
 from hopscope.plots.piece import Piece, of_plots
 from hopscope.plots.symbols import short_role
 
@@ -50,8 +52,8 @@ def _beside(study: "Study", story: "Emergence") -> dict[str, Any]:
 def _emergence_of_all(asked: Asked) -> Output:
     """The emergence in every seed; those without a circuit with paths are named."""
     refuse_unused("with --all", "--seed", "--circuit-file")
-    if asked.to.save is not None and asked.to.save.suffix != ".json":
-        raise ConfigError("--all saves .json: one list with all seeds")
+    if asked.to.save is not None and asked.to.save.suffix in FORMATS:
+        raise ConfigError("--all has a figure for each seed: give --figure, not --save")
     members = asked.subject.run_study("--all").members()
     found = [study for study in members if study.has_circuit]
     stories = [
@@ -68,7 +70,15 @@ def _emergence_of_all(asked: Asked) -> Output:
     without = [str(each.seed) for each in members if each not in [own for own, _ in stories]]
     if without:
         parts.append(f"without a circuit that has paths: seed {', '.join(without)}")
-    return Output(data, parts)  # its figures are drawn
+
+    def frame() -> Any:
+        return data_frame(
+            {"seed": study.seed, **row}
+            for study, story in stories
+            for row in story.frame().to_dict("records")
+        )
+
+    return Output(data, parts, frame=frame)  # its figures are drawn
 
 
 def _events(story: "Emergence") -> dict[str, float]:
@@ -98,8 +108,9 @@ def seeds_piece(rows: Sequence[tuple[int, dict[str, float]]]) -> Piece:
     spans = [f"{_step(min(each))} … {_step(max(each))}" for each in steps]
     lines.append(("range", *spans))
     remark = (
-        "of a path the step at which attention passed 0.5, of a hop when it was learned; –: the "
-        "circuit of this seed has no such path; never: after all others in the median and the range"
+        "of a path the step at which attention passed 0.5, by whichever head first, of a hop when "
+        "it was learned; –: the circuit of this seed has no such path; never: after all others in "
+        "the median and the range"
     )
     return Piece("", ("seed", *names), lines, (remark,))
 

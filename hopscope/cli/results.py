@@ -74,13 +74,12 @@ class Destination:
     save: Path | None = None
 
     def check(
-        self, *endings: str, frame: bool = True, draws: bool = True, beside: Sequence[str] = ()
+        self, known: Sequence[str] = (), *, draws: bool = True, beside: Sequence[str] = ()
     ) -> None:
-        """Refuse files that cannot be written, endings that nothing can write, and the size of a
-        figure where there is none.
+        """Refuse files that cannot be written, endings that are not known, and the size of a figure
+        where there is none.
         """
         if self.save is not None:
-            known = (".json", *(FRAMES if frame else ()), *(FORMATS if draws else ()), *endings)
             found = ending(self.save, known)
             for package in FRAMES.get(found, ()):
                 if find_spec(package) is None:
@@ -150,13 +149,6 @@ figure_options = (
 )  # fmt: skip
 shown_or_drawn = gathered("to", Destination, flags.json, *figure_options)
 """The flags of a command whose result is printed or drawn."""
-saved_or_drawn = gathered(
-    "to", Destination,
-    flags.json,
-    option("--save FILE", "Write the result to this file, in the format that its name ends in."),
-    *figure_options,
-)  # fmt: skip
-"""The flags of a command whose result can also be saved."""
 
 
 def reporting(
@@ -169,14 +161,19 @@ def reporting(
     """Make a command of a function that takes the Destination and its own options, and returns its
     Output.
     """
+    known = (".json", *(FRAMES if frame else ()), *(FORMATS if draws else ()), *endings)
+    says = f"Write the result to this file, in the format of its ending: {', '.join(known)}."
+    flags_of_output = gathered(
+        "to", Destination, flags.json, option("--save FILE", says), *figure_options
+    )
 
     def decorate(compute: Callable[..., Output]) -> click.Command:
         @wraps(compute)
         def called(to: Destination, **values: Any) -> None:
-            to.check(*endings, frame=frame, draws=draws, beside=beside)
+            to.check(known, draws=draws, beside=beside)
             to.put(compute(to, **values))
 
-        return command(*own, saved_or_drawn)(called)
+        return command(*own, flags_of_output)(called)
 
     return decorate
 

@@ -189,7 +189,7 @@ def compare(_: Destination, first: str, second: str, store: Store) -> Output:
     flags.json, flags.store,
 )  # fmt: skip
 def sql(query: str, as_csv: bool, json: bool, store: Store) -> int:
-    """Ask a question in SQL over the tables `runs` and `metrics`, such as
+    """Ask a question in SQL over the tables `runs`, `metrics` and `parameters`, such as
 
     "select run, hop, min(loss) from metrics group by all".
     """

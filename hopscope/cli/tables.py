@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 LOW = 0.1
 """A loss that is nearly none; `show` tells when it was reached, too."""
 MEAN = f"Final losses are means over the last {FINAL_STEPS} steps (of all, if there are fewer)."
+SPREAD = "Each is the mean of the models; in brackets: lowest to highest of the models."
 
 
 Part = Piece | str
@@ -143,7 +144,8 @@ def loss_parts(run: "Run") -> list[Part]:
     reached = ["learned at step", f"< {LOW} at step"][: len(below)]
     seconds = run.folder.manifest.seconds
     title = f"{run.name}: validation, trained in {seconds:.0f} s"
-    lines = [*filter(None, [MEAN, earlier_weights(run.folder)])]
+    spread = SPREAD if len(run.recipe.seeds) > 1 else ""
+    lines = [*filter(None, [MEAN, spread, earlier_weights(run.folder)])]
     return [*curves, Piece(title, ["hop", "final loss", "chance", *reached], shown, lines)]
 
 

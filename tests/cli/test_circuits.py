@@ -5,6 +5,7 @@ import re
 from math import inf
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import pytest
 import safetensors.torch
@@ -123,6 +124,13 @@ def twins(story: Path, run: Run) -> Run:
     return made
 
 
+def test_only_a_fleet_has_losses_in_brackets(here: Path, run: Run, twins: Run, said: Said) -> None:
+    for name, several in ((run.name, False), (twins.name, True)):
+        shown = said("show", name)
+        assert bool(re.search(r"0\.\d{4} \(\d\.\d{4} … ", shown)) is several
+        assert ("in brackets: lowest to highest of the models" in shown) is several
+
+
 def test_a_fleet_is_examined_whole(here: Path, twins: Run, said: Said) -> None:
     found = said("circuit", twins.name, "--all", "--examples", "16")
     assert "2.0 v1→q" in found
@@ -130,6 +138,7 @@ def test_a_fleet_is_examined_whole(here: Path, twins: Run, said: Said) -> None:
     emergence = ("emergence", twins.name, "--all", "--examples", "8")
     shown = said(*emergence)
     assert "v1→q" in shown
+    assert "attention passed 0.5, by whichever head first" in shown
     assert "without a circuit that has paths: seed 5" in shown  # only one has learned
     asked = ("circuit", twins.name, "--all", "--again", "--examples", "8", "--force", "--json")
     rows = json.loads(said(*asked))
@@ -154,6 +163,28 @@ def test_a_circuit_in_a_file_takes_the_place_of_the_run_s(here: Path, run: Run, 
     assert Circuit.load(here / "again.json") == Circuit.load(here / "kept.json")
     with pytest.raises(ConfigError, match="edges.json, for which the model is needed"):
         command(("circuit", "kept.json", "--save", "x.edges.json"))
+
+
+def test_a_table_is_saved_as_csv(here: Path, run: Run, twins: Run, said: Said) -> None:
+    pandas = pytest.importorskip("pandas")
+    said("circuit", run.name, "--again", "--examples", "32")
+    said("circuit", twins.name, "--all", "--examples", "16")
+
+    def saved(*words: str) -> Any:
+        said(*words, "--save", "table.csv")
+        return pandas.read_csv(here / "table.csv")
+
+    patched = saved("patch", run.name, "--examples", "8", "--no-keep")
+    moved = patched[(patched.arrow == "value 1 → query") & (patched.way == "values")]
+    assert moved[moved.symbol == "x2"].share.tolist() == pytest.approx([1], abs=0.01)
+    probed = saved("probe", run.name, "--examples", "60").set_index(["layer", "role", "symbol"])
+    assert probed.own[3, "query", "x2"] > 0.9 > 0.1 > probed.own[0, "query", "x2"]
+    history = saved("probe", run.name, "--over-training")
+    assert len(history) == 3 * len(probed)  # three checkpoints
+    alone = saved("emergence", twins.name, "--examples", "8")
+    every = saved("emergence", twins.name, "--all", "--examples", "8")
+    assert {*every.seed} == {3}  # the other has no circuit
+    assert every.drop(columns="seed").equals(alone)
 
 
 def test_a_probe_is_shown_drawn_and_saved(here: Path, run: Run, said: Said) -> None:

@@ -21,6 +21,7 @@ from hopscope.lm.known import KNOWN
 from hopscope.papers import presets
 from hopscope.papers.registry import PAPERS
 from hopscope.store import Store, gallery
+from hopscope.store.tables import TABLES
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -45,6 +46,11 @@ def test_help_has_every_name_once(said: Said) -> None:
     for word in GROUPS:
         out = said(word, "--help")
         assert all(f"\n  {name} " in out for name in COMMANDS if name.startswith(f"{word} "))
+
+
+def test_the_help_of_sql_names_every_table(said: Said) -> None:
+    out = said("sql", "--help")
+    assert [each.name for each in TABLES if f"`{each.name}`" not in out] == []
 
 
 def test_other_words_mean_the_same(said: Said) -> None:

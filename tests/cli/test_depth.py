@@ -9,6 +9,9 @@ from PIL import Image
 from hopscope.cli.main import run
 from hopscope.errors import HopscopeError
 
+BRANCHED = "a->b a->c b->d c->e d,e->f"
+"""The schedule for one head brings b and d later than many heads do, and c, e and f as early."""
+
 
 def test_bounds_and_schedules(said: Said) -> None:
     out = said("depth", "--hops", "5")
@@ -19,7 +22,10 @@ def test_bounds_and_schedules(said: Said) -> None:
         "--task conditional": "x 2, y 2, z 3",
         "--task khop": "x1 2, x2 3\n",
         "--hops 4 --heads 1": "with one head, exact",
-        "--hops 5 --heads 1 --bidirectional": "at most this; at least 3",
+        "--hops 4 --heads 1 --json": '{"symbol": "x4", "layers": 4, "at_least": 4}',
+        "--hops 5 --heads 1 --bidirectional": "to 4\nwith one head, at least the first of two",
+        f"{BRANCHED} --heads 1": "b 2 to 4, c 2, d 3 to 4, e 3, f 3\n",
+        f"{BRANCHED} --heads 1 --json": '{"symbol": "b", "layers": 4, "at_least": 2}',
         "a->b b->c": "c 3",
     }.items():
         assert text in said("depth", *words.split()), words

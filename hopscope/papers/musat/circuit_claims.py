@@ -25,8 +25,8 @@ FIRST_LAYERS = (0.05, 0.1)
 FEWEST = 3
 """Heads with which three hops can be solved (§8.2)."""
 CIRCUIT_LOSS = 0.05
-"""The loss that a circuit alone stays below (appendix E, step 3); if it does not, what is found of
-the heads says nothing about the model."""
+"""The loss that a circuit alone stays below (appendix E, result of step 5); if it does not, what is
+found of the heads says nothing about the model."""
 Rows = list[CircuitRow]
 
 
@@ -171,7 +171,7 @@ CLAIMS = (
         ),
     ),
     _claim(
-        "mostly-idle", "Most heads do nothing useful.", "§8.2", "8 of 12 idle",
+        "mostly-idle", "Most heads do nothing useful.", "§8.2", "most (12 − 4 = 8)",
         "heads without a row in the circuit: more than half, and not all; an eye would call those "
         "idle that give no other role of a chain more than half of a role's attention",
         _of_heads(
