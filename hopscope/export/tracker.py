@@ -69,6 +69,8 @@ Tracker = Callable[[Tracked], AbstractContextManager[Log]]
 def tracker(name: str, place: Place) -> Tracker:
     """The tracker of this name; the check that its package is installed is made here."""
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
+    os.environ.setdefault("WANDB_FINISH_TIMEOUT", "600")  # seconds; old versions know no limit
+    os.environ.setdefault("WANDB_FINISH_TIMEOUT_RAISES", "true")
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     if not place.project.strip(". "):
         raise SharingError(f"project is {place.project!r}; expected a name, such as hopscope")
@@ -96,7 +98,7 @@ def send(runs: Sequence[Tracked], to: Tracker) -> Iterator[Sent]:
     for run in runs:
         with to(run) as log:
             steps = _add(run, log)
-            yield Sent(run.name, steps, log.where())
+        yield Sent(run.name, steps, log.where())  # closed, so the tracker has all
 
 
 def send_while_training(
@@ -225,9 +227,20 @@ def wandb(place: Place, library: Any, run: Tracked) -> Iterator[Log]:
     finally:
         if made:
             with writing(home):
-                made.finish()
+                _finish_wandb(made, run)
             if not online:
                 write_bytes(Path(where) / note, json.dumps(log.last).encode())
+
+
+def _finish_wandb(made: Any, run: Tracked) -> None:
+    """Wait until all is sent, for as long as wandb's setting allows."""
+    try:
+        made.finish()
+    except TimeoutError as error:
+        raise SharingError(
+            f"wandb did not take all of {run.name} in time: check the connection, and export again "
+            "(WANDB_FINISH_TIMEOUT=SECONDS waits longer)"
+        ) from error
 
 
 def _wandb_home(place: Place, library: Any) -> tuple[Path, bool]:

@@ -5,6 +5,7 @@ refuse what the services do.
 """
 
 import errno
+import os
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -43,7 +44,7 @@ class Wandb:
     def __init__(self) -> None:
         self.runs: dict[str, list[dict[str, float]]] = {}
         self.asked: list[dict[str, Any]] = []
-        self.key, self.refuses, self.open = True, False, 0
+        self.key, self.refuses, self.silent, self.open = True, False, False, 0
         self.errors = SimpleNamespace(Error=Refused)
         self.Settings = dict
 
@@ -62,14 +63,18 @@ class Wandb:
         made = SimpleNamespace(
             url="https://wandb.example/run", path=f"me/mine/{fields['id']}", resumed=resumed,
             define_metric=lambda name, step_metric=None: axes.update({name: step_metric}),
-            finish=lambda: setattr(self, "open", self.open - 1),
         )  # fmt: skip
 
         def log(values: dict[str, float]) -> None:
             assert axes == {"step": None, "*": "step"}
             rows.append(values)
 
-        made.log = log
+        def finish() -> None:
+            self.open -= 1
+            if self.silent and os.environ["WANDB_FINISH_TIMEOUT_RAISES"] == "true":
+                raise TimeoutError("Timed out finishing run.")
+
+        made.log, made.finish = log, finish
         return made
 
     def Api(self) -> Any:  # noqa: N802
@@ -286,11 +291,12 @@ def test_every_number_arrives_once_however_a_run_is_followed_or_sent_again(
 def test_offline_wandb_gets_what_is_new_and_needs_no_network(
     fleet: RunFolder, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("wandb")
+    package = pytest.importorskip("wandb")
     monkeypatch.setenv("WANDB_MODE", "offline")
     runs = tracked(fleet)[:1]
     (first,), (again,) = (list(send(runs, tracker("wandb", place))) for _ in range(2))
     assert (first.steps, again.steps, first.where) == (7, 0, again.where)
+    assert package.setup().settings.finish_timeout_raises  # it knows the setting
     monkeypatch.setitem(KINDS, "facts", LATER)
     (later,) = send(runs, tracker("wandb", place))
     portions = [next(Path(each.where).glob("*.wandb")).read_bytes() for each in (first, later)]
@@ -357,11 +363,13 @@ def test_what_cannot_be_sent_is_refused_in_one_line(
 ) -> None:  # fmt: skip
     def refused(run: RunFolder, name: str, reason: str) -> None:
         with pytest.raises(SharingError, match=reason):
-            list(send(tracked(run), tracker(name, place)))
+            next(send(tracked(run), tracker(name, place)))
 
     refused(empty, "trackio", "has no numbers to send yet: a training has")
     wandb.refuses = True
     refused(fleet, "wandb", "wandb refuses .*-seed-3: permission denied$")
+    wandb.refuses, wandb.silent = False, True
+    refused(fleet, "wandb", "wandb did not take all of .*-seed-3 in time: check the connection")
     monkeypatch.setenv("WANDB_MODE", "disabled")
     refused(fleet, "wandb", "WANDB_MODE is disabled; expected online, or offline, which")
     monkeypatch.delenv("WANDB_MODE")
