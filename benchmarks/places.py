@@ -31,7 +31,7 @@ from hopscope.circuits import Ablation, Ablator, adapter_of, examples_of
 from hopscope.configs import Experiment, Retrieval, Task
 from hopscope.configs.tasks import Order
 from hopscope.facts import symbol_name
-from hopscope.milestones import learned, learned_below
+from hopscope.milestones import LEARNED, learned
 from hopscope.models import Transformer
 from hopscope.papers.musat.emergence_claims import QUICKLY
 from hopscope.papers.musat.experiments import STEPS_D, larger_seeds, per_pair
@@ -143,20 +143,32 @@ def d_by_place() -> tuple[Experiment, ...]:
 
 def place_rows(run: Run) -> list[PlaceRow]:
     """A row per model."""
-    return [_place_row(run, row) for row in final_loss_rows(run)]
+    when = run.learned(level(run.recipe.task))
+    return [
+        _place_row(run, row, tuple(own))
+        for row, own in zip(final_loss_rows(run), when, strict=True)
+    ]
 
 
-def _place_row(run: Run, row: LossRow) -> PlaceRow:
+def level(task: Task) -> float:
+    """The loss below which a hop is learned, the same in both orders: two thirds of chance with
+    facts in order.
+    """
+    return LEARNED * task.ordered("backward").chance()
+
+
+def _place_row(run: Run, row: LossRow, learned_at: tuple[int | None, ...]) -> PlaceRow:
     task = run.recipe.task
     code = {name: value for name, value in task if name in ("base", "order")}
-    step = after(run.checkpoints, row.learned_at[0])
+    code["learned_at"] = learned_at
+    step = after(run.checkpoints, learned_at[0])
     own: tuple[float, ...] = ()
     shuffled = own
     if step is not None:
         model = RunStudy(run, row.seed, step).model
         own = losses(model, task)
         shuffled = losses(model, task.ordered("shuffled"))
-    return PlaceRow(**fields_of(row), **code, step=step, own=own, shuffled=shuffled)
+    return PlaceRow(**fields_of(row) | code, step=step, own=own, shuffled=shuffled)
 
 
 def after(steps: list[int], learned: int | None) -> int | None:
@@ -179,9 +191,10 @@ def changed_rows(run: Run, steps: int = STEPS) -> list[ChangedRow]:
 
     Models that stop at the same time share their steps, as a fleet.
     """
+    known = level(run.recipe.task)
     starts = {
         seed: step
-        for seed, (first, *_) in zip(run.recipe.seeds, run.learned(), strict=True)
+        for seed, (first, *_) in zip(run.recipe.seeds, run.learned(known), strict=True)
         if (step := after(run.checkpoints, first)) is not None
     }
     return [row for order in ORDERS for row in _learning_on(run, starts, order, steps)]
@@ -232,7 +245,7 @@ def start_again(trainer: Trainer, models: list[dict[str, Tensor]]) -> None:
 
 def first_two(trainer: Trainer, steps: int) -> list[list[int | None]]:
     """The steps after which every model has learned the first hop and, if any, the second."""
-    level = learned_below(trainer.experiment.chances[:2])
+    known = level(trainer.experiment.task)
     train, validation = [], []
     when: list[list[int | None]] = []
     for step in range(1, steps + 1):
@@ -242,9 +255,7 @@ def first_two(trainer: Trainer, steps: int) -> list[list[int | None]]:
         validation.append(trainer.validate()[:, :2].cpu().numpy())
         losses, checked = np.stack(train, axis=1), np.stack(validation, axis=1)
         taken = np.arange(1, step + 1)
-        when = [
-            learned(taken, own, known, level) for own, known in zip(losses, checked, strict=True)
-        ]
+        when = [learned(taken, own, seen, known) for own, seen in zip(losses, checked, strict=True)]
         if all(hop is not None for hops in when for hop in hops):
             break
     return when

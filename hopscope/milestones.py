@@ -1,9 +1,9 @@
 """When something happened in a training: one rule for each event, wherever it is asked for.
 
 * A hop is learned at the step where the mean of the last ten training losses first falls below
-  two thirds of chance (0.5 for four chains), if a validation loss ever does so too: otherwise the
-  examples were learned by heart. `Run.learned` applies this rule for `show`, `emergence`, the
-  tables of the papers and figures.
+  two thirds of chance (0.5 for four chains with facts in order), if a validation loss ever does so
+  too: otherwise the examples were learned by heart. `Run.learned` applies this rule for `show`,
+  `emergence`, the tables of the papers and figures.
 * A path of attention has emerged where its mean, which is known at checkpoints only, first rises
   above one half on a straight line between two of them.
 * The best late checkpoint is the one of the last tenth with the lowest validation loss.
