@@ -31,11 +31,11 @@ from hopscope.circuits import Ablation, Ablator, adapter_of, examples_of
 from hopscope.configs import Experiment, Retrieval, Task
 from hopscope.configs.tasks import Order
 from hopscope.facts import symbol_name
-from hopscope.milestones import LEARNED, learned
+from hopscope.milestones import learned
 from hopscope.models import Transformer
 from hopscope.papers.musat.emergence_claims import QUICKLY
 from hopscope.papers.musat.experiments import STEPS_D, larger_seeds, per_pair
-from hopscope.papers.musat.measure_runs import fields_of, final_loss_rows, rounded
+from hopscope.papers.musat.measure_runs import fields_of, final_loss_rows, known_below, rounded
 from hopscope.papers.musat.rows import LossRow
 from hopscope.papers.row import Numbers, Row
 from hopscope.plots.look import COLOURS, DIM, PAPER, WIDTHS, Picture, drawn, figure_width, picture
@@ -143,32 +143,20 @@ def d_by_place() -> tuple[Experiment, ...]:
 
 def place_rows(run: Run) -> list[PlaceRow]:
     """A row per model."""
-    when = run.learned(level(run.recipe.task))
-    return [
-        _place_row(run, row, tuple(own))
-        for row, own in zip(final_loss_rows(run), when, strict=True)
-    ]
+    return [_place_row(run, row) for row in final_loss_rows(run)]
 
 
-def level(task: Task) -> float:
-    """The loss below which a hop is learned, the same in both orders: two thirds of chance with
-    facts in order.
-    """
-    return LEARNED * task.ordered("backward").chance()
-
-
-def _place_row(run: Run, row: LossRow, learned_at: tuple[int | None, ...]) -> PlaceRow:
+def _place_row(run: Run, row: LossRow) -> PlaceRow:
     task = run.recipe.task
     code = {name: value for name, value in task if name in ("base", "order")}
-    code["learned_at"] = learned_at
-    step = after(run.checkpoints, learned_at[0])
+    step = after(run.checkpoints, row.learned_at[0])
     own: tuple[float, ...] = ()
     shuffled = own
     if step is not None:
         model = RunStudy(run, row.seed, step).model
         own = losses(model, task)
         shuffled = losses(model, task.ordered("shuffled"))
-    return PlaceRow(**fields_of(row) | code, step=step, own=own, shuffled=shuffled)
+    return PlaceRow(**fields_of(row), **code, step=step, own=own, shuffled=shuffled)
 
 
 def after(steps: list[int], learned: int | None) -> int | None:
@@ -191,10 +179,10 @@ def changed_rows(run: Run, steps: int = STEPS) -> list[ChangedRow]:
 
     Models that stop at the same time share their steps, as a fleet.
     """
-    known = level(run.recipe.task)
+    level = known_below(run.recipe.task)
     starts = {
         seed: step
-        for seed, (first, *_) in zip(run.recipe.seeds, run.learned(known), strict=True)
+        for seed, (first, *_) in zip(run.recipe.seeds, run.learned(level), strict=True)
         if (step := after(run.checkpoints, first)) is not None
     }
     return [row for order in ORDERS for row in _learning_on(run, starts, order, steps)]
@@ -245,7 +233,7 @@ def start_again(trainer: Trainer, models: list[dict[str, Tensor]]) -> None:
 
 def first_two(trainer: Trainer, steps: int) -> list[list[int | None]]:
     """The steps after which every model has learned the first hop and, if any, the second."""
-    known = level(trainer.experiment.task)
+    level = known_below(trainer.experiment.task)
     train, validation = [], []
     when: list[list[int | None]] = []
     for step in range(1, steps + 1):
@@ -255,7 +243,9 @@ def first_two(trainer: Trainer, steps: int) -> list[list[int | None]]:
         validation.append(trainer.validate()[:, :2].cpu().numpy())
         losses, checked = np.stack(train, axis=1), np.stack(validation, axis=1)
         taken = np.arange(1, step + 1)
-        when = [learned(taken, own, seen, known) for own, seen in zip(losses, checked, strict=True)]
+        when = [
+            learned(taken, own, known, level) for own, known in zip(losses, checked, strict=True)
+        ]
         if all(hop is not None for hops in when for hop in hops):
             break
     return when

@@ -208,7 +208,8 @@ class Account(Config):
         """
         return data_frame(
             {
-                "heads": "+".join(f"{its.site.layer}.{head}" for head in its.site.heads),
+                "layer": its.site.layer,
+                "heads": "+".join(map(str, its.site.heads)),
                 "arrow": its.site.arrow,
                 "symbol": move.symbol,
                 "way": move.way,

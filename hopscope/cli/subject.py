@@ -138,7 +138,7 @@ class Subject:
 
 def find_run(name: str, store: Store) -> RunFolder:
     """The folder of a run: by its name, by a part of it, by a tag, or by its path."""
-    path = Path(name).resolve()
+    path = Path(name).absolute()
     if os.sep in name and (path / MANIFEST).is_file():
         return Store(path.parent).find(path.name)
     return store.find(name)

@@ -205,6 +205,7 @@ def wandb(place: Place, library: Any, run: Tracked) -> Iterator[Log]:
     note = f"hopscope-{run.id}.json"  # beside an offline portion: the last step of each series
     made = _wandb_run(place, library, run, home) if online else None
     where, last = str(made.url) if made else "", {}
+    ended = False
     try:
         with _refusals("wandb", run, (library.errors.Error, ValueError)):
             if made and made.resumed:
@@ -224,9 +225,11 @@ def wandb(place: Place, library: Any, run: Tracked) -> Iterator[Log]:
 
         log = Log(add, lambda: where, last)
         yield log
+        ended = True
     finally:
         if made:
-            with writing(home):
+            # What went wrong before says more.
+            with writing(home), suppress(*(() if ended else (SharingError,))):
                 _finish_wandb(made, run)
             if not online:
                 write_bytes(Path(where) / note, json.dumps(log.last).encode())

@@ -136,9 +136,7 @@ def test_every_adapter_of_a_module_gives_the_same_losses(model: Stranger) -> Non
 
 @torch.no_grad()
 def test_blocks_take_groups_masks_and_scales(model: Stranger) -> None:
-    """As scaled_dot_product_attention does: shared keys, a mask for each head, a scale, is_causal
-    of a model that is not said to be causal.
-    """
+    """As scaled_dot_product_attention: shared keys, a mask for each head, a scale, is_causal."""
     x = torch.randn(2, 6, WIDTH)
     allowed = torch.rand(2, HEADS, 6, 6).tril() + torch.eye(6) > 0.4
     added = torch.randn(HEADS, 6, 6).masked_fill(torch.ones(6, 6).triu(1) > 0, -torch.inf)
@@ -154,7 +152,8 @@ def test_blocks_take_groups_masks_and_scales(model: Stranger) -> None:
             mixed = attend(query, query[:, :1] * 2, query[:, 1:2], **given, enable_gqa=True)
             return x + mixed.transpose(1, 2).flatten(2)
 
-        cut = BlockAdapter(nn.Identity(), block, nn.Identity(), model, (1, HEADS), causal=False)
+        causal = "is_causal" in given
+        cut = BlockAdapter(nn.Identity(), block, nn.Identity(), model, (1, HEADS), causal=causal)
         expected = block(0, x, scaled_dot_product_attention)
         assert torch.allclose(forward(cut, x), expected, atol=1e-5)
         heads = cut.project(0, x)
@@ -196,6 +195,8 @@ def test_blocks_that_are_not_what_they_were_said_to_be_are_refused(model: Strang
         ({"block": given(attn_mask=seen & (torch.arange(seen.shape[-1]) > 0))}, "a mask hides"),
         ({"block": given(mask=seen)}, "block 0 gave `attend` mask; expected what scaled_dot_prod"),
         ({"block": given(dropout_p=0.1)}, r"gave `attend` dropout_p=0.1; .* \(`module.eval\(\)`\)"),
+        ({"block": given(is_causal=True, attn_mask=seen)}, "is_causal=True and a mask: give one"),
+        ({"block": given(is_causal=True), "causal": False}, "is_causal=True: say causal=True, too"),
         ({"shape": (LAYERS, 2)}, "is that the model's shape"),
         ({"shape": (LAYERS + 1, HEADS)}, r"block 3 failed \(index 3 .*: is \(4, 3\) the model's"),
         ({"shape": (LAYERS, 0)}, "expected at least one"),

@@ -370,6 +370,8 @@ def test_what_cannot_be_sent_is_refused_in_one_line(
     refused(fleet, "wandb", "wandb refuses .*-seed-3: permission denied$")
     wandb.refuses, wandb.silent = False, True
     refused(fleet, "wandb", "wandb did not take all of .*-seed-3 in time: check the connection")
+    with pytest.raises(KeyboardInterrupt), tracker("wandb", place)(tracked(fleet)[0]):
+        raise KeyboardInterrupt
     monkeypatch.setenv("WANDB_MODE", "disabled")
     refused(fleet, "wandb", "WANDB_MODE is disabled; expected online, or offline, which")
     monkeypatch.delenv("WANDB_MODE")

@@ -94,14 +94,17 @@ class BlockAdapter(ProvedAdapter):
                     f"block {layer} gave `attend` {given}; expected what "
                     "scaled_dot_product_attention takes, without dropout (`module.eval()`)"
                 )
-            mask, causal = attn_mask, self.causal or is_causal
+            if is_causal and (attn_mask is not None or not self.causal):
+                what = ": say causal=True, too" if attn_mask is None else " and a mask: give one"
+                raise CircuitError(f"block {layer} gave `attend` is_causal=True{what}")
+            mask = attn_mask
             if mask is not None and mask.dim() > 3 and len(mask) not in {1, len(query)}:
                 raise CircuitError(
                     f"a block gave `attend` a mask for {len(mask)} examples and queries of "
                     f"{len(query)}: examples are repeated and chosen, so a mask may not depend on "
                     "them; give examples of one length, without padding"
                 )
-            weigh = partial(attention_weights, mask=mask, scale=scale, causal=causal)
+            weigh = partial(attention_weights, mask=mask, scale=scale, causal=self.causal)
             key, value = shared_by(query, key), shared_by(query, value)
             raise Projecting(Projected(x, query, key, value, weigh))
 
@@ -110,7 +113,9 @@ class BlockAdapter(ProvedAdapter):
         except Projecting as done:
             self._check_heads(layer, done.heads)
             return done.heads
-        except LookupError as error:
+        except IndexError as error:
+            if layer == 0:
+                raise
             raise CircuitError(
                 f"block {layer} failed ({error}): is {(self.layers, self.heads)} the model's shape "
                 "(layers, heads)?"

@@ -178,11 +178,20 @@ class VectorTask(FactTask):
 
     def candidates(self, hop: int) -> int:
         """How many values of an example may be the answer of a hop: those of its fact in all
-        chains, and of its decoys. Where facts stand shuffled, these are the values of all facts.
+        chains, and of its decoys.
+
+        Where facts stand shuffled, no position tells the fact. But which values are keys of further
+        facts is known without a look-up: together they are all keys less all queries.
         """
-        layout = self.layout()
-        values = [1 + layout.decoys * (len(fact.keys) > 1) for fact in layout.graph.facts]
-        return self.chains * (sum(values) if self.order == "shuffled" else values[hop - 1])
+        layout, facts = self.layout(), self.graph().facts
+        joint = [len(fact.keys) > 1 for fact in facts]
+        if self.order != "shuffled":
+            return self.chains * (1 + layout.decoys * joint[hop - 1])
+        keys = {key for fact in facts for key in fact.keys}
+        passed_on = [fact.value in keys for fact in facts]
+        if passed_on[hop - 1]:
+            return self.chains * sum(passed_on)
+        return self.chains * (len(facts) - sum(passed_on) + layout.decoys * sum(joint))
 
     def asks_every_hop(self) -> bool:
         return self.curriculum

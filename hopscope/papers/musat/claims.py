@@ -84,7 +84,7 @@ REASONS: Mapping[str, Reason] = {
     ),
     "musat/d-quickly-after": Reason(
         "D first knows x₁ by the place where its facts stand: when it has just been learned, its "
-        "loss is above 1 if facts are shuffled (chance is 0.94). Models that know x₁ anywhere "
+        "loss is above 1 if facts are shuffled (chance is 0.92). Models that know x₁ anywhere "
         "learn x₂ sooner. Seed 0 of weights of 1/√inputs, shuffled from step 880 on, learns x₁ "
         "anew and x₂ 167 steps later; with facts shuffled from the start these are 178 steps, and "
         "in order 949 (`benchmarks/places.py`).",

@@ -13,7 +13,7 @@ from hopscope.circuits.pattern import AS_IN_MODEL, UNIFORM
 from hopscope.circuits.tables import tables_of
 from hopscope.circuits.tracking import emergence
 from hopscope.configs import Task
-from hopscope.milestones import WINDOW
+from hopscope.milestones import LEARNED, WINDOW
 from hopscope.models import Transformer
 from hopscope.papers.cost import training_flop
 from hopscope.papers.musat.rows import (
@@ -44,7 +44,7 @@ def final_loss_rows(run: Run) -> list[LossRow]:
     experiment, final = run.recipe, run.final_losses()
     steps, train = run.losses("train")
     seen, validation = run.losses("validation")
-    thin, when = spread_evenly(seen), run.learned()
+    thin, when = spread_evenly(seen), run.learned(known_below(experiment.task))
     rows = []
     for number, seed in enumerate(experiment.seeds):
         own, checked = train[:, number], validation[:, number]
@@ -62,6 +62,13 @@ def final_loss_rows(run: Run) -> list[LossRow]:
             )
         )
     return rows
+
+
+def known_below(task: Task) -> float:
+    """The loss below which a hop is learned, the same in every order of the facts, so that models
+    can be compared: two thirds of chance with facts in order.
+    """
+    return LEARNED * task.ordered("backward").chance()
 
 
 def spread_evenly(steps: Int[np.ndarray, "step"]) -> Int[np.ndarray, "kept"]:
