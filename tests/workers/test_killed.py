@@ -156,7 +156,7 @@ def test_all_are_complete_and_equal_to_one_after_the_other(
 def test_ctrl_c_once_asks_for_a_checkpoint_and_twice_ends_all(
     kind: str, times: int, tiny: Experiment, store: Store, request: pytest.FixtureRequest
 ) -> None:
-    recipe = smallest(tiny, steps=600, checkpoint_every=20, validate_every=200)
+    recipe = smallest(tiny, steps=20_000, checkpoint_every=20, validate_every=200)
     pool: Pool = Processes(1, threads=1)
     if kind == "ray":
         pool = Cluster(request.getfixturevalue("ray"), cpus=0.5)
