@@ -81,7 +81,7 @@ def test_decoys_are_candidates_as_well() -> None:
 
 @pytest.mark.parametrize("hops", [1, 2, 3])
 def test_chance_with_facts_shuffled_is_what_fixed_sums_of_all_positions_reach(hops: int) -> None:
-    """Keys, values and queries are told apart; nothing is looked up."""
+    """The sums know keys, values and queries, and look nothing up."""
     task = Retrieval(hops=hops, chains=2, dim=12, order="shuffled")
     batch = dataset(task, 0, 5_000)
     kinds = [role.kind for role in task.roles()]

@@ -97,14 +97,17 @@ class BlockAdapter(ProvedAdapter):
             if is_causal and (attn_mask is not None or not self.causal):
                 what = ": say causal=True, too" if attn_mask is None else " and a mask: give one"
                 raise CircuitError(f"block {layer} gave `attend` is_causal=True{what}")
-            mask = attn_mask
-            if mask is not None and mask.dim() > 3 and len(mask) not in {1, len(query)}:
+            if (
+                attn_mask is not None
+                and attn_mask.dim() > 3
+                and len(attn_mask) not in {1, len(query)}
+            ):
                 raise CircuitError(
-                    f"a block gave `attend` a mask for {len(mask)} examples and queries of "
+                    f"a block gave `attend` a mask for {len(attn_mask)} examples and queries of "
                     f"{len(query)}: examples are repeated and chosen, so a mask may not depend on "
                     "them; give examples of one length, without padding"
                 )
-            weigh = partial(attention_weights, mask=mask, scale=scale, causal=self.causal)
+            weigh = partial(attention_weights, mask=attn_mask, scale=scale, causal=self.causal)
             key, value = shared_by(query, key), shared_by(query, value)
             raise Projecting(Projected(x, query, key, value, weigh))
 

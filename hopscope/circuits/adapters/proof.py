@@ -54,7 +54,7 @@ class ProvedAdapter(Adapter):
 
 
 def embedded(embed: Callable[[Tensor], Stream], inputs: Tensor) -> Stream:
-    """The residual stream that a function of one's own makes of the inputs."""
+    """The residual stream that a user's function makes of the inputs."""
     try:
         return embed(inputs)
     except IndexError as error:
