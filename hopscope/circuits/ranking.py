@@ -5,11 +5,11 @@ Numbers are measured in `hopscope.circuits.baselines`.
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from hopscope.circuits.circuit import Circuit
 from hopscope.configs import Config, Positive
-from hopscope.display import Displayed
+from hopscope.display import Displayed, data_frame
 from hopscope.facts import Role
 
 Method = Literal["EAP-IG", "activation patching", "direct logit attribution", "every arrow patched"]
@@ -187,6 +187,17 @@ class Baselines(Displayed, Config):
             rates = [((k.arrows - k.hits) / false, k.hits / true) for k in ranking.kept]
             auroc = _area([(0.0, 0.0), *rates, (1.0, 1.0)])
         return Measures(_area(points), _area([(x, abs(1 - f)) for x, f in points]), auroc)
+
+    def frame(self) -> Any:
+        """A data frame (pandas) of the faithfulness curves: a row for each method and number of
+        arrows kept, and one for the circuit. `hits` counts the arrows that are the circuit's.
+        """
+        curves = {each.method: each.kept for each in self.rankings}
+        return data_frame(
+            {"method": method, **point.model_dump()}
+            for method, points in (*curves.items(), ("circuit", (self.circuit_kept,)))
+            for point in points
+        )
 
 
 def _area(points: Sequence[tuple[float, float]]) -> float:

@@ -16,7 +16,7 @@ from hopscope.cli.asked import Asked, analysis, progress
 from hopscope.cli.emergence import circuits_of_all
 from hopscope.cli.options import given, option, refuse_unused
 from hopscope.cli.output import note
-from hopscope.cli.results import Output
+from hopscope.cli.results import FRAMES, Output, ending
 from hopscope.cli.subject import Subject
 from hopscope.cli.tables import Part, circuit_parts, piece_of
 from hopscope.configs import Config, Discovery
@@ -118,7 +118,9 @@ def circuit(asked: Asked, again: bool, every: bool, diagnose: bool, **search: An
     if path.suffix == ".json" and path.is_file():
         return _circuit_alone(asked, path)
     if every:
-        refuse_unused("with --all", "--seed", "--save", "--figure", "--diagnose", "--no-keep")
+        refuse_unused("with --all", "--seed", "--figure", "--diagnose", "--no-keep")
+        if asked.to.save:
+            ending(asked.to.save, (".json", *FRAMES))
         return circuits_of_all(asked, again=again, **search)
     if diagnose:
         refuse_unused("with --diagnose", "--json")
@@ -379,7 +381,7 @@ def _reshaped(study: "Study", changes: tuple[str, ...]) -> tuple[Any, Any]:
     option("--interpolations N", "EAP-IG: interpolations between the inputs of a pair.",
            type=click.IntRange(1), default=5),
     option("--exact", "Also patch every single arrow, one by one (slow)."),
-    least=2, frame=False,
+    least=2,
 )  # fmt: skip
 def baselines(asked: Asked, interpolations: int, exact: bool) -> Output:
     """Hold the circuit against EAP-IG, activation patching and direct attribution.

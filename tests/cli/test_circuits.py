@@ -21,6 +21,7 @@ from hopscope.circuits import (
     adapter_of,
     examples_of,
 )
+from hopscope.circuits.ranking import SHARES
 from hopscope.cli.emergence import seeds_piece
 from hopscope.cli.main import run as command
 from hopscope.configs import Experiment, KHop, Model, Training
@@ -185,6 +186,15 @@ def test_a_table_is_saved_as_csv(here: Path, run: Run, twins: Run, said: Said) -
     every = saved("emergence", twins.name, "--all", "--examples", "8")
     assert {*every.seed} == {3}  # the other has no circuit
     assert every.drop(columns="seed").equals(alone)
+    found = saved("circuit", twins.name, "--all").set_index("seed")
+    assert "2.0 v1→q" in found.paths[3]
+    curves = saved("baselines", run.name, "--examples", "8").groupby("method").faithfulness
+    assert curves.count().to_dict() == {
+        "EAP-IG": len(SHARES),
+        "activation patching": len(SHARES),
+        "direct logit attribution": len(SHARES),
+        "circuit": 1,
+    }
 
 
 def test_a_probe_is_shown_drawn_and_saved(here: Path, run: Run, said: Said) -> None:

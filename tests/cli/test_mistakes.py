@@ -84,6 +84,7 @@ MODELS = """
 attention gallery/demo --examples 100000000 | positions would take about
 attention gallery/demo --example -1 | --example is -1; expected 0 to 9,999
 attention gallery/demo --example 1 --save x.csv | this is not a table; expected .json
+circuit gallery/demo --all --save x.svg | expected a name that ends in .json, .csv, .parquet
 emergence gallery/demo --all --save x.svg | --all has a figure for each seed: give --figure
 attention gallery/demo --save . | expected a name that ends in .json, .csv, .parquet, .svg
 attention gallery/demo --save x.foo | expected a name that ends in .json
@@ -130,7 +131,7 @@ sweep sweep.json --slurm | --device cpu --threads 1
 view --save page | --host lab --port 80 --socket s --read-only --no-browser
 circuit circuit.json | --seed 1 --step 2 --circuit-file x.json --device cpu
 circuit gallery/demo | --examples 3 --force --device cpu
-circuit gallery/demo --all | --seed 0 --save x.json
+circuit gallery/demo --all | --seed 0 --figure x.svg
 attention gallery/demo --example 1 | --examples 8 --circuit-file x.json
 emergence gallery/demo --all | --seed 5
 probe gallery/demo --over-training | --step 100
