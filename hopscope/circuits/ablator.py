@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from hopscope.circuits.ablation import WORDS, Ablation, Carried, Change, changes
 from hopscope.circuits.adapters import AnyModel, CallbackModel, TransformerAdapter, adapter_of
 from hopscope.circuits.attention import patterns
 from hopscope.circuits.circuit import Circuit
-from hopscope.circuits.components import Estimate
+from hopscope.circuits.components import Estimate, estimate_columns
 from hopscope.circuits.engine import Adapter, check_attention, check_finite
 from hopscope.circuits.examples import Examples, Questions, check_interval, examples_of
 from hopscope.circuits.pattern import Head, Pattern
@@ -22,7 +22,7 @@ from hopscope.circuits.prescriber import Prescriber, prescriber_of
 from hopscope.circuits.tables import other_tables, with_tables
 from hopscope.circuits.walk import Walk
 from hopscope.configs import Config, FactTask
-from hopscope.display import data_frame
+from hopscope.display import Displayed, data_frame
 from hopscope.errors import CircuitError
 
 SECONDS = 5.0
@@ -212,31 +212,39 @@ class Ablated(Config):
         return sum(self.losses) / len(self.losses)
 
 
-class Ablations(Config):
-    """The losses of a model, and with heads changed in several ways."""
+class Ablations(Displayed, Config):
+    """The losses of a model, or of its circuit, and with heads changed in several ways."""
 
+    of: Literal["the model", "the circuit"]
+    """What was changed."""
     examples: int
     seed: int
     chance: float
     model: tuple[float, ...]
-    """The losses of every hop with nothing changed (of the circuit, if one was given)."""
+    """The losses of every hop with nothing changed."""
     asked: tuple[int, ...]
     """The hops of these losses."""
     rows: tuple[Ablated, ...]
 
-    def frame(self) -> Any:
-        """A data frame (pandas) with a row for each change."""
-        return data_frame(
+    def records(self) -> list[dict[str, Any]]:
+        """A row with nothing changed, which has no rise, and a row for each change."""
+        every = [(self.of, self.model, None), *((r.changed, r.losses, r.rise) for r in self.rows)]
+        return [
             {
-                "changed": row.changed,
-                "loss": row.loss,
-                **{f"hop_{n}": loss for n, loss in zip(self.asked, row.losses, strict=True)},
-                "rise": row.rise.mean,
-                "rise_low": row.rise.low,
-                "rise_high": row.rise.high,
+                "changed": changed,
+                "loss": sum(losses) / len(losses),
+                **{f"hop_{n}": loss for n, loss in zip(self.asked, losses, strict=True)},
+                **estimate_columns("rise", rise),
             }
-            for row in self.rows
-        )
+            for changed, losses, rise in every
+        ]
+
+    def frame(self) -> Any:
+        """A data frame (pandas) of the records."""
+        return data_frame(self.records())
+
+    def __repr__(self) -> str:
+        return f"Ablations({len(self.rows)} changes of {self.of}, {self.examples} examples)"
 
     def __str__(self) -> str:
         width = max(len(row.changed) for row in self.rows)
@@ -271,6 +279,7 @@ def ablate(
         ablator.check_paths(its)
     usual, *changed = ablator.losses(every).double().cpu().numpy()
     return Ablations(
+        of="the circuit" if circuit else "the model",
         examples=examples,
         seed=seed,
         chance=drawn.chance,

@@ -18,7 +18,7 @@ from hopscope.cli.options import given, option, refuse_unused
 from hopscope.cli.output import note
 from hopscope.cli.results import FRAMES, Output, ending
 from hopscope.cli.subject import Subject
-from hopscope.cli.tables import Part, circuit_parts, piece_of
+from hopscope.cli.tables import Part, circuit_parts
 from hopscope.configs import Config, Discovery
 from hopscope.display import data_frame
 from hopscope.errors import ConfigError
@@ -276,13 +276,14 @@ def patch(asked: Asked, no_keep: bool) -> Output:
     option("--circuit", "Change heads of the circuit, not of the model.", name="of_circuit"),
     option("--order", "Also ask with the facts in this order: last hop first (backward), first hop "
            "first (forward), or shuffled.", choices=['backward', 'forward', 'shuffled']),
-    least=2, draws=False,
+    least=2,
 )  # fmt: skip
 def ablate(asked: Asked, head: tuple[str, ...], of_circuit: bool, order: Any) -> Output:
     """Show the losses with heads changed, or with the facts in another order; with neither, with
     every head changed in turn.
     """
     from hopscope.circuits import ablator, adapter_of
+    from hopscope.plots.words import ablation_rows
 
     study = asked.fits
     of_circuit = of_circuit or asked.subject.circuit_file is not None
@@ -301,30 +302,17 @@ def ablate(asked: Asked, head: tuple[str, ...], of_circuit: bool, order: Any) ->
     measure = partial(ablator.ablate, adapter, circuit=circuit, examples=asked.examples,
                       seed=asked.sample)  # fmt: skip
     found = measure(task if order is None else task.ordered(order), changes)
-    whole = "the circuit" if of_circuit else "the model"
-    rows: list[tuple[str, tuple[float, ...], Estimate | None]]
-    rows = [(whole if order is None else f"{whole}, facts {order}", found.model, None)]
+    records = found.records()
     if order is not None:
-        rows.insert(0, (whole, measure(task, {}).model, None))
-    rows += [(row.changed, row.losses, row.rise) for row in found.rows]
-    data = [
-        {"changed": changed, "loss": sum(losses) / len(losses)}
-        | {f"hop_{hop}": loss for hop, loss in zip(found.asked, losses, strict=True)}
-        | dict(zip(RISE, (rise.mean, rise.low, rise.high) if rise else (None,) * 3, strict=True))
-        for changed, losses, rise in rows
-    ]
-    formats = {f"hop_{hop}": ".4f" for hop in found.asked} | {"loss": ".4f"}
-    cells = [
-        {name: value for name, value in row.items() if name not in RISE}
-        | {"rise": f"{rise.mean:.4f} ± {(rise.high - rise.low) / 2:.4f}" if rise else ""}
-        for row, (_, _, rise) in zip(data, rows, strict=True)
-    ]
-    title = f"{study.name}, {asked.examples} examples"
-    return Output(data, [piece_of(cells, formats, title)], frame=partial(data_frame, data))
-
-
-RISE = ("rise", "rise_low", "rise_high")
-"""By how much losses rise, and the 95 % interval of that."""
+        records[0]["changed"] += f", facts {order}"
+        records = measure(task, {}).records() + records
+    shown = Piece(f"{study.name}, {asked.examples} examples", *ablation_rows(records))
+    return Output(
+        records,
+        [shown],
+        lambda: of_plots("ablations:losses_figure")(records, found.chance, found.examples),
+        frame=partial(data_frame, records),
+    )
 
 
 @analysis(1024, click.argument("changes", nargs=-1, metavar="[KEY=VALUE]…"), least=2, draws=False)

@@ -28,6 +28,7 @@ class Piece:
 
 
 SHOWN: Mapping[str, tuple[str | None, str | None]] = {
+    "hopscope.circuits.ablator:Ablations": ("ablations", "ablations:ablations_figure"),
     "hopscope.circuits.circuit:Circuit": ("circuit", "circuit:circuit_figure"),
     "hopscope.circuits.emergence:Emergence": ("emergence", "emergence:emergence_figure"),
     "hopscope.circuits.maps:RoleMaps": (None, "maps:role_maps_figure"),

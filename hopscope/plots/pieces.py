@@ -14,6 +14,7 @@ from hopscope.plots.words import (
     COMPONENT_COLUMNS,
     EMERGENCE_COLUMNS,
     SCORE_COLUMNS,
+    ablation_rows,
     component_rows,
     emergence_table,
     remarks,
@@ -25,6 +26,7 @@ from hopscope.store.listing import state_of
 from hopscope.store.query import Answer
 
 if TYPE_CHECKING:
+    from hopscope.circuits.ablator import Ablations
     from hopscope.circuits.emergence import Emergence
     from hopscope.circuits.probe import Probe, ProbeHistory
     from hopscope.circuits.ranking import Baselines
@@ -51,6 +53,11 @@ def account(found: Circuit) -> Piece:
     return Piece(
         "what each path moves", ACCOUNT_COLUMNS, account_rows(found), account_remarks(found)
     )
+
+
+def ablations(found: "Ablations") -> list[Piece]:
+    """The losses with each change, and with none."""
+    return [Piece("losses with heads changed", *ablation_rows(found.records()))]
 
 
 def emergence(story: "Emergence") -> list[Piece]:

@@ -2,12 +2,18 @@
 how it emerged. No drawing library here.
 """
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from hopscope.circuits import Circuit
 from hopscope.circuits.components import Component, Estimate, Score
 from hopscope.circuits.emergence import Emergence
 from hopscope.facts import Role
+from hopscope.plots.piece import Rows
 from hopscope.plots.symbols import chain_order, short_role
 
+Record = Mapping[str, Any]
+"""A row of `Ablations.records`."""
 COMPONENT_COLUMNS = ("head", "what it does", "", "lost without it", "computed", "stability")
 EMERGENCE_COLUMNS = ("head", "path", "emerged at step", "epoch", "attention at the end")
 SCORE_COLUMNS = ("attention", "everything else", "recovered", "agreement", "same answer")
@@ -133,6 +139,21 @@ def remarks(circuit: Circuit) -> list[str]:
             "attention to find where to look"
         )
     return lines
+
+
+def ablation_rows(records: Sequence[Record]) -> tuple[list[str], Rows]:
+    """The columns and rows of a table of losses with heads changed."""
+    losses = [name for name in records[0] if name == "loss" or name.startswith("hop_")]
+    columns = ["changed", *(name.replace("_", " ") for name in losses), "rise"]
+    return columns, [
+        [row["changed"], *(f"{row[name]:.4f}" for name in losses), _rise(row)] for row in records
+    ]
+
+
+def _rise(row: Record) -> str:
+    if row["rise"] is None:
+        return ""
+    return f"{row['rise']:.4f} ± {(row['rise_high'] - row['rise_low']) / 2:.4f}"
 
 
 def emergence_table(story: Emergence) -> list[tuple[str, ...]]:

@@ -138,7 +138,6 @@ probe gallery/demo --over-training | --step 100
 probe gallery/demo | --circuit-file x.json
 evaluate gallery/demo | --circuit-file x.json
 evaluate gallery/demo --examples 4 | --figure x.svg
-ablate gallery/demo | --figure x.svg
 show gallery/demo --config | --figure x.svg
 depth | --width 6 --dpi 100
 attention gallery/demo --examples 4 | --dpi 100

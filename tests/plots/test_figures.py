@@ -34,6 +34,7 @@ from hopscope.models.planted import Planted
 from hopscope.ngram.evaluation import approach, transfer
 from hopscope.papers.registry import PAPERS
 from hopscope.papers.results import that_came_with_it
+from hopscope.plots.ablations import MOST, losses_figure
 from hopscope.plots.circuit import circuit_figure
 from hopscope.plots.curves import WINDOW, comparison_figure, loss_curves, smoothed
 from hopscope.plots.depth import grid, shared_information
@@ -258,6 +259,32 @@ def test_attention_of_paths_stands_above_losses() -> None:
     hops = {str(line.get_label()): list(line.get_ydata()) for line in below.lines}
     assert (hops["x₁"], hops["chance"]) == ([0.7, 0.6, 0.1, 0.0], [0.75, 0.75])
     assert list(below.lines[0].get_xdata()) == [0, 10, 20, 100]
+
+
+def test_heads_with_the_largest_rise_are_drawn_a_mark_for_each_way() -> None:
+    def record(changed: str, loss: float, rise: float | None) -> dict[str, Any]:
+        ends = (None, None) if rise is None else (rise - 0.1, rise + 0.1)
+        return {"changed": changed, "loss": loss, "rise": rise} | dict(
+            zip(("rise_low", "rise_high"), ends, strict=True)
+        )
+
+    ways = ("uniform", "itself")
+    rows = [
+        record(f"{head}.0={way}", 0.1 + at + head / 100, at + head / 100)
+        for head in range(MOST + 2)
+        for at, way in enumerate(ways)
+    ]
+    figure = losses_figure([record("the model", 0.1, None), *rows], 0.75, 16)
+    (axes,) = figure.axes
+    kept = [f"{head}.0" for head in range(2, MOST + 2)]  # all but the two that rise least
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["the model", *kept]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [*ways]
+    assert f"{MOST} of {MOST + 2} rows" in figure.caption
+    (bars,) = axes.containers[1][2]
+    left, right = bars.get_segments()[0]
+    assert [left[0], right[0]] == pytest.approx([1.02, 1.22])  # 2.0=itself: its rise ± 0.1
+    alone = losses_figure([record("the model", 0.1, None), record("1.3=mean", 0.5, 0.4)], 0.75, 8)
+    assert [label.get_text() for label in alone.axes[0].get_yticklabels()][1] == "1.3=mean"
 
 
 def test_a_hop_that_is_asked_alone_has_its_number() -> None:

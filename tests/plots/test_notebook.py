@@ -89,6 +89,7 @@ def test_a_result_shows_a_figure_that_can_be_saved_and_what_is_known(
         (circuit, "each component</summary>"),
         (demo.circuit, "what each path moves</summary>"),
         (attention_maps(known.model, known.task, examples=4), "role maps"),
+        (demo.ablate("1.3", examples=8), "<td>1.3=uniform</td>"),
         (story, "hop 2 is learned"),
         (probe(known.model, known.task, 40), "by layer and role</summary>"),
         (HeadScores("tiny", "f1", route, zero, zero, np.ones(1), zero, zero, 8, 3), "tiny"),

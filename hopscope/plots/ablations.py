@@ -1,0 +1,79 @@
+"""Losses with heads changed, as a picture."""
+
+from collections.abc import Sequence
+
+from hopscope.circuits.ablator import Ablations
+from hopscope.plots.look import COLOURS, DIM, INK, LINES, Picture, drawn, picture
+from hopscope.plots.words import Record
+
+ROW = 0.15
+"""Inches of a row."""
+MOST = 40
+"""The most rows of changes that are drawn."""
+APART = 0.22
+"""Distance in rows between the marks of two ways to change the same head."""
+
+
+def ablations_figure(found: Ablations) -> Picture:
+    """The loss of the model (or circuit), and with each change."""
+    return losses_figure(found.records(), found.chance, found.examples)
+
+
+@drawn
+def losses_figure(records: Sequence[Record], chance: float, examples: int) -> Picture:
+    """A row for each head, with a mark for each way to change it; above, a row for each record in
+    which nothing is changed.
+    """
+    unchanged = [row for row in records if row["rise"] is None]
+    changed = [(*_head_and_way(row["changed"]), row) for row in records if row["rise"] is not None]
+    ways = list(dict.fromkeys(way for _, way, _ in changed))
+    largest: dict[str, float] = {}
+    for head, _, row in changed:
+        largest[head] = max(row["rise"], largest.get(head, row["rise"]))
+    kept = sorted(largest, key=lambda head: -largest[head])[:MOST]
+    heads = [head for head in largest if head in kept]
+    figure = picture(
+        "losses with heads changed",
+        f"Mean loss over hops on {examples:,} fresh examples, with a head (layer.head) changed. "
+        "Bars: 95 % interval of the rise, paired over examples. Dashed: nothing changed; dotted: "
+        "chance."
+        + f" Only the {MOST} of {len(largest):,} rows that rise most."
+        * (len(largest) > MOST),
+        ROW * (len(unchanged) + len(heads)) + 0.7,
+        columns=2,
+    )
+    axes = figure.subplots()
+    for at, row in enumerate(unchanged):
+        axes.plot(row["loss"], at, "D", color=INK)
+        axes.axvline(row["loss"], color=DIM, linestyle="--", linewidth=0.6)
+    for number, way in enumerate(ways):
+        rows = {heads.index(head): row for head, its, row in changed if its == way and head in kept}
+        axes.errorbar(
+            [row["loss"] for row in rows.values()],
+            [len(unchanged) + at + APART * (number - (len(ways) - 1) / 2) for at in rows],
+            xerr=[
+                [row["rise"] - row["rise_low"] for row in rows.values()],
+                [row["rise_high"] - row["rise"] for row in rows.values()],
+            ],
+            fmt="o",
+            color=COLOURS[number % LINES],
+            elinewidth=0.8,
+            label=way,
+        )
+    axes.axvline(chance, color=DIM, linestyle=":")
+    # With one way there is no legend, so that the row's name says it.
+    names = heads if len(ways) > 1 else [row["changed"] for head, _, row in changed if head in kept]
+    axes.set_yticks(
+        range(len(unchanged) + len(names)), [*(row["changed"] for row in unchanged), *names]
+    )
+    axes.set(xlabel="loss", ylim=(len(unchanged) + len(names) - 0.5, -0.5))
+    axes.set_xlim(left=0)
+    if len(ways) > 1:
+        figure.legend(loc="outside right upper")
+    return figure
+
+
+def _head_and_way(changed: str) -> tuple[str, str]:
+    """What a change names, and how it is changed; several heads changed together are one name."""
+    head, _, way = changed.partition("=")
+    return (changed, "") if " " in changed else (head, way)
