@@ -1,5 +1,4 @@
-"""This machine's memory, processor, cores and cache folder; settings of its allocator and threads.
-"""
+"""The machine's memory, processor, cores and cache folder; settings of allocator and threads."""
 
 import ctypes
 import os

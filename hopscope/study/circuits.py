@@ -11,8 +11,7 @@ from hopscope.facts import Role
 
 @dataclass(frozen=True)
 class Step:
-    """A step from a source role to a destination role, and the heads that take it in each circuit.
-    """
+    """A step from a source role to a destination role, and its heads in each circuit."""
 
     source: Role
     destination: Role

@@ -1,5 +1,4 @@
-"""`RunStudy`: the study of one model of a run at one checkpoint; its circuit is saved with the run.
-"""
+"""`RunStudy`: the study of one model of a run at one checkpoint."""
 
 from collections.abc import Callable
 from functools import cached_property
