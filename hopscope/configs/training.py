@@ -44,7 +44,7 @@ class Training(Config):
     """Steps between validations. Each checkpoint and each of the last 100 steps is also validated
     (§7.1)."""
     validation_examples: Positive = 512
-    """Examples of each validation; they are not in the training set's stream."""
+    """Number of examples in each validation, drawn from a separate stream."""
     checkpoint_every: Positive = 500
     """Steps between checkpoints (§9: 80)."""
     checkpoint_at: tuple[Positive, ...] = ()
