@@ -73,7 +73,7 @@ class StoreUnwritable(StoreError):
 
 
 class ResultsError(HopscopeError):
-    """Results of a paper are missing, damaged, from another version, or would be overwritten."""
+    """Results of a paper are missing, damaged, from another version, or exist already."""
 
 
 class TrainingError(HopscopeError):
@@ -87,7 +87,7 @@ class Diverged(TrainingError):
 
 
 class LmError(HopscopeError):
-    """A language model cannot be downloaded, loaded or queried, or its architecture is unknown."""
+    """A language model cannot be downloaded, loaded, queried or examined."""
 
 
 class EndpointFailed(LmError):

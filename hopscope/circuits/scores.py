@@ -67,8 +67,8 @@ class Runs:
         self.chunks = chunks(adapter, self.examples)
 
     def outputs(self, asked: Sequence[tuple[State, Rest]]) -> list[Tensor]:
-        """For each state, the outputs at the read positions, with all rows without a target ablated
-        as `Rest` says.
+        """For each state, the outputs at the read positions. All rows without a target are ablated
+        in the given way (`Rest`).
         """
         found: list[list[Tensor]] = [[] for _ in asked]
         for some in self.chunks:

@@ -88,8 +88,8 @@ class NgramStepper:
             self._record()
 
     def advance(self) -> Losses | None:
-        """Train up to the next record, checkpoint, or check for a signal. Returns the losses if
-        they were recorded.
+        """Train up to the next record, checkpoint, or check for a signal. Returns the losses at a
+        record or checkpoint.
         """
         self._begin_stage()
         until = min(epoch for epoch in self.events if epoch > self.step)
