@@ -1,5 +1,5 @@
-"""The animated picture of README and docs: scrubbing through the demo's training, then switching a
-head off, seen in a real browser. Prints a JSON row with its size.
+"""Record the animation in README and docs: scrubbing through the demo's training, then switching a
+head off, in a real browser. Prints a JSON row with its size.
 
 python benchmarks/animation.py docs/images/explorer.gif [--frames FOLDER]
 """
@@ -19,7 +19,7 @@ from hopscope.store import gallery
 SIZE = {"width": 900, "height": 612}
 COLOURS = 96
 HEAD = "1.3"
-"""It moves the second symbol; without it hop 2 is lost, and hop 1 stays."""
+"""This head moves the second symbol; without it, hop 2 is lost and hop 1 stays."""
 QUIET = """() => { const { state } = globalThis.hopscope;
 return !state.working && !state.asking && (!state.off.length || (state.answer && state.cut)); }"""
 CAPTION = """text => {
@@ -44,7 +44,7 @@ POINTER = """([x, y]) => {
   Object.assign(hand.style, { left: `${x - 14}px`, top: `${y - 14}px` });
 }"""
 Shot = tuple[int, Image.Image]
-"""Milliseconds, and what is seen for so long."""
+"""A picture, and for how many milliseconds it is shown."""
 
 
 def main() -> None:
@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def training(page: Any) -> Iterator[Shot]:
-    """The paths appear, checkpoint by checkpoint."""
+    """The frames of the training: paths emerge, checkpoint by checkpoint."""
     names = gallery.find("demo").files("checkpoints/")
     steps = [int(name[-20:-12]) for name in names]
     for step in steps:
@@ -77,7 +77,7 @@ def training(page: Any) -> Iterator[Shot]:
 
 
 def switching(page: Any) -> Iterator[Shot]:
-    """The pointer goes to a head and switches it off, and on again."""
+    """The frames in which the pointer moves to a head and switches it off, and on again."""
     chip = page.get_by_role("button", name=f"Head {HEAD}", exact=False).last
     box = chip.bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
@@ -86,7 +86,7 @@ def switching(page: Any) -> Iterator[Shot]:
         page.evaluate(POINTER, [450 + (x - 450) * part, 420 + (y - 420) * part])
         yield 120 if part < 1 else 600, seen(page)
     chip.click()
-    page.mouse.move(5, 300)  # no hint covers the picture
+    page.mouse.move(5, 300)  # so that no tooltip covers the picture
     page.evaluate(CAPTION, f"Without head {HEAD}: hop 2 is lost, hop 1 stays")
     yield 3_600, seen(page)
     chip.click()
@@ -97,14 +97,14 @@ def switching(page: Any) -> Iterator[Shot]:
 
 
 def seen(page: Any) -> Image.Image:
-    """The page, once nothing is being computed."""
+    """A screenshot, as soon as the page has finished computing."""
     page.wait_for_function(QUIET, timeout=240_000)
     page.wait_for_timeout(400)
     return Image.open(io.BytesIO(page.screenshot())).convert("RGB")
 
 
 def written(path: Path, shots: list[Shot]) -> None:
-    """All frames with one palette, so that what does not change costs nothing."""
+    """Write all frames with one palette, so that unchanged parts take no space."""
     some = [picture for _, picture in shots[:: max(1, len(shots) // 6)]] + [shots[-2][1]]
     width, height = some[0].size
     sheet = Image.new("RGB", (width, height * len(some)))

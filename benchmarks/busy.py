@@ -1,9 +1,9 @@
-"""Times of two kinds of work beside other busy programs, for each way in which threads may wait.
+"""Times of two kinds of work while other programs are busy, for several ways in which threads wait.
 
-Run from a clone: `python benchmarks/busy.py [--rounds N]`. It takes ten minutes, nearly all of them
-in the row of OpenMP's default. Each row computes the explorer's page of `gallery/demo` (thousands
-of small operations) in one process, with one thread for each core, and 300 steps of the demo's
-training in another: alone, and beside programs that keep all cores but one busy.
+Run from a clone: `python benchmarks/busy.py [--rounds N]`. It takes ten minutes, most of them for
+the row with OpenMP's default. Each row has the time for the explorer's page of `gallery/demo`
+(thousands of small operations) in one process, with one thread per core, and for 300 steps of the
+demo's training in another process: alone, and while other programs occupy all cores but one.
 """
 
 import os
@@ -25,8 +25,8 @@ WAYS = {
     "as hopscope does, torch first": ({}, "import torch; "),
     "asleep at once": ({"OMP_WAIT_POLICY": "passive"}, ""),
 }
-"""The environment, and the code that runs before hopscope is imported. By default, a thread of
-GNU's OpenMP spins 300,000 turns before it sleeps.
+"""For each way, the environment variables, and the code that runs before hopscope is imported. By
+default, a thread of GNU OpenMP spins 300,000 turns before it sleeps.
 """
 PAGE = "from hopscope.web.frame import Frame; Frame('gallery/demo')._repr_html_()"
 COMMAND = "from hopscope.cli.main import main; main()"
@@ -64,7 +64,7 @@ def _clock(words: list[str], environment: dict[str, str]) -> float:
 
 @contextmanager
 def _company(busy: int) -> Iterator[None]:
-    """Run this number of programs that never sleep."""
+    """A context in which this number of programs run that never sleep."""
     programs = [
         subprocess.Popen([sys.executable, "-c", SPIN], start_new_session=True) for _ in range(busy)
     ]

@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def stable(model: str, rows: Sequence[Row]) -> Sequence[object]:
-    """What searches of a model with several samples have in common."""
+    """A table row: how far searches of a model on several samples agree."""
     verdicts = Counter(row["verdict"].split(":")[0] for row in rows)
     recovered = sorted(row["recovered"]["prescribed"] for row in rows)
     sizes = sorted(len(row["rows"]) for row in rows)
@@ -76,7 +76,7 @@ def in_common(found: Sequence[set[str]]) -> str:
 
 
 def look_ups(rows: Iterable[str]) -> set[str]:
-    """The rows that follow a role or a relation, whatever share goes elsewhere."""
+    """The rows that look at a role or a relation, without their other targets."""
     found = set()
     for row in rows:
         head, target, role = re.fullmatch(r"(\S+) (.+) → (.+)", row).groups()
@@ -98,7 +98,7 @@ def compared(tool: str, rows: Sequence[Row], ours: dict[str, float]) -> Sequence
 
 
 def mean(values: Iterable[float | None]) -> str:
-    """Over the models that a tool can name such things in."""
+    """The mean over the models for which the tool gives a value."""
     known = [value for value in values if value is not None]
     return f"{sum(known) / len(known):.3f}" if known else "–"
 

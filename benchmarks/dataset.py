@@ -1,4 +1,4 @@
-"""Seconds and memory to write out a whole training set.
+"""Seconds and memory for drawing a whole training set.
 
 python benchmarks/dataset.py [--hops 5] [--log2-examples 20]
 """

@@ -1,14 +1,15 @@
 """Discovery on trained models: how much is recovered, what is lost without each component, and how
-long it takes.
+long the search takes.
 
-Trains the demo with ten seeds (as one fleet) and the paper's transformer A, unless they are in the
-store already, and prints a JSON row per model:
+Trains the demo with ten seeds (as one fleet) and the paper's transformer A, unless the store has
+them already, and prints a JSON row per model:
 
     python benchmarks/discovery.py --store runs [--demo-seeds 10] [--a-seeds 3] [--a-steps 8000]
 
-What is lost is a share of the gap: the loss with everything ablated minus the loss of the model.
-`weakest` is the least share lost without a component that forms paths. Previous-token heads are
-listed apart, as in the paper, and so are steps that several heads share, without all of them.
+Lost shares are relative to the gap: the loss with everything ablated minus the loss of the model.
+`weakest` is the smallest share that is lost without a component with paths. Previous-token heads
+are listed separately, as in the paper. Steps that several heads share are also listed separately,
+with all their heads removed.
 """
 
 import argparse

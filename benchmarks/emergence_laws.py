@@ -5,24 +5,24 @@
 
 * context: an induction head emerges after a number of steps that grows with the square of the
   context (Musat et al. 2511.01033). Induction over N = 8 to 128 positions of facts, batches of 32.
-* descent: the same by plain gradient descent, for which that law is derived, up to N = 64 (128
-  would need about 40,000 steps, and each is four times as long).
-* batch: it emerges after T / √(batch × context) steps (Aoyama et al. 2511.16893). Induction and two
-  hops, batches of 8 to 512, N = 8 and 32 positions of facts for each hop.
+* descent: the same with plain gradient descent, for which that law is derived, up to N = 64 (128
+  would need about 40,000 steps, each four times as long).
+* batch: the head emerges after T / √(batch × context) steps (Aoyama et al. 2511.16893). Induction
+  and two hops, batches of 8 to 512, N = 8 and 32 positions of facts for each hop.
 
-Every point is a fleet of five seeds of small models (2 layers for one hop, 3 for two: as few as
-suffice), by AdamW at a constant rate, on examples of which none comes twice.
+Every point is a fleet of five seeds of small models (the fewest layers that are enough: 2 for one
+hop, 3 for two), trained with AdamW at a constant rate, on examples that never repeat.
 
-Rules (written before a pilot of the first law at N = 8, 16 and 32, after which the loop was written
-anew; the rate of the descent was chosen after pilots at N = 8): a hop has emerged at the step at
-which it is learned in hopscope's sense (the mean of ten training losses falls below two thirds of
-chance). A point is the median over its seeds, where a seed that did not learn counts as slower than
-all others. A point whose median seed did not learn within its cap of steps is left out of the
-slope, and said to be. A slope is a least-squares line through the points on logarithmic axes. Its
-interval is a bootstrap over the seeds within each point.
+The rules were written before a pilot of the first law at N = 8, 16 and 32 (the loop was rewritten
+after the pilot; the rate of gradient descent was chosen after pilots at N = 8). A hop has emerged
+at the step at which it is learned in hopscope's sense (the mean of ten training losses falls below
+two thirds of chance). A point is the median over its seeds; a seed that did not learn counts as
+slower than all others. A point whose median seed did not learn within the limit of steps is left
+out of the slope, and reported. A slope is a least-squares line through the points on logarithmic
+axes. Its interval is a bootstrap over the seeds within each point.
 
 A fleet stops when all its seeds have learned all hops. Rows are appended to
-results/emergence_laws.jsonl, one a seed, cheap points first; points that are there are passed over.
+results/emergence_laws.jsonl, one per seed, cheap points first; existing points are skipped.
 """
 
 import argparse
@@ -48,19 +48,20 @@ from hopscope.training.weights import FlatWeights
 ROWS = RESULTS / "emergence_laws.jsonl"
 SEEDS = tuple(range(5))
 CAPS, DRAWS = {1: 20_000, 2: 3_000}, 2_000
-"""Steps at most, by hops, and draws of a bootstrap."""
+"""The most steps, by number of hops; and the number of bootstrap draws."""
 MODELS = {
     1: Model(layers=2, heads=1, d_model=64, mlp=False),
     2: Model(layers=3, heads=4, d_model=64, init="fan-in"),
 }
-"""By hops. One head a layer without MLPs did not learn two hops in 20,000 steps (20 seeds, whose
-rows say so); so these have the model and the code of positions of the demo.
+"""The models, by number of hops. Models with one head per layer and no MLPs did not learn two hops
+in 20,000 steps (20 seeds, which are in the rows). So the models for two hops have the demo's model
+and position code.
 """
 PLACES = {1: {"dim": 16}, 2: {"position": "pair", "base": 10.0}}
-"""The rest of the task, by hops."""
+"""The other fields of the task, by number of hops."""
 RATES = {"adamw": 1e-3, "descent": 1.0}
 LOOK = 50
-"""Steps between looks at whether all have learned."""
+"""The number of steps between checks whether all seeds have learned."""
 Axes = tuple[int, int]
 """Context and batch."""
 
@@ -89,7 +90,7 @@ class Point:
 
     @property
     def size(self) -> int:
-        """Positions of facts in a step: the cost of a step goes with it."""
+        """The number of positions of facts in a step; the cost of a step is proportional to it."""
         return self.batch * self.context
 
     def recipe(self) -> Experiment:
@@ -117,7 +118,7 @@ LAWS: dict[str, tuple[Point, ...]] = {
 
 
 class Descent:
-    """Plain gradient descent in the place of a trainer's optimiser."""
+    """Plain gradient descent, to replace a trainer's optimiser."""
 
     def __init__(self, weights: FlatWeights) -> None:
         self.weights, self.rate = weights, torch.zeros((), device=weights.master.device)
@@ -160,7 +161,7 @@ def train(point: Point, device: torch.device) -> list[Row]:
 
 
 def median(steps: np.ndarray) -> float:
-    """Infinite where the median seed did not learn."""
+    """The median step; infinite if the median seed did not learn."""
     return float(np.sort(steps)[len(steps) // 2])
 
 
@@ -170,8 +171,8 @@ def medians(emerged: Mapping[Axes, np.ndarray]) -> dict[Axes, float]:
 
 
 def exponents(points: Mapping[Axes, float], *columns: int) -> np.ndarray | None:
-    """The exponents of a power law of columns of the axes (-1: their product), by least squares.
-    None where too few points are known.
+    """The exponents of a power law in columns of the axes (-1: their product), by least squares;
+    None if there are too few points.
     """
     known = [(axes, steps) for axes, steps in points.items() if np.isfinite(steps)]
     if len(known) < len(columns) + 2:
@@ -184,7 +185,7 @@ def exponents(points: Mapping[Axes, float], *columns: int) -> np.ndarray | None:
 
 
 def slope(emerged: Mapping[Axes, np.ndarray], *columns: int) -> Row | None:
-    """Exponents, their 95 % intervals over seeds, and the points that are left out."""
+    """The exponents, their 95 % intervals over seeds, and the omitted points."""
     found, random = exponents(medians(emerged), *columns), np.random.default_rng(0)
     if found is None:
         return None
@@ -210,7 +211,7 @@ def emergence(rows: Sequence[Row], hops: int, hop: int) -> dict[Axes, np.ndarray
 
 
 def by_law(rows: Sequence[Row]) -> dict[str, tuple[dict[Axes, np.ndarray], float]]:
-    """The points of every law, and the published exponent."""
+    """For every law, its points and the published exponent."""
     named = {law: {point.name for point in points} for law, points in LAWS.items()}
     measured = {law: [row for row in rows if row["point"] in named[law]] for law in LAWS}
     shown = {
@@ -234,7 +235,7 @@ def summary(rows: Sequence[Row]) -> list[Row]:
 
 
 def courses(rows: Sequence[Row]) -> Iterator[tuple[str, float, str, dict[int, np.ndarray]]]:
-    """The lines of the figure: what grows, published exponent, name, and the steps of the seeds."""
+    """The lines of the figure: x-axis, published exponent, name, and the steps of the seeds."""
     for name, (emerged, published) in by_law(rows).items():
         what = name.split(",")[0]
         if published > 0:
@@ -249,7 +250,7 @@ def courses(rows: Sequence[Row]) -> Iterator[tuple[str, float, str, dict[int, np
 
 @drawn
 def figure(rows: Sequence[Row]) -> Picture:
-    """Steps until emergence, on logarithmic axes, with the published slopes beside them."""
+    """Draw steps until emergence on logarithmic axes, with lines of the published slopes."""
     panels: dict[tuple[str, float], dict[str, dict[int, np.ndarray]]] = defaultdict(dict)
     for grows, published, name, points in courses(rows):
         panels[grows, published][name] = points

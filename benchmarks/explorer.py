@@ -1,11 +1,11 @@
-"""How quickly the explorer's server answers.
+"""Response times of the explorer's server.
 
     python benchmarks/explorer.py [--runs 1000] [--clicks 100]
 
-A store of so many runs: time until the table is there for the first time, again, and when nothing
-has changed; memory without a model open; processor time while nobody asks. Then clicks, over HTTP:
-the loss with one head switched off, another head each time, on 256 examples, for the demo and for
-transformer A. Prints a JSON row for each.
+With a store of `--runs` runs: the time for the table of runs on the first request, on the second,
+and without changes; memory without an open model; processor time without requests. Then clicks,
+over HTTP: the loss with one head switched off, a different head each time, on 256 examples, for the
+demo and for transformer A. Prints a JSON row for each.
 """
 
 import argparse
@@ -28,11 +28,11 @@ TRAINING = Training(
     precision="float32",
 )  # fmt: skip
 IDLE = 20.0
-"""Seconds over which an idle server is watched."""
+"""For how many seconds an idle server is observed."""
 
 
 def recipe(seed: int) -> Experiment:
-    """A small model."""
+    """The recipe of a small model."""
     task, model = Retrieval(hops=1, chains=2), Model(layers=2, heads=1, d_model=16)
     return Experiment(task=task, model=model, training=TRAINING, seeds=(seed,))
 
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def make_runs(root: Path, count: int) -> None:
-    """So many runs, which are copies of a trained one but for their seed."""
+    """Create `count` runs: copies of a trained run with different seeds."""
     store = Store(root)
     first = train(recipe(0), store).folder
     for seed in range(1, count):
@@ -67,7 +67,7 @@ def make_runs(root: Path, count: int) -> None:
 
 
 def _commit_as(made: RunFolder, first: RunFolder) -> None:
-    """The same manifest, with the run's own name and config."""
+    """Write the manifest of `first`, with the name and config of `made`."""
     own = made.manifest.files["config.json"]
     files = {**first.manifest.files, "config.json": own}
     manifest = first.manifest.model_copy(update={"name": made.manifest.name, "files": files})
@@ -75,7 +75,7 @@ def _commit_as(made: RunFolder, first: RunFolder) -> None:
 
 
 def table(server: Server, count: int) -> dict[str, object]:
-    """The table of runs: its first portion, all of it, and a question for changes."""
+    """Times for the table of runs: its first portion, the whole table, a request for changes."""
     first, portion = _timed(lambda: server.ask("/api/runs"))
     whole, (rows, cursor) = _timed(lambda: _all_rows(server, portion))
     unchanged, none = _timed(lambda: server.ask(f"/api/runs?since={cursor}"))
@@ -93,7 +93,7 @@ def table(server: Server, count: int) -> dict[str, object]:
 
 
 def _all_rows(server: Server, portion: dict) -> tuple[int, str]:
-    """How many rows come in all, asked for as the page asks, and the last cursor."""
+    """The total number of rows, requested as the page does, and the last cursor."""
     rows = len(portion["rows"])
     while portion.get("more"):
         portion = server.ask(f"/api/runs?since={portion['cursor']}")
@@ -102,7 +102,7 @@ def _all_rows(server: Server, portion: dict) -> tuple[int, str]:
 
 
 def idle(server: Server) -> dict[str, object]:
-    """Processor time while nobody asks."""
+    """The processor time without requests."""
     before = sum(server.process.cpu_times()[:2])
     time.sleep(IDLE)
     used = sum(server.process.cpu_times()[:2]) - before
@@ -110,7 +110,7 @@ def idle(server: Server) -> dict[str, object]:
 
 
 def clicks(server: Server, name: str, count: int) -> dict[str, object]:
-    """From a click to new losses: another head and another change each time."""
+    """Times from a click to new losses, for a different head or change each time."""
     path = f"/api/runs/gallery-{name}"
     model = server.ask(path)["model"]
     heads = [(at, head) for at in range(model["layers"]) for head in range(model["heads"])]

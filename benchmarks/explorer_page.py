@@ -1,15 +1,18 @@
-"""How quickly the explorer's page is there, and how smoothly it is scrubbed, in a real Chromium.
+"""How fast the explorer's page loads, scrubs and answers clicks, in a real Chromium.
 
     python benchmarks/explorer_page.py [--rounds 8]
 
-First paint of gallery/demo: from the command to the picture, and from the browser's question to its
-first paint and to the picture. Scrubbing: one checkpoint a frame, forth and back through all; gaps
-between frames, what the page's thread works in each (the processor's time of all work, and of
-scripts alone), and how many requests that took (those for changes in the store aside). Clicks, on
-the demo and on transformer A: each head and row of the circuit is switched off and on again, from
-the moment the picture is drawn (so that squares are still being asked for); how long until the
-losses of the first and of the next count of examples are drawn, for the first click (which waits
-until the server has loaded the model) and for the others. Prints a JSON row for each.
+* First paint of gallery/demo: the time from the command to the picture, and from the browser's
+  request to the first paint and to the picture.
+* Scrubbing, one checkpoint per frame, back and forth through all: gaps between frames, processor
+  time of the page's thread per frame (in total, and for scripts only), and the number of requests
+  (without those for changes in the store).
+* Clicks, on the demo and on transformer A: each head and row of the circuit is switched off and on
+  again, from the moment the picture is drawn (while squares are still being requested). Measured is
+  the time until the losses on the first and on the second number of examples are drawn, for the
+  first click (which waits until the server has loaded the model) and for the others.
+
+Prints a JSON row for each.
 """
 
 import argparse
@@ -41,7 +44,7 @@ SCRUB = """(rounds) => new Promise((done) => {
 })"""  # noqa: E501
 
 COUNTS = (256, 1024)
-"""How many examples the page measures losses on, one after the other."""
+"""The numbers of examples on which the page measures losses, one after the other."""
 CLICK = """([number, examples]) => new Promise((done, fail) => {
   const { state, live } = hopscope, tags = document.querySelectorAll("#pane-circuit .tag");
   const begun = performance.now(), took = [];
@@ -75,14 +78,14 @@ def main() -> None:
 
 
 def drawn(browser: Browser, server: Server, model: str) -> Page:
-    """The page of a model of the gallery, as soon as it is drawn."""
+    """The page of a gallery model, after it is drawn."""
     page = browser.new_page(viewport=SIZE)
     server.show(page, f"/run/gallery-{model}", DRAWN)
     return page
 
 
 def paint(page: Page, server: Server, begun: float) -> dict[str, object]:
-    """From the command, and from the question, to the picture."""
+    """Times from the command, and from the browser's request, to the picture."""
     server.show(page, "/run/gallery-demo", DRAWN)
     from_command = 1_000 * (time.perf_counter() - begun)
     found = page.evaluate(PAINTED)
@@ -95,7 +98,7 @@ def paint(page: Page, server: Server, begun: float) -> dict[str, object]:
 
 
 def scrub(page: Page, rounds: int) -> dict[str, object]:
-    """One checkpoint a frame."""
+    """Scrub through the training, one checkpoint per frame; a row of times and requests."""
     page.wait_for_function(RESTS, timeout=120_000)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
@@ -118,7 +121,7 @@ def scrub(page: Page, rounds: int) -> dict[str, object]:
 
 
 def clicks(page: Page, model: str) -> dict[str, object]:
-    """From a click to new losses; each head or row is switched on again before the next."""
+    """Times from a click to new losses; each head or row is switched on again before the next."""
     took = []
     for number in range(page.locator("#pane-circuit .tag").count()):
         took.append(page.evaluate(CLICK, [number, COUNTS]))
@@ -132,7 +135,7 @@ def clicks(page: Page, model: str) -> dict[str, object]:
 
 
 def metrics(session: Any) -> dict[str, float]:
-    """What the page's thread has spent so far, in seconds."""
+    """The time that the page's thread has used so far, in seconds, by kind of work."""
     return {
         each["name"]: each["value"] for each in session.send("Performance.getMetrics")["metrics"]
     }

@@ -1,4 +1,4 @@
-"""`hopscope view` in a process of its own, as benchmarks ask it."""
+"""`hopscope view` in a separate process, for benchmarks."""
 
 import http.client
 import json
@@ -25,14 +25,14 @@ URL = re.compile(r"http://127\.0\.0\.1:(\d+)/#once=")
 
 @dataclass(frozen=True)
 class Server:
-    """A server that runs."""
+    """A running server."""
 
     port: int
     token: str
     process: psutil.Process
 
     def ask(self, path: str, question: object = None) -> Any:
-        """The answer to a question that is sent, or to none."""
+        """The answer to a request: a POST with `question` as JSON, or a GET without."""
         method, body = ("POST", json.dumps(question)) if question else ("GET", None)
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
@@ -45,12 +45,12 @@ class Server:
             connection.close()
 
     def show(self, page: "Page", state: str, drawn: str, *, seconds: int = 120) -> None:
-        """Open the explorer in this state, and wait until a condition says that it is drawn."""
+        """Open the explorer in this state, and wait for the condition `drawn`."""
         page.goto(f"http://127.0.0.1:{self.port}/#token={self.token}&{state}")
         page.wait_for_function(drawn, timeout=1_000 * seconds)
 
     def held(self) -> dict[str, float]:
-        """Memory, descriptors and threads of the server."""
+        """The server's memory (MB), file descriptors and threads."""
         return {
             "mb": round(self.process.memory_info().rss / 2**20, 1),
             "descriptors": self.process.num_fds(),
@@ -60,7 +60,7 @@ class Server:
 
 @contextmanager
 def chromium() -> Iterator["Browser"]:
-    """A real browser, without a window."""
+    """A headless Chromium."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
@@ -73,7 +73,7 @@ def chromium() -> Iterator["Browser"]:
 
 @contextmanager
 def started(store: Path | None = None) -> Iterator[Server]:
-    """A server of this store, or of the gallery alone."""
+    """A server for this store, or without one for the gallery only."""
     with tempfile.TemporaryDirectory() as folder:
         root = store or Path(folder, "runs")
         line = [sys.executable, "-c", CALL, "view", "--no-browser", "--store", str(root)]

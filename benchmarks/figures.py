@@ -1,9 +1,9 @@
-"""Draws the figures of `results/` and `docs/images/` anew, from rows and from the gallery.
+"""Redraw the figures in `results/` and `docs/images/`, from rows and from the gallery.
 
     python benchmarks/figures.py [results] [docs]
 
-Nothing is trained or asked. Left alone are figures whose numbers lie in no file: precision and
-theory against training, whose own scripts draw them, mechanisms of language models
+No model is trained or queried. Figures whose numbers are in no file are not redrawn: precision and
+theory against training (drawn by their own scripts), circuits of language models
 (`lm_circuit_tables.py`), and the picture of the page (`screenshot.py`).
 """
 
@@ -36,7 +36,7 @@ COMMANDS = {
     "shared-information": "depth --hops 5 --figure FILE",
     "ngram-approach": "show gallery/ngram --figure FOLDER/ngram.svg",
 }
-"""What draws each: into FILE, or, beside others, as FOLDER/…-NAME.svg."""
+"""The command that draws each figure: into FILE, or among others as FOLDER/…-NAME.svg."""
 
 
 def main() -> None:
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def in_results() -> None:
-    """Those figures of `results/` that are kept there: the docs show them."""
+    """Redraw the figures that exist in `results/`; the docs show them."""
     results = PAPERS.results(RESULTS)
     for table in filter(None, map(results.shown, PAPERS.experiments)):
         path = results.path(table.experiment)
@@ -64,7 +64,7 @@ def in_results() -> None:
 
 
 def accuracies() -> dict[str, list[Result]]:
-    """The results of every benchmark in results/lm, by the model and how it was asked."""
+    """The results of every benchmark in results/lm, by model and kind of prompt."""
     found: dict[str, list[Result]] = {}
     for row in read_rows(RESULTS / "lm" / "bench.jsonl"):
         if row["dtype"] != "bfloat16":  # SmolLM2 in float32: the same to 0.001
@@ -78,7 +78,7 @@ def accuracies() -> dict[str, list[Result]]:
 
 
 def by_command(name: str, line: str) -> None:
-    """An image of the documentation that a command of ours draws."""
+    """Redraw an image of the docs with a hopscope command."""
     image = IMAGES / f"{name}.svg"
     with TemporaryDirectory() as folder:
         words = shlex.split(line.replace("FILE", str(image)).replace("FOLDER", folder))
@@ -90,14 +90,14 @@ def by_command(name: str, line: str) -> None:
 
 
 def scores() -> HeadScores:
-    """The attention of Qwen's heads, as it was measured."""
+    """The measured attention of Qwen's heads."""
     kept = json.loads(HEADS.read_text())
     routes = []
     for its in kept["routes"]:
         destination, source = (parse_role(role) for role in its["route"].split(" → "))
         routes.append(RoleRoute(destination, source, its["purpose"]))
     own, others, threshold = (np.asarray(kept[name]) for name in ("own", "others", "threshold"))
-    unknown = np.full_like(own, np.nan)  # right answers were not told from wrong ones then
+    unknown = np.full_like(own, np.nan)  # the saved file does not separate right and wrong answers
     of = kept["model"], kept["kind"], tuple(routes)
     counts = kept["questions"], kept["correct"]
     return HeadScores(*of, own, others, threshold, unknown, unknown, *counts)

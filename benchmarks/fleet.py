@@ -1,4 +1,4 @@
-"""A fleet of 8 of the demo's models beside one of them: how many times as long is a step?
+"""The time of a step for a fleet of 8 of the demo's models, relative to that for a single model.
 
 python benchmarks/fleet.py [--models 8] [--rounds 40] [--device cuda]
 """

@@ -1,18 +1,19 @@
-"""A training step of hopscope, alone and as fleets, beside JAX and torch as an expert writes them.
+"""Time of a training step of single models and fleets: hopscope, and expert code in JAX and torch.
 
     python benchmarks/fleet_peers.py --device cuda --models 1 8 32            # about 15 minutes
     python benchmarks/fleet_peers.py --shapes tiny --clock cpu --threads 1
 
-All contestants draw their examples on the device within the step, keep float32 masters, begin with
-hopscope's initial weights, compute the last layer only where it is read, and write attention out.
+All programs draw their examples on the device within the step, have float32 master weights, start
+from hopscope's initial weights, compute the last layer only where it is read, and compute attention
+without fused kernels.
 
 * jax: `vmap` over the seeds, `scan` over the steps of a turn, one `jit`. hopscope does not depend
-  on jax: `pip install jax[cpu]` or `jax[cuda13]` beside it (0.10 was used);
+  on jax: install `jax[cpu]` or `jax[cuda13]` in addition (0.10 was used);
 * torch: `vmap` over the seeds, compiled; on a GPU the whole step is recorded as one CUDA graph.
 
-Before anything is timed, every peer computes the loss of hopscope's first batch with hopscope's
-weights in float32; the rows say by how much it differs. On a busy processor, `--clock cpu
---threads 1` counts the CPU time of the process, and the rows say the load.
+Before the timing, every peer computes the loss of hopscope's first batch with hopscope's weights in
+float32; the rows contain the difference. On a busy processor, use `--clock cpu --threads 1` to
+measure the CPU time of the process; the rows contain the load.
 """
 
 import argparse
@@ -45,12 +46,12 @@ BETAS, EPS = (0.9, 0.999), 1e-8
 Weights = Mapping[str, Any]
 """hopscope's parameters by name."""
 Turn = Callable[[], object]
-"""Takes the steps of a turn, and returns when they are done."""
+"""A function that takes the steps of a turn, and returns when they are done."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What is trained, and how many steps a turn has."""
+    """What is trained, on which device, in which precision, and the number of steps in a turn."""
 
     experiment: Experiment
     device: torch.device
@@ -63,7 +64,7 @@ class Setting:
 
     @property
     def orders(self) -> tuple[int, int, int]:
-        """Groups of entries, examples and chains: what is shuffled."""
+        """The numbers of groups, examples and chains; each group's chains are shuffled."""
         task = self.experiment.task
         return task.hops + 1, self.experiment.training.batch, task.chains
 
@@ -213,7 +214,7 @@ def torch_turn(setting: Setting) -> Turn:
 
 
 def recorded(step: Turn) -> Turn:
-    """The step as one CUDA graph, after a few steps beside the main stream."""
+    """The step recorded as one CUDA graph, after a few steps on another stream."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -271,7 +272,7 @@ def jax_turn(setting: Setting) -> Turn:
 
 
 def initial(setting: Setting) -> dict[str, Tensor]:
-    """hopscope's initial weights, with the axis of the models in front."""
+    """hopscope's initial weights, with a leading model axis."""
     trainer = Trainer(setting.experiment, torch.device("cpu"), "float32")
     alone = setting.models == 1
     named = trainer.weights.named().items()
@@ -279,7 +280,7 @@ def initial(setting: Setting) -> dict[str, Tensor]:
 
 
 def difference(setting: Setting, who: str) -> float:
-    """How far a peer's loss of hopscope's first batch is from hopscope's own, in float32."""
+    """The difference between a peer's loss and hopscope's on hopscope's first batch, in float32."""
     exact = Setting(setting.experiment, torch.device("cpu"), "float32", 1)
     batch = Trainer(exact.experiment, exact.device, "float32")._batch(0)
     ours = Trainer(exact.experiment, exact.device, "float32").advance().mean(-1)[0]

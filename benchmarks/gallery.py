@@ -1,22 +1,23 @@
-"""Builds the gallery, the models that come with hopscope (docs/runs.md), from a store of runs.
+"""Build the gallery, the models that come with hopscope (docs/runs.md), from a store of runs.
 
     python benchmarks/gallery.py --store runs --to hopscope/gallery [--only demo]
     python benchmarks/gallery.py --circuits --to hopscope/gallery [--only demo]
     python benchmarks/gallery.py --explorer --to hopscope/gallery [--only demo]
     python benchmarks/gallery.py --release dist/gallery
 
-Trains the demo and the n-gram experiment unless the store has them (about a minute). Transformers
-A, B and C must be there, trained (`hopscope train musat/transformer-a`, an hour or two each), and
-so must transformer D (a run of `hopscope papers run musat/fig7-seeds`), the model nearest to
-figure 5 (one of `hopscope papers run musat/variants`) and the one of three heads (one of
-`hopscope papers run musat/variants-long --protocol full`). An entry is an ordinary run folder:
-weights rounded to float16, no optimiser, metrics, the circuit of the rounded weights, about.json.
-With --circuits nothing is trained: the models that are there are searched again by this version,
-and all else stays as it is. With --explorer what the page shows first is computed and kept with the
-models that are there: the account of the circuit, role maps and contents at all checkpoints,
-emergence, the true paths of the planted model. With --release the index of the models that the
-package leaves out is written anew, and a zip of each, for the release (PUBLISHING.md). Prints a
-JSON row per model.
+The demo and the n-gram experiment are trained unless the store has them (about a minute). The store
+must already have transformers A, B and C (`hopscope train musat/transformer-a`, an hour or two
+each), transformer D (a run of `hopscope papers run musat/fig7-seeds`), the model nearest to figure
+5 (a run of `hopscope papers run musat/variants`) and the model with three heads (a run of
+`hopscope papers run musat/variants-long --protocol full`).
+
+An entry is an ordinary run folder: weights rounded to float16, no optimiser state, metrics, the
+circuit of the rounded weights, about.json. With --circuits nothing is trained: existing entries are
+searched again with this version, and nothing else changes. With --explorer, the data that the page
+shows first is computed for existing entries: the account of the circuit, role maps and probes at
+all checkpoints, emergence, the true paths of the planted model. With --release, the index of the
+models outside of the package and a zip of each are written for the release (PUBLISHING.md). Prints
+a JSON row per model.
 """
 
 import argparse
@@ -64,21 +65,21 @@ from hopscope.web.stories import STORIES
 from hopscope.web.trained import KEPT
 
 FRESH = 2_048
-"""Examples on which losses are measured."""
+"""The number of examples on which losses are measured."""
 CIRCUIT = "circuit.json"
 NEAREST = "fan-in warm-up-cosine base-10"
 """The variant, with seed 0, that `results/musat/variants-nearest.svg` shows."""
 IN_PACKAGE = {"demo", "ngram", "planted"}
-"""What the wheel contains; `hopscope pull` fetches the others."""
+"""The models in the wheel; `hopscope pull` downloads the others."""
 SEARCHES = 3
-"""Independent searches, by which stability is known."""
+"""The number of independent searches for the stability of components."""
 ROUNDED = "rounded to float16, so that the package stays small, and computed with in float32"
 AS_THEY_WERE = "in float64, as they were: they are few"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A model as it goes into the gallery."""
+    """The contents of a gallery model."""
 
     what: str
     recipe: Recipe
@@ -86,7 +87,7 @@ class Entry:
     step: int
     exact_loss: float
     state: dict[str, Any] = field(default_factory=dict)
-    """What the manifest says of the training."""
+    """The fields of the manifest about the training."""
 
 
 def main() -> None:
@@ -111,7 +112,7 @@ def main() -> None:
 
 
 def release(gallery: Path, to: Path) -> None:
-    """Write the index of the models that the package leaves out, and their zip files."""
+    """Write the index of the models outside of the package, and their zip files."""
     to.mkdir(parents=True, exist_ok=True)
     index = {}
     for name in ENTRIES.keys() - IN_PACKAGE:
@@ -137,14 +138,14 @@ def demo(chosen: argparse.Namespace) -> Entry:
 
 @dataclass(frozen=True)
 class Trained:
-    """A model whose run has to be in the store."""
+    """A gallery model from a run that must be in the store."""
 
     what: str
     recipe: Experiment
     how: str
-    """The command that trains it."""
+    """The command that trains the model."""
     best: bool = True
-    """Is its best late checkpoint kept, or the last?"""
+    """Whether the best late checkpoint is used, or the last."""
 
     def __call__(self, chosen: argparse.Namespace) -> Entry:
         store = Store(chosen.store)
@@ -161,7 +162,7 @@ class Trained:
 def by_hand(_: argparse.Namespace) -> Entry:
     task = Retrieval(hops=3, chains=4, dim=64, symbols="sphere")
     made = planted(task)
-    # A run cannot go without a training; this is the shortest, and it never took place.
+    # A run needs training settings: these are the shortest, and no training took place.
     never = Training(steps=1, batch=1, examples=1, validation_examples=1, precision="float32")
     recipe = Experiment(task=task, model=made.model.config, training=never)
     weights = checkpoint(made.model.state_dict(), 0)
@@ -212,7 +213,7 @@ ENTRIES: Mapping[str, Callable[[argparse.Namespace], Entry]] = {
 
 
 def of_run(run: Run, what: str, steps: Iterable[int]) -> Entry:
-    """Some checkpoints of a run over facts, rounded."""
+    """An entry with some checkpoints of a run over facts, rounded."""
     kept = sorted(steps)
     files = {name: run.folder.read(name) for name in run.folder.files("metrics/")}
     for step in kept:
@@ -234,7 +235,7 @@ def state(folder: RunFolder) -> dict[str, Any]:
 
 
 def build(name: str, entry: Entry, to: Path) -> dict[str, object]:
-    """Write an entry, in place of the one there was; a row of what it is."""
+    """Write an entry, replacing an existing one; returns a row that describes it."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Store(scratch).create(entry.recipe)
         folder.commit(entry.files, complete=True, **entry.state)
@@ -262,7 +263,7 @@ def described(folder: RunFolder, entry: Entry) -> About:
 
 
 def searched(folder: RunFolder) -> dict[str, object]:
-    """Search an entry again, by this version of hopscope; a row of what changed."""
+    """Search an entry again with this version of hopscope; returns a row with the changes."""
     started = time.perf_counter()
     found = circuit(folder)
     row: dict[str, object] = {"model": folder.path.name, "hopscope": __version__}
@@ -281,15 +282,15 @@ def searched(folder: RunFolder) -> dict[str, object]:
 
 
 def _rows(found: Circuit) -> set[object]:
-    """Its attention rows and what each looks at."""
+    """The attention rows of a circuit, each with its target."""
     return {(row, each.target) for each in found.components for row in each.rows}
 
 
 def explored(folder: RunFolder) -> dict[str, object]:
-    """Keep what the page shows first with an entry; a row of how large it is."""
+    """Save the data that the page shows first with an entry; returns a row with its sizes."""
     row: dict[str, object] = {"model": folder.path.name}
     if isinstance(folder.recipe, NgramExperiment):
-        return row  # its parameters are all there is
+        return row  # an n-gram run has only parameters
     run = Run(folder)
     model = RunStudy(run)
     model.patch()
@@ -302,12 +303,12 @@ def explored(folder: RunFolder) -> dict[str, object]:
         paths = planted(run.recipe.task).paths
         files[PLANTED] = json.dumps([path_of(path) for path in paths]).encode()
     folder.commit(files)
-    (folder.path / LOCK).unlink()  # the package is to hold no such file
+    (folder.path / LOCK).unlink()  # must not be part of the package
     return row | {name: len(data) for name, data in files.items()}
 
 
 def circuit(folder: RunFolder) -> dict[str, bytes]:
-    """The file of the circuit in the weights as they are kept here."""
+    """The file of the circuit, found in the rounded weights."""
     if isinstance(folder.recipe, NgramExperiment):
         return {}
     run = Run(folder)
@@ -316,13 +317,13 @@ def circuit(folder: RunFolder) -> dict[str, bytes]:
 
 @torch.no_grad()
 def loss(model: Transformer, task: Task) -> float:
-    """Mean over hops, on fresh examples."""
+    """The mean loss over hops, on fresh examples."""
     examples = examples_of(task, FRESH, purpose="measurement")
     return float(examples.losses(model(examples.inputs)).mean())
 
 
 def ngram_loss(run: NgramRun) -> float:
-    """On the validation chains."""
+    """The mean loss on the validation chains."""
     experiment, seed = run.recipe, run.recipe.seeds[0]
     chains = chains_of(experiment, seed, "validation")
     return compare(

@@ -45,7 +45,7 @@ def gradients(sublayer: nn.Module, x: Tensor, slope: Tensor) -> list[Tensor]:
 
 
 def off(sublayer: nn.Module, x: Tensor, slope: Tensor) -> float:
-    """The worst gradient's distance from float64."""
+    """The largest relative error of a gradient against float64."""
     ours = [each.double() for each in gradients(sublayer, x, slope)]
     exact = gradients(sublayer.double(), x.double(), slope.double())
     return max(float((a - b).abs().max() / b.abs().max()) for a, b in zip(ours, exact, strict=True))

@@ -1,11 +1,11 @@
-"""Seconds a question: the exact protocol against transformers' own generate.
+"""Seconds per question: the exact protocol compared with transformers' generate.
 
     python benchmarks/lm.py
 
-Needs the model: `hopscope lm pull smollm2-135m`. The peer is what one would write first: a
-loop over the same questions that calls `generate` (greedy, up to 16 new tokens) and reads the
-answer. That is a single answer; for a few questions the paper's protocol is timed as well, which
-samples until an answer is acceptable. Times are CPU time of one thread.
+Needs the model: `hopscope lm pull smollm2-135m`. The comparison is the obvious program: a loop over
+the same questions that calls `generate` (greedy, up to 16 new tokens) and reads the answer. That
+gives a single answer; for a few questions, the paper's protocol is also timed, which samples until
+an answer is acceptable. Times are CPU time of one thread.
 """
 
 import argparse
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def speed(model: LanguageModel, kind: Prompts, count: int, rounds: int) -> dict[str, Any]:
-    """Milliseconds a question: CPU time, medians over rounds, in turns, after a warm-up."""
+    """Milliseconds of CPU time per question: medians over rounds in turns, after a warm-up."""
     asked = questions(kind, 0, count)
     exact(model, asked[:4])
     generated(model, asked[:2])
@@ -65,14 +65,14 @@ def speed(model: LanguageModel, kind: Prompts, count: int, rounds: int) -> dict[
 
 
 def whole(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """A benchmark of all kinds, as many questions of each."""
+    """The mean over all kinds, with the same number of questions of each."""
     ours, peer = (sum(row[name] for row in rows) for name in ("exact_ms", "generate_ms"))
     mean = {"exact_ms": round(ours / len(rows), 1), "generate_ms": round(peer / len(rows), 1)}
     return {"what": "lm protocol", "kind": "all", **mean, "ratio": round(peer / ours, 2)}
 
 
 def paper(model: LanguageModel, count: int) -> dict[str, Any]:
-    """What the exact protocol replaces: sampling by `generate` until an acceptable answer."""
+    """Time of the paper's protocol, which samples with `generate` until an acceptable answer."""
     asked = questions(KINDS[0], 0, count)
     exact(model, asked)
     seconds = {"exact": exact(model, asked)}
@@ -92,7 +92,7 @@ def paper(model: LanguageModel, count: int) -> dict[str, Any]:
 
 @torch.inference_mode()
 def sampled(local: LanguageModel, question: Question) -> int:
-    """Samples until one is acceptable, or as many as the benchmark allows."""
+    """The number of samples until one is acceptable, at most as many as the benchmark allows."""
     text, most = local.text(question.prompt), Asking().tries
     tokens = local.tokenizer(text, return_tensors="pt", add_special_tokens=False)
     length = tokens["input_ids"].shape[1]

@@ -1,4 +1,4 @@
-"""The tables and the figure of docs/lm.md on circuits, from the rows of a run, finished or not.
+"""The tables and the figure on circuits in docs/lm.md, from a run that may be unfinished.
 
 python benchmarks/lm_circuit_tables.py RUN --store runs --figure docs/images/NAME.svg
 """
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def roles(found: LmFindings) -> None:
-    """For each exchange, how far the answer follows each role before each layer."""
+    """Print, for each exchange, how far the answer follows each role before each layer."""
     for name, shares in found.shares.items():
         print(f"\n{name}\n")
         rows = [
@@ -54,7 +54,7 @@ def roles(found: LmFindings) -> None:
 
 
 def heads(found: LmFindings) -> None:
-    """The rows that count."""
+    """Print the strongest rows of heads."""
     rows = found.strongest
     if rows:
         print()

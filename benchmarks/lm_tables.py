@@ -1,4 +1,4 @@
-"""The tables behind docs/lm.md, from the rows in results/lm.
+"""The tables for docs/lm.md, from the rows in results/lm.
 
 hopscope show RUN … --json | jq --compact-output '.[]' > results/lm/bench.jsonl
 python benchmarks/lm.py >> results/lm/speed.jsonl

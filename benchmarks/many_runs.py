@@ -1,11 +1,11 @@
-"""Many small trainings: one by one, as fleets in several processes, and in processes alone.
+"""Time of many small trainings: one by one, as fleets in several processes, and in processes alone.
 
     python benchmarks/many_runs.py                             # 64 runs of 150 steps: 20 minutes
     python benchmarks/many_runs.py --runs 2 --steps 4          # to see that it runs
     python benchmarks/many_runs.py --address auto              # over a Ray that runs here, too
 
-All ways train the demo's models with the same seeds, each from an empty store, one way after the
-other. At the end each way trains one run alone, which is nearly all start-up.
+Each way trains the demo's models with the same seeds, from an empty store. At the end, each way
+trains a single run, whose time is mostly start-up.
 """
 
 import argparse
@@ -30,7 +30,7 @@ def recipes(runs: int, steps: int) -> list[Experiment]:
 
 
 def seconds(asked: list[Experiment], pool: Pool) -> float:
-    """How long it takes until all of these are complete, from nothing."""
+    """The seconds until all of these runs are complete, from an empty store."""
     with tempfile.TemporaryDirectory() as folder:
         begun = time.monotonic()
         outcome = carry_out(asked, Store(Path(folder)), device="cpu", workers=pool)

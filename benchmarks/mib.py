@@ -1,4 +1,4 @@
-"""The measures of the MIB benchmark (Mueller et al. 2025) on models whose circuits are known.
+"""The measures of the MIB benchmark (Mueller et al. 2025) on models with known circuits.
 
     python benchmarks/mib.py [--hops 1 2 3 4] [--examples 16] [--gallery demo] > results/mib.jsonl
     python benchmarks/mib.py --table results/mib.jsonl
@@ -9,17 +9,18 @@ faithfulness f and under |1 - f|, by trapezoids over the shares of arrows .001 .
 f = (score - score with everything ablated) / (score of the model - score with everything ablated).
 
 All methods rank the same arrows (layer, head, roles of destination and source, own or other chain)
-on the same minimal pairs. Arrows without a score come last, by their numbers.
+on the same minimal pairs. Arrows without a score come last, by their index.
 
-* `circuit`: what `discover` found; an arrow's score is the share of the gap that is lost without
-  its component.
-* `ACDC`: arrows are removed from the last layer to the first, if f falls or rises by less than tau;
-  an arrow's score is the largest tau at which it stays. A row for each tau, and one for the order.
-* `EAP-IG, one score`: all answers and symbols are one number, as published; without this, the
-  score of an arrow is the largest of any answer and symbol.
+* `circuit`: the circuit that `discover` finds; an arrow's score is the share of the gap that is
+  lost without its component.
+* `ACDC`: arrows are removed from the last layer to the first, if f changes by less than tau; an
+  arrow's score is the largest tau at which it stays. A row for each tau, and one for the order.
+* `EAP-IG, one score`: one score for all answers and symbols together, as published; otherwise an
+  arrow's score is its largest for any answer and symbol.
 
-`difference` is the largest between the package's numbers and those of this file, which computes
-orders, sums, areas and the ablated model by its own code (numpy, and a plain walk of the model).
+`difference` is the largest difference between the package's numbers and those of this file, which
+computes orders, sums, areas and the ablated model with separate code (numpy, and a plain forward
+pass).
 """
 
 import argparse
@@ -46,7 +47,7 @@ from hopscope.models.planted import planted
 SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 TAUS = (0.003, 0.01, 0.03, 0.1, 0.3)
 SEED = 3
-"""The seed of the minimal pairs; circuits are searched with seed 0."""
+"""The seed of the minimal pairs; circuits are found with seed 0."""
 SWITCHES = (
     Switches(exact=True),
     Switches(exact=True, rest="mean"),
@@ -58,7 +59,7 @@ Place = tuple[int, ...]
 
 
 class Plain:
-    """A model and minimal pairs; sets of arrows are kept by a walk of its own."""
+    """Faithfulness of sets of arrows, computed without the package's code."""
 
     def __init__(self, model: Transformer, pairs: Pairs, rest: str) -> None:
         self.model, self.pairs, roles = model, pairs, pairs.examples.roles
@@ -85,7 +86,7 @@ class Plain:
     def _walk(
         self, inputs: Tensor, change: Callable[[int, Tensor], Tensor] = lambda _, x: x
     ) -> tuple[Tensor, list[Tensor]]:
-        """Outputs, and what every position brings to every other in each layer."""
+        """The outputs, and the contribution of every position to every other in each layer."""
         x, found, heads = self.model.enter(inputs), [], range(self.model.config.heads)
         for layer, block in enumerate(self.model.blocks):
             pattern: Tensor = block.pattern(x, inputs.shape[1], heads)  # type: ignore[operator]
@@ -95,7 +96,9 @@ class Plain:
         return self.model.leave(x[:, -self.model.interface.read :]), found
 
     def _means(self) -> list[Tensor]:
-        """Each position of a role gets the mean of an arrow, in as many parts as it has sources."""
+        """The means of arrows. Each position of a role gets the mean of an arrow, divided equally
+        among its sources.
+        """
         found = []
         destination, source, other = (each.expand(*self.at[2].shape) for each in self.at)
         code = (destination * self.shape[3] + source) * 2 + other
@@ -152,7 +155,7 @@ def measured(
 
 
 def ordered(plain: Plain, scores: Mapping[Place, float], switches: Switches) -> list[Place]:
-    """Places by score; those with the same by their numbers."""
+    """Places, the highest score first (equal scores: by their index)."""
     order = sorted(
         scores, key=lambda at: (-(scores[at] if switches.signed else abs(scores[at])), at)
     )
@@ -173,7 +176,9 @@ def ordered(plain: Plain, scores: Mapping[Place, float], switches: Switches) -> 
 
 
 def acdc(plain: Plain, possible: list[Place], tau: float) -> set[Place]:
-    """From the last layer to the first, arrows go whose removal changes f by less than tau."""
+    """The arrows that stay if each arrow is removed, from the last layer to the first, whose
+    removal changes f by less than tau.
+    """
     kept = np.zeros(plain.shape, dtype=bool)
     for at in possible:
         kept[at] = True
@@ -191,7 +196,7 @@ def acdc(plain: Plain, possible: list[Place], tau: float) -> set[Place]:
 def rows(
     name: str, model: Transformer, task: VectorTask, known: Any, examples: int
 ) -> Iterator[dict[str, Any]]:
-    """Everything about one model; `known` are its true paths, if it was planted."""
+    """All rows for one model; `known` are its true paths, if it was planted."""
     adapter, pairs = adapter_of(model), pairs_of(task, examples, SEED)
     assert not isinstance(adapter, CallbackModel)
     found = discover(model, task)
@@ -241,7 +246,7 @@ def rows(
 def scores_of(
     adapter: Adapter, pairs: Pairs, steps: int
 ) -> tuple[dict[str, dict[Place, float]], list[Place]]:
-    """What the package's methods say of every possible arrow, not rounded."""
+    """The scores of every possible arrow by each method of the package, not rounded."""
     attribution = Attribution(adapter, pairs)
     possible = attribution.possible().bool()
     places = [tuple(at) for at in possible.nonzero().tolist()]
@@ -261,7 +266,9 @@ def scores_of(
 
 
 def by_circuit(found: Circuit, pairs: Pairs, possible: list[Place]) -> dict[Place, float]:
-    """The share of the gap that is lost without an arrow's component; 0 outside of the circuit."""
+    """For each arrow, the share of the gap that is lost without its component; 0 outside of the
+    circuit.
+    """
     scores = dict.fromkeys(possible, 0.0)
     for each in found.components:
         lost = max(1e-9, each.lost.mean if each.lost else 0.0)
@@ -277,13 +284,13 @@ def circuit_places(found: Circuit, pairs: Pairs) -> set[Place]:
 
 
 def place(pairs: Pairs, arrow: Arrow) -> Place:
-    """An arrow by its numbers."""
+    """The index of an arrow."""
     roles = pairs.examples.number(arrow.destination), pairs.examples.number(arrow.source)
     return (arrow.layer, arrow.head, *roles, int(arrow.chain == "others"))
 
 
 def as_set(plain: Plain, arrows: set[Place], truth: set[Place]) -> dict[str, Any]:
-    """A set of arrows without an order."""
+    """Results for a set of arrows without an order."""
     kept = np.zeros(plain.shape, dtype=bool)
     for at in arrows:
         kept[at] = True
@@ -297,7 +304,7 @@ def as_set(plain: Plain, arrows: set[Place], truth: set[Place]) -> dict[str, Any
 
 
 def graded(package: Baselines, ranking: Ranking) -> dict[str, Any]:
-    """Precision and recall at the best threshold, chosen by knowing the circuit."""
+    """Precision and recall at the best threshold, chosen with knowledge of the circuit."""
     found: dict[str, Any] = {"faithfulness": round(ranking.as_many.faithfulness, 3)}
     for by in ("arrow", "row"):
         if ranking.grades(package.circuit, by):
@@ -310,7 +317,7 @@ def graded(package: Baselines, ranking: Ranking) -> dict[str, Any]:
 
 
 def difference(package: Baselines, ranking: Ranking, mine: Mapping[str, Any]) -> float:
-    """The largest between the package's areas and those of this file."""
+    """The largest difference between the package's areas and those of this file."""
     theirs = package.measures(ranking)._asdict()
     both = [(its, mine[name]) for name, its in theirs.items() if its is not None and name in mine]
     return float(f"{max(abs(one - other) for one, other in both):.1e}")
@@ -340,7 +347,7 @@ def models(chosen: argparse.Namespace) -> Iterator[tuple[str, Transformer, Vecto
 
 
 def shown(path: Path) -> None:
-    """CPR, CMD and AUROC of every method and model, with the default switches."""
+    """Print CPR, CMD and AUROC of every method and model, with the default switches."""
     usual = Switches().model_dump(exclude={"exact"})
     cells = {
         (row["method"], row["model"]): " / ".join(

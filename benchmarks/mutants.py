@@ -1,18 +1,19 @@
-"""Do the tests see a wrong program? One small error at a time is planted where numbers are decided.
+"""Mutation testing: whether the tests find single small errors in code that computes numbers.
 
     python benchmarks/mutants.py map                 # once: which test runs which line (minutes)
     python benchmarks/mutants.py run --count 300     # appends to results/mutants.jsonl; resumable
     python benchmarks/mutants.py table
 
-A mutant is one changed expression or one dropped call. The rooms take turns in a shuffled order
-that a seed fixes, so that every prefix of the sample is balanced. Each mutant is written into a
-copy of the tree. The fast tests that run its line are run there until one fails: those of the file
-of the same name first, then the room's own, the quickest first; at most `--tests` of them and
-`--budget` seconds as measured by `map`. With a larger budget, survivors are tested again. A mutant
-costs a fork of this process, in which torch is loaded and hopscope is not.
+A mutant is one changed expression or one removed call. Mutants are taken from the packages in turn,
+in a shuffled order determined by a seed, so that every prefix of the sample is balanced. Each
+mutant is written into a copy of the tree. The fast tests that run its line are run there until one
+fails: first those of the test file with the same name, then those of the same package, the fastest
+first; at most `--tests` tests, and `--budget` seconds as measured by `map`. With a larger budget,
+survivors are tested again. Each mutant is tested in a fork of this process, which has loaded torch
+but not hopscope.
 
-mutmut and cosmic-ray do not sample. mutmut rewrites every function to choose its mutant when it is
-called, which the type checks of the tests would see; cosmic-ray runs one command for every mutant.
+mutmut and cosmic-ray do not sample. mutmut rewrites every function to choose its mutant at the
+call, which the tests' type checks would notice; cosmic-ray runs one command for every mutant.
 """
 
 import argparse
@@ -61,7 +62,7 @@ OTHERS = {
 TWINS = ("min max", "any all", "floor ceil", "argmin argmax", "amin amax", "zeros ones")
 NAMED = {a: b for pair in TWINS for a, b in (pair.split(), pair.split()[::-1])}
 TYPED = {"isinstance", "issubclass", "map", "filter", "getattr", "setattr", "warn", "field", "cast"}
-"""Calls that fail at once with their arguments swapped, whatever is tested."""
+"""Calls that always fail with their arguments swapped, so that these mutants test nothing."""
 
 
 @dataclass(frozen=True)
@@ -73,11 +74,11 @@ class Mutant:
     was: str
     now: str
     span: tuple[int, int]
-    """Bytes of the file that it replaces."""
+    """The range of bytes of the file that the mutant replaces."""
     text: str
-    """What stands there instead."""
+    """The replacement."""
     inside: bool
-    """Within a function: what is outside of one runs when the module is imported."""
+    """Whether it is within a function; other code runs when the module is imported."""
 
     @property
     def name(self) -> str:
@@ -85,7 +86,7 @@ class Mutant:
 
 
 def altered(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    """What a node could have been by mistake."""
+    """The kinds and nodes of all mutants of a node."""
     new: Any = deepcopy(node)
     match new:
         case ast.Compare(ops=[op]):
@@ -108,7 +109,7 @@ def altered(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
 
 
 def altered_word(new: ast.AST) -> Iterator[tuple[str, ast.AST]]:
-    """What a constant or a name could have been."""
+    """The mutants of a constant or a name."""
     match new:
         case ast.Constant(value=bool(value)):
             yield "constant", ast.Constant(not value)
@@ -131,7 +132,7 @@ def is_text(node: ast.AST) -> bool:
 
 
 def text_or_types(node: ast.AST) -> bool:
-    """Whether strings are added or types united: any other operator fails at once."""
+    """True if strings are added or types united, where any other operator always fails."""
     parts = list(ast.walk(node))
     unites = isinstance(getattr(node, "op", None), ast.BitOr)
     types = unites and any(isinstance(p, ast.Name) and p.id[0].isupper() for p in parts)
@@ -146,7 +147,7 @@ def swappable(call: ast.Call) -> bool:
 
 
 def children(node: ast.AST) -> Iterator[ast.AST]:
-    """The parts of a node that decide numbers: no types, decorators, or texts of errors."""
+    """The children of a node, without types, decorators, and texts of errors."""
     silent = {"annotation", "returns", "decorator_list", "msg", "exc", "type_params"}
     for field, value in ast.iter_fields(node):
         if field not in silent:
@@ -161,10 +162,10 @@ def mutants_of(room: str, file: str) -> Iterator[Mutant]:
 
     def walk(node: Any, *, inside: bool) -> Iterator[Mutant]:
         if isinstance(node, ast.JoinedStr) or not isinstance(node, ast.AST):
-            return  # within an f-string, Python 3.11 does not know the columns
+            return  # Python 3.11 gives wrong columns within f-strings
         for kind, new in altered(node):
             if room == "store" and isinstance(getattr(node, "op", None), ast.Div):
-                continue  # it joins paths there
+                continue  # in the store, / joins paths
             begin = starts[node.lineno - 1] + node.col_offset
             end = starts[node.end_lineno - 1] + node.end_col_offset
             was, now = ast.unparse(node), ast.unparse(ast.fix_missing_locations(new))
@@ -178,7 +179,7 @@ def mutants_of(room: str, file: str) -> Iterator[Mutant]:
 
 
 def sample(seed: int) -> Iterator[Mutant]:
-    """All mutants, the rooms in turn, until the first room has no more."""
+    """Mutants from the packages in turn, until one package has no more."""
     shuffled = []
     for room, patterns in ROOMS.items():
         files = sorted({str(p.relative_to(TREE)) for each in patterns for p in TREE.glob(each)})
@@ -190,7 +191,7 @@ def sample(seed: int) -> Iterator[Mutant]:
 
 
 class Tests:
-    """Which fast tests run a line, and how long each takes."""
+    """The fast tests that run each line, and the seconds that each takes."""
 
     def __init__(self, folder: Path) -> None:
         times = re.findall(
@@ -220,7 +221,7 @@ class Tests:
 
 
 def make_map(folder: Path) -> None:
-    """Runs the rooms' fast tests once, and keeps lines by test and seconds by test."""
+    """Run the packages' fast tests once, and save the lines and the seconds of each test."""
     folder.mkdir(parents=True, exist_ok=True)
     rooms = [f"tests/{room}" for room in ROOMS]
     command = [sys.executable, "-m", "pytest", *rooms, *FAST, "--durations=0", "-vv"]
@@ -231,7 +232,7 @@ def make_map(folder: Path) -> None:
 
 
 class FirstFailure:
-    """Notes which test failed first."""
+    """A pytest plugin that writes the name of the failed test to a file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -243,7 +244,7 @@ class FirstFailure:
 
 
 def tested(copy: Path, tests: list[str], limit: float) -> tuple[str, str]:
-    """The outcome of tests in the copy, in a forked process, and the test that failed."""
+    """The outcome of tests in the copy, run in a forked process, and the test that failed."""
     noted = copy.parent / "failed"
     child = os.fork()
     if child == 0:
@@ -269,7 +270,9 @@ def tested(copy: Path, tests: list[str], limit: float) -> tuple[str, str]:
 
 
 def prepared(folder: Path) -> Path:
-    """A fresh copy of the tree; heavy libraries are loaded, and hopscope will be the copy's."""
+    """Make a fresh copy of the tree. Heavy libraries are imported here; hopscope is not, so that
+    tests import it from the copy.
+    """
     for name in HEAVY:
         __import__(name)
     sys.path = ["", *(path for path in sys.path if Path(path).resolve() != TREE)]
@@ -309,7 +312,7 @@ def run(chosen: argparse.Namespace) -> None:
 
 
 def check(chosen: argparse.Namespace) -> None:
-    """Whether the tests that killed pass alone where nothing is wrong: prints those that do not."""
+    """Print the tests that killed a mutant but also fail, run alone, on the unchanged tree."""
     copy = prepared(chosen.map)
     for test in sorted({row["by"] for row in rows_in(chosen.rows).values() if "::" in row["by"]}):
         outcome, _ = tested(copy, [test], 600)
@@ -318,14 +321,18 @@ def check(chosen: argparse.Namespace) -> None:
 
 
 def rows_in(path: Path, *, first: bool = False) -> dict[str, dict[str, Any]]:
-    """The last row of every mutant, by its name; or the first, before tests were added for it."""
+    """The last row of every mutant by its name; with `first`, the first row, from before tests were
+    added.
+    """
     rows = read_rows(path) if path.exists() else []
     return {row["mutant"]: row for row in (reversed(rows) if first else rows)}
 
 
 def show(path: Path) -> None:
-    """Killed and survived at first, then with the tests added since, by room and by kind."""
-    from hopscope.intervals import share  # not before: tests load hopscope from the copy
+    """Print how many mutants were killed, at first and with the tests added since, by package and
+    by kind.
+    """
+    from hopscope.intervals import share  # imported here, since tests import it from the copy
 
     at_first, rows = (list(rows_in(path, first=first).values()) for first in (True, False))
     for when, these in (("at first", at_first), ("with tests added since", rows)) if rows else ():

@@ -1,11 +1,11 @@
-"""The n-gram experiment of Chen et al., timed against PyTorch walking all positions.
+"""Time of the n-gram experiment of Chen et al., compared with a direct PyTorch implementation.
 
     python benchmarks/ngram.py
 
-The whole training is timed, the paper's 57,000 epochs. The walker is what one would write from
-the paper: every position of every chain in each epoch, by autograd, vectorised over chains and
-positions alike, in float32. It is timed over a few epochs of each stage after a warm-up, and
-extrapolated.
+hopscope's whole training is timed, with the paper's 57,000 epochs. The direct implementation
+follows the paper: in each epoch it computes every position of every chain with autograd,
+vectorised over chains and positions, in float32. It is timed for a few epochs of each stage after
+a warm-up, and extrapolated.
 """
 
 import time
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def speed(store: Path) -> dict[str, object]:
-    """Seconds of the whole experiment, and of the walker's extrapolated."""
+    """Seconds of the whole experiment, and of the direct implementation (extrapolated)."""
     experiment = NgramExperiment()
     begun = time.perf_counter()
     sample_chains(experiment.process, 10_000, 0)
@@ -57,7 +57,7 @@ def speed(store: Path) -> dict[str, object]:
 
 
 def walked_epoch(experiment: NgramExperiment, letters: str) -> float:
-    """Seconds of one epoch of the walker: the median of a few."""
+    """Seconds of one epoch of the direct implementation: the median of a few epochs."""
     model, chains = experiment.model, chains_of(experiment, 0, "train")
     state = {
         name: torch.tensor(v, dtype=torch.float32) for name, v in initial(model).named().items()
@@ -83,7 +83,7 @@ def walked_loss(
     heads: list[tuple[int, ...]],
     epsilon: float,
 ) -> torch.Tensor:
-    """The loss by walking all positions: symbols are one-hot, [chain, position, symbol]."""
+    """The loss, computed from all positions; symbols are one-hot, [chain, position, symbol]."""
     read, target = symbols[:, :-1], symbols[:, -1]
     share = torch.softmax(state["w"], dim=-1)
     lagged = read.unfold(1, window, 1).flip(-1)  # [chain, position, symbol, lag]

@@ -18,7 +18,7 @@ from hopscope.papers.registry import PAPERS
 
 COLUMNS = ("setting", "paper", "heads", "chosen", "a", "loss", "GIH", "Bayes", "distance")
 NO_NUMBERS = {"what", "run", "seed", "parents", "chosen_lags", "seconds"}
-"""What of a seed's row is no number to average."""
+"""Fields of a seed's row that are not averaged."""
 Settings = Mapping[str, Sequence[SettingRow]]
 
 
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def cells(name: str, models: Sequence[SettingRow]) -> Sequence[str]:
-    """The row of a setting: mean losses over its seeds, and the spans of other values."""
+    """The table row of a setting: mean losses over its seeds, and the ranges of other values."""
     predicted = models[0].predicted
     losses = [
         fmean(getattr(row.loss, which) for row in models) for which in ("model", "gih", "bayes")
@@ -60,7 +60,7 @@ def cells(name: str, models: Sequence[SettingRow]) -> Sequence[str]:
 
 
 def chosen(models: Sequence[SettingRow]) -> str:
-    """The set that won, or how often each did."""
+    """The chosen set, or if seeds differ, how often each set was chosen."""
     counts: Counter[Lags] = Counter(row.chosen_lags for row in models)
     if len(counts) == 1:
         return lags(models[0].chosen_lags)
@@ -68,7 +68,9 @@ def chosen(models: Sequence[SettingRow]) -> str:
 
 
 def sharpness(settings: Settings) -> Iterator[str]:
-    """Where the chosen set has not all of Σ c², or its heads are less sharp than elsewhere."""
+    """Lines for settings in which the chosen set's share of Σ c² or its heads' attention is not
+    near 1.
+    """
     for name, models in settings.items():
         shares = [row.share for row in models]
         weights = [weight for row in models for weight in row.attention]
@@ -77,7 +79,7 @@ def sharpness(settings: Settings) -> Iterator[str]:
 
 
 def lengths(settings: Settings) -> Iterator[str]:
-    """How a at the end goes with the logarithm of the length of the chains of training, and how
+    """Lines on how the final a depends on the logarithm of the training chains' length, and on how
     far the model's loss is above GIH's.
     """
     known = {
@@ -109,7 +111,7 @@ def claims(models: Sequence[SeedRow]) -> Iterator[str]:
 
 
 def transfers(rows: Sequence[TransferRow]) -> Iterator[str]:
-    """Means over seeds, and how often the model is worse than GIH."""
+    """Lines with means over seeds, and how often the model is worse than GIH."""
     groups = group(rows, lambda row: (row.length, row.alpha))
     for (length, alpha), models in sorted(groups.items()):
         losses = ", ".join(

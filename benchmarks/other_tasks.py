@@ -1,4 +1,4 @@
-"""Small GPT-2s on tasks that are in no other table: what is found, and how that depends on each
+"""Circuits of small GPT-2s on tasks that are in no other table, and how they depend on each
 threshold of the search.
 
     python benchmarks/other_tasks.py train --to models [--only sorting] [--seeds 0 1 2 3 4]
@@ -6,13 +6,13 @@ threshold of the search.
     python benchmarks/other_tasks.py thresholds --models models >> results/thresholds.jsonl
     python benchmarks/other_tasks.py samples --models models >> results/samples.jsonl
 
-Tasks: repeated tokens and two hops (letters, 2 layers of 4 heads; two hops in two layers are beyond
-the law of depth), palindrome (2 × 2), cumulative sum (1 × 1), sorting (1 × 2). The models are
-trained by a plain loop, with AdamW at a constant rate; for the palindrome it falls on a cosine.
+Tasks: repeated tokens and two hops (letters, 2 layers of 4 heads; two hops in two layers are more
+than the law of depth allows), palindrome (2 × 2), cumulative sum (1 × 1), sorting (1 × 2). The
+models are trained with a plain loop, with AdamW at a constant rate (for the palindrome, a cosine).
 `read` prints for each model a JSON row with its verdict, the 2 × 3 table and every component.
-`thresholds` halves and doubles each number by which the search decides, on repeated tokens and on
-sorting (five seeds each), and prints which components come and go. `samples` searches every model,
-and those of the gallery, with five samples of examples: does the verdict depend on them?
+`thresholds` halves and doubles each threshold of the search, on repeated tokens and on sorting
+(five seeds each), and prints which components appear and disappear. `samples` searches every model,
+and those of the gallery, with five samples of examples, to see whether the verdict depends on them.
 """
 
 import argparse
@@ -36,17 +36,17 @@ from hopscope.tasks.khop import landings
 
 BATCH, RATE = 128, 1e-3
 TRAINED_FROM = 1_000_000
-"""Training draws by seeds from here on; circuits are found and measured on others."""
+"""The first seed of training examples; circuits are found and measured with other seeds."""
 LETTERS, LONG = 4, 40
 SIDE, SYMBOLS = 3, 6
-"""Tokens on either side of a palindrome, and how many there are."""
+"""The tokens in each half of a palindrome, and the number of different tokens."""
 SUMMED, BASE = 12, 5
 SORTED, NUMBERS = 8, 24
 
 
 def two_hops(examples: int, seed: int) -> Drawn:
-    """k-hop induction as in Sanford et al., k = 2: from a letter to the one after its last
-    occurrence before, and on from there.
+    """k-hop induction as in Sanford et al., k = 2: a hop leads from a letter to the letter after
+    its previous occurrence.
     """
     generator = torch.Generator().manual_seed(seed)
     inputs = torch.randint(0, LETTERS, (examples, LONG), generator=generator)
@@ -56,7 +56,7 @@ def two_hops(examples: int, seed: int) -> Drawn:
 
 
 def palindrome(examples: int, seed: int) -> Drawn:
-    """Is the second half the mirror of the first? One place at most differs."""
+    """Whether the second half is the mirror image of the first; at most one place differs."""
     generator = torch.Generator().manual_seed(seed)
     half = torch.randint(0, SYMBOLS, (examples, SIDE), generator=generator)
     other = half.flip(1)
@@ -93,13 +93,13 @@ def cumulative_sum(examples: int, seed: int) -> Drawn:
 
 
 def sorting(examples: int, seed: int) -> Drawn:
-    """Numbers, a separator, and the same numbers in order: which is next?"""
+    """Numbers, a separator, and the same numbers in order; each next number is asked for."""
     generator = torch.Generator().manual_seed(seed)
     numbers = torch.rand(examples, NUMBERS, generator=generator).topk(SORTED).indices
     ordered = numbers.sort(1).values
     separator = torch.full((examples, 1), NUMBERS)
     inputs = torch.cat([numbers, separator, ordered], 1)[:, :-1]
-    # Where the next number stands among the unsorted ones.
+    # The position of the next number among the unsorted numbers.
     place = (numbers[:, None] == ordered[..., None]).int().argmax(-1)
     next_larger = torch.full_like(inputs, -1)
     next_larger[:, SORTED:] = place
@@ -112,7 +112,7 @@ def sorting(examples: int, seed: int) -> Drawn:
 
 @dataclass(frozen=True)
 class Trained:
-    """A task and the shape and training of the models for it."""
+    """A task, and the shape and training settings of its models."""
 
     task: OwnTask
     vocabulary: int
@@ -120,7 +120,7 @@ class Trained:
     heads: int
     steps: int
     falling: bool = False
-    """Does the rate warm up for 200 steps and fall on a cosine to a twentieth?"""
+    """Whether the rate warms up for 200 steps and falls on a cosine to a twentieth."""
 
     def rate(self, step: int) -> float:
         """The learning rate, as a share of `RATE`."""
@@ -149,11 +149,11 @@ TASKS = {
     ),
 }  # fmt: skip
 FIVE = ("repeated", "sorting")
-"""Tasks of which five seeds are trained, for `thresholds`."""
+"""Tasks with five trained seeds, for `thresholds`."""
 SAMPLES = range(5)
 GALLERY = ("demo", "transformer-a", "transformer-b", "transformer-c")
 FIXED = ("examples", "fresh", "searches", "unlearned")
-"""Numbers that decide nothing about components."""
+"""Settings that are no thresholds for components."""
 
 
 def blank(vocabulary: int, layers: int, heads: int, **more: Any) -> GPT2LMHeadModel:
@@ -166,13 +166,13 @@ def blank(vocabulary: int, layers: int, heads: int, **more: Any) -> GPT2LMHeadMo
 
 
 def warmed_and_falling(step: int, steps: int) -> float:
-    """The share of a learning rate that warms up for 200 steps, then falls on a cosine to 1/20."""
+    """The factor of a learning rate that warms up for 200 steps and falls on a cosine to 1/20."""
     fall = 0.05 + 0.95 * (1 + math.cos(math.pi * step / steps)) / 2
     return min(1.0, (step + 1) / 200) * fall
 
 
 def train(chosen: argparse.Namespace) -> None:
-    """Train each task's models that are not there yet."""
+    """Train the models of each task that do not exist yet."""
     for name, trained in TASKS.items():
         for seed in chosen.seeds if name in FIVE else chosen.seeds[:1]:
             path = chosen.to / f"{name}-{seed}.safetensors"
@@ -202,7 +202,7 @@ def _trained(trained: Trained, seed: int) -> tuple[GPT2LMHeadModel, float]:
 
 
 def models(folder: Path) -> Iterator[tuple[str, int, GPT2LMHeadModel]]:
-    """Every model that was trained, with its task and seed."""
+    """Every trained model, with its task and seed."""
     for name, trained in TASKS.items():
         for path in sorted(folder.glob(f"{name}-*.safetensors")):
             model = trained.blank()
@@ -211,7 +211,7 @@ def models(folder: Path) -> Iterator[tuple[str, int, GPT2LMHeadModel]]:
 
 
 def read(chosen: argparse.Namespace) -> None:
-    """A row for each model."""
+    """Print a row for each model."""
     for name, seed, model in models(chosen.models):
         examples = TASKS[name].task(1024, 5)
         with torch.no_grad():
@@ -250,7 +250,7 @@ def described(found: Circuit, seconds: float) -> dict[str, Any]:
 
 
 def thresholds(chosen: argparse.Namespace) -> None:
-    """Each threshold halved and doubled: a row for each model and change."""
+    """Print a row for each model and each threshold, halved and doubled."""
     for name, seed, model in models(chosen.models):
         if name not in FIVE:
             continue
@@ -269,7 +269,7 @@ def thresholds(chosen: argparse.Namespace) -> None:
 
 
 def samples(chosen: argparse.Namespace) -> None:
-    """A row for each model and sample of examples: searched and measured anew on these alone."""
+    """Print a row for each model and sample of examples, searched and measured on this sample."""
     for name, model, task in [*_own(chosen.models), *_gallery()]:
         for sample in SAMPLES:
             row = {"model": name, "sample": sample}
@@ -296,8 +296,8 @@ def _gallery() -> Iterator[tuple[str, Any, Any]]:
 
 
 def _changed(field: str, value: float, factor: float) -> float:
-    """Twice or half of a threshold; of shares near 1, of what is missing to 1; of a factor, of what
-    is above 1.
+    """The threshold times `factor`. For shares near 1, the distance to 1 is multiplied instead; for
+    `tie`, the part above 1.
     """
     if field in ("enough", "aimed"):
         return 1 - (1 - value) * factor
@@ -305,12 +305,12 @@ def _changed(field: str, value: float, factor: float) -> float:
 
 
 def _names(found: Circuit) -> set[str]:
-    """Rows of the circuit, with what they look at and what they are needed for."""
+    """The rows of the circuit as texts: head, target, role and kind."""
     return {f"{row} ({kind})" for row, kind in _rows(found).items()}
 
 
 def _rows(found: Circuit) -> dict[str, str]:
-    """Rows of the circuit, with what they look at, and what they are needed for."""
+    """The kind of each row of the circuit, by head, target and role."""
     return {
         f"{layer}.{head} {each.target} → {role}": each.kind
         for each in found.components

@@ -1,10 +1,10 @@
-"""How fast a saved page computes: losses with a head changed, in Chromium, in seconds of processor.
+"""Processor time of a saved page in Chromium for losses with a head changed.
 
     python benchmarks/page_engine.py [--models demo transformer-a planted]
 
-One JSON row for each model and number of examples: the processor time of all of the browser's
-processes (whatever else the machine does counts little), of the first ablation, which also computes
-what is kept, and of each further one.
+Prints a JSON row for each model and number of examples: the processor time of all of the browser's
+processes (so that other load on the machine matters little), for the first ablation, which also
+fills the caches, and for each further ablation.
 """
 
 import argparse
@@ -31,7 +31,7 @@ ABLATE = """async ([examples, text]) => {
 
 
 def processes(parent: int) -> Iterator[int]:
-    """A process and all that it started."""
+    """The ids of a process and all its descendants."""
     yield parent
     for task in Path(f"/proc/{parent}/task").iterdir():
         for child in (task / "children").read_text().split():
@@ -39,7 +39,7 @@ def processes(parent: int) -> Iterator[int]:
 
 
 def processor_seconds() -> float:
-    """What the browser's processes have used so far."""
+    """The processor time that the browser's processes have used so far."""
     ticks = 0
     for process in processes(os.getpid()):
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()

@@ -1,17 +1,17 @@
-"""Is the first hop known by the place of its facts, and what follows? (Musat, ICLR 2025, §9.2.)
+"""Whether models learn the first hop by the place of its facts (Musat, ICLR 2025, §9.2).
 
     python benchmarks/places.py losses   [--store runs] > results/places.jsonl
     python benchmarks/places.py learn-on [--store runs] > results/places_learn_on.jsonl
     python benchmarks/places.py figures
 
-* losses: when a model has just learned the first hop, it is asked with facts shuffled. Small models
-  of two hops, whose code tells places apart well or hardly, with facts in order and shuffled; and
-  transformer D with weights of 1/√inputs. 10 minutes for each of five fleets, 1.8 to 3 hours for
-  each of four D, on one thread without BF16.
-* learn-on: the same models learn on from where they have just learned the first hop, with facts in
-  order and with facts shuffled, until they know the second, 600 steps at most, at a constant rate.
-  Their optimiser begins anew: its state is not kept with a checkpoint. 4 minutes for each fleet, 10
-  to 30 for each D.
+* losses: models that have just learned the first hop are tested with facts shuffled. The models are
+  small ones for two hops, whose position code distinguishes places well or hardly, trained with
+  facts in order or shuffled; and transformer D with initial weights of 1/√inputs. 10 minutes for
+  each of five fleets, 1.8 to 3 hours for each of four D, on one thread without BF16.
+* learn-on: the training of the same models continues after they have just learned the first hop,
+  with facts in order and with facts shuffled, until they learn the second (at most 600 steps), at a
+  constant rate. The optimiser starts without state, since checkpoints do not contain it. 4 minutes
+  for each fleet, 10 to 30 for each D.
 """
 
 from argparse import ArgumentParser
@@ -45,80 +45,82 @@ from hopscope.training.device import precision_of
 from hopscope.training.trainer import Trainer
 
 PLACE_SEEDS = 6
-"""Models of each kind."""
+"""The number of models of each kind."""
 PLACE_STEPS = 2_500
-"""Steps of their training."""
+"""The number of training steps."""
 EXAMPLES = 512
-"""Fresh examples on which losses are measured."""
+"""The number of fresh examples on which losses are measured."""
 ORDERS: tuple[Order, ...] = ("backward", "shuffled")
 STEPS = 600
-"""The most steps that a model learns on."""
+"""The most steps of a continued training."""
 CHECK_EVERY = 25
-"""Steps between validations, after each of which it stops if it knows both hops."""
+"""The steps between validations; a training stops after one if both hops are learned."""
 SHARES = (0.05, 0.1, 0.25, 0.5, 1.0)
-"""Shares of steps that have a tick."""
+"""The ticks of the axis with shares of steps."""
 IN_WORDS = {"backward": "in order", "shuffled": "shuffled"}
 """The orders that are compared."""
 SIDES = tuple(IN_WORDS)
 BESIDE = 0.03
-"""How far models of a kind stand apart from those of the next."""
+"""The horizontal distance between models of different kinds in the figure."""
 
 
 class PlaceRow(LossRow):
-    """A trained transformer, and what it knew of facts at other places when it had just learned
-    the first hop.
+    """A trained transformer, and its losses with facts shuffled when it had just learned the first
+    hop.
     """
 
     base: StrictFloat
-    """The base of the code of places."""
+    """The base of the position code."""
     order: str
-    """The order in which the facts of its training stood."""
+    """The order of the facts in training."""
     step: StrictInt | None
     """The first checkpoint after the first hop was learned; None if it never was."""
     own: Numbers
-    """The loss of every hop there, on fresh examples as in training; of nothing, nothing."""
+    """The loss of every hop at this checkpoint, on fresh examples as in training; empty if `step`
+    is None."""
     shuffled: Numbers
     """The same with facts shuffled."""
 
 
 class ChangedRow(Row):
-    """A model that had just learned the first hop, and learned on with facts in another order, or
-    in its own.
+    """A model that had just learned the first hop, and its continued training with facts in the
+    same or in another order.
     """
 
     seed: StrictInt
     layers: StrictInt
     position: str
-    """Whether each token or each pair has a code of its place."""
+    """Whether each token or each pair has its own position code."""
     base: StrictFloat
-    """The base of this code."""
+    """The base of the position code."""
     order: str
-    """The order of facts in which the model learned its first hop."""
+    """The order of the facts with which the model learned its first hop."""
     step: StrictInt
-    """The step after which it learned on."""
+    """The step from which the training was continued."""
     changed: str
-    """The order of the facts from there on."""
+    """The order of the facts in the continued training."""
     steps: StrictInt
-    """The most steps that it learned on."""
+    """The most steps of the continued training."""
     start: Numbers
-    """The loss of every hop there, with facts in this order."""
+    """The loss of every hop at its start, with facts in the order `changed`."""
     first: StrictInt | None
-    """The steps after which it knew the first hop in this order (`hopscope.milestones.learned`, ten
-    at least); None if it did not."""
+    """The steps after which the first hop was learned in this order (`hopscope.milestones.learned`,
+    at least ten); None if it was not."""
     second: StrictInt | None
-    """The same of the second hop; None, too, where there is just one."""
+    """The same for the second hop; None also if there is only one hop."""
     precision: str | None = None
-    """The arithmetic in which it learned the first hop; None where rows are older than this."""
+    """The precision in which the first hop was learned; None in rows from before this field."""
 
 
 Known = TypeVar("Known", PlaceRow, ChangedRow)
 
 
 def by_place() -> tuple[Experiment, ...]:
-    """Small models whose facts stand in order or shuffled, with codes that tell places apart well
-    and hardly, as fleets.
+    """Fleets of small models with facts in order or shuffled, and with position codes that
+    distinguish places well or hardly.
 
-    Shuffled facts stand otherwise in every example, so that a place tells nothing about the hop.
+    Shuffled facts have a different order in every example, so that a place does not determine the
+    hop.
     """
     known = small(PLACE_SEEDS)
     tasks = (
@@ -134,7 +136,7 @@ def by_place() -> tuple[Experiment, ...]:
 
 def d_by_place() -> tuple[Experiment, ...]:
     """Transformer D with larger initial weights: two seeds with facts in order, and one of these
-    seeds with facts shuffled, and with a code per pair.
+    seeds also with facts shuffled, and with a position code per pair.
     """
     known = larger_seeds(STEPS_D)
     shuffled = known[0].model_copy(update={"task": known[0].task.ordered("shuffled")})
@@ -160,7 +162,7 @@ def _place_row(run: Run, row: LossRow) -> PlaceRow:
 
 
 def after(steps: list[int], learned: int | None) -> int | None:
-    """The first of these steps that is not before this one."""
+    """The first of these steps that is not before `learned`; None if there is none."""
     return next((step for step in steps if learned is not None and step >= learned), None)
 
 
@@ -174,10 +176,10 @@ def losses(model: Transformer, task: Task) -> tuple[float, ...]:
 
 
 def changed_rows(run: Run, steps: int = STEPS) -> list[ChangedRow]:
-    """Two rows for each model that learned the first hop: from the first checkpoint after that it
-    learns on with facts in order, and with facts shuffled.
+    """Two rows for each model that learned the first hop: its training is continued from the next
+    checkpoint, with facts in order and with facts shuffled.
 
-    Models that stop at the same time share their steps, as a fleet.
+    The models are trained as a fleet.
     """
     level = known_below(run.recipe.task)
     starts = {
@@ -189,7 +191,7 @@ def changed_rows(run: Run, steps: int = STEPS) -> list[ChangedRow]:
 
 
 def _learning_on(run: Run, starts: Mapping[int, int], order: Order, steps: int) -> list[ChangedRow]:
-    """A row for each of these seeds, from its step on."""
+    """A row for each of these seeds, whose training is continued from its step."""
     if not starts:
         return []
     models = [RunStudy(run, seed, step).model.state_dict() for seed, step in starts.items()]
@@ -211,7 +213,7 @@ def _learning_on(run: Run, starts: Mapping[int, int], order: Order, steps: int) 
 
 
 def _trainer_of(recipe: Experiment, seeds: tuple[int, ...], order: Order) -> Trainer:
-    """With a constant rate, since models of a fleet go on from different steps."""
+    """A trainer with a constant rate, since models of a fleet continue from different steps."""
     training = recipe.training.model_copy(update={"schedule": "constant", "warmup": 0})
     changed = {"task": recipe.task.ordered(order), "training": training, "seeds": seeds}
     device = torch.device("cpu")
@@ -219,8 +221,8 @@ def _trainer_of(recipe: Experiment, seeds: tuple[int, ...], order: Order) -> Tra
 
 
 def start_again(trainer: Trainer, models: list[dict[str, Tensor]]) -> None:
-    """Give a trainer the weights of these models. Its optimiser begins anew: what it knew of them
-    is not kept with a checkpoint.
+    """Set the weights of a trainer to those of these models. The optimiser starts without state,
+    since checkpoints do not contain it.
     """
     fleet = len(models) > 1
     weights = {
@@ -253,7 +255,7 @@ def first_two(trainer: Trainer, steps: int) -> list[list[int | None]]:
 
 @drawn
 def place_figure(rows: Sequence[PlaceRow]) -> Picture:
-    """How long the second hop takes, by what is known of the first hop at other places."""
+    """Draw the steps to the second hop against the loss of the first hop with facts shuffled."""
     first, second = symbol_name("x1"), symbol_name("x2")
     wide = figure_width(2) > WIDTHS[1]
     figure = picture(
@@ -290,7 +292,7 @@ def _waits(row: PlaceRow) -> list[tuple[int, int]]:
 
 @drawn
 def changed_figure(rows: Sequence[ChangedRow]) -> Picture:
-    """How soon models that know the first hop learn the second, with facts in order or shuffled."""
+    """Draw how soon models that know the first hop learn the second, by the order of the facts."""
     first, second = symbol_name("x1"), symbol_name("x2")
     most = max(row.steps for row in rows)
     wide = figure_width(2) > WIDTHS[1]
@@ -319,7 +321,7 @@ def changed_figure(rows: Sequence[ChangedRow]) -> Picture:
 
 
 def _two_ends(axes: Axes, rows: Sequence[ChangedRow], number: int) -> None:
-    """A line for each model, from one order of its facts to the other."""
+    """Draw a line for each model, from one order of its facts to the other."""
     colour = COLOURS[number % len(COLOURS)]
     models: dict[tuple[str | None, int], list[ChangedRow]] = {}
     for row in rows:
@@ -334,7 +336,7 @@ def _two_ends(axes: Axes, rows: Sequence[ChangedRow], number: int) -> None:
 
 
 def _by_kind(rows: Sequence[Known], *, ordered: bool = True) -> dict[str, list[Known]]:
-    """Models by how deep they are, by their code of places and (`ordered`) by how facts stood."""
+    """Models by their depth, position code, and (if `ordered`) order of facts."""
     found: dict[str, list[Known]] = {}
     for row in rows:
         order = f", {IN_WORDS[row.order]}" if ordered else ""
@@ -344,7 +346,7 @@ def _by_kind(rows: Sequence[Known], *, ordered: bool = True) -> dict[str, list[K
 
 
 def read(name: str, kind: type[Known]) -> list[Known]:
-    """The rows that are committed."""
+    """The rows in results/."""
     return [kind.model_validate(row) for row in read_rows(RESULTS / f"{name}.jsonl")]
 
 

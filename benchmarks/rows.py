@@ -1,4 +1,4 @@
-"""Rows of measurements: a line of JSON each, and tables of them as the docs write them."""
+"""Read and write rows of measurements as JSON lines, and print them as Markdown tables."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ Row = dict[str, Any]
 
 
 def print_row(row: Mapping[str, Any]) -> None:
-    """Print a row at once: what a long program has measured is there if it is stopped."""
+    """Print a row and flush, so that no row is lost if a long program is stopped."""
     print(json.dumps(row, ensure_ascii=False), flush=True)
 
 
@@ -26,6 +26,6 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print a table, under its head."""
+    """Print a Markdown table."""
     for row in (head, ["---"] * len(head), *rows):
         print("| " + " | ".join(map(str, row)) + " |")

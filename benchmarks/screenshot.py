@@ -1,4 +1,4 @@
-"""The picture of the explorer in README and docs: the demo, seen in a real browser.
+"""Take the picture of the explorer in README and docs: the demo, in a real browser.
 
 python benchmarks/screenshot.py docs/images/explorer.png
 """
@@ -20,7 +20,7 @@ SIZE = {"width": 1600, "height": 1130}
 
 @contextmanager
 def opened(state: str, **page: Any) -> Iterator[Any]:
-    """A page of the explorer in this state, with all of it drawn."""
+    """A page of the explorer in this state, completely drawn."""
     with started() as server, chromium() as browser:
         found = browser.new_page(**page)
         server.show(found, state, DRAWN, seconds=240)

@@ -1,9 +1,9 @@
-"""Small models of ours beside claims of Musat (ICLR 2025): order of hops, law of depth, batches.
+"""Claims of Musat (ICLR 2025) tested with small models: order of hops, law of depth, batches.
 
     python benchmarks/small_models.py order | depth | batches [--store runs]   > results/….jsonl
     python benchmarks/small_models.py figures
 
-Models and setting (a position code for each pair, a rate on a cosine) are ours, not the paper's.
+Models and settings (a position code for each pair, a cosine schedule) are not those of the paper.
 
 * order: ten models of 4 layers and 4 heads on three hops, trained as one fleet (20 minutes).
 * depth: ten models each of 1, 2 and 3 layers, asked for four hops, of which the exact law allows 0,
@@ -11,7 +11,7 @@ Models and setting (a position code for each pair, a rate on a cosine) are ours,
 * batches: two hops, 4 layers, GPT-2's initial weights, 1,500 steps with batches of 64 to 2,048,
   three seeds each (0.5 PFLOP).
 
-Rows are printed, one JSON object each; `figures` draws those of results/ anew.
+Rows are printed as JSON; `figures` redraws the figures from the rows in results/.
 """
 
 from argparse import ArgumentParser
@@ -35,11 +35,11 @@ from hopscope.training import Run
 SEEDS = (0, 1, 2)
 BATCHES = (64, 128, 256, 512, 1_024, 2_048)
 MANY = 5
-"""Sizes of batches whose names stand beside one another in a column."""
+"""The most batch sizes whose labels fit side by side in a column."""
 
 
 def small(seeds: int = 10) -> Experiment:
-    """Three hops, learned by small models in minutes: the demo's setting with one hop more."""
+    """Three hops, learned by small models in minutes: the demo's settings with one more hop."""
     return Experiment(
         task=Retrieval(hops=3, position="pair", base=10),
         model=Model(layers=4, heads=4, d_model=64, init="fan-in"),
@@ -52,7 +52,7 @@ def small(seeds: int = 10) -> Experiment:
 
 
 def small_by_depth() -> tuple[Experiment, ...]:
-    """Small models of the depths that cannot follow all of four hops, ten seeds each."""
+    """Small models with too few layers for four hops, ten seeds each."""
     known = small()
     return tuple(
         known.model_copy(
@@ -69,7 +69,7 @@ def small_by_depth() -> tuple[Experiment, ...]:
 def by_batch() -> tuple[Experiment, ...]:
     """Small models with batches of several sizes, from the smallest on, three seeds each.
 
-    Their initial weights are GPT-2's, since those are what makes the plateau.
+    They have GPT-2's initial weights, which cause the plateau.
     """
     known = small(1)
     return tuple(
@@ -91,7 +91,7 @@ def by_batch() -> tuple[Experiment, ...]:
 
 @drawn
 def batch_figure(rows: Sequence[LossRow]) -> Picture:
-    """When models learn each hop, and where they end, by the number of examples per step."""
+    """Draw when models learn each hop, and their final losses, by the examples per step."""
     figure = picture(
         "what the batch does to the plateau",
         "Left: the step at which models learn each hop, by the number of examples per step. Right: "
@@ -128,7 +128,7 @@ FILES = {"order": "small_in_order", "depth": "small_by_depth", "batches": "batch
 
 
 def rows_of(what: str) -> list[LossRow]:
-    """The rows that are committed."""
+    """The rows in results/."""
     return [LossRow.model_validate(row) for row in read_rows(RESULTS / f"{FILES[what]}.jsonl")]
 
 

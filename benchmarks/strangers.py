@@ -1,23 +1,23 @@
-"""Models trained by other people's recipes, by plain loops, and what hopscope reads in them.
+"""Circuits that hopscope finds in models trained by other papers' recipes, with plain loops.
 
     python benchmarks/strangers.py train --to models [--only guo] [--minutes 30] [--device cuda]
     python benchmarks/strangers.py read --models models >> results/strangers.jsonl
 
-Training can be stopped and goes on where it was; `read` prints a JSON row for each model that has
-all its steps. Tasks and shapes are those of the papers unless a recipe says otherwise; steps are
-fewer (hours on one thread), dropout is off, and data are always fresh.
+Training can be stopped, and continues from the last checkpoint; `read` prints a JSON row for each
+fully trained model. Tasks and shapes are those of the papers unless a recipe notes a difference.
+There are fewer steps (hours on one thread), no dropout, and fresh data in every step.
 
-Rules of reading, fixed before the first model was read:
+The rules were fixed before the first model was examined:
 
-1. A model is read once, with the settings that `discover` has for everybody and seed 0. Nothing is
-   tuned, and no row is left out.
-2. Roles and relations are those that the paper describes its task by, written down here. No
+1. A model is examined once, with the default settings of `discover` and seed 0. Nothing is tuned,
+   and no row is left out.
+2. Roles and relations are those with which the paper describes its task; they are written here. No
    relation contains an answer.
 3. The error is measured on 4,096 fresh examples, at all answers; the first line of a circuit is
-   taken as it is printed.
-4. An answer is *honest* if a model that solves its task by look-ups is called explained or partly
+   used as printed.
+4. A verdict is *honest* if a model that solves its task by look-ups is called explained or partly
    explained only with agreement and recovered above 0.9, and if a model that must do something else
-   (no look-up; or more hops than the exact law allows) is not called explained.
+   (no look-up, or more hops than the exact law allows) is not called explained.
 """
 
 import argparse
@@ -52,17 +52,17 @@ from hopscope.tasks.khop import landings
 from hopscope.theory.chain import reach
 
 TRAINED_FROM = 1_000_000
-"""Training draws by seeds from here on; circuits are found and measured on others."""
+"""The first seed of training examples; circuits are found and measured with other seeds."""
 SAVED_EVERY = 60.0
-"""Seconds between two checkpoints."""
+"""The seconds between two checkpoints."""
 TESTED = 4096
 AGREES = 0.9
-"""Recovered and agreement (equal answers) of a circuit that may be called explained."""
+"""The least recovered share and agreement (equal answers) of an explained circuit."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A task of a paper, and how its models are shaped and trained."""
+    """A task of a paper, and the shape and training settings of its models."""
 
     paper: str
     draw: Callable[[int, int], Drawn]
@@ -76,11 +76,11 @@ class Recipe:
     rate: float = 3e-4
     width: int = 128
     by_look_ups: bool = True
-    """Can it be solved by look-ups alone, within the law of depth?"""
+    """Whether the task can be solved with look-ups alone, within the law of depth."""
 
     @property
     def task(self) -> OwnTask:
-        """The task as hopscope reads it."""
+        """The task for hopscope."""
         return OwnTask(self.draw, roles=self.roles, chance=self.chance)
 
     def blank(self) -> GPT2LMHeadModel:
@@ -92,12 +92,13 @@ class Recipe:
 
 
 LETTERS, LONG = 4, 100
-"""Letters of Sanford et al.'s k-hop induction, and positions: the first says how many hops."""
+"""The letters and positions of Sanford et al.'s k-hop induction; the first token is the number of
+hops."""
 
 
 def khop(hops: tuple[int, ...], examples: int, seed: int) -> Drawn:
-    """Sanford et al. 2024: from each letter to the one behind its last occurrence before, and on
-    from there, as often as the first token says. No letter follows itself.
+    """Sanford et al. 2024: a hop leads from each letter to the letter after its previous
+    occurrence; the first token is the number of hops. No letter follows itself.
     """
     generator = torch.Generator().manual_seed(seed)
     steps = torch.randint(1, LETTERS, (examples, LONG - 1), generator=generator)
@@ -122,18 +123,18 @@ def khop(hops: tuple[int, ...], examples: int, seed: int) -> Drawn:
 
 
 NAMES, PAIRS, CHAINS = 30, 11, 4
-"""Names of Guo et al., pairs in a sequence, and two-hop chains among them at most."""
+"""For Guo et al.: names, pairs in a sequence, and the most two-hop chains among them."""
 GUO = ("key 0", "value 0", "key 1", "value 1", "other", "query")
 
 
 def two_hops(examples: int, seed: int) -> Drawn:
     """Guo et al. 2025: one to four chains of two pairs, the first before the second, among pairs
-    that lead on to nothing; then the beginning of a chain, of which the end is asked for.
+    that lead nowhere; then the start of a chain, whose end is asked for.
     """
     generator = torch.Generator().manual_seed(seed)
     names = torch.rand(examples, NAMES, generator=generator).argsort(1)
     count = torch.randint(1, CHAINS + 1, (examples, 1), generator=generator)
-    # Each chain has two pairs; where there is no chain, both are pairs of four names.
+    # Each chain has two pairs; without a chain, both are pairs of four different names.
     spare = names[:, 3 * CHAINS :]
     first, middle, last = names[:, : 3 * CHAINS].view(examples, CHAINS, 3).unbind(-1)
     real = torch.arange(CHAINS) < count
@@ -161,13 +162,13 @@ def two_hops(examples: int, seed: int) -> Drawn:
 
 
 LINES, DIGITS, DEEPEST = 12, 10, 4
-"""Lines of a program of Wu et al., their numbers, and the longest chain."""
+"""For Wu et al.: lines of a program, number of different values, and the longest chain."""
 EQUALS, NEWLINE = LINES + DIGITS, LINES + DIGITS + 1
 
 
 def binding(examples: int, seed: int) -> Drawn:
-    """Wu et al. 2025: lines such as a=3 and b=a, each name given once, chains of up to four; then a
-    name, of which the number is asked for. (There: 17 lines, 12 layers of 8 heads.)
+    """Wu et al. 2025: lines such as a=3 and b=a, each name assigned once, chains of up to four;
+    then a name, whose number is asked for. (In the paper: 17 lines, 12 layers of 8 heads.)
     """
     generator = torch.Generator().manual_seed(seed)
     names = torch.rand(examples, LINES, generator=generator).argsort(1)
@@ -202,12 +203,12 @@ def binding(examples: int, seed: int) -> Drawn:
 
 
 NODES, SHOWN = 16, 4
-"""Nodes of a tree of Brinkmann et al., and steps of a path that are answered."""
+"""For Brinkmann et al.: nodes of a tree, and steps of a path that are answered."""
 
 
 def tree(examples: int, seed: int) -> Drawn:
     """Brinkmann et al. 2024: the edges of a binary tree in random order, one of its deepest leaves
-    as goal, the root; then the nodes of the path, each of which is asked for by the one before.
+    as the goal, the root; then the nodes of the path; each node asks for the next.
     """
     generator = torch.Generator().manual_seed(seed)
     parent, depth = torch.full((2, examples, NODES), -1)
@@ -250,7 +251,9 @@ BRACKETS = 20
 
 
 def brackets(examples: int, seed: int) -> Drawn:
-    """Are these brackets balanced? Half are; of the others half are shuffled, half at random."""
+    """Whether brackets are balanced. Half of the sequences are; of the others, half are shuffled
+    and half random.
+    """
     generator = torch.Generator().manual_seed(seed)
     kind = torch.randint(0, 4, (examples,), generator=generator)
     # A balanced sequence: open or close at random, as far as both are possible.
@@ -272,15 +275,15 @@ def brackets(examples: int, seed: int) -> Drawn:
 
 
 def sorted_list(examples: int, seed: int) -> Drawn:
-    """ARENA's sorted list: numbers, a separator, and the same numbers in order. The relation to the
-    next larger number is left out, as it leads to the answer.
+    """ARENA's sorted list: numbers, a separator, and the same numbers in order. There is no
+    relation to the next larger number, since it would lead to the answer.
     """
     return replace(sorting(examples, seed), relations={})
 
 
 def _sanford(layers: int, heads: int) -> Recipe:
-    """One of Sanford et al.'s models: as many hops as the law allows, and one more. (There: up to
-    16 hops in all, 100,000 steps of 32 sequences.)
+    """One of Sanford et al.'s models, with as many hops as the law allows, and one more. (In the
+    paper: up to 16 hops, 100,000 steps of 32 sequences.)
     """
     lawful = reach(layers)
     hops = tuple(k for k in (1, 2, 3, 4, 6, 8) if k <= lawful + 1)
@@ -327,10 +330,10 @@ RECIPES = {
 
 
 def train(chosen: argparse.Namespace) -> None:
-    """Train every model that has not all its steps, for so many minutes each."""
+    """Train every model that is not fully trained, for `--minutes` minutes each."""
     chosen.to.mkdir(parents=True, exist_ok=True)
     if chosen.device != "cpu":
-        torch.cuda.set_stream(torch.cuda.Stream())  # on the default one nothing can be recorded
+        torch.cuda.set_stream(torch.cuda.Stream())  # the default stream cannot be recorded
     for name in chosen.only or RECIPES:
         end = time.monotonic() + 60 * chosen.minutes
         _trained(name, chosen.to / f"{name}.pt", end, chosen.device)
@@ -380,7 +383,7 @@ def _set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
 def updated(
     model: GPT2LMHeadModel, optimiser: torch.optim.Optimizer, inputs: Tensor, targets: Tensor
 ) -> Tensor:
-    """The loss of a batch, before the update by it."""
+    """Update the model with a batch; returns the loss before the update."""
     logits = model(inputs).logits[:, -targets.shape[1] :]
     loss = cross_entropy(logits.flatten(0, 1), targets.flatten())
     optimiser.zero_grad()
@@ -391,7 +394,9 @@ def updated(
 
 
 class Recorded:
-    """The same, after a few steps recorded as one CUDA graph: to launch them takes longest."""
+    """The same as `updated`, recorded as one CUDA graph after a few steps, since launching kernels
+    takes most of the time.
+    """
 
     def __init__(self, model: GPT2LMHeadModel, optimiser: torch.optim.Optimizer) -> None:
         self.update = partial(updated, model, optimiser)
@@ -412,7 +417,7 @@ class Recorded:
 
 
 def read(chosen: argparse.Namespace) -> None:
-    """A row for each model that has all its steps."""
+    """Print a row for each fully trained model."""
     for name in chosen.only or RECIPES:
         recipe, path = RECIPES[name], chosen.models / f"{name}.pt"
         if not path.exists():
@@ -436,7 +441,7 @@ def error(recipe: Recipe, model: nn.Module) -> float:
 
 
 def row(name: str, recipe: Recipe, model: nn.Module) -> dict[str, Any]:
-    """One model, read."""
+    """The row of one model: its error, its circuit and the verdict."""
     about = {
         "benchmark": "strangers", "model": name, "paper": recipe.paper,
         "shape": f"{recipe.layers} x {recipe.heads}", "error": round(error(recipe, model), 4),
@@ -453,7 +458,9 @@ def row(name: str, recipe: Recipe, model: nn.Module) -> dict[str, Any]:
 
 
 def judged(recipe: Recipe, found: Circuit) -> dict[str, Any]:
-    """How the rows of a circuit are written down, and whether its verdict is honest (rule 4)."""
+    """How the rows of a circuit are described (rule, table, model), and whether its verdict is
+    honest (rule 4).
+    """
     written: dict[str, int] = {}
     for each in found.components:
         written[each.written] = written.get(each.written, 0) + len(each.rows)

@@ -1,19 +1,19 @@
-"""Times of one training step of hopscope, and of other transformers of the same shape.
+"""Times of one training step, for hopscope and for other transformers of the same shape.
 
     python benchmarks/train_step.py [--device cuda] [--rounds 6] [--clock cpu] [--threads 1]
 
-A step draws the batch, then runs forward, backward and AdamW. All contestants take turns in one
-process, so that other work of the machine slows all of them alike. A turn is one untimed step (the
-others have filled the caches) and three timed ones. A row holds the median and the fastest step.
-The peers run in float32 and in bf16 autocast, with the same batches, loss, optimiser (fused AdamW)
-and C allocator settings.
+A step draws the batch, then runs forward, backward and AdamW. All programs take turns in one
+process, so that other load on the machine slows all of them equally. A turn is one untimed step
+(since the others have filled the caches) and three timed ones. A row has the median and the fastest
+step. The peers run in float32 and in bf16 autocast, with the same batches, loss, optimiser (fused
+AdamW) and C allocator settings.
 
-`floor` is the step's matrix products alone, in bf16, on operands in memory: those of the full
-shape, as the peers compute it, and those of hopscope, whose last layer computes only the read
-positions.
+`floor` is the time of the step's matrix products alone, in bf16, with operands in memory: once for
+the full shape, which the peers compute, and once for hopscope, whose last layer computes only the
+read positions.
 
-On a busy machine, threads wait for each other longer than they compute: `--clock cpu --threads 1`
-counts the CPU time of the process itself.
+On a busy machine, threads wait for each other longer than they compute: use `--clock cpu --threads
+1` to measure the CPU time of the process.
 
 Needs the extra `bridges` (transformers) and x-transformers.
 """
@@ -38,7 +38,7 @@ from hopscope.training.trainer import Trainer
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 Step = Callable[[], object]
 Name = TypeVar("Name")
-"""What tells contestants apart."""
+"""The type of the programs' names."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def peer_step(name: str, shape: Shape, autocast: bool, device: torch.device) -> 
 
 
 def floor_step(shape: Shape, device: torch.device, read_only: bool) -> Step:
-    """The matrix products of a step alone: each forward product, and the two of its gradients."""
+    """The matrix products of a step only: each forward product, and the two of its gradients."""
     experiment = shape.experiment("bf16")
     model, interface = experiment.model, experiment.task.interface()
     length, width, heads = interface.length, model.d_model, model.heads
@@ -224,9 +224,9 @@ def in_turns(
     steps: Mapping[Name, Step], rounds: int, device: torch.device, clock: str, *,
     warm_up: int = 1, again: int = 0,
 ) -> dict[Name, list[float]]:  # fmt: skip
-    """Milliseconds of each contestant's steps, which take turns; the first rounds warm up. With
-    `again`, a turn is one step that is not timed, since others have filled the caches, and so many
-    that are.
+    """The milliseconds of each program's steps. Programs take turns; the first rounds are a
+    warm-up. With `again`, a turn has one step that is not timed (since other programs have filled
+    the caches) and `again` steps that are.
     """
     times: dict[Name, list[float]] = {name: [] for name in steps}
     for turn in range(warm_up + rounds):
@@ -238,7 +238,7 @@ def in_turns(
 
 
 def median(times: list[float]) -> float:
-    """The upper one of two, which was measured."""
+    """The median; of an even number of times, the upper middle one, which was measured."""
     return sorted(times)[len(times) // 2]
 
 

@@ -1,10 +1,10 @@
-"""How the answer travels: what every arrow of a circuit brings, and what every role holds.
+"""A page on what every arrow of a circuit moves, and which symbols are decodable at every role.
 
     python benchmarks/travels.py gallery/transformer-a > notes/travels/transformer-a.md
     python benchmarks/travels.py RUN --store STORE --called "transformer B" > PAGE.md
 
-A page for one model, from its circuit (searched for where none is kept with the run), content
-patching of every component, and linear read-outs of every position after every layer.
+The page is for one model. It uses the model's circuit (searched for if none is saved with the run),
+patching of every component, and linear probes of every position after every layer.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def print_arrows(study: RunStudy) -> None:
-    """What every arrow brings, from content patching."""
+    """Print what every arrow moves, measured by patching."""
     circuit = study.circuit if study.has_circuit else study.discover()
     circuit = patch_circuit(study.model, circuit, study.task)
     print("\n## What every arrow brings\n")
@@ -62,7 +62,7 @@ def print_arrows(study: RunStudy) -> None:
 
 
 def print_positions(study: RunStudy) -> None:
-    """Which symbols can be read after every layer, and which heads brought it."""
+    """Print which symbols are decodable after every layer, and which heads add them."""
     found = study.probe()
     print("\n## Which symbols can be read\n")
     print_table(*probe_rows(found))

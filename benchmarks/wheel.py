@@ -1,7 +1,7 @@
-"""Builds the wheel, installs it where nothing else of ours is, says what is in it: one JSON row.
+"""Build the wheel, install it in a new environment, and print a JSON row on its contents.
 
-Run from a clone: `python benchmarks/wheel.py`. It takes the versions of constraints.txt, and some
-gigabytes of disk for a while; 100 seconds of a processor, most of them to unpack torch.
+Run from a clone: `python benchmarks/wheel.py`. It uses the versions in constraints.txt, some
+gigabytes of temporary disk space, and 100 seconds of processor time, mostly to unpack torch.
 """
 
 import os
@@ -18,14 +18,14 @@ from rows import print_row
 
 ROOT = Path(__file__).parents[1]
 LIMIT = 0.1
-"""Seconds that `import hopscope` may take."""
+"""The most seconds that `import hopscope` may take."""
 IMPORT = (
     "import time; start = time.perf_counter(); import hopscope; print(time.perf_counter() - start)"
 )
 
 
 def call(*words: str | Path, where: Path) -> str:
-    """What a program prints; nothing of this clone can be imported there."""
+    """The output of a program, which runs without this clone on its import path."""
     free = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(words, cwd=where, env=free, check=False, capture_output=True, text=True)
     if done.returncode:
@@ -34,7 +34,7 @@ def call(*words: str | Path, where: Path) -> str:
 
 
 def fresh(folder: Path) -> Path:
-    """The programs of a new environment."""
+    """Create a virtual environment; returns the folder of its programs."""
     venv.create(folder, with_pip=True)
     return folder / "bin"
 

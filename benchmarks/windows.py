@@ -1,19 +1,20 @@
-"""Where the law of depth stops: how far back two layers find the second hop by a window.
+"""The limit of the law of depth: how far back two layers find the second hop with a window.
 
     python benchmarks/windows.py train [--store runs] [--only 4x4 8x4] [--device cuda]
     python benchmarks/windows.py table          # of the rows in results/windows.jsonl
 
-k-hop induction with learned position embeddings, trained as fleets of three seeds: 2 layers with 1
-to 16 heads and 4 to 64 letters, asked for one and for two hops, of which the law allows one; and 3
-layers, asked for four, of which it allows three. A row for each seed: the error at each hop, and
+k-hop induction with learned position embeddings, trained as fleets of three seeds: models of 2
+layers with 1 to 16 heads and 4 to 64 letters, for one and for two hops (the law allows one); and
+models of 3 layers for four hops (the law allows three). A row for each seed has the error of each
+hop, and
 
-* by how far the last hop goes back, from where the hop before it landed;
-* with the first layer cut to so many letters back (its attention there is scaled up to 1), beside
-  the error that `hopscope.theory.known_hops` predicts for a model that knows all that can be known
-  with such a window, and guesses the rest evenly.
+* the error by how far the last hop goes back from where the hop before it led;
+* the error with the first layer's attention limited to a number of letters back (and scaled up to
+  sum to 1), with the error that `hopscope.theory.known_hops` predicts for a model that knows all
+  that can be known with such a window, and guesses the rest evenly.
 
-Runs are kept in the store and go on where they were. About 20 minutes on one thread for each fleet,
-or ten seconds on an H100. `train` appends its rows.
+Runs are saved in the store and can be continued. A fleet takes about 20 minutes on one thread, or
+ten seconds on an H100. `train` appends its rows.
 """
 
 import argparse
@@ -40,7 +41,7 @@ from hopscope.theory import known_hops
 
 ROWS = RESULTS / "windows.jsonl"
 LENGTH, EXAMPLES, FEW = 64, 2048, 50
-"""Positions, examples that are measured, and the fewest answers that an error is given of."""
+"""Positions, measured examples, and the fewest answers for which an error is reported."""
 COLUMNS = ("layers, hops", "letters", "heads", "seeds", "error", "half of chance at", "equal to")
 CUTS = (1, 2, 3, 4, 6, 8)
 SHAPES = {
@@ -54,7 +55,7 @@ SHAPES = {
 
 
 def recipe(letters: int, heads: int, layers: int, hops: int) -> Experiment:
-    """Three seeds of one shape."""
+    """The recipe for three seeds of one shape."""
     return Experiment(
         task=KHop(hops=hops, alphabet=letters, length=LENGTH),
         model=Model(layers=layers, heads=heads, d_model=128, init="fan-in"),
@@ -67,7 +68,7 @@ def recipe(letters: int, heads: int, layers: int, hops: int) -> Experiment:
 
 
 def within(letters: int | None) -> Attend:
-    """The model's attention, that of the first layer cut to so many letters back."""
+    """The model's attention, with the first layer limited to `letters` letters back (None: all)."""
 
     def attend(layer: int, heads: Heads) -> Brought:
         weights = heads.weights()
@@ -96,7 +97,7 @@ def wrong(
 def by_distance(
     errors: Float[Tensor, "example position hop"], landed: Int[Tensor, "example position hop"]
 ) -> dict[int, float]:
-    """The error of the last hop by how far it goes back from where the hop before landed."""
+    """The error of the last hop, by how far it goes back from where the hop before it led."""
     before, last = landed[..., -2], landed[..., -1]
     back = torch.where(last >= 0, before - last, -1)
     return {
@@ -107,7 +108,7 @@ def by_distance(
 
 
 def predicted(letters: Tensor, layers: int, window: int, hops: int) -> list[float]:
-    """The error at each hop if every hop that can be known is right, and others are guessed."""
+    """The error of each hop if every hop that can be known is right, and all others are guessed."""
     known = torch.from_numpy(known_hops(letters.numpy(), layers, window, hops))
     answered = landings(letters, hops) >= 0
     guessed = 1 - 1 / (int(letters.max()) + 1)
@@ -145,7 +146,7 @@ def rows(name: str, store: Path, device: str) -> Iterator[dict[str, Any]]:
 
 
 def shown() -> Iterator[tuple[object, ...]]:
-    """The error at the last hop by shape, and what it says of the window: a row for each shape."""
+    """A table row for each shape: the error of the last hop, and the equivalent window."""
     shapes = group(read_rows(ROWS), lambda row: (row["layers"], row["letters"], row["heads"]))
     for (layers, letters, heads), its in sorted(shapes.items()):
         half, hops = (1 - 1 / letters) / 2, its[0]["hops"]
@@ -156,7 +157,7 @@ def shown() -> Iterator[tuple[object, ...]]:
 
 
 def spread(values: list[Any], form: str) -> str:
-    """From the least to the most; a value that is not known is beyond what was measured."""
+    """The range of values as text; None is printed as "more", beyond what was measured."""
     known = [format(value, form) for value in sorted(each for each in values if each is not None)]
     ends = [*dict.fromkeys([*known[:1], *known[-1:]])] + ["more"] * (len(known) < len(values))
     return " … ".join(ends)
@@ -168,8 +169,8 @@ def crossed(errors: dict[str, float], level: float) -> int | None:
 
 
 def equal_window(row: dict[str, Any]) -> float | None:
-    """The letters of a full window that would leave the measured error (between two cuts: by the
-    logarithm of what is predicted for them). None if no cut leaves so little.
+    """The size in letters of a full window with the same predicted error as measured (interpolated
+    between two cuts by the logarithm of the error). None if no cut has such a small error.
     """
     error = max(row["error"][-1], 1e-9)
     cuts = [(int(cut), predicted[-1]) for cut, predicted in row["predicted"].items()]

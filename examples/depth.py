@@ -1,4 +1,4 @@
-"""How many layers do D hops need, and what does each layer do?"""
+"""How many layers D hops need, and what each layer does."""
 
 from hopscope.facts import chain_of_facts, parse_facts
 from hopscope.plots.depth import grid

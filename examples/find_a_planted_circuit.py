@@ -1,4 +1,4 @@
-"""A circuit written by hand, found again; then one of its heads is switched off."""
+"""Find a circuit that was written by hand; then ablate one of its heads."""
 
 from hopscope import Retrieval, discover
 from hopscope.circuits import Ablation, Ablator, Pattern, adapter_of, examples_of

@@ -1,7 +1,7 @@
-"""A GPT-2 of the transformers library, trained by a plain loop, then read by hopscope.
+"""A GPT-2 of the transformers library, trained with a plain loop, then examined with hopscope.
 
-Nothing of hopscope takes part in the training: sequences are drawn with torch, and the task is
-written here once more. Needs `pip install hopscope[bridges]`.
+The training does not use hopscope: sequences are drawn with torch, and the task is implemented here
+again. Needs `pip install hopscope[bridges]`.
 """
 
 import sys
@@ -64,7 +64,7 @@ def main(steps: int = STEPS) -> None:
     model = train_elsewhere(steps)
     task = KHop(hops=HOPS, alphabet=ALPHABET, length=LENGTH)
     learned = steps >= STEPS
-    # A sequence asks one question (its last), so more of them are needed than of a retrieval task.
+    # A sequence has one question (at its last position), so more are needed than for retrieval.
     print(discover(model, task, examples=512 if learned else 32, force=not learned))
 
 

@@ -1,4 +1,4 @@
-"""The n-gram experiment in short: chains, what theory predicts, training, what came out."""
+"""The n-gram experiment in short: chains, the prediction of theory, training, results."""
 
 import argparse
 from tempfile import TemporaryDirectory

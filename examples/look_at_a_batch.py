@@ -1,4 +1,4 @@
-"""What a task hands out: sequences, targets, and the role of every position."""
+"""A batch of each task: sequences, targets, and the role of every position."""
 
 import torch
 

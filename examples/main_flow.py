@@ -1,4 +1,4 @@
-"""The main flow: pose a task, train a model on it, take it apart, watch it emerge."""
+"""The main flow: choose a task, train a model, find its circuit, and see when it emerged."""
 
 import argparse
 import tempfile
@@ -17,7 +17,7 @@ from hopscope.facts import Role
 from hopscope.plots.terminal import plot
 
 LEARNED = 1_000
-"""Steps after which this task is surely learned."""
+"""The number of steps after which this task is certainly learned."""
 
 
 def main() -> None:

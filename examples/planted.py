@@ -1,4 +1,4 @@
-"""A transformer written by hand: it answers, in the fewest layers, and its circuit is known."""
+"""A transformer written by hand: it solves the task with the fewest layers by a known circuit."""
 
 from hopscope import Retrieval
 from hopscope.models.planted import planted

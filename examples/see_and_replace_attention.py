@@ -1,4 +1,4 @@
-"""Attention is an argument: look at it, replace it, and compare the losses."""
+"""Look at a model's attention, replace it through an argument, and compare the losses."""
 
 import tempfile
 

@@ -1,10 +1,9 @@
-"""A task of one's own, from the examples to the circuit: hops counted by the first token.
+"""Your own task, from drawing examples to the circuit: the first token gives the number of hops.
 
-The first token says how many hops (1 or 2) every position is to follow over the letters behind it;
-every letter answers, with the class "none" where its hops lead nowhere. The model is torch's own
-encoder, trained by a plain loop. To hopscope the task is one function that draws examples, and
-says who stands where, which relations lead from every position to another, and under which
-conditions.
+The first token is the number of hops (1 or 2) that every letter after it must follow. Every letter
+has an answer, the class "none" if its hops lead nowhere. The model is torch's encoder, trained with
+a plain loop. hopscope needs a single function, which draws examples with the role of each position,
+relations that lead from every position to another, and conditions.
 """
 
 import math
@@ -35,7 +34,9 @@ STEPS, BATCH = 1_500, 64
 
 
 def landing(letters: Tensor) -> Tensor:
-    """Where one hop leads from every position: behind the previous occurrence of its letter."""
+    """The position to which one hop leads: after the previous occurrence of the letter; -1 if there
+    is none.
+    """
     place = torch.arange(letters.shape[1])
     earlier = (letters[:, :, None] == letters[:, None, :]) & (place < place[:, None])
     last = torch.where(earlier, place, -1).amax(-1)
@@ -54,10 +55,10 @@ def examples(count: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Te
 
 
 def draw(count: int, seed: int) -> Drawn:
-    """What hopscope is told."""
+    """Draw examples for hopscope."""
     tokens, hops, answers = examples(count, torch.Generator().manual_seed(10**6 + seed))
     first = landing(tokens[:, 1:])
-    leads = torch.where(first >= 0, first + 1, -1)  # the count token stands before the letters
+    leads = torch.where(first >= 0, first + 1, -1)  # the count token comes before the letters
     return Drawn(
         inputs=tokens,
         targets=answers,  # at the last positions, one for each letter
@@ -69,7 +70,7 @@ def draw(count: int, seed: int) -> Drawn:
 
 
 class Model(nn.Module):
-    """Tokens and places, through torch's encoder with a causal mask."""
+    """Token and position embeddings, and torch's encoder with a causal mask."""
 
     def __init__(self, width: int = 64, layers: int = 3, heads: int = 2) -> None:
         super().__init__()
@@ -108,8 +109,8 @@ def trained(steps: int) -> Model:
 
 
 def ablated(model: EncoderAdapter, task: OwnTask, head: tuple[int, int]) -> Tensor:
-    """Losses of each number of hops, with the rows of letters in one head changed."""
-    where = along("hop").or_else(ITSELF)  # where one hop leads; nowhere: the letter itself
+    """The loss for each number of hops, with the rows of letters in one head changed."""
+    where = along("hop").or_else(ITSELF)  # where one hop leads, or else the letter itself
     looks = Pattern(((Role("letter"), where),))
     changes = [Ablation(), Ablation.of({head: looks}), Ablation.of({head: Pattern()})]
     losses = Ablator(model, examples_of(task, 128)).losses(changes)  # [change, example, hop]
@@ -123,7 +124,7 @@ def main(steps: int = STEPS) -> None:
     )
     task = OwnTask(draw, roles=["count", "letter"], chance=math.log(LETTERS), hops=MOST)
     learned = steps >= STEPS
-    letter = 1  # the number of the role
+    letter = 1  # the index of the role
     maps = attention_maps(walked, task, examples=128)
     print("attention of letters to where one hop leads, by layer and head:")
     print(maps.along["hop"][..., letter].round(2))

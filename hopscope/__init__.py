@@ -1,7 +1,7 @@
 """hopscope: a microscope for multi-hop attention.
 
-The names of the main flow are here, and each is fetched from its room when it is first used.
-Importing the package itself does one thing: it sets how long threads wait for each other.
+The main names are available here; each is imported from its subpackage on first use. Importing the
+package has one side effect: it sets how long waiting OpenMP threads spin (`_wait_briefly`).
 """
 
 import os
@@ -84,16 +84,17 @@ _ROOMS = {
 
 
 _SPINS = "5000"
-"""Turns for which a waiting thread of GNU's OpenMP spins before it sleeps: the fewest that cost
-nothing where no other program computes."""
+"""How many turns a waiting thread of GNU OpenMP spins before it sleeps: the smallest number that
+does not slow hopscope down on an otherwise idle machine."""
 
 
 def _wait_briefly() -> None:
-    """Have threads that wait for each other sleep soon, unless the user has said how they wait.
+    """Make waiting OpenMP threads sleep soon, unless the user has set how they wait.
 
-    By default they spin for several milliseconds. If another program has one of the cores, nearly
-    every operation waits so long for the thread that was there (`benchmarks/busy.py`). OpenMP reads
-    this when torch is loaded; a torch that is loaded already needs `wait_briefly_from_now_on`.
+    By default they spin for several milliseconds. If another program occupies one of the cores,
+    nearly every operation waits that long for the thread on that core (`benchmarks/busy.py`).
+    OpenMP reads the variable when torch is loaded; if torch is loaded already,
+    `wait_briefly_from_now_on` is called instead.
     """
     if "OMP_WAIT_POLICY" in os.environ or "GOMP_SPINCOUNT" in os.environ:
         return

@@ -1,4 +1,4 @@
-"""`python -m hopscope` is the command `hopscope`."""
+"""`python -m hopscope` runs the command `hopscope`."""
 
 from hopscope.cli.main import main
 

@@ -1,7 +1,7 @@
-"""Results that show themselves in a notebook, and have a picture anywhere.
+"""`Displayed`: results that a notebook shows as figures, and that can be drawn with `picture()`.
 
-What they show is written in `hopscope.plots`, far above the rooms that results live in: it is
-looked up, and a drawing library loaded, when the first of them is shown.
+The drawing code is in `hopscope.plots`, a higher layer than the results themselves. It is imported,
+with the drawing library, when a result is first shown.
 """
 
 import math
@@ -23,19 +23,20 @@ class Displayed:
     """
 
     def _repr_html_(self) -> str:
-        """What IPython asks for; the terminal, and who prints, get text."""
+        """The result as HTML, for IPython; a terminal and `print` use `repr` and `str`."""
         html: str = import_module(SHOWS).html(self)
         return html
 
     def picture(self, path: Path | str | None = None, width: float | None = None) -> Any:
-        """The figure of this result, so many inches wide (5.5 for NeurIPS and ICLR; None: 3.35 or
-        6.9, whichever is better). With a path it is written, as .svg, .pdf or .png.
+        """The figure of this result. `width` is in inches (5.5 for NeurIPS and ICLR; None: 3.35 or
+        6.9, whichever fits better). With `path`, the figure is also written there, as .svg, .pdf
+        or .png.
         """
         return import_module(SHOWS).picture(self, path, width)
 
 
 def plain(value: Any) -> Any:
-    """The value with None for every number that is not finite: JSON has no NaN."""
+    """The value with every NaN and infinity replaced by None, since JSON has neither."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -46,7 +47,7 @@ def plain(value: Any) -> Any:
 
 
 def data_frame(rows: Iterable[Mapping[str, Any]]) -> Any:
-    """A data frame (pandas) of rows that have the same columns."""
+    """A pandas data frame from rows with the same columns."""
     try:
         import pandas as pd
     except ImportError as error:
@@ -55,12 +56,12 @@ def data_frame(rows: Iterable[Mapping[str, Any]]) -> Any:
 
 
 def watcher() -> Any:
-    """What shows in a notebook how a training goes; None where no notebook is."""
+    """A display of training progress for a notebook; None outside a notebook."""
     return import_module(WATCHES).Watching() if in_notebook() else None
 
 
 def in_notebook() -> bool:
-    """Is this code asked from a notebook (and not from a terminal, with IPython or without)?"""
+    """True if this code runs in a notebook, not in a terminal (with IPython or without)."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return getattr(shell, "kernel", None) is not None

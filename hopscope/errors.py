@@ -1,7 +1,8 @@
 """The exceptions. Every message is one line: what was got, what was expected, what to do.
 
-An interruption is not a HopscopeError, nor any Exception: a loop over trainings that goes on after
-`except Exception` has to end at Ctrl-C all the same. Texts belong to the interface, and are tested.
+`Interrupted` is neither a HopscopeError nor an Exception, so that Ctrl-C also ends a loop over
+trainings that continues after `except Exception`. The messages are part of the interface and are
+tested.
 """
 
 
@@ -11,7 +12,9 @@ class HopscopeError(Exception):
     exit_code = 2
 
     def _render_traceback_(self) -> list[str]:
-        """The lines that a notebook shows instead of a traceback: the user's own, and the text."""
+        """The lines that a notebook shows instead of a traceback: the traceback's lines in the
+        user's code, and the message.
+        """
         import traceback  # milliseconds that `import hopscope` need not wait for
         from pathlib import Path
         from sysconfig import get_path
@@ -34,11 +37,11 @@ class ModelError(HopscopeError):
 
 
 class CircuitError(HopscopeError):
-    """A question about heads and paths that this model or task cannot answer."""
+    """A request about heads or paths that is not possible for this model or task."""
 
 
 class NotLearned(CircuitError):
-    """The model does not solve the task: there is nothing to find."""
+    """The model does not solve the task, so there is no circuit to find."""
 
 
 class StoreError(HopscopeError):
@@ -46,11 +49,11 @@ class StoreError(HopscopeError):
 
 
 class RunMissing(StoreError):
-    """No run, or several, have the name."""
+    """No run has the name, or several runs do."""
 
 
 class RunDamaged(StoreError):
-    """A file of a run is truncated, altered or gone."""
+    """A file of a run is truncated, altered or missing."""
 
 
 class RunMismatch(StoreError):
@@ -70,29 +73,29 @@ class StoreUnwritable(StoreError):
 
 
 class ResultsError(HopscopeError):
-    """Results of a paper are missing, damaged, of another version, or in the way."""
+    """Results of a paper are missing, damaged, from another version, or exist already."""
 
 
 class TrainingError(HopscopeError):
-    """A training that cannot go on: memory is short, or its process was killed repeatedly."""
+    """A training cannot continue: memory is short, or its process was killed repeatedly."""
 
 
 class Diverged(TrainingError):
-    """The loss is not a number, or far above chance."""
+    """The loss is NaN, or far above chance."""
 
     exit_code = 3
 
 
 class LmError(HopscopeError):
-    """A language model that cannot be fetched, loaded, asked, or understood."""
+    """A language model cannot be downloaded, loaded, queried or examined."""
 
 
 class EndpointFailed(LmError):
-    """A server refused, failed, or answered nonsense."""
+    """A server refused a request, failed, or sent an invalid answer."""
 
 
 class SharingError(HopscopeError):
-    """A tracker or a hub is missing, refuses, or sends something that is not a run."""
+    """A tracker or hub is not available, refuses, or sends something that is not a run."""
 
 
 class OutputLost(HopscopeError):
@@ -103,7 +106,7 @@ class Interrupted(KeyboardInterrupt):
     """A run was asked to stop; a checkpoint was written first."""
 
     def __init__(self, text: str, reason: str = "", exit_code: int = 130) -> None:
-        """`reason` is the name of a signal, the time limit, or another reason given."""
+        """`reason` is the name of a signal, the time limit, or any other text."""
         super().__init__(text)
         self.reason, self.exit_code = reason, exit_code
 
@@ -113,7 +116,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class RunWarning(UserWarning):
-    """Something about a run that should be known, and stops nothing."""
+    """A problem with a run that the user should know of but that stops nothing."""
 
 
 OF_ONE_RUN = (TrainingError, LmError, RunBusy, RunDamaged, RunMismatch)

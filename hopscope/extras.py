@@ -1,5 +1,5 @@
-"""What the extras of the package need, and the commands that install it: hopscope is on no package
-index, so none of them names hopscope.
+"""The packages that each extra needs, and the pip commands that install them. hopscope itself is
+not on a package index, so no command names it.
 """
 
 from collections.abc import Collection, Iterable
@@ -9,20 +9,20 @@ from packaging.requirements import Requirement
 
 
 def needed(extra: str) -> list[Requirement]:
-    """Packages that an extra (empty: hopscope itself) needs on this machine."""
+    """The packages that an extra needs on this machine (empty name: that hopscope itself needs)."""
     listed = [Requirement(line) for line in requires("hopscope") or []]
     return [need for need in listed if _is_of(need, extra)]
 
 
 def _is_of(need: Requirement, extra: str) -> bool:
-    """Does this machine need it for the extra, and not already for hopscope itself?"""
+    """True if the extra needs the package on this machine and hopscope itself does not."""
     if need.marker is None or need.marker.evaluate({"extra": ""}):
         return not extra
     return need.marker.evaluate({"extra": extra})
 
 
 def lack(need: Requirement) -> str:
-    """What is wrong with one package, or nothing."""
+    """Why a requirement is not met: the package is missing or too old; empty if it is met."""
     try:
         there = version(need.name)
     except PackageNotFoundError:
@@ -38,8 +38,8 @@ def install(needs: Iterable[Requirement]) -> str:
 
 
 def install_extra(extra: str, only: Collection[str] = ()) -> str:
-    """The command that installs what an extra needs, or only these packages of it."""
+    """The command that installs all packages of an extra, or only those named in `only`."""
     try:
         return install(need for need in needed(extra) if not only or need.name in only)
-    except PackageNotFoundError:  # hopscope is imported from a clone, and not installed
+    except PackageNotFoundError:  # hopscope is imported from a clone without being installed
         return f"pip install '.[{extra}]' in the clone of hopscope"

@@ -1,11 +1,11 @@
-"""Facts and roles, the one idea that ties hopscope together; no torch here.
+"""Facts and roles, the concepts that all of hopscope builds on; no torch here.
 
 A *fact* maps one or more key symbols to a value symbol. A *fact graph* is the set of facts
-of one chain, and a question starts from the symbols that no fact produces. Every task, prompt
-and depth law is read off such a graph.
+of one chain; a question starts from the symbols that no fact produces. Tasks, prompts and
+depth laws are all derived from such a graph.
 
 A *role* is what a position stands for: the key or the value of a fact, or the query. Chains
-are shuffled in every example, so a raw position means nothing across examples, and a role does.
+are shuffled in every example, so positions cannot be compared across examples, but roles can.
 """
 
 import re
@@ -57,7 +57,7 @@ class FactGraph:
 
     @cached_property
     def hops(self) -> tuple[int, ...]:
-        """For each fact, the longest sequence of look-ups that ends with it."""
+        """For each fact, the length of the longest sequence of look-ups that ends with it."""
         depth = dict.fromkeys(self.known, 0)
         for fact in self.facts:
             depth[fact.value] = 1 + max(depth[key] for key in fact.keys)
@@ -65,7 +65,7 @@ class FactGraph:
 
     @cached_property
     def asked(self) -> dict[str, int]:
-        """The fact (or hop) that asks for each symbol, by its number from 1."""
+        """For each symbol, the number (from 1) of the fact or hop that asks for it."""
         return {fact.value: number for number, fact in enumerate(self.facts, 1)}
 
     @cached_property
@@ -86,26 +86,27 @@ class FactGraph:
 
 
 ROLE = re.compile(r"([^\W\d_](?:[\w '-]*[^\W\d_])?(?:[_-]?\d+)?)(?: (\d+)(?:\.(\d+))?)?")
-"""A name of letters and digits (spaces and hyphens inside), then a number, then another."""
+"""A role as text: a name of letters and digits (spaces and hyphens inside), the number of its fact,
+and the number of its slot."""
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 NUMBERED = ("key", "value", "decoy key", "decoy value")
-"""Kinds of role whose number is always told."""
+"""Kinds of role that are always printed with their number."""
 
 JOINED = re.compile(rf"({'|'.join(NUMBERED)}|query)[_-]?(?=\d[\d.]*$)")
-"""Begins a role whose number was joined to its kind: "key0"."""
+"""Matches the kind at the start of a role whose number is joined to it, such as "key0"."""
 
 Kind = Literal["key", "value", "query", "decoy key", "decoy value", "answer", "other"]
-"""The kinds of role that hopscope's own tasks use; a task of one's own may name others."""
+"""The kinds of role that hopscope's tasks use; a user's task may name others."""
 
 
 @dataclass(frozen=True, order=True)
 class Role:
     """What a position stands for.
 
-    `fact` is the number of the fact in its graph (the hop, counted from 0, in a linear
-    chain), or the number of the known symbol for a query. An answer is where a language model says
-    it. `slot` tells the keys of a fact apart. The kind is one of `Kind`, or any other name that a
-    task of one's own gives.
+    `fact` is the number of the fact in its graph (in a linear chain: the hop, counted from 0); for
+    a query, it is the number of the known symbol. The role "answer" is the position at which a
+    language model gives the answer. `slot` distinguishes the keys of one fact. `kind` is one of
+    `Kind`, or another name that a user's task gives.
     """
 
     kind: str
@@ -128,7 +129,7 @@ class Role:
 
 
 def parse_role(text: str) -> Role:
-    """The inverse of a role's text.
+    """The role with this text: the inverse of `str(role)`.
 
     >>> parse_role("key 2.1")
     Role(kind='key', fact=2, slot=1)
@@ -145,7 +146,9 @@ def parse_role(text: str) -> Role:
 
 
 def number_of(role: Role | str, known: Sequence[Role]) -> int:
-    """Where a role, or the role of this name, stands among those that are known."""
+    """The index of a role (or of the role with this name) in `known`; raises CircuitError if it is
+    not there.
+    """
     wanted = parse_role(role) if isinstance(role, str) else role
     if wanted not in known:
         names = ", ".join(map(str, known))
@@ -154,14 +157,16 @@ def number_of(role: Role | str, known: Sequence[Role]) -> int:
 
 
 def _misnamed(kind: str) -> bool:
-    """True for a name that reads as if it had a number, or one of another kind: "value x"."""
+    """True for a kind that could be mistaken for a numbered role ("key0") or for one of the
+    numbered kinds ("value x").
+    """
     joined = JOINED.match(kind) is not None
     return joined or any(kind.startswith(f"{numbered} ") for numbered in NUMBERED)
 
 
 @cache
 def chain_of_facts(hops: int) -> FactGraph:
-    """The linear chain x0→x1, x1→x2, … of retrieval.
+    """The facts of a linear chain for retrieval: x0→x1, x1→x2, …
 
     >>> [str(fact) for fact in chain_of_facts(2).facts]
     ['x0->x1', 'x1->x2']
@@ -172,7 +177,7 @@ def chain_of_facts(hops: int) -> FactGraph:
 
 
 def parse_facts(texts: Iterable[str]) -> FactGraph:
-    """A fact graph from lines like `"x,y->z"`, sorted so that look-ups come in order.
+    """A fact graph from lines like `"x,y->z"`, each fact after those that produce its keys.
 
     >>> parse_facts(["x,y->z", "a->x", "a->y"]).hops
     (1, 1, 2)
@@ -206,7 +211,7 @@ def _parse_fact(text: str) -> Fact:
 
 
 def symbol_name(name: str) -> str:
-    """A symbol of a chain as it is written in print; other names as they are.
+    """The symbol of a chain with its number as a subscript; other names unchanged.
 
     >>> symbol_name("x12"), symbol_name("a")
     ('x₁₂', 'a')

@@ -1,14 +1,15 @@
-"""How sure a number is: one rule for each kind of number, wherever it is shown.
+"""95 % confidence intervals, with one method for each kind of number.
 
-* A share (so many right answers of so many): Wilson's interval.
-* A mean of values between 0 and 1 (exact chances of right answers): Agresti and Coull's interval.
-* A mean of any other values (losses of examples), and a ratio of two means: Student's t; where many
-  cells are looked at together, corrected for their number.
-* A mean that is shown with its standard error: the same standard error, without a factor.
+* A share (count of right answers): Wilson's interval.
+* A mean of values between 0 and 1 (exact probabilities of right answers): Agresti and Coull's
+  interval.
+* A mean of other values (losses of examples), and a ratio of two means: Student's t, corrected for
+  the number of cells if many cells are looked at together.
+* A mean shown with its standard error: the same standard error, without a factor.
 
-All intervals are of 95 %, and over whatever was drawn: questions, examples, chains. Losses are
-skewed (a few examples have most of it): over a few hundred examples of a model that has learned its
-task, Student's t holds the mean less often than it says.
+All intervals are over what was sampled: questions, examples or chains. Losses are skewed (a few
+examples have most of the loss): over a few hundred examples of a model that has learned its task,
+the interval by Student's t covers the true mean less often than in 95 % of samples.
 """
 
 from collections.abc import Sequence
@@ -20,10 +21,12 @@ import numpy as np
 from hopscope.shapes import Float
 
 NORMAL_95 = 1.959964
-"""Standard errors to both sides of a mean that hold 95 % of a normal law."""
+"""The interval of this many standard errors on each side of the mean has 95 % of a normal
+distribution."""
 
 MANY = 10_000
-"""Degrees of freedom from which on Student's t is a normal law to four digits."""
+"""From this many degrees of freedom on, Student's t equals the normal distribution to four
+digits."""
 
 Interval = tuple[float, float]
 """An interval of a number: its lower and its upper end."""
@@ -42,9 +45,10 @@ def share(right: int, count: int) -> Interval:
 
 
 def mean_share(values: Sequence[float]) -> Interval:
-    """The interval of a mean of values between 0 and 1: a normal law, after nearly four more values
-    were added, half of them 0 and half 1 (Agresti & Coull 1998, for yes-or-no answers). So values
-    that are nearly equal by chance, as those near 1 often are, do not make it too narrow.
+    """The interval of a mean of values between 0 and 1: the normal approximation after adding
+    nearly four more values, half of them 0 and half 1 (Agresti & Coull 1998, for yes-or-no
+    answers). This keeps the interval from being too narrow if the values are nearly equal by
+    chance, as values near 1 often are.
 
     >>> [round(end, 3) for end in mean_share([1.0] * 9 + [0.0])]
     [0.574, 1.0]
@@ -59,9 +63,9 @@ def mean_share(values: Sequence[float]) -> Interval:
 
 
 def mean(values: Float[np.ndarray, "value"], cells: int = 1) -> Interval:
-    """The interval of a mean of any values. Of a single value no spread is known: both ends are the
-    value itself. Of many cells that are looked at together each gets the level 5 % / cells
-    (Bonferroni).
+    """The interval of a mean of any values. For a single value, whose spread is not known, both
+    ends are the value itself. If many cells are looked at together, the level of each is
+    5 % / cells (Bonferroni).
 
     >>> [round(end, 3) for end in mean(np.array([1.0, 2.0, 3.0, 4.0]))]
     [0.446, 4.554]
@@ -73,8 +77,8 @@ def mean(values: Float[np.ndarray, "value"], cells: int = 1) -> Interval:
 
 @cache
 def _student(freedom: int, level: float) -> float:
-    """What Student's t passes, to both sides together, with the probability `level`: by bisection
-    of its distribution function, a finite sum for whole degrees of freedom.
+    """The two-sided critical value of Student's t: |t| is larger with probability `level`. Found by
+    bisection of the distribution function, a finite sum for whole degrees of freedom.
 
     >>> [round(_student(*each), 3) for each in ((1, 0.05), (2, 0.05), (9, 0.01), (10**9, 0.05))]
     [12.706, 4.303, 3.25, 1.96]
@@ -103,7 +107,9 @@ def ratio(
     whole: Float[np.ndarray, "value *rest"],
     cells: int = 1,
 ) -> tuple[Float[np.ndarray, "*rest"], Float[np.ndarray, "*rest"]]:
-    """The ratio of two means over the same values, and half its interval (delta method)."""
+    """The ratio of two means over the same values, and half the width of its interval (delta
+    method; zero for fewer than two values).
+    """
     total, count = whole.sum(0), len(part)
     ratio = part.sum(0) / total
     if count < 2:
@@ -114,7 +120,7 @@ def ratio(
 
 
 def standard_error(values: Float[np.ndarray, "value *rest"]) -> Float[np.ndarray, "*rest"]:
-    """The standard error of the mean over the first axis; not a number for fewer than two values.
+    """The standard error of the mean over the first axis; NaN for fewer than two values.
 
     >>> float(standard_error(np.array([1.0, 2.0, 3.0, 4.0])).round(4))
     0.6455

@@ -1,4 +1,4 @@
-"""What this machine has, and how its memory is handed out."""
+"""The machine's memory, processor, cores and cache folder; settings of allocator and threads."""
 
 import ctypes
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 from hopscope.errors import ConfigError
 
 MOST_THREADS = 1_024
-"""Torch crashes when it is asked for very many."""
+"""The most threads that can be set: torch crashes with very many."""
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4
 
 
@@ -20,7 +20,7 @@ def memory_bytes() -> int:
 
 
 def processor() -> str:
-    """The processor's name, as far as the system tells it."""
+    """The processor's name, or its architecture if the system gives no name."""
     table = Path("/proc/cpuinfo")
     lines = table.read_text().splitlines() if table.is_file() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
@@ -28,14 +28,14 @@ def processor() -> str:
 
 
 def cores() -> int:
-    """Cores of the processor that this process may use."""
+    """The number of processor cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def cache_root() -> Path:
-    """The folder of what is fetched or measured once: $HOPSCOPE_CACHE, or ~/.cache/hopscope."""
+    """The folder for downloads and cached measurements: $HOPSCOPE_CACHE or ~/.cache/hopscope."""
     try:
         return Path(os.environ.get("HOPSCOPE_CACHE") or Path.home() / ".cache" / "hopscope")
     except RuntimeError as error:
@@ -45,18 +45,18 @@ def cache_root() -> Path:
 
 
 def check_threads(count: int | None) -> None:
-    """Refuse a number of threads that makes no sense."""
+    """Raise ConfigError if the number of threads is below 1 or above MOST_THREADS."""
     if count is not None and not 1 <= count <= MOST_THREADS:
         raise ConfigError(f"threads is {count}; expected 1 to {MOST_THREADS:,}")
 
 
 def keep_pages() -> bool:
-    """Tell the C allocator of this process to keep what it has, for good; False without glibc.
+    """Make glibc's allocator keep freed memory for reuse; returns False without glibc.
 
-    glibc otherwise returns large blocks to the system after every operation. Training and
-    discovery allocate and free the same tens of megabytes a hundred times a second; fetching
-    their pages anew each time can cost as much as the arithmetic. The command line and its workers
-    call this; a library leaves it to the program: its memory never shrinks from then on.
+    Otherwise glibc returns large blocks to the system after every operation. Training and
+    discovery allocate and free the same tens of megabytes a hundred times a second; getting the
+    pages back each time can cost as much as the arithmetic. Only the command line and its workers
+    call this, not the library: from then on, the memory of the process never shrinks.
     """
     if not sys.platform.startswith("linux"):
         return False
@@ -68,11 +68,12 @@ def keep_pages() -> bool:
 
 
 def wait_briefly_from_now_on() -> None:
-    """Have waiting threads of GNU's OpenMP sleep soon, though it is running; else do nothing.
+    """Make waiting threads of GNU OpenMP sleep soon, even if OpenMP is loaded already; do nothing
+    without it.
 
-    While it has started more threads than there are cores, it spins for 1,000 turns instead of
-    300,000. So one thread that is never used again is started beside those that compute: with a
-    team of its own, which belongs to a thread that sleeps.
+    While more OpenMP threads exist than cores, waiting threads spin for 1,000 turns instead of
+    300,000. So this function starts one more OpenMP thread that is never used: a Python thread
+    opens a team of two threads and then sleeps for good.
     """
     if not sys.platform.startswith("linux"):
         return

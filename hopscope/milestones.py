@@ -1,12 +1,13 @@
-"""When something happened in a training: one rule for each event, wherever it is asked for.
+"""When events of a training happened, with one rule for each kind of event.
 
 * A hop is learned at the step where the mean of the last ten training losses first falls below
-  two thirds of chance (0.5 for four chains with facts in order), if a validation loss ever does so
-  too: otherwise the examples were learned by heart. `Run.learned` applies this rule for `show`,
-  `emergence`, the tables of the papers and figures.
-* A path of attention has emerged where its mean, which is known at checkpoints only, first rises
-  above one half on a straight line between two of them.
-* The best late checkpoint is the one of the last tenth with the lowest validation loss.
+  two thirds of chance (0.5 for four chains with facts in order). A validation loss must fall below
+  it too at some step: otherwise the training examples were memorised. `Run.learned` applies this
+  rule for `show`, `emergence`, the tables of the papers and figures.
+* A path has emerged where its mean attention first rises above one half. Attention is known at
+  checkpoints only, and interpolated linearly between them.
+* The best late checkpoint is the one in the last tenth of the training with the lowest validation
+  loss.
 """
 
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ LEARNED = 2 / 3
 """Share of chance below which a loss counts as learned; 0.5 for the paper's four chains, where
 chance is 0.75."""
 WINDOW = 10
-"""Training losses that are averaged, since the loss of a single batch is noisy."""
+"""How many training losses are averaged, since the loss of a single batch is noisy."""
 LATE = 0.9
 """Checkpoints after this share of the training are late: the last tenth."""
 
@@ -38,7 +39,9 @@ def learned(
     validation: Float[np.ndarray, "check column"],
     level: float | Float[np.ndarray, "column"],
 ) -> list[int | None]:
-    """For each column (a hop, or a model), the step at which it was learned: below its level."""
+    """For each column (a hop or a model), the step at which its loss was learned (fell below its
+    level); None if it never was, or if no validation loss is below the level.
+    """
     known: np.ndarray = np.any(validation < level, axis=0)
     found = first_below(steps, train, level)
     return [step if at_all else None for step, at_all in zip(found, known, strict=True)]
@@ -49,7 +52,9 @@ def first_below(
     losses: Float[np.ndarray, "step column"],
     level: float | Float[np.ndarray, "column"],
 ) -> list[int | None]:
-    """For each column, the step at which its loss, averaged over ten steps, falls below a level."""
+    """For each column, the first step at which its loss, averaged over ten steps, is below the
+    level; None if it never is.
+    """
     if len(losses) < WINDOW:
         return [None] * losses.shape[1]
     means = sliding_window_view(losses.astype(float), WINDOW, axis=0).mean(axis=-1)
@@ -62,7 +67,9 @@ def first_below(
 
 
 def crossing(steps: Sequence[int], values: Float[np.ndarray, "step"]) -> float | None:
-    """Where values that are known at a few steps first rise above one half, between two steps."""
+    """The step at which values first rise above one half, interpolated linearly between the given
+    steps; None if they never do.
+    """
     above = values > HALF
     if not above.any():
         return None
@@ -77,8 +84,8 @@ def crossing(steps: Sequence[int], values: Float[np.ndarray, "step"]) -> float |
 def best_late_checkpoint(
     steps: Int[np.ndarray, "step"], losses: Float[np.ndarray, "step"], checkpoints: Sequence[int]
 ) -> int:
-    """The late checkpoint with the lowest validation loss; at a constant learning rate the very
-    last one may sit on a spike.
+    """The late checkpoint with the lowest validation loss (the last one may be on a spike if the
+    learning rate is constant); the last checkpoint if none has a validation loss.
     """
     at = dict(zip(steps.tolist(), losses.tolist(), strict=True))
     late = [step for step in checkpoints if step >= LATE * max(checkpoints) and step in at]

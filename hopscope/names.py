@@ -1,21 +1,21 @@
-"""Which names somebody may have meant who wrote one that does not exist: one rule for all of them.
+"""Suggestions for a name that does not exist ("did you mean …?").
 
-Names that contain the word come first (`four-heads` for musat/abc-four-heads), then those that are
-spelled much like it (`fanin` for fan-in).
+Names that contain the word come first (`four-heads` suggests musat/abc-four-heads), then names with
+a similar spelling (`fanin` suggests fan-in).
 """
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 ALIKE = 0.65
-"""How much alike two spellings must be, from 0 to 1, to be taken for one another."""
+"""The least similarity of two spellings, from 0 to 1, for a suggestion."""
 PART = 3
-"""Letters that a word must have at least, to be looked for inside names."""
+"""Only words of at least this many letters are searched for inside names."""
 
 
 def alike(word: str, known: Iterable[str], most: int = 3, least: float = ALIKE) -> list[str]:
-    """The known names that this word may stand for, the likeliest first: at most so many, and all
-    at least so much alike.
+    """Up to `most` known names that this word may stand for, the likeliest first. `least` is the
+    least similarity of the spellings, from 0 to 1.
     """
     names = list(dict.fromkeys(known))
     inside = [name for name in names if len(word) >= PART and word in name]
@@ -24,8 +24,8 @@ def alike(word: str, known: Iterable[str], most: int = 3, least: float = ALIKE) 
 
 
 def hint(word: str, known: Iterable[str], otherwise: str) -> str:
-    """The end of a message on a name that does not exist: what may have been meant, or what to do
-    otherwise, where no name is like it.
+    """The end of a message about a name that does not exist: a suggestion, or `otherwise` if no
+    name is similar.
     """
     found = alike(word, known)
     first, last = ", ".join(found[:-1]), found[-1:]

@@ -1,8 +1,8 @@
-"""Arrays with named axes in signatures, for modules that load without torch.
+"""Types for arrays with named axes in signatures, for modules that load without torch.
 
-The names are jaxtyping's. To import it takes 0.1 s, for it loads asyncio: commands that only print
-text need not wait for that. So its names are plain annotations here, unless jaxtyping is loaded
-already, as by the tests, which check every shape.
+The names are jaxtyping's. Importing jaxtyping takes 0.1 s, since it loads asyncio; commands that
+only print text should not wait for that. So the names are plain annotations here, unless jaxtyping
+is loaded already, as in the tests, which check every shape.
 """
 
 import sys

@@ -1,7 +1,7 @@
-"""An adapter: how to look into a class of models, registered once.
+"""An adapter for a class of models, registered once.
 
-The model is attention in plain PyTorch, two layers of one head. Its adapter hands its attention out
-and takes it back; that is all that `CallbackModel` needs.
+The model is attention in plain PyTorch, with two layers of one head. Its forward pass gives its
+attention to a callback and uses the return value; `CallbackModel` needs nothing else.
 """
 
 import sys
@@ -19,7 +19,7 @@ from hopscope.tasks import examples, sampler_of
 TASK = KHop(hops=1, alphabet=4, length=16)
 STEPS, BATCH = 250, 32
 Look = Callable[[int, Tensor], Tensor]
-"""Given a layer and its attention [batch, head, query, key], what to go on with."""
+"""Takes a layer and its attention [batch, head, query, key]; returns the attention to use."""
 
 
 def as_it_is(_: int, pattern: Tensor) -> Tensor:
@@ -27,7 +27,7 @@ def as_it_is(_: int, pattern: Tensor) -> Tensor:
 
 
 class Attention(nn.Module):
-    """One head, whose answer is added to what came in."""
+    """One head with a residual connection."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class Attention(nn.Module):
 
 
 class MyTransformer(nn.Module):
-    """The model as its author wrote it, but for `look`."""
+    """The model as its author wrote it, with one more argument, `look`."""
 
     def __init__(self, width: int = 64) -> None:
         super().__init__()
@@ -62,12 +62,12 @@ class MyTransformer(nn.Module):
 
 
 def my_transformer(model: MyTransformer) -> CallbackModel:
-    """The adapter: what hands attention out, whose weights they are, how many layers and heads."""
+    """The adapter: the forward function, the module with the weights, and (layers, heads)."""
     return CallbackModel(model, model, shape=(len(model.layers), 1))
 
 
 ADAPTERS["MyTransformer"] = my_transformer
-"""By the name of the class; models that inherit from it are taken, too."""
+"""Registered by the name of the class; models that inherit from it also use this adapter."""
 
 
 def trained(steps: int) -> MyTransformer:

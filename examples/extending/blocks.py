@@ -1,7 +1,7 @@
-"""A model of your own as three functions: embed, one block after the other, unembed.
+"""Your own model as three functions: embed, block, unembed.
 
-A block calls `attend` in the place of `scaled_dot_product_attention`. Then only what an ablation
-changes is computed again, and what heads bring can be replaced, too.
+A block calls `attend` in place of `scaled_dot_product_attention`. Then an ablation computes only
+what changes, and the outputs of heads can also be replaced.
 """
 
 import sys
@@ -16,7 +16,7 @@ from hopscope.circuits.adapters.blocks import BlockAttend
 
 
 def my_blocks(model: MyTransformer) -> BlockAdapter:
-    """The adapter; it is held against the model's own outputs when it is first used."""
+    """The adapter; on first use, its outputs are compared with the model's own."""
 
     def embed(tokens: Tensor) -> Tensor:
         return model.token(tokens) + model.place.weight

@@ -1,6 +1,6 @@
-"""A claim: a sentence with a number in it, what was measured, and a judge that says which it is.
+"""A claim: a sentence with a number, measurements, and a judge that gives the verdict.
 
-The sentence: a causal transformer needs one layer more each time the number of hops doubles.
+The sentence: a causal transformer needs one more layer each time the number of hops doubles.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ from hopscope.theory import depths
 
 
 class LayersRow(Row):
-    """One measurement: so many hops need so many layers, and twice as many need so many."""
+    """One measurement: the layers for a number of hops, and for twice as many."""
 
     hops: int
     layers: int
@@ -24,7 +24,7 @@ class LayersRow(Row):
 
 
 def computed() -> list[LayersRow]:
-    """The rows of the experiment. One that needs trained models has `recipes` and `measure`."""
+    """The rows of the experiment. An experiment with trained models has `recipes` and `measure`."""
     return [
         LayersRow(hops=hops, layers=depths(hops).causal, doubled=depths(2 * hops).causal)
         for hops in (1, 2, 4, 8, 16)
@@ -36,9 +36,9 @@ JUDGE = Judge(
     holds=lambda row: row.doubled == row.layers + 1,
     ours=lambda rows: " → ".join(str(row.layers) for row in rows),
     who=lambda row: row.hops,
-    no_seeds="exact, for 1 to 16 hops",  # of trained models, a verdict takes three seeds
+    no_seeds="exact, for 1 to 16 hops",  # with trained models, a verdict needs three seeds
 )
-"""From rows to a verdict: what holds of each row, and our value as the paper would write it."""
+"""Turns rows into a verdict: whether the claim holds for each row, and our value as text."""
 
 EXPERIMENT = PaperExperiment("mine/layers", "layers by hops", (LayersRow,), compute=computed)
 CLAIM = Claim(

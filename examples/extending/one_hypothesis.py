@@ -1,7 +1,7 @@
-"""A hypothesis of what a head does, held against the model.
+"""Test a hypothesis about what a head does.
 
-Somebody says: by head 0.1 every value simply looks at the position before it. The hypothesis is an
-target; it takes the place of the head's rows, and the loss says how well it does.
+The hypothesis: in head 0.1 every value looks at the position before it. It is written as a target,
+which replaces the target of the head's rows; the loss shows how good it is.
 """
 
 from dataclasses import replace
@@ -18,7 +18,7 @@ VALUES = (Role("value", 0), Role("value", 1))
 
 
 def doing(study: RunStudy, look: Target) -> Change:
-    """Head 0.1, whose values look there and whose other rows are as the circuit has them."""
+    """The pattern of head 0.1 in which values have this target, and other rows the circuit's."""
     kept = study.circuit.pattern(0, 1)
     others = [(role, its) for role, its in kept.targets if role not in VALUES]
     return Pattern((*others, *((role, look) for role in VALUES)), kept.rest)

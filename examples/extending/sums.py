@@ -1,6 +1,6 @@
 """A kind of run that adds up random numbers.
 
-Like every run it is stopped, resumed to the bit, stored, verified, listed and queried in SQL.
+Like every run, it can be stopped, resumed bit for bit, stored, verified, listed and queried in SQL.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ from hopscope.store.tables import METRICS, merged_tables
 
 
 class Sums(Recipe):
-    """A number of random numbers to add up."""
+    """The recipe: how many random numbers to add up."""
 
     kind: Literal["sums"] = "sums"
     numbers: Positive = 40
@@ -68,7 +68,7 @@ class Summing:
 
 
 def prepare(recipe: Sums, device: str) -> Callable[[RunFolder], Summing]:  # noqa: ARG001  (nothing here runs on a device)
-    """Returns what makes the stepper. Refuse here what this machine cannot compute."""
+    """Return a function that makes the stepper; raise an error if this machine cannot run it."""
     return lambda folder: Summing(recipe, folder)
 
 

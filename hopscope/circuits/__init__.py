@@ -1,7 +1,7 @@
-"""Circuits: read the heads, prove what they do, watch it emerge. Knows no training.
+"""Circuits: find which heads solve a task, measure what they do, and when the circuit emerged.
 
-Results (circuits, role maps, emergence) are data without torch; what computes them is fetched with
-torch when it is first used.
+Results (circuits, role maps, emergence) are data and need no torch. The modules that compute them
+need torch, and are imported on first use. Nothing here depends on training code.
 """
 
 from importlib import import_module

@@ -1,15 +1,16 @@
-"""Ablations as data: for some heads, what they do instead; and the same as text.
+"""Ablations as data (what some heads do instead), and their text form.
 
-A head follows a pattern (its attention is prescribed), or carries the mean of what it usually
-carries (mean ablation), or what it carries in another example (resample ablation). The search works
-on *states*, which give every head a pattern, changed row by row: a row is one head's attention from
-the positions of one role. On the command line and the page a change is written:
+A changed head follows a pattern (its attention is prescribed), or its output is replaced by its
+mean over examples (mean ablation) or by its output in another example (resample ablation). The
+search works on *states*, which give every head a pattern and are changed attention row by attention
+row. An attention row is one head's attention from all positions of one role. On the command line
+and the page a change is written:
 
-3.0=uniform             head 0 of layer 3 attends everywhere alike
-3.0=mean                it carries its mean over the examples
+3.0=uniform             head 0 of layer 3 attends evenly to all positions
+3.0=mean                its output is its mean over the examples
 3.0=value 0>query       the query looks at value 0 of its chain; all other rows are uniform
-3.0:query=uniform       the row of the query alone; all other rows are as in the model
-3.0:query=value 0       the same, and the query looks at value 0
+3.0:query=uniform       only the row of the query is uniform; all other rows are as in the model
+3.0:query=value 0       only the row of the query is changed: it looks at value 0
 """
 
 import re
@@ -41,7 +42,7 @@ CARRIED = get_args(Instead)
 
 @dataclass(frozen=True, order=True)
 class Carried:
-    """Instead of what a head carries: its mean over the examples, or another example's."""
+    """Replaces a head's output: by its mean over the examples, or by that of another example."""
 
     instead: Instead
 
@@ -52,7 +53,9 @@ class Carried:
             )
 
     def of(self, usual: "Tensor") -> "Tensor":
-        """What is carried in place of what heads usually carry, for every example."""
+        """The replacement for every example (its first axis may have length 1), given the heads'
+        usual outputs [example, …].
+        """
         return usual.mean(0, keepdim=True) if self.instead == "mean" else usual.roll(1, 0)
 
 
@@ -61,7 +64,7 @@ Change = Pattern | Carried
 
 @dataclass(frozen=True)
 class Ablation:
-    """Some heads of a model, and what each does instead; all others are left alone."""
+    """What some heads of a model do instead; all other heads are unchanged."""
 
     changes: tuple[tuple[Head, Change], ...] = ()
 
@@ -91,12 +94,12 @@ def _is_head(given: object) -> bool:
 
 
 Row = tuple[Head, Role]
-"""One head's attention from the positions of one role, its destination."""
+"""An attention row: one head's attention from all positions of one role, the destination."""
 
 
 @dataclass(frozen=True)
 class State:
-    """The pattern of every head; heads without one do what the model does."""
+    """The pattern of every head; heads without a pattern are as in the model."""
 
     patterns: Mapping[Head, Pattern] = field(default_factory=dict)
 
@@ -115,8 +118,8 @@ class State:
 
     @property
     def computed(self) -> "State":
-        """The state in which live rows compute their attention from what this state provides; all
-        else is ablated, as here.
+        """The same state, except that its live rows compute their attention, from what this state
+        provides; all other rows stay ablated.
         """
         return self.looking_at(self.live, AS_IN_MODEL)
 
@@ -138,14 +141,14 @@ class State:
 CHANGE = re.compile(r"(\d{1,9})\.(\d{1,9})(?::([^=]+))?=(.+)", re.ASCII)
 WORDS = {"uniform": UNIFORM, "itself": ITSELF, "previous": PREVIOUS}
 POSITION = "position"
-"""The row takes the head's mean attention, by position (estimated on other examples)."""
+"""The word for a row that takes the head's mean attention by position (from other examples)."""
 KNOWN = (*WORDS, POSITION)
 
 
 def changes_of(
     texts: Iterable[str], base: Mapping[Head, Change] | None = None
 ) -> dict[Head, Change]:
-    """What all these texts ask for together, on top of what heads do already."""
+    """The changes that these texts describe together, applied on top of `base`."""
     changes = dict(base or {})
     said: list[tuple[Head, Role | None]] = []
     for text in texts:
@@ -164,7 +167,7 @@ def changes_of(
 
 
 def _parts(text: str) -> tuple[Head, Role | None, str]:
-    """Which head, which of its rows (None: all), and what is to be done."""
+    """The head, the destination role of its row (None: all rows), and the change as text."""
     match = CHANGE.fullmatch(text)
     if match is None:
         raise ConfigError(
@@ -176,7 +179,7 @@ def _parts(text: str) -> tuple[Head, Role | None, str]:
 
 
 def _of_head(text: str, head: Head, what: str) -> Change:
-    """What a whole head does instead."""
+    """The change of a whole head."""
     if what in CARRIED:
         return Carried(what)  # type: ignore[arg-type]
     if what in KNOWN:
@@ -198,7 +201,7 @@ def _word(head: Head, what: str) -> Target:
 
 
 def _with_row(text: str, head: Head, before: Change | None, row: tuple[Role, str]) -> Pattern:
-    """What a head did before, with another target for the rows of one role."""
+    """The head's earlier pattern with another target for the row of one role."""
     if isinstance(before, Carried):
         raise ConfigError(
             f"the change {text[:100]!r} is of one row; what the head carries is replaced already"
@@ -214,7 +217,7 @@ def _with_row(text: str, head: Head, before: Change | None, row: tuple[Role, str
 
 
 def _named(text: str, destination: Role, what: str) -> Target:
-    """The target that is a role: `value 0`, or `value 0>query`."""
+    """The target named by a role: `value 0`, or `value 0>query`."""
     try:
         source, named = _path(what) if ">" in what else (parse_role(what), destination)
     except ConfigError as error:

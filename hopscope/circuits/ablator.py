@@ -1,4 +1,4 @@
-"""A model on its examples, and every loss that is measured with heads changed."""
+"""`Ablator`: the losses of a model on its examples, with heads changed."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,11 +26,11 @@ from hopscope.display import Displayed, data_frame
 from hopscope.errors import CircuitError
 
 SECONDS = 5.0
-"""Within a step, nothing is said more often than this."""
+"""The least time between two progress messages within a step."""
 
 
 class Progress:
-    """Tells a watcher in one line at a time."""
+    """Reports the progress of a search to `watch`, one line at a time."""
 
     def __init__(
         self, watch: Callable[[str], None], clock: Callable[[], float] = time.monotonic
@@ -39,13 +39,15 @@ class Progress:
         self._what, self._begun, self._said = "", clock(), clock()
 
     def step(self, what: str) -> None:
-        """A new step begins."""
+        """Report that a new step begins."""
         self._what, self._begun = what.split(";", maxsplit=1)[0], self.clock()
         self._said = self._begun
         self.watch(what)
 
     def at(self, done: int, total: int) -> None:
-        """So many parts of the step are done; as if all of them took the same time."""
+        """Report how many parts of the step are done, and the time left (if all parts take equally
+        long).
+        """
         now = self.clock()
         if done < 1 or now < self._said + SECONDS:
             return
@@ -55,7 +57,7 @@ class Progress:
 
 
 class Ablator:
-    """A model, its examples, and everything measured on them with heads changed."""
+    """Measures the losses of a model on some examples, with heads changed."""
 
     def __init__(self, model: AnyModel, examples: Examples) -> None:
         if not isinstance(examples, Examples):
@@ -85,7 +87,7 @@ class Ablator:
         ask: Callable[[], None] = lambda: None,
     ) -> Float[Tensor, "variant batch hop"]:
         """The loss of every example and hop under every ablation. `ask` is called between layers;
-        what it raises ends the measurement.
+        an exception that it raises ends the measurement.
         """
         if isinstance(ablations, Ablation) or not len(ablations):
             raise CircuitError("losses are asked for a list of ablations, of at least one")
@@ -94,7 +96,7 @@ class Ablator:
         patterns = (change for each in ablations for _, change in each.changes)
         for role in {r for its in patterns if isinstance(its, Pattern) for r, _ in its.targets}:
             if role is not None:
-                self.examples.number(role)  # refuses one that is not there
+                self.examples.number(role)  # raises if the role does not exist
         self._check_attention()
         found = {}
         for number, its in self._each(ablations, ask):
@@ -106,7 +108,7 @@ class Ablator:
         return losses
 
     def _check_finite(self, ablations: Sequence[Ablation], losses: Tensor) -> None:
-        """Refuse what is no number: the model's own loss, or that under an ablation."""
+        """Raise CircuitError if a loss is not finite: the model's own, or one with an ablation."""
         fine = torch.isfinite(losses).flatten(1).all(1).tolist()
         if all(fine):
             return
@@ -124,7 +126,7 @@ class Ablator:
     def _whole(
         self, ablations: Sequence[Ablation], ask: Callable[[], None]
     ) -> Iterator[tuple[int, Float[Tensor, "batch hop"]]]:
-        """The number of each ablation and its losses, each from the first layer to the last."""
+        """The number and the losses of each ablation, each computed with a full forward pass."""
         assert isinstance(self.adapter, CallbackModel)
         for number, ablation in enumerate(ablations):
             ask()
@@ -132,8 +134,8 @@ class Ablator:
             yield number, self.examples.losses_of(outputs)
 
     def check_paths(self, changes: Mapping[Head, Change]) -> None:
-        """Refuse rows that are to read a role of their chain which no example lets them see: they
-        would stay where they are, which is another ablation.
+        """Raise CircuitError if a row is to look at a role of its chain that it can see in no
+        example: the row would attend to itself instead, which is another ablation.
         """
         for (layer, head), change in changes.items():
             prescriber = self.prescriber.of(layer)
@@ -148,7 +150,7 @@ class Ablator:
                     )
 
     def _check_attention(self) -> None:
-        """Refuse, when it is first asked, a model from elsewhere whose attention is none."""
+        """Raise CircuitError, on the first call, if the attention of a user's model is invalid."""
         if isinstance(self.adapter, CallbackModel):
             self.adapter.check(self.examples.inputs)
         elif not self._checked and type(self.adapter) is not TransformerAdapter:
@@ -161,7 +163,7 @@ class Ablator:
 def as_a_whole(
     model: CallbackModel, examples: Examples, prescriber: Prescriber, ablation: Ablation
 ) -> tuple[Tensor, Float[Tensor, "layer batch head seq seq"]]:
-    """Outputs and attention of a model that only runs as a whole, with heads changed."""
+    """Outputs and attention, with heads changed, of a model that cannot be run layer by layer."""
     if any(isinstance(change, Carried) for _, change in ablation.changes):
         raise CircuitError(
             "what heads carry cannot be replaced through a CallbackModel: replace their "
@@ -186,7 +188,7 @@ def _told(ablation: Ablation) -> str:
 
 
 def check_head(adapter: Adapter | CallbackModel, head: Head) -> None:
-    """Refuse a head (layer, head) that the model does not have."""
+    """Raise CircuitError if the model has no such head (layer, head)."""
     if not (0 <= head[0] < adapter.layers and 0 <= head[1] < adapter.heads):
         raise CircuitError(
             f"there is no head {head[0]}.{head[1]}; this model has layers 0 … "
@@ -204,7 +206,7 @@ class Ablated(Config):
     losses: tuple[float, ...]
     """The mean loss of every hop."""
     rise: Estimate
-    """By how much the mean loss over hops rises, paired over examples."""
+    """The rise of the mean loss over hops, paired over examples."""
 
     @property
     def loss(self) -> float:
@@ -223,7 +225,7 @@ class Ablations(Displayed, Config):
     model: tuple[float, ...]
     """The losses of every hop with nothing changed."""
     asked: tuple[int, ...]
-    """The hops of these losses."""
+    """The hop that each loss belongs to."""
     rows: tuple[Ablated, ...]
 
     def records(self) -> list[dict[str, Any]]:
@@ -264,8 +266,8 @@ def ablate(
     examples: int = EXAMPLES,
     seed: int = 0,
 ) -> Ablations:
-    """The losses with the changes that are asked for, each under a name; beside those of the model,
-    or of its circuit, on top of which the changes were made.
+    """The losses with each set of changes in `asked` (by its name), beside the losses of the model.
+    If a circuit is given, the changes are made on top of it, and its losses replace the model's.
     """
     check_interval(examples)
     adapter = adapter_of(model)
@@ -301,7 +303,7 @@ def ablate(
 def asked_for(
     texts: Sequence[str], base: Mapping[Head, Change] | None = None
 ) -> dict[str, dict[Head, Change]]:
-    """Several changes together, as text; a head alone (1.3) attends evenly."""
+    """Changes made together, from text, under one name; a head alone (1.3) means 1.3=uniform."""
     said = [text if "=" in text else f"{text}=uniform" for text in texts]
     return {" ".join(said): changes_of(said, base)}
 
@@ -309,7 +311,7 @@ def asked_for(
 def every_head(
     layers: int, heads: int, base: Mapping[Head, Change] | None = None
 ) -> dict[str, dict[Head, Change]]:
-    """Every head in turn, ablated in three ways."""
+    """Every head in turn, ablated in three ways: uniform, itself, previous."""
     return {
         f"{layer}.{head}={name}": {**(base or {}), (layer, head): Pattern(rest=rest)}
         for layer in range(layers)

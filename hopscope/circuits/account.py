@@ -1,7 +1,7 @@
-"""What is moved in a circuit, as data: sites, the answers that follow when a site brings another
-chain's symbol, what the roles hold, and what the arrows bring.
+"""The account of a circuit, as data: which symbols are decodable at its roles, and how answers
+change when a site is patched with another chain's symbol.
 
-Measured in `hopscope.circuits.patching` and `circuit_patching`.
+It is measured in `hopscope.circuits.patching` and `circuit_patching`.
 """
 
 from typing import Any, Literal, get_args
@@ -18,34 +18,35 @@ from hopscope.milestones import HALF
 from hopscope.theory import Path
 
 NAMED = 0.1
-"""An answer that moves (or leaves) by this share of its way, or more, counts."""
+"""An effect counts if the answer moves (or leaves) by at least this share of its way."""
 KEPT = 0.02
-"""Answers that move less are not written down."""
+"""Effects below this share are not saved."""
 
 Way = Literal["all", "values", "queries", "keys"]
 WAYS: tuple[Way, ...] = get_args(Way)
 
 
 class Site(Config):
-    """Where something is brought: rows of a head (or of several that share a step), or the part of
-    them that comes from one role, or from where a relation of the task leads.
+    """Where a circuit is patched: attention rows of one head (or of several that share a step), or
+    the part of their output that comes from one role, or from where a relation of the task leads.
     """
 
     layer: int
     heads: tuple[int, ...]
     destinations: tuple[Role, ...]
     source: Role | None = None
-    """The role that it comes from; unset: all that the rows bring."""
+    """The source role; None: the whole output of the rows is patched."""
     chain: Literal["own", "others"] = "own"
-    """From that role of the destination's own chain, or of all other chains."""
+    """Whether the source role is in the destination's own chain, or in all other chains."""
     relation: str = ""
-    """The relation along which it comes; empty: it comes from a role, or from everywhere."""
+    """The relation that leads to the sources; empty: they are given by a role, or are all
+    positions."""
     times: Positive = 1
     """How many times the relation is followed."""
 
     @classmethod
     def of(cls, path: Path) -> "Site":
-        """The site of one path: what its head brings from its source to its destination."""
+        """The site of one path: the part of its head's output that comes from its source."""
         return cls(
             layer=path.layer,
             heads=(path.head,),
@@ -58,7 +59,7 @@ class Site(Config):
 
     @property
     def arrow(self) -> str:
-        """From where to where, without the head."""
+        """Source and destinations as text, without the head."""
         destinations = ", ".join(map(str, self.destinations))
         source = "everything" if self.source is None else str(self.source)
         if self.relation:
@@ -68,42 +69,43 @@ class Site(Config):
 
 
 class Effect(Config):
-    """One answer that moves to another chain's when a site brings that chain's symbol.
+    """How one answer changes when a site is patched with another chain's symbol.
 
-    | way     | what of the model sees the other symbol                                          |
-    | all     | everything behind the site                                                       |
-    | values  | values and the output, while all attention stays as it is: content is moved       |
-    | queries | queries of later heads, until attention changes: it routes what they look for    |
-    | keys    | keys of later heads, until attention changes: it routes where they find it       |
+    | way     | what sees the other symbol                                                       |
+    | all     | everything after the site                                                        |
+    | values  | values and the output, with all attention fixed: the site moves content          |
+    | queries | only the queries of later heads: the site routes what they look for              |
+    | keys    | only the keys of later heads: the site routes where they find it                 |
     """
 
     symbol: str
     """The symbol that two chains exchange."""
     way: Way
     hop: int
-    """The answer, by the number of its hop (or fact), from 1."""
+    """The number of the answer's hop (or fact), from 1."""
     share: Estimate
-    """How far the answer moves from its own chain's (0) to the other's (1)."""
+    """How far the answer moves from its own chain's symbol (0) to the other chain's (1)."""
     left: Estimate
-    """How far it leaves its own chain's. An answer that is lost leaves, and does not move on."""
+    """How far the answer leaves its own chain's symbol. An answer that is merely lost leaves, but
+    does not move to the other chain's symbol."""
 
     @property
     def kept(self) -> bool:
-        """Does the answer move or leave far enough to be written down?"""
+        """True if the answer moves or leaves by at least 0.02, so that the effect is saved."""
         return max(abs(self.share.mean), abs(self.left.mean)) >= KEPT
 
 
 class Patched(Config):
-    """What one site brings, symbol by symbol."""
+    """The effects of patching one site, for every symbol."""
 
     site: Site
     moves: tuple[Effect, ...]
-    """Every answer that moves or leaves by 0.02 of its way or more."""
+    """The effects on all answers that move or leave by at least 0.02 of their way."""
 
     def moved(self, answers: dict[str, int]) -> dict[str, Estimate]:
-        """The symbols that are moved from here to the answer, and how far their answers follow.
+        """The symbols whose content the site moves to their own answer, and how far it follows.
 
-        `answers` says which hop asks for which symbol, as {"x1": 1, "x2": 2}.
+        `answers` maps each symbol to the hop that asks for it, as {"x1": 1, "x2": 2}.
         """
         return {
             move.symbol: move.share
@@ -113,7 +115,8 @@ class Patched(Config):
 
     def routes(self, way: Literal["queries", "keys"]) -> dict[str, tuple[int, ...]]:
         """The symbols that route later heads by their queries (what to look for) or keys (what is
-        found here), with the hops whose answers leave when these are another chain's.
+        found here). Each comes with the hops whose answers leave when the symbol is replaced by
+        another chain's.
         """
         found: dict[str, tuple[int, ...]] = {}
         for move in self.moves:
@@ -128,29 +131,30 @@ class Patched(Config):
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Every symbol that matters here: answers leave when it is another chain's."""
+        """Every symbol that the site brings: answers leave if it is replaced by another chain's."""
         return tuple(dict.fromkeys(move.symbol for move in self.moves if _counts(move.left)))
 
 
 class Averaged(Config):
-    """Losses when a site brings a mean instead of what it brings: what symbols add is gone, and
-    then what the place adds, too (mean ablation, twice).
+    """Losses when the output of a site is replaced by its mean (mean ablation, in two ways). The
+    mean by place removes what depends on symbols; the mean by role also removes what depends on the
+    position.
     """
 
     site: Site
     model: Estimate
     """Loss of the model."""
     by_place: Estimate
-    """Loss when the site brings its mean over examples, position by position."""
+    """Loss when the site's output is its mean over examples, for each position."""
     by_role: Estimate
-    """Loss when it brings its mean over examples and over all positions of a role."""
+    """Loss when the site's output is its mean over examples and over all positions of a role."""
     gap: float
     """The loss with everything ablated minus the loss of the model."""
 
     @property
     def brings(self) -> Literal["place", "constant", "symbols"]:
-        """What the answers need of it: where the destination stands, or only that it brings what it
-        usually does; else something that depends on symbols.
+        """What the answers need from the site: a constant (its mean by role is enough), the
+        destination's place (its mean by position is enough), or symbols (neither is enough).
         """
         most = self.model.mean + Discovery().needed * self.gap
         if self.by_role.mean < most:
@@ -163,48 +167,50 @@ def _counts(share: Estimate) -> bool:
 
 
 class Decodable(Config):
-    """How much of each symbol of its own chain every role holds, after every layer."""
+    """How decodable each symbol of its own chain is at every role, after every layer."""
 
     roles: tuple[Role, ...]
     symbols: tuple[str, ...]
     shares: tuple[tuple[tuple[float | None, ...], ...], ...]
-    """[layer (0: what the model is given), role, symbol], 0 to 1; None: the role never occurs."""
+    """[layer (0: the model's input), role, symbol], 0 to 1; None: the role never occurs."""
 
     def share(self, role: Role, symbol: str, layer: int) -> float | None:
-        """How much of a symbol is there; None where the role never occurs."""
+        """How decodable the symbol is there, 0 to 1; None if the role never occurs."""
         return self.shares[layer][self.roles.index(role)][self.symbols.index(symbol)]
 
     def most(self, role: Role, symbol: str) -> tuple[float, int]:
-        """The most of a symbol that a role holds, and after how many layers it first does."""
+        """The highest decodability of a symbol at a role, and the number of layers after which it
+        is first reached.
+        """
         layers = range(len(self.shares))
         return max(
             ((self.share(role, symbol, n) or 0.0, n) for n in layers), key=lambda its: its[0]
         )
 
     def held(self, role: Role, layer: int) -> tuple[str, ...]:
-        """The symbols of which more than half is there."""
+        """The symbols that are more than half decodable at a role."""
         return tuple(s for s in self.symbols if (self.share(role, s, layer) or 0.0) > HALF)
 
 
 class Account(Config):
-    """What every role of a circuit holds, and what each of its arrows brings."""
+    """The symbols decodable at the roles of a circuit, and what each of its arrows brings."""
 
     decodable: Decodable
     patched: tuple[Patched, ...]
-    """What each path brings, what rows without paths bring, and for those that matter, what they
-    bring from each role."""
+    """The effects of patching each path and the rows without paths; if such rows bring a symbol,
+    also of patching what they bring from each role."""
     examples: int
-    """Minimal pairs that were patched."""
+    """How many minimal pairs were patched."""
     averaged: tuple[Averaged, ...] = ()
-    """Of each part that brings no symbol: what is left when it brings its mean."""
+    """The mean ablations of each component that brings no symbol."""
     idle: tuple[Path, ...] = ()
-    """Paths of the model (what roles look at in their own chain) that the circuit does without."""
+    """Paths along which the model attends (within a chain) that are not in the circuit."""
     asked: dict[str, int] = Field(default_factory=dict)
-    """The hop that asks for each symbol, from 1, in a circuit of no task; else the task says."""
+    """The hop (from 1) that asks for each symbol; only for a circuit without a task."""
 
     def frame(self) -> Any:
-        """A data frame (pandas) with a row for each site, exchanged symbol, way and answer: how far
-        the answer moves and leaves, if by 0.02 of its way or more.
+        """A data frame (pandas) with a row for each site, exchanged symbol, way and answer that
+        moves or leaves by at least 0.02 of its way.
         """
         return data_frame(
             {
@@ -222,8 +228,9 @@ class Account(Config):
         )
 
     def of(self, component: Component, path: Path | None = None) -> Patched | None:
-        """What a part brings in all, or along one of its paths: of a step that heads share, or of
-        several destinations, what that path alone brings.
+        """The patched effects of a component as a whole, or of one of its paths. A path that was
+        patched alone comes before the component's rows from the same source; None if neither was
+        patched.
         """
         source = None if path is None else path.source
         alone = [its for its in self.patched if path is not None and its.site == Site.of(path)]
@@ -231,22 +238,26 @@ class Account(Config):
         return next(iter(alone + shared), None)
 
     def mean_of(self, component: Component) -> Averaged | None:
-        """What is left when a part brings its mean; of parts that bring symbols it is not asked."""
+        """The mean ablations of a component; None for components that bring a symbol."""
         return next((its for its in self.averaged if _is(its.site, component, None)), None)
 
     def arrows(self, component: Component) -> list[Patched | None]:
-        """What a part brings along each of its paths; of rows without paths, in all."""
+        """The patched effects of each path of a component; without paths, of the component as a
+        whole.
+        """
         return [self.of(component, path) for path in component.paths] or [self.of(component)]
 
     def symbols(self, component: Component) -> tuple[str, ...]:
-        """Every symbol that a part brings, along all of its arrows: answers leave when it is
-        another chain's.
+        """Every symbol that a component brings, along any of its arrows: answers leave if it is
+        replaced by another chain's.
         """
         every = [its for its in self.arrows(component) if its is not None]
         return tuple(dict.fromkeys(symbol for its in every for symbol in its.symbols))
 
     def fetched(self, component: Component) -> list[Patched]:
-        """What the rows of a part that form no path bring from single roles to single roles."""
+        """The patched sites, from single roles to single roles, at which a component without paths
+        brings a symbol.
+        """
         return [
             its
             for its in self.patched
@@ -257,7 +268,9 @@ class Account(Config):
         ]
 
     def givers(self, source: Role, symbol: str, before: int) -> list[Patched]:
-        """What put a symbol at a role before a layer; nothing if it was given with the input."""
+        """The patched sites that bring a symbol to a role before a layer; empty if the symbol is
+        decodable in the input already.
+        """
         if symbol in self.decodable.held(source, 0):
             return []
         return [
@@ -271,6 +284,6 @@ class Account(Config):
 
 
 def _is(site: Site, component: Component, source: Role | None) -> bool:
-    """Is it what this part brings, in all or from this source?"""
+    """True if the site is this component's, as a whole or from this source."""
     mine = (component.layer, component.heads, {*component.destinations}, source)
     return (site.layer, site.heads, {*site.destinations}, site.source) == mine

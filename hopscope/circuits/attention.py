@@ -1,8 +1,9 @@
-"""A model's attention: layer by layer as it is, and averaged in role coordinates.
+"""A model's attention: layer by layer for single examples, and averaged between roles.
 
-Chains are shuffled in every example, so attention is averaged over what positions stand for: how
-much of its attention a role gives to each role of its own chain, of the other chains together,
-to itself, to the position before, and to where the relations of a task lead.
+Chains are shuffled in every example, so attention is averaged over the positions of a role, not
+over fixed positions. Role maps give how much of its attention a role pays to each role of its own
+chain, to each role of all other chains, to itself, to the position before, and to where the
+relations of a task lead.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,7 +35,7 @@ EXAMPLES = 256
 
 
 def chunks(adapter: Adapter | CallbackModel, examples: Examples) -> list[slice]:
-    """Slices of the examples, a few at a time, as memory allows."""
+    """Slices of the examples that fit in memory."""
     width = 0
     if not isinstance(adapter, CallbackModel):
         width = adapter.embed(examples.inputs[:1].to(adapter.device)).shape[-1]
@@ -64,7 +65,7 @@ def patterns(
 
 @torch.no_grad()
 def role_maps(adapter: Adapter | CallbackModel, examples: Examples) -> RoleMaps:
-    """Attention averaged in role coordinates over the examples, a few at a time."""
+    """Attention between roles, averaged over the examples (computed a few at a time)."""
     examples = examples.on(adapter.device)
     sums: list[Tensor] = []
     for chunk in chunks(adapter, examples):
@@ -87,8 +88,8 @@ def role_maps(adapter: Adapter | CallbackModel, examples: Examples) -> RoleMaps:
 
 
 def _sums(adapter: Adapter | CallbackModel, examples: Examples, some: slice) -> list[Tensor]:
-    """Sums over some examples, layer by layer, and how often each role occurs there, and each
-    relation leads somewhere from it.
+    """Sums of attention over some examples, layer by layer. The last two tensors count how often
+    each role occurs, and how often each relation leads somewhere from each role.
     """
     number, chain = examples.roles.role[some].long(), examples.roles.chain[some]
     member = torch.nn.functional.one_hot(number, len(examples.table)).float()
@@ -103,7 +104,7 @@ def _sums(adapter: Adapter | CallbackModel, examples: Examples, some: slice) -> 
 
 
 def _leads(examples: Examples, some: slice) -> Bool[Tensor, "relation batch seq seq"]:
-    """For every relation, followed once, twice, …, from which positions it leads to which."""
+    """For every relation, followed once, twice, …: True where it leads from query to key."""
     masks = [examples.masks(name, times, some) for name, times in examples.follows()]
     role = examples.roles.role[some]
     empty = torch.zeros(0, *role.shape, examples.length, dtype=torch.bool, device=role.device)
@@ -146,8 +147,8 @@ def attended(
     ablation: Ablation = AS_IT_IS,
     ask: Callable[[], None] = lambda: None,
 ) -> Recorded:
-    """A pass over the examples with heads changed. `ask` is called before each layer; what it
-    raises ends the pass.
+    """The recorded pass over the examples with heads changed. `ask` is called before each layer; an
+    exception that it raises ends the pass.
     """
     adapter = replaceable(model)
     examples = examples.on(adapter.device)

@@ -1,21 +1,22 @@
-"""What people use, beside a circuit: every method on the same minimal pairs, in the same units.
+"""Common methods compared with a circuit, all on the same minimal pairs and in the same units.
 
-1. Every method scores all arrows. An arrow is what one head brings to one role from another. Where
-   the counterfactual has something else there, the answers move: 0 is the own chain's answer and 1
-   the counterfactual's (half way: it is merely lost).
-2. The best arrows are kept, ever more, and the rest is ablated: how faithful are they?
-3. The circuit's arrows are kept in the same way.
+1. Every method scores all arrows. An arrow is the part of one head's output that one role gets from
+   another. A score is how far answers move when the arrow is the counterfactual's: 0 is the answer
+   of the own chain, 1 that of the counterfactual, and 0.5 an answer that is merely lost.
+2. The best arrows are kept, for increasing numbers of arrows, and all others are ablated. The
+   faithfulness of each such set is measured.
+3. The circuit's arrows are kept and measured in the same way.
 
 The methods:
 
 * EAP-IG: edge attribution patching with integrated gradients (Hanna et al. 2024), with the heads'
-  arrows between roles as edges. What the counterfactual brings more, times the gradient of the
-  answer, averaged over inputs between own and counterfactual. Switches: scores are absolute, the
-  top arrows are kept (not greedily grown from the output), and all others bring what they bring in
-  the counterfactual.
-* direct logit attribution: what the counterfactual brings more goes straight to the output, and no
+  arrows between roles as edges. The score is the difference between the counterfactual's arrow and
+  the example's, times the gradient of the answer, averaged over inputs between the two. The default
+  switches: scores are absolute, the top arrows are kept (not greedily grown from the output), and
+  all other arrows are those of the counterfactual.
+* direct logit attribution: the difference between the two is added to the last stream, so that no
   later layer sees it.
-* activation patching: whole rows of heads bring what they bring in the counterfactual.
+* activation patching: whole attention rows of heads are patched from the counterfactual.
 * every arrow patched: the same for single arrows, one by one.
 """
 
@@ -57,7 +58,7 @@ from hopscope.errors import CircuitError
 
 CHAINS: tuple[Literal["own"], Literal["others"]] = ("own", "others")
 NOTHING = 1e-6
-"""A share that is rounding, and moves no answer."""
+"""A smaller share is a rounding error: no answer moves."""
 DEFAULT = Switches()
 
 Scores = Float[Tensor, "symbol hop layer head destination source chain"]
@@ -71,7 +72,9 @@ def baselines(
     seed: int = 0,
     switches: Switches = DEFAULT,
 ) -> Baselines:
-    """What EAP-IG, activation patching and direct logit attribution say, beside a circuit."""
+    """The scores of EAP-IG, activation patching and direct logit attribution, and how faithful
+    their best arrows and those of a circuit are.
+    """
     check_circuit(circuit)
     if circuit.task is None:
         raise CircuitError("the circuit names no task, so that no minimal pairs can be drawn")
@@ -88,7 +91,7 @@ def held_against(
     circuit: tuple[Arrow, ...],
     switches: Switches = DEFAULT,
 ) -> Baselines:
-    """The same with pairs and arrows of one's own."""
+    """The same as `baselines`, with given pairs and given arrows of a circuit."""
     attribution = Attribution(adapter, pairs)
     possible = attribution.possible().bool()
     faithfulness = Faithfulness(adapter, pairs, possible, switches)
@@ -101,7 +104,7 @@ def held_against(
     if switches.exact:
         every = [attribution.arrow(at) for at in possible.nonzero().tolist()]
         scores["every arrow patched"] = ("arrow", attribution.patched(every))
-    # A hop of which the model has no answer of its own was not measured: no arrow ranks by it.
+    # A hop that the model does not answer was not measured (NaN): it adds nothing to the ranking.
     scores = {method: (by, its.nan_to_num(0.0) * possible) for method, (by, its) in scores.items()}
     mine = torch.zeros_like(possible)
     for arrow in circuit:
@@ -130,13 +133,15 @@ def held_against(
 
 
 def largest(scores: Scores) -> Tensor:
-    """For each arrow, the score of the answer that it moves most."""
+    """For each arrow, its score for the answer that it moves most."""
     flat = scores.flatten(0, 1)
     return flat.gather(0, flat.abs().argmax(0, keepdim=True))[0]
 
 
 def _ranked(attribution: "Attribution", by: By, scores: Scores) -> tuple[ScoredArrow, ...]:
-    """Every arrow or row that moves an answer, with the pair and answer for which it does most."""
+    """Every arrow or row that moves an answer, the highest score first, with the symbol and answer
+    for which its score is highest.
+    """
     pairs, most = attribution.pairs, scores.abs().flatten(0, 1).max(0)
     names, found = list(pairs.counterfactuals), []
     for at in (most.values > NOTHING).nonzero().tolist():
@@ -144,12 +149,12 @@ def _ranked(attribution: "Attribution", by: By, scores: Scores) -> tuple[ScoredA
         arrow = attribution.arrow(at if by == "arrow" else at[:3])._asdict()
         score = round(float(most.values[tuple(at)]), 6)
         found.append(ScoredArrow(**arrow, symbol=names[symbol], hop=pairs.hops[hop], score=score))
-    unique = dict.fromkeys(found)  # a row's arrows all say the same
+    unique = dict.fromkeys(found)  # all arrows of a row have the same score
     return tuple(sorted(unique, key=lambda its: -its.score))
 
 
 class Attribution:
-    """The pairs of a task and a model, attributed to arrows; sums over examples."""
+    """Scores of all arrows of a model on minimal pairs, by each method; sums over examples."""
 
     def __init__(self, adapter: Adapter, pairs: Pairs) -> None:
         self.adapter, self.pairs, self.table = adapter, pairs, pairs.examples.table
@@ -159,14 +164,14 @@ class Attribution:
         self.sure = self.answers.sum(0)
 
     def arrow(self, at: Sequence[int]) -> Arrow:
-        """The arrow (or row) that stands there among scores."""
+        """The arrow (or row) at this index of the scores."""
         layer, head, destination, *source = at
         if not source:
             return Arrow(layer, head, self.table[destination], None)
         return Arrow(layer, head, self.table[destination], self.table[source[0]], CHAINS[source[1]])
 
     def place(self, arrow: Arrow) -> Place:
-        """Where an arrow (or row) stands among scores."""
+        """The index of an arrow (or row) in the scores."""
         number = self.pairs.examples.number
         row = (arrow.layer, arrow.head, number(arrow.destination))
         if arrow.source is None:
@@ -174,7 +179,7 @@ class Attribution:
         return (*row, number(arrow.source), CHAINS.index(arrow.chain))
 
     def by_gradient(self, steps: int) -> Scores:
-        """EAP-IG, over so many interpolations of what enters the first layer."""
+        """EAP-IG, over `steps` interpolations of the stream before the first layer."""
         found = self._nothing()
         for its, number, other in self._counterfactuals():
             start, end = its.own.streams[0], other.streams[0]
@@ -190,7 +195,7 @@ class Attribution:
         return self._as_share(found)
 
     def _gradients(self, its: Patching, x: Tensor) -> Iterator[list[Tensor]]:
-        """For every answer, its gradient by what each layer's heads bring to each position."""
+        """For every answer, its gradients with respect to the output of the heads of each layer."""
         leaves: list[Tensor] = []
 
         def attend(layer: int, heads: Heads) -> Brought:
@@ -205,7 +210,7 @@ class Attribution:
                 yield list(torch.autograd.grad(moved[hop], leaves, retain_graph=not last))
 
     def direct(self) -> Scores:
-        """Direct logit attribution: what comes goes straight to the output."""
+        """Direct logit attribution: each arrow's change is added to the last stream."""
         adapter = self.adapter
         if not isinstance(adapter, Additive):
             raise CircuitError(
@@ -220,7 +225,7 @@ class Attribution:
                 nothing = torch.zeros_like(its.own.values[layer][:, :, -its.read :])
                 base = adapter.added(layer, nothing[:1])
                 for at in product([layer], range(adapter.heads), destinations, roles, range(2)):
-                    # What the counterfactual brings more along an arrow; None: the same.
+                    # The counterfactual's arrow minus the example's; None if both are the same.
                     change = its.change(_site(self.arrow(at)), other)
                     if change is not None:
                         mixed = nothing.clone()
@@ -230,7 +235,9 @@ class Attribution:
         return self._as_share(found)
 
     def patched(self, arrows: Sequence[Arrow] | None = None) -> Scores:
-        """Rows of heads patched one by one, each of its arrows scored alike; or single arrows."""
+        """Activation patching of single arrows; without `arrows`, of whole attention rows (then
+        all arrows of a row get its score).
+        """
         found, names = self._nothing(), list(self.pairs.counterfactuals)
         if arrows is None:
             rows = product(range(self.adapter.layers), range(self.adapter.heads), self.table)
@@ -245,7 +252,7 @@ class Attribution:
         return self._as_share(found)
 
     def possible(self) -> Float[Tensor, "layer head destination source chain"]:
-        """1 for every arrow along which something comes in some example."""
+        """1 for every arrow with attention above 0 in some example, else 0."""
         found = self._nothing()[0, 0]
         for its in self._passes(1):
             for layer, weights in enumerate(its.own.weights):
@@ -253,12 +260,14 @@ class Attribution:
         return (found > 0).double()
 
     def _passes(self, streams: int, sites: Sequence[Site] = ()) -> Iterator[Patching]:
-        """The examples, as many at a time as memory allows."""
+        """The examples in parts that fit in memory."""
         for some in chunks_of(self.adapter, self.pairs.examples, streams):
             yield Patching(self.adapter, self.pairs, sites, some)
 
     def _counterfactuals(self) -> Iterator[tuple[Patching, int, Recorded]]:
-        """Some examples, the number of a symbol, and the pass over its counterfactuals."""
+        """For each part of the examples and each symbol: the part, the symbol's number, and the
+        recorded pass over its counterfactuals.
+        """
         for its in self._passes(len(self.pairs.counterfactuals)):
             for number, other in enumerate(its.counterfactuals().values()):
                 yield its, number, other
@@ -266,7 +275,7 @@ class Attribution:
     def _summed(
         self, its: Patching, gain: Float[Tensor, "batch head seq seq"]
     ) -> Float[Tensor, "head destination source chain"]:
-        """A number for each pair of positions, as sums between roles."""
+        """Values for pairs of positions, summed over examples and over the positions of roles."""
         stands = one_hot(its.role.long(), len(self.table)).double()
         same = its.same[:, None]
         parts = [torch.where(here, gain.double(), 0.0) for here in (same, ~same)]
@@ -279,15 +288,15 @@ class Attribution:
         return torch.zeros(sizes, dtype=torch.float64)
 
     def _as_share(self, found: Scores) -> Scores:
-        """Sums of distances as shares of the way from own to counterfactual answer; not a number
-        for a hop of which the model has no answer of its own.
+        """Sums of distances as shares of the way from the own answer to the counterfactual's; NaN
+        for a hop that the model does not answer.
         """
         whole = torch.where(has_answers(self.answers), 2 * self.sure, torch.nan)
         return found / whole[None, :, None, None, None, None, None]
 
 
 def _site(arrow: Arrow) -> Site:
-    """The arrow as a place to patch."""
+    """The arrow as a site to patch."""
     return Site(
         layer=arrow.layer,
         heads=(arrow.head,),
@@ -298,6 +307,8 @@ def _site(arrow: Arrow) -> Site:
 
 
 def _distance(its: Patching, end: Tensor | None = None) -> Float[Tensor, "batch hop"]:
-    """How much nearer answers are to the other chain's symbols than to their own chain's."""
+    """How much nearer the answers are to the other chain's symbols than to their own chain's, from
+    the stream after the last layer (default: that of the own examples).
+    """
     found = its.nearness((its.own.streams[-1] if end is None else end)[None])
     return found[0, 0] - found[1, 0]

@@ -1,8 +1,8 @@
-"""How much memory a search may take, and what is refused because no machine could hold it.
+"""Limits on the memory of a search, and checks that this machine has enough.
 
-A search holds a residual stream for each layer on its way, the work of one call of a layer, and
-what it keeps to be faster: streams that the next states begin with, and rows that are drawn. Each
-of the last three has a budget in bytes. Only a single ablation that needs more may take more.
+A search holds one residual stream for each layer, the tensors of one call of a layer, and two
+caches: streams from which later states start, and drawn rows of attention. The last three each
+have a budget in bytes. A single ablation that needs more is still run.
 """
 
 from collections import OrderedDict
@@ -16,13 +16,13 @@ from hopscope.errors import CircuitError
 from hopscope.machine import memory_bytes
 
 CALL_BYTES = 16 * 2**20
-"""The most bytes that the tensors of one call of a layer may take on a processor: what its cache
-holds. Larger calls wait for memory (2.4 times slower with 65 MB inside an MLP)."""
+"""The most bytes that the tensors of one call of a layer may take on a CPU: the size of its cache.
+Larger calls wait for memory (2.4 times slower with 65 MB inside an MLP)."""
 KEPT_BYTES = 64 * 2**20
-"""The most bytes that are kept on a processor, of residual streams by the changes that led to them,
-and of drawn rows of attention."""
+"""The most bytes of each cache (of residual streams, and of drawn rows of attention) on a CPU."""
 GPU_CALL, GPU_KEPT = 32, 64
-"""On a GPU a call may take 1/32 of its memory, and what is kept 1/64: small calls leave it idle."""
+"""On a GPU a call may take 1/32 of its memory, and a cache 1/64: small calls would leave it idle.
+"""
 
 FLOAT = 4
 """Bytes of one float32 number."""
@@ -31,8 +31,8 @@ AT_ONCE = 3
 WIDTHS = 12
 """Tensors of the size of a residual stream in one call (an MLP's inside counts four, twice)."""
 DRAWING, ROLES, PAIRS = 4, 64, 3
-"""What drawing an example takes at most: copies of its numbers, bytes for each position, and for
-tokens bytes for each pair of positions; measured on three tasks."""
+"""The most memory that drawing an example takes: copies of its numbers, bytes for each position,
+and for tokens bytes for each pair of positions; measured on three tasks."""
 
 
 def call_bytes(device: torch.device) -> int:
@@ -41,7 +41,7 @@ def call_bytes(device: torch.device) -> int:
 
 
 def kept_bytes(device: torch.device) -> int:
-    """How many bytes of streams may be kept on this device, and of drawn rows."""
+    """How many bytes each cache may keep on this device."""
     return _of_memory(device, KEPT_BYTES, GPU_KEPT)
 
 
@@ -52,31 +52,31 @@ def _of_memory(device: torch.device, processor: int, part: int) -> int:
 
 
 def at_once(device: torch.device, heads: int, length: int, width: int) -> int:
-    """How many examples of this length one call of a layer of this shape may take."""
+    """How many examples of this length fit in one call of a layer with this shape."""
     one = FLOAT * (AT_ONCE * heads * length**2 + WIDTHS * length * width)
     return max(1, call_bytes(device) // one)
 
 
 class Cache:
-    """Tensors by key, while they fit in so many bytes; those used longest ago go first."""
+    """A least-recently-used cache of tensors, of at most `limit` bytes."""
 
     def __init__(self, limit: int) -> None:
         self.limit, self.held = limit, 0
         self._tensors: OrderedDict[Hashable, Tensor] = OrderedDict()
 
     def get(self, key: Hashable) -> Tensor | None:
-        """The tensor, if it is still there."""
+        """The tensor for this key; None if it is not in the cache."""
         found = self._tensors.get(key)
         if found is not None:
             self._tensors.move_to_end(key)
         return found
 
     def put(self, key: Hashable, tensor: Tensor) -> None:
-        """Keep it, unless it is too large on its own."""
+        """Add a tensor, unless it alone is larger than the limit."""
         if tensor.nbytes > self.limit or key in self._tensors:
             return
         if tensor.untyped_storage().nbytes() > tensor.nbytes:
-            tensor = tensor.clone()  # a view would keep alive all that it is a part of
+            tensor = tensor.clone()  # a view would keep its whole base tensor in memory
         self._tensors[key] = tensor
         self.held += tensor.nbytes
         while self.held > self.limit:
@@ -84,7 +84,7 @@ class Cache:
 
 
 def check_examples(task: Task, examples: int) -> None:
-    """Refuse examples that this machine cannot hold, before they are drawn."""
+    """Raise CircuitError, before drawing, if this machine cannot hold so many examples."""
     shape = task.interface()
     numbers = shape.length * shape.numbers
     pairs = PAIRS * shape.length**2 if shape.tokens else 0
@@ -93,7 +93,9 @@ def check_examples(task: Task, examples: int) -> None:
 
 
 def check_search(examples: int, stream: int, attention: int) -> None:
-    """Refuse a search whose single ablation this machine cannot hold."""
+    """Raise CircuitError if this machine cannot hold a single ablation of the search. `stream` and
+    `attention` are the bytes of one example's residual stream and of a layer's attention.
+    """
     needed = examples * (AT_ONCE * attention + WIDTHS * stream)
     _check(needed, f"a search with {examples:,} examples")
 

@@ -1,7 +1,7 @@
-"""A circuit as data: its components, what each is worth, and how faithful the whole is.
+"""`Circuit`: its components, what is lost without each, and how faithful the circuit is.
 
-It prints itself, and is written to and read from JSON; the format is described in
-docs/circuits.md. No torch is needed to read or show one.
+A circuit is data: it can be printed, saved as JSON and loaded without torch. docs/circuits.md
+describes the format.
 """
 
 import json
@@ -32,9 +32,9 @@ from hopscope.theory import Path
 FORMAT: Literal[5] = 5
 """The version of the format of circuit files."""
 SLACK = 0.005
-"""A circuit may recover this much more than its model's gap before it counts as better."""
+"""A circuit counts as better than its model if it recovers more than 1 plus this."""
 MOST_NAMED = 0.5
-"""A circuit is explained if a rule describes more than this share of its rows."""
+"""A circuit can only be explained if rules describe more than this share of its rows."""
 
 
 class Circuit(Displayed, Config):
@@ -50,15 +50,15 @@ class Circuit(Displayed, Config):
     """The number of heads in each layer."""
     components: tuple[Component, ...]
     itself: tuple[Head, ...] = ()
-    """Heads that attend to themselves where they are ablated; all others attend evenly."""
+    """Heads that attend to their own position where they are ablated; all others attend evenly."""
     tables: tuple[Table, ...] = ()
     losses: Losses
     scores: tuple[Score, ...] = ()
     """The circuit run in six ways: recovered, and agreement with the model."""
     found: Found | None = None
-    """None: patching found it, in a language model."""
+    """How the circuit was found; None if patching found it, in a language model."""
     account: Account | None = None
-    """What moves in it; unset until it is asked for (`hopscope patch`)."""
+    """What its components move; None until measured (`hopscope patch`)."""
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -75,9 +75,9 @@ class Circuit(Displayed, Config):
 
     @property
     def tracked(self) -> tuple[Path, ...]:
-        """The paths whose attention can be followed through training: those of the circuit, and for
-        rows that follow a relation or look at the position before, paths from a role of that name
-        (of a relation followed twice: `hop 2`).
+        """The paths whose attention can be followed through training. They are the paths of the
+        circuit, and a path for each row that follows a relation or looks at the position before;
+        its source is a role with that name (`hop`; for a relation followed twice `hop 2`).
         """
         named = {
             Path(*head, role, source.followed)
@@ -96,9 +96,9 @@ class Circuit(Displayed, Config):
         return self.account.asked if self.account else {}
 
     def recovered(self, attention: AttentionKind | None = None) -> float:
-        """The share of the gap, between everything ablated and the model, that is recovered (unless
-        told otherwise with prescribed attention, if there is any); not a number where there is no
-        gap, or it was not measured.
+        """The share of the gap, between everything ablated and the model, that the circuit
+        recovers. By default this is with prescribed attention, or with computed attention if
+        nothing is prescribed. NaN if there is no gap or the loss was not measured.
         """
         losses = self.losses
         if losses.gap <= 0:
@@ -108,13 +108,13 @@ class Circuit(Displayed, Config):
 
     @property
     def sufficient(self) -> bool:
-        """Does the circuit recover enough with prescribed attention?"""
+        """True if the circuit recovers enough with prescribed attention (if there is any)."""
         return self.recovered() >= self.enough
 
     @property
     def self_contained(self) -> bool:
-        """Does it recover enough with the attention that its heads compute from what the circuit
-        alone provides?
+        """True if the circuit recovers enough with computed attention: its heads compute their
+        attention from what the circuit alone provides.
         """
         return self.recovered("computed") >= self.enough
 
@@ -125,20 +125,20 @@ class Circuit(Displayed, Config):
 
     @property
     def named_rows(self) -> tuple[int, int]:
-        """How many of its attention rows a rule describes (not a table, nor the model), of how
-        many.
+        """The number of attention rows that a rule describes (not a table or the model), and the
+        number of all attention rows.
         """
         rows = [(each.written, len(each.rows)) for each in self.components]
         return sum(n for written, n in rows if written == "rule"), sum(n for _, n in rows)
 
     @property
     def unnamed(self) -> tuple[Component, ...]:
-        """Components whose rows are tables, or left as the model has them."""
+        """Components whose rows are tables, or the model's own attention."""
         return tuple(each for each in self.components if each.written != "rule")
 
     @property
     def verdict(self) -> str:
-        """One line: is the model explained, how much is recovered, and how much is named."""
+        """One line: whether the model is explained, what is recovered, how many rows are named."""
         rows, every = self.named_rows
         if self.losses.mean("model") >= self.losses.chance:
             return "Nothing to explain: the model's loss is not below chance"
@@ -209,11 +209,11 @@ class Circuit(Displayed, Config):
         return {at: self.pattern(*at) for at in every}
 
     def ablation(self) -> Ablation:
-        """The circuit as an ablation: put onto its model, it replaces all attention."""
+        """The circuit as an ablation of its model, which replaces all attention."""
         return Ablation.of(self.patterns)
 
     def check_model(self, digest: str) -> None:
-        """Refuse other weights than those with this digest."""
+        """Raise CircuitError if the circuit was not found in the weights with this digest."""
         if digest != self.model:
             raise CircuitError(
                 f"this circuit was found in another model or at another step (weights "
@@ -221,20 +221,20 @@ class Circuit(Displayed, Config):
             )
 
     def differs_from(self, settings: Discovery) -> str | None:
-        """How the search that found this circuit differs from one with these settings and this
-        version of hopscope, in one line; None if it does not.
+        """One line on how the search that found this circuit differs from a search with these
+        settings and this version of hopscope; None if it does not differ.
         """
         if self.found is None:
             return None
         version = self.found.version
         said = [] if version == __version__ else [f"hopscope {version} (this is {__version__})"]
-        searches = self.found.settings.searches  # more of them find no other circuit
+        searches = self.found.settings.searches  # more searches do not change the circuit
         if changed := self.found.settings.differences(settings.replace(searches=searches)):
             said.append(f"other settings: {changed}")
         return f"this circuit was found with {' and '.join(said)}" if said else None
 
     def save(self, path: FilePath | str) -> None:
-        """Write the circuit as a JSON file, which `Circuit.load` reads."""
+        """Write the circuit to a JSON file, which `Circuit.load` reads."""
         if FilePath(path).suffix in (".svg", ".pdf", ".png"):
             raise CircuitError(
                 f"{path} is to be a figure, and a circuit is saved as JSON: `hopscope circuit "
@@ -257,15 +257,16 @@ class Circuit(Displayed, Config):
 
     @classmethod
     def load(cls, path: FilePath | str) -> "Circuit":
-        """Read what `save` wrote."""
+        """The circuit in a file that `save` wrote."""
         try:
             return cls.from_json(read_bytes(FilePath(path)))
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}") from error
 
     def frame(self) -> Any:
-        """A data frame (pandas) with a row for each component: `lost` is the share of the gap that
-        is lost without it with prescribed attention, `lost_computed` with computed attention.
+        """A data frame (pandas) with a row for each component. `lost` is the share of the gap that
+        is lost without the component, with prescribed attention; `lost_computed` is the same with
+        computed attention.
         """
         return data_frame(
             {
@@ -300,7 +301,9 @@ class Circuit(Displayed, Config):
 
     @property
     def loss_line(self) -> str:
-        """The loss of the model, of the circuit, with everything ablated, and by chance."""
+        """One line with the losses of the model, of the circuit, with everything ablated, and at
+        chance.
+        """
         losses = self.losses
         both = losses.prescribed and losses.computed
         computed = f" · {losses.mean('computed'):.4f} with computed attention" if both else ""
@@ -311,7 +314,7 @@ class Circuit(Displayed, Config):
         )
 
     def described(self, component: Component) -> str:
-        """What a component does, in words: what it looks at, an arrow, and from which roles."""
+        """What a component does, as text: `target → destinations`."""
         every = len(self.roles) if component.layer < self.layers - 1 else None
         roles = component.destinations
         where = "every role" if len(roles) == every else ", ".join(map(str, roles))
@@ -319,7 +322,7 @@ class Circuit(Displayed, Config):
 
 
 def check_circuit(given: object) -> None:
-    """Refuse what is no circuit in the place of one: a model is followed by its circuit."""
+    """Raise CircuitError if the argument is not a Circuit."""
     if not isinstance(given, Circuit):
         raise CircuitError(
             f"expected the model's circuit after the model, as `discover` finds it; got "

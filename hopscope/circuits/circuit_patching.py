@@ -1,13 +1,13 @@
-"""Patch every component of a circuit: what it brings, beside what its roles hold.
+"""Patch every component of a circuit: which symbols it brings, and which its roles hold.
 
-Rows that form paths are patched path by path. Rows that form none (by position) are
-patched whole; where that moves an answer, role by role and source by source, so that it can be
-said what is fetched there, and from where.
+Components with paths are patched path by path. Components without paths (such as heads that attend
+by position) are patched as a whole. If that moves an answer, they are also patched for each
+destination and source alone, to find what they bring, and from where.
 
-Where no symbol moves an answer, the component brings its mean instead (`mean_ablate`). A head that
-goes by position may matter without moving any symbol: it tells every position where it stands, and
-no patch of symbols shows that. Its mean over examples at each position leaves the place; its mean
-over all positions of a role leaves a constant.
+If no symbol moves an answer, the component is mean-ablated instead (`mean_ablate`). A head that
+attends by position may matter without moving a symbol: it can mark every position with its place,
+which no exchange of symbols shows. Its mean over examples at each position keeps that mark; its
+mean over all positions of a role keeps only a constant.
 """
 
 from collections.abc import Sequence
@@ -73,7 +73,7 @@ def patch_circuit(
 
 
 def _unused(maps: RoleMaps, circuit: Circuit) -> tuple[Path, ...]:
-    """What roles look at in their own chain, beside the paths of the circuit."""
+    """Paths along which roles attend within their own chain that are not in the circuit."""
     found = np.argwhere(maps.own >= Discovery().noticed)
     paths = [
         Path(int(layer), int(head), maps.roles[destination], maps.roles[source])
@@ -101,16 +101,16 @@ def _single(component: Component, roles: Sequence[Role]) -> list[Site]:
 def mean_ablate(
     adapter: Adapter, examples: Examples, sites: Sequence[Site], gap: float
 ) -> tuple[Averaged, ...]:
-    """The losses when each site, rows of one layer, brings its mean; `gap` is the loss with
-    everything ablated minus the loss of the model.
+    """The losses when the output of each site (rows of one layer) is replaced by its mean. `gap` is
+    the loss with everything ablated minus the loss of the model.
     """
     if not sites:
         return ()
     read, chunks = examples.read_of(adapter.answers_at()), chunks_of(adapter, examples, 1)
 
-    @lru_cache(maxsize=1)  # sites of one layer follow one another
+    @lru_cache(maxsize=1)  # consecutive sites are often in the same layer
     def before(layer: int) -> tuple[Stream, Brought]:
-        """The stream before a layer, and what its heads bring."""
+        """The stream before a layer, and the outputs of its heads."""
         streams, brought = [], []
         for some in chunks:
             x = adapter.embed(examples.inputs[some].to(adapter.device))
@@ -119,7 +119,7 @@ def mean_ablate(
         return torch.cat(streams), torch.cat(brought)
 
     def loss(layer: int, brought: Brought) -> Estimate:
-        """The losses if the heads of a layer bring this instead."""
+        """The loss if the outputs of a layer's heads are replaced by `brought`."""
         stream, outputs = before(layer)[0], []
         for some in chunks:
             x = adapter.finish(layer, stream[some], brought[some])
@@ -139,8 +139,8 @@ def mean_ablate(
 
 
 def _means(examples: Examples, brought: Brought, site: Site, over: tuple[int, ...]) -> Brought:
-    """What heads bring, but in the rows of a site the mean over these dimensions: 0 for examples,
-    2 for positions.
+    """The outputs of heads, with the rows of a site replaced by their mean over the dimensions
+    `over`: 0 for examples, 2 for positions.
     """
     heads = torch.zeros(brought.shape[1], 1, 1, dtype=torch.bool, device=brought.device)
     heads[list(site.heads)] = True

@@ -1,4 +1,4 @@
-"""What a circuit is made of, and what is measured of it, as data."""
+"""The parts of a `Circuit` as data: components, losses, scores, tables and estimates."""
 
 from typing import Literal
 
@@ -16,7 +16,7 @@ Rest = Literal["even", "mean", "resample", "interchange"]
 Kind = Literal["moves", "routes", "weak"]
 PerExample = Float[np.ndarray, "example"]
 LEAST_GAP = 1e-9
-"""A mean loss of which shares are taken is at least this."""
+"""Shares are only taken of a mean loss of at least this."""
 
 
 class Estimate(Config):
@@ -28,20 +28,22 @@ class Estimate(Config):
 
     @classmethod
     def of(cls, values: PerExample, cells: int = 1) -> "Estimate":
-        """The mean of a value of each example, as one of so many cells."""
+        """The mean over examples; the interval is corrected for `cells` estimates looked at
+        together.
+        """
         low, high = intervals.mean(values, cells)
         return cls(mean=float(values.mean()), low=low, high=high)
 
     @classmethod
     def of_shares(cls, values: PerExample) -> "Estimate":
-        """The mean of a share of each example, between 0 and 1."""
+        """The mean over examples of values between 0 and 1."""
         low, high = intervals.mean_share(values.tolist())
         return cls(mean=float(values.mean()), low=low, high=high)
 
     @classmethod
     def ratio(cls, part: PerExample, whole: PerExample, cells: int = 1) -> "Estimate | None":
-        """The ratio of two means over the same examples (its interval by the delta method), as one
-        of so many cells; None where the whole is not above 0, so that there is no share of it.
+        """The ratio of two means over the same examples (interval by the delta method, corrected
+        for `cells` estimates looked at together); None if the mean of `whole` is not above 0.
         """
         if whole.sum() < LEAST_GAP * len(whole):
             return None
@@ -53,19 +55,19 @@ class Estimate(Config):
 
 
 def estimate_columns(name: str, estimate: Estimate | None) -> dict[str, float | None]:
-    """The columns of an estimate in a data frame; empty where there is none."""
+    """The columns of an estimate in a data frame; their values are None without an estimate."""
     ends = ("mean", "low", "high")
     values = [getattr(estimate, end) if estimate else None for end in ends]
     return dict(zip((name, f"{name}_low", f"{name}_high"), values, strict=True))
 
 
 class Component(Config):
-    """Attention rows that do one thing: heads of one layer that look from some roles at a target.
+    """Attention rows that do one thing: heads of one layer attend from some roles to one target.
 
-    | kind   | what is lost without the component: more than a threshold, beyond its interval  |
+    | kind   | when the loss without the component exceeds a threshold, beyond its interval    |
     | moves  | with prescribed attention: its values move content                              |
-    | routes | with computed attention alone: it tells later heads where to look               |
-    | weak   | neither; the search could not do without it all the same                        |
+    | routes | only with computed attention: it determines where later heads look              |
+    | weak   | in neither case; yet the search kept it                                         |
 
     In a language model a component *moves* if the answer follows its values when they are patched,
     and *routes* if the answer follows the queries or keys of later heads.
@@ -100,7 +102,7 @@ class Component(Config):
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """What it looks at, under whatever condition."""
+        """All sources that it looks at, under any condition."""
         return tuple(dict.fromkeys(self.target.every))
 
     @property
@@ -113,7 +115,7 @@ class Component(Config):
             if source.where == "own"
             and source.role
             and source.role != role
-            and source.role.kind != "other"  # which stands for nothing in particular
+            and source.role.kind != "other"  # positions without a meaning of their own
         )
 
     @property
@@ -123,8 +125,8 @@ class Component(Config):
 
     @property
     def is_previous(self) -> bool:
-        """Does it do what the field calls a previous-token head? Every value looks at the key of
-        its own fact, or every destination at the position before.
+        """True if it is a previous-token head: every value looks at the key of its own fact, or
+        every destination at the position before it.
         """
         if all(source.where == "previous" for source in self.sources):
             return True
@@ -141,17 +143,18 @@ class Losses(Config):
 
     model: tuple[float, ...]
     prescribed: tuple[float, ...] | None
-    """The circuit with prescribed attention; None in a language model, where no attention is."""
+    """The circuit with prescribed attention; None in a language model, where no attention is
+    prescribed."""
     computed: tuple[float, ...] | None = None
     """The circuit with the attention that its heads compute from what it provides (in a language
-    model: all other rows come from another question); None if that was not measured."""
+    model all other rows come from another question); None if it was not measured."""
     ablated: tuple[float, ...]
-    """Everything ablated (in a language model: all rows come from another question)."""
+    """Everything ablated (in a language model all rows come from another question)."""
     chance: float
     """The loss of an answer that ignores how the facts connect."""
 
     def mean(self, which: Literal["model", "prescribed", "computed", "ablated"]) -> float:
-        """The mean over hops; not a number where it was not measured."""
+        """The mean loss over hops; NaN if it was not measured."""
         hops: tuple[float, ...] = getattr(self, which) or (float("nan"),)
         return sum(hops) / len(hops)
 
@@ -171,17 +174,17 @@ class Score(Config):
 
     attention: AttentionKind
     rest: Rest
-    """How everything else is ablated: its attention is even, or what it brings is its mean over
-    examples, or what it brings in another example (resample), or in a counterfactual of this one
-    (interchange)."""
+    """How all other rows are ablated: with even attention, or with their output replaced by its
+    mean over examples (mean), by that in another example (resample), or by that in a counterfactual
+    of this example (interchange)."""
     recovered: Estimate | None
-    """(loss with everything ablated - loss of the circuit) / (the same - loss of the model); None
-    where the model's loss is not below that with everything ablated."""
+    """(ablated - circuit) / (ablated - model), of the losses with everything ablated, of the
+    circuit and of the model; None if the model's loss is not below the ablated one."""
     agreement: Estimate | None
-    """With the model's own outputs: R² of vectors (None where these are all the same), KL
-    divergence in nats of classes."""
+    """Agreement with the model's own outputs: R² for vectors (None if the outputs are all the
+    same), KL divergence in nats for classes."""
     same_answer: Estimate | None = None
-    """The share of answers whose most likely class is the model's; None for vectors."""
+    """The share of answers with the same most likely class as in the model; None for vectors."""
 
 
 class Table(Config):
@@ -199,8 +202,8 @@ class Found(Config):
     seed: int
     """The seed by which examples were drawn."""
     forced: bool
-    """Was a model searched that had not learned its task?"""
+    """True if the search was forced, for a model that may not have learned its task."""
     settings: Discovery
-    """All numbers by which the search decided."""
+    """The settings of the search."""
     version: str
     """The version of hopscope that searched."""

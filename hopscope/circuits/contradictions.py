@@ -1,4 +1,6 @@
-"""Where probes, patching, discovery and theory disagree on a circuit, and why, if it is known."""
+"""Contradictions between probes, patching, discovery and theory on a circuit, with the reason if it
+is known.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,8 +14,8 @@ from hopscope.theory import follow
 
 
 def accounted_for(circuit: Circuit) -> tuple[Component, ...]:
-    """The parts with a causal account: answers leave when they bring another chain's symbol, or
-    stay when they bring their mean, so that they tell a place, or nothing but a constant.
+    """The components whose causal role is known. Either answers leave if the component brings
+    another chain's symbol, or its mean is enough, so that it brings a place or a constant.
     """
     account = circuit.account
     if account is None:
@@ -28,7 +30,7 @@ def accounted_for(circuit: Circuit) -> tuple[Component, ...]:
 
 @dataclass(frozen=True)
 class Contradiction:
-    """Two of them say different things."""
+    """A contradiction between two measurements, or between a measurement and theory."""
 
     what: str
     reason: str = ""
@@ -39,7 +41,7 @@ class Contradiction:
 
 
 def contradictions(circuit: Circuit) -> tuple[Contradiction, ...]:
-    """Where probes, patching, discovery and theory say different things."""
+    """All contradictions of a circuit; empty if it has no account or no task with facts."""
     account, graph = circuit.account, circuit.task.graph() if circuit.task else None
     if account is None or graph is None:
         return ()
@@ -53,7 +55,7 @@ def contradictions(circuit: Circuit) -> tuple[Contradiction, ...]:
 def _theory_and_probes(
     circuit: Circuit, decodable: Decodable, graph: FactGraph
 ) -> Iterator[Contradiction]:
-    """Information followed along the paths, against what is measured."""
+    """Compare the symbols that theory moves along the paths with those that are decodable."""
     known = {*graph.roles}
     readings = [path.reading for path in circuit.paths if {path.destination, path.source} <= known]
     theory = follow(graph, readings).holdings
@@ -74,8 +76,8 @@ def _theory_and_probes(
 
 
 def _bringers(circuit: Circuit, role: Role, symbol: str, after: int) -> str:
-    """Rows without paths that do; or paths of the model, up to where it is held, that its answers
-    do not need.
+    """What brings a symbol to a role, as a reason (empty if nothing is known to): sites patched
+    from single roles, or else paths of the model, in earlier layers, that its answers do not need.
     """
     account = circuit.account
     assert account is not None
@@ -97,7 +99,7 @@ def _bringers(circuit: Circuit, role: Role, symbol: str, after: int) -> str:
 
 
 def _patching_and_probes(circuit: Circuit, account: Account) -> Iterator[Contradiction]:
-    """What is moved to a role must be there after the layer."""
+    """Check that every symbol that a path moves is decodable at its destination after the layer."""
     for component in circuit.components:
         for path in component.paths:
             its = account.of(component, path)
@@ -111,7 +113,7 @@ def _patching_and_probes(circuit: Circuit, account: Account) -> Iterator[Contrad
 
 
 def _patching_and_kinds(circuit: Circuit, account: Account) -> Iterator[Contradiction]:
-    """A component that is needed should bring something, and the rest nothing."""
+    """Check that components that are needed bring a symbol or a place, and weak ones no symbol."""
     for component in circuit.components:
         symbols, mean = account.symbols(component), account.mean_of(component)
         tells_place = mean is not None and mean.brings == "place"

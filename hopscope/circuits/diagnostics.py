@@ -1,5 +1,5 @@
-"""Optional questions about a circuit: does information flow to the query along its paths, which
-heads could stand in for a component, and what do the heads that it leaves out add?
+"""Optional checks of a circuit: whether information flows to the query along its paths, which heads
+could replace a component (backup heads), and what is gained by restoring single heads.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,14 +25,14 @@ EXAMPLES = 128
 
 
 class PathFlow(Config):
-    """What the depth theory says of the paths: information followed along them alone."""
+    """The symbols that reach the query along the paths alone, according to the depth theory."""
 
     reached: tuple[str, ...]
-    """Symbols that the query comes to hold."""
+    """The asked symbols that reach the query."""
     missed: tuple[str, ...]
-    """Symbols that the query asks for and does not come to hold."""
+    """The asked symbols that do not reach the query."""
     jumps: tuple[Path, ...]
-    """Paths whose source and destination share nothing by which to find one another."""
+    """Paths whose source and destination share no symbol by which attention could match them."""
 
     def __str__(self) -> str:
         missed = f", but not {', '.join(self.missed)}" if self.missed else ""
@@ -49,7 +49,7 @@ class Backup(Config):
     head: Head
     instead_of: Component
     recovered: Estimate
-    """What the circuit recovers with the row in the component's place, with computed attention."""
+    """What the circuit recovers with this head in the component's place (computed attention)."""
 
 
 class Restored(Config):
@@ -57,14 +57,14 @@ class Restored(Config):
 
     head: Head
     gained: Estimate
-    """By how much more is recovered then, with prescribed attention elsewhere."""
+    """How much more is recovered with this head restored and all other attention prescribed."""
 
 
 class Diagnostics(Config):
-    """What is known of a circuit beside its components."""
+    """The results of `diagnose`."""
 
     flow: PathFlow | None
-    """None: the facts of the task are not known."""
+    """None if the facts of the task are not known."""
     backups: tuple[Backup, ...]
     restored: tuple[Restored, ...]
 
@@ -90,7 +90,7 @@ def diagnose(
     examples: int = EXAMPLES,
     seed: int = 0,
 ) -> Diagnostics:
-    """Flow, backup heads and restored heads of a circuit (default: on its own task)."""
+    """Flow, backup heads and restored heads of a circuit, on a task (default: the circuit's)."""
     check_circuit(circuit)
     check_interval(examples)
     questions = questions_of(circuit, task)
@@ -107,7 +107,7 @@ def diagnose(
 
 
 class _Measure:
-    """What states of a model recover, beside a circuit."""
+    """Measures what states of a model recover, compared with a circuit's state."""
 
     def __init__(self, ablator: Ablator, state: State) -> None:
         self.ablator, self.state = ablator, state
@@ -122,7 +122,7 @@ class _Measure:
     def recovered(
         self, states: list[State], than: Literal["nothing", "circuit"] = "nothing"
     ) -> list[Estimate | None]:
-        """The share of the gap that each state recovers, more than this one does."""
+        """The share of the gap that each state recovers, minus what `than` recovers."""
         if not states:
             return []
         model, nothing, circuit = self.losses
@@ -131,7 +131,7 @@ class _Measure:
 
 
 def flow_of(graph: FactGraph | None, paths: Iterable[Path]) -> PathFlow | None:
-    """Do the paths alone bring every symbol to the query?"""
+    """The symbols that the paths alone bring to the query; None without a fact graph."""
     if graph is None:
         return None
     readings = {path.reading: path for path in paths}
@@ -148,7 +148,9 @@ def flow_of(graph: FactGraph | None, paths: Iterable[Path]) -> PathFlow | None:
 
 
 def _backups(measure: _Measure, circuit: Circuit) -> tuple[Backup, ...]:
-    """Rows left out that look where a component looks, and recover enough in its place."""
+    """The heads outside the circuit that look where a component looks and recover enough in its
+    place.
+    """
     ablator = measure.ablator
     looks = proposed_targets(ablator.examples, ablator.adapter, Discovery().noticed)
     found = []
@@ -173,7 +175,7 @@ def _backups(measure: _Measure, circuit: Circuit) -> tuple[Backup, ...]:
 def _same_target(
     looks: Mapping[Row, Sequence[Target]], state: State, component: Component
 ) -> list[Head]:
-    """Heads whose rows from the same roles are left out, though they look at the same target."""
+    """The heads outside the circuit whose rows from the component's roles look at its target."""
     live = {*state.live}
     rows = {head: [(head, role) for role in component.destinations] for head in state.patterns}
     return [

@@ -1,8 +1,8 @@
-"""From a model to its circuit.
+"""`discover`: find the circuit of a model.
 
-1. Search: which attention rows of which heads are enough, and what each looks at.
-2. Measure the circuit, and the removal of every component, on fresh examples.
-3. Search again on other examples, if asked: how stable is each component?
+1. Search for attention rows that are enough to solve the task, and for what each looks at.
+2. Measure the circuit, and the circuit without each component, on fresh examples.
+3. If asked, search again on other examples, to measure how stable each component is.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,9 +30,9 @@ from hopscope.facts import Role
 
 DEFAULT = Discovery()
 FEW = 4
-"""Examples by which it is seen how much memory one takes."""
+"""How many examples are drawn to see how much memory one takes."""
 APART = 1000
-"""Between the seeds of independent searches."""
+"""The difference between the seeds of independent searches."""
 
 
 def discover(
@@ -45,11 +45,12 @@ def discover(
     watch: Callable[[str], None] = lambda _: None,
     **changes: int | float,
 ) -> Circuit:
-    """Find the circuit by which the model solves the task.
+    """Find the circuit with which the model solves the task.
 
-    `settings` are the numbers by which the search decides; any of them can also be given by its
-    name, as in `discover(model, task, examples=64)`. Examples are drawn by `seed`. `force` goes on
-    with a model that has not learned the task; `watch` is called with each step of the search.
+    `settings` are the parameters of the search; each can also be given by its name, as in
+    `discover(model, task, examples=64)`. `seed` determines the examples. With `force`, a model is
+    searched even if it has not learned the task; otherwise NotLearned is raised. `watch` is called
+    with a line of text for each step of the search.
     """
     settings = settings.replace(**changes)
     adapter = adapter_of(model)
@@ -102,7 +103,7 @@ def _with_stability(
 
 
 def _check_asks(task: Questions) -> None:
-    """Refuse a task whose loss at chance is 0: no circuit can be better than none."""
+    """Raise CircuitError if the task's loss at chance is 0: then no circuit can be below chance."""
     if isinstance(task, FactTask) and task.chance() <= 0:
         raise CircuitError(
             "the loss at chance is 0 on this task (of a single chain there is nothing to look up),"
@@ -112,7 +113,7 @@ def _check_asks(task: Questions) -> None:
 
 @torch.no_grad()
 def _check_memory(adapter: Adapter | CallbackModel, task: Questions, settings: Discovery) -> None:
-    """Refuse more examples than this machine can hold, before they are drawn."""
+    """Raise CircuitError, before drawing, if this machine cannot hold so many examples."""
     if adapter.device.type != "cpu":
         return
     most = max(settings.examples, settings.fresh)
@@ -125,7 +126,7 @@ def _check_memory(adapter: Adapter | CallbackModel, task: Questions, settings: D
 
 
 def _check_learned(loss: float, chance: float, settings: Discovery, force: bool) -> None:
-    """Refuse a model that has not learned the task."""
+    """Raise NotLearned if the loss is near or above chance, unless forced."""
     if loss > settings.unlearned * chance and not force:
         raise NotLearned(
             f"this model has not learned the task: its loss is {loss:.3f}, and "
@@ -136,7 +137,7 @@ def _check_learned(loss: float, chance: float, settings: Discovery, force: bool)
 def measure_components(
     search: Search, fresh: Examples, circuit: State
 ) -> tuple[list[Component], Losses]:
-    """Every component with what is lost without it, and the losses of the whole."""
+    """Every component with its kind and what is lost without it, and the losses of the circuit."""
     components = components_of(circuit)
     less = [circuit.without(each.rows) for each in components]
     states = [State(), search.nothing, *(s for c in (circuit, *less) for s in (c, c.computed))]
@@ -148,7 +149,7 @@ def measure_components(
     for component, alone, own in zip(components, each[::2], each[1::2], strict=True):
         lost = Estimate.ratio((alone - prescribed).mean(-1), gap)
         lost_computed = Estimate.ratio((own - computed).mean(-1), gap)
-        if lost and lost_computed:  # else there is no gap, and the component is not judged
+        if lost and lost_computed:  # without a gap, a component gets no kind
             needed = search.settings.needed
             moves, routes = lost.low > needed, lost_computed.low > needed
             kind: Kind = "moves" if moves else "routes" if routes else "weak"
@@ -165,7 +166,9 @@ def measure_components(
 
 
 def components_of(state: State) -> list[Component]:
-    """The components of a state, layer by layer: steps of the same heads and target are one."""
+    """The components of a state, layer by layer. Steps of the same heads to the same target form
+    one component.
+    """
     groups: dict[tuple[int, Target, tuple[Head, ...]], list[Role]] = {}
     for rows in rows_by_step(state):
         (first, role), heads = rows[0], tuple(sorted(head for head, _ in rows))

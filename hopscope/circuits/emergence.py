@@ -1,10 +1,10 @@
-"""When the paths of a circuit appeared, as data: attention along each, checkpoint by checkpoint.
+"""`Emergence`: attention along each path of a circuit at every checkpoint, as data.
 
-Two events are told, each by its own rule (`hopscope.milestones`) and from its own rows. A path has
-emerged where its attention, which is known at checkpoints alone and interpolated linearly between
-them, first passes one half (the paper's §9). A hop is learned at the step that the losses of the
-training say, which are known at every step: the same step that `hopscope show` prints. The numbers
-are measured in `hopscope.circuits.tracking`.
+It gives two kinds of events, whose rules are in `hopscope.milestones`. A path has emerged where its
+attention first passes one half (the paper's §9); attention is known at checkpoints only, and
+interpolated linearly between them. A hop is learned at a step that is determined from the training
+losses, which are known at every step; `hopscope show` prints the same step. The numbers are
+measured in `hopscope.circuits.tracking`.
 """
 
 from collections.abc import Mapping
@@ -26,29 +26,30 @@ class Emergence(Displayed):
     """Attention along every path, and the loss of every hop, at every checkpoint."""
 
     paths: tuple[Path, ...]
-    """The circuit's paths; of rows that follow a relation or look at the position before, the
-    source is a role with that name (of a relation followed twice: `hop 2`)."""
+    """The circuit's paths. If a row follows a relation or looks at the position before, the path's
+    source is a role with that name (for a relation followed twice `hop 2`)."""
     steps: tuple[int, ...]
     """The training steps of the checkpoints."""
     attention: Float[np.ndarray, "path step"]
-    """Not a number where a path applies in none of the examples; such a path never emerges."""
+    """Mean attention along each path; NaN if the path applies in no example (then it never
+    emerges)."""
     losses: Float[np.ndarray, "step hop"]
     """The loss of every hop at every checkpoint, on the examples that attention was averaged
     over."""
     chance: float
     """The loss of an answer that ignores how the facts connect."""
     steps_per_epoch: float | None
-    """Training steps that go over the training set once, if that is known."""
+    """Training steps in one pass over the training set, if known."""
     learned_at: tuple[int | None, ...] | None = None
-    """The step at which each hop was learned (None: it never was), as the losses of the training
-    say; None if those are not known.
+    """The step at which each hop was learned (None: never), according to the training losses; None
+    if the losses are not known.
     """
     hops: tuple[int, ...] | None = None
-    """The hop that each loss is the loss of, from 1; None: of one hop after the other."""
+    """The number of the hop, from 1, that each loss belongs to; None: 1, 2, … in order."""
 
     @property
     def asked(self) -> tuple[int, ...]:
-        """The hop that each loss is the loss of."""
+        """The number of the hop, from 1, that each loss belongs to."""
         return self.hops or tuple(range(1, self.losses.shape[1] + 1))
 
     def __repr__(self) -> str:
@@ -59,7 +60,7 @@ class Emergence(Displayed):
         )
 
     def emerged(self, path: Path) -> float | None:
-        """The step at which attention along the path first passes one half."""
+        """The step at which attention along the path first passes one half; None if never."""
         if path not in self.paths:
             raise CircuitError(f"{path} is no path of this circuit")
         return crossing(self.steps, self.attention[self.paths.index(path)])
@@ -76,14 +77,16 @@ class Emergence(Displayed):
         return self.learned_at[self.asked.index(hop)]
 
     def epoch(self, step: int | float | None) -> float | None:
-        """The same moment in passes over the training set."""
+        """A step as a number of passes over the training set; None if that is not known."""
         if step is None or self.steps_per_epoch is None:
             return None
         return step / self.steps_per_epoch
 
     @property
     def order(self) -> list[tuple[Path, float | None]]:
-        """The paths as they emerged; last those that never did."""
+        """The paths with the steps at which they emerged, earliest first; those that never emerged
+        (None) come last.
+        """
         when = [(path, self.emerged(path)) for path in self.paths]
         return sorted(when, key=lambda item: (item[1] is None, item[1] or 0.0, item[0]))
 
@@ -102,7 +105,7 @@ class Emergence(Displayed):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; beside the measured numbers, when each path emerged."""
+        """Plain data for JSON, including when each path emerged."""
         return {
             "steps": list(self.steps),
             "steps_per_epoch": self.steps_per_epoch,
@@ -126,7 +129,7 @@ class Emergence(Displayed):
 
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> "Emergence":
-        """What `to_dict` wrote, in this version or an earlier one (which kept no `learned_at`)."""
+        """The emergence that `to_dict` wrote (`learned_at` and `hops` may be missing)."""
         learned, hops = kept.get("learned_at"), kept.get("hops")
         paths = tuple(
             Path(p["layer"], p["head"], parse_role(p["destination"]), parse_role(p["source"]))

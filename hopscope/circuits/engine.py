@@ -1,14 +1,14 @@
-"""One forward pass with interventions, from any layer, of any model that an adapter can walk.
+"""A forward pass with interventions, from any layer, of any model with an adapter.
 
-An adapter knows how a model embeds, what the heads of a layer compute from the residual stream
-(`project`), what becomes of each position with what its heads bring there (`finish`), and how the
-model reads answers off the last stream (`unembed`). What happens between project and finish is an
-argument, `attend`; so whatever looks at attention, replaces or patches it is a function of its own,
-and nothing is switched on in the model:
+An adapter splits a model into four functions. `embed` gives the residual stream before the first
+layer, `project` the queries, keys and values of a layer's heads, `finish` the stream after a layer
+(from the stream before it and the outputs of its heads), and `unembed` the model's outputs. The
+step between project and finish is an argument, `attend`. So every function that reads, replaces or
+patches attention is passed in, and no state of the model is changed:
 
     forward(adapter, adapter.embed(inputs), attend)
 
-Variants are rows of the batch. A pass begins at any layer, from the stream before it.
+Variants are rows of the batch. A pass can begin at any layer, from the stream before it.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ from hopscope.errors import CircuitError
 
 Stream = Float[Tensor, "row seq d_model"]
 Brought = Float[Tensor, "row head seq d_head"]
-"""What each head brings to each position: its attention times its values."""
+"""The output of each head at each position: its attention times its values."""
 Queries = Float[Tensor, "row head query d_head"]
 Keys = Float[Tensor, "row head key d_head"]
 Weights = Float[Tensor, "row head query key"]
@@ -34,7 +34,7 @@ Weights = Float[Tensor, "row head query key"]
 
 @runtime_checkable
 class Heads(Protocol):
-    """What the heads of one layer compute from a residual stream, before any of them attends."""
+    """Queries, keys and values of the heads of one layer, before attention is computed."""
 
     @property
     def stream(self) -> Stream:
@@ -50,40 +50,40 @@ class Heads(Protocol):
         heads: Sequence[int] | None = None,
         keys: "Heads | None" = None,
     ) -> Weights:
-        """The attention of some heads (default: all) from the last `read` positions (default: all),
-        with the keys of another stream (default: this one).
+        """The attention of some heads (default: all) from the last `read` positions (default: all).
+        `keys` gives the heads of another stream whose keys are used (default: these heads).
         """
 
     def rows(self, some: slice) -> "Heads":
-        """The same of some rows of the batch."""
+        """The same for some rows of the batch."""
 
 
 class Examined(Protocol):
-    """What is asked of every model, by an `Adapter` or not. A class that inherits from this has the
-    device, the norm and the digest of most models.
+    """The interface of every model that is examined, layer by layer (`Adapter`) or as a whole. A
+    class that inherits from it gets defaults for the device, the norm and the digest.
     """
 
     layers: int
     heads: int
     causal: bool
     module: nn.Module
-    """Whose weights are run."""
+    """The module whose weights are used."""
 
     @property
     def device(self) -> torch.device:
-        """The device that the model computes on (a module without parameters: anywhere)."""
+        """The device of the model's parameters (the CPU if it has none)."""
         return next((each.device for each in self.module.parameters()), torch.device("cpu"))
 
     def normed(self, x: Stream) -> Stream:
-        """The stream as layers see it, up to gains and shifts: what a linear probe reads."""
+        """The normalised stream, as layers see it up to gain and bias; linear probes read it."""
         return layer_norm(x.float(), x.shape[-1:])
 
     def answers_at(self) -> int | None:
-        """At how many of the last positions it answers (None: at every one)."""
+        """The number of last positions at which the model answers (None: at all)."""
         return None
 
     def digest(self) -> str:
-        """What tells this model from others: a hash of its weights."""
+        """A hash of the model's weights, which identifies it."""
         return weights_digest(self.module)
 
 
@@ -95,11 +95,11 @@ class Adapter(Examined, Protocol):
         """The residual stream before the first layer."""
 
     def project(self, layer: int, x: Stream) -> Heads:
-        """What the heads of a layer compute from the stream before it."""
+        """The queries, keys and values of a layer's heads, from the stream before the layer."""
 
     def finish(self, layer: int, x: Stream, brought: Brought) -> Stream:
-        """The stream after a layer, at whatever positions it is given: from what it was there, and
-        what each head brings there. No position has anything to do with another.
+        """The stream after a layer, from the stream before it and the outputs of its heads. Each
+        position is computed on its own, so that any subset of positions can be passed.
         """
 
     def unembed(self, x: Stream) -> Tensor:
@@ -108,18 +108,18 @@ class Adapter(Examined, Protocol):
 
 @runtime_checkable
 class Additive(Adapter, Protocol):
-    """An adapter that also tells what heads add to the residual stream."""
+    """An adapter that can also compute what heads add to the residual stream."""
 
     def added(self, layer: int, brought: Brought) -> Stream:
-        """What the heads of a layer add to the stream, together, by what they bring."""
+        """What the heads of a layer together add to the stream, given their outputs."""
 
 
 Attend = Callable[[int, Heads], Brought]
-"""Takes a layer and its heads; returns what each brings to each position."""
+"""Takes a layer and its heads; returns the output of each head at each position."""
 
 
 def as_model(_: int, heads: Heads) -> Brought:
-    """What the heads bring in the model: their own attention times their values."""
+    """The outputs of the heads as in the model: their own attention times their values."""
     return heads.weights() @ heads.values
 
 
@@ -130,8 +130,8 @@ def streams(
     start: int = 0,
     stop: int | None = None,
 ) -> Iterator[Stream]:
-    """The stream after each layer, from that before layer `start` on; `stop` and later layers
-    (default: none) are left out.
+    """The stream after each layer from `start` to before `stop` (default: the last layer). `x` is
+    the stream before layer `start`.
     """
     for layer in range(start, adapter.layers if stop is None else stop):
         x = adapter.finish(layer, x, attend(layer, adapter.project(layer, x)))
@@ -145,7 +145,9 @@ def forward(
     start: int = 0,
     stop: int | None = None,
 ) -> Stream:
-    """The stream before layer `stop` (default: after the last), from that before layer `start`."""
+    """The stream before layer `stop` (default: after the last layer). `x` is the stream before
+    layer `start`.
+    """
     for after in streams(adapter, x, attend, start, stop):
         x = after
     return x
@@ -153,28 +155,28 @@ def forward(
 
 @dataclass(frozen=True)
 class Recorded:
-    """A pass, layer by layer."""
+    """Streams, attention, values and head outputs of a pass, by layer."""
 
     streams: list[Stream]
-    """Before every layer, and after the last."""
+    """The streams before every layer, and after the last."""
     weights: list[Weights]
     values: list[Brought]
     brought: list[Brought]
-    """What each head of a layer brings to each position."""
+    """The output of each head of a layer at each position."""
 
 
 Look = Callable[[int, Heads], tuple[Weights, Brought]]
-"""Takes a layer and its heads; returns their attention, and what each brings to each position."""
+"""Takes a layer and its heads; returns their attention and their outputs at each position."""
 
 
 def own_look(_: int, heads: Heads) -> tuple[Weights, Brought]:
-    """The attention of the heads in the model, and what they bring by it."""
+    """The attention and the outputs of the heads as in the model."""
     weights = heads.weights()
     return weights, weights @ heads.values
 
 
 def record(adapter: Adapter, inputs: Tensor, look: Look = own_look) -> Recorded:
-    """A pass over some inputs, as in the model or with what heads do changed."""
+    """The recorded pass over some inputs, as in the model or with heads changed by `look`."""
     found = Recorded([], [], [], [])
 
     def attend(layer: int, heads: Heads) -> Brought:
@@ -191,8 +193,8 @@ def record(adapter: Adapter, inputs: Tensor, look: Look = own_look) -> Recorded:
 
 @dataclass(frozen=True)
 class Projected:
-    """Queries, keys and values of all heads, and the model's way from scores to attention. The
-    stream and the queries may be those of the last positions alone.
+    """Queries, keys and values of all heads, and the model's function from queries and keys to
+    attention. The stream and the queries may be those of the last positions only.
     """
 
     stream: Stream
@@ -200,10 +202,10 @@ class Projected:
     key: Keys
     values: Keys
     weigh: Callable[[Queries, Keys, "Chosen"], Weights]
-    """Queries of the last positions, all keys, of these rows and heads → attention: scale, mask,
-    softmax and what else the model has there."""
+    """Takes queries of the last positions, all keys, and the rows and heads that they belong to;
+    returns attention, with the model's scale, mask and softmax."""
     some: slice | None = None
-    """Which rows these are of the batch that the model was run on (unset: all)."""
+    """The rows of the batch that these are (None: all)."""
 
     def weights(
         self,
@@ -221,18 +223,18 @@ class Projected:
         return self.weigh(query, key, (self.some or slice(None), chosen))
 
     def rows(self, some: slice) -> "Projected":
-        """The same of some rows of the batch."""
+        """The same for some rows of the batch."""
         query, key, values = (each[some] for each in (self.query, self.key, self.values))
         return Projected(self.stream[some], query, key, values, self.weigh, some)
 
 
 Chosen = tuple[slice, Sequence[int]]
-"""Some rows of a batch, and some heads."""
+"""A selection of rows of a batch, and of heads."""
 
 
 def of_chosen(numbers: Tensor, chosen: Chosen) -> Tensor:
-    """What is added to the scores of some rows and heads, of numbers [row, head, query, key] for
-    each of them, or for all alike.
+    """The part of a mask or bias [row, head, query, key] for some rows and heads. Axes of length 1
+    (or missing) are the same for all rows or heads, and are kept.
     """
     rows, heads = chosen
     if numbers.dim() > 3 and len(numbers) > 1:
@@ -243,11 +245,13 @@ def of_chosen(numbers: Tensor, chosen: Chosen) -> Tensor:
 
 
 NEAR = 0.02
-"""What attention may miss by: in bf16 its sums are not quite one."""
+"""The tolerance for attention that should sum to one: in bf16 it does not exactly."""
 
 
 def check_attention(layer: int, weights: Tensor, causal: bool) -> None:
-    """Refuse what is not attention: shares that add up to 1, of earlier positions if causal."""
+    """Raise CircuitError if the weights are not attention: at least 0, with sums of 1, and if
+    causal 0 for later positions.
+    """
     if not weights.is_floating_point():
         raise CircuitError(f"layer {layer} has attention of {weights.dtype}; expected shares")
     low, most = float(weights.min()), float(weights.float().sum(-1).max())
@@ -271,7 +275,7 @@ def check_attention(layer: int, weights: Tensor, causal: bool) -> None:
 
 
 def check_same(first: Tensor, again: Tensor) -> None:
-    """Refuse a module that answers otherwise when it is asked again."""
+    """Raise CircuitError if two calls with the same inputs gave different outputs."""
     check_finite(first, "an output")
     if not torch.allclose(first, again, rtol=NEAR, atol=NEAR * float(first.abs().mean())):
         raise CircuitError(
@@ -282,7 +286,7 @@ def check_same(first: Tensor, again: Tensor) -> None:
 
 
 def check_finite(numbers: Tensor, what: str) -> None:
-    """Refuse what a model with damaged weights computes."""
+    """Raise CircuitError if a number is not finite, as with damaged weights."""
     if not bool(torch.isfinite(numbers).all()):
         raise CircuitError(
             f"{what} is not a finite number everywhere: the weights are damaged, or its training "
@@ -291,7 +295,9 @@ def check_finite(numbers: Tensor, what: str) -> None:
 
 
 def check_tokens(inputs: Tensor, known: int, places: int | None) -> None:
-    """Refuse examples that a model of so many tokens and positions (None: any) cannot embed."""
+    """Raise CircuitError if a model cannot embed the examples; it has `known` tokens and `places`
+    positions (None: any number).
+    """
     if inputs.is_floating_point():
         raise CircuitError(
             f"the examples are vectors {list(inputs.shape[1:])}; this model takes tokens"
@@ -308,7 +314,7 @@ def check_tokens(inputs: Tensor, known: int, places: int | None) -> None:
 
 
 def check_one_device(module: nn.Module) -> None:
-    """Refuse a module whose parameters are on several devices, or not loaded."""
+    """Raise CircuitError if the parameters are on several devices, or not loaded."""
     devices = {parameter.device for parameter in module.parameters()}
     if len(devices) > 1:
         raise CircuitError(
@@ -322,7 +328,7 @@ def check_one_device(module: nn.Module) -> None:
 
 
 def weights_digest(module: nn.Module) -> str:
-    """SHA-256 over names and weights."""
+    """SHA-256 over the names and values of all weights."""
     found = hashlib.sha256()
     for name, tensor in sorted(module.state_dict().items()):
         found.update(name.encode())

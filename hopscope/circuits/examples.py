@@ -1,9 +1,9 @@
-"""What a model is examined with: inputs, roles of their positions, and how answers are marked.
+"""`Examples`: inputs for a model, the role of each position, and the loss of the answers.
 
-Beside roles, of which each position has one, examples may name *relations*, which lead from every
-position to another (the previous occurrence of the same letter) or to a set of others (all first
-occurrences of letters), and *conditions*, which hold at some positions (everywhere behind a count
-token that says 2).
+Every position has one role. Examples may also have *relations*, which lead from every position to
+another (such as the previous occurrence of the same letter) or to a set of others (such as the
+first occurrences of all letters), and *conditions*, which hold at some positions (such as all
+positions after a count token that says 2).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,13 +28,13 @@ from hopscope.tasks import Batch, Roles, dataset, question_losses
 MOST_TIMES = 8
 """The largest number of times that a relation is followed from one position."""
 SELDOM = 0.01
-"""A relation is followed no further once it leads somewhere from less than this share of positions.
-Positions whose hops lead nowhere may be as few as three in a hundred, and yet be what a circuit
-fails at."""
+"""A relation is followed no further if it leads somewhere from less than this share of positions.
+The share is small, since a circuit may fail at rare positions: those from which a hop leads nowhere
+can be as few as 3 %."""
 AND = " and "
-"""Between two conditions that hold together."""
+"""Joins two conditions that both hold."""
 LEADS = " leads"
-"""Behind the name of a relation: the condition that it leads somewhere."""
+"""Follows the name of a relation: the condition that it leads somewhere."""
 
 
 @dataclass(frozen=True)
@@ -47,35 +47,36 @@ class Examples:
     table: tuple[Role, ...]
     """The roles that `roles.role` indexes."""
     losses: Callable[[Tensor], Float[Tensor, "*variant batch hop"]]
-    """Outputs [*variant, batch, read, width] → the loss of each example and hop."""
+    """A function from outputs [*variant, batch, read, width] to the loss of each example and hop.
+    """
     chance: float
     """The loss of an answer that ignores how the facts connect."""
     read: int | None = None
-    """How many of the last positions the loss looks at; unset: all that the model answers at."""
+    """How many of the last positions the loss uses; None: all at which the model answers."""
     relations: Mapping[str, Tensor] = field(default_factory=dict)
-    """Where each relation leads: [batch, seq] a position from every position, -1 where it leads
-    nowhere; or [batch, destination, source] True at the sources of a set."""
+    """Where each relation leads: [batch, seq], a position for every position, or -1 for nowhere; or
+    for a relation to sets, [batch, destination, source], True at the sources."""
     conditions: Mapping[str, Bool[Tensor, "batch seq"]] = field(default_factory=dict)
-    """For each condition by its name, True at the positions where it holds."""
+    """For each condition, True at the positions where it holds."""
     graph: FactGraph | None = None
-    """The facts of one chain, if the task has such: the flow check follows them."""
+    """The facts of one chain, if the task has facts; the flow check uses them."""
     symbols: Tensor | None = None
-    """What the symbols of each chain are [batch, chain, symbol, …]: vectors, or numbers of classes.
-    Probes read them; for a task it is drawn when it is asked for."""
+    """The symbols of each chain [batch, chain, symbol, …], as vectors or class numbers, for probes.
+    For a task of hopscope this is None: probes draw the symbols themselves."""
     classes: bool = False
-    """Are outputs logits of classes (of tokens), and not vectors?"""
+    """True if outputs are logits of classes (tokens), False if they are vectors."""
     answered: Int[Tensor, "batch answer"] | None = None
-    """The positions of the answers, counted from the last (-1); unset: all that are read."""
+    """The positions of the answers, counted from the last (-1); None: all positions read."""
     targets: Int[Tensor, "batch answer"] | None = None
-    """The right class of each answer, where one is known: it is shown, and marks nothing."""
+    """The right class of each answer, if known. It is only shown; the loss does not use it."""
     abreast: int = 1
-    """How many answers the outputs of one position hold, one after the other."""
+    """The number of answers in the outputs of one position, one after the other."""
     tables: Mapping[Source, Float[Tensor, "destination source"]] = field(default_factory=dict)
     """Mean attention of heads on other examples, by position or by token."""
     names: tuple[str, ...] = ()
-    """The names of `symbols`, along its third axis; empty where symbols are not given."""
+    """The names of `symbols`, along its third axis; empty without symbols."""
     chances: tuple[float, ...] = ()
-    """`chance` for each hop, of which it is the mean; empty where only the mean is given."""
+    """The loss at chance of each hop (`chance` is their mean); empty if only the mean is known."""
 
     def __len__(self) -> int:
         return len(self.inputs)
@@ -87,11 +88,13 @@ class Examples:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The number of examples, and of positions of one."""
+        """The number of examples, and of positions in each."""
         return len(self), self.length
 
     def read_of(self, answers_at: int | None) -> int:
-        """How many last positions are read of a model that answers at so many (None: at all)."""
+        """How many of the last positions are read, for a model that answers at the last
+        `answers_at` positions (None: at all).
+        """
         return min(self.read or self.length, answers_at or self.length)
 
     def on(self, device: torch.device) -> "Examples":
@@ -100,14 +103,16 @@ class Examples:
         return replace(self._each(lambda numbers: numbers.to(device)), tables=tables)
 
     def part(self, some: slice | list[int]) -> "Examples":
-        """Some of the examples, to be looked at; their answers are not marked."""
+        """Some of the examples, for measuring attention. `losses` is unchanged, so the losses of a
+        part cannot be computed.
+        """
         answered = None if self.answered is None else self.answered[some]
         targets = None if self.targets is None else self.targets[some]
         mine = self._each(lambda numbers: numbers[some])
         return replace(mine, answered=answered, targets=targets)
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> "Examples":
-        """The same, with all that says something of each position changed in this way."""
+        """The same examples, with `change` applied to all tensors with a value per position."""
         return replace(
             self,
             inputs=change(self.inputs),
@@ -117,13 +122,13 @@ class Examples:
         )
 
     def answers_of(self, outputs: Tensor) -> Tensor:
-        """The outputs [batch, answer, …] at the answers, of outputs at the last positions."""
+        """The outputs [batch, answer, …] at the answers, from outputs at the last positions."""
         if self.answered is None:
             return outputs[:, -(self.read or self.length) :]
         return outputs_at(outputs, self.answered)
 
     def number(self, role: Role | str) -> int:
-        """Where a role stands in the table."""
+        """The index of a role in the table; raises CircuitError if it is not there."""
         return number_of(role, self.table)
 
     def positions(self, *roles: Role | str) -> Bool[Tensor, "batch seq"]:
@@ -133,7 +138,7 @@ class Examples:
         return found
 
     def table_of(self, source: Source) -> Float[Tensor, "destination source"]:
-        """The table of a head's mean attention; refuses one that was not estimated."""
+        """The table of a head's mean attention; raises CircuitError if it was not estimated."""
         if source not in self.tables:
             layer, head = source.head or (0, 0)
             raise CircuitError(
@@ -148,8 +153,9 @@ class Examples:
         times: int = 1,
         at: slice | tuple[Int[Tensor, "spot"], Int[Tensor, "spot"]] = slice(None),
     ) -> Bool[Tensor, "*at seq"]:
-        """True where a relation leads to if it is followed so many times, from every position of
-        some examples, or from single positions: their examples, and where they are.
+        """True at the positions to which a relation, followed `times` times, leads. `at` selects
+        the starting points: all positions of some examples (a slice), or single positions (a pair
+        of tensors, their examples and positions).
         """
         every = leads = _named("relation", relation, self.relations)
         if leads.dim() == 2:
@@ -160,7 +166,7 @@ class Examples:
         return every[at]
 
     def leads(self, relation: str, times: int = 1) -> Bool[Tensor, "batch seq"]:
-        """True where a relation leads somewhere if it is followed so many times."""
+        """True at the positions from which a relation, followed `times` times, leads somewhere."""
         leads = _named("relation", relation, self.relations)
         if leads.dim() == 2:
             return self.landing(relation, times) >= 0
@@ -170,8 +176,8 @@ class Examples:
         return somewhere
 
     def landing(self, relation: str, times: int = 1) -> Int[Tensor, "batch seq"]:
-        """The position that a relation (not one to sets) leads to from every position, -1 for
-        nowhere, if it is followed so many times.
+        """The position to which a relation, followed `times` times, leads from every position, -1
+        for nowhere. Not for relations to sets.
         """
         here = leads = _named("relation", relation, self.relations)
         for _ in range(times - 1):
@@ -179,8 +185,9 @@ class Examples:
         return here
 
     def by_place(self, relation: str) -> bool:
-        """True if a position alone says where a relation leads from it: in every example to the
-        same place, or everywhere by the same offset. A head by position would do the same.
+        """True if the position alone determines where a relation leads: to the same place in every
+        example, or by the same offset everywhere. Then a head that attends by position has the same
+        attention.
         """
         leads = _named("relation", relation, self.relations)
         same = len(leads) > 1 and bool((leads == leads[0]).all())
@@ -190,7 +197,9 @@ class Examples:
         return len(offsets[leads >= 0].unique()) == 1
 
     def follows(self) -> list[tuple[str, int]]:
-        """Every relation, and how many times it is followed: 1, 2, … while it leads somewhere."""
+        """Pairs of a relation and a number of times that it is followed: 1, 2, … as long as it
+        leads somewhere from enough positions.
+        """
         found = []
         for name in self.relations:
             for times in range(1, MOST_TIMES + 1):
@@ -200,10 +209,10 @@ class Examples:
         return found
 
     def condition(self, name: str) -> Bool[Tensor, "batch seq"]:
-        """True at the positions where this condition holds; refuses a name that is not known.
+        """True at the positions where a condition holds; raises CircuitError if it is not known.
 
-        Several hold together as `k=3 and hop leads`: where a relation leads somewhere is a
-        condition, too.
+        Conditions can be joined, as in `k=3 and hop leads`. `hop leads` is the condition that the
+        relation `hop` leads somewhere.
         """
         if name in self.conditions:
             return self.conditions[name]
@@ -216,7 +225,9 @@ class Examples:
         return holds & self.condition(rest) if rest else holds
 
     def losses_of(self, outputs: Tensor) -> Float[Tensor, "*variant batch hop"]:
-        """The loss of each example and hop; refuses what a function of one's own got wrong."""
+        """The loss of each example and hop; raises CircuitError if a user's loss returns another
+        shape.
+        """
         read = self.read
         if read is not None and outputs.dim() > 2:
             if outputs.shape[-2] < read:
@@ -237,8 +248,8 @@ class Examples:
 
 
 def outputs_at(outputs: Tensor, answers: Int[Tensor, "batch answer"]) -> Tensor:
-    """The outputs [batch, answer, …] at positions counted from the last (-1): these are the
-    same whether or not the first positions are read.
+    """The outputs [batch, answer, …] at positions counted from the last (-1). Counted this way, a
+    position is the same whether or not the first positions are read.
     """
     rows = torch.arange(len(answers), device=outputs.device)[:, None]
     return outputs[rows, answers.to(outputs.device) + outputs.shape[1]]
@@ -253,7 +264,7 @@ def _named(kind: str, name: str, known: Mapping[str, Tensor]) -> Tensor:
 
 
 Questions = Task | Callable[[int, int], Examples]
-"""A task, or whatever draws Examples from a number of examples and a seed."""
+"""A task, or a function that draws Examples, given a number of examples and a seed."""
 
 
 Purpose = Literal[
@@ -265,16 +276,16 @@ FIRST_SEED: Mapping[Purpose, int] = {
     "measurement": 1,
     **{purpose: 10**8 * n for n, purpose in enumerate(get_args(Purpose)[2:], 1)},
 }
-"""The seed that seed 0 stands for: each later analysis has a hundred million seeds of its own."""
+"""The first seed of each purpose: from "ablation" on, each has a hundred million seeds."""
 
 
 def example_seed(purpose: Purpose, seed: int = 0) -> int:
-    """The seed that examples are drawn by: one seed draws other examples for each purpose."""
+    """The seed for drawing examples, which differs between purposes for the same `seed`."""
     return FIRST_SEED[purpose] + seed
 
 
 MOST_SEED = 2**40
-"""The largest seed of examples: those of all purposes fit into 64 bits."""
+"""The largest seed: with it, the seeds for all purposes fit into 64 bits."""
 
 
 def examples_of(
@@ -282,8 +293,8 @@ def examples_of(
 ) -> Examples:
     """Fresh examples of a task, from its validation stream.
 
-    The same seed draws other examples for each purpose: what a search has seen is seen by no later
-    analysis.
+    The same seed gives different examples for each purpose, so that no later analysis uses the
+    examples of the search.
     """
     check_count(count)
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or abs(seed) > MOST_SEED:
@@ -325,10 +336,10 @@ def examples_of(
 
 
 def _answered(task: FactTask, batch: Batch, read: int) -> Int[Tensor, "batch answer"] | None:
-    """The positions of a task's answers, from the last; None: all that are read."""
+    """The positions of a task's answers, counted from the last; None: all positions read."""
     graph = task.graph()
     known = len(graph.known) if graph else 1
-    if known > 1:  # a query of several symbols is answered at its last
+    if known > 1:  # a query of several symbols is answered at the last of them
         return torch.arange(known - 1 - read, 0, known).expand(len(batch.inputs), -1)
     if isinstance(task, MQAR):
         asked = batch.roles.role[:, -read:] == task.roles().index(Role("query"))
@@ -337,7 +348,7 @@ def _answered(task: FactTask, batch: Batch, read: int) -> Int[Tensor, "batch ans
 
 
 def questions_of(circuit: Circuit, given: Questions | None) -> Questions:
-    """The task that is given, or else the circuit's own."""
+    """The given task, or else the circuit's; raises CircuitError without either."""
     questions = given or circuit.task
     if questions is None:
         raise CircuitError("the circuit names no task: give the task to examine it on")
@@ -345,20 +356,20 @@ def questions_of(circuit: Circuit, given: Questions | None) -> Questions:
 
 
 def check_count(examples: object) -> None:
-    """Refuse what is no number of examples."""
+    """Raise CircuitError unless `examples` is a whole number of at least 1."""
     if isinstance(examples, bool) or not isinstance(examples, int | np.integer) or examples < 1:
         raise CircuitError(f"examples is {examples!r}; a model is examined with at least 1")
 
 
 def check_interval(examples: object) -> None:
-    """Refuse fewer examples than an interval needs."""
+    """Raise CircuitError unless `examples` is at least 2, as an interval needs."""
     check_count(examples)
     if examples == 1:
         raise CircuitError("examples is 1; an interval needs at least 2")
 
 
 def check_form(examples: object, count: int) -> None:
-    """Refuse what a function of one's own made of its examples, if it cannot be used."""
+    """Raise CircuitError if the return value of a user's function is not `count` valid Examples."""
     if not isinstance(examples, Examples):
         raise CircuitError(
             f"the function that draws returned {type(examples).__name__}; expected Examples"
@@ -392,10 +403,10 @@ def check_form(examples: object, count: int) -> None:
 
 
 def _check_free(kind: str, name: str, table: Sequence[Role] = ()) -> None:
-    """Refuse the name of a role, relation or condition that says something else already."""
+    """Raise CircuitError if the name of a role, relation or condition has another meaning."""
     words = (ITSELF, PREVIOUS, UNIFORM, AS_IN_MODEL)
     taken = {*map(str, table), *map(str, words), "position", "by position"}
-    taken |= {role.kind for role in table}  # "value" followed twice is no role "value 2"
+    taken |= {role.kind for role in table}  # a relation "value" followed twice is "value 2"
     if name in taken or any(mark in f"{name} " for mark in (" ×", " and ", " leads ")):
         raise CircuitError(
             f"a {kind} is called {name!r}, which hopscope says of something else (a role, "
@@ -404,7 +415,7 @@ def _check_free(kind: str, name: str, table: Sequence[Role] = ()) -> None:
 
 
 def check_relation(name: str, leads: object, shape: tuple[int, int]) -> None:
-    """Refuse what leads neither to a position nor to a set of positions from each."""
+    """Raise CircuitError unless the relation leads from each position to a position or to a set."""
     is_set = isinstance(leads, Tensor) and (leads.dim() == 3 or leads.dtype == torch.bool)
     if not isinstance(leads, Tensor) or not is_set:
         check_places(f"the relation {name!r}", leads, shape, (-1, shape[1]))
@@ -419,7 +430,9 @@ def check_relation(name: str, leads: object, shape: tuple[int, int]) -> None:
 def check_places(
     what: str, numbers: object, shape: tuple[int, int], span: tuple[int, int | None]
 ) -> None:
-    """Refuse what is not a number for every position of every example, within a span."""
+    """Raise CircuitError unless `numbers` has a whole number for every position of every example,
+    from the first value of `span` to below the second (None: no upper limit).
+    """
     if not isinstance(numbers, Tensor) or tuple(numbers.shape) != shape:
         got = list(numbers.shape) if isinstance(numbers, Tensor) else type(numbers).__name__
         raise CircuitError(f"{what} is {got}; expected a tensor {list(shape)} (example, position)")

@@ -29,18 +29,18 @@ from hopscope.models import Transformer
 INPUT, LOGITS = "input", "logits"
 PARTS_OF_A_HEAD = ("q", "k", "v")
 LETTERS = 26
-"""Chains that are named by a letter; further ones by their number."""
+"""This many chains are named by a letter, further chains by their number."""
 
 
 def edges(circuit: Circuit, model: Transformer) -> dict[str, Any]:
-    """The circuit as edges between components, scored by what is lost without their ends.
+    """The circuit as edges between components, each scored by what is lost without its ends.
 
-    An edge is in the graph where a head of the circuit writes at a role at which a later row of
-    the circuit makes its queries (the row's destination), or its keys or values (what it looks at).
-    A component that only routes later heads has no edge to values or to the output. MLPs
-    and the input, which discovery leaves alone, are at every position. Where the circuit does not
-    say which role a row reads, or by what it looks there (as by position), an edge that it may
-    take is left out: neither in the graph nor outside of it.
+    An edge is in the graph if a head of the circuit writes at a role where a later row of the
+    circuit makes its queries (the row's destination), or its keys or values (the row's source). A
+    component that only routes later heads has no edge to values or to the output. MLPs and the
+    input, which discovery does not ablate, write at every position. If the circuit does not
+    determine which role a row reads, or what its attention depends on (as for attention by
+    position), an uncertain edge is omitted: it is listed neither as present nor as absent.
     """
     circuit.check_model(weights_digest(model))
     config, scores = model.config, _head_scores(circuit)
@@ -71,23 +71,25 @@ def edges(circuit: Circuit, model: Transformer) -> dict[str, Any]:
 
 
 Roles = frozenset[Role | None]
-"""Some roles; None: one that the circuit does not name."""
+"""Some roles; None stands for a role that the circuit does not name."""
 
 
 @dataclass(frozen=True)
 class _Flow:
-    """At which roles the components of a circuit write, and at which they read."""
+    """The roles at which the components of a circuit write, and those at which they read."""
 
     every: Roles
     writes: defaultdict[str, Roles]
-    """For each component, where it adds to the stream."""
+    """For each component, the roles at which it adds to the stream."""
     carries: defaultdict[str, Roles]
-    """The same, without parts that only tell later heads where to look."""
+    """The same, without components that only route later heads."""
     reads: defaultdict[tuple[str, str], Roles]
-    """For each component and each of its ends (queries, keys, values; of others: all it takes)."""
+    """For each component and input (q, k or v of a head; "" for others), the roles it reads."""
 
     def takes(self, source: str, target: str, end: str) -> bool | None:
-        """Does the circuit take what the source writes? None: it does not say."""
+        """True if the target reads what the source writes; None if the circuit does not determine
+        that.
+        """
         moved = self.carries if end == "v" or target == LOGITS else self.writes
         there, wanted = moved[source], self.reads[target, end]
         if not there or not wanted:
@@ -116,7 +118,7 @@ def _flow(circuit: Circuit, mlps: Sequence[str]) -> _Flow:
 
 
 def _ends(destination: Role, source: Source, every: Roles) -> tuple[Roles, Roles, Roles]:
-    """Where a row makes its queries and its keys, and where its values come from."""
+    """The roles at which a row's queries, keys and values are made."""
     unknown: Roles = frozenset([None])
     here: Roles = frozenset([destination])
     if source.where in ("own", "all", "others"):
@@ -139,7 +141,9 @@ def _answers(circuit: Circuit) -> Roles:
 
 
 def _head_scores(circuit: Circuit) -> dict[str, float]:
-    """The share of the gap that is lost without a head, in whichever way more is lost."""
+    """The share of the gap that is lost without each head, with prescribed or computed attention,
+    whichever is larger.
+    """
     scores = defaultdict[str, float](float)
     for component in circuit.components:
         lost = [0.0, *(each.mean for each in (component.lost, component.lost_computed) if each)]
@@ -150,7 +154,7 @@ def _head_scores(circuit: Circuit) -> dict[str, float]:
 
 
 def _place(node: str) -> float:
-    """Where in the model a component stands: attention before the MLP of its layer."""
+    """The depth of a component in the model; a layer's attention comes before its MLP."""
     if node in (INPUT, LOGITS):
         return -1.0 if node == INPUT else math.inf
     return float(node[1:].split(".", maxsplit=1)[0]) + (0.5 if node[0] == "m" else 0.0)
@@ -159,8 +163,8 @@ def _place(node: str) -> float:
 def circuitsvis(
     adapter: Adapter | CallbackModel, examples: Examples, example: int = 0
 ) -> dict[str, Any]:
-    """Tokens and attention [layer, head, query, key] of one example. A token is named by its role;
-    of several chains, with the chain; where inputs are numbers, with its number: `query (a) = 3`.
+    """Tokens and attention [layer, head, query, key] of one example. A token is named by its role,
+    its chain (if there are several) and its number (if inputs are tokens): `query (a) = 3`.
     """
     if not 0 <= example < len(examples):
         raise CircuitError(f"example is {example}; expected 0 … {len(examples) - 1}")
@@ -178,10 +182,10 @@ def circuitsvis(
 
 
 def transformer_lens_weights(model: Transformer, native: bool = True) -> dict[str, Tensor]:
-    """Weights for TransformerLens: native names (4 and later) or the legacy ones.
+    """Weights for TransformerLens, with native names (version 4 and later) or the legacy ones.
 
-    Vector tasks have no vocabulary: feed `model.input(vectors)` as embeddings; the token table is
-    left out.
+    Vector tasks have no vocabulary, so there is no token table: pass `model.input(vectors)` as
+    embeddings.
     """
     if model.fleet:
         raise CircuitError("a fleet was to be exported; export its members: model.member(i)")
@@ -217,7 +221,7 @@ NATIVE = (
     ("attention.out", "attn.o"), ("mlp.up", "mlp.in"), ("mlp.down", "mlp.out"),
     (r"^head\.", "unembed."),
 )  # fmt: skip
-"""Patterns of our names of weights, each with what takes its place in TransformerLens's names."""
+"""Patterns in our names of weights, each with its replacement in TransformerLens's names."""
 
 PER_HEAD = {
     "weight": "(head d_head) d_model -> head d_model d_head",
@@ -233,7 +237,7 @@ def _native(model: Transformer) -> dict[str, Tensor]:
         if not name.startswith("input."):
             found[name] = tensor.detach().clone()
     for layer in range(model.config.layers):
-        # We have no bias of the keys: softmax forgets it.
+        # Our models have no key bias: softmax is invariant to it.
         query = found[f"blocks.{layer}.attn.q.bias"]
         found[f"blocks.{layer}.attn.k.bias"] = torch.zeros_like(query)
     if not model.interface.tokens:
@@ -244,7 +248,7 @@ def _native(model: Transformer) -> dict[str, Tensor]:
 
 
 def _legacy_weight(name: str, tensor: Tensor, heads: int) -> tuple[str, Tensor]:
-    """A weight's legacy name and shape: heads apart, matrices to be multiplied from the left."""
+    """A weight's legacy name and shape: with a head axis, for multiplication x @ W."""
     part, _, kind = name.rpartition(".")
     place, _, what = part.rpartition(".")
     letter = {"weight": "W", "bias": "b"}[kind]

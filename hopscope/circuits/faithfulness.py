@@ -1,13 +1,13 @@
 """Faithfulness of a set of arrows, as the MIB benchmark measures it (Mueller et al. 2025).
 
-The arrows of the set are kept. Every other is ablated: it brings what it brings in the
-counterfactual, or its mean over examples. The score is how much nearer the answers are to the
-symbols of their own chain than to those of the other chain (for tokens the difference of their
+The arrows of the set are kept. Every other arrow is ablated: its contribution is replaced by that
+in the counterfactual, or by its mean over examples. The score is how much nearer the answers are to
+the symbols of their own chain than to those of the other chain (for tokens the difference of their
 logits), over all minimal pairs. Faithfulness is
 
     (score of the set - score of no arrow) / (score of the model - score of no arrow)
 
-What the model embeds stays that of the example, and MLPs compute from what reaches them.
+Embeddings are those of the example, and MLPs compute from what reaches them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ Place = tuple[int, ...]
 
 
 class Faithfulness:
-    """Minimal pairs and a model, in which sets of arrows are kept."""
+    """Measures the faithfulness of sets of arrows of a model, on minimal pairs."""
 
     def __init__(
         self, adapter: Adapter, pairs: Pairs, possible: Chosen, switches: Switches
@@ -45,7 +45,7 @@ class Faithfulness:
         return (self._score(chosen) - self.empty) / (self.model - self.empty)
 
     def kept(self, arrows: Sequence[Place], circuit: Chosen) -> CurvePoint:
-        """These arrows are kept, and held against those of a circuit."""
+        """The faithfulness of keeping these arrows, and how many of them are in a circuit."""
         chosen = torch.zeros_like(circuit)
         for at in arrows:
             chosen[at] = True
@@ -53,7 +53,9 @@ class Faithfulness:
         return CurvePoint(arrows=len(arrows), hits=hits, faithfulness=self.of(chosen))
 
     def curve(self, order: Sequence[Place], circuit: Chosen) -> tuple[CurvePoint, ...]:
-        """The first arrows are kept: one entry for each of `SHARES`, of all possible arrows."""
+        """The faithfulness of keeping the first arrows of `order`: one entry for each of `SHARES`
+        of all possible arrows.
+        """
         counts = [int(share * int(self.possible.sum())) for share in SHARES]
         found = {count: self.kept(order[:count], circuit) for count in dict.fromkeys(counts)}
         return tuple(found[count] for count in counts)
@@ -61,7 +63,7 @@ class Faithfulness:
     def best_first(
         self, scores: Float[Tensor, "layer head destination source chain"]
     ) -> list[Place]:
-        """All possible arrows by score; those with the same score by their numbers."""
+        """All possible arrows, the highest score first (equal scores: by their index)."""
         at: list[Place] = [tuple(each) for each in self.possible.nonzero().tolist()]
         by_score = scores[self.possible]
         by_score = by_score if self.switches.signed else by_score.abs()
@@ -69,10 +71,12 @@ class Faithfulness:
         return list(self._connected(order)) if self.switches.greedy else order
 
     def _connected(self, rest: list[Place]) -> Iterator[Place]:
-        """Again and again the best arrow that leads to an answer, or to an arrow taken before."""
+        """Repeatedly take the best remaining arrow that leads to an answer, or to an arrow taken
+        before.
+        """
         examples = self.pairs.examples
         answers = examples.roles.role[:, -examples.read_of(self.adapter.answers_at()) :]
-        # What a role holds reaches the output if it is there before this layer.
+        # Role -> layer: what is written at the role before that layer can reach the output.
         reached: dict[int, float] = dict.fromkeys(answers.unique().tolist(), inf)
         while found := next((at for at in rest if at[0] < reached.get(at[2], 0)), None):
             rest.remove(found)
@@ -91,7 +95,7 @@ class Faithfulness:
         return total
 
     def _keeping(self, chosen: Chosen, its: Patching, other: Recorded | None) -> Attend:
-        """The chosen arrows compute what they bring; the rest is ablated."""
+        """An `attend` in which chosen arrows are computed and all others are ablated."""
         role, chain = its.role.long(), (~its.same).long()
 
         def attend(layer: int, heads: Heads) -> Brought:
@@ -106,7 +110,7 @@ class Faithfulness:
         return attend
 
     def _means(self) -> Float[Tensor, "layer head destination source chain d_head"]:
-        """What each arrow brings on average."""
+        """The mean contribution of each arrow, over examples and positions of the destination."""
         total, count = torch.zeros(()), torch.zeros(())
         for its in self._parts():
             here = one_hot(its.role.long(), len(self.pairs.examples.table)).float()
@@ -123,6 +127,6 @@ class Faithfulness:
         return total / count.clamp_min(1)[:, None, None, None]
 
     def _parts(self) -> Iterator[Patching]:
-        """The examples, as many at a time as memory allows."""
+        """The examples in parts that fit in memory."""
         for some in chunks_of(self.adapter, self.pairs.examples, 4 * self.adapter.heads):
             yield Patching(self.adapter, self.pairs, (), some)

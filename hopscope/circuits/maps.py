@@ -1,7 +1,7 @@
-"""Role maps as data: how much of its attention every head gives from one role to another.
+"""`RoleMaps`: the mean attention of every head from one role to another, as data.
 
-Chains are shuffled in every example, so attention is averaged over what positions stand for. The
-averages are computed in `hopscope.circuits.attention`.
+Chains are shuffled in every example, so attention is averaged over the positions of a role, not
+over fixed positions. The averages are computed in `hopscope.circuits.attention`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,8 +34,8 @@ class RoleMaps(Displayed):
     previous: Float[np.ndarray, "layer head destination"]
     """Attention to the position right before the destination, whatever its role."""
     along: Mapping[str, Float[np.ndarray, "layer head destination"]] = field(default_factory=dict)
-    """Attention to where each relation of the task leads, by its name (`hop`, `hop ×2`), over the
-    positions from which it leads somewhere."""
+    """Attention to where each relation of the task leads, by its name (`hop`, `hop ×2`); the mean
+    over the positions from which it leads somewhere."""
 
     def __repr__(self) -> str:
         layers, heads = self.own.shape[:2]
@@ -47,7 +47,9 @@ class RoleMaps(Displayed):
         source: Role | str,
         kind: Literal["own", "others"] = "own",
     ) -> Float[np.ndarray, "layer head"]:
-        """How much of its attention every head gives from one role to another."""
+        """The attention of every head from one role to another, in the same chain ("own") or in all
+        other chains together ("others").
+        """
         if kind not in ("own", "others"):
             raise CircuitError(f"kind is {kind!r}; expected own (chain) or others")
         cell = number_of(destination, self.roles), number_of(source, self.roles)
@@ -55,9 +57,9 @@ class RoleMaps(Displayed):
         return found
 
     def score(self, relation: str) -> Float[np.ndarray, "layer head"]:
-        """How much of its attention every head gives to where a relation leads, from the role that
-        follows it most (the field's induction score, for a relation of that name); `previous` is
-        the attention to the position before.
+        """The attention of every head to where a relation leads, from the destination role for
+        which it is largest. For the relation `induction` this is the induction score; `previous`
+        gives the attention to the position before.
         """
         known = {"previous": self.previous, **self.along}
         if relation not in known:
@@ -79,14 +81,14 @@ class RoleMaps(Displayed):
         )
 
     def sources(self) -> Iterator[tuple[str, Float[np.ndarray, "layer head destination"]]]:
-        """All that a head can look at, by name, with how much each head looks there."""
+        """Everything that a head can look at, by name, with the attention of each head to it."""
         for number, role in enumerate(self.roles):
             yield str(role), self.own[..., number]
             yield f"{role} of other chains", self.others[..., number]
         yield from {"itself": self.itself, "previous": self.previous, **self.along}.items()
 
     def to_dict(self, digits: int | None = None) -> dict[str, Any]:
-        """Plain data for JSON, rounded to so many digits if these are given."""
+        """Plain data for JSON, rounded to `digits` decimals if given."""
 
         def plain(numbers: np.ndarray) -> list[Any]:
             found: list[Any] = (numbers if digits is None else np.round(numbers, digits)).tolist()
@@ -101,7 +103,7 @@ class RoleMaps(Displayed):
 
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> "RoleMaps":
-        """Make role maps of what `to_dict` gave."""
+        """The role maps that `to_dict` wrote."""
         values = {kind: np.array(kept[kind], dtype=np.float32) for kind in KINDS}
         along = {name: np.array(its, np.float32) for name, its in kept.get("along", {}).items()}
         return cls(tuple(parse_role(role) for role in kept["roles"]), along=along, **values)

@@ -1,4 +1,4 @@
-"""A task of one's own: what draws its examples, who stands where, and how answers are marked.
+"""`OwnTask`: a user's task, with a function that draws examples, roles of positions, and a loss.
 
     def draw(examples, seed):
         ...
@@ -7,7 +7,7 @@
     task = OwnTask(draw, roles=("count", "letter"), chance=math.log(4), hops=2)
     discover(model, task)
 
-Everything that is drawn is checked, and a mistake is named in one line.
+Everything that the function returns is checked; a mistake raises CircuitError.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,44 +27,44 @@ from hopscope.facts import FactGraph, parse_facts, parse_role
 from hopscope.tasks import Roles
 
 ENOUGH = 8
-"""Examples of which not all are the same by chance."""
+"""With at least this many examples, two draws that are equal are not so by chance."""
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """Some examples of a task of one's own."""
+    """Some examples of a user's task."""
 
     inputs: Tensor
-    """The inputs of the model [example, position, …], of whatever type it takes."""
+    """The inputs of the model [example, position, …], of any type that it takes."""
     targets: Tensor
-    """The right answers [example, answer, …]: numbers of classes, vectors, or whatever the loss
+    """The right answers [example, answer, …]: class numbers, vectors, or any tensor that the loss
     takes."""
     roles: Sequence[str] | Tensor
-    """The name of each position's role, the same in all examples; or [example, position], numbers
-    in the task's table."""
+    """The name of each position's role, the same in all examples; or [example, position], the
+    index of each role in the task's table."""
     chain: Tensor | None = None
-    """[example, position]: to which of several chains each belongs; unset: there is one."""
+    """[example, position]: the number of the chain of each position; None: there is one chain."""
     answers_at: Sequence[int] | Tensor | None = None
-    """The positions of the answers, [answer] or [example, answer]; unset: the last ones, as many as
-    there are targets."""
+    """The positions of the answers, [answer] or [example, answer]; None: the last positions, as
+    many as there are targets."""
     hop: Tensor | None = None
-    """[example, answer]: the hop of each answer, from 0 to `OwnTask`'s `hops` - 1. Unset: all are
-    of one hop, or the loss gives a number for each hop."""
+    """[example, answer]: the hop of each answer, from 0 to `OwnTask`'s `hops` - 1. None: there is
+    one hop, or the loss returns a value for each hop."""
     relations: Mapping[str, Tensor] = field(default_factory=dict)
-    """Name → [example, position], the position that the relation leads to; -1 for nowhere. Or,
-    where it leads to a set: [example, destination, source], True for each source."""
+    """Name → [example, position], the position to which the relation leads, -1 for nowhere; or for
+    a relation to sets, [example, destination, source], True for each source."""
     conditions: Mapping[str, Tensor] = field(default_factory=dict)
     """Name → [example, position] or [example]: True where the condition holds."""
 
 
 Loss = Callable[[Tensor, Tensor], Tensor]
-"""Outputs at the answers [example, answer, …] and targets → a loss for each answer, or for each
-answer and hop.
+"""A function from outputs at the answers [example, answer, …] and targets to a loss for each answer
+[example, answer], or for each answer and hop.
 """
 
 
 def plain_losses(outputs: Tensor, targets: Tensor) -> Float[Tensor, "example answer"]:
-    """Cross-entropy where targets are numbers of classes, else the squared error."""
+    """Cross-entropy if targets are class numbers, else the mean squared error."""
     if targets.is_floating_point():
         if outputs.shape != targets.shape:
             raise CircuitError(
@@ -84,7 +84,9 @@ def plain_losses(outputs: Tensor, targets: Tensor) -> Float[Tensor, "example ans
 
 
 class OwnTask:
-    """A task of one's own, equal to hopscope's: a function of a number of examples and a seed."""
+    """A user's task, which can be used like hopscope's tasks. Calling it with a number of examples
+    and a seed returns `Examples`.
+    """
 
     def __init__(
         self,
@@ -96,9 +98,9 @@ class OwnTask:
         loss: Loss = plain_losses,
         facts: Sequence[str] = (),
     ) -> None:
-        """`hops` is how many hops have a loss of their own, the same number in every draw. `facts`
-        (as "x0->x1") are those of one chain, if the roles are theirs: along them it is checked
-        whether the paths of a circuit bring every symbol to the query.
+        """`hops` is the number of hops with a separate loss, the same in every draw. `facts` (such
+        as "x0->x1") are the facts of one chain, if the roles are theirs; `diagnose` uses them to
+        check whether the paths of a circuit bring every symbol to the query.
         """
         if not callable(draw) or isinstance(draw, type):
             raise CircuitError(
@@ -117,10 +119,10 @@ class OwnTask:
         self.draw, self.chance, self.hops, self.loss = draw, float(chance), int(hops), loss
         self.table = tuple(parse_role(name) for name in roles)
         self.graph: FactGraph | None = parse_facts(facts) if facts else None
-        self._fresh = False  # whether another seed was seen to draw other examples
+        self._fresh = False  # True once another seed was found to draw other examples
 
     def __call__(self, examples: int, seed: int) -> Examples:
-        """Fresh examples."""
+        """Draw and check examples."""
         drawn = self._drawn(examples, seed)
         if not self._fresh and examples >= ENOUGH:
             other = self._drawn(examples, seed + 1)
@@ -157,7 +159,7 @@ class OwnTask:
         return found
 
     def _drawn(self, examples: int, seed: int) -> Drawn:
-        """What the function draws, if it is what was asked for."""
+        """The checked return value of the user's function."""
         drawn = self.draw(examples, seed)
         if not isinstance(drawn, Drawn):
             raise CircuitError(
@@ -178,7 +180,7 @@ class OwnTask:
         )
 
     def _numbers(self, roles: Sequence[str] | Tensor, shape: tuple[int, int]) -> Tensor:
-        """The number of each position's role."""
+        """The index of each position's role in the table."""
         if isinstance(roles, Tensor):
             return roles
         if len(roles) != shape[1]:
@@ -193,13 +195,13 @@ class OwnTask:
 
 
 def _whole(numbers: Any) -> Any:
-    """Whole numbers of any width as torch indexes with them; anything else as it is."""
+    """Integer tensors converted to int64, as torch needs for indexing; anything else unchanged."""
     whole = isinstance(numbers, Tensor) and not numbers.is_floating_point()
     return numbers.long() if whole and numbers.dtype != torch.bool else numbers
 
 
 class _Answers:
-    """Where the answers of some examples stand, and what they should be."""
+    """The positions and targets of the answers of some examples, and their losses."""
 
     def __init__(self, drawn: Drawn, hops: int, loss: Loss) -> None:
         examples, length = drawn.inputs.shape[:2]
@@ -208,7 +210,7 @@ class _Answers:
         at = _positions(drawn.answers_at, (examples, count), length)
         self.read = length - int(at.min())
         self.at = at - length
-        # Without hops of answers, several hops are told apart by the loss.
+        # With several hops and no hop for each answer, the loss must return a value for each hop.
         hop = torch.zeros_like(at) if drawn.hop is None and hops == 1 else drawn.hop
         self.weights = None if hop is None else _weights(hop, hops, (examples, count))
 
@@ -236,7 +238,7 @@ class _Answers:
         return torch.where(lacking == 0, losses, losses + lacking * losses.mean(0))
 
     def _advice(self, found: object) -> str:
-        """What to do about a loss of another shape."""
+        """Advice for a loss of a wrong shape, for the error message."""
         shape = tuple(found.shape) if isinstance(found, Tensor) else ()
         if shape == self.at.shape:
             return "say to which hop each answer belongs (Drawn(hop=…))"
@@ -246,7 +248,9 @@ class _Answers:
 
 
 def _weights(hop: Tensor, hops: int, shape: tuple[int, int]) -> Float[Tensor, "example answer hop"]:
-    """With them the mean over examples is, for each hop, the mean over its answers."""
+    """Weights of the answers. With them, the mean over examples is, for each hop, the mean over the
+    answers of that hop.
+    """
     if tuple(hop.shape) != shape or hop.is_floating_point() or int(hop.min()) < 0:
         raise CircuitError(
             f"hop is {hop.dtype} {list(hop.shape)}; expected a whole number from 0 on for each "
@@ -330,12 +334,12 @@ def _are_names(given: object) -> bool:
 
 
 def _told(given: object) -> str:
-    """What was given, in a line."""
+    """The first line of an object's repr, at most 60 characters."""
     return repr(given).partition("\n")[0][:60]
 
 
 def _spread(name: str, holds: Tensor, shape: tuple[int, int]) -> Tensor:
-    """A condition of examples holds at all of their positions."""
+    """A condition [example, position]; one given by example holds at all of its positions."""
     if isinstance(holds, Tensor) and tuple(holds.shape) == shape[:1]:
         holds = holds[:, None].expand(shape)
     check_places(f"the condition {name!r}", holds, shape, (0, 2))

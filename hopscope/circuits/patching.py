@@ -1,17 +1,18 @@
-"""Patch minimal pairs: what a site moves or routes, by the answers that follow it.
+"""Patching on minimal pairs: what a site moves or routes, measured by how answers change.
 
-1. Two chains exchange one symbol, wherever it stands: the *counterfactual*. All else is the same.
-2. At one site (what a head brings to a role, or the part that comes from one role), the model's
-   own example gets what the counterfactual has there.
-3. It is measured how far each answer moves from its own chain's symbol (0) to the other chain's
-   (1), against symbols of third chains: an answer that is merely lost does not move at all.
+1. In the *counterfactual*, two chains exchange one symbol at all its positions. All else is equal.
+2. At one site (a head's output at a role, or the part of it that comes from one role), the
+   activation of the own example is replaced by that of the counterfactual.
+3. The result is how far each answer moves from its own chain's symbol (0) to the other chain's (1),
+   relative to symbols of third chains. An answer that is merely lost does not move.
 
-After a site, there are up to four ways on. They are rows of one batch, and differ in attention:
+After a site, the pass continues in up to four ways. They are rows of one batch, and differ in how
+attention is computed:
 
-    all      attention is computed from the patched stream: the model as it is
-    values   attention stays that of the own example: what reaches the answer was moved
-    queries  an unpatched stream, whose heads' queries see what `values` adds to it
-    keys     the same with keys
+    all      from the patched stream, as the model does
+    values   fixed to that of the own example: what reaches the answer was moved by values
+    queries  from an unpatched stream, except that queries see what `values` adds to the stream
+    keys     from an unpatched stream, except that keys see what `values` adds to the stream
 """
 
 from collections.abc import Callable, Sequence
@@ -50,7 +51,8 @@ from hopscope.facts import Role
 from hopscope.tasks import Batch, askers, dataset, partners, question_losses, symbols
 
 Losses = Callable[[Tensor], Float[Tensor, "batch hop"]]
-"""Outputs [batch, position, width], of the last positions that are read, → the loss of each hop."""
+"""A function from outputs [batch, position, width] at the last positions, those that are read, to
+the loss of each example and hop."""
 
 
 @dataclass(frozen=True)
@@ -59,18 +61,18 @@ class Pairs:
 
     examples: Examples
     other: Losses
-    """The loss of each answer if the other chain of its pair were asked for."""
+    """The loss of each answer with the other chain's symbol as the target."""
     third: Losses
-    """The same of chains that have no part in it: what losses are when an answer is merely lost.
-    Both chains of a pair have the same third ones."""
+    """The loss of each answer with a symbol of a third chain as the target: the loss of an answer
+    that is merely lost. Both chains of a pair have the same third chains."""
     counterfactuals: dict[str, Tensor]
     """For each symbol, the inputs of the same examples with that symbol exchanged."""
     hops: tuple[int, ...]
-    """The number of each answer's hop."""
+    """The number of the hop, from 1, of each answer."""
 
     def nearness(self, outputs: Tensor) -> Float[Tensor, "mark variant batch hop"]:
-        """How much nearer the answers are to the other chain's symbols than to those of third
-        ones; and the same of the own chain's.
+        """How much nearer the answers are to the other chain's symbols (first mark), and to their
+        own chain's symbols (second mark), than to those of third chains.
         """
         own, other, third = (
             torch.stack([losses(each) for each in outputs])
@@ -86,7 +88,7 @@ class Pairs:
 
 
 def pairs_of(questions: Questions, count: int, seed: int = 0) -> Pairs:
-    """Minimal pairs of a task."""
+    """Draw minimal pairs of a task; raises CircuitError if its examples cannot be paired."""
     check_interval(count)
     if not isinstance(questions, FactTask):
         raise CircuitError(
@@ -119,10 +121,10 @@ def pairs_of(questions: Questions, count: int, seed: int = 0) -> Pairs:
 
 
 def _rivals(task: Task, examples: int, seed: int) -> tuple[Tensor, list[Tensor]]:
-    """For every answer, that of the other chain, and those of third ones.
+    """For every answer, the answer of the other chain, and the answers of third chains.
 
-    Two chains have no third ones in their example: then those of another example are taken. A
-    chain without partner has its own answers everywhere, so that it counts nowhere.
+    With only two chains there is no third one, so the chains of another example are used. A chain
+    without a partner gets its own answers everywhere, so that it has no effect.
     """
     known = symbols(task, seed, examples, "validation")
     asker = askers(task, seed, examples, "validation")
@@ -147,12 +149,12 @@ def _rivals(task: Task, examples: int, seed: int) -> tuple[Tensor, list[Tensor]]
 
 
 EXAMPLES = 64
-"""Minimal pairs of examples that are patched, unless told otherwise."""
+"""The default number of minimal pairs."""
 SURE = 0.3
-"""Answers are a model's own if they are nearer to their own chain's symbols than to another's in
-all, by this share of what they are nearer or farther in each example; at chance it is 0."""
+"""A model has answers of its own if the summed differences between nearness to the own chain's
+symbols and to another's exceed this share of the summed absolute differences (0 at chance)."""
 STILL = 1e-6
-"""A change smaller than this share of what is brought is rounding."""
+"""A change smaller than this share of the activation is a rounding error."""
 
 Answers = Float[Tensor, "batch hop"]
 
@@ -165,7 +167,10 @@ def patch(
     examples: int = EXAMPLES,
     seed: int = 0,
 ) -> tuple[Patched, ...]:
-    """What each site brings, and by which way it matters."""
+    """Patch each site with every symbol's counterfactual: its effects on the answers, in each way.
+
+    Raises NotLearned if the model answers at chance.
+    """
     adapter = replaceable(model)
     pairs = task if isinstance(task, Pairs) else pairs_of(task, examples, seed)
     _check_pairs(pairs)
@@ -185,7 +190,7 @@ def patch(
             for column, hop in enumerate(pairs.hops):
                 to_other, to_own = moved[:, number, variant, :, column]
                 share, left = (share_of(sure[:, column], its) for its in (to_other, -to_own))
-                if share and left:  # not of answers that the model does not have
+                if share and left:  # None for hops that the model does not answer
                     effects[site_number].append(
                         Effect(symbol=symbol, way=way, hop=hop, share=share, left=left)
                     )
@@ -196,7 +201,7 @@ def patch(
 
 
 def _check_pairs(pairs: Pairs) -> None:
-    """Refuse a single pair, and counterfactuals that are not of the same examples."""
+    """Raise CircuitError for a single pair, or counterfactuals of other examples."""
     check_interval(len(pairs.examples))
     shape = tuple(pairs.examples.inputs.shape)
     if not pairs.counterfactuals:
@@ -213,8 +218,9 @@ def _check_pairs(pairs: Pairs) -> None:
 def patched(
     adapter: Adapter, pairs: Pairs, sites: Sequence[Site], variants: Sequence[tuple[int, str]]
 ) -> tuple[Answers, Float[Tensor, "mark way variant batch hop"]]:
-    """How sure each example is of its own answers; and how far each variant (a site, by number, and
-    a symbol) moves them, by each way; a few examples at a time.
+    """How much nearer each answer is to its own chain's symbol than to the other chain's; and how
+    far each variant (the number of a site, and a symbol) moves the answers, in each way. Computed a
+    few examples at a time.
     """
     chunks = chunks_of(adapter, pairs.examples, len(variants) * len(WAYS))
     parts = [Patching(adapter, pairs, sites, some).moved(variants, WAYS) for some in chunks]
@@ -223,7 +229,7 @@ def patched(
 
 
 def check_site(adapter: Adapter, examples: Examples, site: Site) -> None:
-    """Refuse a site that is not there."""
+    """Raise CircuitError if the site names a head, role or relation that does not exist."""
     if not site.heads or not site.destinations:
         raise CircuitError(f"the site {site} names no {'destination' if site.heads else 'head'}")
     if site.chain == "others" and site.source is None and not site.relation:
@@ -242,7 +248,7 @@ def check_site(adapter: Adapter, examples: Examples, site: Site) -> None:
 
 
 def chunks_of(adapter: Adapter, examples: Examples, streams: int) -> list[slice]:
-    """Slices of so many examples at a time as memory allows."""
+    """Slices of the examples for which `streams` residual streams fit in memory."""
     one = adapter.embed(examples.inputs[:1].to(adapter.device)).nbytes
     each = (streams + budget.WIDTHS * adapter.layers) * one
     size = max(1, 2 * budget.call_bytes(adapter.device) // each)
@@ -250,7 +256,7 @@ def chunks_of(adapter: Adapter, examples: Examples, streams: int) -> list[slice]
 
 
 class Patching:
-    """Some examples of the pairs, and everything that is patched in them."""
+    """Patches sites in some examples of the pairs, from the recorded pass over these examples."""
 
     def __init__(self, adapter: Adapter, pairs: Pairs, sites: Sequence[Site], some: slice) -> None:
         self.adapter, self.pairs, self.sites, self.some = adapter, pairs, sites, some
@@ -261,15 +267,15 @@ class Patching:
         self.read = pairs.examples.read_of(adapter.answers_at())
 
     def counterfactuals(self) -> dict[str, Recorded]:
-        """The pass over the counterfactual of each symbol."""
+        """The recorded pass over the counterfactual of each symbol."""
         every = self.pairs.counterfactuals
         return {name: record(self.adapter, inputs[self.some]) for name, inputs in every.items()}
 
     def moved(
         self, variants: Sequence[tuple[int, str]], ways: Sequence[Way]
     ) -> tuple[Answers, Float[Tensor, "mark way variant batch hop"]]:
-        """How sure the own example is of its own answers; and how far each variant (a site, by
-        number, and a symbol) moves them.
+        """How much nearer each answer is to its own chain's symbol than to the other chain's; and
+        how far each variant (the number of a site, and a symbol) moves the answers.
         """
         others = self.counterfactuals()
         by_layer: dict[int, dict[int, Tensor]] = {}
@@ -289,8 +295,8 @@ class Patching:
         return sure, found
 
     def change(self, site: Site, other: Recorded) -> Float[Tensor, "batch some seq d_head"] | None:
-        """What the counterfactual brings at a site, less what the own example does; None if it
-        brings the same.
+        """The site's activation in the counterfactual minus that in the own example; None if they
+        are the same.
         """
         here, there = (self._brought(site, its) for its in (self.own, other))
         destinations = self._at(*site.destinations)[:, None, :, None]
@@ -307,7 +313,7 @@ class Patching:
         return brought
 
     def _sources(self, site: Site) -> Bool[Tensor, "batch seq seq"]:
-        """True where what a site brings comes from, for every destination."""
+        """True at the source positions of a site, for every destination."""
         if site.source is not None:
             same = self.same if site.chain == "own" else ~self.same
             return same & self._at(site.source)[:, None, :]
@@ -315,13 +321,13 @@ class Patching:
         return leads.to(self.role.device)
 
     def _at(self, *roles: Role) -> Bool[Tensor, "batch seq"]:
-        """True where one of these roles stands."""
+        """True at the positions of these roles."""
         return self.pairs.examples.positions(*roles)[self.some].to(self.role.device)
 
     def _patched(
         self, layer: int, heads: Sequence[tuple[int, ...]], changes: Sequence[Tensor]
     ) -> Float[Tensor, "variant batch seq d_model"]:
-        """The streams after a layer, in each of which some heads bring something else."""
+        """The streams after a layer, one for each change to the outputs of some heads."""
         x = self.own.streams[layer]
         brought = self.own.brought[layer].repeat(len(heads), 1, 1, 1)
         every = brought.unflatten(0, (len(heads), len(x)))
@@ -334,7 +340,9 @@ class Patching:
     def _ends(
         self, start: int, patched: Float[Tensor, "variant batch seq d_model"], ways: Sequence[Way]
     ) -> Float[Tensor, "way variant batch seq d_model"]:
-        """The streams after the last layer, for each way, from those before layer `start`."""
+        """The streams after the last layer in each way, from the patched streams before layer
+        `start`.
+        """
         count, size = len(patched), patched.shape[0] * patched.shape[1]
         rows_of = {way: slice(n * size, (n + 1) * size) for n, way in enumerate(ways)}
 
@@ -363,7 +371,9 @@ class Patching:
     def nearness(
         self, x: Float[Tensor, "variant batch seq d_model"]
     ) -> Float[Tensor, "mark variant batch hop"]:
-        """Where the answers stand; losses know all examples, so those not here answer zeros."""
+        """The nearness of the answers, from streams after the last layer. Losses need all examples,
+        so the outputs of those not in this part are zeros.
+        """
         found = self.adapter.unembed(x[:, :, -self.read :].flatten(0, 1)).unflatten(0, x.shape[:2])
         every = found.new_zeros(len(x), len(self.pairs.examples), *found.shape[2:])
         every[:, self.some] = found
@@ -371,12 +381,12 @@ class Patching:
 
 
 def has_answers(sure: Float[Tensor, "batch *hop"]) -> Bool[Tensor, "*hop"]:
-    """True where answers are the model's own: nearer to its own chain's symbols than another's."""
+    """True for hops that the model answers: nearer to the own chain's symbols than to another's."""
     return sure.sum(0) > SURE * sure.abs().sum(0)
 
 
 def check_answers(sure: Answers) -> None:
-    """Refuse a model whose answers are no more its own chain's than another's."""
+    """Raise NotLearned if answers are no nearer to their own chain's symbols than to another's."""
     if not has_answers(sure.flatten()):
         raise NotLearned(
             "this model's answers are no nearer to its own chain's symbols than to another's: it "
@@ -385,7 +395,7 @@ def check_answers(sure: Answers) -> None:
 
 
 def share_of(sure: Float[Tensor, "batch"], moved: Float[Tensor, "batch"]) -> Estimate | None:
-    """How far the answers go from their own (0) to the other chain's (1), with its interval. None
-    for a hop of which the model has no answer of its own.
+    """How far the answers move from their own symbol (0) to the other chain's (1), with its
+    interval; None for a hop that the model does not answer.
     """
     return Estimate.ratio(moved.numpy(), sure.numpy()) if has_answers(sure) else None

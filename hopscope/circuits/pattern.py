@@ -1,12 +1,12 @@
-"""What attention heads attend to, as data: for every destination role, a target.
+"""Prescribed attention of heads, as data: a target for each destination role.
 
     head 1.2:  value 0 → query; else uniform
 
-A *source* is a set of positions, as seen from a destination. A *target* is what a row of attention
-looks at: one source, or several with weights. A *pattern* gives each destination role its target,
-and all other rows another. Arrows follow the information, from the source to the destination. A
-pattern in which every value looks at the key of its own fact is a *previous-token head*; one in
-which a query looks at the value after an earlier copy of its symbol is an *induction head*.
+A *source* is a set of positions, as seen from a destination. A *target* is what an attention row
+looks at: one source, or several with weights. A *pattern* gives some destination roles a target
+each, and all other rows a common one. Arrows follow the information, from source to destination.
+In a *previous-token head*, every value looks at the key of its own fact; in an *induction head*, a
+query looks at the value after an earlier copy of its symbol.
 """
 
 from dataclasses import dataclass, replace
@@ -26,32 +26,32 @@ OF_A_ROLE = ("own", "all", "others")
 TABLES = ("position", "token")
 """Sources that are tables: mean attention of the model on other examples."""
 TIMES = " ×"
-"""Between the name of a relation and how many times it is followed."""
+"""Separates the name of a relation from the number of times that it is followed."""
 WORDS = {"position": "by position", "token": "by token", "model": "as in the model"}
 CHAIN_WORDS = {"all": " of all chains", "others": " of other chains"}
 
 
 @dataclass(frozen=True, order=True)
 class Source:
-    """Positions that a row of attention looks at.
+    """Positions that an attention row looks at.
 
     | own, all, others | a role in the destination's own chain, in all chains, in the others      |
-    | previous, itself | the position before the destination; the destination                     |
-    | uniform          | everything it may see, evenly                                            |
-    | relation         | where a relation of the task leads, followed so many times               |
+    | previous, itself | the position before the destination; the destination itself              |
+    | uniform          | all positions that the row can see, evenly                               |
+    | relation         | where a relation of the task leads, followed `times` times               |
     | position         | a table: mean attention, by the position of destination and source       |
     | token            | a table: mean attention, by the token of destination and source          |
-    | model            | what the model looks at in this very example: no explanation             |
+    | model            | the model's own attention in the example (explains nothing)              |
     """
 
     where: Where
     role: Role | None = None
     relation: str = ""
-    """The relation's name, for the source of that kind alone."""
+    """The relation's name; only for the kind "relation"."""
     times: int = 1
     """How many times the relation is followed."""
     head: Head | None = None
-    """The head (layer, head) whose attention the table is the mean of; for tables alone."""
+    """The head (layer, head) whose mean attention is in the table; only for tables."""
 
     def __post_init__(self) -> None:
         for what, given, needed in (
@@ -70,8 +70,9 @@ class Source:
 
     @property
     def followed(self) -> Role | None:
-        """The source of a path that is followed through training: the role of the own chain, or one
-        with the name of the relation (`hop`; followed twice: `hop 2`), or `previous`.
+        """The source role of the path for this source in `Emergence`: the role in the own chain, or
+        a role named after the relation (`hop`; followed twice `hop 2`), or `previous`. None for
+        sources without such a path.
         """
         if self.where == "own":
             return self.role
@@ -89,11 +90,11 @@ class Source:
 
 @dataclass(frozen=True, order=True)
 class Target:
-    """Sources, and the share of attention that each gets; the weights add up to 1.
+    """Sources with the share of attention that each gets; the shares add up to 1.
 
-    A target may hold under a condition of the task only. Where the condition does not hold, or no
-    source can be seen, the row takes the first target in `otherwise` that applies; if there is
-    none, it attends to itself.
+    A target may apply only under a condition of the task. Where the condition does not hold, or no
+    source can be seen, the row takes the first target in `otherwise` that applies; if none does, it
+    attends to its own position.
     """
 
     parts: tuple[tuple[Source, float], ...]
@@ -135,11 +136,11 @@ class Target:
         return (replace(self, otherwise=()), *self.otherwise)
 
     def or_else(self, *others: "Target") -> "Target":
-        """The same target, with others that are tried in this order where it leads nowhere."""
+        """The same target, with alternatives (in this order) for where it does not apply."""
         return replace(self, otherwise=(*self.otherwise, *others))
 
     def if_(self, condition: str) -> "Target":
-        """The same target, at those positions alone where a condition of the task holds."""
+        """The same target, only at positions where a condition of the task holds."""
         return replace(self, when=condition)
 
     def __str__(self) -> str:
@@ -157,7 +158,7 @@ def target(where: Where, role: Role | None = None) -> Target:
 
 
 def along(relation: str, times: int = 1) -> Target:
-    """The target where a relation of the task leads, followed so many times."""
+    """The target that a relation of the task, followed `times` times, leads to."""
     return Target(((Source("relation", None, relation, times), 1.0),))
 
 
@@ -188,14 +189,14 @@ class Pattern:
         object.__setattr__(self, "targets", tuple(sorted(self.targets)))
 
     def __hash__(self) -> int:
-        """A hash of all fields, computed once: a search asks for it a hundred thousand times."""
+        """A hash of all fields, computed once, since a search uses it a hundred thousand times."""
         if "_hash" not in self.__dict__:
             object.__setattr__(self, "_hash", hash((self.targets, self.rest)))
         found: int = self.__dict__["_hash"]
         return found
 
     def __reduce__(self) -> tuple[type["Pattern"], tuple[object, ...]]:
-        """Hashes differ between processes, so copies are made anew."""
+        """Pickle without the saved hash, since hashes of strings differ between processes."""
         return Pattern, (self.targets, self.rest)
 
     def of(self, role: Role) -> Target:

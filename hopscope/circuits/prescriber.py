@@ -1,4 +1,4 @@
-"""Prescribed attention: the rows that a pattern gives to the positions of some examples."""
+"""`Prescriber`: computes prescribed attention, the attention rows of a pattern on some examples."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,31 +20,31 @@ if TYPE_CHECKING:
     from hopscope.circuits.engine import Adapter
 
 SAME_FOR_ALL = ("uniform", "itself", "previous")
-"""Targets that are the same in every example."""
+"""Sources that are the same in every example."""
 
 Drawn = tuple[Float[Tensor, "spot seq"], Bool[Tensor, "spot"]]
 
 
 @dataclass(frozen=True)
 class Spots:
-    """Some rows of attention of some examples, one *spot* for each."""
+    """Some attention rows of some examples; each (example, position) is a *spot*."""
 
     example: Int[Tensor, "spot"]
     row: Int[Tensor, "spot"]
-    """The positions of the rows, counted from the first of the sequence."""
+    """The positions of the rows, counted from the start of the sequence."""
     read: Int[Tensor, "spot"]
-    """The same positions, counted from the first that is read."""
+    """The same positions, counted from the first position read."""
     slot: Int[Tensor, "spot"]
-    """A number for each row; no two rows of an example have the same."""
+    """A number for each row, unique within its example."""
     width: int
-    """How many slots there are."""
+    """The number of slots."""
 
     def __len__(self) -> int:
         return len(self.row)
 
     @classmethod
     def where(cls, mask: Bool[Tensor, "batch seq"], read: int) -> "Spots":
-        """The rows that are True; the last `read` are read."""
+        """The rows where the mask is True; only the last `read` positions are read."""
         example, row = mask.nonzero(as_tuple=True)
         number = mask.cumsum(-1)
         width = int(number[:, -1].max()) if mask.numel() else 0
@@ -53,7 +53,7 @@ class Spots:
 
     @classmethod
     def of_all(cls, several: "list[Spots]") -> "Spots":
-        """Rows of one kind after the other; none may be of two kinds."""
+        """The rows of several Spots in one, in order; no row may be in two of them."""
         ends = [0]
         for spots in several:
             ends.append(ends[-1] + spots.width)
@@ -64,22 +64,22 @@ class Spots:
 
 
 def _same_for_all(target: Target) -> bool:
-    """True if a row looks the same in every example."""
+    """True if a row with this target has the same attention in every example."""
     return not any(its.when for its in target.each) and all(
         t.where in SAME_FOR_ALL for t in target.every
     )
 
 
 def prescriber_of(adapter: "Adapter | CallbackModel", examples: Examples) -> "Prescriber":
-    """What prescribes the attention of a model on these examples."""
+    """The Prescriber for a model on these examples."""
     return Prescriber(examples, adapter.causal, getattr(adapter, "windows", {}))
 
 
 class Prescriber:
-    """Makes the attention of patterns for some examples, and keeps the rows that it has made.
+    """Computes the attention of patterns on some examples, and caches the rows.
 
-    `windows` says how many positions are seen in layers that do not see all (`of` is for such a
-    layer), `window` how many are seen here.
+    `windows` maps layers with a sliding window to its width in positions (`of` gives the prescriber
+    of a layer); `window` is the width for this prescriber.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Prescriber:
         self._drawn = budget.Cache(budget.kept_bytes(device))
 
     def of(self, layer: int) -> "Prescriber":
-        """The same for what a layer sees."""
+        """The prescriber for a layer, with the layer's window."""
         window = self.windows.get(layer)
         if window is None or window >= self.examples.length:
             return self
@@ -113,7 +113,9 @@ class Prescriber:
     def replaced(
         self, patterns: Mapping[int, Pattern], own: Float[Tensor, "batch head read seq"]
     ) -> Float[Tensor, "batch head read seq"]:
-        """The attention of a layer in which some heads follow a pattern; `own` is the model's."""
+        """The attention of a layer in which some heads follow a pattern; `own` is the attention of
+        the model.
+        """
         found = own.clone()
         for head, pattern in patterns.items():
             found[:, head] = self.attention_of(pattern, own[:, head], own.shape[-2])
@@ -122,8 +124,8 @@ class Prescriber:
     def attention_of(
         self, pattern: Pattern, own: Float[Tensor, "batch read seq"] | None, read: int
     ) -> Float[Tensor, "batch read seq"]:
-        """The attention of a head that follows the pattern, from the last `read` positions; `own`
-        may be None for a pattern that does not depend on the model.
+        """The attention of a head that follows the pattern, from the last `read` positions. `own`
+        is the model's attention; it may be None if the pattern does not use it.
         """
         ground = pattern.rest
         if not pattern.targets:
@@ -145,7 +147,7 @@ class Prescriber:
     def _every(
         self, target: Target, own: Float[Tensor, "batch read seq"] | None, read: int
     ) -> Float[Tensor, "batch read seq"]:
-        """Every row under one target."""
+        """The attention with one target for all rows."""
         if target == AS_IN_MODEL and own is not None:
             return own
         size = len(self.examples)
@@ -161,7 +163,7 @@ class Prescriber:
         own: Float[Tensor, "batch read seq"] | None,
         read: int,
     ) -> Float[Tensor, "spot seq"]:
-        """The rows of a role (None: of all) under a target, of the last `read` positions."""
+        """The rows of a role (None: all roles) with a target, among the last `read` positions."""
         if target != AS_IN_MODEL:
             return self._fixed(target, role, read)
         assert own is not None
@@ -169,15 +171,15 @@ class Prescriber:
         return own[spots.example, spots.read]
 
     def _fixed(self, target: Target, role: Role | None, read: int) -> Tensor:
-        """The rows of a role, where they do not depend on the example's own attention.
+        """The rows of a role with a target that does not depend on the model's own attention.
 
-        A row that cannot see its source attends to itself: in token sequences the source may be
-        the destination itself, which has only one role.
+        A row that cannot see its source attends to its own position: in token sequences the source
+        may be the destination itself, which has only one role.
         """
         found = self._drawn.get((target, role, read))
         if found is None:
             spots = self.spots(role, read)
-            if role is None and _same_for_all(target):  # one example stands for all
+            if role is None and _same_for_all(target):  # rows of one example are enough
                 rows, here = self.places[-read:], self.places[:read]
                 spots = Spots(torch.zeros_like(rows), rows, here, here, read)
             rows, possible = self.drawn(target, spots)
@@ -187,7 +189,7 @@ class Prescriber:
         return found
 
     def drawn(self, target: Target, spots: Spots) -> Drawn:
-        """What these rows look like under the target, and whether they see any source at all."""
+        """The attention of these rows with a target, and whether each can see any source."""
         rows, possible = self._alone(target, spots)
         for other in target.otherwise:
             its, can = self._alone(other, spots)
@@ -196,7 +198,7 @@ class Prescriber:
         return rows, possible
 
     def _alone(self, target: Target, spots: Spots) -> Drawn:
-        """Rows under one target without its alternatives, and where it leads somewhere."""
+        """The same as `drawn`, without the target's alternatives."""
         if target.written == "table":
             rows = self._from_table(target.sources[0], spots)
             return rows, rows.sum(-1) > 0
@@ -217,7 +219,7 @@ class Prescriber:
             rows = table[spots.row]
         else:
             tokens = self.examples.inputs
-            new = max(0, int(tokens.max()) + 1 - len(table))  # tokens that the table has not seen
+            new = max(0, int(tokens.max()) + 1 - len(table))  # tokens that are not in the table
             table = torch.nn.functional.pad(table, (0, new, 0, new))
             rows = table[tokens[spots.example, spots.row, None], tokens[spots.example]]
         rows = rows * self.seen[spots.row]
@@ -228,7 +230,7 @@ class Prescriber:
         return self._target(source, spots) & self.seen[spots.row]
 
     def _target(self, source: Source, spots: Spots) -> Bool[Tensor, "spot seq"]:
-        """True at the positions that are the source, for each of the rows."""
+        """True at the positions of the source for each of the rows, whether seen or not."""
         at = spots.row[:, None]
         if source.where == "relation":
             return self.examples.masks(source.relation, source.times, (spots.example, spots.row))
@@ -246,7 +248,7 @@ class Prescriber:
         return of_role & (same if source.where == "own" else ~same)
 
     def spots(self, role: Role | None, read: int) -> Spots:
-        """The rows of a role (None: of all) among the last `read` positions."""
+        """The spots of a role (None: of all roles) among the last `read` positions."""
         if (role, read) not in self._spots:
             every = self.places.expand_as(self.chain) >= self.examples.length - read
             mask = every if role is None else every & self.examples.positions(role)

@@ -1,6 +1,6 @@
-"""Linear decodability, as data: how much of each symbol a linear map reads off each position.
+"""`Probe`: how well linear maps decode each symbol at each position, as data.
 
-The maps are fitted and scored by `hopscope.circuits.probing`.
+`hopscope.circuits.probing` fits and scores the maps.
 """
 
 import json
@@ -33,13 +33,13 @@ def _array(saved: Any) -> np.ndarray:
 
 
 def _plain(numbers: np.ndarray) -> Any:
-    """Nested lists, rounded to what the measurement is good for."""
+    """Nested lists, rounded to the precision of the measurement, with None for NaN."""
     rounded = np.round(numbers, 5)
     return np.where(np.isnan(rounded), np.array(None), rounded).tolist()
 
 
 def _symbol(symbol: str, symbols: Sequence[str]) -> int:
-    """The number of a symbol."""
+    """The index of a symbol; raises CircuitError if it is not there."""
     if symbol not in symbols:
         known = ", ".join(symbols)
         raise CircuitError(f"there is no symbol {symbol!r} here; the symbols are {known}")
@@ -53,31 +53,31 @@ def _role(given: Role | str) -> Role:
 Shares = Annotated[
     Float[np.ndarray, "*place role symbol"], PlainValidator(_array), PlainSerializer(_plain)
 ]
-"""Numbers of every place (as layer, or layer and head), role and symbol; in JSON, None for NaN."""
+"""An array over places (layer, or layer and head), roles and symbols; NaN is None in JSON."""
 Named = Annotated[Role, PlainValidator(_role), PlainSerializer(str)]
-"""A role, in JSON by its name."""
+"""A role, saved in JSON by its name."""
 
 
 class Decodability(Config):
-    """How much of each symbol can be read, on fresh examples; NaN where a role never occurs.
+    """How decodable each symbol is, on fresh examples; NaN if a role never occurs.
 
-    Vectors: the share of their variance that the map explains (R²). Tokens: the accuracy with every
-    class counting the same, scaled so that chance is 0 and always right is 1. A symbol that is the
-    same in all examples counts as 0.
+    For vectors this is the share of their variance that the map explains (R²). For tokens it is the
+    accuracy with equal weights for all classes, scaled so that chance is 0 and perfect accuracy
+    is 1. A symbol that is the same in all examples gets 0.
     """
 
     own: Shares
     """The symbols of the position's own chain."""
     half: Shares
-    """Half the 95 % interval of `own`."""
+    """Half the width of the 95 % interval of `own`."""
     other_chain: Shares
     """The same symbols of another chain (NaN for a task with one chain)."""
     other_example: Shares
-    """The same symbols of another example, which no position can know: the level of noise."""
+    """The same symbols of another example, which no position can contain: the noise level."""
 
 
 class Probe(Displayed, Config):
-    """Which symbols can be read at every role after every layer (0: the embedding)."""
+    """Which symbols are decodable at every role after every layer (0: the embedding)."""
 
     format: Literal[1] = FORMAT
     model: str
@@ -89,17 +89,17 @@ class Probe(Displayed, Config):
     stream: Decodability
     """[layer, role, symbol]: in the residual stream, as the next layer sees it."""
     heads: Decodability | None
-    """[layer, head, role, symbol]: in the output of each head alone; None if the adapter does not
-    show it."""
+    """[layer, head, role, symbol]: in the output of each head alone; None if the adapter has no
+    `added`, or heads were not probed."""
     fitted: int
-    """Examples that the maps were fitted on."""
+    """The number of examples on which the maps were fitted."""
     examples: int
-    """Other examples, which the maps were scored on."""
+    """The number of other examples, on which the maps were scored."""
     seed: int
     loss: float
     """The model's loss on the scored examples."""
     chance: float
-    """The loss at chance: of an answer that ignores how the facts connect."""
+    """The loss of an answer that ignores how the facts connect."""
 
     @model_validator(mode="after")
     def _check_shapes(self) -> "Probe":
@@ -133,18 +133,20 @@ class Probe(Displayed, Config):
         return 0 < AT_CHANCE * self.chance < self.loss
 
     def share(self, role: Role | str, symbol: str, layer: int) -> float:
-        """How much of a symbol of its own chain can be read at a role after a layer, 0 to 1."""
+        """How decodable a symbol of the own chain is at a role after `layer` layers, 0 to 1."""
         if not 0 <= layer <= self.layers:
             raise CircuitError(f"layer is {layer}; expected 0 (the embedding) … {self.layers}")
         place = number_of(role, self.roles), _symbol(symbol, self.symbols)
         return float(self.stream.own[layer, *place])
 
     def decodable(self, role: Role | str, layer: int) -> frozenset[str]:
-        """The symbols of which more than half can be read at a role after a layer."""
+        """The symbols that are more than half decodable at a role after `layer` layers."""
         return frozenset(s for s in self.symbols if self.share(role, s, layer) > HALF)
 
     def first(self, role: Role | str, symbol: str) -> int:
-        """After how many layers more than half of the symbol can first be read at a role."""
+        """The number of layers after which a symbol is first more than half decodable at a role;
+        raises CircuitError if it never is.
+        """
         shares = self.stream.own[:, number_of(role, self.roles), _symbol(symbol, self.symbols)]
         above = np.flatnonzero(shares > HALF)
         if not len(above):
@@ -155,8 +157,8 @@ class Probe(Displayed, Config):
         return int(above[0])
 
     def added(self, head: Head, role: Role | str) -> frozenset[str]:
-        """The symbols that are decodable in a head's output at a role, and were not decodable there
-        before the layer.
+        """The symbols that are decodable in a head's output at a role, but were not decodable in
+        the stream before the layer.
         """
         if self.heads is None:
             raise CircuitError(
@@ -184,8 +186,8 @@ class Probe(Displayed, Config):
         return cls.from_json(read_bytes(Path(path)))
 
     def frame(self) -> Any:
-        """A data frame (pandas) of the residual stream with a row for each layer, role and symbol;
-        roles that never occur have none.
+        """A data frame (pandas) for the residual stream, with a row for each layer, role (that
+        occurs) and symbol.
         """
         return data_frame(
             {"layer": layer, "role": str(role), "symbol": symbol}
@@ -202,7 +204,7 @@ class Probe(Displayed, Config):
 
 
 class ProbeHistory(Displayed, Config):
-    """Which symbols could be read at every role after every layer, at every checkpoint."""
+    """Which symbols are decodable at every role after every layer, at every checkpoint."""
 
     format: Literal[1] = FORMAT
     roles: tuple[Named, ...]
@@ -210,11 +212,11 @@ class ProbeHistory(Displayed, Config):
     steps: tuple[int, ...]
     """The training steps of the checkpoints."""
     own: Shares
-    """[step, layer, role, symbol]: how much of each symbol of its own chain can be read at a role,
-    0 to 1."""
+    """[step, layer, role, symbol]: how decodable each symbol of the own chain is at a role, 0 to 1.
+    """
     losses: tuple[float, ...]
     chance: float
-    """The loss at chance: of an answer that ignores how the facts connect."""
+    """The loss of an answer that ignores how the facts connect."""
 
     def __repr__(self) -> str:
         return (
@@ -225,15 +227,15 @@ class ProbeHistory(Displayed, Config):
     __str__ = __repr__
 
     def emerged(self, role: Role | str, symbol: str) -> float | None:
-        """The step at which more than half of the symbol could first be read at a role, in the
-        layer that has the most of it.
+        """The step at which a symbol first became more than half decodable at a role, in the layer
+        where it is most decodable at that step; None if it never did.
         """
         shares = self.own[:, :, number_of(role, self.roles), _symbol(symbol, self.symbols)]
         return crossing(self.steps, np.nan_to_num(shares).max(1))
 
     def learned(self) -> list[tuple[Role, str, float | None]]:
-        """Every symbol that is decodable at a role in the end, and not in its embedding at the
-        start: role, symbol and step, in the order in which they emerged.
+        """Role, symbol and step for every symbol that is decodable at the end, but not in the
+        embedding at the start, in the order in which they emerged.
         """
         shares = np.nan_to_num(self.own)
         learned = np.argwhere((shares[-1].max(0) > HALF) & (shares[0, 0] <= HALF))
@@ -244,8 +246,8 @@ class ProbeHistory(Displayed, Config):
         return sorted(found, key=lambda item: (item[2] or 0.0, item[0], item[1]))
 
     def frame(self) -> Any:
-        """A data frame (pandas) with a row for each checkpoint, layer, role and symbol; roles that
-        never occur have none.
+        """A data frame (pandas) with a row for each checkpoint, layer, role (that occurs) and
+        symbol.
         """
         return data_frame(
             {

@@ -1,15 +1,15 @@
-"""Linear probes: which symbols can be read off the residual stream, and off each head's output.
+"""Linear probes: which symbols are decodable in the residual stream, and in each head's output.
 
-1. Draw examples to fit on and others to score on, and run the model over both, layer by layer.
+1. Draw examples to fit on and others to score on, and run the model on both, layer by layer.
 2. At every place (the stream after a layer, or one head's output) and role, fit linear maps to the
    symbols of the position's own chain, of another chain and of another example, all at once.
 3. Score the maps on the other examples.
 
-Vectors are read by ridge regression in closed form. All targets of one place and role share a Gram
-matrix, whose eigenvectors are found once. Each target gets the penalty that generalised
-cross-validation prefers (Golub, Heath & Wahba 1979), on the fitted examples alone. Tokens are read
-by Fisher's linear discriminants, in the space of the ridge's outputs; these are the discriminants
-of the inputs themselves (Hastie, Tibshirani & Buja 1994).
+Vectors are decoded by ridge regression in closed form. All targets of one place and role share a
+Gram matrix, whose eigenvectors are computed once. Each target gets the penalty with the best
+generalised cross-validation score (Golub, Heath & Wahba 1979) on the fitting examples. Tokens are
+decoded by Fisher's linear discriminants, in the space of the ridge regression's outputs; these
+equal the discriminants of the inputs themselves (Hastie, Tibshirani & Buja 1994).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -52,19 +52,19 @@ from hopscope.facts import Role
 from hopscope.tasks import symbols as drawn_symbols
 
 EXAMPLES = 1024
-"""Examples on which maps are fitted; half as many others score them."""
+"""The default number of examples for fitting; half as many others are used for scoring."""
 HISTORY_EXAMPLES = 256
-"""Examples on which maps are fitted, at each checkpoint: 1,024 of every one take long."""
+"""The default number of examples for fitting at each checkpoint: 1,024 would take long."""
 FEWEST = 2
-"""Positions to fit on, for each number of a residual stream."""
+"""The least number of positions to fit on, per dimension of the residual stream."""
 PENALTIES = tuple(10.0**power for power in range(-7, 3))
-"""Ridge penalties that are tried, in mean squares of an input."""
+"""The candidate ridge penalties, in units of the mean square of an input."""
 TINY = 1e-9
-"""A variance below this counts as none."""
+"""A variance below this counts as zero."""
 
 Targets = Float[Tensor, "row kind symbol size"] | Int[Tensor, "row kind symbol"]
-"""The symbols of the own chain, of another example, and of another chain, if there is any: as
-vectors, or as numbers of classes."""
+"""The symbols of the own chain, of another example, and (if there is one) of another chain, as
+vectors or as class numbers."""
 
 
 @torch.no_grad()
@@ -76,12 +76,12 @@ def probe(
     *,
     heads: bool = True,
 ) -> Probe:
-    """Probe a model: which symbols can be read at each role after every layer, and in the output of
-    each head (unless `heads` is False).
+    """Probe a model: which symbols are decodable at each role after every layer, and in the output
+    of each head (unless `heads` is False).
 
-    Maps are fitted on so many examples, and scored on half as many others. A task of your own that
-    names no symbols, and whose inputs are tokens, is probed for the token at each position
-    (`itself`) and for those that its relations, if any, lead to (`hop`, `hop ×2`).
+    Maps are fitted on `examples` examples, and scored on half as many others. For a user's task
+    with tokens as inputs and no named symbols, the symbols are the token at each position
+    (`itself`) and the tokens to which the task's relations lead (`hop`, `hop ×2`).
     """
     adapter = adapter_of(model)
     fitted, scored, names = _samples(task, examples, seed)
@@ -127,7 +127,7 @@ def probe_history(
     examples: int = HISTORY_EXAMPLES,
     seed: int = 0,
 ) -> ProbeHistory:
-    """Probe the model (of a fleet: a member) at every checkpoint of a run."""
+    """Probe the model at every checkpoint of a run; `member` selects a model of a fleet."""
     steps, found = checkpoints_of(history), []
     for step in steps:
         try:
@@ -146,9 +146,9 @@ def probe_history(
 
 
 class Reader:
-    """Reads symbols off the residual streams of a model with heads changed, by maps that are fitted
-    once, on the model as it is: what they find is what later layers could still use as they are.
-    With nothing changed it finds what `probe` does.
+    """Decodes symbols from the residual streams of a model with heads changed. The maps are fitted
+    once, on the unchanged model, so that they measure what later layers could still use without
+    being changed. Without changes the results are those of `probe`.
     """
 
     @torch.no_grad()
@@ -174,9 +174,10 @@ class Reader:
         examples: Examples | None = None,
         ask: Callable[[], None] = lambda: None,
     ) -> Float[np.ndarray, "layer role symbol"]:
-        """How much of each symbol of its own chain can be read at each role, after 0, 1, … layers;
-        `examples` are the reader's own, with the tables that the ablation follows. `ask` is called
-        before each layer; what it raises ends the reading, and maps that are fitted by then stay.
+        """How decodable each symbol of the own chain is at each role, after 0, 1, … layers.
+        `examples` are the reader's examples, with the tables that the ablation needs. `ask` is
+        called before each layer; an exception that it raises ends the computation, but maps that
+        are fitted already are kept.
         """
         self._fit(ask)
         drawn = self.examples if examples is None else examples
@@ -189,7 +190,7 @@ class Reader:
         return found
 
     def _fit(self, ask: Callable[[], None]) -> None:
-        """Fit the maps, layer by layer, from where it was left."""
+        """Fit the maps that are not fitted yet, layer by layer."""
         while True:
             ask()
             place = next(self._places, None)
@@ -201,7 +202,7 @@ class Reader:
 
 
 class RolePositions(NamedTuple):
-    """The positions of one role, in all examples, and what maps should give there."""
+    """The positions of one role in all examples, and the targets of maps there."""
 
     example: Int[Tensor, "row"]
     position: Int[Tensor, "row"]
@@ -209,17 +210,17 @@ class RolePositions(NamedTuple):
 
     @property
     def own(self) -> "RolePositions":
-        """With the symbols of the own chain alone."""
+        """The same positions, with only the symbols of the own chain as targets."""
         return self._replace(targets=self.targets[:, :1])
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Examples, and the symbols that their positions are probed for."""
+    """Examples, and the symbols for which their positions are probed."""
 
     examples: Examples
     symbols: Tensor
-    """The symbols of every chain [batch, chain, symbol, …]: vectors, or numbers of classes."""
+    """The symbols of every chain [batch, chain, symbol, …], as vectors or class numbers."""
     names: tuple[str, ...]
     chain: Int[Tensor, "batch seq"]
     """The chain whose symbols each position is probed for."""
@@ -227,7 +228,7 @@ class Sample:
     """True if an example has other chains."""
 
     def rows(self, names: list[str]) -> dict[int, RolePositions]:
-        """The positions of every role that occurs, by the role's number."""
+        """The positions of every role that occurs, by the role's index."""
         symbols = self.symbols[:, :, [self.names.index(name) for name in names]]
         role, chains, found = self.examples.roles.role, symbols.shape[1], {}
         for number in range(len(self.examples.table)):
@@ -242,7 +243,7 @@ class Sample:
 
 
 def _samples(task: Questions, examples: int, seed: int) -> tuple[Sample, Sample, list[str]]:
-    """What maps are fitted on, what they are scored on, and the symbols that both have."""
+    """The sample for fitting, the sample for scoring, and the names of symbols in both."""
     if examples < 2:
         raise CircuitError(f"examples is {examples}; maps are fitted on at least 2")
     fitted = _sample(task, examples, seed, "fitting")
@@ -251,8 +252,8 @@ def _samples(task: Questions, examples: int, seed: int) -> tuple[Sample, Sample,
 
 
 def probed_symbols(task: Questions, examples: int = EXAMPLES, classes: int = 2**31) -> list[str]:
-    """The symbols that a task is probed for; none where it does not say what they are, or where
-    they are of more classes than this.
+    """The names of the symbols for which a task is probed; empty if they are not known, or if there
+    are more than `classes` classes.
     """
     try:
         fitted, _, names = _samples(task, examples, 0)
@@ -263,7 +264,7 @@ def probed_symbols(task: Questions, examples: int = EXAMPLES, classes: int = 2**
 
 
 def _sample(questions: Questions, count: int, seed: int, purpose: Purpose) -> Sample:
-    """Draw examples; refuse those that do not say what their symbols are."""
+    """Draw examples with their symbols; raises CircuitError if the symbols are not known."""
     examples = examples_of(questions, count, seed, purpose)
     symbols, names = examples.symbols, examples.names
     if isinstance(questions, FactTask) and (names := questions.symbol_names()):
@@ -275,8 +276,8 @@ def _sample(questions: Questions, count: int, seed: int, purpose: Purpose) -> Sa
 
 
 def _along_relations(examples: Examples) -> Sample:
-    """The token at every position, and those that relations lead to from there; class 0 where a
-    relation leads nowhere. Each position is a chain of its own.
+    """A sample whose symbols are the token at every position, and the tokens to which relations
+    lead from it (class 0: nowhere). Each position is a chain of its own.
     """
     inputs = examples.inputs
     follows = [each for each in examples.follows() if examples.relations[each[0]].dim() == 2]
@@ -296,8 +297,9 @@ def _along_relations(examples: Examples) -> Sample:
 def _places(
     adapter: Adapter | CallbackModel, examples: Examples, heads: bool
 ) -> Iterator[tuple[int, int | None, Float[Tensor, "batch seq width"]]]:
-    """Layer (0: the embedding), head and its output in all examples; the stream itself for head
-    None, as the next layer sees it. All parts of the examples go through the layers side by side.
+    """For each place: the layer (0: the embedding), the head, and the head's output in all
+    examples; for head None, the normalised stream after the layer. All parts of the examples are
+    run through a layer before the next layer.
     """
     inputs = [examples.inputs[some].to(adapter.device) for some in chunks(adapter, examples)]
     if isinstance(adapter, CallbackModel):
@@ -324,11 +326,11 @@ def _places(
 def _coordinates(
     adapter: Additive, layer: int, output: Brought
 ) -> list[Float[Tensor, "d_head d_head"]]:
-    """For each head, a map from its output to coordinates of what that adds to the stream:
-    distances are the same, and there are d_head numbers instead of d_model.
+    """For each head, a map from its output to coordinates of what the output adds to the stream.
+    Distances stay the same, with d_head coordinates instead of d_model.
     """
     heads, width = output.shape[1], output.shape[-1]
-    # A row for each number of the head's output: a model may not have so many positions.
+    # The basis vectors are rows of the batch: a model may not have so many positions.
     nothing = output.new_zeros(width, heads, 1, width)
     base = adapter.added(layer, nothing[:1])[0]
     found = []
@@ -342,7 +344,7 @@ def _coordinates(
 
 
 def _handed_out(adapter: CallbackModel, inputs: Tensor) -> Sequence[Tensor]:
-    """The streams of a callback model."""
+    """The residual streams of a CallbackModel; raises CircuitError if it has no `streams`."""
     if adapter.streams is None:
         raise CircuitError(
             "this model's residual stream is not handed out: give CallbackModel a function "
@@ -358,10 +360,10 @@ def _handed_out(adapter: CallbackModel, inputs: Tensor) -> Sequence[Tensor]:
 
 
 def _check_enough(rows: RolePositions, width: int, role: Role, examples: int) -> None:
-    """Refuse to fit a map on too few positions."""
+    """Raise CircuitError if there are too few positions to fit a map."""
     count = len(rows.example)
     if count < FEWEST * width:
-        enough = -(-FEWEST * width * examples * 5 // (count * 4))  # a quarter more: roles are drawn
+        enough = -(-FEWEST * width * examples * 5 // (count * 4))  # 25 % more: roles are random
         raise CircuitError(
             f"{role} has only {count} positions in {examples} examples, too few for a map from "
             f"{width} numbers: take {enough:,} examples (`--examples {enough}`)"
@@ -371,8 +373,8 @@ def _check_enough(rows: RolePositions, width: int, role: Role, examples: int) ->
 def _cell(
     x: Tensor, fresh: Tensor, fitted: RolePositions, scored: RolePositions
 ) -> Float[np.ndarray, "4 symbol"]:
-    """Own share, half its interval, other chain's, other example's: fitted, and scored on fresh
-    examples.
+    """The four values of `Decodability` (own, half, other_chain, other_example) of each symbol:
+    maps are fitted on `x` and scored on `fresh`.
     """
     kinds = fitted.targets.shape[1]
     share, half = (its.reshape(kinds, -1) for its in _read(_fitted(x, fitted), fresh, scored))
@@ -389,13 +391,13 @@ def _fitted(x: Tensor, rows: RolePositions) -> "Fit":
 def _read(
     fit: "Fit", fresh: Tensor, scored: RolePositions
 ) -> tuple[Float[np.ndarray, "target"], Float[np.ndarray, "target"]]:
-    """The share of every target that the maps give on these rows, and half its 95 % interval."""
+    """The decodability of every target on these rows, and half its 95 % interval."""
     y, tokens = scored.targets.flatten(1, 2), not scored.targets.is_floating_point()
     score = _hits if tokens else _errors
     part, whole = score(fit, fresh[scored.example, scored.position], y)
     sums = torch.zeros(2, len(fresh), y.shape[1], dtype=torch.float64)
     sums.index_add_(1, scored.example, torch.stack((part, whole)))
-    # Positions of one example are not independent, so the interval goes by examples.
+    # Positions of one example are not independent, so the interval is over examples.
     ratio, half = intervals.ratio(sums[0].numpy(), sums[1].clamp_min(TINY).numpy())
     if tokens:
         classes = fit.middle.isfinite().sum(-1).numpy()
@@ -408,7 +410,7 @@ def _read(
 def _errors(
     fit: "Fit", x: Float[Tensor, "row width"], y: Float[Tensor, "row target size"]
 ) -> tuple[Tensor, Tensor]:
-    """[row, target]: the squared error of the map, and of the mean."""
+    """The squared error of the map, and of predicting the mean, both [row, target]."""
     y = y.double()
     return (fit(x) - y).square().sum(-1), (y - fit.middle).square().sum(-1)
 
@@ -416,8 +418,8 @@ def _errors(
 def _hits(
     fit: "Fit", x: Float[Tensor, "row width"], y: Int[Tensor, "row target"]
 ) -> tuple[Tensor, Tensor]:
-    """[row, target]: the weight of a row where its class is the most likely, else 0; and the
-    weight, by which every class counts the same.
+    """The weight of each row if the map predicts its class, else 0; and the weight itself (the
+    total is the same for every class). Both are [row, target].
     """
     weight = torch.stack([1 / each.bincount()[each].double() for each in y.T], 1)
     likely = torch.stack([part.argmax(-1) for part in fit(x).unbind(1)], 1)
@@ -438,7 +440,7 @@ class Fit:
 
 
 def ridge(x: Float[Tensor, "row width"], y: Float[Tensor, "row target size"]) -> Fit:
-    """The maps to vectors."""
+    """Fit maps to vectors by ridge regression."""
     x, y = x.double(), y.double()
     mean, middle = x.mean(0), y.mean(0)
     x, y = x - mean, y - middle
@@ -452,8 +454,9 @@ def _shrunk(
     square: Float[Tensor, "target"],
     rows: int,
 ) -> Float[Tensor, "width target size"]:
-    """The weights of every target, each with the penalty that generalised cross-validation prefers:
-    the least error of the fit, over the square of the degrees of freedom that are left.
+    """The ridge weights of every target, each with the penalty of the least generalised
+    cross-validation score: the error of the fit, divided by the square of the share of degrees of
+    freedom that are left.
     """
     values, vectors = torch.linalg.eigh(gram)
     values = values.clamp_min(0)
@@ -469,7 +472,9 @@ def _shrunk(
 
 
 def discriminants(x: Float[Tensor, "row width"], y: Int[Tensor, "row target"]) -> Fit:
-    """The scores of every class of tokens: classes equally likely, one spread around all means."""
+    """Fit linear discriminants, a score for every class of tokens. Classes are assumed equally
+    likely, with the same covariance.
+    """
     x, rows = x.double(), len(x)
     mean, classes = x.mean(0), int(y.max()) + 1
     x = x - mean
@@ -486,8 +491,8 @@ def discriminants(x: Float[Tensor, "row width"], y: Int[Tensor, "row target"]) -
         weight, its = weights[:, target], means[:, target]
         within = gram / rows - (share * its) @ its.T
         floor = TINY + 1e-6 * ((gram @ weight) * weight).sum(0).mean() / rows
-        # With W = weight and S = within, (WᵀSW + floor)⁻¹ is a matrix of classes; applied to the
-        # means it needs only one of inputs: W(WᵀSW + floor)⁻¹Wᵀ = WWᵀ(SWWᵀ + floor)⁻¹.
+        # With W = weight and S = within, (WᵀSW + floor)⁻¹ is a class × class matrix. Solving a
+        # width × width system is enough: W(WᵀSW + floor)⁻¹Wᵀ = WWᵀ(SWWᵀ + floor)⁻¹.
         outer = weight @ weight.T
         each = outer @ torch.linalg.solve(within @ outer + floor * torch.eye(len(outer)), its)
         found.append(each)

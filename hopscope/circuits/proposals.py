@@ -1,10 +1,11 @@
-"""What each row of attention looks at, read off in one pass: targets along relations and at roles.
+"""Proposals of a target for each attention row, from one pass over the model's attention.
 
-For every row (one head's attention from the positions of one role) the source that gets most of
-its attention is looked for, among where the task's relations lead, the positions of other roles,
-the position before, and the destination itself. A source counts by what it gets beyond an even
-share, at the positions from which it can be seen. Where the best leads nowhere the next best is
-asked for; and if different sources are best under different conditions, the target says so.
+For every attention row (one head's attention from all positions of one role), the source with the
+most attention is determined. Candidates are the positions to which the task's relations lead, the
+positions of other roles, the position before, and the destination itself. The gain of a source is
+its attention minus an even share, averaged over positions from which it can be seen. The next best
+source is used where the best leads nowhere. If different sources are best under different
+conditions, the target has these conditions.
 """
 
 import warnings
@@ -25,37 +26,41 @@ from hopscope.circuits.prescriber import Prescriber, Spots, prescriber_of
 from hopscope.facts import Role
 
 LONGEST = 3
-"""How many targets may stand one behind the other, or sources beside each other."""
+"""The most alternatives of a target, and the most sources of a mixture."""
 MIXED = 0.1
-"""Targets that get less are left out of mixtures, whose shares are told in tenths."""
+"""Sources with a smaller gain are left out of mixtures, whose shares are rounded to tenths."""
 ENOUGH = 2_000
-"""Rows of attention from which it is read off: more change no tenth."""
+"""The number of positions used: with more, no rounded share changes."""
 
 
 @dataclass(frozen=True)
 class Looks:
-    """What the rows of one role look at in all heads of a layer, source by source."""
+    """The attention of the rows of one role, in all heads of a layer, to each source."""
 
     sources: Sequence[Source]
     rows: Float[Tensor, "spot head seq"]
     masks: Bool[Tensor, "source spot seq"]
-    """What each source is, seen from there."""
+    """True at the positions of each source."""
     even: Float[Tensor, "spot"]
-    """What one position gets of attention that is even."""
+    """The attention to one position if attention were even."""
     gets: Float[Tensor, "source spot head"]
-    """The attention that each head gives to each source."""
+    """The attention of each head to each source."""
     there: Bool[Tensor, "source spot"]
-    """From where it can be seen."""
+    """True if the source can be seen from the spot."""
 
     def gains(self, head: int, here: Bool[Tensor, "spot"]) -> Float[Tensor, "source"]:
-        """What each source gets beyond an even share, where it can be seen."""
+        """The attention to each source minus an even share, averaged over the spots in `here` from
+        which it can be seen.
+        """
         beyond = self.gets[..., head] - self.masks.sum(-1) * self.even
         return _mean(beyond, self.there & here)
 
     def left(
         self, head: int, number: int, here: Bool[Tensor, "spot"], free: Bool[Tensor, "spot seq"]
     ) -> tuple[float, float]:
-        """What one source gets of the positions that are free: beyond an even share, and in all."""
+        """The attention to those positions of a source that are `free`: minus an even share, and in
+        total.
+        """
         mask = self.masks[number] & free
         gets = (self.rows[:, head] * mask).sum(-1)
         both = torch.stack((gets - mask.sum(-1) * self.even, gets))
@@ -73,10 +78,11 @@ def _mean(
 def proposed_targets(
     examples: Examples, adapter: Adapter | CallbackModel, least: float
 ) -> dict[Row, list[Target]]:
-    """For every row that looks at something, targets that say what; the most exact first.
+    """For every row, the targets that describe its attention, the most exact first. Rows without
+    such a target are left out.
 
-    Targets that get less than `least` beyond an even share are not taken, nor are relations that
-    lead to the same place in every example.
+    Sources with a gain below `least` over an even share are not used, nor are relations that lead
+    to the same place in every example.
     """
     conditions, examples = [*examples.conditions], _with_lookups(examples)
     examples = examples.part(slice(max(8, ENOUGH // examples.length)))
@@ -99,7 +105,9 @@ def proposed_targets(
 def _conditions(
     examples: Examples, names: Sequence[str], spots: Spots
 ) -> dict[str, Bool[Tensor, "spot"]]:
-    """Where each condition holds; under the empty name, where none does, unless that is seldom."""
+    """True at the spots where each condition holds; the empty name has the spots without any
+    condition, unless these are rare.
+    """
     inside = {name: examples.condition(name)[spots.example, spots.row] for name in names}
     if inside:
         none = ~torch.stack([*inside.values()]).any(0)
@@ -109,7 +117,7 @@ def _conditions(
 
 
 def _with_lookups(examples: Examples) -> Examples:
-    """The examples without relations that cannot be told from attention by position."""
+    """The examples without relations that equal attention by position (with a warning)."""
     fixed = [name for name in examples.relations if examples.by_place(name)]
     for name in fixed:
         warnings.warn(
@@ -123,8 +131,8 @@ def _with_lookups(examples: Examples) -> Examples:
 
 
 def _targets_of(looks: Looks, head: int, inside: dict[str, Tensor], least: float) -> list[Target]:
-    """The simplest first: single sources, with one target for each condition if these differ, then
-    mixtures.
+    """The targets for one head: first single sources (with conditions, if the best sources differ
+    between conditions), then mixtures.
     """
     everywhere = torch.ones_like(looks.there[0])
     overall = _chain(looks, head, everywhere, least)
@@ -144,8 +152,8 @@ def _targets_of(looks: Looks, head: int, inside: dict[str, Tensor], least: float
 
 
 def _by_condition(chains: dict[str, list[Target]]) -> Target:
-    """One target of all: conditions with the same targets are merged, and what holds under most of
-    them (or where no condition does) comes last, without a condition.
+    """One target from the targets of each condition. Conditions with the same targets are merged;
+    the targets without a condition, or else those of the most conditions, come last.
     """
     same: dict[tuple[Target, ...], list[str]] = {}
     for name, chain in chains.items():
@@ -154,19 +162,19 @@ def _by_condition(chains: dict[str, list[Target]]) -> Target:
     named = [(name, chain) for chain, names in same.items() if chain != last for name in names]
     every = [*(its.if_(_both(name, its)) for name, chain in named for its in chain), *last]
     plain: list[Target] = []
-    for its in reversed(every):  # what holds under a condition and else as well needs none
+    for its in reversed(every):  # drop a condition if the next target is the same without it
         if not plain or replace(its, when="") != plain[0]:
             plain.insert(0, its)
     return _joined(plain)
 
 
 def _both(name: str, target: Target) -> str:
-    """The condition of a target, where another condition holds as well."""
+    """The name of the condition that `name` and the target's own condition both hold."""
     return AND.join(filter(None, (name, target.when)))
 
 
 def _apart(one: Target, other: Target) -> bool:
-    """Do two mixtures differ by more than what they leave out?"""
+    """True if two mixtures differ in some share by more than what mixtures leave out."""
     here, there = dict(one.parts), dict(other.parts)
     return any(abs(here.get(t, 0.0) - there.get(t, 0.0)) > 1.5 * MIXED for t in {*here, *there})
 
@@ -182,9 +190,8 @@ def _joined(targets: Sequence[Target]) -> Target:
 
 
 def _chain(looks: Looks, head: int, left: Bool[Tensor, "spot"], least: float) -> list[Target]:
-    """The best source at these positions, then the best where that leads nowhere, and so on.
-
-    Each must lead somewhere from more than a share `SELDOM` of them.
+    """The best source at the spots `left`, then the best at those where the first leads nowhere,
+    and so on. Each source must lead somewhere from more than a share `SELDOM` of the spots.
     """
     chain: list[Target] = []
     few = SELDOM * int(left.sum())
@@ -200,8 +207,8 @@ def _chain(looks: Looks, head: int, left: Bool[Tensor, "spot"], least: float) ->
 
 
 def _mixtures(looks: Looks, head: int, here: Bool[Tensor, "spot"]) -> list[Target]:
-    """A mixture for these positions; another for those from which its relation leads nowhere, if
-    that is another.
+    """The mixture for the spots `here`. If it has a relation, and the mixture is different where
+    the relation leads nowhere, there is one for each case.
     """
     whole = _mixture(looks, head, here)
     told = [n for n, source in enumerate(looks.sources) if source in whole.sources]
@@ -217,7 +224,9 @@ def _mixtures(looks: Looks, head: int, here: Bool[Tensor, "spot"]) -> list[Targe
 
 
 def _mixture(looks: Looks, head: int, here: Bool[Tensor, "spot"]) -> Target:
-    """The sources that get most, each without what those before it have, and the rest evenly."""
+    """The sources with the largest gains, each without the positions of the sources before it; the
+    rest of the attention is uniform.
+    """
     free, parts, rest = torch.ones_like(looks.masks[0]), [], 1.0
     worth = [n for n, gain in enumerate(looks.gains(head, here).tolist()) if gain >= MIXED]
     for _ in range(LONGEST):
@@ -245,7 +254,7 @@ def _looks(
 
 
 def _sources(prescriber: Prescriber, destination: Role) -> Iterator[Source]:
-    """What a row may look at."""
+    """All sources that a row of this role may look at."""
     examples = prescriber.examples
     yield from (Source("relation", None, name, times) for name, times in examples.follows())
     yield from (Source("own", role) for role in examples.table if role != destination)

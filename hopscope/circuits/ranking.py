@@ -1,6 +1,6 @@
-"""What other methods say of a model, as data: arrows by score, held against those of a circuit.
+"""`Baselines`: rankings of arrows by other methods, compared with a circuit's arrows, as data.
 
-Numbers are measured in `hopscope.circuits.baselines`.
+`hopscope.circuits.baselines` measures them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,8 +17,8 @@ By = Literal["arrow", "row"]
 
 
 class Arrow(NamedTuple):
-    """What one head brings from one role, of the destination's own chain or of all others; or its
-    whole row (without a source).
+    """The part of one head's output that comes from one role, in the destination's own chain or in
+    all others; without a source, the head's whole row.
     """
 
     layer: int
@@ -29,7 +29,7 @@ class Arrow(NamedTuple):
 
     @property
     def row(self) -> tuple[int, int, Role]:
-        """The head's row that it belongs to: layer, head, destination."""
+        """The attention row of the arrow: layer, head, destination."""
         return self[:3]
 
     def __str__(self) -> str:
@@ -47,12 +47,12 @@ class ScoredArrow(Config):
     source: Role | None = None
     chain: Literal["own", "others"] = "own"
     score: float
-    """The most that it moves any answer, 0 (own symbol) to 1 (the other chain's), among the hops
-    of which the model has an answer of its own."""
+    """How far the arrow moves the answer that it moves most, 0 (own symbol) to 1 (the other
+    chain's), among the hops that the model answers."""
     symbol: str
-    """The symbol that was exchanged then."""
+    """The exchanged symbol for which the score is highest."""
     hop: int
-    """The answer that moved, by the number of its hop."""
+    """The number of the hop whose answer moves most."""
 
     @property
     def arrow(self) -> Arrow:
@@ -64,36 +64,38 @@ class ScoredArrow(Config):
 
 
 SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
-"""Shares of all arrows that are kept, as in MIB."""
+"""The shares of all arrows that are kept, as in MIB."""
 
 
 class Switches(Config):
     """How methods are measured; the defaults are those of MIB."""
 
     rest: Literal["counterfactual", "mean"] = "counterfactual"
-    """What ablated arrows bring: what they bring in the counterfactual, or their mean."""
+    """What replaces ablated arrows: their value in the counterfactual, or their mean."""
     signed: bool = False
-    """Are the best arrows those of the largest scores, or (False) of the largest absolute ones?"""
+    """Whether arrows are ranked by score (True) or by absolute score (False)."""
     greedy: bool = False
-    """Is an arrow taken only if what it brings reaches the output through arrows taken before?"""
+    """Whether an arrow is taken only if it reaches the output through arrows taken before."""
     steps: Positive = 5
-    """EAP-IG: interpolations between own and counterfactual inputs over which gradients are
-    averaged (5 as in Hanna et al. 2024)."""
+    """EAP-IG: the number of interpolations between own and counterfactual inputs over which
+    gradients are averaged (5 as in Hanna et al. 2024)."""
     exact: bool = False
-    """Is every single arrow patched as well? This takes long."""
+    """Whether every single arrow is also patched, which takes long."""
 
 
 class CurvePoint(Config):
-    """So many arrows are kept, and every other is ablated."""
+    """The result of keeping some arrows and ablating all others."""
 
     arrows: int
     hits: int
-    """How many of these are arrows of the circuit."""
+    """How many of the kept arrows are in the circuit."""
     faithfulness: float
 
 
 class Grade(NamedTuple):
-    """What stands above a threshold, against what is in the circuit."""
+    """Precision and recall of the circuit's arrows or rows among those with a score of at least
+    `threshold`.
+    """
 
     threshold: float
     precision: float
@@ -101,7 +103,7 @@ class Grade(NamedTuple):
 
     @property
     def f1(self) -> float:
-        """The harmonic mean of both."""
+        """The harmonic mean of precision and recall."""
         both = self.precision + self.recall
         return 2 * self.precision * self.recall / both if both else 0.0
 
@@ -112,30 +114,32 @@ class Measures(NamedTuple):
     """
 
     cpr: float
-    """Area under the faithfulness curve: high is good."""
+    """Area under the faithfulness curve: higher is better."""
     cmd: float
-    """Area between that curve and 1: low is good."""
+    """Area between that curve and 1: lower is better."""
     auroc: float | None
-    """Area under the rates of true and false arrows at these shares; None if only rows are
-    scored, or all possible arrows are in the circuit.
+    """Area under the curve of true and false positive rates at these shares; None if only rows are
+    scored, or if none or all of the possible arrows are in the circuit.
     """
 
 
 class Ranking(Config):
-    """All that one method says."""
+    """The ranking of arrows by one method."""
 
     method: Method
     by: By
-    """Does it tell arrows, or only whole rows of heads?"""
+    """Whether the method scores single arrows, or only whole rows of heads."""
     scored: tuple[ScoredArrow, ...]
-    """Everything that moves an answer at all, the most important first."""
+    """All arrows or rows that move an answer, the highest score first."""
     kept: tuple[CurvePoint, ...]
-    """The best arrows are kept, one entry for each of `SHARES`."""
+    """The results of keeping the best arrows, one for each of `SHARES`."""
     as_many: CurvePoint
-    """As many of the best arrows are kept as the circuit has."""
+    """The result of keeping as many of the best arrows as the circuit has."""
 
     def grades(self, circuit: Iterable[Arrow], by: By) -> tuple[Grade, ...]:
-        """For every threshold, precision and recall of the circuit's arrows or rows."""
+        """Precision and recall of the circuit's arrows or rows, for every threshold. Empty for
+        arrows if the method scores only rows.
+        """
         if by == "arrow" and self.by == "row":
             return ()
         truth = {arrow if by == "arrow" else arrow.row for arrow in circuit}
@@ -151,25 +155,25 @@ class Ranking(Config):
         return tuple(found)
 
     def best(self, circuit: Iterable[Arrow], by: By) -> Grade:
-        """The grade at the threshold that is best, chosen by knowing the circuit."""
+        """The grade with the highest F1, at a threshold chosen with knowledge of the circuit."""
         grades = self.grades(circuit, by)
         return max(grades, key=lambda its: its.f1, default=Grade(1.0, 0.0, 0.0))
 
 
 class Baselines(Displayed, Config):
-    """What several methods say of one model, and a circuit beside them."""
+    """The rankings of several methods for one model, compared with a circuit."""
 
     model: str
     """SHA-256 of the model's weights."""
     examples: int
-    """Minimal pairs on which scores and shares were measured."""
+    """The number of minimal pairs."""
     switches: Switches
     possible: int
-    """Arrows along which anything can come at all."""
+    """The number of arrows with attention above 0 in some example."""
     circuit: tuple[Arrow, ...]
-    """The arrows of the circuit; of rows that form no path, all of them."""
+    """The arrows of the circuit; for rows without paths, all their possible arrows."""
     circuit_kept: CurvePoint
-    """The circuit's arrows are kept."""
+    """The result of keeping the circuit's arrows."""
     rankings: tuple[Ranking, ...]
 
     def __repr__(self) -> str:
@@ -201,12 +205,12 @@ class Baselines(Displayed, Config):
 
 
 def _area(points: Sequence[tuple[float, float]]) -> float:
-    """The area under a line through these points."""
+    """The area under the straight lines between successive points."""
     return sum((end - start) * (low + high) / 2 for (start, low), (end, high) in pairwise(points))
 
 
 def arrows_of(circuit: Circuit) -> tuple[Arrow, ...]:
-    """The arrows of a circuit; of rows that form no path, all that can come to them."""
+    """The arrows of a circuit; for rows without paths, the arrows from all roles."""
     found: set[Arrow] = set()
     for component in circuit.components:
         found |= {Arrow(p.layer, p.head, p.destination, p.source) for p in component.paths}

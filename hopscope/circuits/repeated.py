@@ -1,15 +1,16 @@
-"""The field's standard test of induction: random tokens that are said twice.
+"""The standard test of induction: random tokens that are repeated.
 
     task = repeated_tokens(vocabulary=50_257, length=20)
     study = hopscope.Study(model, task)
     study.attention().score("induction")     # every head's induction score [layer, head]
-    study.circuit                            # which of them the answers need
+    study.circuit                            # which of these heads the answers need
 
     … x x A B C x x A B C          from the second A a head looks at B, which it predicts
 
-A sequence is random filler, the tokens, filler again, and the tokens a second time. How much filler
-stands where is random, so that no head can go by position. *Induction* leads from a token's second
-occurrence to the position after its first, *same* to its first.
+A sequence is random filler, the tokens, more filler, and the tokens again. The filler is divided at
+random between the two places, so that no head can solve the task by position. The relation
+*induction* leads from a token's second occurrence to the position after its first, *same* to its
+first occurrence.
 """
 
 from functools import partial
@@ -30,8 +31,8 @@ def repeated_tokens(
     filler: int = 8,
     start: int | None = None,
 ) -> OwnTask:
-    """A task of `length` random tokens that are repeated, among `filler` others; `start` is a token
-    that begins every sequence (as a tokenizer's BOS), and occurs nowhere else.
+    """A task of `length` random tokens that are repeated, with `filler` other tokens. `start` is a
+    token at the start of every sequence (such as a tokenizer's BOS) that occurs nowhere else.
     """
     _check_whole(vocabulary=vocabulary, length=length, filler=filler, start=start or 0)
     if length < 2 or filler < 2:
@@ -47,7 +48,7 @@ def repeated_tokens(
         raise CircuitError(f"start is {start}; expected a token, 0 … {vocabulary - 1}")
 
     roles = ROLES if start is not None else ROLES[:-1]
-    draw = partial(_draw, vocabulary, length, filler, start)  # not a function inside: it is pickled
+    draw = partial(_draw, vocabulary, length, filler, start)  # unlike a closure, can be pickled
     return OwnTask(draw, roles=roles, chance=log(length + filler))
 
 
@@ -59,7 +60,7 @@ def _draw(
     tokens = _distinct(examples, length + filler, (vocabulary, start), generator)
     said, rest = tokens[:, :length], tokens[:, length:]
     before = torch.randint(0, filler + 1, (examples, 1), generator=generator)
-    # Where each of filler, tokens, filler, tokens begins.
+    # `before` filler tokens come before the first copy, the others between the two copies.
     at = torch.arange(2 * length + filler)[None]
     first = (at >= before) & (at < before + length)
     second = at >= length + filler
@@ -94,7 +95,7 @@ def _check_whole(**sizes: object) -> None:
 def _distinct(
     examples: int, count: int, drawn: tuple[int, int | None], generator: torch.Generator
 ) -> Tensor:
-    """So many different tokens for each example, without the one that begins sequences."""
+    """`count` different random tokens for each example, without the start token."""
     vocabulary, start = drawn
     scores = torch.rand(examples, vocabulary, generator=generator, dtype=torch.float32)
     if start is not None:

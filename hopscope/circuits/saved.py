@@ -1,6 +1,6 @@
-"""What is kept with a run of its circuits, found without torch: the circuit, and how it emerged.
+"""Read the circuits and the emergence that are saved with a run, without torch.
 
-A story whose circuit or steps are not those of the run any more counts as not there.
+A saved emergence is ignored if its paths or steps are no longer those of the run.
 """
 
 import hashlib
@@ -19,13 +19,13 @@ EMERGENCE = "emergence.json"
 
 
 def circuit_file(folder: RunFolder, seed: int, step: int | None = None) -> str:
-    """Where the circuit of one model is kept: in its last state, or as it was after a step."""
+    """The name of the file with a model's circuit, at the last checkpoint or at `step`."""
     of = f"-seed-{seed}" if len(folder.recipe.seeds) > 1 else ""
     return f"circuit{of}{'' if step is None else f'-step-{step}'}.json"
 
 
 def saved_circuit(folder: RunFolder, seed: int, step: int | None = None) -> Circuit | None:
-    """The circuit that was found in it; None if none was yet."""
+    """The saved circuit of a model, at the last checkpoint or at `step`; None if there is none."""
     name = circuit_file(folder, seed, step)
     if name not in folder.manifest.files:
         return None
@@ -35,8 +35,8 @@ def saved_circuit(folder: RunFolder, seed: int, step: int | None = None) -> Circ
 def checked_circuit(
     folder: RunFolder, seed: int, step: int | None = None, file: Path | None = None
 ) -> Circuit | None:
-    """The circuit of a model's last state, or of its state after a step, from a file or as it was
-    kept; None if none was. It is refused if it was found in other weights.
+    """The circuit of a model at the last checkpoint or at `step`, from `file` or as saved with the
+    run; None if there is none. Raises CircuitError if it was found in other weights.
     """
     found = saved_circuit(folder, seed, step) if file is None else Circuit.load(file)
     if found is not None:
@@ -45,20 +45,20 @@ def checked_circuit(
 
 
 def checkpoint_digest(folder: RunFolder, step: int, seed: int) -> str:
-    """The digest of one model's weights after a step: that of the circuits found in them
-    (`hopscope.circuits.engine.weights_digest`).
+    """The digest of one model's weights at a step, as `hopscope.circuits.engine.weights_digest`
+    computes it.
     """
     seeds, found = folder.recipe.seeds, hashlib.sha256()
     weights = safetensors.numpy.load(folder.read(checkpoint_name(step)))
     for name, weight in sorted(weights.items()):
         own = weight[seeds.index(seed)] if len(seeds) > 1 else weight
         found.update(name.encode())
-        found.update(np.ascontiguousarray(own, np.float32).tobytes())  # what is kept in halves, too
+        found.update(np.ascontiguousarray(own, np.float32).tobytes())  # also if saved as float16
     return found.hexdigest()
 
 
 def saved_emergence(folder: RunFolder, circuit: Circuit | None) -> Emergence | None:
-    """When the paths of its circuit emerged, if that is kept."""
+    """The saved emergence of the circuit's paths; None if there is none for this circuit."""
     if circuit is None or EMERGENCE not in folder.manifest.files:
         return None
     found = Emergence.from_dict(json.loads(folder.read(EMERGENCE)))

@@ -1,11 +1,11 @@
-"""How faithful a circuit is: what it recovers of the task, and how far it agrees with its model.
+"""Scores of a circuit: how much of the task it recovers, and how far it agrees with its model.
 
-A circuit is run with prescribed attention (its rows look where they are said to) and with computed
-attention (its rows compute theirs from what the circuit provides). Everything else is ablated in
-one of three ways: its attention is even (as in the search), or what it brings is its mean over
-examples, or what it brings in the next example. All are measured on the same fresh examples.
+A circuit is run with prescribed attention (its rows look at their targets) and with computed
+attention (its rows compute it from what the circuit provides). All other rows are ablated in one
+of three ways: with even attention (as in the search), or with their output replaced by its mean
+over examples, or by that in the next example. All are measured on the same fresh examples.
 
-Nothing here shares its code with the walk of the search: the scores also check its losses.
+This module shares no code with the walk of the search, so the scores also check its losses.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,8 +31,8 @@ RESTS: tuple[Rest, ...] = ("even", "mean", "resample")
 def scores_of(
     adapter: Adapter | CallbackModel, examples: Examples, circuit: State, nothing: State
 ) -> tuple[Score, ...]:
-    """The scores of a circuit, run in both ways, with everything else ablated in three (through a
-    CallbackModel, which replaces attention alone, in one).
+    """The scores of a circuit with prescribed and with computed attention, and all other rows
+    ablated in three ways (for a CallbackModel, where only attention can be replaced, in one).
     """
     runs = Runs(adapter, examples)
     rests = RESTS[:1] if isinstance(adapter, CallbackModel) else RESTS
@@ -59,7 +59,7 @@ def scores_of(
 
 
 class Runs:
-    """A model on its examples, run in states of the search, a few examples at a time."""
+    """Runs a model on examples in given states of the search, a few examples at a time."""
 
     def __init__(self, adapter: Adapter | CallbackModel, examples: Examples) -> None:
         self.adapter, self.examples = adapter, examples.on(adapter.device)
@@ -67,8 +67,8 @@ class Runs:
         self.chunks = chunks(adapter, self.examples)
 
     def outputs(self, asked: Sequence[tuple[State, Rest]]) -> list[Tensor]:
-        """For each state, the outputs at the read positions, with all rows without a target ablated
-        in this way.
+        """For each state, the outputs at the read positions. All rows without a target are ablated
+        in the given way (`Rest`).
         """
         found: list[list[Tensor]] = [[] for _ in asked]
         for some in self.chunks:
@@ -106,8 +106,8 @@ class Runs:
     def _weights(
         self, prescriber: Prescriber, patterns: Mapping[int, Pattern], heads: Heads
     ) -> Tensor:
-        """The attention of a layer in which some heads follow a pattern; the model's own is
-        computed only of heads that need it.
+        """The attention of a layer in which some heads follow a pattern. The model's own attention
+        is computed only for heads that need it.
         """
         every, length = range(self.adapter.heads), self.examples.length
         needed = [n for n in every if n not in patterns or from_model(patterns[n])]
@@ -128,8 +128,8 @@ class Runs:
 
     @cached_property
     def _instead(self) -> dict[Rest, list[Brought]]:
-        """What the heads of each layer bring in the model: their mean over all examples, and in the
-        next example.
+        """The outputs of the heads of each layer in the model: their mean over all examples, and
+        those in the next example.
         """
         _, brought = self._recorded
         return {
@@ -139,8 +139,8 @@ class Runs:
 
     @cached_property
     def _recorded(self) -> tuple[Tensor, list[Brought]]:
-        """The model's own outputs, and what the heads of each layer bring (unless through a
-        CallbackModel, which does not say).
+        """The model's own outputs, and the outputs of the heads of each layer (empty for a
+        CallbackModel).
         """
         if isinstance(self.adapter, CallbackModel):
             return self.outputs([(State(), "even")])[0], []
@@ -157,7 +157,9 @@ class Runs:
         return found
 
     def agreement(self, model: Tensor, circuit: Tensor) -> tuple[Estimate | None, Estimate | None]:
-        """How far the circuit's outputs at the answers are the model's."""
+        """The agreement of the circuit's outputs with the model's at the answers: R² and None for
+        vectors; KL divergence and the share of equal most likely classes for classes.
+        """
         model, circuit = (self.examples.answers_of(each).double() for each in (model, circuit))
         if not self.examples.classes:
             spread = (model - model.mean(0)).square().flatten(1).sum(1).numpy()

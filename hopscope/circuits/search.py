@@ -1,19 +1,18 @@
 """The search for a circuit among the attention rows of a model.
 
-A *row* is one head's attention from the positions of one role. The search reads the model's own
-attention, and tries states of the model in which rows look at a target, or are ablated:
+An *attention row* is one head's attention from all positions of one role. The search reads the
+model's own attention, and tries states of the model in which rows look at a target or are ablated:
 
-1. `drafted`: every row whose target can be named looks at it; all others are ablated.
+1. `drafted`: every row with a proposed target looks at it; all others are ablated.
 2. `improved`: row by row, another target is taken if it recovers more.
 3. `completed`: rows are added until enough is recovered, both with prescribed attention and with
-   attention that the rows compute from what the circuit provides: first rows that can be named,
-   then tables, then rows as in the model.
-4. `simplified`: rows as in the model get a name or a table where that recovers enough, too.
-5. `lightened`: steps (what one role looks at in one layer, by whichever heads) are removed,
-   cheapest first, while enough is recovered both ways.
+   computed attention: first rows with a proposed target, then tables, then rows as in the model.
+4. `simplified`: rows as in the model get a proposed target or a table if enough is still recovered.
+5. `lightened`: steps (one role looking at one target in one layer, with any heads) are removed,
+   cheapest first, while enough is recovered in both ways.
 
-What counts is the share of the gap, between everything ablated and the model, that is recovered: on
-average where states are compared, of the hop that is recovered least where it is enough.
+A state is judged by the share it recovers of the gap between everything ablated and the model:
+states are compared by the mean over hops, and enough is decided by the hop that is recovered least.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,12 +34,12 @@ from hopscope.configs import Discovery
 from hopscope.facts import Role
 
 ROUNDS = 3
-"""How often all rows are gone through for better targets."""
+"""The most passes over all rows for better targets."""
 AT_A_TIME = 4
-"""Up to one in so many steps is removed before all others are compared again."""
+"""At most a fourth of the steps are removed before the others are compared again."""
 KNOWN_HOP = 0.05
-"""Hops with a smaller gap, as a share of the largest, are not known by the model: they do not
-count."""
+"""Hops whose gap is below this share of the largest gap are ignored: the model has not learned
+them."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +47,13 @@ class Recovered:
     """The shares of the gap that states recover, with prescribed and with computed attention."""
 
     mean: Float[np.ndarray, "state 2"]
+    """The mean over hops."""
     worst: Float[np.ndarray, "state 2"]
-    """The share of the hop that is recovered least."""
+    """The share for the hop that is recovered least."""
 
 
 class Search:
-    """A model on examples of its own, and all that is known of it."""
+    """A model on the examples of the search: losses (cached), recovered shares and proposals."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Search:
         self._known: dict[Ablation, np.ndarray] = {}
 
     def losses(self, states: Sequence[State]) -> Float[np.ndarray, "state hop"]:
-        """Mean losses over the sketch."""
+        """The mean losses over the examples of the sketch."""
         ablations = [state.ablation for state in states]
         new = [ablation for ablation in dict.fromkeys(ablations) if ablation not in self._known]
         if new:
@@ -82,7 +82,7 @@ class Search:
         return np.stack([self._known[ablation] for ablation in ablations])
 
     def recovered(self, states: Sequence[State]) -> Recovered:
-        """What these states recover, with prescribed and with computed attention."""
+        """The shares that these states recover, with prescribed and with computed attention."""
         both = [each for state in states for each in (state, state.computed)]
         model, nothing = self.losses([State(), self.nothing])
         gap, found = nothing - model, self.losses(both).reshape(len(states), 2, -1)
@@ -93,14 +93,14 @@ class Search:
         return Recovered(mean, ((nothing - found) / gap)[..., known].min(-1))
 
     def prescribed(self, states: Sequence[State]) -> Float[np.ndarray, "state"]:
-        """What these states recover on average over hops, with prescribed attention."""
+        """The mean share over hops that these states recover with prescribed attention."""
         model, nothing = self.losses([State(), self.nothing]).mean(-1)
         found: np.ndarray = (nothing - self.losses(states).mean(-1)) / max(nothing - model, 1e-9)
         return found
 
     @cached_property
     def proposals(self) -> Mapping[Row, list[Target]]:
-        """What every row looks at, in the words of the task, the most exact first."""
+        """The proposed targets of every row that has any, the most exact first."""
         its = self.sketch
         found = proposed_targets(its.examples, its.adapter, self.settings.noticed)
         return {row: found[row] for row in self.rows if row in found}
@@ -113,7 +113,9 @@ class Search:
 
     @cached_property
     def rows(self) -> list[Row]:
-        """Every row that can matter, head by head: in the last layer, where answers are read."""
+        """Every row that can matter, head by head. In the last layer these are the rows of roles at
+        which answers are read.
+        """
         table, last = self.sketch.examples.table, self.sketch.adapter.layers - 1
         read = self.sketch.examples.roles.role[:, -self.sketch.read :].unique().tolist()
         answers = [table[number] for number in read]
@@ -123,7 +125,9 @@ class Search:
 
     @cached_property
     def nothing(self) -> State:
-        """Everything ablated: each head attends evenly, or to itself, whichever costs less."""
+        """The state with everything ablated: each head attends evenly, or to its own position if
+        that gives a clearly lower loss.
+        """
         variants = [
             State({head: Pattern(rest=rest)}) for head in self.heads for rest in (UNIFORM, ITSELF)
         ]
@@ -134,12 +138,12 @@ class Search:
 
     @property
     def itself(self) -> tuple[Head, ...]:
-        """The heads that attend to themselves where they are ablated."""
+        """The heads that attend to their own position where they are ablated."""
         return tuple(head for head in self.heads if self.nothing[head].rest == ITSELF)
 
 
 def searched(search: Search) -> State:
-    """The circuit: what its rows look at; all others are ablated."""
+    """Run the search; returns the state of the circuit, with all other rows ablated."""
     state = drafted(search)
     state = improved(search, state)
     state = completed(search, state)
@@ -149,7 +153,7 @@ def searched(search: Search) -> State:
 
 
 def drafted(search: Search) -> State:
-    """Every row that looks at something with a name looks there; all others are ablated."""
+    """The state in which every row with proposals has its first; all others are ablated."""
     state = search.nothing
     for row, targets in search.proposals.items():
         state = state.looking_at([row], targets[0])
@@ -158,7 +162,7 @@ def drafted(search: Search) -> State:
 
 
 def improved(search: Search, state: State) -> State:
-    """Go through the rows that can be named, and take for each what recovers most."""
+    """For each row with proposals, take the target that recovers most, in up to `ROUNDS` passes."""
     best = float(search.prescribed([state])[0])
     rows = [*search.proposals]
     for number in range(ROUNDS):
@@ -179,7 +183,7 @@ def improved(search: Search, state: State) -> State:
 def _others(
     search: Search, state: State, row: Row
 ) -> tuple[list[State], Float[np.ndarray, "trial"]]:
-    """What else a row could look at, and how much more that must recover."""
+    """The states with another target for a row, and how much more each must recover."""
     settings, now = search.settings, state[row[0]].of(row[1])
     worth = dict.fromkeys(search.proposals[row], settings.better)
     worth |= dict.fromkeys(search.tables_for(row), settings.better_table)
@@ -188,8 +192,8 @@ def _others(
 
 
 def completed(search: Search, state: State) -> State:
-    """Add rows until enough is recovered both ways: named ones, then tables, then rows as in the
-    model.
+    """Add rows until enough is recovered in both ways: rows with proposals, then tables, then rows
+    as in the model.
     """
     search.progress.step("which attention rows are missing")
     live = {*state.live}
@@ -207,8 +211,9 @@ def completed(search: Search, state: State) -> State:
 
 
 def _with_more(search: Search, state: State, choices: Sequence[tuple[Row, Target]]) -> State | None:
-    """The state with as many of the choices, those first that gain most alone, as gain most
-    together; the fewest with which enough is recovered. None if none gains.
+    """The state with more of the choices, taken in the order of what each gains alone. Of the
+    numbers of choices tried, it has the smallest that recovers enough, or else the one that gains
+    most. None if no choice gains enough.
     """
     live = {row: state[row[0]].of(row[1]) for row in state.live}
     choices = [
@@ -236,20 +241,20 @@ def _with_more(search: Search, state: State, choices: Sequence[tuple[Row, Target
 
 
 def _short(search: Search, found: Recovered) -> Float[np.ndarray, "state"]:
-    """By how much less than aimed for is recovered, both ways together."""
+    """By how much the mean share is short of the aim, summed over both ways."""
     short: np.ndarray = np.maximum(search.settings.aimed - found.mean, 0).sum(-1)
     return short
 
 
 def _enough(search: Search, found: Recovered) -> Bool[np.ndarray, "state"]:
-    """Is as much recovered as is aimed for, of every hop and both ways?"""
+    """True for states that reach the aim for every hop and in both ways."""
     return np.asarray((found.worst >= search.settings.aimed).all(-1))
 
 
 @dataclass(frozen=True)
 class Required:
-    """How much a state must recover, with prescribed and with computed attention: as much as is
-    aimed for, or hardly less than the state that was completed.
+    """How much a state must recover, with prescribed and with computed attention: the aim, or a
+    little less than the completed state, whichever is lower.
     """
 
     mean: Float[np.ndarray, "2"]
@@ -257,7 +262,7 @@ class Required:
 
     @classmethod
     def of(cls, search: Search, completed: State) -> "Required":
-        """What is required of all states that are made of the completed one."""
+        """The requirement for all states that are derived from the completed one."""
         settings, found = search.settings, search.recovered([completed])
         least = (
             np.minimum(settings.aimed, its - settings.spent) for its in (found.mean, found.worst)
@@ -265,14 +270,14 @@ class Required:
         return cls(*(its[0] for its in least))
 
     def slack(self, search: Search, states: Sequence[State]) -> Float[np.ndarray, "state"]:
-        """How much more than that each state recovers; below 0: less."""
+        """By how much each state exceeds the requirement; negative if it fails."""
         found = search.recovered(states)
         left: np.ndarray = np.minimum(found.mean - self.mean, found.worst - self.worst).min(-1)
         return left
 
 
 def simplified(search: Search, state: State, required: Required) -> State:
-    """Give rows that are as in the model a name, or else a table, while enough is recovered."""
+    """Give rows as in the model a proposed target, or else a table, if enough is recovered."""
     search.progress.step("which rows can be named after all")
     for row in [row for row in state.live if state[row[0]].of(row[1]) == AS_IN_MODEL]:
         for targets in (search.proposals.get(row, []), search.tables_for(row)):
@@ -303,7 +308,7 @@ def lightened(search: Search, state: State, required: Required) -> State:
 
 
 def rows_by_step(state: State) -> list[list[Row]]:
-    """A step is what one role looks at in one layer, by whichever heads."""
+    """The rows of each step: one role looking at one target in one layer, with any heads."""
     groups: dict[tuple[int, Target, Role], list[Row]] = {}
     for head, role in state.live:
         groups.setdefault((head[0], state[head].of(role), role), []).append((head, role))

@@ -1,7 +1,7 @@
-"""Tables: mean attention of every head, by position and by token, over examples of their own.
+"""Tables: the mean attention of every head, by position and by token, over separate examples.
 
-A circuit keeps the tables that its rows follow. They are estimated once, on the examples of the
-search, and never see the examples on which the circuit is measured.
+A circuit contains the tables that its rows follow. They are estimated once, on the examples of the
+search, and not on the examples on which the circuit is measured.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -23,16 +23,16 @@ from hopscope.circuits.pattern import TABLES, Source
 MOST_TOKENS = 1024
 """Tables by token are estimated up to this many different tokens."""
 DIGITS = 4
-"""Decimals of a share in a file."""
+"""The number of decimals of a share in a file."""
 OTHERS = 256
-"""Examples on which tables are estimated that no circuit has."""
+"""The number of examples for tables that are not part of a circuit."""
 
 Tables = Mapping[Source, Float[Tensor, "destination source"]]
 
 
 def estimate_tables(adapter: Adapter | CallbackModel, examples: Examples) -> Tables:
-    """The mean attention of every head over the examples, by position and (of tokens) by token,
-    rounded as in a file: a circuit that is read again is the one that was measured.
+    """The mean attention of every head over the examples, by position and (for tokens) by token. It
+    is rounded as in a file, so that a circuit that is loaded equals the one that was measured.
     """
     examples = examples.on(adapter.device)
     tokens = _tokens(examples)
@@ -57,14 +57,14 @@ def estimate_tables(adapter: Adapter | CallbackModel, examples: Examples) -> Tab
 
 
 def other_tables(adapter: Adapter | CallbackModel, task: Questions, seed: int = 0) -> Tables:
-    """The tables that rows follow where no circuit has them: of OTHERS other examples, so that a
-    head attends the same however many examples it is measured on.
+    """The tables for rows that follow a table without a circuit. They are estimated on OTHERS other
+    examples, so that they do not depend on the number of measured examples.
     """
     return estimate_tables(adapter, examples_of(task, OTHERS, seed, "tables"))
 
 
 def _tokens(examples: Examples) -> Tensor | None:
-    """The token at every position, if inputs are tokens and not too many."""
+    """The token at every position; None if inputs are not tokens, or there are too many tokens."""
     inputs = examples.inputs
     whole = inputs.dim() == 2 and not inputs.is_floating_point()
     return inputs.long() if whole and int(inputs.max()) < MOST_TOKENS else None
@@ -91,7 +91,7 @@ def tables_in(tables: Tables, state: State) -> tuple[Table, ...]:
 
 
 def tables_of(circuit: Circuit) -> Tables:
-    """The tables of a circuit, as Examples take them."""
+    """The tables of a circuit, in the form of `Examples.tables`."""
     return {Source(its.by, head=its.head): torch.tensor(its.rows) for its in circuit.tables}
 
 
@@ -101,8 +101,8 @@ def with_tables(
     others: Callable[[], Tables],
     circuit: Circuit | None = None,
 ) -> Examples:
-    """The examples with the tables that these changes follow: the circuit's, and for other heads
-    `others`, which are estimated only if such a head is changed.
+    """The examples with the tables that these changes follow: those of the circuit, and for other
+    heads those of `others`, which is called only if needed.
     """
     tables = {} if circuit is None else dict(tables_of(circuit))
     asked = {source for change in changes for source in _followed(change)}
@@ -114,7 +114,7 @@ def with_tables(
 
 
 def _followed(change: Change) -> set[Source]:
-    """The tables that rows of a head follow."""
+    """The tables that a change of a head follows."""
     if isinstance(change, Carried):
         return set()
     targets = [change.rest, *(target for _, target in change.targets)]

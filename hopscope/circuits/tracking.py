@@ -24,23 +24,23 @@ from hopscope.models import Transformer
 from hopscope.theory import Path
 
 EXAMPLES = 32
-"""Sequences over which attention is averaged (§9.1: 32)."""
+"""The number of examples over which attention is averaged (§9.1: 32)."""
 
 
 @runtime_checkable
 class History(Protocol):
-    """Something that kept its checkpoints; a run does.
+    """A series of checkpoints, such as a run.
 
-    It may also have a `recipe`, and say by `learned()` for every model the step at which it learned
-    each hop (None: it never did).
+    It may also have a `recipe`, and a method `learned()` that returns, for every model, the step at
+    which it learned each hop (None: never).
     """
 
     @property
     def checkpoints(self) -> Sequence[int]:
-        """The steps of which the weights are kept."""
+        """The steps with saved weights."""
 
     def model_at(self, step: int) -> AnyModel:
-        """The model (or fleet) as it was after that step."""
+        """The model (or fleet) at that step."""
 
 
 def emergence(
@@ -51,7 +51,9 @@ def emergence(
     examples: int = EXAMPLES,
     seed: int = 0,
 ) -> Emergence:
-    """Follow the paths of a circuit through the checkpoints of a run (of a fleet: of a member)."""
+    """Follow the paths of a circuit through the checkpoints of a run; `member` selects a model of a
+    fleet.
+    """
     _check(history, circuit)
     steps = checkpoints_of(history)
     questions = questions_of(circuit, task)
@@ -76,7 +78,7 @@ def emergence(
 
 
 def checkpoints_of(history: History) -> list[int]:
-    """The steps of its checkpoints; refuses fewer than two."""
+    """The steps of the checkpoints; raises CircuitError if there are fewer than two."""
     steps = list(history.checkpoints)
     if len(steps) < 2:
         raise CircuitError(
@@ -87,7 +89,7 @@ def checkpoints_of(history: History) -> list[int]:
 
 
 def model_of(history: History, step: int, member: int | None) -> AnyModel:
-    """The model after a step (of a fleet: a member)."""
+    """The model at a step; of a fleet, the member with this number."""
     model = history.model_at(step)
     if member is None:
         if isinstance(model, Transformer) and model.fleet:
@@ -112,7 +114,7 @@ def _check(history: object, circuit: object) -> None:
 def _check_found_in(
     history: History, steps: Sequence[int], member: int | None, circuit: Circuit
 ) -> None:
-    """Refuse a circuit that was found in none of the checkpoints: it is another model's."""
+    """Raise CircuitError if the circuit was not found in any of the checkpoints."""
     digests = (adapter_of(model_of(history, step, member)).digest() for step in reversed(steps))
     if circuit.model not in digests:
         raise CircuitError(
@@ -156,8 +158,8 @@ def _attention(
 def _along(
     weights: Float[Tensor, "batch query key"], path: Path, target: Target, prescriber: Prescriber
 ) -> Float[Tensor, "row"]:
-    """Attention along a path, in each row where it applies: its source is seen, its condition
-    holds, and no target before it applies.
+    """Attention along a path, at each position where its target applies: the source can be seen,
+    the condition holds, and no earlier alternative applies.
     """
     spots = prescriber.spots(path.destination, prescriber.examples.length)
     rows = weights[spots.example, spots.row]

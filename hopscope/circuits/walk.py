@@ -1,10 +1,10 @@
 """Many ablations in one walk through the layers.
 
-Ablations that agree up to a layer share one residual stream up to it, its attention and what its
-heads may carry. Where they part, one of them (the *usual* one, which has every head's most common
-change) is computed at all positions, and the others only at the positions whose rows differ from
-it. The walk goes on with a few of them to the last layer before it turns to the next, so that what
-is alive at a time is bounded by the budget of a call for each layer, whatever their number.
+Ablations that are equal up to a layer share the residual stream before it, and in the layer also
+its attention and values. Where they differ, one of them (the *usual* one, with every head's most
+common change) is computed at all positions, and the others only at positions whose rows differ from
+it. A few ablations are taken to the last layer before the next ones (depth first), so that memory
+is bounded by the budget of a call for each layer, for any number of ablations.
 """
 
 from collections import Counter
@@ -27,13 +27,13 @@ from hopscope.circuits.prescriber import Prescriber, Spots
 from hopscope.facts import Role
 
 Changes = tuple[Change, ...]
-"""For every head of a layer, its pattern, or what it carries instead."""
+"""The change of every head of a layer."""
 UNTOUCHED = Pattern(rest=AS_IN_MODEL)
-"""The pattern of a head that no ablation changes: all its rows stay as they are."""
+"""The pattern of an unchanged head."""
 Item = TypeVar("Item")
 
 Prefix = tuple[object, ...]
-"""The changes in all layers so far, on which a residual stream depends."""
+"""The changes in all earlier layers, which determine a residual stream."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Bundle:
 
 @dataclass(frozen=True)
 class Branch:
-    """Changes of every head in one layer of a bundle, and the ablations that have them."""
+    """The ablations of a bundle with the same changes in one layer."""
 
     bundle: int
     changes: Changes
@@ -57,7 +57,7 @@ class Branch:
 
 @dataclass(frozen=True)
 class Usual:
-    """A bundle's most common changes: what their heads carry, and the stream after the layer."""
+    """A bundle's most common changes, the outputs of its heads, and the stream after the layer."""
 
     changes: Changes
     mixed: Float[Tensor, "batch head read d_head"]
@@ -65,14 +65,14 @@ class Usual:
 
 
 def from_model(change: Change) -> bool:
-    """True if the model's own attention must be known to carry out the change."""
+    """True if the change needs the model's own attention."""
     if not isinstance(change, Pattern):
         return False
     return AS_IN_MODEL in (change.rest, *(target for _, target in change.targets))
 
 
 def parted(number: int, bundles: list[Bundle], changes: list[list[Changes]]) -> list[Branch]:
-    """Bundles part where their ablations do."""
+    """The branches of bundles in a layer: ablations with the same changes stay together."""
     branches = []
     for at, bundle in enumerate(bundles):
         parted: dict[Changes, list[int]] = {}
@@ -85,16 +85,16 @@ def parted(number: int, bundles: list[Bundle], changes: list[list[Changes]]) -> 
 
 
 def _joined(parts: list[Tensor]) -> Tensor:
-    """The parts as one tensor."""
+    """The concatenated parts (a single part is not copied)."""
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 FEW = 0.25
-"""Positions whose rows differ are computed on their own up to this share of all."""
+"""Differing positions are computed separately if they are at most this share of all positions."""
 
 
 class Walk:
-    """A model, its examples, and what is kept between one walk and the next."""
+    """A model, its examples, and the streams that are cached between calls of `losses`."""
 
     def __init__(
         self, adapter: Adapter, examples: Examples, prescriber: Prescriber, read: int
@@ -102,7 +102,7 @@ class Walk:
         self.adapter, self.examples, self.read = adapter, examples, read
         self.prescriber = prescriber
         self.part = 1
-        """How many examples a call takes."""
+        """The number of examples in one call of a layer."""
         self._streams = Cache(budget.kept_bytes(adapter.device))
 
     def losses(
@@ -120,7 +120,7 @@ class Walk:
             yield from ((member, losses) for member in bundle.members)
 
     def _by_layer(self, ablation: Ablation) -> list[Changes]:
-        """What every head of every layer does."""
+        """The change of every head, layer by layer."""
         changed = dict(ablation.changes)
         layers, heads = range(self.adapter.layers), range(self.adapter.heads)
         return [tuple(changed.get((n, head), UNTOUCHED) for head in heads) for n in layers]
@@ -132,7 +132,7 @@ class Walk:
         changes: list[list[Changes]],
         ask: Callable[[], None],
     ) -> Iterator[Bundle]:
-        """From a layer to the end, a few bundles at a time."""
+        """The bundles after the last layer, from those before layer `number`, a few at a time."""
         if number == self.adapter.layers:
             yield from bundles
             return
@@ -144,7 +144,7 @@ class Walk:
     def _through(
         self, number: int, bundles: list[Bundle], changes: list[list[Changes]]
     ) -> Iterator[list[Bundle]]:
-        """Bundles through a layer, where they part; a few of what comes out at a time."""
+        """The bundles after a layer, a few at a time. Cached streams are not computed again."""
         branches, known = [], []
         for branch in parted(number, bundles, changes):
             kept = self._streams.get(branch.prefix)
@@ -164,19 +164,21 @@ class Walk:
             yield after
 
     def _few(self, items: list[Item]) -> Iterator[list[Item]]:
-        """As many bundles or branches at a time as a call takes."""
+        """The items in groups that fit in one call of a layer."""
         size = max(1, self.part // len(self.examples))
         for start in range(0, len(items), size):
             yield items[start : start + size]
 
     @cached_property
     def carried(self) -> list[Brought]:
-        """What the heads of each layer carry in the model as it is."""
+        """The outputs of the heads of each layer in the unchanged model."""
         return record(self.adapter, self.examples.inputs).brought
 
 
 class Layer:
-    """What several bundles have in one layer, before anything is changed, and how they leave it."""
+    """One layer for several bundles: values and attention before any change, and the streams after
+    it.
+    """
 
     def __init__(
         self, walk: Walk, number: int, bundles: list[Bundle], branches: list[Branch]
@@ -196,14 +198,14 @@ class Layer:
                 weights.append(heads.weights(self.read, needed))
         self.values: Sequence[Brought] = _joined(values).split(len(self.examples))
         self.own: list[dict[int, Tensor]] = [{} for _ in bundles]
-        """For each bundle, the attention of those heads whose own some branch needs."""
+        """For each bundle, the model's own attention of heads for which some branch needs it."""
         if needed:
             parts = _joined(weights).split(len(self.examples))
             self.own = [dict(zip(needed, its.unbind(1), strict=True)) for its in parts]
         self.usual = self._usual(branches)
 
     def _usual(self, branches: list[Branch]) -> dict[int, Usual]:
-        """What is most common in each bundle, computed for all bundles at once."""
+        """The most common changes of each bundle, computed for all bundles at once."""
         of_bundle: dict[int, list[Changes]] = {}
         for branch in branches:
             of_bundle.setdefault(branch.bundle, []).append(branch.changes)
@@ -219,7 +221,7 @@ class Layer:
         }
 
     def _mixed(self, bundle: int, changes: Changes) -> Float[Tensor, "batch head read d_head"]:
-        """What all heads of a bundle carry under the changes."""
+        """The outputs of all heads of a bundle with the changes."""
         values = self.values[bundle]
         mixed = values.new_empty(*values.shape[:2], self.read, values.shape[-1])
         for head, change in enumerate(changes):
@@ -242,8 +244,8 @@ class Layer:
         return found
 
     def after(self, branches: list[Branch]) -> list[Bundle]:
-        """The streams after a layer: of the usual changes, of those that differ in a few rows, of
-        all others.
+        """The streams after the layer. A branch with the usual changes is known; one that differs
+        in a few rows is computed only there; all others are computed at every position.
         """
         found: dict[int, Tensor] = {}
         whole: list[int] = []
@@ -267,7 +269,9 @@ class Layer:
         ]
 
     def _differing(self, branch: Branch) -> list[Role] | None:
-        """The roles whose rows are not as usual; None if they have many, or it is not the rows."""
+        """The roles whose rows differ from the usual changes; None if these are too many positions,
+        or if a head's output is replaced, not its attention.
+        """
         roles: dict[Role, None] = {}
         for mine, its in zip(branch.changes, self.usual[branch.bundle].changes, strict=True):
             if mine == its:
@@ -286,7 +290,7 @@ class Layer:
         return [role for role, count in rows.items() if count]
 
     def _patched(self, branches: list[Branch], few: dict[int, list[Role]]) -> dict[int, Tensor]:
-        """The usual streams, with the rows of some roles computed anew."""
+        """The usual streams, with the positions of some roles computed again."""
         spots = {
             number: Spots.of_all([self.prescriber.spots(role, self.read) for role in roles])
             for number, roles in few.items()
@@ -308,7 +312,7 @@ class Layer:
     def _mixed_at(
         self, branch: Branch, roles: list[Role], spots: Spots
     ) -> Float[Tensor, "spot head d_head"]:
-        """What all heads carry to the rows of some roles."""
+        """The outputs of all heads at the positions of some roles."""
         values, usual = self.values[branch.bundle], self.usual[branch.bundle]
         mixed: Tensor = usual.mixed[spots.example, :, spots.read]
         for head, (mine, its) in enumerate(zip(branch.changes, usual.changes, strict=True)):
@@ -319,7 +323,7 @@ class Layer:
             pattern = torch.cat([
                 self.prescriber.rows_of(mine.of(role), role, own, self.read) for role in roles
             ])  # fmt: skip
-            # A matrix of the rows of each example: slots that nobody has stay empty.
+            # The rows of each example as a matrix; unused slots stay zero.
             rows = values.new_zeros(len(self.examples), spots.width, values.shape[-2])
             rows[spots.example, spots.slot] = pattern.to(values.dtype)
             mixed[:, head] = (rows @ values[:, head])[spots.example, spots.slot]

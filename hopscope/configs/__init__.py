@@ -1,7 +1,7 @@
-"""Every knob of hopscope: frozen, validated, unknown keys refused; no torch here.
+"""All settings of hopscope, as frozen and validated configs; no torch here.
 
-A config is plain data. The identity of a run is the SHA-256 of its experiment's canonical
-JSON, so two people who write the same experiment get the same run.
+A config is plain data. The identity of a run is the SHA-256 of its experiment's canonical JSON, so
+two people who write the same experiment get the same run.
 """
 
 from hopscope.configs.config import Config, Positive

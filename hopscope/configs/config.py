@@ -1,4 +1,4 @@
-"""What every config is: frozen, validated data that refuses what it does not know."""
+"""`Config`, the base of all configs: frozen, validated data without unknown fields."""
 
 import json
 from typing import Annotated, Any, Self
@@ -9,11 +9,11 @@ from hopscope.errors import ConfigError
 from hopscope.names import hint
 
 SHOWN = 100
-"""Letters of a value that an error shows."""
+"""The most characters of a value that an error shows."""
 
 
 def _number(value: object) -> object:
-    """True is no number, and neither is "4"; a number of numpy is one."""
+    """The value; raises ValueError for a bool or str, which pydantic would convert."""
     if isinstance(value, bool | str):
         raise ValueError(f"expected a number, got {shortened(repr(value))}")  # noqa: TRY004  (pydantic's way)
     return value
@@ -21,15 +21,15 @@ def _number(value: object) -> object:
 
 Unlimited = Annotated[int, BeforeValidator(_number)]
 Whole = Annotated[Unlimited, Field(lt=2**31)]
-"""A whole number: one of 32 bits, as the tables of a run hold them."""
+"""A whole number of 32 bits, as in the tables of a run."""
 Real = Annotated[float, BeforeValidator(_number)]
 Positive = Annotated[Whole, Field(ge=1)]
 Hops = Annotated[Positive, Field(le=127)]
-"""A number of hops: one of 8 bits, as the tables of a run hold them."""
+"""A number of hops, of 8 bits, as in the tables of a run."""
 
 
 class Config(BaseModel):
-    """Base of all configs: immutable data that refuses what it does not know."""
+    """Base of all configs: immutable data. Unknown fields and invalid values raise ConfigError."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False
@@ -42,12 +42,12 @@ class Config(BaseModel):
             raise ConfigError(_one_line(type(self), error)) from error
 
     def replace(self, /, **fields: object) -> Self:
-        """The same with other values for some fields, checked as a new config is."""
+        """The config with other values for some fields; the new config is validated."""
         own = {name: getattr(self, name) for name in type(self).model_fields}
         return type(self)(**{**own, **fields})
 
     def non_defaults(self) -> dict[str, Any]:
-        """The fields that are not at their default, as plain values; and every `kind`."""
+        """The fields that are not at their default, and every `kind`, as plain values."""
         plain = self.model_dump(mode="json")
         return {
             name: _plain(getattr(self, name), plain[name])
@@ -56,15 +56,15 @@ class Config(BaseModel):
         }
 
     def canonical_json(self) -> str:
-        """The one spelling of what this config changes: sorted keys, no spaces.
+        """The fields that are not at their default, as JSON with sorted keys and no spaces.
 
-        Two configs are equal if and only if these are. A field that is added later, with a default
-        that keeps the earlier behaviour, leaves the spelling of all earlier configs as it is.
+        Two configs are equal if and only if their canonical JSON is. If a field is added later, and
+        its default keeps the earlier behaviour, the JSON of all earlier configs stays the same.
         """
         return json.dumps(self.non_defaults(), sort_keys=True, separators=(",", ":"))
 
     def named(self) -> dict[str, Any]:
-        """Every field's value by its name with dots (`model.layers`), in their order."""
+        """The value of every field by its dotted name (`model.layers`), in order."""
         return {
             f"{group}.{field}" if field else group: value
             for group, values in self.model_dump(mode="json").items()
@@ -73,8 +73,8 @@ class Config(BaseModel):
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """Read JSON; fields that it leaves out have their defaults. Unknown keys and bad values are
-        a ConfigError.
+        """The config in a JSON text; missing fields get their defaults. Raises ConfigError for
+        unknown keys and invalid values.
         """
         try:
             return cls.model_validate_json(text)
@@ -83,7 +83,7 @@ class Config(BaseModel):
 
 
 def _plain(value: object, dumped: Any) -> Any:
-    """A field's value as JSON has it; of configs in it, what is not at its default."""
+    """A field's value for JSON; configs within it are reduced to fields not at their default."""
     if isinstance(value, Config):
         return value.non_defaults()
     if isinstance(value, tuple):
@@ -105,5 +105,5 @@ def _one_line(of: type[Config], error: ValidationError) -> str:
 
 
 def shortened(text: str) -> str:
-    """The text, or so much of it as a line can show."""
+    """The text, cut after SHOWN characters."""
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"

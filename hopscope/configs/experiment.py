@@ -9,10 +9,10 @@ from hopscope.configs.training import Training
 
 
 class Experiment(Recipe):
-    """One training: a task, a model, how it is trained, and the seeds.
+    """The recipe of a training: a task, a model, training settings, and seeds.
 
-    Several seeds train as one fleet of models of one shape. Each member gets the data and
-    the initial weights it would get alone.
+    Several seeds train as one fleet of models of the same shape. Each member has the same data and
+    initial weights as if it were trained alone.
     """
 
     kind: Literal["facts"] = "facts"
@@ -21,7 +21,7 @@ class Experiment(Recipe):
     model: Model = Model()
     training: Training = Training()
     seeds: Seeds = (0,)
-    """One model per seed; the seed fixes initial weights, training set and order."""
+    """One model per seed; the seed determines initial weights, training set and order."""
 
     @property
     def task_kind(self) -> str:
@@ -33,7 +33,7 @@ class Experiment(Recipe):
 
     @property
     def chances(self) -> tuple[float, ...]:
-        """Each hop's loss at chance: that of the best answer that ignores how the facts connect."""
+        """The loss at chance of each hop: that of the best answer without a look-up."""
         return self.task.chances()
 
     def asked_hops(self) -> tuple[int, ...]:

@@ -1,6 +1,6 @@
-"""The kinds of run that there are, and where each one's parts are: the one place that knows.
+"""The table of all kinds of run, with the functions and classes for each.
 
-A part is written as `module:name` and fetched when it is used, so that nothing is imported before.
+An entry is written as `module:name`, and imported only when it is used.
 """
 
 import json
@@ -19,26 +19,27 @@ from hopscope.errors import ConfigError
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of run: the class of its recipes, and the functions that carry them out and show
-    them. Only the first three have to be given.
+    """One kind of run: the class of its recipes, and the functions that run and show them. Only the
+    first three fields are required.
     """
 
     recipe: type[Recipe]
     prepare: str
-    """A function of a recipe and a device. It refuses what this machine cannot compute, and returns
-    what makes the `Stepper` of a run's folder (see `hopscope.runs.stepper`)."""
+    """A function of a recipe and a device. It raises an error if this machine cannot run the
+    recipe, and returns a function that makes the `Stepper` for a run folder (see
+    `hopscope.runs.stepper`)."""
     run: str
-    """What a folder is seen through: a class, or a function, that takes a RunFolder."""
+    """The class of a run (or a function that returns it); its argument is a RunFolder."""
     text: str = "hopscope.cli.tables:last_loss_parts"
-    """A function that gives what is printed of a run: `Piece`s, and texts."""
+    """A function that returns what is printed about a run, as `Piece`s and texts."""
     rows: str = "hopscope.cli.tables:last_losses"
-    """A function that gives the same as rows, for JSON."""
+    """A function that returns the same as rows, for JSON."""
     figure: str = ""
-    """A function that draws a run; unset: there is no figure."""
+    """A function that draws a run; empty: there is no figure."""
     page: str = ""
-    """A class through which the explorer sees a run's folder; unset: it does not show it."""
+    """The class with which the explorer shows a run's folder; empty: it does not show it."""
     series: tuple[str, ...] = ("hopscope.export.tracked:losses_of",)
-    """Functions that give the curves that trackers get."""
+    """Functions that return the curves for trackers."""
 
 
 KINDS: dict[str, Kind] = {
@@ -75,17 +76,17 @@ KINDS: dict[str, Kind] = {
         series=("hopscope.export.tracked:findings_of",),
     ),
 }  # fmt: skip
-"""Every kind of run, by the name that its recipes and files give."""
+"""Every kind of run, by its name in recipes and files."""
 
 
 def fetched(part: str) -> Any:
-    """Import what a text `module:name` names."""
+    """Import and return the object that `module:name` refers to."""
     module, _, name = part.partition(":")
     return getattr(import_module(module), name)
 
 
 def kind_of(recipe: object) -> Kind:
-    """The kind of a recipe; anything else is refused."""
+    """The kind of a recipe; raises ConfigError for any other object."""
     found = KINDS.get(recipe.kind) if isinstance(recipe, Recipe) else None
     if found is not None and isinstance(recipe, found.recipe):
         return found
@@ -95,7 +96,7 @@ def kind_of(recipe: object) -> Kind:
 
 
 def read_recipe(text: str | bytes) -> Recipe:
-    """The recipe that this JSON describes, of whichever kind."""
+    """The recipe of any kind in a JSON text; raises ConfigError if it is invalid."""
     try:
         fields = json.loads(text)
     except RecursionError as error:

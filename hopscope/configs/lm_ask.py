@@ -1,4 +1,4 @@
-"""A benchmark of a language model on questions in words."""
+"""`LmBench`: the recipe of a benchmark of a language model on questions in words."""
 
 from typing import Annotated, Literal, Self
 
@@ -10,23 +10,24 @@ from hopscope.configs.recipe import Recipe, Seeds
 
 
 class Asking(Config):
-    """How a model is asked."""
+    """How a language model is asked."""
 
     protocol: Literal["exact", "paper", "greedy"] = "exact"
     """exact: the probability of each acceptable answer, renormalised. paper: sample until an
     acceptable answer comes (appendix A). greedy: the likeliest token, once."""
     template: Literal["chat", "raw"] = "chat"
-    """The model's own chat template, or the bare prompt and "Answer:" on a line of its own."""
+    """chat: the model's own chat template. raw: the bare prompt, then "Answer:" on a separate
+    line."""
     temperature: Annotated[Real, Field(gt=0)] = 1.0
-    """The temperature at which answers are sampled (paper protocol; the paper names none)."""
+    """The sampling temperature (for the paper protocol; the paper names none)."""
     tries: Positive = 50
-    """Samples per question before it counts as never answered (the paper names no cap)."""
+    """Most samples per question before it counts as not answered (the paper names no limit)."""
     max_tokens: Positive = 16
-    """The largest number of tokens of an answer."""
+    """The largest number of tokens in an answer."""
 
 
 class LmBench(Recipe):
-    """One model, asked questions of one or several formulations."""
+    """The recipe of a benchmark: one model is asked questions in one or several formulations."""
 
     kind: Literal["lm"] = "lm"
 
@@ -35,12 +36,12 @@ class LmBench(Recipe):
     prompts: Annotated[tuple[Prompts, ...], Field(min_length=1)]
     """The kinds of questions."""
     questions: Positive = 500
-    """Questions of each kind (§4: 500)."""
+    """Number of questions of each kind (§4: 500)."""
     dtype: Dtype = "float32"
-    """Arithmetic of a model in this process; an endpoint has its own."""
+    """Precision of a model in this process; it does not apply to an endpoint."""
     asking: Asking = Asking()
     seeds: Seeds = (0,)
-    """One seed; it fixes the questions and the sampled answers."""
+    """One seed; it determines the questions and the sampled answers."""
 
     @model_validator(mode="after")
     def _one_of_each(self) -> Self:
@@ -79,7 +80,7 @@ class LmBench(Recipe):
 
     @property
     def endpoint(self) -> bool:
-        """Whether the model is behind a URL."""
+        """True if the model is given by a URL."""
         return "://" in self.model
 
     @property
@@ -88,7 +89,7 @@ class LmBench(Recipe):
 
     @property
     def steps(self) -> int:
-        """The number of questions of all kinds together."""
+        """The total number of questions."""
         return self.questions * len(self.prompts)
 
     @property

@@ -1,4 +1,4 @@
-"""How a language model comes to its answer: what is patched, and on how many questions."""
+"""`LmCircuit`: the recipe for finding a circuit in a language model."""
 
 from typing import Annotated, Literal, Self
 
@@ -9,54 +9,61 @@ from hopscope.configs.prompts import Dtype, Prompts, model_word
 from hopscope.configs.recipe import Recipe, Seeds
 
 LEAST = 10
-"""The least number of questions over which an interval is taken."""
+"""The least number of questions for an interval."""
 Questions = Annotated[Whole, Field(ge=LEAST)]
 
 
 class Tracing(Config):
-    """How much is measured, and what counts."""
+    """How many questions are used in each phase, and thresholds for effects."""
 
     mapped: Questions | None = None
-    """Questions, the first of all, whose streams are patched at every role (default: all)."""
+    """Number of questions (the first of all) for which the stream is patched at every role
+    (default: all)."""
     searched: Questions = 24
-    """Questions, the first of all, on which single heads are patched."""
+    """Number of questions (the first of all) on which single heads are patched."""
     proved: Questions = 200
-    """Fresh questions on which the circuit is exchanged, and runs alone."""
+    """Number of fresh questions on which the circuit is patched, and run alone."""
     proved_elsewhere: Questions | None = None
-    """Questions of the other formulation (default: as many as are proved)."""
+    """Number of questions of the other formulation (default: as `proved`)."""
     given: bool = True
-    """Also exchange what the question gives (x0)."""
+    """Whether the symbol that the question gives (x0) is also exchanged."""
     every: Positive = 1
-    """Residual streams are patched before each such layer: 1 is all of them."""
+    """Residual streams are patched before each layer whose number is a multiple of this, and after
+    the last layer."""
     gains: Annotated[Real, Field(gt=0, lt=1)] = 0.02
-    """A role gains in a layer if the answer follows it by so much more after it: there heads are
-    patched, with the exchanges that it gains."""
+    """Heads are patched in layers where a role gains: patched after the layer, it moves the answer
+    by at least this much more than before it. They are patched with the exchanges that gain."""
     counts: Annotated[Real, Field(gt=0, lt=1)] = 0.1
-    """The least share of the way to the donor's answer that a head's row moves it, to count."""
+    """A head's row counts if it moves the answer by at least this share of the way to the donor's.
+    """
     most: Positive = 24
-    """The largest number of rows whose sources are looked for, the strongest first."""
+    """The largest number of rows whose sources are searched for, the strongest first."""
 
 
 class LmCircuit(Recipe):
-    """One model and one kind of question: which roles hold what, and which heads bring it."""
+    """The recipe for finding the circuit of one model on one kind of question: which symbols its
+    roles have, and which heads move them.
+    """
 
     kind: Literal["lm-circuit"] = "lm-circuit"
 
     model: str
-    """A known model, a folder, or a GGUF file: its weights are needed."""
+    """A known model, a folder, or a GGUF file. An endpoint is not possible, since weights are
+    needed."""
     prompts: Prompts
     """The kind of question."""
     elsewhere: Prompts | None = None
-    """Another formulation, on which the same circuit is proved as well."""
+    """Another formulation, on which the same circuit is also tested."""
     questions: Questions = 200
-    """Pairs of questions that are answered, and patched."""
+    """Number of pairs of questions that are answered and patched."""
     tracing: Tracing = Tracing()
     template: Literal["chat", "raw"] = "chat"
-    """The model's own chat template, or the bare prompt and "Answer:" on a line of its own."""
+    """chat: the model's own chat template. raw: the bare prompt, then "Answer:" on a separate
+    line."""
     dtype: Dtype = "float32"
-    """Arithmetic of the model."""
+    """Precision of the model."""
     seeds: Seeds = (0,)
-    """One seed; it fixes the questions, and the random draws."""
+    """One seed; it determines the questions and the random draws."""
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -98,7 +105,7 @@ class LmCircuit(Recipe):
 
     @property
     def phases(self) -> tuple[tuple[str, int], ...]:
-        """What is done one after the other, and with how many questions."""
+        """The phases in order, each with its number of questions."""
         its = self.tracing
         return (
             ("answers", self.questions),
@@ -110,7 +117,7 @@ class LmCircuit(Recipe):
         )
 
     def prompts_of(self, phase: str) -> Prompts:
-        """The kind of questions of a phase."""
+        """The kind of questions in a phase."""
         other = self.elsewhere if phase == "elsewhere" else None
         return other or self.prompts
 
@@ -120,7 +127,7 @@ class LmCircuit(Recipe):
 
     @property
     def steps(self) -> int:
-        """The number of questions of all phases together."""
+        """The total number of questions in all phases."""
         return sum(count for _, count in self.phases)
 
     @property

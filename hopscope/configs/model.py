@@ -1,4 +1,4 @@
-"""The transformer, and what it is plugged into. Sections (§) refer to Musat (ICLR 2025)."""
+"""The transformer's shape, and its interface to a task. Sections (§) refer to Musat (ICLR 2025)."""
 
 from typing import Annotated, Literal, Self
 
@@ -17,23 +17,23 @@ class Model(Config):
     d_model: Positive = 128
     """Width of the residual stream (§7, §8: 128, §9: 512)."""
     d_head: Positive | None = None
-    """Width of one head; unset: d_model / heads (§9: 16)."""
+    """Width of one head; default: d_model / heads (§9: 16)."""
     mlp: bool = True
-    """Is there a feed-forward layer after attention (§9: no)?"""
+    """Whether blocks have an MLP after attention (§9: no)."""
     d_mlp: Positive | None = None
-    """Hidden width of the feed-forward layer; unset: 4 × d_model, as in GPT-2."""
+    """Hidden width of the MLP; default: 4 × d_model, as in GPT-2."""
     causal: bool = True
     """Causal attention, as in GPT-2, or bidirectional."""
     norm: Literal["layer", "none"] = "layer"
     """Layer normalisation before each sublayer and the output (§7.1), or none."""
     init: Literal["gpt2", "fan-in", "torch"] = "gpt2"
-    """Block matrices: normal with std 0.02 and residual outputs / √(2·layers) (gpt2), or
-    std 1/√inputs (fan-in), biases at zero; or as nn.Linear begins (torch): matrices and biases
-    uniform up to 1/√inputs, a std of 0.58/√inputs. The paper does not say."""
+    """Initial weights of block matrices. gpt2: normal with std 0.02, divided by √(2·layers) for
+    residual outputs. fan-in: normal with std 1/√inputs. Both have zero biases. torch: as nn.Linear,
+    matrices and biases uniform up to 1/√inputs, a std of 0.58/√inputs. The paper does not say."""
     input_std: Annotated[Real, Field(gt=0)] | None = None
-    """Std of the input map; unset: 1/√inputs, 0.35 for K = 4 (torch: as all else). At 0.02 the
-    loss stays at its plateau for thousands of steps. For tokens, std of the embedding; unset:
-    0.02."""
+    """Std of the input map; default: 1/√inputs, 0.35 for K = 4 (with torch: as the other matrices).
+    At 0.02 the loss stays on a plateau for thousands of steps. For tokens, std of the embedding;
+    default: 0.02."""
 
     @model_validator(mode="after")
     def _heads_divide(self) -> Self:
@@ -56,20 +56,20 @@ class Model(Config):
 
 
 class Interface(Config):
-    """What a model is plugged into: the shapes at its two ends, and nothing of the task."""
+    """The shapes of a model's inputs and outputs, which a task determines."""
 
     tokens: bool
-    """Are inputs token numbers (embedded) or vectors (mapped linearly)?"""
+    """Whether inputs are tokens (embedded) or vectors (mapped linearly)."""
     inputs: Positive
-    """Input numbers per position, or the size of the vocabulary."""
+    """Dimension of input vectors, or size of the vocabulary."""
     length: Positive
     """Positions per sequence."""
     read: Positive
-    """How many of the last positions are read out."""
+    """Number of last positions at which outputs are read."""
     outputs: Positive
-    """Output numbers per read position."""
+    """Dimension of the output at each read position."""
 
     @property
     def numbers(self) -> int:
-        """Numbers per position of an example: a token's number, or a vector's."""
+        """The numbers per position of an example: 1 for tokens, else the vector's dimension."""
         return 1 if self.tokens else self.inputs

@@ -1,4 +1,4 @@
-"""The n-gram experiment of Chen et al. (NeurIPS 2024), whose sections (§) are meant here."""
+"""The n-gram experiment of Chen et al. (NeurIPS 2024). Sections (§) refer to their paper."""
 
 import math
 from typing import Annotated, Literal, Self
@@ -13,7 +13,7 @@ EPOCHS = {"C": 2_000, "W": 50_000, "a": 5_000}
 
 
 def _least(bound: float, why: str) -> AfterValidator:
-    """A bound near zero: pydantic's own would print hundreds of zeros."""
+    """A validator for a lower bound near zero; pydantic's own would print hundreds of zeros."""
 
     def check(value: float) -> float:
         if value < bound:
@@ -24,7 +24,7 @@ def _least(bound: float, why: str) -> AfterValidator:
 
 
 class NgramProcess(Config):
-    """Chains of symbols, each with a transition table of its own (§2.1).
+    """Chains of symbols, each with its own transition table (§2.1).
 
     The next symbol depends on the symbols at the parents' lags. Parents 1 and 2::
 
@@ -41,8 +41,8 @@ class NgramProcess(Config):
     length: Positive = 100
     """Symbols L given to the model, which predicts the next one (appendix B: 100)."""
     start: Literal["stationary", "uniform"] = "stationary"
-    """Are the first symbols drawn from the chain's stationary distribution (§2.1), or evenly
-    (the authors' program)?"""
+    """Whether the first symbols are drawn from the chain's stationary distribution (§2.1) or
+    uniformly (as in the authors' program)."""
 
     @field_validator("parents")
     @classmethod
@@ -58,22 +58,23 @@ class NgramProcess(Config):
 
 
 class InductionModel(Config):
-    """The transformer of two attention layers (§2.2): copiers, a selector, a classifier."""
+    """The transformer with two attention layers (§2.2): copiers, a selector, a classifier."""
 
     heads: Positive = 3
     """Heads H of the first layer (appendix B: 3)."""
     window: Positive = 3
     """Lags M that a head can see (appendix B: 3)."""
     degree: Positive = 2
-    """The selector knows the sets of at most this many heads (appendix B: 2)."""
+    """The selector has a coefficient for every set of at most this many heads (appendix B: 2)."""
     constant: bool = False
-    """Has the empty set a coefficient, too? It adds the same to every similarity, but takes part
-    in the normalisation. The authors' program: yes."""
+    """Whether the empty set also has a coefficient. It adds the same to every similarity, but is
+    part of the normalisation. The authors' program: yes."""
     unit_copies: bool = False
-    """Are the heads' outputs scaled to unit length? The paper: no; the authors' program: yes."""
+    """Whether the heads' outputs are scaled to unit length. The paper: no; the authors' program:
+    yes."""
     first: Literal["copies", "full"] = "copies"
-    """First layer: attention by lag alone (§2.2), or with query, key, value and output
-    matrices as well."""
+    """First layer: attention by lag only (§2.2), or also with query, key, value and output
+    matrices."""
     own: Real = 3.0
     """Initial weight w of head h at lag h (appendix B: 3)."""
     other: Real = 0.01
@@ -83,8 +84,8 @@ class InductionModel(Config):
     a: Real = 0.01
     """Initial scale of the second attention layer (appendix B: 0.01)."""
     noise: Annotated[Real, Field(ge=0)] = 0.01
-    """Std of the random part of the matrices of a full first layer; values and outputs start at
-    the identity plus this, queries and keys at this alone."""
+    """Std of the random initial part of the matrices of a full first layer. Value and output
+    matrices start at the identity plus this part, query and key matrices at this part only."""
 
     @model_validator(mode="after")
     def _degree_has_heads(self) -> Self:
@@ -100,11 +101,11 @@ class Descent(Config):
     """Gradient descent in stages (appendix B)."""
 
     stages: str = "C,W,a"
-    """What each stage trains: C the selector's coefficients, W the heads of the first layer, a
-    the classifier's scale. `CW,a` trains C and W together, `CWa` everything at once."""
+    """What each stage trains: C (the selector's coefficients), W (the heads of the first layer), a
+    (the classifier's scale). `CW,a` trains C and W together, `CWa` everything at once."""
     epochs: tuple[Positive, ...] | None = None
-    """Epochs of each stage; unset: 2,000 for C, 50,000 for W, 5,000 for a (appendix B), added up
-    where a stage trains several."""
+    """Epochs of each stage; default: 2,000 for C, 50,000 for W, 5,000 for a (appendix B), summed
+    if a stage trains several."""
     lr: Annotated[Real, Field(gt=0)] = 1.0
     """Learning rate (appendix B: 1)."""
     chains: Positive = 9_000
@@ -112,14 +113,14 @@ class Descent(Config):
     validation_chains: Positive = 1_000
     """Validation chains (appendix B: 1,000)."""
     batch: Positive | None = None
-    """Chains per step; unset: all of them (appendix B). An epoch visits every chain once."""
+    """Chains per step; default: all chains (appendix B). An epoch visits every chain once."""
     loss: Literal["log", "softmax"] = "log"
     """Minus the logarithm of the answer's probability (§2.2), or the cross-entropy of a softmax
     over the probabilities (the authors' program)."""
     epsilon: Annotated[Real, Field(gt=0)] = 1e-6
-    """Added to the probability inside the logarithm (§2.2; its value is not given)."""
+    """Added to the probability inside the logarithm (§2.2 does not give its value)."""
     records: Annotated[Whole, Field(ge=2)] = 200
-    """Moments of each stage at which losses and parameters are recorded."""
+    """Number of epochs of each stage at which losses and parameters are recorded."""
 
     @model_validator(mode="after")
     def _stages_match(self) -> Self:
@@ -144,14 +145,14 @@ class Descent(Config):
         return self
 
     def plan(self) -> list[tuple[str, int]]:
-        """What each stage trains, and for how many epochs."""
+        """The letters and the number of epochs of each stage."""
         stages = self.stages.split(",")
         default = [sum(EPOCHS[letter] for letter in stage) for stage in stages]
         return list(zip(stages, self.epochs or default, strict=True))
 
 
 class NgramExperiment(Recipe):
-    """One training of the n-gram experiment; several seeds are several models and data sets."""
+    """The recipe of an n-gram experiment; each seed has its own model and data."""
 
     kind: Literal["ngram"] = "ngram"
 
@@ -159,7 +160,8 @@ class NgramExperiment(Recipe):
     model: InductionModel = InductionModel()
     descent: Descent = Descent()
     seeds: Seeds = (0,)
-    """One model per seed; the seed fixes its chains, and the matrices of a full first layer."""
+    """One model per seed; the seed determines its chains, and the initial matrices of a full first
+    layer."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -191,7 +193,7 @@ class NgramExperiment(Recipe):
 
     @property
     def chance(self) -> float:
-        """The loss at chance: that of an even distribution over the symbols."""
+        """The loss at chance: that of a uniform distribution over the symbols."""
         return math.log(self.process.alphabet)
 
     def shape(self) -> dict[str, int | None]:

@@ -17,13 +17,13 @@ FORMULATIONS = {
 """The short names, in the order of the paper."""
 
 LONGEST = 20
-"""Most hops of a question; the paper measures equations up to there (figure 2)."""
+"""The most hops of a question, as in the paper's measurements of equations (figure 2)."""
 
 USUAL_HOPS = 5
-"""Hops of equations and lives-with where none are given (appendix A)."""
+"""The default number of hops of equations and lives-with (appendix A)."""
 
 Dtype = Literal["float32", "bfloat16", "float16"]
-"""Arithmetic of a language model."""
+"""The precision of a language model."""
 
 GRAPHS = {
     "kingdoms": chain_of_facts(5),
@@ -37,10 +37,10 @@ GRAPHS = {
         ]
     ),
 }
-"""One chain of each formulation whose graph is fixed."""
+"""The facts of one chain, for each formulation with a fixed graph."""
 
 MOST_CHAINS = {"lives-with": 26, "kingdoms": 8, "relatives": 4}
-"""How many chains the word lists of hopscope.lm.drawing suffice for; the others count on."""
+"""The most chains for which hopscope.lm.drawing has words; the other formulations have no limit."""
 
 
 class Prompts(Config):
@@ -53,16 +53,16 @@ class Prompts(Config):
     """
 
     formulation: Literal["equations", "lives-with", "kingdoms", "functions", "relatives"]
-    """How the facts are worded (appendix A.1 … A.5); `f1` … `f5` are accepted for short."""
+    """How the facts are worded (appendix A.1 … A.5); `f1` … `f5` are short names."""
     hops: Positive | None = None
-    """Number D of look-ups of equations and lives-with, 1 … 20 (figure 2); left out, it is 5
-    (appendix A). The other formulations have one graph each and take none."""
+    """Number D of look-ups of equations and lives-with, 1 … 20 (figure 2); default: 5 (appendix A).
+    The other formulations have a fixed graph, so this must be left out."""
     chains: Annotated[Whole, Field(ge=2)] = 4
     """Number N of chains interleaved in every question (appendix A: 4)."""
 
     opening: bool = False
-    """Whether the answer's first words are given ("The value of b is"), since models that answer
-    in sentences hardly ever say the bare answer."""
+    """Whether the prompt contains the answer's first words ("The value of b is"). Models that
+    answer in sentences rarely give the bare answer otherwise."""
 
     @field_validator("formulation", mode="before")
     @classmethod
@@ -72,7 +72,9 @@ class Prompts(Config):
     @field_validator("hops")
     @classmethod
     def _written_out(cls, hops: int | None, info: ValidationInfo) -> int | None:
-        """Left out or not, five hops are the same questions: so they are the same config."""
+        """The number of hops with its default filled in, so that equal questions have equal
+        configs.
+        """
         variable = info.data.get("formulation") in ("equations", "lives-with")
         return USUAL_HOPS if hops is None and variable else hops
 
@@ -94,23 +96,25 @@ class Prompts(Config):
         return self
 
     def graph(self) -> FactGraph:
-        """The facts of one chain; the question gives what no fact produces."""
+        """The facts of one chain; the question gives the symbols that no fact produces."""
         return GRAPHS.get(self.formulation) or chain_of_facts(self.hops or USUAL_HOPS)
 
     @property
     def depth(self) -> int:
-        """Look-ups that follow from one another on the longest way to the answer."""
+        """The number of successive look-ups on the longest way to the answer."""
         return max(self.graph().hops)
 
     @property
     def label(self) -> str:
-        """A name for tables and files; it says what is not as in the paper."""
+        """A name for tables and files; it includes the settings that differ from the paper's."""
         hops = f"-d{self.hops}" if self.hops else ""
         chains = f"-n{self.chains}" if self.chains != 4 else ""
         return f"{self.formulation}{hops}{chains}{'-opened' * self.opening}"
 
 
 def model_word(model: str) -> str:
-    """A model as a part of a file's name: the last part of its name, its folder or its address."""
+    """A model's name for file names: the last part of its name, folder or URL, with other
+    characters than letters, digits, - and . replaced by -.
+    """
     last = model.rstrip("/").split("#")[-1].split("/")[-1].removesuffix(".gguf")
     return "".join(sign if sign.isalnum() or sign in "-." else "-" for sign in last)

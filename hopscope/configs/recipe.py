@@ -1,8 +1,8 @@
-"""What a run is made from: a recipe. The name of a run is a hash of what its recipe changes.
+"""`Recipe`: all settings of a run. The name of a run is a hash of the fields not at their default.
 
-Fields that are left at their default do not enter the hash, so that a field can be added and every
-earlier run keeps its name. Therefore a default never changes its meaning: what behaves in another
-way is another value.
+Fields at their default are not part of the hash, so that all earlier runs keep their names if a
+field is added. Therefore the meaning of a default must never change: a new behaviour needs a new
+value.
 """
 
 import hashlib
@@ -35,51 +35,51 @@ SHAPE = ("hops", "layers", "heads", "d_model")
 
 
 class Recipe(Config):
-    """What a run can be made from. The name of the run is a hash of the recipe."""
+    """The settings of a run. The name of the run is a hash of its recipe."""
 
-    if TYPE_CHECKING:  # each recipe declares its fields in an order of its own
-        kind: str  # which kind of run it makes: its name in `hopscope.configs.kinds.KINDS`
+    if TYPE_CHECKING:  # each recipe declares its fields in its own order
+        kind: str  # the kind of run: its name in `hopscope.configs.kinds.KINDS`
         seeds: tuple[int, ...]
 
     @property
     @abstractmethod
     def task_kind(self) -> str:
-        """What is learned or asked, in a word: the kind of the task."""
+        """The kind of the task, in a word."""
 
     @property
     @abstractmethod
     def steps(self) -> int:
-        """Length of the whole run, in units."""
+        """The length of the whole run, in units of `unit`."""
 
     @property
     def unit(self) -> str:
-        """The word for what a run is counted in, in the singular: step, epoch or question."""
+        """What a step of the run is called, in the singular: step, epoch or question."""
         return "step"
 
     @property
     def chances(self) -> tuple[float, ...]:
-        """Each loss at chance; empty where that is not known."""
+        """Each loss at chance; empty if not known."""
         return ()
 
     @property
     def chance(self) -> float | None:
-        """The loss at chance, the mean over its losses; None where that is not known."""
+        """The mean loss at chance; None if not known."""
         return fmean(self.chances) if self.chances else None
 
     def asked_hops(self) -> tuple[int, ...]:
-        """The hop that each of its losses belongs to, from 1; (1,) where there are no hops."""
+        """The hop, from 1, that each loss belongs to; (1,) without hops."""
         return (1,)
 
     def loss_names(self, count: int) -> list[str]:
-        """The name of each column of its losses."""
+        """The names of the columns of losses."""
         return ["loss"] * count
 
     def shape(self) -> dict[str, int | None]:
-        """The numbers that tables of runs show; None for what it does not have."""
+        """The numbers that tables of runs show; None for numbers that do not apply."""
         return dict.fromkeys(SHAPE)
 
     def warnings(self) -> list[str]:
-        """Settings that take no effect since the run is too short for them, a line each."""
+        """A line for each setting that has no effect, since the run is too short for it."""
         return []
 
     @abstractmethod
@@ -87,11 +87,11 @@ class Recipe(Config):
         """The readable part of the run's name."""
 
     def digest(self) -> str:
-        """The SHA-256 of what this recipe changes."""
+        """The SHA-256 of the recipe's canonical JSON."""
         return hashlib.sha256(self.canonical_json().encode()).hexdigest()
 
     def hash_without_seeds(self) -> str:
-        """The SHA-256 of all but the seeds: equal for recipes that differ only in their seeds."""
+        """A SHA-256 without the seeds, equal for recipes that differ only in their seeds."""
         fields = self.non_defaults()
         fields.pop("seeds", None)
         return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
@@ -101,11 +101,11 @@ class Recipe(Config):
         return f"{self.title()}-{self.digest()[:10]}"
 
     def written(self) -> bytes:
-        """The recipe as a file, all its fields in it; `read_recipe` reads it again."""
+        """The recipe as JSON, with all fields; `read_recipe` reads it."""
         return (self.model_dump_json() + "\n").encode()
 
     def to_file(self) -> str:
-        """The same for people, who may change it: a field on each line."""
+        """The recipe as JSON that users can edit, with a field on each line."""
         return json.dumps(json.loads(self.written()), indent=2, ensure_ascii=False) + "\n"
 
 
@@ -113,13 +113,13 @@ R = TypeVar("R", bound=Recipe)
 
 
 def of_seeds(recipe: R) -> list[R]:
-    """The recipe once for each of its seeds."""
+    """A recipe for each of the seeds."""
     return [recipe.replace(seeds=(seed,)) for seed in recipe.seeds]
 
 
 def differing(recipes: Sequence[Recipe]) -> dict[str, tuple[Any, ...]]:
-    """The fields in which recipes differ, with the value that each has; None where it has no such
-    field.
+    """The fields in which recipes differ, with the value in each recipe (None if it has no such
+    field).
     """
     named = [recipe.named() for recipe in recipes]
     fields = dict.fromkeys(field for each in named for field in each)

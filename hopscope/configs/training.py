@@ -1,4 +1,4 @@
-"""How a transformer is trained. Sections (§) refer to Musat (ICLR 2025)."""
+"""`Training`: how a transformer is trained. Sections (§) refer to Musat (ICLR 2025)."""
 
 import math
 from typing import Annotated, Literal, Self
@@ -12,7 +12,7 @@ Decay = Annotated[Real, Field(ge=0, lt=1)]
 FINAL_STEPS = 100
 """A final loss is the mean over this many last steps (§7.1)."""
 MOST_MOMENTS = 2**22
-"""Validations or checkpoints that a training can have: all are known before the start."""
+"""The most validations or checkpoints of a training; they are all listed before the start."""
 
 
 class Training(Config):
@@ -27,10 +27,10 @@ class Training(Config):
     lr: Annotated[Real, Field(gt=0)] = 1e-3
     """Learning rate of AdamW (§7.1: 1e-3)."""
     optimiser: Literal["adamw", "muon"] = "adamw"
-    """AdamW (§7.1); or Muon for the matrices of blocks (Jordan et al. 2024) and AdamW for all else,
-    with updates of AdamW's size, so that one learning rate serves both."""
+    """adamw (§7.1), or muon: Muon (Jordan et al. 2024) for the matrices of blocks and AdamW for all
+    other parameters. Muon's updates are scaled to AdamW's size, so that both use `lr`."""
     schedule: Literal["constant", "cosine"] = "constant"
-    """Learning rate after warm-up: constant (§7.1), or down to zero on a cosine."""
+    """Learning rate after warm-up: constant (§7.1), or a cosine down to zero."""
     warmup: Annotated[Whole, Field(ge=0)] = 0
     """Steps over which the learning rate rises linearly from zero (the paper names none)."""
     weight_decay: Annotated[Real, Field(ge=0)] = 0.1
@@ -38,17 +38,17 @@ class Training(Config):
     betas: tuple[Decay, Decay] = (0.9, 0.999)
     """Decay rates of AdamW's two moments (Kingma's defaults; the paper names none)."""
     precision: Literal["float32", "bf16", "auto"] = "auto"
-    """Arithmetic of forward and backward: float32, bf16 with float32 master weights, or bf16
-    where the processor computes it natively."""
+    """Precision of forward and backward passes: float32, bf16 (with float32 master weights), or
+    auto (bf16 if the processor computes it natively)."""
     validate_every: Positive = 100
-    """Steps between validations; each checkpoint, and each of the last 100 steps, is validated as
-    well (§7.1)."""
+    """Steps between validations. Each checkpoint and each of the last 100 steps is also validated
+    (§7.1)."""
     validation_examples: Positive = 512
-    """Examples of each validation, from a stream of their own."""
+    """Number of examples in each validation, drawn from a separate stream."""
     checkpoint_every: Positive = 500
     """Steps between checkpoints (§9: 80)."""
     checkpoint_at: tuple[Positive, ...] = ()
-    """Further steps at which a checkpoint is written."""
+    """Additional steps at which a checkpoint is written."""
 
     @model_validator(mode="after")
     def _few_moments(self) -> Self:
@@ -63,17 +63,17 @@ class Training(Config):
 
     @property
     def steps_per_epoch(self) -> float:
-        """How many steps go over the training set once."""
+        """The number of steps in one pass over the training set."""
         return self.examples / self.batch
 
     def checkpoint_steps(self) -> tuple[int, ...]:
-        """All steps at which a checkpoint is due: the untrained model first, the last step last."""
+        """All steps with a checkpoint, from 0 (the untrained model) to the last step."""
         regular = range(0, self.steps, self.checkpoint_every)
         extra = (step for step in self.checkpoint_at if step < self.steps)
         return tuple(sorted({0, *regular, *extra, self.steps}))
 
     def warnings(self) -> list[str]:
-        """Settings that take no effect since they lie after the last step, a line each."""
+        """A line for each setting that refers to steps after the last one."""
         late = ", ".join(f"{step:,}" for step in self.checkpoint_at if step > self.steps)
         found = []
         if self.warmup >= self.steps:

@@ -1,4 +1,4 @@
-"""The transformer that everything here trains, plants and reads."""
+"""hopscope's transformer: the model that is trained, planted and examined."""
 
 from hopscope.models.transformer import AttentionEdit, Transformer
 from hopscope.models.weights import model_from

@@ -1,7 +1,7 @@
-"""Compares the kernels, in C and in Triton, with torch on this machine, in seconds.
+"""Check of the kernels in C and in Triton against torch on this machine; it takes seconds.
 
 The gradients of a small model are computed in float64, in bf16 by torch, and in bf16 by every
-possible backend. The error of torch is that of bf16; a correct kernel has about the same error.
+possible backend. The error of torch is due to bf16; a correct kernel has about the same error.
 """
 
 from contextlib import nullcontext
@@ -19,12 +19,12 @@ MODEL = Model(layers=2, heads=2, d_model=64, init="fan-in")
 INTERFACE = Interface(tokens=False, inputs=8, length=28, read=4, outputs=8)
 BATCH, SEED = 8, 0
 ALLOWED = 2.0
-"""Largest error of a kernel, in errors of torch in bf16. Measured: 0.8 to 0.9."""
+"""The largest allowed error of a kernel, relative to torch's in bf16. Measured: 0.8 to 0.9."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Distance of one backend's gradients from those in float64, as a share of the latter."""
+    """The distance of one backend's gradients from those in float64, relative to their norm."""
 
     backend: native.Backend
     error: float
@@ -32,7 +32,7 @@ class Agreement:
 
     @property
     def agrees(self) -> bool:
-        """Whether the error is allowed (NaN is not)."""
+        """True if the error is allowed (NaN is not)."""
         return self.error <= self.allowed
 
 
@@ -50,11 +50,11 @@ def agreements() -> list[Agreement]:
 
 
 def _gradients(dtype: torch.dtype, backend: native.Backend) -> Float[Tensor, "parameter"]:
-    """The gradients of the mean squared error, of all parameters in a row."""
+    """The gradients of the mean squared error with respect to all parameters, concatenated."""
     generator = torch.Generator().manual_seed(SEED)
 
     def numbers(*shape: int) -> Tensor:
-        """Numbers that bf16 can hold, so that every backend gets the same."""
+        """Random numbers that bf16 can represent, so that every backend gets the same."""
         return torch.randn(*shape, generator=generator).bfloat16().to(device, dtype)
 
     device = "cuda" if backend == "triton" else "cpu"

@@ -24,15 +24,15 @@ from hopscope.models import layers
 from hopscope.models.layers import NORM_EPS, Attention, Mlp, Norm, last_positions
 
 LANES = 16
-"""The widths of rows and heads are multiples of this."""
+"""The widths of rows and heads must be multiples of this."""
 NUMBERS = 4096
-"""Numbers of a matrix that one program holds at a time."""
+"""How many elements of a matrix one program holds at a time."""
 SHARED = 2**16
-"""Bytes of shared memory for the operands of attention's products. A multiprocessor has more (at
-least 99 KiB, if it multiplies bf16), but Triton needs a part.
+"""Bytes of shared memory for the operands of attention's products. A multiprocessor that can
+multiply bf16 has more (at least 99 KiB), but Triton needs a part of it.
 """
 PROGRAMS = 1024
-"""Number of programs that share the rows of a sum: so many keep the memory of a GPU busy."""
+"""How many programs share the rows of a sum: enough to use the full memory bandwidth of a GPU."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,13 @@ class CudaOps:
     """The sublayers of bf16 models on a GPU."""
 
     def longest(self, norm: nn.Module, attention: Attention) -> int:  # noqa: ARG002
-        """The longest sequence whose attention can be computed here; 0: none."""
+        """The longest sequence whose attention these kernels can compute; 0: none."""
         if attention.width % LANES or attention.query.weight.shape[-1] % LANES:
             return 0
         return longest_for(attention.width)
 
     def supports_mlp(self, norm: nn.Module, mlp: Mlp) -> bool:  # noqa: ARG002
-        """Whether an MLP sublayer of this shape can be computed here."""
+        """True if these kernels can compute an MLP sublayer of this shape."""
         return all(n % LANES == 0 for n in mlp.up.weight.shape[-2:])
 
     def attention(
@@ -56,7 +56,7 @@ class CudaOps:
         attention: Attention,
         read: int,
     ) -> BFloat16[Tensor, "*model batch read d_model"]:
-        """The last `read` positions, with what all heads add there."""
+        """The stream at the last `read` positions after the attention sublayer."""
         y, x = _normed(norm, x)
         packed_qkv, query = attention.packed(y, read, affine)
         mixed = attend(packed_qkv, query, attention.heads, attention.causal)
@@ -65,7 +65,7 @@ class CudaOps:
     def mlp(
         self, x: BFloat16[Tensor, "*model batch seq d_model"], norm: nn.Module, mlp: Mlp
     ) -> BFloat16[Tensor, "*model batch seq d_model"]:
-        """Every position, with what the MLP adds there."""
+        """The stream at every position after the MLP sublayer."""
         y, x = _normed(norm, x)
         return x + up_and_down(y, *mlp.up.pair, *mlp.down.pair)
 
@@ -80,7 +80,7 @@ def longest_for(width: int) -> int:
 
 
 def _normed(module: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
-    """The input of a sublayer, and what its output is added to."""
+    """The normalised input of a sublayer, and the stream to which its output is added."""
     return norm(x, *module.pair) if isinstance(module, Norm) else (x, x)
 
 
@@ -128,8 +128,8 @@ class _Mlp(Function):
 
 
 class _Norm(Function):
-    """Layer normalisation with gain and shift; and x itself, for what is added to it later. So the
-    gradients of both are added in one kernel.
+    """Layer normalisation with gain and shift. It also returns x, to which the sublayer's output is
+    added later, so that one kernel adds both gradients of x.
     """
 
     @staticmethod
@@ -167,10 +167,10 @@ class _Norm(Function):
 
 
 class _Attend(Function):
-    """What each head brings to the last `read` positions; the heads are side by side in a row.
+    """The outputs of all heads at the last `read` positions, concatenated in a row.
 
-    A row of `packed_qkv` is query, key and value of a position; or key and value, if `query` is
-    given.
+    A row of `packed_qkv` has the query, key and value of a position, or only key and value if
+    `query` is given.
     """
 
     @staticmethod
@@ -195,7 +195,7 @@ class _Attend(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        """The softmax is computed again from the log-sum of each row."""
+        """The gradients; the softmax is computed again from the saved log-sum of each row."""
         (packed_qkv, query, logsum), gradient = ctx.saved_tensors, gradient.contiguous()
         queries, width = _queries(packed_qkv, query)
         of_packed = torch.empty_like(packed_qkv)
@@ -234,7 +234,7 @@ def _queries(packed_qkv: Tensor, query: Tensor | None) -> tuple[Tensor, int]:
 def _attention(
     packed_qkv: Tensor, queries: Tensor, width: int, heads: int, causal: bool
 ) -> tuple[tuple[int], tuple[int | float, ...], dict[str, int | bool]]:
-    """The number of programs, the sizes they are given, and the sizes of their blocks."""
+    """The number of programs, the sizes that they get as arguments, and their block sizes."""
     read, seq, each = queries.shape[-2], packed_qkv.shape[-2], width // heads
     sizes = heads, read, seq, each, each**-0.5, queries.shape[-1], packed_qkv.shape[-1]
     blocks = {"READ": _block(read), "SEQ": _block(seq), "WIDTH": _block(each)}
@@ -264,7 +264,9 @@ def _gelu_backward(x: Tensor, gradient: Tensor, fleet: torch.Size) -> tuple[Tens
 
 
 def _sums(kernel: Any, x: Tensor, fleet: torch.Size, *others: Tensor) -> Tensor:
-    """What a kernel sums over all positions of each model, in tiles of at most 128 columns."""
+    """The sums that a kernel computes over all positions of each model, in tiles of at most 128
+    columns.
+    """
     models, rows, width = _sizes(x, fleet)
     tall, wide = _tile_of(min(width, 128))
     programs, tiles = _shared(rows, tall, models)
@@ -277,7 +279,7 @@ def _sums(kernel: Any, x: Tensor, fleet: torch.Size, *others: Tensor) -> Tensor:
 
 
 def _total(sums: Tensor, dtype: torch.dtype, fleet: torch.Size) -> Tensor:
-    """The sum of the sums of all programs, for each model."""
+    """The sum over all programs, for each model, in the given precision."""
     models, programs, width = sums.shape
     out = torch.empty(*fleet, width, dtype=dtype, device=sums.device)
     tall = _block(programs)
@@ -296,7 +298,7 @@ def _sizes(x: Tensor, fleet: torch.Size) -> tuple[int, int, int]:
 
 
 def _block(size: int) -> int:
-    """The next power of two, and at least 16, the smallest size of a matrix product."""
+    """The next power of two, but at least 16, the smallest size of a matrix product."""
     return max(16, 1 << (size - 1).bit_length())
 
 
@@ -319,7 +321,7 @@ def attend_forward(
     query_row, key_row, causal: tl.constexpr,
     READ: tl.constexpr, SEQ: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """What one head of one example brings to the last `read` positions."""
+    """The output of one head, in one example, at the last `read` positions."""
     example, head = tl.program_id(0) // heads, tl.program_id(0) % heads
     row, column = tl.arange(0, READ), tl.arange(0, SEQ)
     q = _rows(query, example * read, query_row, head * width, read, width, READ, WIDTH)
@@ -392,8 +394,8 @@ def norm_backward(
     x, gain, statistics, gradient, passed, x_gradient, sums, rows, width,
     TILES: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """The gradients of some tiles of rows, added to those that were passed by the norm; those of
-    gain and shift are summed in each program.
+    """The gradients of some tiles of rows, added to the gradients `passed` around the norm. The
+    gradients of gain and shift are summed in each program.
     """
     program, model = tl.program_id(0), tl.program_id(1)
     column = tl.arange(0, WIDTH)
@@ -426,7 +428,7 @@ def gelu_backward(
     x, gradient, x_gradient, sums, rows, width,
     TILES: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr,
 ):  # fmt: skip
-    """The gradient of x, from that of the exact GELU, and its sum in each program."""
+    """The gradient of x from that of the exact GELU, and its sum over rows in each program."""
     program, model = tl.program_id(0), tl.program_id(2)
     first = tl.program_id(1) * WIDTH
     total = tl.zeros((WIDTH,), tl.float32)
@@ -461,7 +463,7 @@ def sum_tiles(
 
 @triton.jit
 def sum_programs(sums, out, programs, width, ROWS: tl.constexpr, WIDTH: tl.constexpr):
-    """The sum of the sums of all programs."""
+    """The sum over all programs."""
     model, first = tl.program_id(1), tl.program_id(0) * WIDTH
     _, there, place = _tile(model, 0, first, programs, width, ROWS, WIDTH)
     found = tl.sum(tl.load(sums + place, mask=there, other=0.0), 0)
@@ -495,7 +497,7 @@ def _scores(q, k, row, column, read, seq, scale, causal: tl.constexpr):
 
 @triton.jit
 def _tile(model, tile, first, rows, width, ROWS: tl.constexpr, WIDTH: tl.constexpr):
-    """The rows of a tile, a mask of the numbers that exist, and their places."""
+    """The rows of a tile, a mask of the elements that exist, and their offsets."""
     row, column = tile * ROWS + tl.arange(0, ROWS), first + tl.arange(0, WIDTH)
     there = (row < rows)[:, None] & (column < width)[None, :]
     place = (model * rows + row).to(tl.int64)[:, None] * width + column[None, :]

@@ -1,10 +1,10 @@
-"""The sublayers of a block in C, each as one operation for autograd: in bf16 on a CPU.
+"""The sublayers of a block in C, each as one autograd operation, for bf16 models on a CPU.
 
     x + out(attention(norm(x)))        x + down(GELU(up(norm(x))))
 
-`layers.py` computes the same in torch. Forward and backward are one call each of
-`csrc/sublayers.c`: Python between kernels would run from cold caches. With AMX the residual is
-added in float32 before rounding, with AVX-512 in bf16 after it.
+`layers.py` computes the same in torch. Forward and backward are each one call of
+`csrc/sublayers.c`: Python code between kernels would run with cold caches. With AMX the residual is
+added in float32 before rounding, with AVX-512 in bf16 after rounding.
 """
 
 from dataclasses import dataclass
@@ -28,17 +28,17 @@ class FusedBlocks:
     """The sublayers of bf16 models on a CPU."""
 
     tiles: bool
-    """Whether AMX multiplies."""
+    """Whether AMX computes the matrix products."""
 
     def longest(self, norm: nn.Module, attention: Attention) -> int:
-        """The longest sequence whose attention can be computed here; 0: none."""
+        """The longest sequence whose attention these kernels can compute; 0: none."""
         inner, width = attention.query.weight.shape[-2:]
         head = attention.width
         whole = head % LANES == inner % BLOCK == width % BLOCK == 0
         return LONGEST if isinstance(norm, Norm) and whole and head <= WIDEST else 0
 
     def supports_mlp(self, norm: nn.Module, mlp: Mlp) -> bool:
-        """Whether an MLP sublayer of this shape can be computed here."""
+        """True if these kernels can compute an MLP sublayer of this shape."""
         return isinstance(norm, Norm) and all(n % BLOCK == 0 for n in mlp.up.weight.shape[-2:])
 
     def attention(
@@ -48,7 +48,7 @@ class FusedBlocks:
         attention: Attention,
         read: int,
     ) -> BFloat16[Tensor, "*model batch read d_model"]:
-        """The last `read` positions, with what all heads add there."""
+        """The stream at the last `read` positions after the attention sublayer."""
         sizes = self._sizes(x, norm, read)
         sizes.heads, sizes.causal = attention.heads, attention.causal
         sizes.inner = attention.query.weight.shape[-2]
@@ -62,7 +62,7 @@ class FusedBlocks:
     def mlp(
         self, x: BFloat16[Tensor, "*model batch seq d_model"], norm: Norm, mlp: Mlp
     ) -> BFloat16[Tensor, "*model batch seq d_model"]:
-        """Every position, with what the MLP adds there."""
+        """The stream at every position after the MLP sublayer."""
         sizes = self._sizes(x, norm, x.shape[-2])
         sizes.hidden = mlp.up.weight.shape[-2]
         added: Tensor = _Sublayer.apply(  # type: ignore[no-untyped-call]
@@ -86,8 +86,8 @@ ATTENTION_INPUTS = (
 
 
 class _Sublayer(Function):
-    """x, or the last positions of it, with what a sublayer adds there; `names` are the fields of
-    the inputs, which are x and the parameters.
+    """The stream after a sublayer, at all positions or the last ones. The inputs are x and the
+    parameters; `names` are their fields in the C struct.
     """
 
     @staticmethod
@@ -118,8 +118,8 @@ class _Sublayer(Function):
 def _packed(
     tensors: dict[str, Tensor], sizes: Sizes
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Memory for the gradients of maps that stand side by side (query, key and value, or key and
-    value alone), and the part of it that is the gradient of each.
+    """Memory for the gradients of maps that are computed as one (query, key and value, or only key
+    and value), and the views of it that are the gradients of each map.
     """
     maps = ["query"] * (sizes.read == sizes.seq) + ["key", "value"]
     *fleet, inner, width = tensors["query_weight"].shape
@@ -128,5 +128,5 @@ def _packed(
     weights = zip(maps, weight.split(inner, -2), strict=True)
     biases = zip(maps, bias.split(inner, -1), strict=True)
     parts = {f"{name}_weight": part for name, part in weights}
-    parts |= {f"{name}_bias": part for name, part in biases if name != "key"}  # keys have none
+    parts |= {f"{name}_bias": part for name, part in biases if name != "key"}  # keys have no bias
     return {"packed_weight": weight, "packed_bias": bias}, parts

@@ -19,7 +19,7 @@ from hopscope.configs import Model
 from hopscope.models import torch_private
 
 NORM_EPS = 1e-5
-"""Number added to the variance in a norm: PyTorch's default."""
+"""The number added to the variance in a norm: PyTorch's default."""
 
 
 class Affine(nn.Module):
@@ -36,7 +36,7 @@ class Affine(nn.Module):
 
     @property
     def pair(self) -> tuple[Tensor, Tensor]:
-        """Weight and bias, of a map that has one."""
+        """Weight and bias of a map with a bias."""
         assert self.bias is not None
         return self.weight, self.bias
 
@@ -63,14 +63,14 @@ def affine(
 def last_positions(
     x: Float[Tensor, "*rest seq width"], read: int
 ) -> Float[Tensor, "*rest read width"]:
-    """The last `read` positions; x itself where these are all, since the gradient of a slice is as
-    large as x even then.
+    """The last `read` positions. If these are all, x itself is returned, since the backward pass of
+    a slice would allocate a gradient as large as x.
     """
     return x if read == x.shape[-2] else x[..., -read:, :]
 
 
 def side_by_side(layers: list[Affine]) -> tuple[Tensor, Tensor]:
-    """Weight and bias of one map that computes all these maps of the same input."""
+    """Weight and bias of one map that computes all these maps of the same input, concatenated."""
     biases = [
         each.weight.new_zeros(each.weight.shape[:-1]) if each.bias is None else each.bias
         for each in layers
@@ -135,8 +135,8 @@ class Mlp(nn.Module):
 class MaskedSoftmax(Function):
     """softmax(scale · scores + mask), computed in float32 for scores of any precision.
 
-    Only the weights are saved for the backward pass, in the precision of the scores: to move a
-    float32 copy of every attention matrix would take longer than to compute it.
+    Only the weights are saved for the backward pass, in the precision of the scores: moving a
+    float32 copy of every attention matrix would take longer than computing it.
     """
 
     @staticmethod
@@ -165,7 +165,7 @@ class Attention(nn.Module):
         self.heads, self.width, self.causal = config.heads, config.head_width, config.causal
         self.scale = config.head_width**-0.5
         self.query = Affine(fleet, config.d_model, width)
-        # A bias of the keys would add one number to all scores of a row: softmax cancels it.
+        # A key bias would add the same number to all scores of a row; softmax cancels it.
         self.key = Affine(fleet, config.d_model, width, bias=False)
         self.value = Affine(fleet, config.d_model, width)
         self.out = Affine(fleet, width, config.d_model)
@@ -175,7 +175,7 @@ class Attention(nn.Module):
         x: Float[Tensor, "*model batch seq d_model"],
         read: int,
     ) -> Float[Tensor, "*model batch read d_model"]:
-        """What all heads together add at the last `read` positions."""
+        """The sum of what all heads add to the stream at the last `read` positions."""
         packed_qkv, query = self.packed(x, read)
         *first, key, value = packed_qkv.split(self.heads * self.width, -1)
         queries = self._split(first[0] if query is None else query)
@@ -188,15 +188,15 @@ class Attention(nn.Module):
         read: int,
         compute: Callable[..., Tensor] = affine,
     ) -> tuple[Float[Tensor, "*model batch seq packed"], Tensor | None]:
-        """Queries, keys and values of every position side by side; or, where not all positions are
-        read, keys and values alone, and the queries of the last `read` positions.
+        """Queries, keys and values of every position, concatenated, and None. If not all positions
+        are read: keys and values of every position, and queries of the last `read` positions.
         """
         query, maps = None, [self.key, self.value]
         if read == x.shape[-2]:
             maps.insert(0, self.query)
         else:
             query = compute(last_positions(x, read), *self.query.pair)
-        # One map for all: each map alone would read x, and write a gradient as large as x.
+        # One map for all: separate maps would each read x and write a gradient as large as x.
         return compute(x, *side_by_side(maps)), query
 
     def pattern(
@@ -224,7 +224,7 @@ class Attention(nn.Module):
     def written(
         self, mixed: Float[Tensor, "*model batch head read d_head"]
     ) -> Float[Tensor, "*model batch read d_model"]:
-        """What all heads add to the residual stream, from what each brings."""
+        """What all heads add to the residual stream, from the output of each."""
         out: Tensor = self.out(rearrange(mixed, "... head seq width -> ... seq (head width)"))
         return out
 

@@ -1,9 +1,9 @@
-"""Choice of the kernels that compute a bf16 model; loading and calling the kernels in C (`csrc/`).
+"""Choice of the kernels for bf16 models; loading and calling the kernels in C (`csrc/`).
 
-There are four backends. On a CPU: *amx* (products in the processor's tiles), *avx512* (products in
-its vectors) and *torch* (no kernels of ours). On a GPU: *triton* and *torch*. A model takes the
-best possible backend, unless `HOPSCOPE_KERNELS` names another one for the whole process, or `using`
-for the models made inside it. The backends round differently.
+There are four backends. On a CPU: *amx* (matrix products with AMX tiles), *avx512* (with AVX-512
+vectors) and *torch* (without our kernels). On a GPU: *triton* and *torch*. A model uses the best
+possible backend, unless `HOPSCOPE_KERNELS` names another for the whole process, or `using` for the
+models made inside it. The backends round differently.
 """
 
 import ctypes
@@ -26,7 +26,7 @@ Backend = Literal["amx", "avx512", "triton", "torch"]
 ON_CPU: tuple[Backend, ...] = ("amx", "avx512", "torch")
 VARIABLE = "HOPSCOPE_KERNELS"
 OLDEST_GPU = (8, 0)
-"""The first compute capability that multiplies bf16, which the kernels in Triton need."""
+"""The lowest compute capability with bf16 products, which the kernels in Triton need."""
 
 
 def _pointers(*names: str) -> tuple[tuple[str, type[ctypes.c_void_p]], ...]:
@@ -34,7 +34,7 @@ def _pointers(*names: str) -> tuple[tuple[str, type[ctypes.c_void_p]], ...]:
 
 
 def _maps(*names: str) -> tuple[tuple[str, type[ctypes.c_void_p]], ...]:
-    """Pointers to weight and bias of each."""
+    """Pointers to the weight and bias of each map."""
     return _pointers(*(f"{name}_{part}" for name in names for part in ("weight", "bias")))
 
 
@@ -57,7 +57,7 @@ _REST = _pointers("y", "saved", "gradient", "x_gradient", "gain_gradient", "shif
 
 
 def _gradients(*names: str) -> tuple[tuple[str, type[ctypes.c_void_p]], ...]:
-    """Pointers to the gradients of weight and bias of each."""
+    """Pointers to the gradients of the weight and bias of each map."""
     return tuple((f"{name}_gradient", pointer) for name, pointer in _maps(*names))
 
 
@@ -84,7 +84,7 @@ STRUCTS = Sizes, AttentionSublayer, MlpSublayer
 
 @cache
 def library() -> tuple[ctypes.CDLL | None, str]:
-    """The compiled kernels; or None, and why there are none that can be used."""
+    """The compiled kernels and an empty text; or None and the reason why they cannot be used."""
     if not processor_has("avx512_bf16"):
         return None, "the processor has no AVX-512 BF16"
     found = find_spec("hopscope.models._kernels")
@@ -98,7 +98,7 @@ def library() -> tuple[ctypes.CDLL | None, str]:
         compiled = (ctypes.c_long * len(STRUCTS)).in_dll(kernels, "hopscope_struct_sizes")
         same = list(compiled) == [ctypes.sizeof(struct) for struct in STRUCTS]
         why = "" if same else "they were compiled from another version of hopscope"
-    except (OSError, ValueError) as error:  # ValueError: there are no sizes
+    except (OSError, ValueError) as error:  # ValueError: the library has no struct sizes
         why = str(error)
     if why:
         again = "install hopscope again with gcc (CC=gcc)"
@@ -118,7 +118,7 @@ def possible() -> tuple[Backend, ...]:
     kernels, _ = library()
     if kernels is None:
         return ("torch",)
-    # The system must permit the tiles, and torch may not have asked yet.
+    # The system must permit AMX tiles, and torch may not have requested them yet.
     if processor_has("amx_tile") and kernels.hopscope_ask_for_tiles():
         return "amx", "avx512", "torch"
     return "avx512", "torch"
@@ -131,7 +131,7 @@ def saved_bytes(sizes: Sizes) -> int:
 
 
 def compute(task: Sublayer, way: Literal["", "_back"], **tensors: Tensor) -> None:
-    """Compute a sublayer, forward or backward; each field points to the tensor of its name."""
+    """Compute a sublayer, forward ("") or backward; a tensor is passed in the field of its name."""
     for field, tensor in tensors.items():
         setattr(task, field, tensor.data_ptr())
     name = "attention" if isinstance(task, AttentionSublayer) else "mlp"
@@ -149,7 +149,7 @@ _chosen: ContextVar[Backend | None] = ContextVar("chosen", default=None)
 
 @contextmanager
 def using(wanted: str) -> Iterator[None]:
-    """Models that are made, moved or cast inside this context take this backend."""
+    """A context in which models that are made, moved or cast use this backend."""
     token = _chosen.set(_checked("using", wanted))
     try:
         yield
@@ -158,7 +158,7 @@ def using(wanted: str) -> Iterator[None]:
 
 
 def backend() -> Backend:
-    """The processor's backend for a model that is made now."""
+    """The CPU backend for a model that is made now."""
     chosen, named = _chosen.get(), os.environ.get(VARIABLE)
     if chosen or not named:
         return chosen or possible()[0]
@@ -174,7 +174,7 @@ def backend_on(device: torch.device) -> Backend:
 
 
 def gpu_backend(device: torch.device) -> Backend:
-    """The backend for a model on this GPU; torch where there is no GPU."""
+    """The backend for a model on this GPU; torch if there is no GPU."""
     forced = "torch" in (_chosen.get(), os.environ.get(VARIABLE))
     return "torch" if forced or why_no_triton(device) else "triton"
 
@@ -193,7 +193,7 @@ def _checked(source: str, wanted: str) -> Backend:
 
 
 def why_none_better() -> str:
-    """Why models do not take the best backend, amx, and what to do; empty where they do."""
+    """Why models do not use the best backend, amx, and what to do; empty if they do."""
     best, taken = possible()[0], backend()
     if taken != best:
         return f"{VARIABLE} forces it; {best} is possible here: unset {VARIABLE} to take it"
@@ -208,10 +208,10 @@ def why_none_better() -> str:
 
 @cache
 def why_no_triton(device: torch.device) -> str:
-    """Why Triton's kernels cannot run on this GPU, and what to do; empty where they can.
+    """Why Triton's kernels cannot run on this GPU, and what to do; empty if they can.
 
-    Triton compiles with the machine's C compiler and Python's headers, which may be missing. So
-    this function runs one kernel, and warns once if that fails.
+    Triton needs a C compiler and Python's headers, which may be missing. So this function runs one
+    kernel, and warns once if that fails.
     """
     if not torch.cuda.is_available():
         return "torch sees no GPU"
@@ -223,7 +223,7 @@ def why_no_triton(device: torch.device) -> str:
         try_triton(device)
     except torch.OutOfMemoryError:
         raise
-    except Exception as error:  # noqa: BLE001  (of a compiler, a linker, a driver, or Triton)
+    except Exception as error:  # noqa: BLE001  (from a compiler, a linker, a driver, or Triton)
         said = (str(error).splitlines() or [type(error).__name__])[0][:60].replace(": ", ", ")
         why = (
             f"Triton runs no kernel here ({said}), torch computes more slowly: install gcc and "

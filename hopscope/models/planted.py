@@ -1,23 +1,25 @@
-"""Transformers whose weights are written by hand: known circuits, and proof that depth suffices.
+"""Planted models: transformers with weights written by hand, whose circuits are known.
 
-They are the ground truth on which the discovery of circuits is graded. A plan lists what each head
-looks up and carries. `_Writer` makes it the weights of a transformer without MLPs and norms.
+They are the ground truth for circuit discovery, and prove that their depth suffices. A plan lists
+what each head looks up and moves. `_Writer` turns it into the weights of a transformer without MLPs
+and norms.
 
 The residual stream is divided into named parts, each as wide as a symbol: `symbol` and `code` (the
-input), `before` (the symbol one position earlier), and registers. In a chain, number a position
-by the symbol it carries: a value (like the query) that carries x_m first copies its own key,
-the symbol before it; from then on each layer looks up the furthest symbol it knows among those
-`before` symbols, and appends all registers of the position found to its own:
+input), `before` (the symbol one position earlier), and registers. In a chain, call a position (a
+value, or the query) by its symbol x_m. In layer 0 it copies the symbol before it, which for a value
+is its own key. In each later layer it looks up the furthest symbol that it knows among the `before`
+parts, and appends all registers of the position found to its own:
 
     layer 0       before   := symbol of the previous position
     layer t >= 1  register[h + 1 … 2h] := register[1 … h] of the position whose `before` is
                   register[h],  h = 2^(t-1),  register[1] = symbol
 
 The reach doubles with each layer, so L layers answer 2^(L-1) - 1 hops, which is the most that any
-causal transformer can (hopscope.theory). Two kinds of positions would be found by mistake. The
-one after a value x_m also has x_m before it; it stands later than x_m's own value, so scores
-fall slowly with position. The very first position can only read itself; hence `before` is compared
-after a part of `symbol` is taken off.
+causal transformer can (hopscope.theory). Two kinds of positions must not be found by mistake.
+First, the position after a value x_m also has x_m before it. It comes later than the value to be
+found, so scores decrease slowly with position. Second, the very first position can only attend to
+itself, so its `before` is its own symbol; hence `before` is compared after subtracting a part of
+`symbol`.
 """
 
 import math
@@ -35,22 +37,23 @@ from hopscope.models.transformer import Block, Transformer
 from hopscope.theory import Path
 
 CLEAR = 40.0
-"""A score that much lower than the best gets no weight in float32."""
+"""A score that is lower than the best by this much gets no weight in float32."""
 SHARPNESS_PER_POSITION = 70.0
-"""Scale of the scores that compare symbols, per position of the sequence."""
+"""The scale of the scores that compare symbols, per position of the sequence."""
 LONGEST = 2_000
-"""Positions up to which float32 tells scores of that scale apart."""
+"""The most positions for which float32 can distinguish scores of that scale."""
 SPHERE_DIM = 64
-"""Unit vectors of this many numbers are far enough apart (inner products below about 0.5)."""
+"""Random unit vectors of this dimension are far enough apart (inner products below about 0.5)."""
 LATENESS = 0.3
-"""By how much a score falls from the first position to the last, as a share of the score of a
-perfect match. The earlier of two equal matches then wins."""
+"""How much a score falls from the first position to the last, as a share of the score of a perfect
+match. So the earlier of two equal matches wins."""
 OWN_STEPS = 3.0
-"""Share of `symbol` taken off `before`, in positions' worth of lateness. The first position needs
-more than 1 to fall behind the second. The position after a value x_m stands 3 or more behind x_m's
-own value, so inner products of unlike symbols may disturb the share by up to ±1/2."""
+"""The share of `symbol` that is subtracted from `before`, in units of the score that is lost per
+position. The first position needs more than 1 to score below the second. The position after a value
+x_m comes 3 or more positions after x_m's own value, so inner products of different symbols may
+change the share by up to ±1/2."""
 TRIPLE = ("a->x", "a->y", "x,y->z")
-"""The conditional task that can be planted: the paper's example (§3.1)."""
+"""The facts of the conditional task that can be planted: the paper's example (§3.1)."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +67,11 @@ class Planted:
 
 @dataclass(frozen=True)
 class Lookup:
-    """One head's work: where it attends, and what it carries where.
+    """What one head does: where it attends, and what it moves.
 
-    `match` lists (wanted part of the destination, part of the source, scale); `carry` lists (part
-    of the source, part of the destination). `back` attends that many positions back. `late` is the
-    score taken off per unit of lateness.
+    `match` lists (part of the destination, part of the source compared with it, scale); `carry`
+    lists (part of the source, part of the destination to which it is moved). With `back`, the head
+    attends that many positions back. `late` is the score that is subtracted per unit of lateness.
     """
 
     match: tuple[tuple[str, str, float], ...] = ()
@@ -84,10 +87,11 @@ def planted(
     heads: int | None = None,
     twins: bool = False,
 ) -> Planted:
-    """A transformer that solves the task in the fewest causal layers, and its true circuit.
+    """A transformer that solves the task with the fewest causal layers, and its true circuit.
 
-    `spare_layers` lists layers (by their number in the result) that do nothing, `heads` adds
-    idle heads to every layer, and `twins` doubles each working head: two that share its work.
+    `spare_layers` are the numbers of additional layers that do nothing. `heads` is the number of
+    heads in every layer (default: as many as needed); the others are idle. With `twins`, every
+    working head is doubled, and the two share its work.
     """
     if not isinstance(task, Retrieval | ConditionalRetrieval):
         raise ModelError(f"task is {task.kind}; planted are retrieval and conditional")
@@ -112,7 +116,9 @@ def planted(
 
 
 def _plan_of(task: Retrieval | ConditionalRetrieval) -> list[list[Lookup]]:
-    """The plan of a task whose symbols and positions a hand-written head can tell apart."""
+    """The plan of a task; raises ModelError if hand-written heads could not distinguish its symbols
+    or positions.
+    """
     if isinstance(task, ConditionalRetrieval) and task.facts != TRIPLE:
         facts = "; ".join(task.facts)
         raise ModelError(f"the facts are {facts}; planted are chains and {'; '.join(TRIPLE)}")
@@ -130,7 +136,7 @@ def _plan_of(task: Retrieval | ConditionalRetrieval) -> list[list[Lookup]]:
 
 
 def _register(number: int) -> str:
-    """The part of the residual stream in which register `number` lies."""
+    """The name of the part of the residual stream with register `number`."""
     return "symbol" if number == 1 else f"register {number}"
 
 
@@ -149,7 +155,9 @@ def _chain_plan(task: Retrieval) -> list[list[Lookup]]:
 
 
 def _needed_paths(hops: int) -> list[tuple[tuple[Role, Role], ...]]:
-    """For each layer, the paths without which the query would miss a symbol, from it backwards."""
+    """For each layer, the (destination, source) pairs that the query needs, found backwards from
+    the query.
+    """
     paths: list[set[tuple[Role, Role]]] = [set() for _ in range(1 + hops.bit_length())]
 
     def want(number: int, count: int) -> None:
@@ -158,7 +166,7 @@ def _needed_paths(hops: int) -> list[tuple[tuple[Role, Role], ...]]:
             return
         layer = (count - 1).bit_length()
         known = 2 ** (layer - 1)
-        fact = number + known - 1  # whose key is the furthest symbol known before the layer
+        fact = number + known - 1  # its key is the furthest symbol known before the layer
         carrier = Role("value", number - 1) if number else Role("query")
         paths[layer].add((carrier, Role("value", fact)))
         paths[0].add((Role("value", fact), Role("key", fact)))
@@ -170,7 +178,7 @@ def _needed_paths(hops: int) -> list[tuple[tuple[Role, Role], ...]]:
 
 
 def _triple_plan() -> list[list[Lookup]]:
-    """a→x and a→y at once, told apart by which stands earlier; then (x, y)→z by both keys."""
+    """a→x and a→y in one layer, distinguished by which is earlier; then (x, y)→z by both keys."""
     query, x, y, z = Role("query"), Role("value", 0), Role("value", 1), Role("value", 2)
     own_keys = ((x, Role("key", 0)), (y, Role("key", 1)), (z, Role("key", 2, 1)))
     copies = [
@@ -204,7 +212,7 @@ class _Writer:
         carried = {part for lookup in lookups for pair in lookup.carry for part in pair}
         names = ["symbol", "code", *sorted({*carried, *answers} - {"symbol"})]
         self.parts = {name: self._cell(number) for number, name in enumerate(names)}
-        # A head's width: one symbol for each comparison, one more for lateness, or what it carries.
+        # A head's width: one symbol per comparison and one for lateness, or the symbols it moves.
         self.head_width = task.dim * max(max(len(x.match) + 1, len(x.carry)) for x in lookups)
         config = Model(
             layers=len(plan), heads=heads, d_model=len(names) * task.dim,
@@ -214,7 +222,7 @@ class _Writer:
         self._write(plan, answers)
 
     def _cell(self, number: int, start: int = 0) -> slice:
-        """The numbers of one symbol, among others of the same width."""
+        """The slice of one symbol among consecutive symbols."""
         return slice(start + number * self.width, start + (number + 1) * self.width)
 
     @torch.no_grad()
@@ -257,7 +265,7 @@ class _Writer:
             attention.out.weight[self.parts[target], self._cell(number, start)] = eye * share
 
     def _code_sharpness(self) -> float:
-        """Enough to keep the code of one position apart from that of every other."""
+        """A scale that separates the code of one position from that of every other."""
         distances = range(1, self.length + 2)
         return CLEAR / min(sum(1 - math.cos(rate * d) for rate in self.rates) for d in distances)
 
@@ -268,7 +276,9 @@ class _Writer:
         return torch.cat((torch.cat((cos, sin), 1), torch.cat((-sin, cos), 1)))
 
     def _lateness(self) -> Tensor:
-        """A part of the code, the slowest sine, made to rise from 0 at the first position to 1."""
+        """A read-out of the code's slowest sine, which rises from 0 at the first position to 1 at
+        the last.
+        """
         furthest = (self.length - 1) * self.rates[-1]
         if furthest > math.pi / 2:
             raise ModelError(

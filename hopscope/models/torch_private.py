@@ -9,7 +9,7 @@ _SOFTMAX_BACKWARD = getattr(torch.ops.aten, "_softmax_backward_data", None)
 
 
 def processor_has(feature: str) -> bool:
-    """Whether torch says that the processor has this feature; False where torch cannot say."""
+    """True if torch reports that the processor has this feature; False if torch cannot tell."""
     query = getattr(torch.cpu, f"_is_{feature}_supported", None)
     return query is not None and bool(query())
 

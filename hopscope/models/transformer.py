@@ -48,7 +48,7 @@ class Kernels(Protocol):
 
 
 def kernels_of(backend: native.Backend) -> Kernels | None:
-    """The kernels of a backend; None where torch computes."""
+    """The kernels of a backend; None for torch."""
     if backend == "torch":
         return None
     if backend == "triton":
@@ -59,7 +59,7 @@ def kernels_of(backend: native.Backend) -> Kernels | None:
 
 
 class Block(nn.Module):
-    """Attention, then (unless the config says no) an MLP; each adds to the residual stream."""
+    """Attention, then an MLP (if the config has one); each adds to the residual stream."""
 
     def __init__(self, fleet: tuple[int, ...], config: Model) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class Block(nn.Module):
     def _choose_kernels(self) -> None:
         """Choose kernels for this dtype and device, and the sublayers that they compute."""
         self.kernels: Kernels | None = None
-        self.longest, self.mlp_in_kernels = 0, False  # sequence whose attention they compute
+        self.longest, self.mlp_in_kernels = 0, False  # longest: sequence length for attention
         if any(parameter.dtype != torch.bfloat16 for parameter in self.parameters()):
             return
         kernels = kernels_of(native.backend_on(self.attention.out.weight.device))
@@ -89,7 +89,7 @@ class Block(nn.Module):
                 self.mlp_in_kernels = kernels.supports_mlp(self.mlp_norm, self.mlp)
 
     def _kernels_take(self, x: Tensor) -> bool:
-        """Whether kernels can compute with this residual stream."""
+        """True if the kernels can be used for this residual stream (dtype, device and shape)."""
         bias, shape = self.attention.out.pair[1], (*x.shape[:-3], x.shape[-1])
         bf16 = x.dtype == bias.dtype == torch.bfloat16
         return bf16 and x.device == bias.device and shape == bias.shape
@@ -110,7 +110,7 @@ class Block(nn.Module):
     def attention_sublayer(
         self, x: Float[Tensor, "*model batch seq d_model"], read: int
     ) -> Float[Tensor, "*model batch read d_model"]:
-        """The last `read` positions, with what all heads add there."""
+        """The stream at the last `read` positions after the attention sublayer."""
         if self.kernels and x.shape[-2] <= self.longest and self._kernels_take(x):
             return self.kernels.attention(x, self.attention_norm, self.attention, read)
         out: Tensor = last_positions(x, read) + self.attention(self.attention_norm(x), read)
@@ -119,7 +119,7 @@ class Block(nn.Module):
     def mlp_sublayer(
         self, x: Float[Tensor, "*model batch seq d_model"]
     ) -> Float[Tensor, "*model batch seq d_model"]:
-        """Every position, with what the MLP adds there (if there is an MLP)."""
+        """The stream at every position after the MLP sublayer (unchanged without an MLP)."""
         if self.mlp is None or self.mlp_norm is None:
             return x
         if self.kernels and self.mlp_in_kernels and self._kernels_take(x):
@@ -152,12 +152,12 @@ class Block(nn.Module):
         x: Float[Tensor, "*model batch read d_model"],
         mixed: Float[Tensor, "*model batch head read d_head"],
     ) -> Float[Tensor, "*model batch read d_model"]:
-        """The residual stream after the block, from what it was and what each head brings."""
+        """The residual stream after the block, from the stream before it and the heads' outputs."""
         return self.mlp_sublayer(x + self.attention.written(mixed))
 
 
 def _edited(edit: AttentionEdit, layer: int, pattern: Tensor) -> Tensor:
-    """The attention that the edit returns, if its shape is right."""
+    """The attention that the edit returns; raises ModelError if its type or shape is wrong."""
     edited: object = edit(layer, pattern)
     if not isinstance(edited, Tensor):
         kind = type(edited).__name__
@@ -240,7 +240,7 @@ class Transformer(nn.Module):
 
     @torch.no_grad()
     def attention(self, inputs: Tensor) -> Float[Tensor, "layer *model batch head seq seq"]:
-        """Every layer's attention, from every position to every position."""
+        """The attention of every layer, from every position to every position."""
         seen: list[Tensor] = []
 
         def note(_: int, pattern: Tensor) -> Tensor:
@@ -252,7 +252,7 @@ class Transformer(nn.Module):
         return torch.stack(seen)
 
     def member(self, number: int) -> "Transformer":
-        """One model of a fleet, on its own."""
+        """One model of a fleet as a single model."""
         if not self.fleet:
             raise ModelError("got a single model; only a fleet has members")
         if not 0 <= number < self.fleet[0]:
@@ -267,7 +267,7 @@ class Transformer(nn.Module):
         for name, parameter in self.named_parameters():
             std, bound = self._std(name), self._bound(name)
             target = parameter if member is None else parameter[member]
-            # The same numbers on any device; on meta none are needed.
+            # Drawn on the CPU, to be the same on any device; on meta no numbers are needed.
             where = "meta" if target.is_meta else "cpu"
             drawn = torch.empty(target.shape, dtype=torch.float32, device=where)
             if std is not None:
@@ -276,7 +276,8 @@ class Transformer(nn.Module):
                 target.copy_(drawn.uniform_(-bound, bound, generator=generator))
 
     def _std(self, name: str) -> float | None:
-        """The std of a parameter that begins normally distributed; gains begin at 1, biases at 0.
+        """The standard deviation of a normally distributed initial weight; None for others. Gains
+        start at 1, biases at 0.
 
         | parameter                | gpt2                  | fan-in   | torch      |
         |--------------------------|-----------------------|----------|------------|
@@ -285,7 +286,7 @@ class Transformer(nn.Module):
         | attention.out, mlp.down  | 0.02 / √(2·layers)    | 1/√inputs| (`_bound`) |
         | every other matrix       | 0.02                  | 1/√inputs| (`_bound`) |
 
-        Under each rule the first two rows are `input_std` where that is given.
+        If `input_std` is given, it replaces the first two rows.
         """
         if "norm" in name or name.endswith("bias"):
             return None
@@ -302,14 +303,14 @@ class Transformer(nn.Module):
         return GPT2_STD / math.sqrt(2 * self.config.layers) if into_residual else GPT2_STD
 
     def _bound(self, name: str) -> float | None:
-        """How far from zero a parameter may begin that is uniformly distributed: matrices and
-        biases as in `nn.Linear`, if the rule is torch.
+        """The bound of a uniformly distributed initial parameter; None for others. With the rule
+        "torch", matrices and biases are initialised as in `nn.Linear`.
         """
         uniform = self.config.init == "torch" and "norm" not in name
         return 1 / math.sqrt(self._inputs_of(name)) if uniform else None
 
     def _inputs_of(self, name: str) -> int:
-        """How many inputs the map has to which a weight or a bias belongs."""
+        """The number of inputs of the map that a weight or bias belongs to."""
         return int(self.get_parameter(name.replace(".bias", ".weight")).shape[-1])
 
 

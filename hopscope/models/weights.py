@@ -1,4 +1,4 @@
-"""A model of given weights."""
+"""`model_from`: a model with given weights."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,12 +17,13 @@ def model_from(
     source: str,
     seeds: Sequence[int] = (),
 ) -> Transformer:
-    """The model (with seeds: the fleet) of this shape with these weights, if names and shapes fit.
+    """The model (with seeds: the fleet) of this shape with these weights. Raises ModelError if
+    names or shapes do not fit; `source` is the name of the weights in the message.
 
-    A shape may ask for more memory than there is, so it is compared on the meta device first.
+    A shape may need more memory than there is, so it is first compared on the meta device.
     """
     other = "it belongs to a model of another shape"
-    if config.layers > len(weights):  # each layer has several
+    if config.layers > len(weights):  # each layer has several weights
         raise ModelError(f"{source} has not the weights of {config.layers:,} layers: {other}")
     try:
         with torch.device("meta"):

@@ -1,4 +1,6 @@
-"""Chen et al. (NeurIPS 2024): n-gram Markov chains, a two-attention-layer model, three stages."""
+"""The n-gram experiment of Chen et al. (NeurIPS 2024): Markov chains, and a model with two
+attention layers that is trained in three stages.
+"""
 
 from hopscope.ngram.evaluation import approach, bayes, choice, compare, gih, model_answers, transfer
 from hopscope.ngram.growth import growth, growth_explained

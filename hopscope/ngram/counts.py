@@ -1,13 +1,14 @@
 """Chains as counts: how often each symbol follows each pattern of matches with the query.
 
 The model's answer to a chain is a ratio of sums over positions, and positions with the same
-pattern have the same similarity. So a chain is a short list of (pattern, how often each symbol
-followed it). Nothing is approximated: the sums are only taken in another order.
+pattern have the same similarity. So a chain can be stored as a short list of patterns, each with
+the number of times that each symbol followed it. This is not an approximation: only the order of
+summation changes.
 
 A head copies a mixture of the M symbols before a position. Therefore the similarity of a key
-position with the query position depends on the M × M table of matches between their windows, and
-on nothing else. For three symbols and M = 3 there are 110 such tables; with unit-length copies,
-where matches inside either window count as well, 122. (Any alphabet: at most 128, and 203.)
+position with the query position depends only on the M × M table of matches between their windows.
+For three symbols and M = 3 there are 110 such tables; with unit-length copies, where matches inside
+each window also matter, 122. (For any alphabet: at most 128, or 203.)
 """
 
 from collections.abc import Iterable
@@ -25,23 +26,23 @@ from hopscope.ngram.process import Tokens
 
 PerPattern = Float[np.ndarray, "pattern"]
 Sums = Float[np.ndarray, "column row"]
-"""The counts of each row, weighed by attention and added up."""
+"""For each row, the sums of its counts weighted by attention."""
 
 BYTES_PER_POSITION = 64
-"""What a position takes while it is counted; measured."""
+"""The memory per position while chains are counted; measured."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Chains as rows of counts: an entry for each pattern that occurs in a chain."""
+    """Chains as rows of counts, with an entry for each pattern that occurs in a chain."""
 
     start: Int[np.ndarray, "row_and_end"]
-    """Where the entries of each row begin."""
+    """The index of the first entry of each row, and the number of entries at the end."""
     pattern: Int[np.ndarray, "entry"]
     counts: Float[np.ndarray, "column entry"]
-    """How often each symbol followed the pattern; for a loss, see `for_loss`."""
+    """How often each symbol followed the pattern (other columns after `for_loss`)."""
     weight: Float[np.ndarray, "row"]
-    """How much each row counts in a mean."""
+    """The weight of each row in a mean."""
     patterns: int
 
     def __len__(self) -> int:
@@ -53,22 +54,24 @@ class Rows:
         return np.repeat(np.arange(len(self)), np.diff(self.start))
 
     def sums(self, scaled: PerPattern) -> tuple[Sums, Float[np.ndarray, "entry"]]:
-        """Each row's sums of counts weighed by attention e^scaled; and the attention of each entry.
+        """For each row, the sums of counts weighted by attention e^scaled; and the attention of
+        each entry.
 
-        The exponents of each row are shifted by its largest, so no row is lost, however far apart
-        they are.
+        The exponents of each row are shifted by their maximum, so that no row underflows.
         """
         own = scaled[self.pattern]
         attention = np.exp(own - np.maximum.reduceat(own, self.start[:-1])[self.row])
         return np.add.reduceat(self.counts * attention, self.start[:-1], axis=1), attention
 
     def back(self, slope: Sums, attention: Float[np.ndarray, "entry"]) -> PerPattern:
-        """A derivative by the sums as a derivative by the scaled similarities."""
+        """The derivative with respect to the scaled similarities, from that with respect to the
+        sums.
+        """
         spread = (slope.take(self.row, axis=1) * self.counts).sum(axis=0) * attention
         return np.bincount(self.pattern, spread, minlength=self.patterns)
 
     def answers(self, scaled: PerPattern) -> Float[np.ndarray, "row column"]:
-        """The distribution of the next symbol that attention e^scaled gives for each chain."""
+        """The predicted distribution of the next symbol for each chain, with attention e^scaled."""
         sums, _ = self.sums(scaled)
         answers: np.ndarray = (sums / sums.sum(axis=0)).T
         return answers
@@ -90,9 +93,10 @@ class Rows:
         )
 
     def for_loss(self, targets: Int[np.ndarray, "row"], every_symbol: bool) -> "Rows":
-        """The same rows with the columns that a loss needs, the target's count first.
+        """The same rows with the columns that a loss needs.
 
-        After it comes the count of everything, or with `every_symbol` those of the other symbols.
+        The first column is the count of the target. The second is the total count, or with
+        `every_symbol` the other columns are the counts of the other symbols.
         """
         target, entry = targets.astype(np.int64)[self.row], np.arange(len(self.pattern))
         hits = self.counts[target, entry]
@@ -106,10 +110,10 @@ class Rows:
 
 
 def merged(rows: Rows) -> tuple[Rows, Rows]:
-    """Rows with equal ones merged, without those whose answer no attention can change; and these.
+    """The rows whose answers depend on attention, with equal ones merged; and all other rows.
 
-    An answer cannot change if the columns are in the same proportion in every entry, e.g. because
-    the chain has one symbol only. Rows are equal if they differ by a factor.
+    An answer does not depend on attention if the columns have the same proportion in every entry,
+    e.g. because the chain has only one symbol. Rows are equal if they differ by a factor.
     """
     total, sums = rows.counts.sum(axis=0), np.add.reduceat(rows.counts, rows.start[:-1], axis=1)
     proportional = rows.counts * sums.sum(axis=0)[rows.row] == total * sums[:, rows.row]
@@ -129,14 +133,14 @@ def merged(rows: Rows) -> tuple[Rows, Rows]:
 
 @dataclass(frozen=True)
 class Matches:
-    """Patterns of matches as zeros and ones, each an M × M table in a row."""
+    """Patterns of matches as zeros and ones, each an M × M table (lag i, lag j) in a row."""
 
     cross: Float[np.ndarray, "pattern lags"]
-    """Is the key's symbol at lag i the query's symbol at lag j?"""
+    """1 if the key's symbol at lag i equals the query's symbol at lag j."""
     key: Float[np.ndarray, "pattern lags"]
-    """Is the key's symbol at lag i the key's symbol at lag j?"""
+    """1 if the key's symbol at lag i equals the key's symbol at lag j."""
     query: Float[np.ndarray, "pattern lags"]
-    """Is the query's symbol at lag i the query's symbol at lag j?"""
+    """1 if the query's symbol at lag i equals the query's symbol at lag j."""
 
     def __len__(self) -> int:
         return len(self.cross)
@@ -149,7 +153,7 @@ class Matches:
         return cls(_equal(keys, queries), _equal(keys, keys), _equal(queries, queries))
 
     def at(self, lags: Iterable[int]) -> Bool[np.ndarray, "pattern"]:
-        """Which patterns have the query's symbols at all of these lags."""
+        """True for patterns whose symbols at all of these lags equal the query's."""
         size = round(self.cross.shape[1] ** 0.5)
         matching: np.ndarray = np.all(self.cross[:, [(lag - 1) * (size + 1) for lag in lags]], 1)
         return matching
@@ -165,9 +169,9 @@ def _equal(
 def windows(
     tokens: Tokens, size: int
 ) -> tuple[Int8[np.ndarray, "chain key lag"], Int8[np.ndarray, "chain lag"]]:
-    """The window of every position that has a whole one, and that of the query position.
+    """The window of every position with a complete window, and that of the query position.
 
-    Lags count from the newest symbol; the last symbol of a chain, the target, is in no window.
+    The newest symbol (lag 1) comes first. The last symbol of a chain, the target, is in no window.
     """
     views = np.lib.stride_tricks.sliding_window_view(tokens[:, :-1], size, axis=1)
     newest_first = views[:, :, ::-1]
@@ -179,7 +183,7 @@ def pattern_counts(
 ) -> tuple[Rows, Matches]:
     """Chains as counts over patterns of matches, and the patterns.
 
-    With `inside`, patterns also differ by the matches inside either window.
+    With `inside`, patterns also include the matches inside each window.
     """
     keys, query = windows(tokens, window)
     symbols = [(keys[:, :, i], query[:, j, None]) for i, j in product(range(window), repeat=2)]
@@ -195,7 +199,9 @@ def pattern_counts(
 def tallied(
     tokens: Tokens, alphabet: int, window: int, digits: Iterable[np.ndarray], base: int
 ) -> tuple[Rows, Int[np.ndarray, "pattern"]]:
-    """Counts over the patterns that digits of every position spell; and where each occurs first."""
+    """Counts over patterns, each given by a list of digits at every position; and the position (an
+    index into the flattened positions) at which each pattern first occurs.
+    """
     number, most = np.zeros((len(tokens), tokens.shape[1] - 1 - window), np.int64), 1
     for digit in digits:
         if most * base > 2**62:
@@ -222,7 +228,7 @@ def tallied(
 
 
 def check_memory(experiment: NgramExperiment) -> None:
-    """Refuse what this machine cannot hold, before it is drawn."""
+    """Raise ConfigError, before chains are drawn, if this machine cannot hold them."""
     process, descent = experiment.process, experiment.descent
     chains, seeds = descent.chains + descent.validation_chains, len(experiment.seeds)
     tables = 8 * 3 * chains * process.alphabet ** (len(process.parents) + 1)

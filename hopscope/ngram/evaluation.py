@@ -1,7 +1,7 @@
-"""What a trained model has become: its chosen set, its distance to an induction head, its transfer.
+"""Evaluation of a trained model: its chosen set, its distance to an induction head, its transfer.
 
-Beside the model stand other predictors, each of which gives a distribution of the next symbol for
-every chain: the generalised induction head (GIH), Bayes, and the truth.
+The model is compared with other predictors of the next symbol's distribution: the generalised
+induction head (GIH), the Bayes-optimal predictor, and the truth.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,9 +23,9 @@ LENGTHS = (10, 20, 50, 100, 200, 400)
 ALPHAS = (0.05, 0.1, 0.2, 0.5, 1.0)
 """Default concentrations of the prior on which transfer is measured."""
 FIRST_CHAIN_SEED = 1_000_003
-"""Chains of a transfer come from seeds no training is likely to use."""
+"""The first seed of chains for transfer, which a training is unlikely to use."""
 NO_MATCH = -1_000.0
-"""An exponent that is nothing beside 0."""
+"""An exponent for which e^x is negligible compared with e^0."""
 
 Answers = Float[np.ndarray, "chain symbol"]
 
@@ -33,23 +33,24 @@ Answers = Float[np.ndarray, "chain symbol"]
 def gih(
     chains: Chains, window: int, lags: tuple[int, ...]
 ) -> tuple[Answers, Bool[np.ndarray, "chain"]]:
-    """The generalised induction head (§3), and in which chains it has a match.
+    """The answers of the generalised induction head (§3), and True for chains with a match.
 
-    It answers the mean symbol of the positions whose symbols at these lags are the query's; where
-    there is none, of all positions that have a whole window.
+    It averages the symbols at all positions whose symbols at these lags equal the query's; without
+    such a match, at all positions with a complete window.
     """
     rows, matches = pattern_counts(chains.tokens, chains.process.alphabet, window)
     same = matches.at(lags)
     matched: np.ndarray = np.logical_or.reduceat(same[rows.pattern], rows.start[:-1])
-    # Attention is shifted in each chain: where nothing matches, everything is equally near.
+    # Exponents are shifted in each chain, so without a match all positions get equal attention.
     return rows.answers(np.where(same, 0.0, NO_MATCH)), matched
 
 
 def bayes(chains: Chains) -> Answers:
-    """The posterior mean under the prior, the parents being known: no answer is better.
+    """The posterior mean of the next symbol's distribution, given the prior and the parents: the
+    best possible answer.
 
-    Exact for chains that start evenly. That of a stationary chain's first symbols tell a little
-    about its table is left out.
+    It is exact for chains with a uniform start. For a stationary start, it ignores the little
+    information about the table that the first symbols have.
     """
     process, tokens = chains.process, chains.tokens
     end = tokens.shape[1] - 1
@@ -63,7 +64,7 @@ def bayes(chains: Chains) -> Answers:
 
 
 def mean_loss(descent: Descent, answers: Answers, chains: Chains) -> float:
-    """The mean loss of these answers, as training counts it."""
+    """The mean loss of these answers, in the loss of the training."""
     chosen = answers[np.arange(len(chains)), chains.targets]
     if descent.loss == "softmax":
         return float((np.log(np.exp(answers).sum(axis=1)) - chosen).mean())
@@ -71,7 +72,7 @@ def mean_loss(descent: Descent, answers: Answers, chains: Chains) -> float:
 
 
 def expected_loss(answers: Answers, chains: Chains, epsilon: float) -> float:
-    """The log loss over every symbol that could have followed, not the one that did."""
+    """The expected log loss under the true distribution of the next symbol."""
     return float(-(chains.truth() * np.log(answers + epsilon)).sum(axis=1).mean())
 
 
@@ -82,18 +83,18 @@ def distance(one: Answers, other: Answers) -> float:
 
 @dataclass(frozen=True)
 class Choice:
-    """The set with the largest coefficient, and the lags that its heads copy most of."""
+    """The set of heads with the largest coefficient, and the lag that each head mostly copies."""
 
     heads: tuple[int, ...]
     lags: tuple[int, ...]
     share: float
-    """This set's share in the sum of squared coefficients, from 0 to 1."""
+    """The set's share of the sum of squared coefficients, from 0 to 1."""
     weights: tuple[float, ...]
-    """Attention of each of these heads to its lag."""
+    """The attention of each of these heads to its lag."""
 
 
 def choice(model: InductionModel, parameters: Parameters) -> Choice:
-    """The set of heads that the model relies on most, and the lag that each of its heads copies."""
+    """The set of heads with the largest coefficient, and the lag that each head mostly copies."""
     best = int(parameters.shares.argmax())
     heads, attention = sets(model)[best], parameters.attention
     lags = tuple(int(attention[head].argmax()) + 1 for head in heads)
@@ -103,7 +104,7 @@ def choice(model: InductionModel, parameters: Parameters) -> Choice:
 
 @dataclass(frozen=True)
 class ComparedLosses:
-    """Mean losses of the model and of others, on the same chains."""
+    """Mean losses of the model and of other predictors, on the same chains."""
 
     model: float
     gih: float
@@ -113,21 +114,21 @@ class ComparedLosses:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A model beside the generalised induction head, Bayes and the truth."""
+    """A model compared with the generalised induction head, Bayes and the truth."""
 
     seen: ComparedLosses
-    """The mean losses on the symbols that followed, in the loss that training minimises."""
+    """The mean losses on the symbols that followed, in the loss of the training."""
     expected: ComparedLosses
-    """The log loss over all symbols that could have followed."""
+    """The expected log losses under the true distribution."""
     distance: float
-    """Mean total variation between model and GIH over the parents, in chains where GIH has a
-    match; not a number if there are none."""
+    """The mean total variation distance between model and GIH (with the parents as its lags), over
+    chains in which GIH has a match; NaN if there are none."""
     matched: float
-    """The share of the chains in which GIH has a match."""
+    """The share of chains in which GIH has a match."""
 
 
 def compare(experiment: NgramExperiment, answer: Answers, chains: Chains) -> Evaluation:
-    """A model's answers to chains beside those of the other predictors."""
+    """A model's answers to chains compared with those of the other predictors."""
     descent = experiment.descent
     head, matched = gih(chains, experiment.model.window, experiment.process.parents)
     answers = (answer, head, bayes(chains), chains.truth())
@@ -144,12 +145,12 @@ def compare(experiment: NgramExperiment, answer: Answers, chains: Chains) -> Eva
 def model_answers(
     experiment: NgramExperiment, state: Mapping[str, np.ndarray], chains: Chains
 ) -> Answers:
-    """The model's answers to chains in this state."""
+    """The answers to chains of the model with this state."""
     return answerer(experiment, chains)(state)
 
 
 def validated(run: NgramRun, seed: int) -> tuple[Parameters, Evaluation]:
-    """The trained parameters of a seed, and its model beside others on its validation chains."""
+    """The trained parameters of a seed, and its model's evaluation on its validation chains."""
     state, chains = run.state(seed), chains_of(run.recipe, seed, "validation")
     answers = model_answers(run.recipe, state, chains)
     return Parameters.of(state), compare(run.recipe, answers, chains)
@@ -162,8 +163,8 @@ def transfer(
     alphas: Sequence[float] = ALPHAS,
     chains: int = 1_000,
 ) -> list[tuple[NgramProcess, Evaluation]]:
-    """The trained model on fresh chains of other lengths (default: those that are longer than its
-    window), and of other priors.
+    """Evaluations of the trained model on fresh chains with other lengths (default: those of
+    LENGTHS above the model's window), and with other concentrations of the prior.
     """
     experiment, state = run.recipe, run.state(seed)
     window = experiment.model.window
@@ -191,15 +192,15 @@ class Moment:
     """The model at one epoch of the last stage."""
 
     epoch: int
-    """Epochs since the last stage began."""
+    """Epochs since the start of the last stage."""
     a: float
     loss: float
     distance: float
-    """Mean total variation to GIH, over validation chains where GIH has a match."""
+    """The mean total variation distance to GIH, over validation chains in which GIH has a match."""
 
 
 def approach(run: NgramRun, seed: int) -> list[Moment]:
-    """How the model came near the induction head in the last stage."""
+    """The model's distance to the induction head at each recorded epoch of the last stage."""
     experiment = run.recipe
     chains = chains_of(experiment, seed, "validation")
     head, matched = gih(chains, experiment.model.window, experiment.process.parents)
@@ -214,7 +215,9 @@ def approach(run: NgramRun, seed: int) -> list[Moment]:
 
 
 def _states(run: NgramRun, seed: int, first: int) -> Iterator[tuple[int, dict[str, np.ndarray]]]:
-    """The model from an epoch on: as recorded, or, since matrices are not, its checkpoints."""
+    """The model's states from an epoch on: as recorded, or for a full first layer, whose matrices
+    are not recorded, from checkpoints.
+    """
     if run.recipe.model.first == "full":
         yield from ((epoch, run.state(seed, epoch)) for epoch in run.checkpoints if epoch >= first)
         return

@@ -1,9 +1,10 @@
-"""How the scale a grows in the last stage, and why it grows as fast as it does.
+"""How fast the scale a grows in the last stage, and why.
 
-Let a match have the similarity 1 and any other position 1 − gap. Then a chain's answer to the
-symbol that follows is (h + h′ e^(−a·gap)) / (m + m′ e^(−a·gap)), with m matches, h of them followed
-by that symbol, and m′ and h′ of the other positions. Descent on a under this loss alone is a model
-of stage III in one number, and its assumptions can be taken away one by one.
+Let a match have similarity 1 and any other position 1 − gap. Then the predicted probability of the
+next symbol is (h + h′ e^(−a·gap)) / (m + m′ e^(−a·gap)), where m positions match, h of them are
+followed by that symbol, and m′ and h′ are the same counts for the other positions. Gradient descent
+on a with this loss is a one-parameter model of stage III, whose assumptions can be dropped one by
+one.
 """
 
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ from hopscope.ngram.similarity import MatchSimilarity
 from hopscope.ngram.trainer import chains_of
 
 WAY = (0.2, 0.8)
-"""The part of its way over which the growth of a is fitted."""
+"""The growth of a is fitted between these shares of its way from start to end."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +38,13 @@ class Growth:
 
 
 def growth(course: Course, first: int) -> Growth:
-    """The growth of a from this epoch on."""
+    """The growth of a from the epoch `first` on."""
     since = course.epochs >= first
     return fitted(course.epochs[since] - first, course.a[since])
 
 
 def fitted(epochs: Int[np.ndarray, "moment"], a: Float[np.ndarray, "moment"]) -> Growth:
-    """The line through a, while it goes from a fifth to four fifths of its way."""
+    """The line fitted to a between a fifth and four fifths of its way."""
     way = (a - a[0]) / (a[-1] - a[0])
     chosen = (way >= WAY[0]) & (way <= WAY[1]) & (epochs > 0)
     x, y = np.log(epochs[chosen]), a[chosen]
@@ -53,9 +54,10 @@ def fitted(epochs: Int[np.ndarray, "moment"], a: Float[np.ndarray, "moment"]) ->
 
 
 def gap(experiment: NgramExperiment, parameters: Parameters, chains: Chains) -> float:
-    """How much more similar the least similar match of the parents is than any other position.
+    """The similarity of the least similar match of the parents minus that of the most similar other
+    position; NaN if there is no match, or no other position.
 
-    Not a number where there are none. It says nothing of a full first layer's matrices.
+    It ignores the matrices of a full first layer.
     """
     model, process = experiment.model, experiment.process
     _, matches = pattern_counts(chains.tokens, process.alphabet, model.window, model.unit_copies)
@@ -68,23 +70,23 @@ def gap(experiment: NgramExperiment, parameters: Parameters, chains: Chains) -> 
 
 @dataclass(frozen=True)
 class MatchCounts:
-    """How often each chain has a match, and how often the symbol that follows came after one."""
+    """For each chain, the number of matches, and of matches followed by the target symbol."""
 
     matches: Float[np.ndarray, "chain"]
     others: Float[np.ndarray, "chain"]
-    """Positions that do not match."""
+    """The number of positions that do not match."""
     hits: Float[np.ndarray, "chain"]
-    """Matches that are followed by the symbol to be predicted."""
+    """The number of matches followed by the target symbol."""
     other_hits: Float[np.ndarray, "chain"]
-    """Other positions that are followed by it."""
+    """The number of other positions followed by the target symbol."""
 
     def with_hits(self) -> "MatchCounts":
-        """The chains in which some match was followed by the right symbol."""
+        """The counts of chains in which some match is followed by the target symbol."""
         kept = self.hits > 0
         return MatchCounts(*(counts[kept] for counts in astuple(self)))
 
     def even(self) -> "MatchCounts":
-        """As if every chain had as many matches as all have on average, with its own shares."""
+        """Counts as if every chain had the average number of matches, with its own hit rates."""
         matches = np.full_like(self.matches, self.matches.mean())
         others = np.full_like(self.others, self.others.mean())
         hits = matches * self.hits / np.maximum(self.matches, 1)
@@ -93,7 +95,7 @@ class MatchCounts:
 
 
 def match_counts(experiment: NgramExperiment, chains: Chains) -> MatchCounts:
-    """The counts of these chains, over the parents."""
+    """The counts of these chains, with matches at the lags of the parents."""
     process = experiment.process
     rows, matches = pattern_counts(chains.tokens, process.alphabet, experiment.model.window)
     rows = rows.for_loss(chains.targets, every_symbol=False)
@@ -107,7 +109,9 @@ def match_counts(experiment: NgramExperiment, chains: Chains) -> MatchCounts:
 def grown(
     counts: MatchCounts, gap: float, begin: float, epochs: int, rate: float, epsilon: float
 ) -> Float[np.ndarray, "epoch"]:
-    """The scale a from `begin` through the epochs of descent on −log(answer + ε), by counts."""
+    """The scale a at every epoch of gradient descent on −log(answer + ε), from `begin`, computed
+    from counts.
+    """
     columns = np.stack(astuple(counts), axis=1)
     kinds, number = np.unique(columns, axis=0, return_counts=True)
     matches, others, hits, other_hits = kinds.T
@@ -117,7 +121,7 @@ def grown(
     for epoch in range(epochs):
         power = np.exp(-a * gap)
         whole, right = matches + others * power, hits + other_hits * power
-        up = gap * power * (others * right - other_hits * whole) / whole**2  # of the answer, by a
+        up = gap * power * (others * right - other_hits * whole) / whole**2  # d answer / d a
         a += rate * float(weight @ (up / (right / whole + epsilon)))
         course[epoch + 1] = a
     return course
@@ -125,26 +129,26 @@ def grown(
 
 @dataclass(frozen=True)
 class GrowthExplained:
-    """The scale a in its stage: as trained, and descended by counts alone."""
+    """The scale a in the last stage: as trained, and as computed from counts."""
 
     gap: float
     """How much more similar a match is than any other position, after training."""
     epochs: Int[np.ndarray, "moment"]
     """The epochs of the stage at which a was recorded."""
     courses: Mapping[str, Float[np.ndarray, "moment"]]
-    """The scale a at these epochs; `growth_explained` says under which assumptions."""
+    """The scale a at these epochs under each assumption (see `growth_explained`)."""
 
     def slope(self, name: str) -> float:
-        """The slope of one of the courses by the logarithm of the epoch."""
+        """The slope of one of the courses against the logarithm of the epoch."""
         return fitted(self.epochs, self.courses[name]).slope
 
 
 def growth_explained(run: NgramRun, seed: int) -> GrowthExplained:
-    """Why a grows as it does, by taking assumptions away one by one.
+    """Why a grows as fast as it does: its growth as trained, and under several assumptions.
 
-    trained: as it was. counts: with the counts of every chain. found: of the chains alone in
-    which some match was followed by the right symbol, so that nothing speaks against a. even: as
-    if all chains had as many matches. With both, a grows as log(t)/gap.
+    trained: as trained. counts: computed from the counts of every chain. found: only with chains in
+    which some match is followed by the target symbol, so that every chain favours a larger a. even:
+    as if all chains had the same number of matches. With both, a grows as log(t)/gap.
     """
     experiment, course = run.recipe, run.course(seed)
     descent = experiment.descent

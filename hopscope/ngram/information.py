@@ -1,15 +1,15 @@
-"""Which set of lags stage I will choose: the modified χ² mutual information (§3.1).
+"""The prediction of the set of lags that stage I chooses: modified χ² mutual information (§3.1).
 
     I(S) = E[ (Σ_e P(e | x_S)² / μ(e) − 1) · μ(x_S) ]
 
 Here x_S are the symbols at the lags S of a stationary chain, e is the symbol that follows, and the
-mean is over chains and x_S. The last factor is what makes it modified: the information of a set
-about the next symbol is weighed by how often its symbols come together, so that a large set pays
-for being rare. In terms of the joint distribution, I(S) = E[ Σ_{x,e} P(x,e)²/μ(e) − Σ_x μ(x)² ].
+mean is over chains and x_S. The modification is the last factor: the information of a set about the
+next symbol is weighted by the frequency of its combination of symbols, which penalises large sets.
+In terms of the joint distribution, I(S) = E[ Σ_{x,e} P(x,e)²/μ(e) − Σ_x μ(x)² ].
 
-In long chains it is what c_S gains while a is small, for heads that copy one lag each. Heads that
-copy a mixture see two windows x and y agree to a degree F_S(x, y), the product of their inner
-products, and what c_S gains is the information seen through the heads,
+In long chains, this is proportional to the gain of c_S while a is small, if each head copies one
+lag. If heads copy a mixture, two windows x and y agree to a degree F_S(x, y), the product of their
+inner products over the heads in S. Then the gain of c_S is the information seen through the heads,
 
     I(S) = E[ Σ_{x,y} F_S(x,y) · (Σ_e P(x,e) P(y,e)/μ(e) − μ(x) μ(y)) ]
 """
@@ -30,7 +30,7 @@ from hopscope.ngram.process import MOST_STATES, Chains, extended, sample_chains,
 from hopscope.ngram.similarity import MatchSimilarity
 
 BLOCK = 2**22
-"""Numbers in the largest temporary array."""
+"""The number of elements in the largest temporary array."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,13 @@ class Information:
     lags: tuple[int, ...]
     value: float
     error: float
-    """Standard error of the value, over chains."""
+    """The standard error of the value, over chains."""
 
 
 def exact(
     process: NgramProcess, model: InductionModel, chains: int = 2_000, seed: int = 0
 ) -> list[Information]:
-    """The exact information of every set of lags, averaged over tables from the prior."""
+    """The exact information of every set of lags, averaged over `chains` tables from the prior."""
     states = process.alphabet**process.memory
     size = max(model.window, process.memory)
     if states > MOST_STATES or process.alphabet ** (size + 1) > BLOCK:
@@ -62,9 +62,10 @@ def exact(
 def through_heads(
     process: NgramProcess, model: InductionModel, chains: int = 500, seed: int = 0
 ) -> list[Information]:
-    """The information that the untrained attention of every set of heads sees: a mean over tables.
+    """The information seen through the untrained attention of every set of heads, averaged over
+    `chains` tables from the prior.
 
-    A set is named by the lags of its heads' largest weights.
+    Each set is given by the lags at which its heads have their largest weights.
     """
     size, alphabet = model.window, process.alphabet
     cells = alphabet**size
@@ -81,7 +82,7 @@ def through_heads(
     agree, values = _agreement(model, alphabet), []
     for (joint,) in _joints(process, size, (chains, seed), step=1):
         own = joint.sum(axis=1)
-        # Tables are floored above zero, and so is every symbol's frequency.
+        # Table entries have a floor above zero, so every symbol's frequency is above zero.
         scaled = joint / np.sqrt(joint.sum(axis=0))
         values.append(agree @ (scaled @ scaled.T - np.outer(own, own)).ravel())
     attention = initial(model).attention
@@ -90,7 +91,9 @@ def through_heads(
 
 
 def estimated(chains: Chains, model: InductionModel) -> list[Information]:
-    """The information of every set of lags in each chain's frequencies, averaged over chains."""
+    """The information of every set of lags, estimated from the frequencies in each chain, and
+    averaged over chains.
+    """
     alphabet, size = chains.process.alphabet, model.window
     cells = alphabet ** (size + 1)
     if cells > BLOCK:
@@ -115,7 +118,7 @@ def winner(information: list[Information]) -> tuple[int, ...]:
 
 
 def lag_sets(model: InductionModel) -> list[tuple[int, ...]]:
-    """All sets of lags that sets of heads can copy, small ones first."""
+    """All sets of lags that sets of heads can copy, the smallest first."""
     lags = range(1, min(model.heads, model.window) + 1)
     return [each for size in range(1, model.degree + 1) for each in combinations(lags, size)]
 
@@ -127,8 +130,8 @@ def _blocks(array: np.ndarray, step: int) -> list[np.ndarray]:
 def _joints(
     process: NgramProcess, size: int, drawn: tuple[int, int], step: int
 ) -> Iterator[Float[np.ndarray, "chain window symbol"]]:
-    """How often every window of a size comes, and each symbol after it, by tables from the prior
-    (`drawn`: how many, and their seed); so many tables at a time.
+    """The frequency of every window of `size` symbols with each next symbol, for tables from the
+    prior, `step` tables at a time. `drawn` is the number of tables and their seed.
     """
     evenly = process.model_copy(update={"start": "uniform", "length": size + 1})
     for tables in _blocks(sample_chains(evenly, *drawn).tables, step):
@@ -137,7 +140,7 @@ def _joints(
 
 
 def _agreement(model: InductionModel, alphabet: int) -> Float[np.ndarray, "set pair"]:
-    """Every set's feature between every two windows, for untrained heads."""
+    """The feature of every set for every pair of windows, with untrained heads."""
     cells = alphabet**model.window
     window = np.arange(cells)[:, None] // alphabet ** np.arange(model.window) % alphabet
     queries = (np.broadcast_to(query, window.shape) for query in window)
@@ -149,7 +152,7 @@ def _agreement(model: InductionModel, alphabet: int) -> Float[np.ndarray, "set p
 def _of_joint(
     joint: Float[np.ndarray, "chain window symbol"], sets_of_lags: list[tuple[int, ...]]
 ) -> Float[np.ndarray, "chain set"]:
-    """The information of every set, from the frequencies of windows and what follows them."""
+    """The information of every set, from the joint frequencies of windows and next symbols."""
     count, cells, alphabet = joint.shape
     size = round(np.log(cells) / np.log(alphabet))
     cube = joint.reshape(count, *[alphabet] * (size + 1))  # [chain, lag M, …, lag 1, symbol]
@@ -158,7 +161,7 @@ def _of_joint(
     for lags in sets_of_lags:
         summed = tuple(1 + size - lag for lag in range(1, size + 1) if lag not in lags)
         both = cube.sum(axis=summed).reshape(count, -1, alphabet)
-        # Where a symbol never comes, neither does it with anything.
+        # If a symbol's frequency is 0, so are its joint frequencies.
         known = np.divide(
             both**2, symbol[:, None], out=np.zeros_like(both), where=symbol[:, None] > 0
         )

@@ -1,13 +1,15 @@
-"""The two-attention-layer transformer, written out: readable, slow, the oracle of everything else.
+"""The transformer with two attention layers as a torch module: simple but slow. Tests compare the
+faster implementations with it.
 
 Layer 1, the copiers: head h mixes the symbols at the last M lags, v_l^h = Σ_i σ(w^h)_i x_{l−i}.
-Feed-forward, the selector: one feature per set S of heads, the product of their copies, weighed
-by c_S and normalised. Two positions are as similar as Σ_S c_S² Π_{h∈S} ⟨v_l^h, v_q^h⟩ / Σ_S c_S².
-Layer 2, the classifier: the query position attends to the positions before it, at a times their
-similarity, and answers with the mean of their symbols.
+Feed-forward, the selector: one feature per set S of heads, the product of their copies, weighted
+by c_S and normalised. Two positions have the similarity Σ_S c_S² Π_{h∈S} ⟨v_l^h, v_q^h⟩ / Σ_S c_S².
+Layer 2, the classifier: the query position attends to the positions before it, with a times their
+similarity as scores, and answers with the mean of their symbols.
 
-With a full first layer, head h attends to lag i by w_i^h + ⟨x_l W_Q^h, x_{l−i} W_K^h⟩, and copies
-x_{l−i} W_V^h W_O^h. The query position has no symbol yet: its x is zero, so it attends by lag.
+With a full first layer, head h attends to lag i with the score w_i^h + ⟨x_l W_Q^h, x_{l−i} W_K^h⟩,
+and copies x_{l−i} W_V^h W_O^h. The query position has no symbol yet, so its x is zero and it
+attends by lag only.
 """
 
 from math import prod
@@ -22,11 +24,11 @@ from hopscope.configs import InductionModel
 from hopscope.ngram.parameters import initial, sets
 
 MATRICES = ("w_q", "w_k", "w_v", "w_o")
-"""The matrices that a full first layer has beside w, by their names."""
+"""The names of the matrices that a full first layer has in addition to w."""
 
 
 class InductionTransformer(nn.Module):
-    """The paper's model, one position after the other."""
+    """The paper's model, computed position by position."""
 
     def __init__(self, config: InductionModel, alphabet: int, seed: int = 0) -> None:
         super().__init__()
@@ -46,7 +48,7 @@ class InductionTransformer(nn.Module):
             setattr(self, name, nn.Parameter(torch.from_numpy(noise + carrying)))
 
     def forward(self, tokens: Int[Tensor, "chain seq"]) -> Float[Tensor, "chain symbol"]:
-        """The answer to each chain: a distribution of the symbol that follows."""
+        """The predicted distribution of the next symbol for each chain."""
         window = self.config.window
         query = self.copies(*self.seen(tokens, tokens.shape[1]))
         similar, symbols = [], []
@@ -59,7 +61,9 @@ class InductionTransformer(nn.Module):
     def seen(
         self, tokens: Int[Tensor, "chain seq"], place: int
     ) -> tuple[Float[Tensor, "chain lag symbol"], Float[Tensor, "chain symbol"]]:
-        """The symbols before a place, newest first, and its own: zero where there is none."""
+        """The symbols before a place, newest first, and the symbol at the place (zero at the query
+        position), one-hot.
+        """
         before = tokens[:, place - self.config.window : place].flip(1)
         own = torch.zeros(len(tokens), self.alphabet, dtype=torch.float64)
         if place < tokens.shape[1]:
@@ -69,7 +73,7 @@ class InductionTransformer(nn.Module):
     def copies(
         self, before: Float[Tensor, "chain lag symbol"], own: Float[Tensor, "chain symbol"]
     ) -> Float[Tensor, "chain head symbol"]:
-        """The copy that each head of the first layer writes at a place."""
+        """The output of each head of the first layer at a place."""
         logits = self.w.expand(len(before), -1, -1)  # [chain, head, lag]
         copied = before[:, None].expand(-1, self.config.heads, -1, -1)  # [chain, head, lag, symbol]
         if self.config.first == "full":
@@ -83,7 +87,7 @@ class InductionTransformer(nn.Module):
     def similarity(
         self, key: Float[Tensor, "chain head symbol"], query: Float[Tensor, "chain head symbol"]
     ) -> Float[Tensor, "chain"]:
-        """Σ_S c_S² Π_{h∈S} ⟨v_key^h, v_query^h⟩ / Σ_S c_S²."""
+        """The similarity of key and query: Σ_S c_S² Π_{h∈S} ⟨v_key^h, v_query^h⟩ / Σ_S c_S²."""
         inner = (key * query).sum(dim=-1)  # [chain, head]
         always = torch.ones(len(inner), dtype=torch.float64)
         products = [prod((inner[:, head] for head in heads), start=always) for heads in self.sets]

@@ -1,4 +1,4 @@
-"""What is trained: coefficients c of the selector, lag weights w of the heads, the scale a."""
+"""The trained parameters: coefficients c of the selector, lag weights w of the heads, scale a."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from hopscope.configs import InductionModel
 
 @dataclass(frozen=True)
 class Parameters:
-    """The trained numbers of a model: c for each set of heads, w for each head and lag, and a."""
+    """The parameters of a model: c for each set of heads, w for each head and lag, and a."""
 
     c: Float[np.ndarray, "*epoch set"]
     w: Float[np.ndarray, "*epoch head lag"]
@@ -20,19 +20,21 @@ class Parameters:
 
     @property
     def attention(self) -> Float[np.ndarray, "*epoch head lag"]:
-        """How much of the symbol at each lag each head copies."""
+        """The attention of each head to each lag."""
         return softmax(self.w)
 
     @property
     def shares(self) -> Float[np.ndarray, "*epoch set"]:
-        """Each set's share in the sum of squares; NaN if all are 0 or a square is not finite."""
+        """Each set's share of the sum of squared coefficients; NaN if all are 0 or a square is not
+        finite.
+        """
         with np.errstate(over="ignore", invalid="ignore"):
             squares = self.c**2
             shares: np.ndarray = squares / squares.sum(axis=-1, keepdims=True)
         return shares
 
     def named(self) -> dict[str, np.ndarray]:
-        """The arrays by their names c, w and a, as checkpoints keep them."""
+        """The arrays by the names c, w and a, as in checkpoints."""
         return {"c": self.c, "w": self.w, "a": self.a}
 
     @classmethod
@@ -43,7 +45,7 @@ class Parameters:
 
 @dataclass(frozen=True)
 class Course(Parameters):
-    """The parameters of one seed's model during training: a row of each for every epoch."""
+    """The parameters of one seed's model during training, with a row for every recorded epoch."""
 
     epochs: Int32[np.ndarray, "epoch"]
 
@@ -53,7 +55,7 @@ class Course(Parameters):
 
 
 def initial(model: InductionModel) -> Parameters:
-    """The parameters that training starts from; nothing in them is random."""
+    """The initial parameters, which do not depend on a seed."""
     w = np.full((model.heads, model.window), model.other)
     for head in range(min(model.heads, model.window)):
         w[head, head] = model.own
@@ -61,7 +63,7 @@ def initial(model: InductionModel) -> Parameters:
 
 
 def sets(model: InductionModel) -> list[tuple[int, ...]]:
-    """The sets of heads that have a coefficient, small ones first. Heads count from 0."""
+    """The sets of heads with a coefficient, the smallest first. Heads count from 0."""
     sizes = range(0 if model.constant else 1, model.degree + 1)
     return [heads for size in sizes for heads in combinations(range(model.heads), size)]
 
@@ -76,7 +78,7 @@ def set_name(heads: tuple[int, ...]) -> str:
 
 
 def numbers(model: InductionModel, state: Mapping[str, np.ndarray]) -> dict[str, float]:
-    """Every number of c, w and a by its name: `c{1,2}`, `w1[2]` (head 1, lag 2), `a`."""
+    """Every single parameter by its name: `c{1,2}`, `w1[2]` (head 1, lag 2), `a`."""
     c = {f"c{set_name(heads)}": float(c) for heads, c in zip(sets(model), state["c"], strict=True)}
     w = {f"w{head + 1}[{lag + 1}]": float(w) for (head, lag), w in np.ndenumerate(state["w"])}
     return {**c, **w, "a": float(state["a"])}

@@ -1,13 +1,14 @@
-"""n-gram Markov chains, each with a transition table of its own, and what they do in the long run.
+"""n-gram Markov chains, each with its own transition table, and their stationary distributions.
 
-A *configuration* is what the parents' symbols are: digit k of its number, in base `alphabet`, is
-the symbol at the k-th parent's lag. Chain i is the same however many chains are drawn with it.
+A *configuration* is a combination of the parents' symbols, as a number: digit k, in base
+`alphabet`, is the symbol at the k-th parent's lag. Chain i does not depend on how many chains are
+drawn.
 
-A *window* of n symbols is a number in base `alphabet`; its lowest digit is the last symbol (lag
-1), the next one the symbol before (lag 2), and so on. The stationary distribution over windows of
+A *window* of n symbols is a number in base `alphabet`. Its lowest digit is the last symbol (lag 1),
+the next digit the symbol before (lag 2), and so on. The stationary distribution over windows of
 `memory` symbols is computed by state reduction (Grassmann, Taksar and Heyman 1985): states are
-taken out one by one and their traffic is passed on. It never subtracts, so it keeps its digits
-where a table's rows are all but deterministic and an eigenvector would lose them.
+removed one by one, and their transitions are redistributed. The algorithm has no subtractions, so
+it stays accurate for nearly deterministic tables, unlike an eigenvector.
 """
 
 from dataclasses import dataclass
@@ -20,12 +21,12 @@ from hopscope.configs import NgramProcess
 from hopscope.errors import ConfigError
 
 FLOOR = 1e-30
-"""Least probability in a table: every state stays within reach of every other. Nothing so rare is
-ever seen, but a stationary distribution is only unique where all states are in reach."""
+"""The least probability in a table. Such rare symbols never occur, but without them some states
+might not be reachable, and the stationary distribution would not be unique."""
 MOST_STATES = 1_024
 """The most states (windows of `memory` symbols) whose stationary distribution is computed."""
 BLOCK = 2**18
-"""Numbers in the largest temporary array."""
+"""The number of elements in the largest temporary array."""
 
 Tokens = Int8[np.ndarray, "chain seq"]
 Tables = Float[np.ndarray, "chain configuration symbol"]
@@ -36,20 +37,20 @@ SPLITS: tuple[Split, ...] = ("train", "validation")
 
 @dataclass(frozen=True)
 class Chains:
-    """Sampled chains, and the tables they were sampled from."""
+    """Sampled chains, and the tables from which they were sampled."""
 
     process: NgramProcess
     tokens: Tokens
-    """What the model reads, and in the last column the target."""
+    """The symbols that the model gets; the last column is the target."""
     tables: Tables
-    """Probability of the next symbol, by configuration of the parents."""
+    """The probability of each next symbol, by configuration of the parents."""
 
     def __len__(self) -> int:
         return len(self.tokens)
 
     @property
     def targets(self) -> Int8[np.ndarray, "chain"]:
-        """The last symbol of each chain, which the model is to predict."""
+        """The last symbol of each chain, which the model predicts."""
         return self.tokens[:, -1]
 
     def truth(self) -> Float[np.ndarray, "chain symbol"]:
@@ -60,7 +61,7 @@ class Chains:
 
 
 def sample_chains(process: NgramProcess, count: int, seed: int, split: Split = "train") -> Chains:
-    """Draw chains; a pure function of its arguments."""
+    """Draw chains. The result depends only on the arguments."""
     streams = np.random.SeedSequence([seed, SPLITS.index(split)]).spawn(3)
     rows, exponents, steps = (np.random.Generator(np.random.PCG64DXSM(s)) for s in streams)
     tables = _tables(process, count, rows, exponents)
@@ -77,7 +78,7 @@ def sample_chains(process: NgramProcess, count: int, seed: int, split: Split = "
 
 
 def configuration(process: NgramProcess, tokens: Tokens, place: int) -> Int[np.ndarray, "chain"]:
-    """The configuration of the parents of this place, as a number."""
+    """The configuration of the parents of a place, for each chain."""
     number = np.zeros(len(tokens), np.int64)
     for power, lag in enumerate(process.parents):
         number += tokens[:, place - lag].astype(np.int64) * process.alphabet**power
@@ -87,7 +88,7 @@ def configuration(process: NgramProcess, tokens: Tokens, place: int) -> Int[np.n
 def _tables(
     process: NgramProcess, count: int, rows: np.random.Generator, exponents: np.random.Generator
 ) -> Tables:
-    """Dirichlet rows, by way of logarithms: for a small alpha a gamma number is below any float."""
+    """Dirichlet rows, computed with logarithms, since gamma numbers underflow for a small alpha."""
     shape = (count, process.alphabet ** len(process.parents), process.alphabet)
     logs = np.log(rows.standard_gamma(process.alpha + 1, shape))
     logs -= exponents.standard_exponential(shape) / process.alpha
@@ -119,7 +120,7 @@ def _start(
 def window_distribution(
     process: NgramProcess, tables: Tables, size: int
 ) -> Float[np.ndarray, "chain window"]:
-    """How often each window of at least `memory` symbols occurs in each chain, in the long run."""
+    """The stationary distribution of windows of `size` symbols (at least `memory`), by chain."""
     states = process.alphabet**process.memory
     step = max(1, BLOCK // states**2)
     blocks = [
@@ -135,14 +136,14 @@ def window_distribution(
 def extended(
     process: NgramProcess, tables: Tables, weights: Float[np.ndarray, "chain window"]
 ) -> Float[np.ndarray, "chain longer"]:
-    """The distribution of windows one symbol longer: the next symbol is the lowest digit."""
+    """The distribution of windows with one more symbol, which is the lowest digit."""
     rows = tables[:, configurations(process, weights.shape[1])]
     joint: np.ndarray = weights[:, :, None] * rows
     return joint.reshape(len(tables), -1)
 
 
 def configurations(process: NgramProcess, windows: int) -> Int[np.ndarray, "window"]:
-    """The parents' configuration in each of the first windows."""
+    """The configuration of the parents for each of the windows 0 … `windows` - 1."""
     number, alphabet = np.zeros(windows, np.int64), process.alphabet
     for power, lag in enumerate(process.parents):
         number += np.arange(windows) // alphabet ** (lag - 1) % alphabet * alphabet**power
@@ -160,7 +161,7 @@ def _transitions(process: NgramProcess, tables: Tables) -> Float[np.ndarray, "ch
 
 
 def _reduced(matrix: Float[np.ndarray, "chain state state"]) -> Float[np.ndarray, "chain state"]:
-    """Stationary distributions of transition matrices, which are used up."""
+    """Stationary distributions of transition matrices; the matrices are overwritten."""
     states = matrix.shape[1]
     for last in reversed(range(1, states)):
         leaving = matrix[:, last, :last].sum(axis=-1, keepdims=True)
@@ -171,5 +172,5 @@ def _reduced(matrix: Float[np.ndarray, "chain state state"]) -> Float[np.ndarray
     weights[:, 0] = 1
     for state in range(1, states):
         weights[:, state] = (weights[:, :state] * matrix[:, :state, state]).sum(axis=-1)
-        weights /= weights.sum(axis=-1, keepdims=True)  # or it might overflow
+        weights /= weights.sum(axis=-1, keepdims=True)  # prevents overflow
     return weights

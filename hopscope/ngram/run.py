@@ -1,4 +1,4 @@
-"""A run of the n-gram experiment: its models, and how their parameters went."""
+"""`NgramRun`: a run of the n-gram experiment, its models and recorded parameters."""
 
 from dataclasses import dataclass
 
@@ -17,11 +17,11 @@ class NgramRun(PlainRun):
 
     @property
     def recipe(self) -> NgramExperiment:
-        """The recipe that the run is made from."""
+        """The recipe of the run."""
         return self.folder.recipe_as(NgramExperiment)
 
     def state(self, seed: int, epoch: int | None = None) -> dict[str, np.ndarray]:
-        """Everything trained of one seed's model at a checkpoint's epoch (default: the last)."""
+        """All parameters of one seed's model at the epoch of a checkpoint (default: the last)."""
         from hopscope.runs.checkpoint import weights_at  # torch
 
         weights = weights_at(self.folder, chosen_step(self.folder, epoch))

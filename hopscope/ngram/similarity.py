@@ -1,14 +1,14 @@
-"""The similarity of every pattern of a model in training, and the model's descent from there.
+"""The similarity of every pattern for a model in training, and its steps of gradient descent.
 
-The restricted model sees matches alone, and its gradient is written out: with autograd from the
-similarities on, an epoch takes 2.4 times as long.
+The restricted model depends on matches only, and its gradient is written by hand: with autograd, an
+epoch takes 2.4 times as long.
 
     K_h = Σ_ij σ(w^h)_i σ(w^h)_j [key's lag i = query's lag j]      = ⟨v^h_key, v^h_query⟩
     s   = Σ_S c_S² Π_{h∈S} K_h / Σ_S c_S²
 
-With unit copies K_h is divided by the lengths of both copies. With a full first layer a copy
-depends on the symbols themselves. Still there are only so many pairs of windows: the module
-computes the similarity of each, and the gradient is autograd's.
+With unit copies, K_h is divided by the lengths of both copies. With a full first layer, a copy
+depends on the symbols themselves. There are still few different pairs of windows: the torch module
+computes the similarity of each, and autograd the gradient.
 """
 
 from collections.abc import Mapping
@@ -25,17 +25,17 @@ from hopscope.ngram.parameters import Parameters, initial, sets, softmax
 from hopscope.ngram.process import Tokens
 
 NEGLIGIBLE = 1e-150
-"""Coefficients below this are set to zero, and stay there. While a set is losing, its coefficient
-falls by a factor in every epoch, and arithmetic on squares below 1e-308 takes ten times as long.
-From here a set would need as many epochs to come back as it took to fall."""
+"""Coefficients below this are set to zero for good. The coefficient of a losing set decreases
+geometrically, and arithmetic on squares below 1e-308 takes ten times as long. A set would need as
+many epochs to recover as its coefficient took to decrease."""
 SMALL = 8_192
-"""Numbers in an operand up to which NumPy (OpenBLAS) stays on one thread."""
+"""NumPy (OpenBLAS) uses one thread for operands of at most this many elements."""
 
 
 class MatchSimilarity:
     """The restricted model, over patterns of matches.
 
-    Whatever a stage leaves as it is, is computed once.
+    Values that do not change within a stage are computed once.
     """
 
     def __init__(self, model: InductionModel, matches: Matches) -> None:
@@ -44,28 +44,30 @@ class MatchSimilarity:
         self.restore(initial(model).named())
 
     def begin(self, letters: str) -> None:
-        """Begin or resume a stage that trains the parameters of these letters."""
+        """Start or resume a stage that trains the parameters with these letters."""
         self.letters = letters
-        # A set whose coefficient is 0 keeps it, and need not be computed. If all are 0, the shares
-        # are NaN, and so must be the similarity.
+        # A set with coefficient 0 is not computed, since the coefficient stays 0. If all are 0, the
+        # shares are NaN, and the similarity must be NaN too.
         alive = np.flatnonzero(self.parameters.c)
         self.among = alive if len(alive) else np.arange(len(self.parameters.c))
         chosen = [sets(self.model)[number] for number in self.among]
         used = sorted({head for heads in chosen for head in heads})
         size, always = max(map(len, chosen)), len(used)
-        # Small sets are filled up with a head that always agrees.
+        # Smaller sets are padded with a head whose inner product is always 1.
         filled = [[*map(used.index, heads), *[always] * (size - len(heads))] for heads in chosen]
         self.heads, self.members = np.array(used, np.int64), np.array(filled, np.int64)
         self.holds = (np.arange(always)[:, None, None] == self.members.T).astype(float)
         self._refresh("CW")
 
     def scaled(self) -> PerPattern:
-        """The similarity times a of every pattern."""
+        """The similarity of every pattern times a."""
         scaled: np.ndarray = self.parameters.a * self.similar
         return scaled
 
     def descend(self, slope: PerPattern, lr: float) -> None:
-        """Take a step of gradient descent, from the derivative of the loss by the last `scaled`."""
+        """Take a step of gradient descent. `slope` is the derivative of the loss with respect to
+        the last return value of `scaled`.
+        """
         c, w, a = self.parameters.c, self.parameters.w, self.parameters.a
         by_similar = a * slope
         if "a" in self.letters:
@@ -80,14 +82,14 @@ class MatchSimilarity:
         self._refresh(self.letters)
 
     def _refresh(self, letters: str) -> None:
-        """Compute what follows from the parameters of these letters."""
+        """Recompute the values that depend on the parameters with these letters."""
         if "W" in letters:
             self.share = softmax(self.parameters.w[self.heads])
             heads, lags = self.share.shape
             pairs = (self.share[:, :, None] * self.share[:, None]).reshape(heads, lags**2)
             self.inner = product(pairs, self.matches.cross.T)  # [head, pattern]
             if self.model.unit_copies:
-                self.squares = [product(pairs, own.T) for own in self.inside]  # of the lengths
+                self.squares = [product(pairs, own.T) for own in self.inside]  # squared lengths
                 self.lengths = np.sqrt(self.squares[0] * self.squares[1])
                 self.inner /= self.lengths
             always = np.ones((1, len(self.matches)))
@@ -99,7 +101,9 @@ class MatchSimilarity:
             self.similar = product(self.shares, self.features)
 
     def _slope_w(self, by_similar: PerPattern) -> Float[np.ndarray, "head lag"]:
-        """The derivative by w of the heads that count, from that by the similarities."""
+        """The derivative with respect to w of the heads in use, from that with respect to the
+        similarities.
+        """
         upper, by_inner = self.shares[:, None] * by_similar, np.zeros_like(self.inner)
         slots = range(self.members.shape[1])
         for slot in slots:
@@ -128,11 +132,11 @@ class MatchSimilarity:
         return slope
 
     def state(self) -> dict[str, np.ndarray]:
-        """A copy of everything trained, by name; c, w and a among it."""
+        """A copy of the parameters by name: c, w and a."""
         return {name: value.copy() for name, value in self.parameters.named().items()}
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
-        """Put back everything trained, as `state` gave it."""
+        """Restore the parameters that `state` returned."""
         self.parameters = Parameters.of(state)
         self.begin("CWa")
 
@@ -146,7 +150,9 @@ class WindowSimilarity:
         keys: Int8[np.ndarray, "pattern seen"],
         queries: Int8[np.ndarray, "pattern lag"],
     ) -> None:
-        """The windows of each pair; a key's begins with its own symbol (lag 0)."""
+        """`keys` and `queries` are the windows of each pair; a key's window starts with its own
+        symbol (lag 0).
+        """
         self.module = module
         (self.keys, self.key), (self.queries, self.query) = map(_distinct, (keys, queries))
 
@@ -178,19 +184,19 @@ class WindowSimilarity:
 def _distinct(
     window: Int8[np.ndarray, "pattern seen"],
 ) -> tuple[Int[torch.Tensor, "window seen"], Int[torch.Tensor, "pattern"]]:
-    """Each window once, and the number of every pattern's window among them."""
+    """The different windows, and the index of every pattern's window among them."""
     each, number = np.unique(window, axis=0, return_inverse=True)
     return torch.from_numpy(each.astype(np.int64)), torch.from_numpy(number.reshape(-1))
 
 
 Similarity = MatchSimilarity | WindowSimilarity
-"""A model in training, seen through the similarities of all patterns."""
+"""A model in training, which computes the similarities of all patterns."""
 
 
 def counted_for(
     experiment: NgramExperiment, tokens: Tokens, seed: int = 0
 ) -> tuple[Rows, Similarity]:
-    """Chains as counts over the patterns that the model tells apart, and the untrained model."""
+    """Chains as counts over the patterns that the model distinguishes, and the untrained model."""
     alphabet, model = experiment.process.alphabet, experiment.model
     if model.first == "copies":
         rows, matches = pattern_counts(tokens, alphabet, model.window, model.unit_copies)
@@ -205,11 +211,10 @@ def counted_for(
 
 
 def product(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """The matrix product of two arrays, by NumPy if both are small and by torch otherwise.
+    """The matrix product of two arrays, computed by NumPy if both are small, else by torch.
 
-    The large products of NumPy have a pool of threads of their own. While it waits for more, the
-    threads of torch's sparse products find no free core: with 32,000 patterns an epoch took ten
-    times as long.
+    NumPy uses its own thread pool for large products. While these threads wait, they occupy the
+    cores that torch's sparse products need: with 32,000 patterns, an epoch took ten times as long.
     """
     if one.size <= SMALL and other.size <= SMALL:
         return np.asarray(one @ other)

@@ -1,7 +1,7 @@
-"""The training of the n-gram experiment, stage after stage, as the stepper of a run.
+"""`NgramStepper`: trains an n-gram experiment, stage by stage, with checkpoints and records.
 
-Each seed is a model with chains of its own. Between two records the seeds go on one after the
-other: the counts of one fit into the processor's cache, those of twenty do not.
+Each seed has its own model and chains. Between two records, the seeds are trained one after the
+other, since the counts of one seed fit into the processor's cache, but those of twenty do not.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,13 +24,13 @@ from hopscope.store.metrics import loss_rows, losses_file, parameters_file
 from hopscope.store.tables import METRICS, PARAMETERS, merged_tables
 
 LISTEN_EVERY = 500
-"""Epochs after which, at the latest, a signal is obeyed."""
+"""The most epochs between two checks for a signal."""
 CHECKPOINT_EVERY = 10_000
-"""Epochs between the checkpoints within a stage."""
+"""The number of epochs between checkpoints within a stage."""
 
 
 def prepare(experiment: NgramExperiment, device: str) -> MakeStepper:
-    """The start of a training, for a machine that has room for it."""
+    """Check device and memory; returns a function that makes the stepper for a run folder."""
     if device not in ("auto", "cpu"):
         raise ConfigError(
             f"device is {device!r}; the n-gram experiment computes on the processor: cpu, or auto"
@@ -42,7 +42,7 @@ def prepare(experiment: NgramExperiment, device: str) -> MakeStepper:
 def record_epochs(descent: Descent) -> list[int]:
     """The epochs at which losses and parameters are recorded.
 
-    Half of them are evenly spaced in their stage, half of them closer and closer to its beginning.
+    In each stage, half of them are evenly spaced, and half logarithmically, denser at its start.
     """
     epochs, half = {0}, descent.records // 2
     for begin, length in _stages(descent):
@@ -52,7 +52,7 @@ def record_epochs(descent: Descent) -> list[int]:
 
 
 def checkpoint_epochs(descent: Descent) -> list[int]:
-    """The epochs of checkpoints: the start, the end of each stage, and some within a stage."""
+    """The epochs with a checkpoint: the start, the end of each stage, and some within stages."""
     epochs = {0}
     for begin, length in _stages(descent):
         epochs |= {begin + epoch for epoch in range(CHECKPOINT_EVERY, length, CHECKPOINT_EVERY)}
@@ -61,7 +61,7 @@ def checkpoint_epochs(descent: Descent) -> list[int]:
 
 
 def _stages(descent: Descent) -> Iterator[tuple[int, int]]:
-    """The first epoch of each stage, and how many it has."""
+    """The first epoch and the number of epochs of each stage."""
     begin = 0
     for _, length in descent.plan():
         yield begin, length
@@ -69,7 +69,7 @@ def _stages(descent: Descent) -> Iterator[tuple[int, int]]:
 
 
 class NgramStepper:
-    """One process's share of a training."""
+    """Trains all models of an n-gram experiment."""
 
     device = torch.device("cpu")
     precision = "float64"
@@ -88,10 +88,12 @@ class NgramStepper:
             self._record()
 
     def advance(self) -> Losses | None:
-        """Train until the next epoch of a record, of a commit, or at which a signal is obeyed."""
+        """Train up to the next record, checkpoint, or check for a signal. Returns the losses at a
+        record or checkpoint.
+        """
         self._begin_stage()
         until = min(epoch for epoch in self.events if epoch > self.step)
-        with np.errstate(all="ignore"):  # NaN is looked for when it is recorded
+        with np.errstate(all="ignore"):  # NaN is checked when losses are recorded
             for trainer in self.trainers.values():
                 for epoch in range(self.step, until):
                     trainer.advance(epoch)
@@ -99,7 +101,7 @@ class NgramStepper:
             return self._record() if until in self.records | self.planned else None
 
     def files(self) -> Mapping[str, bytes]:
-        """The checkpoint, and the records since the last one."""
+        """The files of a commit: a checkpoint, and the records since the last commit."""
         states = list(self._states().values())
         weights = {
             name: torch.from_numpy(np.stack([state[name] for state in states]))
@@ -111,7 +113,7 @@ class NgramStepper:
         return files
 
     def merged(self) -> tuple[Mapping[str, bytes], tuple[str, ...]]:
-        """All parts as one file each."""
+        """All parts of each table as one file, and the names of the parts."""
         return merged_tables(self.folder)
 
     def _restored(self) -> int:
@@ -125,7 +127,7 @@ class NgramStepper:
         return 0
 
     def _begin_stage(self) -> None:
-        """Begin the stage of the next epoch in every model, if it is another one."""
+        """Start the stage of the next epoch in every model, unless it has started already."""
         plan = self.experiment.descent.plan()
         ends = np.cumsum([epochs for _, epochs in plan])
         stage = int(np.searchsorted(ends, self.step, side="right"))
@@ -135,7 +137,7 @@ class NgramStepper:
                 trainer.model.begin(plan[stage][0])
 
     def _record(self) -> Losses:
-        """The losses of all models; at an epoch of the record, they are kept."""
+        """The losses of all models; at a record epoch, they are saved with the parameters."""
         each = {seed: trainer.losses() for seed, trainer in self.trainers.items()}
         self._check(each, "the loss")
         table: Losses = {
@@ -150,13 +152,13 @@ class NgramStepper:
         return table
 
     def _states(self) -> dict[int, dict[str, np.ndarray]]:
-        """Everything trained, by seed."""
+        """The state of each model, by seed."""
         states = {seed: trainer.model.state() for seed, trainer in self.trainers.items()}
         self._check(states, "a parameter")
         return states
 
     def _check(self, values: Mapping[int, Mapping[Any, float | np.ndarray]], what: str) -> None:
-        """Refuse what is not a number in the values of any seed."""
+        """Raise Diverged if a value of any seed is not finite."""
         for seed, own in values.items():
             if not all(np.isfinite(value).all() for value in own.values()):
                 after = f"{what} of seed {seed} is not a number after epoch {self.step}"

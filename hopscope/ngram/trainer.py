@@ -13,14 +13,14 @@ from hopscope.ngram.process import SPLITS, Chains, Split, sample_chains
 from hopscope.ngram.similarity import counted_for
 
 FAR = 600.0
-"""Exponents further apart need a shift for each chain: exp(-745) is zero."""
+"""If exponents differ by more than this, each chain needs its own shift: exp(-745) is zero."""
 
 Answerer = Callable[[Mapping[str, np.ndarray]], Float[np.ndarray, "chain symbol"]]
-"""A model's answers to some chains, as a function of its state."""
+"""A function from a model's state to its answers to some chains."""
 
 
 class NgramTrainer:
-    """A model in training on the chains of one seed."""
+    """Trains a model on the chains of one seed."""
 
     def __init__(self, experiment: NgramExperiment, seed: int) -> None:
         self.experiment, self.seed = experiment, seed
@@ -37,7 +37,7 @@ class NgramTrainer:
                    "validation": ChainLoss(descent, validation)}  # fmt: skip
 
     def advance(self, epoch: int) -> None:
-        """Train for the epoch with this number."""
+        """Train for one epoch, with this number."""
         descent = self.experiment.descent
         if descent.batch is None:
             self.model.descend(self.on["train"].slope(self.model.scaled()), descent.lr)
@@ -47,7 +47,7 @@ class NgramTrainer:
             self.model.descend(slope, descent.lr)
 
     def losses(self) -> dict[Split, float]:
-        """The mean loss on the chains for training and for validation."""
+        """The mean loss on the training chains and on the validation chains."""
         scaled = self.model.scaled()
         return {split: self.on[split].value(scaled) for split in SPLITS}
 
@@ -74,7 +74,7 @@ class ChainLoss:
         return self.constant + float(row_losses(self.descent, sums) @ self.rows.weight)
 
     def slope(self, scaled: PerPattern) -> PerPattern:
-        """The derivative of the mean loss by the scaled similarities."""
+        """The derivative of the mean loss with respect to the scaled similarities."""
         powers = _powers(scaled)
         if powers is None:
             return loss_slope(self.descent, self.rows, scaled)
@@ -89,7 +89,7 @@ class ChainLoss:
 
 
 def row_losses(descent: Descent, sums: Sums) -> Float[np.ndarray, "row"]:
-    """The loss of each row, from the sums of the columns of `Rows.for_loss`."""
+    """The loss of each row, from the weighted sums of the columns of `Rows.for_loss`."""
     if descent.loss == "softmax":
         answers = sums / sums.sum(axis=0)
         softmax: np.ndarray = np.log(np.exp(answers).sum(axis=0)) - answers[0]
@@ -99,7 +99,7 @@ def row_losses(descent: Descent, sums: Sums) -> Float[np.ndarray, "row"]:
 
 
 def row_slopes(descent: Descent, sums: Sums, weight: Float[np.ndarray, "row"]) -> Sums:
-    """The derivative of the weighed losses by the sums."""
+    """The derivative of the weighted losses with respect to the sums."""
     if descent.loss == "softmax":
         whole = sums.sum(axis=0)
         answers = sums / whole
@@ -117,13 +117,13 @@ def row_slopes(descent: Descent, sums: Sums, weight: Float[np.ndarray, "row"]) -
 
 
 def loss_slope(descent: Descent, rows: Rows, scaled: PerPattern) -> PerPattern:
-    """The derivative of the mean loss of any rows by the scaled similarities."""
+    """The derivative of the mean loss of any rows with respect to the scaled similarities."""
     sums, attention = rows.sums(scaled)
     return rows.back(row_slopes(descent, sums, rows.weight), attention)
 
 
 def _powers(scaled: PerPattern) -> PerPattern | None:
-    """Attention before it is normalised, the largest being 1; None if one shift cannot do."""
+    """Unnormalised attention, with a maximum of 1; None if a common shift could underflow."""
     shifted = scaled - scaled.max()
     return np.exp(shifted) if shifted.min() > -FAR else None
 
@@ -131,7 +131,7 @@ def _powers(scaled: PerPattern) -> PerPattern | None:
 def _sparse(where: np.ndarray, values: np.ndarray, size: tuple[int, ...]) -> torch.Tensor:
     """A sparse matrix of values at (row, column); MKL is fastest with 32-bit indices."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch calls its sparse matrices a beta
+        warnings.simplefilter("ignore")  # torch warns that its sparse matrices are in beta
         indices, numbers = torch.from_numpy(where), torch.from_numpy(values)
         matrix = torch.sparse_coo_tensor(indices, numbers, size).to_sparse_csr()
         start, column = matrix.crow_indices().int(), matrix.col_indices().int()
@@ -139,7 +139,7 @@ def _sparse(where: np.ndarray, values: np.ndarray, size: tuple[int, ...]) -> tor
 
 
 def answerer(experiment: NgramExperiment, chains: Chains) -> Answerer:
-    """The model's answers to these chains, as a function of its state."""
+    """A function from the model's state to its answers to these chains."""
     rows, model = counted_for(experiment, chains.tokens)
 
     def answers(state: Mapping[str, np.ndarray]) -> Float[np.ndarray, "chain symbol"]:
@@ -150,14 +150,14 @@ def answerer(experiment: NgramExperiment, chains: Chains) -> Answerer:
 
 
 def chains_of(experiment: NgramExperiment, seed: int, split: Split) -> Chains:
-    """The chains that a seed is trained or validated on."""
+    """The chains for the training or the validation of a seed."""
     descent = experiment.descent
     count = descent.chains if split == "train" else descent.validation_chains
     return sample_chains(experiment.process, count, seed, split)
 
 
 def batches(seed: int, epoch: int, chains: int, batch: int) -> list[Int[np.ndarray, "some"]]:
-    """An order of all chains, in pieces of the batch's size; the last may be smaller."""
+    """A random order of all chains, split into batches; the last may be smaller."""
     generator = np.random.Generator(np.random.PCG64DXSM([seed, 3, epoch]))
     order = generator.permutation(chains)
     return [order[first : first + batch] for first in range(0, chains, batch)]

@@ -1,6 +1,6 @@
-"""Models with their tasks, and what is found in them; two runs compared.
+"""Studies of a model with its task (`Study`), and comparisons of two runs (`compare`).
 
-Two runs are compared without torch, so that models are imported when they are first used.
+Comparing two runs does not need torch, so modules that need it are imported on first use.
 """
 
 from importlib import import_module

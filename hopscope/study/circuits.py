@@ -1,4 +1,4 @@
-"""Two circuits side by side: which steps both take, and which components they have in common."""
+"""Comparison of two circuits: the steps of each, and the components they have in common."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ from hopscope.facts import Role
 
 @dataclass(frozen=True)
 class Step:
-    """One role looks at another: the heads that do so in the first circuit, and in the second."""
+    """A step from a source role to a destination role, and its heads in each circuit."""
 
     source: Role
     destination: Role
@@ -20,7 +20,7 @@ class Step:
 
     @property
     def common(self) -> bool:
-        """Do both circuits take it, by whatever heads?"""
+        """True if both circuits take this step, with any heads."""
         return bool(self.first and self.second)
 
     def __str__(self) -> str:
@@ -31,21 +31,21 @@ class Step:
 class Circuits:
     """What two circuits have in common, and what only one of them has.
 
-    A step is a source and its destination, by whatever head. A component is the same in both only
-    if the same heads do the same.
+    A step is a source and its destination, whatever the head. A component is common only if the
+    same heads do the same in both circuits.
     """
 
     steps: tuple[Step, ...]
     common: tuple[str, ...]
-    """Components of both: their heads, and what they do."""
+    """Components in both circuits: their heads, and what they do."""
     first: tuple[str, ...]
-    """Components of the first circuit alone."""
+    """Components in the first circuit only."""
     second: tuple[str, ...]
-    """Components of the second circuit alone."""
+    """Components in the second circuit only."""
 
     @classmethod
     def of(cls, first: Circuit, second: Circuit) -> "Circuits":
-        """Compare two circuits: their steps, and the components of both or of one alone."""
+        """Compare two circuits: their steps, and the components in both or in one only."""
         one, other = first.steps, second.steps
         steps = (
             Step(*ends, tuple(one.get(ends, ())), tuple(other.get(ends, ())))
@@ -60,7 +60,7 @@ class Circuits:
         )
 
     def components(self, names: tuple[str, str]) -> list[tuple[str, str]]:
-        """Every component after the name of its circuit, or after `both`."""
+        """Pairs of a circuit's name (or "both") and a component, for every component."""
         whose = zip(("both", *names), (self.common, self.first, self.second), strict=True)
         return [(name, each) for name, components in whose for each in components]
 
@@ -85,8 +85,8 @@ class Circuits:
 
 
 def _components(circuit: Circuit) -> list[str]:
-    """Every component in words: its heads, and what it does, without the weights of a mixture
-    (these differ from model to model).
+    """Every component in words: its heads, and what it does. The weights of a mixture are left out,
+    since they differ from model to model.
     """
     return [f"{each.name}  {_words(each)}" for each in circuit.components]
 

@@ -1,9 +1,9 @@
-"""Two runs side by side: what they were made from, how their losses went, what they learned.
+"""Comparison of two runs: their recipes, losses, and circuits.
 
 found = compare("baseline", "with-mlp")
 found.settings                   # the fields in which their recipes differ
-found.losses                     # of each hop: how it ended, and when it was learned
-found.circuits                   # steps and parts of both circuits, where both are kept
+found.losses                     # for each hop: its final losses, and when it was learned
+found.circuits                   # steps and components of both circuits, if both are saved
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,29 +32,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Ended:
-    """What became of one loss of one run."""
+    """The final values of one loss of one run, and when it was learned."""
 
     train: float
-    """The training loss at the end: the mean over the last 100 steps and all models."""
+    """The final training loss: the mean over the last 100 steps and all models."""
     validation: float | None
-    """The same of validation losses; None where there are none yet."""
+    """The final validation loss, averaged the same way; None if there is none yet."""
     learned: tuple[int | None, ...]
-    """The step at which each model learned it, or None: never. Empty where it is of no hop."""
+    """The step at which each model learned this hop (None: never); empty if the loss belongs to no
+    hop."""
 
 
 @dataclass(frozen=True, eq=False)
 class RunCourse:
-    """How the losses of one run went."""
+    """The losses of one run, step by step."""
 
     name: str
     unit: str
-    """The word for what the steps of the run count, in the singular."""
+    """What a step of the run is called, in the singular."""
     hops: tuple[str, ...]
-    """What each column is the loss of."""
+    """The name of each column of losses."""
     chances: Sequence[float]
-    """The loss of each at chance; empty where it is not known."""
+    """The loss at chance for each column; empty if it is not known."""
     learned: Sequence[Sequence[int | None]]
-    """When each model learned each hop, as `Run.learned` says; empty where there are no hops."""
+    """The step at which each model learned each hop, from `Run.learned`; empty without hops."""
     steps: Int32[np.ndarray, "step"]
     train: Float32[np.ndarray, "step model hop"]
     checked: Int32[np.ndarray, "check"]
@@ -70,7 +71,7 @@ class RunCourse:
         return cls(folder.name, recipe.unit, hops, recipe.chances, when, *train, *checked)
 
     def ended(self, hop: str) -> Ended | None:
-        """What became of the loss of this name, if the run has one."""
+        """The final values of the loss with this name; None if the run has no such loss."""
         if hop not in self.hops:
             return None
         column = self.hops.index(hop)
@@ -83,15 +84,17 @@ class RunCourse:
 
 @dataclass(frozen=True, eq=False)
 class Comparison(Displayed):
-    """Two runs of one kind, held against one another."""
+    """Two runs of the same kind, compared."""
 
     courses: tuple[RunCourse, RunCourse]
     settings: Mapping[str, tuple[Any, ...]]
-    """The fields in which their recipes differ, with both values; None where one has no such."""
+    """The fields in which the recipes differ, with both values (None if a recipe has no such
+    field)."""
     circuits: Circuits | None
-    """The circuits of the first model of each run, compared; None where one of them is not kept."""
+    """The comparison of the circuits of each run's first model; None if one has no saved circuit.
+    """
     without: tuple[str, ...]
-    """A line for each run that has no circuit."""
+    """A line for each run without a circuit: why it has none."""
 
     def __repr__(self) -> str:
         return f"Comparison({self.names[0]!r}, {self.names[1]!r})"
@@ -103,12 +106,12 @@ class Comparison(Displayed):
 
     @property
     def hops(self) -> tuple[str, ...]:
-        """The losses that one of them has, or both."""
+        """The names of the losses that at least one of the runs has."""
         return tuple(dict.fromkeys(hop for course in self.courses for hop in course.hops))
 
     @property
     def losses(self) -> Mapping[str, tuple[Ended | None, Ended | None]]:
-        """What became of each loss in both; None in the run that does not have it."""
+        """The final values of each loss in both runs; None for a run that does not have it."""
         first, second = self.courses
         return {hop: (first.ended(hop), second.ended(hop)) for hop in self.hops}
 
@@ -131,7 +134,7 @@ def compare(
     second: "str | RunFolder | Run | RunStudy",
     store: Store | Path | str | None = None,
 ) -> Comparison:
-    """Hold two runs of one kind against one another: by name, by tag, or the folders themselves."""
+    """Compare two runs of the same kind, each given by name, by tag, or as a run or its folder."""
     store = store if isinstance(store, Store) else Store(store)
     a, b = (_folder(one, store) for one in (first, second))
     _check_pair(a, b)
@@ -151,7 +154,7 @@ def compare(
 
 
 def _folder(one: "str | RunFolder | Run | RunStudy", store: Store) -> RunFolder:
-    run: Any = getattr(one, "run", one)  # of a RunStudy, which takes torch to import
+    run: Any = getattr(one, "run", one)  # not isinstance: importing RunStudy would load torch
     folder = getattr(run, "folder", run)
     return folder if isinstance(folder, RunFolder) else store.find(folder)
 
@@ -168,7 +171,7 @@ def _check_pair(first: RunFolder, second: RunFolder) -> None:
 
 
 def _circuit(folder: RunFolder) -> Circuit:
-    """The circuit that is kept of a run's first model."""
+    """The saved circuit of a run's first model; raises CircuitError if there is none."""
     if folder.recipe.kind != "facts":
         raise CircuitError(f"{folder.name} is a run of kind {folder.recipe.kind}: no circuit")
     found = checked_circuit(folder, folder.recipe.seeds[0])

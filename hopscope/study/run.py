@@ -1,4 +1,4 @@
-"""One model of a run, at one of its checkpoints, and what is kept with it."""
+"""`RunStudy`: the study of one model of a run at one checkpoint."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -31,9 +31,9 @@ def load(
     step: int | None = None,
     store: Store | Path | str | None = None,
 ) -> "RunStudy":
-    """A model of a run: by the run's name, or enough of it to be unique; `gallery/NAME` comes with
-    hopscope. `seed` chooses the fleet's member (default: the first), `step` the checkpoint
-    (default: the last). `hopscope.open_run` opens runs of other kinds.
+    """The study of a model of a run. `name` is the run's name, or enough of it to be unique; the
+    runs `gallery/NAME` come with hopscope. `seed` selects the fleet member (default: the first),
+    `step` the checkpoint (default: the last). Use `hopscope.open_run` for runs of other kinds.
     """
     run = open_run(name, store)
     if not isinstance(run, Run):
@@ -51,19 +51,19 @@ def open_run(name: str, store: Store | Path | str | None = None) -> Any:
 
 
 class RunStudy(Study):
-    """One model of a run, at one of its checkpoints, and what is kept with it."""
+    """The study of one model of a run at one of its checkpoints."""
 
     recipe: Experiment
-    """The recipe that the run is made from."""
+    """The recipe of the run."""
     task: Task
     """The task that the model was trained on."""
     seed: int
-    """The seed that it was trained from."""
+    """The seed from which the model was trained."""
     name: str
-    """What files about the model are called: the run, and if needed the seed and the step."""
+    """The name for files about the model: the run's, with the seed and step if needed."""
 
     def __init__(self, run: Run, seed: int | None = None, step: int | None = None) -> None:
-        # A run has what a Study is given: its model is loaded when it is first asked for.
+        # No super().__init__: the model is loaded on first use (property `model`).
         self.run = self.history = run
         self.recipe, self.task = run.recipe, run.recipe.task
         number = run.folder.member(seed)
@@ -75,31 +75,33 @@ class RunStudy(Study):
         of_fleet = "" if self.member is None else f"-seed-{self.seed}"
         self.name = f"{run.name}{of_fleet}{'' if self.last else f'-step-{self.step}'}"
         self.circuit_from: Path | None = None
-        """A file of a circuit that takes the place of the one kept with the run."""
+        """The path of a circuit file to use instead of the circuit saved with the run."""
 
     def __repr__(self) -> str:
         return f"Study({self.run.name!r}, seed={self.seed}, step={self.step})"
 
     @cached_property
     def model(self) -> Transformer:
-        """The model with the weights of this step, one model even if the run trained a fleet."""
+        """The model with the weights of this step (a single model, also if the run trained a
+        fleet).
+        """
         model = self.run.model_at(self.step)
         return model if self.member is None else model.member(self.member)
 
     @property
     def circuit_file(self) -> str:
-        """Where in the run's folder its circuit is kept."""
+        """The name of the model's circuit file within the run's folder."""
         return circuit_file(self.run.folder, self.seed, self._earlier)
 
     @property
     def has_circuit(self) -> bool:
-        """Was its circuit found already, and kept with the run?"""
+        """True if there is a circuit file: saved with the run, or given as `circuit_from`."""
         kept = self.circuit_file in self.run.folder.manifest.files
         return kept or self.circuit_from is not None
 
     @property
     def circuit(self) -> Circuit:
-        """The circuit that was found in it and kept; `discover` finds it."""
+        """The saved circuit of the model; raises CircuitError if there is none (see `discover`)."""
         found = checked_circuit(self.run.folder, self.seed, self._earlier, self.circuit_from)
         if found is None:
             of = "" if self.member is None else f" --seed {self.seed}"
@@ -114,7 +116,7 @@ class RunStudy(Study):
         out: Path | str | None = None,
         **options: Any,
     ) -> Circuit:
-        """Find its circuit, and keep it with the run, or in another file.
+        """Find the model's circuit and save it with the run, or in the file `out`.
 
         The options are those of `hopscope.discover`.
         """
@@ -124,8 +126,9 @@ class RunStudy(Study):
         return found
 
     def patch(self, examples: int = PAIRS, seed: int = 0, out: Path | str | None = None) -> Circuit:
-        """The circuit with its account: what its roles hold, and which symbol each path moves. It
-        is kept with the circuit, or in another file; of a model of the gallery, in a file alone.
+        """The circuit with its account: which symbols are decodable at its roles, and which symbol
+        each path moves. It is saved with the run, or in the file `out`; a gallery run is read-only,
+        so there it is saved only with `out`.
         """
         circuit, keeps = self.circuit, out is not None or not self.run.folder.gallery
         if keeps:
@@ -143,16 +146,16 @@ class RunStudy(Study):
             self.run.folder.commit({self.circuit_file: found.to_bytes()})
 
     def probe_history(self, examples: int = HISTORY_EXAMPLES, seed: int = 0) -> ProbeHistory:
-        """Which symbols could be read at each role after every layer, at every checkpoint."""
+        """Which symbols are decodable at each role after every layer, at every checkpoint."""
         self.check_fits(examples)
         return probe_history(self.run, self.task, self.member, examples, seed)
 
     def best_late_checkpoint(self) -> "RunStudy":
-        """The same model at the late checkpoint with the lowest validation loss: at a constant
-        learning rate the last step may sit on a spike.
+        """The same model at the late checkpoint with the lowest validation loss (the last step may
+        be on a spike if the learning rate is constant).
         """
         steps, losses = self.run.losses("validation")
-        if not len(steps):  # written by hand, and not trained
+        if not len(steps):  # weights written by hand, not trained
             return self
         mine = losses[:, self.member or 0].mean(axis=-1)
         return RunStudy(
@@ -160,14 +163,14 @@ class RunStudy(Study):
         )
 
     def validation_loss(self) -> float | None:
-        """The validation loss after this very step; None if it was not measured there."""
+        """The validation loss at this study's step; None if it was not measured at that step."""
         steps, losses = self.run.losses("validation")
         here = losses[steps == self.step, self.member or 0]
         return float(here.mean()) if len(here) else None
 
     def members(self) -> "list[RunStudy]":
-        """Every model of the run, each at the same step; of a run with one model, also those of the
-        runs beside it whose recipes differ in the seed alone.
+        """A study of every model of the run, at the same step. For a run with a single model,
+        models from runs in the same folder are included if the recipes differ only in the seed.
         """
         runs = [self.run]
         if len(self.recipe.seeds) == 1 and not self.run.folder.gallery:
@@ -182,7 +185,7 @@ class RunStudy(Study):
         return [RunStudy(run, seed, self._earlier) for run in runs for seed in run.recipe.seeds]
 
     def check_keeping(self, out: Path | str | None = None) -> None:
-        """Can a circuit be kept where it is to be kept? Better asked before the search."""
+        """Raise an error if a circuit cannot be written to its destination, before the search."""
         if out is not None:
             check_files(Path(out))
             return
@@ -195,6 +198,6 @@ class RunStudy(Study):
             ) from error
 
     def check_fits(self, examples: int) -> None:
-        """Refuse more examples than this machine can hold."""
+        """Raise an error if this machine cannot hold so many examples."""
         check_count(examples)
         check_forward(self.recipe, examples)

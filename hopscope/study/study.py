@@ -1,12 +1,13 @@
-"""A model with its task, ready to be looked at: attention, circuit, probes, patching, emergence.
+"""`Study`: a model with its task, and the analyses of it: attention, circuit, probes, patching,
+emergence.
 
 study = hopscope.load("gallery/demo")     # a model of a run
 study = hopscope.Study(model, task)       # any model, any task
-study.circuit                             # found once
+study.circuit                             # searched for on first use
 study.attention().own                     # mean attention [layer, head, destination, source]
 study.ablate("1.3")                       # losses without a head
 study.probe().decodable(role, 2)          # the symbols decodable at a role after two layers
-study.emergence().order                   # the paths, in the order in which they appeared
+study.emergence().order                   # the paths, in the order in which they emerged
 """
 
 from collections.abc import Callable, Mapping
@@ -44,14 +45,15 @@ from hopscope.errors import CircuitError
 from hopscope.study.circuits import Circuits
 
 PAGE = "hopscope.web.opening"
-"""What shows a study in the browser: far above this room, and looked up when it is asked for."""
+"""The module that shows a study in the browser: in a higher layer, so it is imported by name when
+needed."""
 MAP_EXAMPLES = 256
 """Examples over which role maps are averaged."""
 
 
 @dataclass(frozen=True)
 class Series:
-    """Checkpoints from elsewhere, step by step: models, or functions that load one."""
+    """A series of checkpoints that is not a run: models by step, or functions that load them."""
 
     models: Mapping[int, AnyModel | Callable[[], AnyModel]]
 
@@ -61,22 +63,22 @@ class Series:
         return sorted(self.models)
 
     def model_at(self, step: int) -> AnyModel:
-        """The model after a step."""
+        """The model at a step."""
         model = self.models[step]
         return model() if callable(model) and not isinstance(model, nn.Module) else model
 
 
 class Study(Displayed):
-    """A model with its task: what its heads attend to, its circuit, and how that emerged."""
+    """A model with its task: what its heads attend to, its circuit, and how the circuit emerged."""
 
     task: Questions
-    """The task on which it is studied."""
+    """The task on which the model is studied."""
     name: str
-    """What it is called in messages."""
+    """The model's name in messages."""
     history: History | None
-    """Its checkpoints, if there are several."""
+    """The model's checkpoints, if there are several."""
     member: int | None
-    """Which model of a fleet it is, if the checkpoints are those of one."""
+    """The index of the model in its fleet, if the checkpoints are those of a fleet."""
     _circuit: Circuit | None = None
 
     def __init__(
@@ -88,8 +90,8 @@ class Study(Displayed):
         history: History | None = None,
         circuit: Circuit | None = None,
     ) -> None:
-        """`task` is a task of hopscope, an `OwnTask`, or a function that draws an `Examples`;
-        `circuit` is the model's, if it was found before.
+        """`task` is a task of hopscope, an `OwnTask`, or a function that returns `Examples`;
+        `circuit` is the model's circuit, if it was found before.
         """
         self._model, self.task, self.name = model, task, name
         self.history, self.member = history, None
@@ -103,9 +105,9 @@ class Study(Displayed):
         *,
         name: str = "series",
     ) -> "Study":
-        """The last of several checkpoints from elsewhere, {step: model}, with all of them as its
-        history. Instead of a model, a function that loads it will do: the last and one other are
-        in memory at a time.
+        """The study of the last of several checkpoints, {step: model}, with all of them as its
+        history. Each model can also be given as a function that loads it; then only the last model
+        and one other are in memory at a time.
         """
         if not isinstance(models, Mapping) or not models:
             what = "no checkpoint" if not models else f"a {type(models).__name__}"
@@ -138,7 +140,7 @@ class Study(Displayed):
 
     @property
     def circuit(self) -> Circuit:
-        """The circuit of the model; searched for when it is first asked for."""
+        """The circuit of the model; searched for on first use."""
         return self._circuit or self.discover()
 
     def discover(self, watch: Callable[[str], None] = lambda _: None, **options: Any) -> Circuit:
@@ -147,35 +149,37 @@ class Study(Displayed):
         return self._circuit
 
     def patch(self, examples: int = patching.EXAMPLES, seed: int = 0) -> Circuit:
-        """The circuit with its account: what its roles hold, and which symbol each path moves."""
+        """The circuit with its account: which symbols are decodable at its roles, and which symbol
+        each path moves.
+        """
         self._circuit = patch_circuit(self.model, self.circuit, self.task, examples, seed)
         return self._circuit
 
     def diagnose(self, **options: Any) -> Diagnostics:
-        """Flow along its paths, backup heads, restored heads."""
+        """Diagnostics of the circuit: flow along its paths, backup heads, restored heads."""
         return diagnose(self.model, self.circuit, self.task, **options)
 
     def ablate(self, *changes: str, examples: int = ablator.EXAMPLES, seed: int = 0) -> Ablations:
-        """The losses with some heads changed together, as "1.3" or "1.3=mean" (the grammar of
-        `hopscope ablate`); with none, every head in turn.
+        """The losses with some heads changed together. Changes are written as for `hopscope
+        ablate`: "1.3" or "1.3=mean". Without changes, every head is ablated in turn.
         """
         adapter = adapter_of(self.model)
         asked = asked_for(changes) if changes else every_head(adapter.layers, adapter.heads)
         return ablate(adapter, self.task, asked, examples=examples, seed=seed)
 
     def probe(self, examples: int = probing.EXAMPLES, seed: int = 0) -> Probe:
-        """Which symbols can be read at each role after every layer, and in each head's output."""
+        """Which symbols are decodable at each role after every layer, and in each head's output."""
         self.check_fits(examples)
         return probing.probe(self.model, self.task, examples, seed)
 
     def baselines(
         self, examples: int = patching.EXAMPLES, seed: int = 0, switches: Switches = MEASURED
     ) -> Baselines:
-        """What other methods say, beside its circuit."""
+        """Scores of other methods (EAP-IG, activation patching, …), compared with the circuit."""
         return baselines(self.model, self.circuit, examples, seed, switches)
 
     def emergence(self, examples: int = tracking.EXAMPLES, seed: int = 0) -> Emergence:
-        """When each path of its circuit appeared, checkpoint by checkpoint."""
+        """When each path of the circuit emerged, measured at every checkpoint."""
         self.check_fits(examples)
         if self.history is None:
             raise CircuitError(
@@ -191,18 +195,18 @@ class Study(Displayed):
         words: Callable[[int], str] = str,
         **options: Any,
     ) -> None:
-        """Show it in the browser until Ctrl-C: attention, the circuit (this one, or the one that
-        was found), and the losses with heads switched off by a click.
+        """Show the study in the browser until Ctrl-C: attention, the circuit (`circuit`, or the one
+        that was found), and the losses with heads switched off by a click.
 
-        `words` gives a token in words, such as `lambda token: tokenizer.decode([token])`. Options:
-        `save="page.html"` (or a folder) writes the page and starts no server; `browser=False` only
-        prints the URL; `port=N`.
+        `words` converts a token to text, such as `lambda token: tokenizer.decode([token])`.
+        Options: `save="page.html"` (or a folder) writes the page and starts no server;
+        `browser=False` only prints the URL; `port=N` sets the port.
         """
         import_module(PAGE).view(self, circuit or self._circuit, words, **options)
 
     def check_fits(self, examples: int) -> None:
-        """Refuse more examples than fit in memory; of a run this is known beforehand."""
+        """Raise an error if so many examples do not fit in memory. Only `RunStudy` checks this."""
 
     def compare(self, other: "Study") -> Circuits:
-        """Its circuit beside that of another study."""
+        """The comparison of this study's circuit with the circuit of another study."""
         return Circuits.of(self.circuit, other.circuit)

@@ -1,4 +1,4 @@
-"""Fact graphs become batches with roles::
+"""Draw the examples of tasks, as batches with a role for every position::
 
     sampler = sampler_of(Retrieval(hops=3))
     batch = examples(sampler, seed=0, index=torch.arange(8))

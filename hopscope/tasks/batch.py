@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Roles:
-    """What each position of each example stands for.
+    """The role and chain of each position of each example.
 
-    `role` indexes the task's table of roles (`task.roles()`); `chain` tells which
-    of the interleaved chains the position belongs to.
+    `role` is an index into the task's table of roles (`task.roles()`); `chain` is the number of the
+    interleaved chain that the position belongs to.
     """
 
     role: Int[Tensor, "*batch seq"]
@@ -27,8 +27,8 @@ class Roles:
 class Batch:
     """Examples of one task; a fleet's batch has a model axis in front.
 
-    Targets have one entry per answered position and hop: a symbol's vector, or for token tasks
-    the number of a class.
+    Targets have one entry per answered position and hop: a symbol's vector, or for token tasks a
+    class number.
     """
 
     inputs: Float[Tensor, "*batch seq width"] | Int[Tensor, "*batch seq"]
@@ -39,7 +39,7 @@ class Batch:
         return len(self.inputs)
 
     def mapped(self, change: Callable[..., Tensor], *others: "Batch") -> "Batch":
-        """The batch of what `change` makes of each tensor (and of the same tensor of others)."""
+        """A batch with `change` applied to each tensor (and the same tensor of `others`)."""
         return _mapped(change, self, *others)
 
     def stacked(self, models: int) -> "Batch":
@@ -52,7 +52,7 @@ class Batch:
         return self.mapped(split)
 
     def part(self, rows: slice) -> "Batch":
-        """Some of the examples; of every model's, if they are a fleet's."""
+        """Some of the examples (for a fleet, the same rows of every model)."""
 
         def cut(values: Tensor) -> Tensor:
             return values.narrow(self.roles.role.ndim - 2, rows.start, rows.stop - rows.start)
@@ -61,10 +61,10 @@ class Batch:
 
 
 def partners(chains: int, device: torch.device | str = "cpu") -> Int[Tensor, "chain"]:
-    """The chain with which each swaps a symbol in a minimal pair: 1, 0, 3, 2, …
+    """For each chain, the chain with which it swaps a symbol in a minimal pair: 1, 0, 3, 2, …
 
-    Both examples of a pair are as likely as any other, since symbols are drawn alike for all
-    chains. The last of an odd number of chains keeps its own symbol.
+    Both examples of a pair have the same probability, since all chains draw symbols from the same
+    distribution. With an odd number of chains, the last keeps its own symbol.
 
     >>> partners(5).tolist()
     [1, 0, 3, 2, 4]
@@ -75,7 +75,7 @@ def partners(chains: int, device: torch.device | str = "cpu") -> Int[Tensor, "ch
 
 
 def _mapped(change: Callable[..., Tensor], first: T, *others: T) -> T:
-    """The same for dataclasses of tensors, or of such dataclasses."""
+    """`Batch.mapped` for any dataclass of tensors or of such dataclasses."""
 
     def of(name: str) -> Any:
         parts = [getattr(each, name) for each in (first, *others)]

@@ -1,11 +1,11 @@
 """Counter-based random numbers: number j of example i is a pure function of (seed, i, j).
 
-Nothing is drawn in sequence, so batch size, workers, threads and device cannot matter. Keys
-are SplitMix64 states (Steele et al. 2014): mixing a state with another number gives a new,
-independent one. Normals come from Box–Muller. Its logarithm, sine and cosine are spelled out in
-additions, multiplications and divisions, one rounding each, which IEEE 754 fixes to the bit on
-every processor; the library functions it does not. It fixes square roots as well, but torch's are
-those of a library that is wrong in the last bit now and then, on each processor elsewhere.
+Nothing is drawn in sequence, so numbers do not depend on batch size, workers, threads or device.
+Keys are SplitMix64 states (Steele et al. 2014): mixing a state with another number gives a new,
+independent state. Normals are computed by Box–Muller. Its logarithm, sine and cosine are written as
+additions, multiplications and divisions with one rounding each, which IEEE 754 defines exactly for
+every processor, unlike library functions. IEEE 754 also defines square roots exactly, but torch's
+library is sometimes wrong in the last bit, for different numbers on different processors.
 """
 
 import math
@@ -19,11 +19,13 @@ LOW32 = (1 << 32) - 1
 Keys = Int[Tensor, "rows"]
 """One key per example."""
 HALF = -(1 << 27)
-"""Keeps the leading 26 bits of a float64 number's 53."""
+"""A mask that keeps the leading 26 of the 53 significant bits of a float64 number."""
 
 
 def mix(state: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
-    """SplitMix64's finaliser: a bijection of 64 bits in which every bit depends on every bit."""
+    """SplitMix64's finaliser: a bijection of 64-bit numbers in which every output bit depends on
+    every input bit.
+    """
     state = (state ^ _shift(state, 30)) * -4658895280553007687
     state = (state ^ _shift(state, 27)) * -7723592293110705685
     return state ^ _shift(state, 31)
@@ -35,10 +37,10 @@ def _shift(state: Tensor, places: int) -> Tensor:
 
 
 def keys(seeds: Int[Tensor, "*#shape"], *path: Int[Tensor, "*#shape"] | int) -> Tensor:
-    """One key per entry, reached from the seed through a path of numbers, e.g. stream, example."""
+    """One key per entry, derived from the seed by a path of numbers, e.g. stream and example."""
     state = mix(seeds * GOLDEN)
     for number in path:
-        # Filled on the device: a copy from the host could not be recorded in a CUDA graph.
+        # Filled on the device: a copy from the host cannot be recorded in a CUDA graph.
         step = torch.full((), number, device=state.device) if isinstance(number, int) else number
         state = mix(state ^ ((step + 1) * GOLDEN))
     return state
@@ -76,7 +78,7 @@ def root(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     near = x.sqrt()
     high = (near.view(torch.int64) & HALF).view(torch.float64)
     low = near - high
-    # How far near² is from x, without a rounding: neither factor of a product has over 27 bits.
+    # x - near² without rounding: no factor of a product has more than 27 bits.
     off = (x - high * high).sub_(2.0 * high * low).sub_(low * low)
     return near.add_(off.div_(2.0 * near))
 

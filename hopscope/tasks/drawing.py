@@ -17,9 +17,9 @@ from hopscope.tasks.samplers import Sampler, sampler_of
 
 Stream = Literal["train", "validation"]
 STREAMS: dict[Stream, int] = {"train": 0, "validation": 1}
-"""The number of each split in the keys of its random bits; other numbers give other examples."""
+"""The number of each split in the keys of random numbers, so that the splits differ."""
 CHUNK = 4096
-"""Examples that are drawn at once."""
+"""How many examples are drawn at once."""
 
 
 def examples(
@@ -29,7 +29,9 @@ def examples(
     stream: Stream = "train",
     swapped: Sequence[str] = (),
 ) -> Batch:
-    """The examples of these numbers; every two chains have swapped the symbols of these names."""
+    """The examples with these numbers. Pairs of chains (see `partners`) have swapped the symbols
+    named in `swapped`.
+    """
     return sampler.batch(_keys(seed, index, stream), swapped)
 
 
@@ -40,7 +42,7 @@ def dataset(
     stream: Stream = "train",
     swapped: Sequence[str] = (),
 ) -> Batch:
-    """The first `count` examples at once, written in place chunk by chunk."""
+    """The first `count` examples as one batch, drawn chunk by chunk."""
     if count < 1:
         raise ConfigError(f"count is {count}; a dataset has at least 1 example")
     sampler = sampler_of(task)
@@ -59,8 +61,8 @@ def dataset(
 
 
 def symbols(task: Task, seed: int, count: int, stream: Stream = "train") -> Tensor:
-    """The task's symbols in each chain of the first examples [batch, chain, symbol, …]: vectors,
-    or for token tasks the numbers of classes.
+    """The symbols of each chain in the first `count` examples [batch, chain, symbol, …]: vectors,
+    or for token tasks class numbers.
     """
     return sampler_of(task).symbols(_keys(seed, torch.arange(count), stream))
 
@@ -68,7 +70,7 @@ def symbols(task: Task, seed: int, count: int, stream: Stream = "train") -> Tens
 def askers(
     task: Task, seed: int, count: int, stream: Stream = "train"
 ) -> Int[Tensor, "batch answer"]:
-    """The chain that each answer of the first examples belongs to."""
+    """The chain of each answer in the first `count` examples."""
     return sampler_of(task).askers(_keys(seed, torch.arange(count), stream))
 
 
@@ -80,8 +82,8 @@ def rendered(
     order: int | None = None,
     stream: Stream = "validation",
 ) -> RenderedExample:
-    """One example in words: as it was drawn, in the order of another (by its number), or with
-    other symbols in its places.
+    """One example in words. `order` is the number of another example whose order of entries is
+    used; `words` are symbols that replace those at its positions.
     """
 
     def key(number: int) -> Int[Tensor, "1"]:
@@ -94,15 +96,15 @@ def rendered(
 
 
 def example_arrays(task: Task, seed: int, count: int = 256) -> dict[str, np.ndarray]:
-    """The first validation examples as plain arrays, small enough for a page to embed:
+    """The first validation examples as arrays, small enough to embed in a page:
 
     * `inputs` [example, seq, width] float32, or [example, seq] int32 for tokens
     * `targets` [example, answer, hop, dim] float32, or [example, answer, hop] int32
     * `asker` [example, answer] int16: the chain of each answer
-    * `role` [example, seq] int16: the number in `task.roles()`
+    * `role` [example, seq] int16: the index in `task.roles()`
     * `chain` [example, seq] int16
-    * `symbol` [example, seq] int32: the number in the sampler's `names`
-    * `vectors` [example, symbol, dim] float32: each symbol by its number; not for tokens
+    * `symbol` [example, seq] int32: the index in the sampler's `names`
+    * `vectors` [example, symbol, dim] float32: the vector of each symbol; not for tokens
     """
     sampler = sampler_of(task)
     key = _keys(seed, torch.arange(count), "validation")

@@ -1,4 +1,4 @@
-"""Draws k-hop induction over tokens, and computes the losses: every position asks for k hops."""
+"""The sampler of k-hop induction over tokens, and its losses: every position asks for k hops."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from hopscope.tasks.loss import cross_entropies
 from hopscope.tasks.rendering import QueryPosition, RenderedExample, letters, shuffled
 
 NOWHERE = -1
-"""The position that stands for none: a hop found nothing."""
+"""The position that means that a hop found nothing."""
 
 
 class KHopSampler:
@@ -29,7 +29,7 @@ class KHopSampler:
         self.candidates = (*self.names, "none")
 
     def batch(self, key: Keys, swapped: Sequence[str] = ()) -> Batch:
-        """One example per key; there are no chains that could swap symbols."""
+        """One example per key; `swapped` must be empty, since there is only one chain."""
         assert not swapped
         return self._of(self.spelling(key))
 
@@ -44,14 +44,14 @@ class KHopSampler:
         return torch.cat((tokens[:, -1:, None], answers), dim=-1)
 
     def vectors(self, key: Keys) -> None:
-        """Tokens have none."""
+        """None: tokens have no vectors."""
 
     def askers(self, key: Keys) -> Int[Tensor, "rows answer"]:
-        """Every position asks, in the one chain that there is."""
+        """The chain of each answer: zeros, since every position asks in the only chain."""
         return torch.zeros(len(key), self.task.length, dtype=torch.int64, device=self.device)
 
     def rendered(self, key: Keys, order: Keys | None, typed: list[int] | None) -> RenderedExample:
-        """The example in words; its question is that of the last position."""
+        """The example in words, with the question of its last position."""
         tokens = self.spelling(key)
         if order is not None:
             tokens = tokens[:, shuffled(order, self.task.length)]
@@ -69,7 +69,7 @@ class KHopSampler:
         )
 
     def _of(self, tokens: Int[Tensor, "rows seq"]) -> Batch:
-        """These sequences, with their answers."""
+        """The batch of these sequences, with their answers and roles."""
         reached = landings(tokens, self.task.hops)
         targets = self._answers(tokens, reached)[..., -self.asked :]
         return Batch(tokens, targets, self._roles(reached[:, -1]))
@@ -84,7 +84,7 @@ class KHopSampler:
 
     def _roles(self, reached: Int[Tensor, "rows hop"]) -> Roles:
         query, other = 2 * self.task.hops, 2 * self.task.hops + 1
-        # One column more than positions: hops that lead nowhere write there.
+        # One additional column, where hops that lead nowhere write.
         role = torch.full((len(reached), self.task.length + 1), other, device=self.device)
         for hop in reversed(range(self.task.hops)):
             value = reached[:, hop, None]
@@ -104,8 +104,10 @@ class KHopSampler:
 
 
 def landings(tokens: Int[Tensor, "rows seq"], hops: int) -> Int[Tensor, "rows seq hop"]:
-    """Where 1, 2, … hops from every position land, NOWHERE once a hop finds nothing."""
-    # Grouped by token, in order: the last earlier place with a token stands before this one's.
+    """The positions to which 1, 2, … hops lead from every position; NOWHERE once a hop finds
+    nothing.
+    """
+    # Sorted by token, then by position: the previous occurrence comes just before each position.
     place = tokens.argsort(dim=1, stable=True)
     grouped = tokens.gather(1, place)
     same = grouped[:, 1:] == grouped[:, :-1]

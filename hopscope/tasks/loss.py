@@ -1,4 +1,4 @@
-"""The loss of answers that are classes, and the mean over hops."""
+"""Cross-entropy for answers that are classes, and the mean over hops."""
 
 import torch
 from jaxtyping import Float, Int
@@ -11,7 +11,7 @@ from hopscope.errors import CircuitError
 def cross_entropies(
     outputs: Float[Tensor, "*rows width"], targets: Int[Tensor, "*batch hop"], classes: int
 ) -> Float[Tensor, "*rows hop"]:
-    """The cross-entropy of each hop, whose logits stand side by side in an output."""
+    """The cross-entropy of each hop; an output has the logits of all hops, concatenated."""
     hops = targets.shape[-1]
     if outputs.shape[-1] != hops * classes:
         raise CircuitError(
@@ -25,5 +25,5 @@ def cross_entropies(
 
 
 def total(losses: Float[Tensor, "*model hop"]) -> Float[Tensor, "*model"]:
-    """A model's loss: the mean over the hops it is asked for."""
+    """A model's loss: the mean over the asked hops."""
     return torch.mean(losses, dim=-1)

@@ -1,4 +1,4 @@
-"""Draws multi-query associative recall, and computes the losses: pairs, then queries."""
+"""The sampler of multi-query associative recall (pairs, then queries), and its losses."""
 
 from collections.abc import Sequence
 
@@ -16,10 +16,10 @@ from hopscope.tasks.rendering import QueryPosition, RenderedExample, shuffled
 
 
 class MQARSampler:
-    """Draws each part of a sequence from a branch of the example's key.
+    """Draws sequences of multi-query associative recall.
 
-    The branches are: the keys, the values, the query slots, the pairs asked for in their order,
-    and the filler.
+    Each part of a sequence is drawn from its own branch of the example's key: the keys, the values,
+    the query slots, the pairs that are asked for (in order), and the filler.
     """
 
     def __init__(self, task: MQAR, device: torch.device) -> None:
@@ -32,12 +32,12 @@ class MQARSampler:
             *(f"v{number}" for number in range(task.alphabet - task.keys)),
         )
         self.names = (*self.candidates, *(["·"] if task.filler == "blank" else []))
-        # As float32, so that the last bit of a processor's power function does not matter.
+        # Rounded to float32, since the last bit of a power differs between processors.
         weights = [slot ** (task.power - 1) for slot in range(1, task.query_slots + 1)]
         self.weight = torch.tensor(weights, dtype=torch.float32, device=device).double()
 
     def batch(self, key: Keys, swapped: Sequence[str] = ()) -> Batch:
-        """One example per key; every two pairs have swapped these symbols."""
+        """One example per key; pairs (see `partners`) have swapped the symbols in `swapped`."""
         context = 2 * self.task.pairs
         keys, values = self._pairs(key, swapped)
         asked = self.askers(key)
@@ -58,14 +58,14 @@ class MQARSampler:
         return torch.stack(self._pairs(key), dim=-1)
 
     def vectors(self, key: Keys) -> None:
-        """Tokens have none."""
+        """None: tokens have no vectors."""
 
     def askers(self, key: Keys) -> Int[Tensor, "rows answer"]:
         """The pair that each query asks for."""
         return _different(counter.keys(key, 3), self.task.asked, self.task.pairs)
 
     def rendered(self, key: Keys, order: Keys | None, typed: list[int] | None) -> RenderedExample:
-        """The example in words: k3 is a key, v5 a value, · a blank. A key that comes again asks."""
+        """The example in words: k3 is a key, v5 a value, · a blank. A repeated key is a query."""
         context, tokens = 2 * self.task.pairs, self.spelling(key)
         if order is not None:
             pairs = tokens[:, :context].view(-1, 2)[shuffled(order, self.task.pairs)]
@@ -116,7 +116,7 @@ class MQARSampler:
         """Cross-entropy at the queries, from left to right; no other output counts."""
         read = task.interface().read
         query = batch.roles.role[..., -read:] == task.roles().index(Role("query"))
-        # A stable order has the queries' places first; a shape must not depend on what is drawn.
+        # A stable sort puts the queries first; shapes must not depend on random numbers.
         place = query.byte().argsort(dim=-1, descending=True, stable=True)[..., : task.asked]
         outputs = outputs[..., -read:, :]
         shape = (*outputs.shape[:-2], task.asked, outputs.shape[-1])
@@ -124,10 +124,11 @@ class MQARSampler:
         return cross_entropies(answers, batch.targets, task.alphabet)
 
     def _query_slots(self, key: Keys) -> Int[Tensor, "rows query"]:
-        """Different query slots, drawn one after the other by their weights; then put in order.
+        """Different query slots, drawn by their weights without replacement, in ascending order.
 
-        In a race of exponential times, slot s wins with a chance in proportion to its rate, and the
-        second is drawn so from those left. Half the sum of two squared normals is exponential.
+        Each slot gets an exponential time with its weight as the rate. The probability that slot s
+        is first is proportional to its weight, and the same holds for the second among the others.
+        Half the sum of two squared normals is exponential.
         """
         pairs = counter.normals(key, 2 * self.task.query_slots).double().square()
         time = pairs.unflatten(-1, (self.task.query_slots, 2)).sum(-1) / self.weight
@@ -136,17 +137,17 @@ class MQARSampler:
         return in_order
 
     def _filler(self, key: Keys, keys: Int[Tensor, "rows key"]) -> Int[Tensor, "rows seq"]:
-        """A token for every position: any but this sequence's keys, or the blank."""
+        """A token for every position: a random one that is no key of the sequence, or the blank."""
         task = self.task
         if task.filler == "blank":
             return torch.full((len(key), task.length), task.alphabet, device=self.device)
         number = counter.integers(key, task.length, task.alphabet - task.pairs)
-        # Numbers count the tokens that are left: below the n-th taken one are taken - n of them.
+        # Numbers count the free tokens; below the n-th key (from 0) there are key - n free tokens.
         left = keys.sort(dim=-1).values - torch.arange(task.pairs, device=self.device)
         return number + torch.searchsorted(left, number, right=True)
 
     def _roles(self, tokens: Int[Tensor, "rows seq"]) -> Roles:
-        """After the pairs, a key that comes again is a query of the first pair that has it."""
+        """The roles. After the pairs, a repeated key is a query for the first pair with the key."""
         pairs, context = self.task.pairs, 2 * self.task.pairs
         pair = torch.arange(pairs, dtype=torch.int16, device=self.device)
         same = tokens[:, context:, None] == tokens[:, None, 0:context:2]

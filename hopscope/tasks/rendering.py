@@ -18,10 +18,11 @@ class QueryPosition:
     """One question of an example."""
 
     position: int
-    """Where it is asked, and answered."""
+    """The position at which it is asked and answered."""
     chain: int
     truth: tuple[int | None, ...]
-    """For each hop, the number of the right candidate; None if the sequence does not tell."""
+    """For each hop, the number of the right candidate; None if the sequence does not determine it.
+    """
 
 
 @dataclass(frozen=True)
@@ -29,13 +30,13 @@ class Prediction:
     """A model's answer to one hop of a question."""
 
     answer: int
-    """The number of the candidate that it names."""
+    """The number of the predicted candidate."""
     loss: float | None
-    """How far the output is from the truth; None if there is none."""
+    """The loss against the truth; None without a truth."""
     probability: float | None = None
-    """The probability of that candidate; None where answers are vectors."""
+    """The probability of the predicted candidate; None if answers are vectors."""
     distance: float | None = None
-    """The mean squared error to that candidate; None where answers are tokens."""
+    """The mean squared error to the predicted candidate; None if answers are tokens."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +50,14 @@ class RenderedExample:
     """The symbol at every position."""
     questions: tuple[QueryPosition, ...]
     candidates: tuple[str, ...]
-    """All that an answer may name."""
+    """All possible answers."""
     vectors: Float[Tensor, "candidate dim"] | None = None
-    """The candidates' vectors; None where answers are tokens."""
+    """The candidates' vectors; None if answers are tokens."""
 
     def predictions(
         self, question: QueryPosition, output: Float[Tensor, "width"]
     ) -> list[Prediction]:
-        """What the output at a question's position answers, hop by hop."""
+        """The predictions, hop by hop, from the output at a question's position."""
         hops = output.double().unflatten(-1, (len(question.truth), -1))
         predict = self._token if self.vectors is None else self._vector
         return [predict(hop, truth) for hop, truth in zip(hops, question.truth, strict=True)]
@@ -76,13 +77,15 @@ class RenderedExample:
 
 
 def letters(number: int) -> str:
-    """a, b, …, z, ba, bb, …: the name of a chain, or of a token."""
+    """The name of a chain or token by its number: a, b, …, z, ba, bb, …"""
     more, last = divmod(number, len(ascii_lowercase))
     return (letters(more) if more else "") + ascii_lowercase[last]
 
 
 def numbers_of(words: Sequence[str], names: Sequence[str], length: int) -> list[int]:
-    """The numbers of symbols that somebody typed."""
+    """The numbers of symbols that a user typed; raises ConfigError for unknown symbols or a wrong
+    count.
+    """
     known = {name: number for number, name in enumerate(names)}
     for word in words:
         if word not in known:
@@ -95,5 +98,5 @@ def numbers_of(words: Sequence[str], names: Sequence[str], length: int) -> list[
 
 
 def shuffled(key: Int[Tensor, "rows"], count: int) -> Int[Tensor, "place"]:
-    """The order of so many places that a key gives."""
+    """A random order of `count` places, from a key."""
     return counter.bits(key, count)[0].argsort()

@@ -1,6 +1,7 @@
-"""The table of samplers: what draws the examples of each task, renders them, and computes losses.
+"""The samplers, by task: each draws a task's examples, renders them in words, and computes losses.
 
-Everything else asks the task, or the functions below; nothing else asks which task it is.
+All other code uses the task's methods or the functions below, and does not depend on the kind of
+task.
 """
 
 from collections.abc import Sequence
@@ -23,12 +24,12 @@ from hopscope.tasks.vector import VectorSampler
 class Sampler(Protocol):
     """Draws the examples of one task, each as a pure function of its key.
 
-    Shapes must not depend on what is drawn: on a GPU a training step is recorded once.
+    Shapes must not depend on random numbers, since on a GPU a training step is recorded once.
     """
 
     device: torch.device
     example_bytes: int
-    """The memory that drawing one example takes, within a factor of two."""
+    """The bytes that drawing one example takes, within a factor of two."""
     names: tuple[str, ...]
     """The name of each symbol or token, by its number."""
     candidates: tuple[str, ...]
@@ -37,7 +38,9 @@ class Sampler(Protocol):
     def __init__(self, task: Any, device: torch.device) -> None: ...
 
     def batch(self, key: Keys, swapped: Sequence[str] = ()) -> Batch:
-        """One example per key; chains have swapped the symbols of these names (see `partners`)."""
+        """One example per key; pairs of chains (see `partners`) have swapped the symbols in
+        `swapped`.
+        """
         ...
 
     def spelling(self, key: Keys) -> Int[Tensor, "rows seq"]:
@@ -45,11 +48,11 @@ class Sampler(Protocol):
         ...
 
     def vectors(self, key: Keys) -> Float[Tensor, "rows symbol dim"] | None:
-        """The vector of each symbol, by its number; None where symbols are tokens."""
+        """The vector of each symbol, by its number; None if symbols are tokens."""
         ...
 
     def symbols(self, key: Keys) -> Tensor:
-        """The symbols of each chain [rows, chain, symbol, …]: vectors, or numbers of classes."""
+        """The symbols of each chain [rows, chain, symbol, …], as vectors or class numbers."""
         ...
 
     def askers(self, key: Keys) -> Int[Tensor, "rows answer"]:
@@ -57,8 +60,8 @@ class Sampler(Protocol):
         ...
 
     def rendered(self, key: Keys, order: Keys | None, typed: list[int] | None) -> RenderedExample:
-        """The example of a key in words: as it is, in the order of another key, or with the symbols
-        of these numbers in its places.
+        """The example of a key in words. `order` is the key of another example whose order is used;
+        `typed` are the numbers of symbols that replace those at its positions.
         """
         ...
 
@@ -89,7 +92,8 @@ def answer_losses(
 ) -> Float[Tensor, "*model batch answer hop"]:
     """The loss of every single answer: squared error, or cross-entropy for tokens.
 
-    The outputs may have more axes in front than the batch: several answers to the same questions.
+    The outputs may have more leading axes than the batch, for several sets of answers to the same
+    questions.
     """
     return SAMPLERS[task.kind].answer_losses(task, outputs, batch)
 
@@ -97,7 +101,7 @@ def answer_losses(
 def hop_losses(
     task: Task, outputs: Float[Tensor, "*model batch read width"], batch: Batch
 ) -> Float[Tensor, "*model hop"]:
-    """The partial loss of every asked hop: the mean over all answers."""
+    """The loss of every asked hop: the mean over examples and answers."""
     losses: Tensor = answer_losses(task, outputs, batch).mean(dim=(-3, -2))
     return losses
 

@@ -1,11 +1,11 @@
-"""Draws sequences of vectors, and computes the losses: retrieval, induction, conditional retrieval.
+"""The sampler of vector tasks (retrieval, induction, conditional retrieval), and their losses.
 
-An example is an order of the layout's entries, a vector for every symbol, and the positional
-codes. The first two come from the example's key, the third is always the same.
+An example has an order of the layout's entries, a vector for every symbol, and positional codes.
+The order and the vectors are drawn from the example's key; the codes are always the same.
 
-In words, a symbol has the letter of its chain and its name. Symbols that somebody types make new
-facts, entry by entry: each question is then followed from fact to fact, and where no fact, or more
-than one, leads on, there is no truth.
+In words, a symbol is the letter of its chain followed by its name. Symbols that a user types form
+new facts, entry by entry. Each question is then followed from fact to fact; it has no true answer
+if no fact, or more than one, leads on.
 """
 
 import math
@@ -24,17 +24,17 @@ from hopscope.tasks.counter import Keys
 from hopscope.tasks.rendering import QueryPosition, RenderedExample, letters
 
 ORDER_BITS = 40
-"""Random bits by which the entries of one group are sorted."""
+"""The number of random bits by which the entries of one group are sorted."""
 PAD = -1
-"""The number in a cell without a symbol, in an entry shorter than the longest."""
+"""The content of a cell without a symbol, in entries shorter than the longest."""
 NUMBERED = re.compile(r"x(\d+)", re.ASCII)
 
 
 class VectorSampler:
     """Draws examples of a vector task from keys.
 
-    Entries are rows of a table that is as wide as the longest of them; a *cell* holds the number
-    of a symbol, or PAD behind a shorter entry.
+    Entries are rows of a table as wide as the longest entry. A *cell* of the table contains the
+    number of a symbol, or PAD after the end of a shorter entry.
     """
 
     def __init__(self, task: VectorTask, device: torch.device) -> None:
@@ -55,7 +55,9 @@ class VectorSampler:
         self._tabulate()
 
     def batch(self, key: Keys, swapped: Sequence[str] = ()) -> Batch:
-        """One example per key; every two chains have swapped these symbols."""
+        """One example per key; pairs of chains (see `partners`) have swapped the symbols in
+        `swapped`.
+        """
         entry, column = self._order(counter.keys(key, 0))
         symbols = self._symbols(counter.keys(key, 1))
         if swapped:
@@ -71,17 +73,19 @@ class VectorSampler:
         return Batch(inputs, targets, Roles(self.role[cell], chain))
 
     def spelling(self, key: Keys) -> Int[Tensor, "rows seq"]:
-        """The number of the symbol at every position: chain by chain, with the values of decoys."""
+        """The number of the symbol at every position. Symbols are numbered chain by chain, with the
+        values of decoys.
+        """
         entry, column = self._order(counter.keys(key, 0))
         found: Tensor = self.symbol[entry * self.width + column % self.width]
         return found
 
     def vectors(self, key: Keys) -> Float[Tensor, "rows symbol dim"]:
-        """The vectors of the symbols by these numbers."""
+        """The vector of every symbol, by its number."""
         return self._symbols(counter.keys(key, 1))
 
     def symbols(self, key: Keys) -> Float[Tensor, "rows chain symbol dim"]:
-        """The symbols of every chain, as they are named in the graph."""
+        """The vectors of every chain's symbols, in the order of the graph's symbols."""
         of_chain: Tensor = self.vectors(key).unflatten(1, (self.task.chains, -1))
         return of_chain[:, :, : len(self.layout.graph.symbols)]
 
@@ -108,8 +112,8 @@ class VectorSampler:
     def _followed(
         self, symbols: list[int], role: Int[Tensor, "seq"], askers: list[int]
     ) -> tuple[tuple[QueryPosition, ...], Int[Tensor, "seq"]]:
-        """Every question with its truth, and the chain of each position: a fact belongs to the
-        first question that leads through it.
+        """Every question with its true answers, and the chain of each position; a fact belongs to
+        the chain of the first question that leads through it.
         """
         graph, facts = self.layout.graph, self._told(symbols, role)
         chain = torch.full_like(role, self.task.chains)
@@ -146,7 +150,7 @@ class VectorSampler:
         return chain[:, self.length - self.read :: self.known].long()
 
     def _owner(self, swapped: Sequence[str]) -> Int[Tensor, "symbol"]:
-        """The symbol in the place of each, when every two chains swap these."""
+        """For each symbol, its replacement when pairs of chains swap the symbols in `swapped`."""
         names = self.layout.graph.symbols
         owner = torch.arange(self.task.chains * self.layout.symbols, device=self.device)
         of_chain = owner.view(self.task.chains, -1)
@@ -157,7 +161,7 @@ class VectorSampler:
         return owner.flatten()
 
     def _tabulate(self) -> None:
-        """Tables indexed by entry, by cell, or by position."""
+        """Set the tables indexed by entry, by cell, or by position."""
         entries = self.layout.entries
         number = {role: n for n, role in enumerate(self.layout.roles)}
         self.width = max(len(entry.symbols) for entry in entries)
@@ -173,7 +177,7 @@ class VectorSampler:
         self.symbol = table(cells([list(entry.symbols) for entry in entries]))
         self.role = table(cells([[number[r] for r in e.roles] for e in entries]), torch.int16)
         self.columns = (self.symbol != PAD).nonzero().flatten()
-        # Facts of unequal length in mixed order: positions shift from example to example.
+        # If facts of different lengths are shuffled, their positions vary between examples.
         lengths = {len(fact.keys) for fact in self.layout.graph.facts}
         self.mixed = self.task.order == "shuffled" and len(lengths) > 1
         self.place = torch.arange(self.length, device=self.device)
@@ -182,7 +186,7 @@ class VectorSampler:
         self.answers = table([n for row in answers for n in row]).view(-1, self.asked)
 
     def _order(self, key: Tensor) -> tuple[Int[Tensor, "rows seq"], Int[Tensor, "rows seq"]]:
-        """For every position its entry, and its column among the cells of the ordered entries."""
+        """The entry of every position, and its column among the cells of the ordered entries."""
         shuffle = counter.bits(key, len(self.group)) & ((1 << ORDER_BITS) - 1)
         order = (shuffle | (self.group << ORDER_BITS)).argsort(dim=-1, stable=True)
         if not self.mixed:
@@ -198,7 +202,7 @@ class VectorSampler:
             return one_hot(hot, dim).float()
         vectors = counter.normals(key, count * dim).view(-1, count, dim)
         if self.task.symbols == "sphere":
-            # Added one by one: a library's sum may group the terms differently elsewhere.
+            # Added one by one: a library's sum may order the terms differently on other machines.
             square = torch.zeros_like(vectors[..., 0])
             for x in vectors.unbind(-1):
                 square = square + x * x
@@ -209,7 +213,7 @@ class VectorSampler:
     def answer_losses(
         task: VectorTask, outputs: Float[Tensor, "*model batch read width"], batch: Batch
     ) -> Float[Tensor, "*model batch answer hop"]:
-        """Mean squared error; a query of several known symbols is answered at the last."""
+        """The mean squared error. A query of several known symbols is answered at the last one."""
         known = len(task.graph().known)
         answers = outputs[..., known - 1 :: known, :].float()
         answers = answers.unflatten(-1, batch.targets.shape[-2:])
@@ -225,13 +229,13 @@ def _pick(symbols: Float[Tensor, "rows symbol dim"], index: Int[Tensor, "rows co
 
 
 def _short(name: str) -> str:
-    """x2 of chain b is b2; a symbol of another name keeps it after a dot."""
+    """The name of a symbol after its chain's letter: "2" for x2, ".name" for any other name."""
     match = NUMBERED.fullmatch(name)
     return match[1] if match else f".{name}"
 
 
 def _rotary(length: int, rates: list[float]) -> Float[Tensor, "length dim"]:
-    """Cosines, then sines, of position × rate (Su et al. 2023)."""
+    """The positional codes: cosines, then sines, of position × rate (Su et al. 2023)."""
     rows = [
         [math.cos(p * rate) for rate in rates] + [math.sin(p * rate) for rate in rates]
         for p in range(length)

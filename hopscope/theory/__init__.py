@@ -1,7 +1,7 @@
-"""How deep must a transformer be? Exact answers under the paper's two assumptions; no torch here.
+"""How deep a transformer must be: exact answers under the paper's two assumptions; no torch here.
 
-1. A position can attend to another only if both already hold a piece of information in common.
-2. It then receives all that the other holds.
+1. A position can attend to another only if both already have a piece of information in common.
+2. It then receives all information that the other has.
 """
 
 from hopscope.theory.chain import Depths, depths, reach, simulated_depth

@@ -2,8 +2,8 @@
 
 Number a chain's positions by their distance from the query: s_0 is the query, s_{2k+1} the key
 and s_{2k+2} the value of fact k. Number the pieces of information likewise: e_{2k} is the symbol
-x_k, e_{2k-1} the code of the pair before it, so that s_i starts with e_{i-1} and e_i. What a
-position holds stays contiguous (Lemma 2 of the paper), so an interval says it all.
+x_k, e_{2k-1} the code of the pair before it, so that s_i starts with e_{i-1} and e_i. The pieces
+that a position has stay contiguous (Lemma 2 of the paper), so an interval describes them.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from hopscope.shapes import Int
 
 @dataclass(frozen=True)
 class Depths:
-    """The fewest layers that D hops need: the bound of the paper, and two exact numbers."""
+    """The fewest layers for D hops: the bound of the paper, and two exact numbers."""
 
     hops: int
     theorem_1: int
@@ -28,7 +28,7 @@ class Depths:
 
 
 def depths(hops: int) -> Depths:
-    """All three counts in whole-number arithmetic.
+    """The fewest layers for a number of hops, computed with whole numbers.
 
     >>> depths(5)
     Depths(hops=5, theorem_1=3, bidirectional=3, causal=4)
@@ -38,7 +38,7 @@ def depths(hops: int) -> Depths:
 
 
 def reach(layers: int, causal: bool = True) -> int:
-    """The largest number of hops that so many layers can follow.
+    """The largest number of hops that this many layers can follow.
 
     >>> [reach(layers) for layers in range(1, 6)]
     [0, 1, 3, 7, 15]
@@ -53,7 +53,7 @@ def reach(layers: int, causal: bool = True) -> int:
 
 
 def simulated_depth(hops: int, causal: bool = True) -> int:
-    """The number of layers after which the query holds x_D, found by carrying intervals along."""
+    """The number of layers after which the query has x_D, found by simulation with intervals."""
     _check(hops)
     first, last = _start(hops)
     layers = 0
@@ -72,22 +72,25 @@ def _start(hops: int) -> tuple[Ends, Ends]:
 
 
 def _both_ways(first: Ends, last: Ends) -> tuple[Ends, Ends]:
-    """Every position joins with all that it touches; both ends ascend along the chain."""
+    """One layer without a causal mask: every position's interval is joined with all that overlap
+    it. Both ends ascend along the chain, so binary search finds them.
+    """
     furthest = np.searchsorted(first, last, side="right") - 1
     nearest = np.searchsorted(last, first, side="left")
     return first[nearest], last[furthest]
 
 
 def _causal(first: Ends, last: Ends) -> tuple[Ends, Ends]:
-    """Facts stand last hop first, each key before its value, the query at the end.
+    """One layer with a causal mask, for facts with the last hop first, each key before its value,
+    and the query at the end.
 
-    A key stands after later hops only, with which it shares nothing, so it never learns
-    anything. A value, like the query, sees its own key and everything of later hops.
+    A key comes after later hops only, with which it shares nothing, so it never receives anything.
+    A value, like the query, sees its own key and all positions of later hops.
     """
     first, last = first.copy(), last.copy()
     value_first, value_last = first[::2], last[::2]
     touched = np.searchsorted(value_first, value_last, side="right") - 1
-    # The furthest key that holds a known piece: s_i with i odd and i - 1 <= last.
+    # The furthest key that has a known piece: s_i with i odd and i - 1 <= last.
     keys = np.minimum(value_last + 1 - value_last % 2, len(last) - 2)
     reached = np.maximum(np.maximum(value_last, value_last[touched]), keys)
     own_key = np.minimum(value_first, first[np.maximum(0, 2 * np.arange(len(value_first)) - 1)])

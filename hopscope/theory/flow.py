@@ -1,11 +1,11 @@
-"""Information flow through any fact graph, by sets of pieces.
+"""Information flow through any fact graph, by sets of pieces of information.
 
-`flow` gives what any attention can bring to the query, `follow` what given readings alone bring.
+`flow` computes what any attention can move to the query, `follow` what given readings alone move.
 
-One chain is enough: chains share nothing. A position starts with its symbol and the code of its
-fact. With heads unlimited, every position reads in every layer all that it may; with one head
-it reads one position, the one that adds most, which is a way to do it and therefore an upper
-bound (where it equals the count for unlimited heads, it is exact).
+One chain is simulated, since chains share nothing. A position starts with its symbol and the code
+of its fact. With unlimited heads, every position reads all possible sources in every layer. With
+one head it reads the one that adds most; this is one possible strategy, so its number of layers is
+an upper bound (and exact if it equals the number for unlimited heads).
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,8 +19,8 @@ from hopscope.facts import FactGraph, Role
 
 @dataclass(frozen=True, order=True)
 class Code:
-    """What the positions of one fact have in common, or those of the question: no symbol, whatever
-    symbols are called.
+    """The positional code that the positions of one fact, or of the question, have in common. It
+    never equals a symbol, whatever the symbols are called.
     """
 
     of: str
@@ -33,7 +33,7 @@ Pieces = frozenset[Any]
 
 @dataclass(frozen=True, order=True)
 class Reading:
-    """In a layer, a position reads another."""
+    """A position reads another in some layer."""
 
     layer: int
     destination: Role
@@ -61,17 +61,17 @@ class Path:
     def __str__(self) -> str:
         return f"layer {self.layer} head {self.head}: {self.source} → {self.destination}"
 
-    __repr__ = __str__  # in a list, too
+    __repr__ = __str__  # also for paths in a list
 
     @property
     def reading(self) -> Reading:
-        """The same without the head."""
+        """The path as a reading, without the head."""
         return Reading(self.layer, self.destination, self.source)
 
 
 @dataclass(frozen=True)
 class Flow:
-    """What every position holds after every layer."""
+    """The pieces of information that every position has after every layer."""
 
     graph: FactGraph
     roles: tuple[Role, ...]
@@ -80,7 +80,7 @@ class Flow:
     holdings: tuple[tuple[Pieces, ...], ...]
     """[layer][position]; layer 0 is the input."""
     read: tuple[tuple[tuple[int, ...], ...], ...]
-    """[layer - 1][position]: the positions it read."""
+    """[layer - 1][position]: the positions that it reads in that layer."""
 
     @property
     def layers(self) -> int:
@@ -89,7 +89,7 @@ class Flow:
 
     @cached_property
     def minimum(self) -> dict[str, int | None]:
-        """For every symbol, after how many layers the query holds it (None: never)."""
+        """For every symbol, the number of layers after which the query has it (None: never)."""
         found: dict[str, int | None] = dict.fromkeys(self.graph.symbols)
         for layer in reversed(range(self.layers + 1)):
             for symbol in self.holdings[layer][-1] & found.keys():
@@ -97,7 +97,9 @@ class Flow:
         return found
 
     def schedule(self, symbol: str) -> list[Reading]:
-        """Readings that bring the symbol to the query as early as it can get there."""
+        """Readings that move a symbol to the query in the fewest layers; raises ConfigError if it
+        never gets there.
+        """
         layer = self.minimum.get(symbol)
         if layer is None:
             known = ", ".join(name for name, when in self.minimum.items() if when is not None)
@@ -107,16 +109,16 @@ class Flow:
         return sorted(readings)
 
     def _trace(self, place: int, layer: int, piece: Piece, readings: set[Reading]) -> None:
-        """Why the place holds the piece after the layer: what was read, and what allowed it."""
+        """Add the readings that move a piece to a place by a layer, and those that allow them."""
         while layer and piece in self.holdings[layer - 1][place]:
             layer -= 1
         if not layer:
             return
         before = self.holdings[layer - 1]
         sources = [j for j in self.read[layer - 1][place] if piece in before[j]]
-        # The source that needs the least history itself.
+        # The source that had the piece first.
         source = min(sources, key=lambda j: self._age(j, piece))
-        # Circuits that were found in trained models match symbols where they can.
+        # Prefer a shared symbol to a code, as circuits found in trained models do.
         shared = min(
             before[place] & before[source],
             key=lambda p: (isinstance(p, Code), self._age(place, p) + self._age(source, p), p),
@@ -127,7 +129,7 @@ class Flow:
         self._trace(place, layer - 1, shared, readings)
 
     def _age(self, place: int, piece: Piece) -> int:
-        """After which layer the place first holds the piece."""
+        """The layer after which the place first has the piece."""
         return next(n for n, holding in enumerate(self.holdings) if piece in holding[place])
 
 
@@ -137,10 +139,10 @@ def flow(
     causal: bool = True,
     heads: int | None = None,
 ) -> Flow:
-    """Let information flow until nothing changes.
+    """Simulate layers until no position receives anything new.
 
-    `order` lists the facts by number as they stand in the sequence (last hop first, unless
-    told); the query comes last. `heads` is 1, or None for as many as it takes.
+    `order` lists the facts by number, in the order of the sequence (default: last hop first); the
+    query comes last. `heads` is 1, or None for unlimited heads.
     """
     if heads not in (1, None):
         raise ConfigError(f"heads is {heads}; expected 1, or none given for unlimited heads")
@@ -166,7 +168,9 @@ def flow(
 def positions(
     graph: FactGraph, order: Sequence[int] | None = None
 ) -> tuple[tuple[Role, ...], tuple[Pieces, ...]]:
-    """The positions of one chain in the order of the sequence, and what each holds at first."""
+    """The roles of one chain's positions in the order of the sequence, and the pieces that each has
+    in the input.
+    """
     numbers = list(range(len(graph.facts)))
     order = numbers[::-1] if order is None else list(order)
     if sorted(order) != numbers:
@@ -184,7 +188,7 @@ def positions(
 
 
 def _sources(holding: Sequence[Pieces], causal: bool) -> list[list[int]]:
-    """For each position, those it may read and from which it would learn something."""
+    """For each position, the positions that it can read and that have something new for it."""
     places = range(len(holding))
     return [
         [
@@ -199,7 +203,9 @@ def _sources(holding: Sequence[Pieces], causal: bool) -> list[list[int]]:
 def _best(
     place: int, found: list[int], roles: Sequence[Role], holding: Sequence[Pieces]
 ) -> list[int]:
-    """The one source that adds most; among equals one of the same fact."""
+    """The source that adds most pieces (if equal, one of the same fact), in a list; empty if there
+    is none.
+    """
 
     def gain(j: int) -> tuple[int, bool, int]:
         return len(holding[j] - holding[place]), roles[j].fact == roles[place].fact, j
@@ -209,15 +215,15 @@ def _best(
 
 @dataclass(frozen=True)
 class Followed:
-    """What every role holds in the end, and the readings that came from nowhere."""
+    """The pieces that every role has in the end, and the readings without a shared piece."""
 
     holdings: dict[Role, Pieces]
     jumps: tuple[Reading, ...]
-    """Reader and source had nothing in common by which the one could find the other."""
+    """Readings whose destination and source had no common piece by which attention could match."""
 
 
 def follow(graph: FactGraph, readings: Iterable[Reading]) -> Followed:
-    """Let information flow along the readings, layer by layer."""
+    """Move information along the given readings, layer by layer."""
     roles, pieces = positions(graph)
     holding = dict(zip(roles, pieces, strict=True))
     jumps: list[Reading] = []

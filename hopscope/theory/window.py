@@ -1,8 +1,8 @@
-"""k-hop induction after a first layer that reads a window: how many hops can be known?
+"""k-hop induction with a first layer that reads a window: how many hops can be known.
 
-`reach` is exact where a position finds another only by what both hold. With position embeddings a
-head also finds the letters before it, which share nothing with it: the first layer then reads a
-*window*. A hop whose way back ends inside a window costs no look-up.
+`reach` is exact if a position can find another only by information that both have. With position
+embeddings, a head can also find the letters just before it, which share nothing with it: the first
+layer then reads a *window*. A hop that stays within the window needs no look-up.
 """
 
 import numpy as np
@@ -11,16 +11,16 @@ from hopscope.errors import ConfigError
 from hopscope.shapes import Int
 
 NOWHERE = -1
-"""The place that a hop leads to if it finds nothing."""
+"""The place that means that a hop found nothing."""
 Letters = Int[np.ndarray, "example seq"]
 
 
 def known_hops(letters: Letters, layers: int, window: int, hops: int) -> Letters:
-    """How many of the first `hops` hops each position can know after so many layers, if the first
+    """How many of the first `hops` hops each position can know after `layers` layers, if the first
     layer reads the letters up to `window` places back.
 
-    In every later layer a position looks at the place where one of its hops leads, at most the next
-    one that it does not know, and receives what is known there.
+    In every later layer, a position looks at the place to which one of its known hops leads, or the
+    next hop after these, and receives what is known there.
 
     >>> letters = np.array([[2, 0, 1, 0, 2, 1, 0, 3, 2, 3]])  # 3 → 2 → 1 → 0
     >>> [int(known_hops(letters, 2, window, 3)[0, -1]) for window in (1, 2, 3)]
@@ -50,8 +50,8 @@ def known_hops(letters: Letters, layers: int, window: int, hops: int) -> Letters
 
 
 def _landings(letters: Letters, hops: int) -> Int[np.ndarray, "hop example seq"]:
-    """Where 0, 1, … hops lead from each position: each to the position after the last earlier
-    occurrence of the same letter.
+    """The places to which 0, 1, … hops lead from each position. A hop leads to the position after
+    the previous occurrence of the same letter.
     """
     last = np.full((len(letters), int(letters.max()) + 1), NOWHERE - 1)
     rows, hop = np.arange(len(letters)), np.empty_like(letters)
@@ -65,6 +65,6 @@ def _landings(letters: Letters, hops: int) -> Int[np.ndarray, "hop example seq"]
 
 
 def _at(numbers: Letters, places: Letters) -> Letters:
-    """The numbers at these places; anything where there is no place."""
+    """The numbers at these places (undefined where the place is NOWHERE)."""
     found: Letters = np.take_along_axis(numbers, np.maximum(places, 0), 1)
     return found

@@ -1,7 +1,7 @@
-"""The device of a training: its name, its precision, and whether the training fits into memory.
+"""The device of a training, its precision, and a check that the training fits into memory.
 
-The memory is estimated from the config alone, by the sizes of the largest tensors, within a factor
-of two of measurements.
+The memory is estimated from the config, by the sizes of the largest tensors. Estimates are within a
+factor of two of measurements.
 """
 
 import re
@@ -16,9 +16,9 @@ from hopscope.models.torch_private import processor_has
 
 DTYPES = {"float32": torch.float32, "bf16": torch.bfloat16}
 STATE = 20
-"""Bytes of each parameter: master, gradient, two moments, and a copy to compute with."""
+"""Bytes per parameter: master, gradient, two moments, and a copy for computing."""
 PACKED = 24
-"""Further bytes of each while a checkpoint is written: weights and moments, both twice."""
+"""Additional bytes per parameter while a checkpoint is written: weights and moments, both twice."""
 CPU = torch.device("cpu")
 GiB = 2**30
 
@@ -41,7 +41,9 @@ def device_of(name: str) -> torch.device:
 
 
 def precision_of(training: Training, device: torch.device) -> str:
-    """float32 or bf16; `auto` is bf16 where the device multiplies it natively."""
+    """The precision of a training, float32 or bf16; `auto` is bf16 if the device has native bf16
+    products.
+    """
     if training.precision != "auto":
         return training.precision
     if device.type == "cuda":
@@ -62,7 +64,7 @@ def weight_count(experiment: Experiment) -> int:
 
 
 def training_bytes(experiment: Experiment, device: torch.device = CPU) -> int:
-    """The peak memory of a training on its device."""
+    """The peak memory of a training on its device, in bytes."""
     model, training = experiment.model, experiment.training
     ends, models = experiment.task.interface(), len(experiment.seeds)
     number = 4 if precision_of(training, device) == "float32" else 2
@@ -80,7 +82,7 @@ def training_bytes(experiment: Experiment, device: torch.device = CPU) -> int:
 
 
 def check_training(experiment: Experiment, device: torch.device = CPU) -> None:
-    """Refuse a training that does not fit into the memory of the device or of the machine."""
+    """Raise ConfigError if a training does not fit into the memory of the device or the machine."""
     training, models = experiment.training, len(experiment.seeds)
     what = (
         f"training {models if models > 1 else 'a'} model{'s' * (models > 1)} of "
@@ -97,8 +99,8 @@ def check_training(experiment: Experiment, device: torch.device = CPU) -> None:
 
 
 def check_forward(experiment: Experiment, examples: int) -> None:
-    """Refuse a forward pass over more examples than fit into the memory of this machine: inputs,
-    and one layer.
+    """Raise ConfigError if a forward pass over so many examples does not fit into the memory of
+    this machine (the inputs and one layer).
     """
     model, ends = experiment.model, experiment.task.interface()
     layer = 3 * model.heads * (model.head_width + ends.length) + model.d_model

@@ -8,7 +8,7 @@ from torch import Tensor
 from hopscope.tasks import Batch
 
 WARM_UPS = 3
-"""Updates that run before the recording, and are undone."""
+"""The number of updates that run before the recording; their changes are undone."""
 
 
 class RecordedUpdate:

@@ -1,9 +1,9 @@
-"""Optimisers, by the name that a recipe gives them.
+"""Optimisers, by their name in a recipe.
 
-An optimiser changes the master in place. Its own state is in vectors that are laid out like the
-master. `state` returns them by kind and parameter, as in checkpoints, so that a fleet can be split
-into its members. To add one, write a class here and add its name to `OPTIMISERS` and to
-`hopscope.configs.Training`.
+An optimiser changes the master weights in place. Its state is in vectors with the same layout as
+the master. `state` returns views of them by kind and parameter, as in checkpoints, so that a fleet
+can be split into its members. To add an optimiser, write a class here and add its name to
+`OPTIMISERS` and to `hopscope.configs.Training`.
 """
 
 from typing import Protocol
@@ -16,9 +16,9 @@ from hopscope.configs import Training
 from hopscope.training.weights import FlatWeights
 
 MUON_MOMENTUM = 0.95
-"""Decay of Muon's momentum (Jordan et al. 2024: 0.95, with Nesterov's look ahead)."""
+"""The decay of Muon's momentum (Jordan et al. 2024: 0.95, with Nesterov momentum)."""
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
-"""Coefficients of the iteration that makes all singular values of a matrix nearly one."""
+"""The coefficients of the iteration that moves all singular values of a matrix close to one."""
 ROUNDS = 5
 
 
@@ -26,23 +26,23 @@ class Optimiser(Protocol):
     """The interface of an optimiser."""
 
     def step(self) -> None:
-        """Update the master by its gradient."""
+        """Update the master weights with their gradient."""
 
     def set_rate(self, rate: float) -> None:
-        """Set the learning rate of the next steps."""
+        """Set the learning rate for the next steps."""
 
     def state(self) -> dict[str, Tensor]:
-        """The state besides weights and gradients: views, by kind and parameter."""
+        """The optimiser's state, as views by kind and parameter."""
 
     def resume(self, step: int) -> None:
-        """Go on after this number of steps; `state` was restored before."""
+        """Set the number of steps taken, after `state` was restored."""
 
     def tensors(self) -> list[Tensor]:
         """All tensors that a step changes in place besides the master."""
 
 
 class AdamW:
-    """AdamW with decoupled weight decay, on the master from `start` on."""
+    """AdamW with decoupled weight decay, for the part of the master from index `start` on."""
 
     MOMENTS = ("exp_avg", "exp_avg_sq")
 
@@ -63,7 +63,7 @@ class AdamW:
             fused=True,
             capturable=graphed,
         )
-        # Given from the start, so that it is always changed in place.
+        # Set before the first step, so that torch changes these tensors in place.
         moments = {name: vector[start:] for name, vector in self.moments.items()}
         self.inner.state[own] = {"step": self.count, **moments}
 
@@ -135,7 +135,9 @@ class Muon:
 
 
 def orthogonal(matrix: Float[Tensor, "*fleet row column"]) -> Float[Tensor, "*fleet row column"]:
-    """The matrix with its singular values near one (0.7 to 1.2), by Newton and Schulz."""
+    """The matrix with its singular values moved near one (0.7 to 1.2), by the Newton–Schulz
+    iteration.
+    """
     tall = matrix.shape[-2] > matrix.shape[-1]
     x = matrix.mT if tall else matrix
     x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)

@@ -1,7 +1,7 @@
-"""Begin a training at the end of a shorter one, instead of computing its steps again.
+"""Start a training from the end of a shorter one, instead of computing the same steps again.
 
-The state after a step does not depend on the number of later steps. So a run that begins as a copy
-of a shorter one ends with the same bytes as a run that was trained from its first step.
+The state after a step does not depend on the number of later steps. So a run that starts as a copy
+of a shorter run ends with the same bytes as a run that was trained from its first step.
 """
 
 import numpy as np
@@ -16,11 +16,13 @@ from hopscope.store.tables import METRICS
 MAY_DIFFER = {
     f"training.{name}" for name in ("steps", "checkpoint_every", "checkpoint_at", "validate_every")
 }
-"""Settings that do not change the steps that both trainings have."""
+"""Settings that do not affect the steps that both trainings share."""
 
 
 def prolong(shorter: RunFolder, experiment: Experiment, store: Store) -> RunFolder:
-    """A run of the experiment at the step of the shorter run; `train` goes on with it."""
+    """A new run of the experiment, at the step of the shorter run; `train` continues it. Raises
+    RunMismatch if the shorter run is not the beginning of the experiment.
+    """
     reached = shorter.manifest.step
     if reason := _obstacle(experiment, shorter.recipe, reached):
         raise RunMismatch(f"{shorter.name} {reason}")
@@ -46,12 +48,12 @@ def prolong(shorter: RunFolder, experiment: Experiment, store: Store) -> RunFold
 
 
 def goes_on(longer: Experiment, shorter: Experiment) -> bool:
-    """Can a training begin at the end of a shorter one?"""
+    """True if a training can start from the end of a shorter one."""
     return _obstacle(longer, shorter, shorter.steps) is None
 
 
 def _obstacle(longer: Experiment, shorter: Recipe, reached: int) -> str | None:
-    """Why a training cannot go on from the shorter one after the reached step, or None."""
+    """Why a training cannot continue the shorter one after the step `reached`; None if it can."""
     before, after = shorter.named(), longer.named()
     for name in sorted({*before, *after} - MAY_DIFFER):
         old, new = before.get(name), after.get(name)
@@ -78,7 +80,9 @@ def _obstacle(longer: Experiment, shorter: Recipe, reached: int) -> str | None:
 
 
 def _losses(shorter: RunFolder, experiment: Experiment) -> list[dict[str, np.ndarray]]:
-    """The losses of the shorter run, without the validations of only its last steps."""
+    """The losses of the shorter run, without validations that the longer training does not have
+    (those at the shorter run's last steps).
+    """
     wanted = list(experiment.training.validation_steps())
     steps, values = losses(shorter, "validation")
     kept = np.isin(steps, wanted)

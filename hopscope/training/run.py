@@ -1,4 +1,4 @@
-"""A trained experiment on disk: recipe, models and losses."""
+"""`Run`: a trained experiment on disk."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,7 +32,7 @@ class Run(PlainRun):
         return self.model_at(chosen_step(self.folder))
 
     def model_at(self, step: int) -> "Transformer":
-        """The model as it was after a step that has a checkpoint."""
+        """The model (or fleet) at a step that has a checkpoint."""
         from hopscope.models import model_from  # torch
         from hopscope.runs.checkpoint import weights_at
 
@@ -46,14 +46,16 @@ class Run(PlainRun):
             raise self.folder.damaged(str(error)) from error
 
     def learned(self, below: float | None = None) -> list[list[int | None]]:
-        """The step at which each model learned each hop (`hopscope.milestones.learned`), or None.
+        """The step at which each model learned each hop, or None (`hopscope.milestones.learned`).
 
-        `below` is the loss at which a hop counts as learned (default: two thirds of its chance).
+        A hop counts as learned below the loss `below` (default: two thirds of its loss at chance).
         """
         return learned_steps(self.folder, below)
 
     def final_losses(self) -> Float32[np.ndarray, "model hop"]:
-        """Final validation loss: the mean over the last 100 steps of a complete run."""
+        """The final validation losses, means over the last 100 steps. Raises ConfigError if the run
+        is not complete or has no losses.
+        """
         steps, values = self.losses("validation")
         if not self.folder.manifest.complete:
             raise ConfigError(

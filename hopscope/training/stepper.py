@@ -1,4 +1,4 @@
-"""The training of an experiment over facts, as the stepper of a run."""
+"""`TrainingStepper`: trains an experiment over facts, with its checkpoints and metrics."""
 
 import math
 import time
@@ -25,15 +25,17 @@ from hopscope.training.device import check_training, device_of, precision_of
 from hopscope.training.trainer import Trainer
 
 FETCH_AFTER = {"cpu": 0.0, "cuda": 0.5}
-"""Seconds between two fetches of losses from the device. Fetching synchronises a GPU."""
+"""The seconds between two fetches of losses from the device. Fetching synchronises a GPU."""
 DIVERGED_AT = 100.0
-"""Losses above this many times the loss at chance are a divergence."""
+"""A training has diverged if a loss exceeds this multiple of the loss at chance."""
 CALMER = "lower training.lr, or add training.warmup"
-"""What to do about a divergence."""
+"""The advice in the error of a divergence."""
 
 
 def prepare(experiment: Experiment, device: str) -> MakeStepper:
-    """Check that the device exists and has enough memory; returns what makes the stepper."""
+    """Check that the device exists and has enough memory; returns a function that makes the stepper
+    for a run folder.
+    """
     check_training(experiment, device_of(device))
     return lambda folder: TrainingStepper(experiment, folder, device)
 
@@ -69,7 +71,7 @@ class TrainingStepper:
         if self.step < self.next_fetch and self.step not in self.planned:
             return None
         self.metrics.fetch()
-        # A GPU is queued steps long before it takes them: only fetches tell its pace.
+        # Steps are queued long before the GPU runs them, so the pace is measured between fetches.
         now = time.monotonic()
         pace = (self.step - self.fetched_step) / max(now - self.fetched_at, 1e-9)
         self.fetched_step, self.fetched_at = self.step, now
@@ -93,7 +95,7 @@ class TrainingStepper:
 
 
 class MetricsBuffer:
-    """Losses between the device and the store. A divergence is noticed here."""
+    """Collects losses from the device for the store, and raises Diverged for bad losses."""
 
     def __init__(self, experiment: Experiment, folder: RunFolder, first_step: int) -> None:
         self.experiment, self.folder, self.start = experiment, folder, first_step
@@ -119,7 +121,7 @@ class MetricsBuffer:
             entries.clear()
 
     def take(self, step: int) -> dict[str, bytes]:
-        """A file of the losses that were fetched since the last call."""
+        """A file with the losses fetched since the last call; empty if there are none."""
         if not self.parts:
             return {}
         file = {METRICS.part_name(self.start, step): losses_file(self.parts)}

@@ -17,7 +17,8 @@ from hopscope.training.optimisers import OPTIMISERS, Optimiser
 from hopscope.training.weights import FlatWeights
 
 DRAWING = {"cpu": 2**21, "cuda": 2**26}
-"""Bytes of examples that are drawn at once, for several steps: a few take as long as many."""
+"""The bytes of examples drawn at once, for several steps, since drawing few takes as long as
+drawing many."""
 
 
 class Trainer:
@@ -56,7 +57,7 @@ class Trainer:
         """Forward, backward and optimiser for the given examples."""
         self.weights.refresh()
         losses = self._losses(batch)
-        # Summed over models: each member's gradient is what it would be alone.
+        # The sum over models gives each member the gradient that it would have alone.
         total(losses).sum().backward()
         self.weights.collect()
         self.optimiser.step()
@@ -64,13 +65,13 @@ class Trainer:
 
     @torch.no_grad()
     def validate(self) -> Float[Tensor, "model hop"]:
-        """Losses on the held-out examples with the present weights."""
+        """The losses on the held-out examples with the current weights."""
         self.weights.refresh()
         return self._losses(self.held_out)
 
     @torch.no_grad()
     def restore(self, weights: dict[str, Tensor], moments: dict[str, Tensor], step: int) -> None:
-        """Continue from this state after this step."""
+        """Restore the state after `step`."""
         self.weights.load(weights)
         for name, part in self.optimiser.state().items():
             part.copy_(moments[name])
@@ -83,7 +84,7 @@ class Trainer:
         return losses if self.model.fleet else losses[None]
 
     def _batch(self, step: int) -> Batch:
-        """The examples of a step. Those of several steps are drawn together."""
+        """The examples of a step. The examples of several steps are drawn together."""
         training, size = self.experiment.training, self.experiment.training.batch
         number, place = divmod(step, self.ahead)
         if self._drawn is None or self._drawn[0] != number:

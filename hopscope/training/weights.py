@@ -1,7 +1,7 @@
-"""All weights of a model in one vector, so that the optimiser handles them in one operation.
+"""`FlatWeights`: all weights of a model in one vector, so that the optimiser needs one operation.
 
-The optimiser works on a float32 master. The model computes with views of a copy in the compute
-precision (of the master itself, if that is float32).
+The optimiser updates a float32 master vector. The model's parameters are views of a copy in the
+compute precision (or of the master itself, if that is float32).
 """
 
 import torch
@@ -23,7 +23,7 @@ class FlatWeights:
         self.starts, total = _offsets(self.parameters)
         rest = [start for name, start in self.starts.items() if not _is_matrix(name)]
         self.matrices = min(rest)
-        """The end of the matrices of blocks, which come first."""
+        """The index at which the matrices of blocks end; they come first."""
         device = next(iter(self.parameters.values())).device
         self.master = nn.Parameter(torch.zeros(total, device=device))
         self.master.grad = torch.zeros_like(self.master)
@@ -32,13 +32,13 @@ class FlatWeights:
         self.compute = self.master.data if same else torch.zeros_like(self.master, dtype=dtype)
         for name, parameter in self.parameters.items():
             self._view(self.master.data, name).copy_(parameter.data)
-        model.to(dtype)  # so that it chooses how to compute in this precision
+        model.to(dtype)  # so that the model chooses its kernels for this precision
         for name, parameter in self.parameters.items():
             parameter.data = self._view(self.compute, name)
         self.refresh()
 
     def refresh(self) -> None:
-        """Let the model compute with the master's present values."""
+        """Update the model's parameters from the master."""
         if self.compute.dtype != torch.float32:
             self.compute.copy_(self.master.data)
 
@@ -53,15 +53,15 @@ class FlatWeights:
             parameter.grad = None
 
     def named(self) -> dict[str, Tensor]:
-        """The master's values under the model's own names."""
+        """Views of the master, by parameter name."""
         return self.parts(self.master.data)
 
     def parts(self, flat: Float[Tensor, "total"]) -> dict[str, Tensor]:
-        """Views of a vector that is laid out like the master, by parameter."""
+        """Views of a vector with the same layout as the master, by parameter name."""
         return {name: self._view(flat, name) for name in self.shapes}
 
     def load(self, values: dict[str, Tensor]) -> None:
-        """Overwrite the master with these values, and let the model compute with them."""
+        """Overwrite the master and the model's parameters with these values."""
         for name in self.shapes:
             self._view(self.master.data, name).copy_(values[name])
         self.refresh()
@@ -72,7 +72,7 @@ class FlatWeights:
 
 
 def _is_matrix(name: str) -> bool:
-    """Is the parameter a matrix of a block, which maps one activation to another?"""
+    """True if the parameter is a weight matrix of a block."""
     return name.startswith("blocks.") and name.endswith(".weight") and "norm" not in name
 
 

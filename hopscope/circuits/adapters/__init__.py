@@ -1,13 +1,12 @@
-"""Models that hopscope did not make, run by the engine like its own.
+"""Adapters, with which the engine runs models of other libraries.
 
-`adapter_of` takes hopscope's transformers, every decoder of transformers whose attention goes
-through its attention interface, TransformerLens models, torch's own encoders, and anything that is
-an adapter. An adapter is held against its model's own outputs on its first examples, and again on
-longer ones. For any other module:
+`adapter_of` takes hopscope's transformers, every decoder of transformers that uses its attention
+interface, TransformerLens models, torch's encoders, and adapters. An adapter is compared with its
+model's own outputs on its first examples, and again on longer ones. For any other module:
 
-    BlockAdapter(embed, block, unembed, module, shape)    # cut into blocks; everything works
-    CallbackModel(forward, module, shape)                 # hands its attention out: slower, and
-                                                          # what heads bring cannot be replaced
+    BlockAdapter(embed, block, unembed, module, shape)    # split into blocks; everything works
+    CallbackModel(forward, module, shape)                 # attention by callback: slower, and
+                                                          # head outputs cannot be replaced
 """
 
 from collections.abc import Callable
@@ -45,11 +44,11 @@ ADAPTERS: dict[str, Callable[[Any], Adapter | CallbackModel]] = {
     "TransformerBridge": transformer_lens,
     "TransformerEncoder": EncoderAdapter,
 }
-"""Name of a class that a model is of, or inherits from → its adapter. Add your own."""
+"""The adapter for each class name (of the model's class, or a base class). Add your own."""
 
 
 def adapter_of(model: AnyModel) -> Adapter | CallbackModel:
-    """The model, ready to be examined."""
+    """The adapter for a model; raises CircuitError if there is none."""
     model = getattr(model, "_orig_mod", model)  # torch.compile's wrapper holds the module itself
     if isinstance(model, Transformer):
         return TransformerAdapter(model)
@@ -69,7 +68,9 @@ def adapter_of(model: AnyModel) -> Adapter | CallbackModel:
 
 
 def replaceable(model: AnyModel) -> Adapter:
-    """The model, if what its heads bring can be replaced."""
+    """The adapter for a model whose head outputs can be replaced; raises CircuitError for a
+    CallbackModel.
+    """
     adapter = adapter_of(model)
     if isinstance(adapter, CallbackModel):
         raise CircuitError(

@@ -1,4 +1,4 @@
-"""A model from elsewhere as three functions: embed, one block after the other, unembed."""
+"""`BlockAdapter`: a model as three functions, for its embedding, its blocks and its unembedding."""
 
 from collections.abc import Callable
 from functools import partial
@@ -23,14 +23,14 @@ from hopscope.circuits.engine import (
 from hopscope.errors import CircuitError
 
 Shared = Float[Tensor, "row group seq d_head"]
-"""Keys or values, each of one head or of a group of heads."""
+"""Keys or values of each head, or of each group of heads that share them."""
 BlockAttend = Callable[..., Brought]
-"""Takes what `scaled_dot_product_attention` takes (no dropout), each of query, key and value
-[row, head, position, d_head]; returns what each head brings."""
+"""Takes the arguments of `scaled_dot_product_attention` (no dropout); query, key and value are
+[row, head, position, d_head]. Returns the output of each head."""
 
 
 class Projecting(Exception):
-    """Leaves a block as soon as its heads are known."""
+    """Raised to leave a block as soon as its queries, keys and values are known."""
 
     def __init__(self, heads: Projected) -> None:
         super().__init__()
@@ -38,13 +38,13 @@ class Projecting(Exception):
 
 
 class BlockAdapter(ProvedAdapter):
-    """Any model that is cut into its blocks.
+    """An adapter for any model that can be split into blocks.
 
-    `block(layer, x, attend)` is the model's block, which calls `attend` once in the place of
-    `scaled_dot_product_attention` and goes on with what that returns. Apart from `attend`, a block
-    computes each position on its own. `answers` says at how many of the last positions the model
-    answers (unset: at every one); `model`, if given, must give the same outputs as the three
-    functions.
+    `block(layer, x, attend)` computes a block of the model. It calls `attend` once, in place of
+    `scaled_dot_product_attention`, and continues with the return value. Apart from `attend`, a
+    block must compute each position on its own. `answers` is the number of last positions at which
+    the model answers (None: all). If `model` is given, the outputs of the three functions are
+    checked against its outputs.
     """
 
     def __init__(  # noqa: PLR0913
@@ -74,7 +74,7 @@ class BlockAdapter(ProvedAdapter):
         return self.model(inputs) if self.model else None
 
     def project(self, layer: int, x: Stream) -> Heads:
-        """Run a block up to its attention."""
+        """Run a block up to its attention; returns its queries, keys and values."""
 
         def stop(  # noqa: PLR0913
             query: Brought,
@@ -129,7 +129,7 @@ class BlockAdapter(ProvedAdapter):
         )
 
     def _check_heads(self, layer: int, heads: Projected) -> None:
-        """Refuse values of another shape than the model was said to have."""
+        """Raise CircuitError if the shape of the values does not fit the given (layers, heads)."""
         rows, seq = heads.stream.shape[:2]
         shape = tuple(heads.values.shape)
         if len(shape) != 4 or shape[:3] != (rows, self.heads, seq):
@@ -163,7 +163,7 @@ class BlockAdapter(ProvedAdapter):
 
 
 def shared_by(query: Brought, part: Shared) -> Brought:
-    """Keys or values for every head: groups of heads may share them."""
+    """Keys or values for every head, repeated if groups of heads share them."""
     groups = query.shape[1] // max(1, part.shape[1])
     return part.repeat_interleave(groups, 1) if groups > 1 else part
 
@@ -177,8 +177,8 @@ def attention_weights(
     scale: float | None = None,
     causal: bool = True,
 ) -> Weights:
-    """Attention of queries at the last positions to all keys, computed in float32. A mask is added
-    to the scores, or True where a position may be seen; without one, `causal` decides.
+    """Attention of queries at the last positions to all keys, computed in float32. `mask` is added
+    to the scores, or boolean (True where a position may be seen); without it, `causal` decides.
     """
     read, seq = query.shape[-2], key.shape[-2]
     scale = query.shape[-1] ** -0.5 if scale is None else scale
@@ -188,7 +188,7 @@ def attention_weights(
         scores = torch.add(hidden, query.float() @ key.float().mT, alpha=scale)
         return scores.softmax(-1).to(query.dtype)
     scores = hidden.new_empty(query.shape[1], len(query), read, seq)
-    for head, its in enumerate(scores):  # each where it lies: scaled and masked in one pass
+    for head, its in enumerate(scores):  # in place: scaled and masked in one pass
         parts = (query[:, head].float(), key[:, head].float().mT)
         torch.baddbmm(hidden, *parts, alpha=scale, out=its)
     return scores.softmax(-1).to(query.dtype).transpose(0, 1)
@@ -197,7 +197,7 @@ def attention_weights(
 def hidden_of(
     mask: Tensor | None, shape: tuple[int, int], device: torch.device, *, causal: bool
 ) -> Float[Tensor, "... read seq"]:
-    """What is added to scores: minus infinity where a position may not be seen."""
+    """The tensor that is added to scores: minus infinity where a position must not be seen."""
     read, seq = shape
     if mask is None:
         hidden = torch.zeros(shape, device=device)

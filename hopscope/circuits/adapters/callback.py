@@ -1,7 +1,7 @@
-"""Any module that hands its attention out and takes it back, and nothing else.
+"""`CallbackModel`: any module whose attention can be read and replaced by a callback.
 
-Whoever hands out something else, or goes on with what was there before, would get a circuit that is
-not the model's, and nothing would look wrong. So attention is checked first.
+If a module passed something other than its attention, or ignored the return value, the circuit
+found would not be the model's, without any visible error. So both are checked first.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,17 +27,18 @@ T = TypeVar("T")
 FUSED = "fused kernels (sdpa, flash) keep it to themselves; load the model with eager attention"
 SHAPE = "is that the module's shape (layers, heads)?"
 ROWS = 64
-"""So many rows of a layer are tried at most, evenly spread."""
+"""At most this many rows of a layer are checked, evenly spaced."""
 
 
 class CallbackModel(Examined):
-    """Any module, through one function that hands its attention out and takes it back.
+    """Any module, run as a whole, with a callback for its attention.
 
-    `forward(inputs, attention)` calls `attention(layer, weights)` in every layer with
-    [batch, head, query, key] and goes on with what that returns. It runs from the first layer for
-    every ablation, and what heads bring cannot be replaced. It answers at the last `answers`
-    positions (unset: wherever the examples look). `streams(inputs)` gives the residual stream
-    before the first layer and after each [batch, seq, d_model]: probes need it.
+    `forward(inputs, attention)` must call `attention(layer, weights)` in every layer, with weights
+    [batch, head, query, key], and continue with the return value. The whole module is run for
+    every ablation, and the outputs of heads cannot be replaced. The model answers at the last
+    `answers` positions (None: at all that the examples read). `streams(inputs)` returns the
+    residual streams [batch, seq, d_model] before the first layer and after each layer; only probes
+    need it.
     """
 
     def __init__(
@@ -53,16 +54,18 @@ class CallbackModel(Examined):
         if min(shape) < 1:
             raise CircuitError(f"shape (layers, heads) is {shape}; expected at least one of each")
         check_one_device(module)
-        turn = RLock()  # a module that is hooked serves one call at a time
+        turn = RLock()  # a module with hooks must not be called by two threads at once
         self.forward, self.module = _in_turn(turn, forward), module
         self.streams = None if streams is None else _in_turn(turn, streams)
         self.layers, self.heads = shape
         self.answers, self.causal = answers, causal
         self._known: set[int] = set()  # layers whose attention was checked
-        self._checked = 0  # positions of the inputs on which it was
+        self._checked = 0  # length of the inputs on which the module was checked
 
     def outputs(self, inputs: Tensor, attention: AttentionEdit) -> Tensor:
-        """The outputs under an edit of the attention, which every layer must ask for once."""
+        """The outputs with edited attention. Raises CircuitError unless every layer calls the edit
+        exactly once.
+        """
         asked: list[int] = []
 
         def checked(layer: int, weights: object) -> Tensor:
@@ -92,8 +95,8 @@ class CallbackModel(Examined):
 
     @torch.no_grad()
     def check(self, inputs: Tensor) -> None:
-        """Refuse, on the first inputs and again on longer ones, a module that draws at random, or
-        that does not take attention back.
+        """Raise CircuitError if the module is not deterministic, or ignores the attention that the
+        callback returns. Checked on the first inputs, and again on longer ones.
         """
         if inputs.shape[1] <= self._checked:
             return
@@ -104,8 +107,9 @@ class CallbackModel(Examined):
         self._checked = inputs.shape[1]
 
     def _check_taken_back(self, inputs: Tensor, layer: int) -> None:
-        """Refuse a layer that goes on with its own attention in some head or row. (The very first
-        row has no choice where it looks. Where few positions answer, not every row matters.)
+        """Raise CircuitError if a layer ignores the returned attention in some head or row. The
+        first row is not checked (if causal, it sees only itself). If only some positions have
+        outputs, rows are not checked, since not every row matters then.
         """
         last = inputs.shape[1] - 1
         rows = sorted({*torch.linspace(min(1, last), last, ROWS).long().tolist()})
@@ -130,9 +134,9 @@ class CallbackModel(Examined):
     def _ignored(
         self, inputs: Tensor, layer: int, parts: Sequence[tuple[Any, ...]]
     ) -> tuple[list[int], bool]:
-        """Which parts of a layer's attention may be no numbers without any output being none, each
-        tried in an example of its own; and whether all positions have outputs. (What is no number
-        makes all that is computed from it no number, whatever the weights are.)
+        """The parts of a layer's attention that can be NaN without any output being NaN, which
+        means that they are ignored (NaN spreads to all that is computed from it, whatever the
+        weights). Each part is tried in a separate example. Also whether all positions have outputs.
         """
 
         def spoiled(number: int, weights: Tensor) -> Tensor:
@@ -147,7 +151,7 @@ class CallbackModel(Examined):
         return fine.nonzero()[:, 0].tolist(), out.shape[1] == inputs.shape[1]
 
     def _handed_out(self, layer: int, weights: object, inputs: Tensor) -> Tensor:
-        """A layer's attention, if it is one."""
+        """A layer's attention, after checks of its shape and (once) of its values."""
         expected = (len(inputs), self.heads, inputs.shape[1], inputs.shape[1])
         if not isinstance(weights, Tensor) or tuple(weights.shape) != expected:
             got = tuple(weights.shape) if isinstance(weights, Tensor) else weights
@@ -179,7 +183,7 @@ def as_it_is(_: int, weights: Tensor) -> Tensor:
 
 
 def _check_asked(asked: Sequence[int], layers: int) -> None:
-    """Refuse layers that did not hand their attention out, or that did more than once."""
+    """Raise CircuitError unless every layer passed its attention to the callback exactly once."""
     if sorted(set(asked)) != list(range(layers)):
         why = f"; {SHAPE}" if asked else f": {FUSED}"
         raise CircuitError(
@@ -195,7 +199,7 @@ def _check_asked(asked: Sequence[int], layers: int) -> None:
 
 
 def transformer_lens(bridge: Any) -> CallbackModel:
-    """A TransformerLens model (4 and later), through hooks that live as long as one call."""
+    """A TransformerLens model (version 4 or later), with hooks that are removed after each call."""
     layers, heads = bridge.cfg.n_layers, bridge.cfg.n_heads
 
     def forward(inputs: Tensor, attention: AttentionEdit) -> Tensor:

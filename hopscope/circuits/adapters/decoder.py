@@ -1,10 +1,10 @@
-"""Any decoder of transformers whose attention goes through its attention interface.
+"""`DecoderAdapter`: any decoder of transformers that uses its attention interface.
 
-A twin of the model shares all weights and has an attention function of our own. Its layers are
-taken out of it one by one, with what the model itself hands to each (masks, rotary angles); and
-stand-ins take their places, so that the model's own code embeds, and reads answers off whatever
-stream the last stand-in returns. Norms, soft caps, sinks, scales and experts stay the model's. The
-model that was given is never changed.
+The adapter works on a copy of the model that shares all weights, with our own attention function.
+The copy's layers are replaced by stand-ins, and called one by one with the arguments that the model
+itself passes to each (masks, rotary angles). So the model's own code computes the embedding, and
+the outputs from the stream that the last stand-in returns. Norms, soft caps, sinks, scales and
+experts are the model's. The given model is never changed.
 """
 
 import copy
@@ -37,17 +37,17 @@ from hopscope.circuits.engine import (
 from hopscope.errors import CircuitError, RunWarning
 
 NAME = "hopscope"
-"""Our attention function among those of transformers."""
+"""The name under which our attention function is registered in transformers."""
 WINDOWS = {
     "sliding_attention": "sliding_window",
     "chunked_attention": "attention_chunk_size",
     "local": "window_size",
 }
-"""Kinds of layers that attend within a window, with the name of its width in a config."""
+"""Kinds of layers with an attention window, and the config field with its width."""
 KEPT = 64
-"""Positions for which is kept what the model hands to its layers."""
+"""The most ranges of positions for which the arguments of layers are cached."""
 ROWS = 8
-"""Examples of which not all begin or end as padded ones do by chance."""
+"""With at least this many examples, what looks like padding is not so by chance."""
 
 _Attend = Callable[[Brought, Brought, Brought, "_Weigh"], Brought]
 _ATTEND: ContextVar[_Attend] = ContextVar("attend")
@@ -64,7 +64,9 @@ def _attention(  # noqa: PLR0913, PLR0917
     s_aux: Tensor | None = None,
     **_: Any,
 ) -> tuple[Tensor, None]:
-    """Attention as transformers calls it; what the heads bring is the current call's to say."""
+    """The attention function that transformers calls; the heads' outputs come from the function in
+    `_ATTEND`.
+    """
     key, value = shared_by(query, key), shared_by(query, value)
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     weigh = _Weigh(scale, attention_mask, softcap, s_aux)
@@ -74,7 +76,7 @@ def _attention(  # noqa: PLR0913, PLR0917
 
 @dataclass(frozen=True)
 class _Weigh:
-    """A layer's way from queries and keys to attention, in float32."""
+    """Computes a layer's attention from queries and keys, in float32."""
 
     scale: float
     mask: Tensor | None
@@ -96,11 +98,11 @@ class _Weigh:
 
 
 class _StandIn(nn.Module):
-    """Takes the place of a layer: keeps its arguments, and returns a given stream."""
+    """Replaces a layer: it saves the arguments of the call, and returns a given stream."""
 
     def __init__(self, layer: nn.Module) -> None:
         super().__init__()
-        self.layer = [layer]  # in a list: not a part of the model
+        self.layer = [layer]  # in a list, so that it is not registered as a submodule
         self.arguments: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
         self.stream: Tensor | None = None
         self.returned: Tensor | None = None
@@ -117,7 +119,7 @@ class _StandIn(nn.Module):
 
 
 class DecoderAdapter(ProvedAdapter):
-    """A decoder of transformers, with or without its head."""
+    """An adapter for a decoder of transformers, with or without a language-model head."""
 
     causal = True
 
@@ -138,7 +140,7 @@ class DecoderAdapter(ProvedAdapter):
         self._made = _parameters(model)
         self._arguments: dict[tuple[int, int], list[tuple[tuple[Any, ...], dict[str, Any]]]] = {}
         self._turn = RLock()
-        """Whose turn it is to use the stand-ins, which hold what one call hands to them."""
+        """Guards the stand-ins, which hold the arguments of one call at a time."""
 
     def embed(self, inputs: Tensor) -> Stream:
         self._check_padding(inputs)
@@ -154,15 +156,15 @@ class DecoderAdapter(ProvedAdapter):
         return self._embedded(inputs)
 
     def expected(self, inputs: Tensor) -> Tensor:
-        """The outputs of the model as it was given."""
+        """The outputs of the given model."""
         return self._outputs(self.plain(inputs, use_cache=False))
 
     def project(self, layer: int, x: Stream) -> Projected:
         return self._projected(layer, x)
 
     def project_after(self, layer: int, x: Stream, before: Projected) -> Projected:
-        """The same where only the last positions are new, and all earlier ones have the keys and
-        values of `before`, whose rows may be repeated: a pass goes on from what is known.
+        """The same as `project` if `x` has only the last positions; keys and values of all earlier
+        positions are those of `before`. The rows of `before` are repeated if `x` has more rows.
         """
         first, times = before.key.shape[2] - x.shape[1], len(x) // len(before.key)
         last = self._projected(layer, x, first)
@@ -173,7 +175,7 @@ class DecoderAdapter(ProvedAdapter):
         return replace(last, key=key, values=values, weigh=before.weigh)
 
     def _projected(self, layer: int, x: Stream, first: int = 0) -> Projected:
-        """Run a layer up to its attention, for positions from `first` on."""
+        """Run a layer up to its attention, for the positions of `x`, which start at `first`."""
 
         def stop(query: Brought, key: Brought, value: Brought, weigh: _Weigh) -> Brought:
             raise Projecting(Projected(x, query, key, value, weigh))
@@ -185,7 +187,9 @@ class DecoderAdapter(ProvedAdapter):
         raise CircuitError(_refusal(self.model))
 
     def finish(self, layer: int, x: Stream, brought: Brought) -> Stream:
-        """Many positions of few rows are laid out as many rows: a layer takes each on its own."""
+        """Rows longer than the longest examples are split into several rows, since a layer computes
+        each position on its own here.
+        """
         most = max(self.longest, 1)
         if x.shape[1] <= most:
             return self._run(layer, x, lambda *_: brought)
@@ -199,8 +203,8 @@ class DecoderAdapter(ProvedAdapter):
         return out.reshape(*padded.shape)[:, :seq]
 
     def added(self, layer: int, brought: Brought) -> Stream:
-        """What the layer makes of an empty stream without its feed-forward part and its norms: of a
-        layer that normalises what its heads add, this is what they add before that.
+        """The layer's output for a zero stream, without its MLP and its norms. If a layer
+        normalises what its heads add, this is what they add before normalisation.
         """
         module = self.layers_of[layer]
         hooks = [each.register_forward_hook(_silent) for each in module.children()]
@@ -224,7 +228,7 @@ class DecoderAdapter(ProvedAdapter):
         return self._outputs(out)
 
     def _run(self, layer: int, x: Stream, attend: _Attend, first: int = 0) -> Stream:
-        """A layer of the model, with what the model hands to it for these positions."""
+        """Call a layer with the arguments that the model passes to it for these positions."""
         arguments, named = self._handed(first, x.shape[1])[layer]
         token = _ATTEND.set(attend)
         try:
@@ -235,7 +239,9 @@ class DecoderAdapter(ProvedAdapter):
         return found
 
     def _handed(self, first: int, length: int) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
-        """What the model hands to each layer beside the stream, for one example's positions."""
+        """The arguments, besides the stream, that the model passes to each layer for an example
+        with these positions (cached).
+        """
         with self._turn:
             if (first, length) not in self._arguments:
                 if len(self._arguments) >= KEPT:
@@ -246,7 +252,7 @@ class DecoderAdapter(ProvedAdapter):
             return self._arguments[first, length]
 
     def _embedded(self, inputs: Tensor, first: int = 0) -> Stream:
-        """What enters the first layer, at positions from `first` on."""
+        """The stream before the first layer, for inputs at positions from `first` on."""
         named: dict[str, Any] = {"use_cache": False}
         if "logits_to_keep" in inspect.signature(self.shell.forward).parameters:
             named["logits_to_keep"] = 1
@@ -256,7 +262,7 @@ class DecoderAdapter(ProvedAdapter):
         with self._turn:
             try:
                 self.shell(input_ids=inputs, **named)
-            except (TypeError, ValueError) as error:  # layers that hand on more than a stream
+            except (TypeError, ValueError) as error:  # layers that return more than a stream
                 reason = str(error).partition("\n")[0]
                 raise CircuitError(f"{_other_layers(self.model)} ({reason})") from error
             x = self.stand_ins[0].stream
@@ -268,11 +274,11 @@ class DecoderAdapter(ProvedAdapter):
         return x
 
     def _check_padding(self, inputs: Tensor) -> None:
-        """Refuse examples that begin with different numbers of the padding token. Warn of that of
-        the beginning or end, which may be a symbol of the task, or what tokenizers pad with.
+        """Raise CircuitError if examples start with different numbers of the padding token. For the
+        BOS and EOS tokens only warn: tokenizers may pad with them, but they may be task symbols.
         """
         for token, name in list(self.pads.items()):
-            padded = (inputs == token)[:, :-1]  # texts may end in a token of the end
+            padded = (inputs == token)[:, :-1]  # texts may end in the EOS token
             leading = padded.int().cummin(1).values
             if len(leading.sum(1).unique()) < 2 or not bool((padded == leading).all()):
                 continue
@@ -285,10 +291,10 @@ class DecoderAdapter(ProvedAdapter):
                 raise CircuitError(text)
             if len(inputs) >= ROWS:
                 warnings.warn(text, RunWarning, stacklevel=2)
-                del self.pads[token]  # once is enough
+                del self.pads[token]  # warn only once
 
     def _outputs(self, found: Any) -> Tensor:
-        """The logits that the model returned, or without a head the last stream."""
+        """The logits in the model's return value, or without a head the last stream."""
         out: Tensor | None = getattr(found, "logits", getattr(found, "last_hidden_state", None))
         if out is None:
             raise CircuitError(
@@ -299,7 +305,7 @@ class DecoderAdapter(ProvedAdapter):
 
 
 def _check_decoder(model: Any) -> None:
-    """Refuse models of transformers that are no decoders with attention."""
+    """Raise CircuitError unless the model is a decoder with attention that can be prescribed."""
     name, config = type(model).__name__, model.config.get_text_config(decoder=True)
     if model.config.is_encoder_decoder:
         raise CircuitError(f"{name} has an encoder and a decoder; expected a decoder alone")
@@ -313,7 +319,7 @@ def _check_decoder(model: Any) -> None:
 
 
 def windows_of(config: Any) -> dict[int, int]:
-    """Layer → how many tokens a position sees, itself included, in layers with a window."""
+    """For each layer with a window, the number of tokens that a position sees, including itself."""
     kinds = getattr(config, "layer_types", None) or getattr(config, "attention_layers", None)
     every = enumerate(kinds or ["sliding_attention"] * config.num_hidden_layers)
     sizes = {layer: getattr(config, WINDOWS.get(kind, ""), None) for layer, kind in every}
@@ -329,7 +335,7 @@ def _twin(model: Any) -> Any:
 
 
 class _Shared(TorchFunctionMode):
-    """Copies of tensors are the tensors themselves. (Parameters are copied in their own way.)"""
+    """Makes deepcopy share tensors. (Parameters are shared through deepcopy's memo.)"""
 
     def __torch_function__(
         self, function: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
@@ -360,7 +366,7 @@ def _other_layers(model: Any) -> str:
 
 
 def _take_layers(twin: Any) -> list[nn.Module]:
-    """The layers of a decoder: the longest list of modules that hold an attention each."""
+    """The layers of a decoder: the longest ModuleList of modules that each contain an attention."""
     from transformers import AttentionInterface
     from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, AttentionMaskInterface
 
@@ -381,8 +387,8 @@ def _attends(layer: nn.Module) -> bool:
 
 
 def _silent(module: nn.Module, inputs: tuple[Any, ...], out: Any) -> Any:
-    """What a module returns in a layer of which only the attention counts: norms their input, what
-    feeds forward zeros.
+    """A forward hook that leaves only a layer's attention: norms return their input, and an MLP
+    returns zeros.
     """
     if _attends(module) or next(module.parameters(), None) is None:
         return out
@@ -392,7 +398,7 @@ def _silent(module: nn.Module, inputs: tuple[Any, ...], out: Any) -> Any:
 
 
 def _with_layers(twin: Any, layers: list[nn.Module], stand_ins: list[_StandIn]) -> Any:
-    """The twin, with stand-ins in the place of its layers."""
+    """The copy of the model with its layers replaced by stand-ins."""
     for module in twin.modules():
         for name, child in module.named_children():
             if isinstance(child, nn.ModuleList) and list(child) == layers:
@@ -402,7 +408,9 @@ def _with_layers(twin: Any, layers: list[nn.Module], stand_ins: list[_StandIn]) 
 
 
 def _pads_of(config: Any) -> dict[int, str]:
-    """The tokens that examples may be padded with, and the last of their names in a config."""
+    """The tokens with which examples may be padded (PAD, BOS, EOS), each with its name in the
+    config (the last one, if it has several).
+    """
     found: dict[Any, str] = {}
     for name in ("pad_token_id", "bos_token_id", "eos_token_id"):
         tokens = getattr(config, name, None)

@@ -1,4 +1,4 @@
-"""torch.nn.TransformerEncoder, alone or inside of another module."""
+"""`EncoderAdapter`: torch.nn.TransformerEncoder, alone or inside another module."""
 
 from collections.abc import Callable
 from functools import partial
@@ -14,10 +14,10 @@ from hopscope.errors import CircuitError
 
 
 class EncoderAdapter(ProvedAdapter):
-    """A stack of torch's encoder layers.
+    """An adapter for a stack of torch's encoder layers.
 
-    `embed` makes of the model's inputs what the first layer takes, `unembed` of the encoder's
-    outputs the model's. `model`, if given, is what the adapter must agree with.
+    `embed` maps the model's inputs to the stream before the first layer, and `unembed` the
+    encoder's outputs to the model's. If `model` is given, outputs are checked against its outputs.
     """
 
     name = "nn.TransformerEncoder"

@@ -1,4 +1,4 @@
-"""nanoGPT's models, from a checkpoint file alone."""
+"""`nanogpt`: an adapter for nanoGPT's models, from a checkpoint file or a module."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -18,16 +18,17 @@ from hopscope.circuits.engine import Stream, check_tokens
 from hopscope.errors import CircuitError
 
 WRAPPED = re.compile(r"^(_orig_mod\.|module\.)+")
-"""What torch.compile and data parallelism write before each name."""
+"""The prefixes that torch.compile and data parallelism add to each name."""
 FIRST = "transformer.h.0.attn.c_attn"
 SIZES = ("n_head", "n_layer", "n_embd", "block_size", "vocab_size")
 LAYER = re.compile(r"transformer\.h\.(\d+)\.")
 MASK = ".attn.bias"
-"""The causal mask of older checkpoints; `.attn.c_attn.bias` is a bias."""
+"""The end of the name of the causal mask in older checkpoints (not a bias, as in
+`.attn.c_attn.bias`)."""
 
 
 def nanogpt(checkpoint: str | Path | Mapping[str, Any] | nn.Module) -> BlockAdapter:
-    """An adapter for a model of nanoGPT: the path of a `ckpt.pt`, its dict, or the module."""
+    """An adapter for a nanoGPT model, given as the path of a `ckpt.pt`, its dict, or the module."""
     if isinstance(checkpoint, str | Path):
         try:
             checkpoint = torch.load(checkpoint, map_location="cpu", weights_only=True)
@@ -66,7 +67,7 @@ def nanogpt(checkpoint: str | Path | Mapping[str, Any] | nn.Module) -> BlockAdap
 
 
 def _outputs(module: nn.Module, tokens: Tensor) -> Tensor:
-    """What the module itself answers at every position: nanoGPT's does if it is given targets."""
+    """The module's own logits at every position (nanoGPT needs targets to compute them all)."""
     training, device = module.training, next(module.parameters()).device
     targets = [tokens.to(device)] * (1 + ("targets" in signature(module.forward).parameters))
     module.eval()
@@ -79,7 +80,7 @@ def _outputs(module: nn.Module, tokens: Tensor) -> Tensor:
 
 
 def _check_numbers(weights: Mapping[str, Any], sizes: Mapping[str, Any]) -> None:
-    """Refuse sizes that are none, and weights that are not all of one kind of number."""
+    """Raise CircuitError for invalid sizes, and for weights that are not of one float type."""
     for name in sizes.keys() & {*SIZES}:
         if type(sizes[name]) is not int or sizes[name] < 1:
             raise CircuitError(f"{name} is {sizes[name]!r}; expected a whole number from 1")
@@ -92,8 +93,8 @@ def _check_numbers(weights: Mapping[str, Any], sizes: Mapping[str, Any]) -> None
 
 
 def _empty(weights: Mapping[str, Tensor], sizes: Mapping[str, Any]) -> Any:
-    """The modules of a nanoGPT without their weights; what its sizes do not say, its first layer
-    does.
+    """The modules of a nanoGPT without weights. Sizes that are not given are taken from the shapes
+    of the weights.
     """
 
     def rows(name: str) -> int:
@@ -118,7 +119,7 @@ def _empty(weights: Mapping[str, Tensor], sizes: Mapping[str, Any]) -> Any:
         body = {
             "wte": Embedding(known, width),
             "wpe": Embedding(places, width),
-            # One layer too many is as missing as a thousand.
+            # One missing layer is enough for the error: n_layer may be very large.
             "h": ModuleList(block() for _ in range(min(said, layers + 1))),
             "ln_f": LayerNorm(width, bias=bias),
         }
@@ -127,7 +128,7 @@ def _empty(weights: Mapping[str, Tensor], sizes: Mapping[str, Any]) -> Any:
 
 
 def _filled(empty: Any, weights: Mapping[str, Tensor]) -> Any:
-    """The modules with these weights; refuse any but all of theirs."""
+    """The modules with these weights; raises CircuitError if names or shapes differ."""
     expected = {name: tuple(its.shape) for name, its in empty.state_dict().items()}
     elsewhere = "a model with other parts needs a BlockAdapter or a CallbackModel of its own"
     for name in sorted(expected.keys() ^ weights.keys()):

@@ -1,4 +1,4 @@
-"""Models of transformers from files of this machine, whole or not at all."""
+"""`pretrained`: load a model of transformers from local files, with a check that it is complete."""
 
 import warnings
 from pathlib import Path
@@ -8,8 +8,8 @@ from hopscope.errors import CircuitError, RunWarning
 
 
 def pretrained(path: str | Path, **options: Any) -> Any:
-    """The decoder in a folder. transformers itself fills tensors that are not there with random
-    numbers, and leaves out what has no place.
+    """The decoder in a folder. Raises CircuitError if tensors are missing or of another shape
+    (transformers alone would fill them with random numbers), and warns of unused tensors.
     """
     from transformers import AutoModelForCausalLM
 

@@ -1,4 +1,4 @@
-"""The proof that an adapter computes what its model does."""
+"""`ProvedAdapter`: checks that an adapter computes the same outputs as its model."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -10,29 +10,29 @@ from hopscope.circuits.engine import Adapter, Stream, as_model, check_attention,
 from hopscope.errors import CircuitError
 
 PARITY = 1e-3
-"""How far, of the largest output, an adapter may be from its model in float32."""
+"""The largest allowed error of an adapter in float32, as a share of the largest output."""
 MOVED = 0.05
-"""How much of the outputs' distribution (total variation, on average) may be elsewhere in half
-precision, where every layer is rounded anew."""
+"""The largest allowed mean total variation distance between the output distributions in half
+precision, where every layer is rounded."""
 
 
 class ProvedAdapter(Adapter):
-    """An adapter that is held against its model on its first examples, and again on longer ones."""
+    """An adapter that is compared with its model on the first examples, and on longer ones."""
 
     longest = 0
-    """The length of the longest examples on which it was held against the model."""
+    """The length of the longest examples on which it was compared with its model."""
 
     @abstractmethod
     def enter(self, inputs: Tensor) -> Stream:
-        """The residual stream before the first layer, of an adapter that is not proved yet."""
+        """The residual stream before the first layer, without the check that `embed` makes."""
 
     @abstractmethod
     def expected(self, inputs: Tensor) -> Tensor | None:
-        """The model's own outputs (None: they are not known)."""
+        """The model's own outputs; None if they are not known."""
 
     @property
     def name(self) -> str:
-        """What errors call the model."""
+        """The model's name in error messages."""
         return type(self.module).__name__
 
     def embed(self, inputs: Tensor) -> Stream:
@@ -42,19 +42,19 @@ class ProvedAdapter(Adapter):
             try:
                 self._prove(inputs[:4], x[:4])
             except BaseException:
-                self.longest = before  # what was not proved is proved when it comes again
+                self.longest = before  # check again next time
                 raise
         return x
 
     @torch.no_grad()
     def _prove(self, inputs: Tensor, x: Stream) -> None:
         check_same(x, self.enter(inputs))
-        self.project(0, x.repeat(2, 1, 1))  # a mask of the inputs would have fewer rows
+        self.project(0, x.repeat(2, 1, 1))  # fails if the mask depends on the inputs
         prove(self, x, self.expected(inputs), self.name)
 
 
 def embedded(embed: Callable[[Tensor], Stream], inputs: Tensor) -> Stream:
-    """The residual stream that a user's function makes of the inputs."""
+    """The residual stream that a user's `embed` returns for the inputs."""
     try:
         return embed(inputs)
     except IndexError as error:
@@ -67,8 +67,8 @@ def embedded(embed: Callable[[Tensor], Stream], inputs: Tensor) -> Stream:
 
 @torch.no_grad()
 def prove(adapter: Adapter, x: Stream, expected: Tensor | None, name: str) -> None:
-    """Refuse an adapter whose layers do not compute the model's expected outputs from the stream
-    before the first layer, draw at random, or compute a position otherwise without the others.
+    """Raise CircuitError if an adapter's layers do not compute the expected outputs from the stream
+    before the first layer, are not deterministic, or mix positions outside of attention.
     """
     half = max(1, x.shape[1] // 2)
     for layer in range(adapter.layers):
@@ -90,12 +90,12 @@ def prove(adapter: Adapter, x: Stream, expected: Tensor | None, name: str) -> No
 
 
 def _most(numbers: Tensor) -> float:
-    """How far numbers of this precision may be off."""
+    """The largest allowed error for numbers of this precision."""
     return PARITY if numbers.dtype.itemsize > 2 else MOVED
 
 
 def _check_parity(found: Tensor, expected: object, name: str) -> None:
-    """Refuse outputs that are not the model's."""
+    """Raise CircuitError if the outputs differ from the model's."""
     if not isinstance(expected, Tensor):
         raise CircuitError(
             f"the model of {name} returned {type(expected).__name__}; expected its outputs as one "

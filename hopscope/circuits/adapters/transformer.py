@@ -1,4 +1,4 @@
-"""hopscope's own transformers."""
+"""`TransformerAdapter`: hopscope's own transformers."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -19,7 +19,7 @@ from hopscope.models import Transformer
 
 
 class TransformerHeads:
-    """The heads of one block; queries, keys and values are computed when they are asked for."""
+    """The heads of one block; queries, keys and values are computed on first use."""
 
     def __init__(self, block: Any, stream: Stream) -> None:
         self.block, self.stream = block, stream
@@ -35,7 +35,7 @@ class TransformerHeads:
         heads: Sequence[int] | None = None,
         keys: Heads | None = None,
     ) -> Weights:
-        """The attention of some heads from the last `read` positions."""
+        """The attention of some heads from the last `read` positions (default: all of each)."""
         every = range(self.block.attention.heads) if heads is None else heads
         sources = None if keys is None else keys.stream
         found: Weights = self.block.pattern(
@@ -44,12 +44,12 @@ class TransformerHeads:
         return found
 
     def rows(self, some: slice) -> "TransformerHeads":
-        """The same of some rows of the batch."""
+        """The same for some rows of the batch."""
         return TransformerHeads(self.block, self.stream[some])
 
 
 class TransformerAdapter(Adapter):
-    """One of hopscope's own transformers."""
+    """An adapter for one of hopscope's own transformers."""
 
     def __init__(self, model: Transformer) -> None:
         if model.fleet:
@@ -65,7 +65,7 @@ class TransformerAdapter(Adapter):
         return self.model.enter(inputs)
 
     def _check(self, inputs: Tensor) -> None:
-        """Refuse examples of another task than the model was made for, as far as they tell."""
+        """Raise CircuitError if the shape of the examples shows that they are of another task."""
         made = self.model.interface
         wanted = [made.length] if made.tokens else [made.length, made.inputs]
         shape, tokens = list(inputs.shape[1:]), not inputs.is_floating_point()

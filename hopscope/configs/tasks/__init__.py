@@ -1,7 +1,7 @@
-"""The tasks over facts, and the one list of them. Paper sections (§) refer to Musat (ICLR 2025).
+"""The tasks over facts, and the list of all tasks. Sections (§) refer to Musat (ICLR 2025).
 
-A task is a frozen config that answers for itself (`FactTask` says what it is asked). To add one,
-write a file beside these, and name its class in `Task`; docs/extending/task.md tells the rest.
+A task is a frozen config with the methods of `FactTask`. To add a task, write a module in this
+package and add its class to `Task`; docs/extending/task.md has the details.
 """
 
 from typing import Annotated, get_args

@@ -15,17 +15,17 @@ from hopscope.facts import FactGraph, Role, chain_of_facts
 class KHop(FactTask):
     """k-hop induction over tokens (Sanford et al. 2024). Every position asks.
 
-    One hop from a position goes to its token's previous occurrence and takes the token after
-    it; the next hop starts from that token, where it stands::
+    One hop from a position leads to the token after the previous occurrence of its token; the next
+    hop starts from there::
 
         position   0 1 2 3 4 5
         token      c a b a c a         the last a: hop 1 → c (after the a at 3), hop 2 → a (after
                                        the c at 0)
 
-    Where a hop finds no earlier occurrence, its answer (and that of later hops) is the extra
-    class "none". Roles are those of the question that the last position (`query`) asks: `key d` is
-    the earlier occurrence that hop d finds, `value d` the token after it; where several apply, the
-    query, then the lowest hop wins. All other positions are `other`.
+    If a hop finds no earlier occurrence, its answer (and that of later hops) is the additional
+    class "none". Roles are for the question of the last position (`query`): `key d` is the earlier
+    occurrence that hop d finds, `value d` the token after it. If several apply to a position, it is
+    the query, or else has the role of the lowest hop. All other positions are `other`.
     """
 
     kind: Literal["khop"] = "khop"
@@ -36,7 +36,7 @@ class KHop(FactTask):
     length: Annotated[Whole, Field(ge=2)] = 32
     """Tokens per sequence."""
     curriculum: bool = True
-    """Ask for every hop's answer (implicit curriculum), not for the k-th alone."""
+    """Ask for the answers of all hops (implicit curriculum), not only of the k-th."""
 
     def graph(self) -> FactGraph:
         return chain_of_facts(self.hops)
@@ -54,14 +54,14 @@ class KHop(FactTask):
         )
 
     def chances(self, asking: int | None = None) -> tuple[float, ...]:
-        """The entropy of each hop's answer at a position: "none", or any token.
+        """The entropy of each hop's answer ("none", or any token), averaged over positions.
 
-        A hop that finds an earlier token at a place goes on from it among the tokens before that
-        place, of which nothing is known yet. Only a token that repeats the one before it leads to
-        itself, for ever.
+        A hop continues from the place that it found, among the tokens before that place, about
+        which nothing is known yet. The exception is a token that repeats the token before it: from
+        there all hops lead back to it.
         """
         meets = 1 / self.alphabet
-        known = [1.0] * self.length  # that all hops so far are found, among so many tokens
+        known = [1.0] * self.length  # probability that all hops so far are found, by position
         found = []
         for _ in range(self.hops):
             longer = [0.0]
@@ -74,7 +74,7 @@ class KHop(FactTask):
         return tuple(every[hop - 1] for hop in self.asked_hops())
 
     def _entropy(self, found: float) -> float:
-        """The entropy of an answer that is a token with this probability, else "none"."""
+        """The entropy of an answer that is a token with probability `found`, else "none"."""
         parts = (1 - found, 1), (found, self.alphabet)
         return sum(-share * math.log(share / among) for share, among in parts if share > 0)
 
@@ -88,7 +88,7 @@ class KHop(FactTask):
         return self.hops
 
     def labelled_positions(self) -> int:
-        """The roles tell the story of the last position's question."""
+        """1: the roles are for the question of the last position."""
         return 1
 
     def swap_obstacle(self) -> str | None:

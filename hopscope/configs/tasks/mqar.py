@@ -18,32 +18,31 @@ class MQAR(FactTask):
         token      k4 v2  k1 v5  k7 v3  k1 x  x  x  k4 x
                    └───── pairs ─────┘  └ queries, x between ┘    targets: v5 (at 6), v2 (at 10)
 
-    The first half of the alphabet are keys, the second half values; in one sequence all keys
+    The first half of the alphabet are keys, the second half values. In one sequence all keys
     differ, and so do all values. After the pairs come query slots of two positions. A query is a
-    key seen before, at the first position of a query slot; the model answers with its value right
-    there. No key is asked twice, and no other position is asked. Every pair is a chain of its own:
-    `key 0`, `value 0` and, if it is asked, `query`. All other positions are `other`, in a chain
-    that no pair shares.
+    repeated key at the first position of a query slot; the model answers with its value at that
+    position. No key is asked twice. Every pair is a separate chain: `key 0`, `value 0` and, if it
+    is asked, `query`. All other positions are `other`, in a chain without a pair.
 
-    Two things differ from the original: any pair may be asked first (there, early pairs tend to be
-    asked early), and random fillers are never keys of the same sequence.
+    Two things differ from the original: any pair may be asked first (in the original, early pairs
+    tend to be asked early), and random fillers are never keys of the same sequence.
     """
 
     kind: Literal["mqar"] = "mqar"
     pairs: Annotated[Whole, Field(ge=2)] = 4
     """Key-value pairs (Arora et al.: 4 to 64). A single pair would leave no choice."""
     queries: Positive | None = None
-    """Pairs that are asked for; unset: all of them, as in the original."""
+    """Number of pairs that are asked for; default: all, as in the original."""
     alphabet: Annotated[Whole, Field(ge=4)] = 32
-    """Tokens, half of them keys, half of them values (Arora et al.: 8192)."""
+    """Number of tokens, half of them keys, half of them values (Arora et al.: 8192)."""
     length: Positive = 32
     """Positions per sequence (Arora et al.: 64 to 512)."""
     power: Annotated[Real, Field(gt=0, le=1)] = 0.01
-    """Query slot s = 1, 2, … holds a query with a probability that falls as s^(power - 1) (Arora
-    et al.: 0.01, so that most queries follow soon after the pairs); at 1 all slots are alike."""
+    """Query slot s = 1, 2, … has a query with a weight of s^(power - 1) (Arora et al.: 0.01, so
+    that most queries come soon after the pairs); at 1 all slots are equally likely."""
     filler: Literal["random", "blank"] = "random"
-    """Tokens at positions that ask nothing: any but the sequence's keys, or a token without
-    meaning. (The original's default is random, too.)"""
+    """Tokens at positions without a query: random ones that are not keys of the sequence (as in the
+    original), or a blank token."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -66,17 +65,17 @@ class MQAR(FactTask):
 
     @property
     def asked(self) -> int:
-        """How many queries a sequence has."""
+        """The number of queries in a sequence."""
         return self.pairs if self.queries is None else self.queries
 
     @property
     def keys(self) -> int:
-        """How many tokens are keys: those numbered 0, 1, …; the values follow."""
+        """The number of keys. Keys are the tokens 0, 1, …; values come after them."""
         return self.alphabet // 2
 
     @property
     def query_slots(self) -> int:
-        """How many places there are for queries, of two positions each."""
+        """The number of query slots, of two positions each."""
         return (self.length - 2 * self.pairs) // 2
 
     def graph(self) -> FactGraph:
@@ -95,7 +94,7 @@ class MQAR(FactTask):
         )
 
     def chances(self, asking: int | None = None) -> tuple[float, ...]:  # noqa: ARG002
-        """The log of the pairs: any of the values seen may be the one."""
+        """The logarithm of the number of pairs: each of their values is equally likely."""
         return (math.log(self.pairs),)
 
     def asked_hops(self) -> tuple[int, ...]:

@@ -1,8 +1,8 @@
 """Retrieval, induction and conditional retrieval: the tasks over real-valued vectors.
 
-Every chain contributes one *entry* per fact (its keys, then its value), one per decoy, and one for
-its query. Entries of one group are shuffled among themselves; groups follow one another. Symbols
-are numbered chain by chain. Paper sections (§) refer to Musat (ICLR 2025).
+Every chain has one *entry* per fact (its keys, then its value), one per decoy, and one for its
+query. Entries are shuffled within their group; the groups have a fixed order. Symbols are numbered
+chain by chain. Sections (§) refer to Musat (ICLR 2025).
 """
 
 from abc import abstractmethod
@@ -21,7 +21,7 @@ from hopscope.facts import FactGraph, Role, chain_of_facts, parse_facts
 
 @dataclass(frozen=True)
 class Entry:
-    """Neighbouring positions: a fact of one chain, a decoy, or the chain's query."""
+    """Adjacent positions: a fact of one chain, a decoy, or the chain's query."""
 
     group: int
     chain: int
@@ -39,16 +39,16 @@ class Layout:
     order: Order
     """Order of the facts; the queries come last."""
     decoys: int = 0
-    """Decoys per chain of each fact with several keys."""
+    """Decoys per chain, for each fact with several keys."""
 
     @cached_property
     def symbols(self) -> int:
-        """The number of symbols of one chain, with the values of its decoys."""
+        """The number of symbols of one chain, including the values of its decoys."""
         return len(self.graph.symbols) + self.decoys * len(self._joint)
 
     @cached_property
     def length(self) -> int:
-        """The number of positions of the sequence, without laying out a chain."""
+        """The number of positions of the sequence, computed without creating the entries."""
         numbers = [*range(len(self.graph.facts)), *self._joint * self.decoys]
         of_facts = sum(len(self.graph.roles_of(number)) for number in numbers)
         return self.chains * (of_facts + len(self.graph.known))
@@ -69,18 +69,18 @@ class Layout:
 
     @cached_property
     def roles(self) -> tuple[Role, ...]:
-        """Every role that occurs: those of the graph, then those of decoys."""
+        """Every role that occurs: first the roles of the graph, then those of decoys."""
         used = (role for entry in self.entries for role in entry.roles)
         return tuple(dict.fromkeys((*self.graph.roles, *sorted(used))))
 
     def answers(self, asked: Iterable[int]) -> list[list[int]]:
-        """For each chain, the symbols that its query asks for: the values of these facts."""
+        """For each chain, the values of the facts with these numbers (from 1)."""
         names = [self.graph.facts[number - 1].value for number in asked]
         return [[self._symbol(chain, name) for name in names] for chain in range(self.chains)]
 
     @cached_property
     def _joint(self) -> list[int]:
-        """The facts with several keys, by number."""
+        """The numbers of the facts with several keys."""
         return [number for number, fact in enumerate(self.graph.facts) if len(fact.keys) > 1]
 
     def _fact(self, number: int, chain: int) -> Entry:
@@ -89,7 +89,7 @@ class Layout:
         return Entry(self._group(number), chain, symbols, self.graph.roles_of(number))
 
     def _decoy(self, number: int, chain: int, decoy: int) -> Entry:
-        """A fact's first key, with other keys from a chain further on, and a value of its own."""
+        """A decoy of a fact: its first key, the other keys from another chain, and a new value."""
         first, *others = self.graph.facts[number].keys
         lender = (chain + decoy + 1) % self.chains
         keys = (self._symbol(chain, first), *(self._symbol(lender, name) for name in others))
@@ -113,7 +113,7 @@ class Layout:
 
 
 class VectorTask(FactTask):
-    """What the tasks over real-valued vectors share."""
+    """Base of the tasks over real-valued vectors."""
 
     chains: Positive = 4
     """Number N of chains interleaved in every sequence (§6: 4)."""
@@ -123,15 +123,15 @@ class VectorTask(FactTask):
     """How a symbol's vector is drawn: i.i.d. standard normal (§6), the same scaled to unit
     length, or distinct one-hot vectors."""
     position: Literal["token", "pair"] = "token"
-    """Does each token have its own positional code (§6), or all tokens of a fact the same
-    (the variant for which Theorem 1 is proved)?"""
+    """Whether each token has its own positional code (§6), or all tokens of a fact share one (the
+    variant for which Theorem 1 is proved)."""
     base: Annotated[Real, Field(gt=1)] = 10_000.0
     """Base of the rotary frequencies (Su et al.: 10000, which gives 1 and 0.01 for K = 4)."""
     order: Order = "backward"
     """Order of the facts: last hop first (§6), first hop first, or all shuffled together.
     The queries always come last."""
     curriculum: bool = True
-    """Implicit curriculum (§7): ask for every hop's value, not for the last alone."""
+    """Implicit curriculum (§7): ask for the values of all hops, not only of the last."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -151,7 +151,7 @@ class VectorTask(FactTask):
         """The facts of one chain."""
 
     def layout(self) -> Layout:
-        """What stands where in a sequence."""
+        """The entries and roles of a sequence."""
         return Layout(self.graph(), self.chains, self.order)
 
     def roles(self) -> tuple[Role, ...]:
@@ -167,21 +167,22 @@ class VectorTask(FactTask):
         )
 
     def chances(self, asking: int | None = None) -> tuple[float, ...]:  # noqa: ARG002
-        """The loss of the mean of the N candidates: 1 - 1/N of a symbol's mean square.
+        """The loss of answering with the mean of the N candidates: 1 - 1/N of a symbol's mean
+        square.
 
-        The mean square of a symbol's numbers is 1 for gaussian symbols and 1/dim for those of unit
-        length. (Distinct one-hot symbols are as orthogonal as independent ones are on average.) Of
-        a single candidate it is 0: there is nothing to look up.
+        The mean square of a symbol's components is 1 for gaussian symbols and 1/dim for symbols of
+        unit length. (Distinct one-hot symbols are orthogonal, as independent ones are on average.)
+        With a single candidate the loss is 0: there is nothing to look up.
         """
         square = 1.0 if self.symbols == "gaussian" else 1 / self.dim
         return tuple(square * (1 - 1 / self.candidates(hop)) for hop in self.asked_hops())
 
     def candidates(self, hop: int) -> int:
-        """How many values of an example may be the answer of a hop: those of its fact in all
-        chains, and of its decoys.
+        """The number of values of an example that may be the answer of a hop: those of its fact in
+        all chains, and of its decoys.
 
-        Where facts stand shuffled, no position tells the fact. But which values are keys of further
-        facts is known without a look-up: together they are all keys less all queries.
+        If facts are shuffled, a position does not determine the fact. Yet the set of values that
+        are keys of other facts is known without a look-up: it is the set of keys minus the queries.
         """
         layout, facts = self.layout(), self.graph().facts
         joint = [len(fact.keys) > 1 for fact in facts]
@@ -201,7 +202,7 @@ class VectorTask(FactTask):
         return tuple(range(1, last + 1)) if self.curriculum else (last,)
 
     def fact_order(self) -> tuple[int, ...] | None:
-        """Last hop first, unless the task was told otherwise."""
+        """The order of the facts in a sequence; None if they are shuffled."""
         facts = tuple(range(len(self.graph().facts)))
         return {"backward": facts[::-1], "forward": facts, "shuffled": None}[self.order]
 
@@ -243,7 +244,7 @@ class Induction(VectorTask):
 
         b0 b1 · a0 a1 · a0 · b0          targets: a1, b1
 
-    Two causal layers suffice, and one does not.
+    Two causal layers are enough, one is not.
     """
 
     kind: Literal["induction"] = "induction"
@@ -258,9 +259,10 @@ class ConditionalRetrieval(VectorTask):
         x y z · a y · a x · a            targets: x, y, z
         └ triple ┘                       (x, y) together lead to z
 
-    Any acyclic set of look-ups is a task: write one fact per entry, `"x,y->z"`. With
-    `decoys = m` every fact with several keys gets m more per chain, which share its first key
-    but take the other keys from the next m chains; then one key alone no longer tells the value.
+    Any acyclic set of look-ups is a task: write one fact per entry, `"x,y->z"`. With `decoys = m`,
+    every fact with several keys gets m decoys per chain. A decoy has the fact's first key, but the
+    other keys of one of the next m chains, so that the first key alone does not determine the
+    value.
     """
 
     kind: Literal["conditional"] = "conditional"

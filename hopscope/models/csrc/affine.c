@@ -4,7 +4,7 @@
 #include "products.h"
 #include "tiles.h"
 
-/* The weights as right operand of x W^T, PANEL columns after PANEL columns; or of gradient W. */
+/* Packs the weights as right operand of x W^T (or with `back` of gradient W), in panels of PANEL columns. */
 void pack(const Affine *a, int back) {
     long panels = (back ? a->ins : a->outs) / PANEL, numbers = (long)a->ins * a->outs;
 #pragma omp for schedule(static)

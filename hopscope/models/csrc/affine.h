@@ -1,6 +1,6 @@
 #pragma once
 
-/* An affine map, y = x W^T + b; rows of a fleet's models one behind the other. */
+/* An affine map, y = x W^T + b. The rows of a fleet's models follow one another. */
 
 #include "tiles.h"
 
@@ -8,16 +8,16 @@ enum { BLOCK = 64, PANEL = 2 * LANES };
 
 typedef struct {
     int models, ins, outs; /* ins and outs: multiples of BLOCK */
-    int tiles;             /* whether with AMX */
+    int tiles;             /* whether AMX is used */
     long rows;             /* of each model */
     bf16 *x;
     const bf16 *weight, *bias;
     bf16 *y, *gradient, *x_gradient, *weight_gradient, *bias_gradient; /* gradient: of y */
-    const bf16 *also; /* what is added to y, or 0 */
-    uint32_t *packed; /* workspace of a call: the weights as right operand */
+    const bf16 *also; /* added to y; or 0 */
+    uint32_t *packed; /* workspace during a call: the weights as right operand */
 } Affine;
 
-/* The same, with the workspace of a call */
+/* A copy with an allocated workspace */
 INLINE Affine with_workspace(const Affine *a) {
     Affine b = *a;
     b.packed = workspace((long)a->models * a->ins * a->outs * (long)sizeof(bf16));
@@ -26,10 +26,10 @@ INLINE Affine with_workspace(const Affine *a) {
 
 INLINE long blocks_of(const Affine *a) { return (a->rows + BLOCK - 1) / BLOCK; }
 
-/* Some rows of one model, and its weights as right operand; back: of gradient W instead of x W^T */
+/* Some rows of one model, and its weights as right operand: for x W^T, or with `back` for gradient W */
 typedef struct {
     int rows, ins, outs;
-    int fresh; /* whether `from` was just computed: then there is nothing to ask for beyond it */
+    int fresh; /* whether `from` was just computed: then the rows after it need no prefetch */
     bf16 *from, *to;
     const uint32_t *packed;
     const bf16 *bias, *also; /* each may be 0 */
@@ -44,13 +44,13 @@ INLINE Block block_of(const Affine *a, long block, int back) {
 }
 
 #if WITH_TILES
-/* As many rows again, behind these: those of the next block. */
+/* The rows after these, as many again: those of the next block, to be prefetched. */
 INLINE Stream rows_after(const Block *b, const bf16 *here, int width, int written) {
     return (Stream){(const char *)(here + (long)b->rows * width), (long)b->rows * width * 2 / LINE, written};
 }
 #endif
 
-HIDDEN void pack(const Affine *a, int back); /* within a parallel region */
+HIDDEN void pack(const Affine *a, int back); /* call within a parallel region */
 HIDDEN void map_rows(const Block *b);
 HIDDEN void map_rows_with_tiles(const Block *b);
 HIDDEN void weights_back(const Affine *a);

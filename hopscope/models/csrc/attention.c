@@ -1,8 +1,8 @@
-/* Attention: the last `read` of `seq` positions look at all (causal: at none behind them).
+/* Attention from the last `read` of `seq` positions to all positions (causal: to none after them).
 
-   What belongs to one head of one example fits into the first two caches, and no attention weight
-   leaves them: the backward pass computes the weights anew from what the forward pass kept of each
-   row, the logarithm of its sum. */
+   The data of one head of one example fits into the first two cache levels, and attention weights are
+   never written to memory: the backward pass computes them again, from the logarithm of each row's sum,
+   which the forward pass saves. */
 
 #include "attention.h"
 #include "products.h"
@@ -28,8 +28,8 @@ static void attend(const Attention *a) {
     }
 }
 
-/* One row: scores become weights p, and slopes (of the weights) those of the scores,
-   p (slope - sum p slope) scale. Both are 0 where nothing is seen. */
+/* Converts one row in place: scores to weights p, and the gradients of the weights (slopes) to those of the
+   scores, p (slope - sum p slope) scale. Both are 0 at masked positions. */
 static void softmax_back(float *scores, float *slopes, int n, int vectors, float scale, float logsum) {
     __m512 sum = all(0);
     for (int v = 0; v < vectors; v++) {
@@ -48,12 +48,12 @@ static void softmax_back(float *scores, float *slopes, int n, int vectors, float
     }
 }
 
-/* Rows of sums, rounded: each as it is. */
+/* Rounds rows of sums, with the same layout. */
 static void round_rows(const float *x, int rows, int padded, bf16 *rounded_rows) {
     for (int i = 0; i < rows * padded; i += LANES) store(rounded_rows + i, _mm512_loadu_ps(x + i));
 }
 
-/* The same, two and two as pairs, as pair_rows does it. */
+/* Rounds rows of sums, and combines every two rows as pairs, as pair_rows does. */
 static void pair_sums(const float *x, int rows, int padded, uint32_t *pairs) {
     for (int r = 0; r < rows; r += 2)
         for (int i = 0; i < padded; i += LANES) {
@@ -64,7 +64,7 @@ static void pair_sums(const float *x, int rows, int padded, uint32_t *pairs) {
         }
 }
 
-/* sum over i of left[i][j] right[i], for every position j; left is given in pairs of i. */
+/* Writes the sum over i of left[i][j] right[i], for every position j; left has pairs of i. */
 static void gather_back(const Attention *a, const uint32_t *left, const uint32_t *right, bf16 *out) {
     int padded = vectors_of(a->seq) * LANES, before = a->seq - a->read;
     for (int j = 0; j < a->seq; j += ROWS) {
@@ -106,7 +106,7 @@ static void attend_back(const Attention *a) {
     gather_back(a, slope_pairs, right, a->key_gradient);
 }
 
-/* Inline, since a function that only fetches does nothing, as gcc sees it, and is left out. */
+/* Inline, since gcc would remove calls of a function that only prefetches. */
 INLINE void fetch_head(const Attention *a, int example, int head) {
     Attention one = at_head(a, example, head);
     fetch(one.key, a->key_row, a->seq, a->width);
@@ -115,7 +115,7 @@ INLINE void fetch_head(const Attention *a, int example, int head) {
     if (a->gradient) fetch(one.gradient, (long)a->heads * a->width, a->read, a->width);
 }
 
-/* Threads share examples, and not heads: the heads of a position lie in the same cache lines. */
+/* Threads divide the examples, not the heads, since the heads of a position share cache lines. */
 static void for_each_head(const Attention *a, void (*run)(const Attention *)) {
 #pragma omp parallel
     {

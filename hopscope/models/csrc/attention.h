@@ -1,14 +1,14 @@
 #pragma once
 
-/* Attention: the last `read` of `seq` positions look at all (causal: at none behind them). */
+/* Attention from the last `read` of `seq` positions to all positions (causal: to none after them). */
 
 #include "vectors.h"
 
 enum { LONGEST = 128, WIDEST = 128 };
 
 typedef struct {
-    int batch, heads, read, seq, width, causal, tiles; /* tiles: whether with AMX */
-    long query_row, key_row; /* numbers from one position to the next; of values as of keys */
+    int batch, heads, read, seq, width, causal, tiles; /* tiles: whether AMX is used */
+    long query_row, key_row; /* stride in numbers between positions; values have key_row, too */
     float scale;
     const bf16 *query, *key, *value; /* batch, position, head, width */
     bf16 *out;
@@ -17,7 +17,7 @@ typedef struct {
     bf16 *query_gradient, *key_gradient, *value_gradient;
 } Attention;
 
-/* The same, from one head of one example on. */
+/* A copy whose pointers start at one head of one example. */
 INLINE Attention at_head(const Attention *a, int example, int head) {
     Attention one = *a;
     long inner = (long)head * a->width, read = (long)example * a->read;
@@ -31,7 +31,7 @@ INLINE Attention at_head(const Attention *a, int example, int head) {
 
 INLINE int seen(const Attention *a, int i) { return a->causal ? a->seq - a->read + i + 1 : a->seq; }
 
-/* The softmax of one row of scores, rounded; returns the logarithm of the sum. */
+/* Writes the softmax of one row of scores, rounded; returns the logarithm of the sum. */
 INLINE float softmax(float *scores, int n, float scale, bf16 *weights, int vectors) {
     __m512 top = all(-__FLT_MAX__), sum = all(0);
     for (int v = 0; v < vectors_of(n); v++)

@@ -1,9 +1,9 @@
 /* Attention with AMX.
 
-   Forward, the scores of 32 queries at a time lie as one thinks of them, a row for each query. Back, they
-   lie the other way, a row for each key: what belongs to a query is then the same lane everywhere, sums
-   over keys need no steps across lanes, and weights and slopes are left operands, as they lie, of what
-   values and keys get. */
+   In the forward pass, the scores of 32 queries at a time have a row for each query. In the backward pass
+   they are transposed, with a row for each key. Then each query has the same lane everywhere, sums over keys
+   need no steps across lanes, and weights and slopes can be used unchanged as left operands for the gradients
+   of values and keys. */
 
 #include <string.h>
 
@@ -13,16 +13,16 @@
 #if WITH_TILES
 
 INLINE int whole(int n) { return (n + SIDE - 1) / SIDE * SIDE; }
-INLINE int tiles_of(int n) { return n > LANES ? 2 : 1; } /* of a side of which n are left */
+INLINE int tiles_of(int n) { return n > LANES ? 2 : 1; } /* for the remaining n rows or columns of a square */
 
-/* Left operand: rows one behind the other, with zeros up to whole steps. */
+/* Left operand: contiguous rows, padded with zeros to whole steps. */
 static void copy_rows(const bf16 *x, long row, int n, int width, bf16 *to) {
     for (int r = 0; r < n; r++, x += row)
         for (int d = 0; d < width; d += SIDE, to += SIDE)
             _mm512_store_si512(to, _mm512_maskz_loadu_epi16(width - d < SIDE ? 0xffff : ~0u, x + d));
 }
 
-/* Right operands: rows transposed, and rows as they lie, with zeros up to whole steps. */
+/* Right operands: rows transposed, and rows not transposed, padded with zeros to whole steps. */
 static void transposed(const bf16 *x, long row, int n, int width, uint32_t *pairs) {
     int stride = whole(n);
     pair_numbers(x, row, n, width, stride, pairs);
@@ -46,7 +46,7 @@ static void square(int down, int across, const Square *s, int steps, float *sums
     else sum_square(1, 1, s, steps, sums);
 }
 
-/* SIDE rows at most of a product that is as wide as a head, rounded. */
+/* Writes up to SIDE rows, rounded, of a product as wide as a head. */
 static void product(int rows, int width, const Square *first, int steps, bf16 *out, long row) {
     ALIGNED float sums[SIDE * SIDE];
     for (int d = 0; d < width; d += SIDE) {
@@ -83,14 +83,15 @@ void attend_with_tiles(const Attention *a) {
     }
 }
 
-/* Which of sixteen queries, from the i-th on, see the j-th key */
+/* A mask of which of sixteen queries, from the i-th on, see the j-th key */
 INLINE __mmask16 seers(const Attention *a, int i, int j) {
     int blind = a->causal ? most(0, j - (a->seq - a->read) - i) : 0;
     return first(a->read - i) & (blind < LANES ? (__mmask16)(0xffff << blind) : 0);
 }
 
-/* Sixteen queries, from the i-th on: of scores and slopes of their weights, one row for each of `last` keys,
-   to weights p and slopes of scores, p (slope - sum p slope) scale; rounded. Both are 0 where nothing is seen. */
+/* For sixteen queries, from the i-th on, converts scores and the gradients of weights (slopes), a row for each
+   of `last` keys, to weights p and the gradients of scores, p (slope - sum p slope) scale, rounded. Both are 0
+   at masked positions. */
 static void softmax_back(const Attention *a, int i, int last, float *scores, const float *slopes, bf16 *weights,
                          bf16 *changes, int wide) {
     __m512 logsum = _mm512_maskz_loadu_ps(first(a->read - i), a->logsum + i), sum = all(0);
@@ -109,10 +110,10 @@ static void softmax_back(const Attention *a, int i, int last, float *scores, con
     for (int j = last; j < whole(last); j++) store(weights + j * wide, all(0)), store(changes + j * wide, all(0));
 }
 
-/* Left operands, one row for each key, of the sums over queries */
+/* Left operands of the sums over queries, with a row for each key */
 typedef struct { bf16 weights[LONGEST * LONGEST], changes[LONGEST * LONGEST]; } Slopes;
 
-/* Both for all queries; and, since the changes of SIDE queries are at hand, the gradients of these. */
+/* Computes both for all queries; and from the changes of each SIDE queries, the gradients of these queries. */
 static void queries_back(const Attention *a, Slopes *to) {
     ALIGNED bf16 keys[LONGEST * WIDEST], values[LONGEST * WIDEST], turned[SIDE * LONGEST];
     ALIGNED uint32_t queries[WIDEST / 2 * LONGEST], gradients[WIDEST / 2 * LONGEST], key_rows[LONGEST / 2 * WIDEST];
@@ -138,7 +139,7 @@ static void queries_back(const Attention *a, Slopes *to) {
     }
 }
 
-/* sum over i of left[j][i] right[i], for every position j */
+/* Writes the sum over i of left[j][i] right[i], for every position j. */
 static void keys_back(const Attention *a, const bf16 *left, const uint32_t *right, bf16 *out) {
     int deep = whole(a->width), wide = whole(a->read), before = a->seq - a->read;
     for (int j = 0; j < a->seq; j += SIDE) {

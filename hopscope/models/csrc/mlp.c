@@ -4,10 +4,10 @@
 
 #include "mlp.h"
 
-/* GELU of x, and its slope */
+/* GELU of x; also writes its derivative to `slope` */
 INLINE __m512 gelu(__m512 x, __m512 *slope) {
     __m512 bell = exponential(_mm512_mul_ps(_mm512_mul_ps(x, x), all(-0.5f)));
-    /* Abramowitz and Stegun 7.1.26, halved: with this exponential off by 1e-6 at most */
+    /* Abramowitz and Stegun 7.1.26, halved; with this exponential, the error is at most 1e-6 */
     __m512 z = _mm512_fmadd_ps(_mm512_abs_ps(x), all(0.3275911f * 0.70710678f), all(1));
     __m512 t = _mm512_rcp14_ps(z);
     t = _mm512_mul_ps(t, _mm512_fnmadd_ps(z, t, all(2)));
@@ -22,7 +22,7 @@ INLINE __m512 gelu(__m512 x, __m512 *slope) {
     return _mm512_mul_ps(x, share);
 }
 
-/* Some rows of the hidden layer: what GELU gets, and what it gives */
+/* Some rows of the hidden layer: the input and the output of GELU */
 typedef struct {
     Block up, down;
     bf16 *hidden, *active;

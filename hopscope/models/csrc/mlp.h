@@ -5,9 +5,9 @@
 #include "affine.h"
 
 typedef struct {
-    Affine up, down; /* x of down: forward, memory for a block of each thread; back, for GELU of y of up.
-                        The gradients of both are one memory, changed in place. Both have a workspace
-                        during a call. */
+    Affine up, down; /* down.x is a buffer: in the forward pass for one block per thread, in the backward
+                        pass for GELU(up.y). Both gradients share one buffer, changed in place. Both maps
+                        have a workspace during a call. */
 } Mlp;
 
 HIDDEN void mlp_forward(const Mlp *m);

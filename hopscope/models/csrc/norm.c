@@ -1,4 +1,4 @@
-/* Norm; rows of a fleet's models one behind the other, each model with its gain and shift. */
+/* Layer normalisation. The rows of a fleet's models follow one another; each model has its gain and shift. */
 
 #include "norm.h"
 
@@ -27,7 +27,7 @@ void norm_forward(const Norm *n) {
     }
 }
 
-/* With u the unit row and h = gradient . gain:  (h - mean(h) - u mean(u h)) / deviation */
+/* Gradient of a row: (h - mean(h) - u mean(u h)) / deviation, where u is the normalised row, h = gradient gain */
 static void norm_back_row(const Norm *n, long r, const bf16 *gain, float *gains, float *shifts) {
     const bf16 *x = n->x + r * n->width, *gradient = n->gradient + r * n->width;
     __m512 mean = all(n->statistics[2 * r]), inverse = all(n->statistics[2 * r + 1]);
@@ -51,7 +51,7 @@ static void norm_back_row(const Norm *n, long r, const bf16 *gain, float *gains,
     }
 }
 
-/* The sums of a chunk of a model's rows, and the gradients of these rows */
+/* Computes the gradients of a chunk of a model's rows, and their sums for gain and shift */
 static void norm_back_chunk(const Norm *n, long model, long chunk, float *partial) {
     float *gains = partial + 2L * (model * CHUNKS + chunk) * n->width, *shifts = gains + n->width;
     for (int i = 0; i < 2 * n->width; i += LANES) _mm512_storeu_ps(gains + i, all(0));
@@ -59,7 +59,7 @@ static void norm_back_chunk(const Norm *n, long model, long chunk, float *partia
         norm_back_row(n, model * n->rows + r, n->gain + model * n->width, gains, shifts);
 }
 
-/* Chunks, and not threads, have sums of their own: the result is the same for any number of threads. */
+/* Sums are kept per chunk, not per thread, so that the result is the same for any number of threads. */
 void norm_backward(const Norm *n) {
     int width = n->width;
     /* model, chunk, (gain, shift), width */

@@ -1,6 +1,6 @@
 #pragma once
 
-/* Norm; rows of a fleet's models one behind the other, each model with its gain and shift. */
+/* Layer normalisation. The rows of a fleet's models follow one another; each model has its gain and shift. */
 
 #include "vectors.h"
 
@@ -14,7 +14,7 @@ typedef struct {
     const bf16 *gradient;
     bf16 *x_gradient;
     bf16 *gain_gradient, *shift_gradient;
-    const bf16 *also; /* what is added to the gradient of x, or 0 */
+    const bf16 *also; /* added to the gradient of x; or 0 */
 } Norm;
 
 HIDDEN void norm_forward(const Norm *n);

@@ -1,11 +1,11 @@
 #pragma once
 
-/* Rows laid out in pairs, as the right operand of a product: a pair of bf16, one 32-bit word, is the unit
-   of everything that is summed over, for VDPBF16PS (products.h) as for AMX (tiles.h). */
+/* Layout of rows in pairs, as the right operand of a product. The dimension that is summed over consists of
+   pairs of bf16 (32-bit words), both for VDPBF16PS (products.h) and for AMX (tiles.h). */
 
 #include "vectors.h"
 
-/* Sixteen rows of sixteen words: change places across the diagonal, of blocks of 1, 2, 4 and 8. */
+/* Transposes sixteen rows of sixteen words, by swapping blocks of 1, 2, 4 and 8 across the diagonal. */
 INLINE void transpose(__m512i x[LANES]) {
     static const __mmask16 SECOND[] = {0xaaaa, 0xcccc, 0xf0f0, 0xff00};
     __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
@@ -23,7 +23,7 @@ INLINE void transpose(__m512i x[LANES]) {
     }
 }
 
-/* Rows as right operand, transposed: pairs[p][i] = (x[i][2p], x[i][2p + 1]); beyond n zeros, to a
+/* Rows as right operand, transposed: pairs[p][i] = (x[i][2p], x[i][2p + 1]), padded with zeros after n to a
    whole vector. */
 static inline void pair_numbers(const bf16 *x, long row, int n, int width, int stride, uint32_t *pairs) {
     for (int i = 0; i < n; i += LANES)
@@ -40,7 +40,8 @@ static inline void pair_numbers(const bf16 *x, long row, int n, int width, int s
         }
 }
 
-/* Rows as they lie: pairs[p][d] = (x[2p][d], x[2p + 1][d]); an odd last row is paired with zeros. */
+/* Rows as right operand, not transposed: pairs[p][d] = (x[2p][d], x[2p + 1][d]); an odd last row is paired
+   with zeros. */
 INLINE void pair_rows(const bf16 *x, long row, int n, int width, int stride, uint32_t *pairs) {
     __m512i first_lanes = _mm512_set_epi32( /* 0 of the even row, 0 of the odd row, 1 of the even row, ... */
         0x2f000f, 0x2e000e, 0x2d000d, 0x2c000c, 0x2b000b, 0x2a000a, 0x290009, 0x280008,
@@ -59,7 +60,7 @@ INLINE void pair_rows(const bf16 *x, long row, int n, int width, int stride, uin
         }
 }
 
-/* Rows that will be needed soon. Beyond the end of a tensor this does nothing. */
+/* Prefetches rows that will be needed soon. Addresses beyond the end of a tensor do no harm. */
 INLINE void fetch(const bf16 *x, long row, int n, int width) {
     for (int i = 0; i < n; i++)
         for (int d = 0; d < width; d += 2 * LANES) __builtin_prefetch(x + i * row + d);

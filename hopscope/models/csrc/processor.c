@@ -1,4 +1,4 @@
-/* What this processor, and its system, let us use. */
+/* Whether AMX can be used on this processor and system. */
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -7,8 +7,8 @@
 
 enum { ASK = 0x1023, TILES = 18 }; /* ARCH_REQ_XCOMP_PERM of the system call arch_prctl, XFEATURE_XTILEDATA */
 
-/* Whether AMX may be used from now on by every thread of this process. To ask twice does no harm. The
-   processor must have it: the system says no to all that it does not know. */
+/* Requests AMX for all threads of this process; returns whether it may be used. Repeated calls do no harm.
+   Call it only if the processor has AMX. A system that does not know the request refuses it. */
 int hopscope_ask_for_tiles(void) {
 #if WITH_TILES
     return syscall(SYS_arch_prctl, ASK, TILES) == 0;

@@ -2,9 +2,9 @@
 
 /* Products of bf16 matrices: out[r][c] = sum over pairs p of left[r][p] . right[p][c]
 
-   The instruction they are made of, VDPBF16PS, multiplies pairs of bf16 and adds both products to a
-   float32. So a pair, one 32-bit word, is the unit of everything that is summed over: a left operand
-   gives one pair to all lanes, a right operand gives sixteen columns of pairs. */
+   They use the instruction VDPBF16PS, which multiplies two pairs of bf16 and adds both products to a
+   float32. So the dimension that is summed over consists of pairs (32-bit words): a left operand has one
+   pair for all lanes, a right operand has sixteen columns of pairs. */
 
 #include "pairs.h"
 
@@ -37,7 +37,7 @@ INLINE void tile(int rows, int vectors, Left left, Right right, int begin, int e
         }
 }
 
-/* As many sums at once as hide the latency of an addition and still fit into the registers. */
+/* The number of sums computed at once hides the latency of an addition and fits into the registers. */
 #define TILE(rows, vectors) \
     static void tile_##rows##_##vectors(Left left, Right right, int begin, int end, Out out) { \
         tile(rows, vectors, left, right, begin, end, out); \

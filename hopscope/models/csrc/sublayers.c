@@ -1,8 +1,8 @@
-/* The sublayers of a transformer's block, each with one call forward and one backward:
+/* The sublayers of a transformer block, each computed by one call forward and one backward:
 
        x + out(attention(norm(x)))        x + down(GELU(up(norm(x))))
 
-   The forward pass saves what the backward pass needs in one piece of memory, `saved`, laid out here.
+   The forward pass saves what the backward pass needs in one buffer, `saved`, whose layout is defined here.
    native.py mirrors Sizes, AttentionSublayer and MlpSublayer field by field. */
 
 #include <string.h>
@@ -11,9 +11,9 @@
 #include "mlp.h"
 #include "norm.h"
 
-/* Sizes; `batch` examples of each model. With heads or with a hidden layer. */
+/* The sizes of a sublayer, with `batch` examples of each model; either `heads` or `hidden` is set. */
 typedef struct {
-    int models, batch, seq, read, width, heads, inner, hidden, causal, tiles; /* inner: of all heads */
+    int models, batch, seq, read, width, heads, inner, hidden, causal, tiles; /* inner: width of all heads */
     float epsilon;
 } Sizes;
 
@@ -22,11 +22,11 @@ typedef struct { bf16 *weight, *bias; } Map;
 typedef struct {
     Sizes sizes;
     bf16 *x, *gain, *shift;
-    Map query, key, value, out; /* of keys there is no bias */
+    Map query, key, value, out; /* keys have no bias */
     bf16 *y;
     char *saved;
     bf16 *gradient, *x_gradient, *gain_gradient, *shift_gradient;
-    Map query_gradient, packed_gradient, out_gradient; /* packed: of (query,) key and value */
+    Map query_gradient, packed_gradient, out_gradient; /* packed: (query,) key and value */
 } AttentionSublayer;
 
 typedef struct {
@@ -39,7 +39,7 @@ typedef struct {
     Map up_gradient, down_gradient;
 } MlpSublayer;
 
-/* The parts of `saved`. The MLP saves `hidden`; attention saves those after `normed`, except it. */
+/* The parts of `saved`. The MLP saves `hidden`; attention saves all parts after `normed` except `hidden`. */
 typedef struct {
     float *statistics;
     bf16 *normed, *weight, *packed_qkv, *queries, *mixed, *hidden;
@@ -47,7 +47,7 @@ typedef struct {
     long bytes;
 } Saved;
 
-enum { BF16 = sizeof(bf16), FLOAT32 = sizeof(float) }; /* bytes of a number */
+enum { BF16 = sizeof(bf16), FLOAT32 = sizeof(float) }; /* bytes per number */
 
 static void *next(char *base, long *bytes, long numbers, long size) {
     void *part = base ? base + *bytes : 0;
@@ -58,7 +58,7 @@ static void *next(char *base, long *bytes, long numbers, long size) {
 static long rows_of(const Sizes *s) { return (long)s->models * s->batch * s->seq; }
 static long read_of(const Sizes *s) { return (long)s->models * s->batch * s->read; }
 static int whole(const Sizes *s) { return s->read == s->seq; }
-/* Number of maps side by side: query, key and value; or key and value alone */
+/* The number of maps that are computed as one: query, key and value; or key and value */
 static int joint(const Sizes *s) { return whole(s) ? 3 : 2; }
 
 static Saved parts_of(const Sizes *s, char *base) {
@@ -110,7 +110,7 @@ static Attention attending(const AttentionSublayer *task, const Saved *saved) {
                        .logsum = saved->logsum};
 }
 
-/* The weights (inner x width) and biases of maps, side by side, for each model */
+/* Concatenates the weights (inner x width) and biases of these maps, for each model */
 static void join(const AttentionSublayer *task, bf16 *weight, bf16 *bias) {
     const Sizes *s = &task->sizes;
     const Map all[] = {task->query, task->key, task->value}, *maps = all + 3 - joint(s);
@@ -123,7 +123,7 @@ static void join(const AttentionSublayer *task, bf16 *weight, bf16 *bias) {
         }
 }
 
-/* A copy of the last `read` positions of every example */
+/* Returns a copy of the last `read` positions of every example */
 static bf16 *last_positions(const Sizes *s, const bf16 *x) {
     long wide = (long)s->read * s->width;
     bf16 *last = workspace(read_of(s) * s->width * BF16);
@@ -133,7 +133,7 @@ static bf16 *last_positions(const Sizes *s, const bf16 *x) {
     return last;
 }
 
-/* Adds what `last_positions` copies to its places in x */
+/* Adds `last` to the last `read` positions of every example in x */
 static void add_to_last(const Sizes *s, bf16 *x, const bf16 *last) {
     long wide = (long)s->read * s->width;
     bf16 *to = x + (long)(s->seq - s->read) * s->width;

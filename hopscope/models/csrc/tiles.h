@@ -2,22 +2,22 @@
 
 /* Products of bf16 matrices with AMX: sums[m][n] = sum over pairs p of left[m][p] . right[p][n]
 
-   The processor has eight tiles of 16 rows of 64 bytes. Its instruction TDPBF16PS takes 16 rows of 16
-   pairs from the left, 16 pairs of 16 columns from the right, and adds to 16 x 16 sums. Four tiles
-   hold the sums of a square of 32 x 32, two the left and two the right: each that is loaded is used
-   twice. Left operands are rows as they lie, right operands are pairs as pairs.h makes them.
+   The processor has eight tiles of 16 rows of 64 bytes. The instruction TDPBF16PS multiplies 16 rows of 16
+   pairs (left) with 16 pairs of 16 columns (right), and adds to 16 x 16 sums. Four tiles contain the sums of
+   a square of 32 x 32, two the left operand and two the right, so that each loaded tile is used twice. Left
+   operands are rows, right operands are pairs as in pairs.h.
 
-   Tiles are multiplied by a unit of their own. While it works, the rest of the processor finishes the
-   square before: adds a bias and rounds, or whatever else `Finish` does with a row of sums. */
+   A separate unit multiplies tiles. Meanwhile the rest of the processor finishes the previous square: `Finish`
+   adds a bias to a row of sums and rounds it, or does something else with it. */
 
 #include "pairs.h"
 
-#if defined(__x86_64__) && __has_include(<amxbf16intrin.h>) /* from gcc 11 on, whose assembler knows AMX */
+#if defined(__x86_64__) && __has_include(<amxbf16intrin.h>) /* gcc 11 or later */
 #define WITH_TILES 1
 
-enum { SIDE = 2 * LANES, STEP = 2 * LANES }; /* of a square; numbers that one instruction sums over */
+enum { SIDE = 2 * LANES, STEP = 2 * LANES }; /* SIDE: of a square; STEP: numbers that one instruction sums over */
 
-/* The compiler's own versions of these do not say that they read memory. */
+/* Used instead of the compiler's intrinsics, which do not declare that they read memory. */
 #define LOAD_TILE(tile, from, stride) \
     __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile ::"r"(from), "r"((long)(stride)) : "memory")
 #define STORE_TILE(tile, to, stride) \
@@ -26,22 +26,23 @@ enum { SIDE = 2 * LANES, STEP = 2 * LANES }; /* of a square; numbers that one in
 #define MULTIPLY_TILES(sums, left, right) \
     __asm__ volatile("tdpbf16ps %tmm" #right ", %tmm" #left ", %tmm" #sums)
 
-/* Tiles for a square of so many rows. Every thread says so before it uses them, since others (oneDNN)
-   may have said otherwise, and releases them: a thread that holds tiles is dearer to switch. */
+/* Configures the tiles for a square with this number of rows. Every thread must call it before it uses tiles,
+   since other libraries (oneDNN) may have configured them differently, and release them afterwards: context
+   switches of a thread with tiles cost more. */
 INLINE void hold_tiles(int rows) {
     ALIGNED struct { uint8_t palette, start, none[14]; uint16_t bytes[16]; uint8_t rows[16]; } sizes = {.palette = 1};
     for (int t = 0; t < 8; t++) sizes.bytes[t] = 64, sizes.rows[t] = LANES;
     sizes.rows[0] = sizes.rows[1] = sizes.rows[4] = least(LANES, rows);
-    sizes.rows[2] = sizes.rows[3] = sizes.rows[5] = least(LANES, most(1, rows - LANES)); /* none is not allowed */
+    sizes.rows[2] = sizes.rows[3] = sizes.rows[5] = least(LANES, most(1, rows - LANES)); /* 0 rows are not allowed */
     __asm__ volatile("ldtilecfg %0" ::"m"(sizes));
 }
 INLINE void release_tiles(void) { __asm__ volatile("tilerelease" ::: "memory"); }
 
-/* Where the operands of a square begin, and numbers from one row, or words from one pair, to the next */
+/* The operands of a square, and their strides: numbers between rows (left), words between pairs (right) */
 typedef struct { const bf16 *left; long row; const uint32_t *right; long pair; } Square;
 
-/* `down` and `across` tiles of the square, of which the last may not be needed; `lower`: from the upper to
-   the lower 16 rows. */
+/* A square has `down` x `across` tiles (1 or 2 each). `lower` is the offset from the upper to the lower 16 rows
+   of the left operand. */
 INLINE void clear_tiles(int down, int across) {
     CLEAR_TILE(0);
     if (across == 2) CLEAR_TILE(1);
@@ -77,7 +78,7 @@ INLINE void load_tiles(const float *from, long row) {
     LOAD_TILE(3, from + LANES * row + LANES, 4 * row);
 }
 
-/* Takes the sums of SIDE columns of one row. */
+/* A function that processes the sums of SIDE columns of one row. */
 typedef void Finish(const void *what, int row, int column, __m512 left, __m512 right);
 
 INLINE void finish_rows(Finish *finish, const void *what, int row, int column, int begin, int end,
@@ -86,8 +87,8 @@ INLINE void finish_rows(Finish *finish, const void *what, int row, int column, i
         finish(what, row + r, column, _mm512_load_ps(sums + r * SIDE), _mm512_load_ps(sums + r * SIDE + LANES));
 }
 
-/* Memory that will be read or written soon: asked for line by line between the products, since all at once
-   would wait for itself. Beyond the end of a tensor this does nothing. */
+/* Memory that will be read or written soon. It is prefetched line by line between the products, since too many
+   prefetches at once would stall. Addresses beyond the end of a tensor do no harm. */
 enum { STREAMS = 4, LINE = 64 };
 typedef struct { const char *at; long lines; int written; } Stream;
 
@@ -97,14 +98,14 @@ INLINE void ask_for(Stream *s, long lines) {
         else __builtin_prefetch(s->at);
 }
 
-/* Rows times columns, over `steps` steps. The columns of the right operand lie SIDE after SIDE. */
+/* A product of rows x columns, over `steps` steps. The right operand is stored in panels of SIDE columns. */
 typedef struct { int rows, columns, steps; Square first; Stream soon[STREAMS]; } Product;
 
 INLINE void multiply_squares(const Product *p, Finish *finish, const void *what) {
     ALIGNED float sums[2][SIDE * SIDE];
     Stream soon[STREAMS];
-    long each[STREAMS]; /* lines for a step */
-    int row = 0, column = 0, height = 0, share = 0; /* of the square before; and its rows for a step */
+    long each[STREAMS]; /* lines per step */
+    int row = 0, column = 0, height = 0, share = 0; /* of the previous square; share: its rows per step */
     int all = (p->rows + SIDE - 1) / SIDE * (p->columns / SIDE) * p->steps;
     for (int s = 0; s < STREAMS; s++) soon[s] = p->soon[s], each[s] = (soon[s].lines + all - 1) / all;
     for (int n = 0, r = 0, c = 0; c < p->columns; n++) {
@@ -127,11 +128,11 @@ INLINE void multiply_squares(const Product *p, Finish *finish, const void *what)
     }
 }
 
-/* A block of 32 x 32 numbers, rows and columns exchanged; of the rows only n are there, the others are 0. */
+/* Transposes a block of 32 x 32 numbers, of which only the first n rows exist; the others are 0. */
 INLINE void turn(const bf16 *x, long row, int n, bf16 *turned, long turned_row) {
     static const ALIGNED bf16 NOTHING[LANES] = {0};
     for (int q = 0; q < 4; q++) {
-        __m512i a[8], b[8]; /* a[s]: of rows s, s + 8, s + 16, s + 24 eight numbers each */
+        __m512i a[8], b[8]; /* a[s]: eight numbers of each of the rows s, s + 8, s + 16, s + 24 */
         UNROLLED for (int s = 0; s < 8; s++) {
 #define EIGHT(r) _mm_loadu_si128((const __m128i *)((r) < n ? x + (r) * row + 8 * q : NOTHING))
             a[s] = _mm512_castsi128_si512(EIGHT(s));

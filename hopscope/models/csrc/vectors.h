@@ -1,10 +1,10 @@
 #pragma once
 
-/* What all kernels share: bf16 numbers, sixteen at a time.
+/* Definitions for all kernels: bf16 numbers, sixteen at a time.
 
-   Called from fused_blocks.py, which sees to what must hold: widths are multiples of LANES (of affine maps,
-   of BLOCK), attention's LONGEST and WIDEST are not exceeded. OpenMP is not linked: its calls bind to the library
-   that torch has loaded, so that both share one pool of threads. */
+   The kernels are called from fused_blocks.py, which checks the requirements: widths are multiples of LANES (of
+   BLOCK for affine maps), and attention does not exceed LONGEST and WIDEST. OpenMP is not linked: its calls bind
+   to the library that torch has loaded, so that both share one pool of threads. */
 
 #include <immintrin.h>
 #include <stdint.h>
@@ -15,11 +15,11 @@ typedef uint16_t bf16;
 enum { LANES = 16 };
 
 #define INLINE static inline __attribute__((always_inline))
-#define UNROLLED _Pragma("GCC unroll 16") /* else arrays of sums may end up in memory */
+#define UNROLLED _Pragma("GCC unroll 16") /* so that arrays of sums stay in registers */
 #define HIDDEN __attribute__((visibility("hidden")))
 #define ALIGNED __attribute__((aligned(64)))
 
-/* Memory for what is needed during a call. The system gives what it may not have: there is always some. */
+/* Memory for use during a call. It is not checked for NULL: Linux overcommits memory. */
 INLINE void *workspace(long bytes) { return aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64); }
 
 INLINE int least(int a, int b) { return a < b ? a : b; }
@@ -38,7 +38,7 @@ INLINE void store_both(bf16 *to, __m512 x, __m512 next) {
 }
 INLINE void store(bf16 *to, __m512 x) { _mm256_storeu_si256((__m256i *)to, rounded(x)); }
 
-/* exp(x) = 2^n 2^f with |f| <= 1/2; the result is off by 6e-6 of it at most. */
+/* exp(x) = 2^n 2^f with |f| <= 1/2; the relative error is at most 6e-6. */
 INLINE __m512 exponential(__m512 x) {
     __m512 power = _mm512_mul_ps(x, all(1.44269504f));
     __m512 whole = _mm512_roundscale_ps(power, 0);

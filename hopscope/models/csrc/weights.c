@@ -1,11 +1,11 @@
-/* Gradients of weights: sums over rows of (gradient of y)^T x; and of biases. */
+/* Gradients of weights, sums over rows of (gradient of y)^T x, and of biases. */
 
 #include "affine.h"
 #include "products.h"
 
 enum { STRIP = 64, OUTS = BLOCK, INS = 128, GROUP = 4, COLUMNS = GROUP * LANES };
 
-/* sums[o][i] += left[p][o] . right[p][i] for GROUP times COLUMNS of them */
+/* sums[o][i] += left[p][o] . right[p][i] for a block of GROUP x COLUMNS sums */
 static void add_product(const uint32_t *left, const uint32_t *right, int pairs, float *sums) {
     __m512 sum[GROUP][GROUP];
     UNROLLED for (int r = 0; r < GROUP; r++)
@@ -21,10 +21,10 @@ static void add_product(const uint32_t *left, const uint32_t *right, int pairs, 
         UNROLLED for (int v = 0; v < GROUP; v++) _mm512_storeu_ps(sums + r * INS + v * LANES, sum[r][v]);
 }
 
-/* OUTS x ins numbers of one model's gradient, strip after strip of rows. While one is multiplied, the
-   next is fetched, a few rows at a time: more would wait for each other. */
+/* Computes a block of OUTS x ins numbers of one model's gradient, strip by strip of rows. While a strip is
+   multiplied, the next is prefetched, a few rows at a time, since more prefetches at once would stall. */
 static void block_back(const Affine *a, const bf16 *x, const bf16 *gradient, int ins, bf16 *weight, bf16 *bias) {
-    ALIGNED uint32_t left[STRIP / 2 * OUTS], right[STRIP / 2 * INS]; /* right: COLUMNS after COLUMNS */
+    ALIGNED uint32_t left[STRIP / 2 * OUTS], right[STRIP / 2 * INS]; /* right: in panels of COLUMNS */
     ALIGNED float sums[OUTS * INS] = {0}, shifts[OUTS] = {0};
     int few = STRIP / (OUTS / GROUP * ins / COLUMNS);
     __m512bh ones = (__m512bh)_mm512_set1_epi32(0x3f803f80);

@@ -1,8 +1,8 @@
-/* Gradients of weights with AMX: sums over rows of (gradient of y)^T x; and of biases.
+/* Gradients of weights with AMX, sums over rows of (gradient of y)^T x, and of biases.
 
-   The sum is over rows, so one factor is turned, for rows to be its numbers, and of the other rows are
-   paired. To turn costs more than to pair: it is done to the narrower one. Which one it is, and how the
-   work is shared, does not change any sum. */
+   The sum is over rows, so one factor is transposed (turned), and the rows of the other are paired. Turning
+   costs more than pairing, so the narrower factor is turned. Neither this choice nor the division into parts
+   changes the sums. */
 
 #include <omp.h>
 #include <string.h>
@@ -14,22 +14,22 @@
 
 enum { STRIP = 256, TURNED = 128, PAIRED = 256 };
 
-/* A part of the gradient, of one model: `turned` columns of one factor, `paired` of the other. */
+/* A part of one model's gradient: `turned` columns of one factor and `paired` columns of the other. */
 typedef struct {
-    const bf16 *left, *right; /* to be turned; to be paired */
+    const bf16 *left, *right; /* left is turned, right is paired */
     long rows, left_row, right_row;
     int turned, paired;
-    bf16 *weight, *bias; /* bias: of the columns of the gradient of y, or 0 */
-    int ins, across;     /* across: x is turned, and so is the result */
+    bf16 *weight, *bias; /* bias: for the columns of the gradient of y; or 0 */
+    int ins, across;     /* across: x is the turned factor, so the result is turned, too */
 } Part;
 
 typedef struct {
     bf16 left[TURNED * STRIP];
-    uint32_t right[PAIRED * STRIP / 2]; /* SIDE columns after SIDE columns */
+    uint32_t right[PAIRED * STRIP / 2]; /* in panels of SIDE columns */
     float sums[TURNED * PAIRED], shifts[PAIRED > TURNED * LANES ? PAIRED : TURNED * LANES];
 } Workspace;
 
-/* Adds to each of sixteen sums the two numbers of its pair. */
+/* Adds the two numbers of each pair to its sum, for sixteen sums. */
 INLINE void add_pairs(float *sums, const void *pairs, int step, int n) {
     __m512 sum = _mm512_loadu_ps(sums);
     __m512bh ones = (__m512bh)_mm512_set1_epi32(0x3f803f80);
@@ -54,7 +54,7 @@ static void add_strip(const Part *p, Workspace *own, long from, int rows, int wi
     }
     const bf16 *next_left = left + STRIP * p->left_row, *next_right = right + STRIP * p->right_row;
     int products = p->paired / SIDE * (p->turned / SIDE) * (wide / STEP), few = (STRIP + products - 1) / products;
-    int asked = 0; /* rows of the next strip */
+    int asked = 0; /* prefetched rows of the next strip */
     for (int i = 0; i < p->paired; i += SIDE)
         for (int t = 0; t < p->turned; t += SIDE) {
             Square s = {own->left + t * STRIP, STRIP, own->right + i * STRIP / 2, SIDE};
@@ -110,7 +110,7 @@ static void part_back(const Part *p) {
     store_part(p, &own);
 }
 
-/* As many parts as threads, or a multiple, if there is enough to share. */
+/* The number of parts is a multiple of the number of threads if the gradient is large enough. */
 void weights_back_with_tiles(const Affine *a) {
     int across = a->outs > a->ins, turned = across ? a->ins : a->outs, paired = across ? a->outs : a->ins;
     int down = (turned + TURNED - 1) / TURNED, least_parts = (paired + PAIRED - 1) / PAIRED;
