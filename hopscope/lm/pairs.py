@@ -42,7 +42,7 @@ TRIED = 4
 
 
 class Unreadable(Exception):
-    """A question that cannot be paired, or whose answers share their first token."""
+    """A question that cannot be paired, or whose answers no single token distinguishes."""
 
 
 @dataclass(frozen=True)

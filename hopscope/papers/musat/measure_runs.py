@@ -73,7 +73,7 @@ def known_below(task: Task) -> float:
 
 
 def spread_evenly(steps: Int[np.ndarray, "step"]) -> Int[np.ndarray, "kept"]:
-    """Return the indices of about POINTS evenly spaced steps, if some parts are denser."""
+    """Return the indices of about POINTS evenly spaced steps, however dense `steps` is."""
     wanted = np.linspace(steps[0], steps[-1], POINTS)
     kept: np.ndarray = np.unique(np.abs(steps[:, None] - wanted).argmin(axis=0))
     return kept
