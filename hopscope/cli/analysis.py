@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hopscope.study import Study
 
 STRONGEST = 3
-"""Roles that are listed of each head."""
+"""Number of roles listed for each head."""
 
 
 @analysis(
@@ -37,7 +37,7 @@ STRONGEST = 3
     option("--example N", "Show this single example, position by position, instead of a mean."),
 )
 def attention(asked: Asked, example: int | None) -> Output:
-    """Show how every head's attention goes from role to role, as a mean over examples."""
+    """Show every head's mean attention from role to role over examples."""
     if example is not None:
         return _one_example(asked, example)
     study = asked.fits
@@ -59,7 +59,7 @@ def attention(asked: Asked, example: int | None) -> Output:
 
 
 def _strongest(found: Any) -> Iterator[tuple[tuple[int, int], str]]:
-    """For each head its strongest attention to other positions than its own."""
+    """Yield each head with its strongest attention to positions other than its own."""
     every: dict[tuple[int, int], list[tuple[float, str]]] = {}
     for source, shares in found.sources():
         for (layer, head, number), share in np.ndenumerate(shares):
@@ -82,7 +82,7 @@ def _one_example(asked: Asked, example: int) -> Output:
     if not 0 <= example < VIEWABLE:
         raise ConfigError(f"--example is {example}; expected 0 to {VIEWABLE - 1:,}")
     study = asked.subject.study()
-    # A function draws others where more are asked for: these are those that `ablate` measures on.
+    # The examples of a function depend on how many it draws; these are the ones that `ablate` uses.
     examples = examples_of(study.task, max(EXAMPLES, example + 1), asked.sample)
     shown = circuitsvis(adapter_of(study.model), examples, example)
 
@@ -107,10 +107,10 @@ SAVED = (".edges.json", ".circuitsvis.json", ".safetensors", ".legacy.safetensor
     endings=SAVED,
 )  # fmt: skip
 def circuit(asked: Asked, again: bool, every: bool, diagnose: bool, **search: Any) -> Output:
-    """Find the circuit of a model and keep it with the run; or show the one that was found before.
+    """Find the circuit of a model and keep it with the run, or show the one that was found before.
 
-    The first line is the verdict. A circuit's file (JSON) may stand for RUN. --save writes what
-    its ending says: .json, .csv, a figure, .edges.json (as EAP-IG and MIB read), .circuitsvis.json,
+    The first line is the verdict. RUN may be a circuit's file (JSON). The ending of --save chooses
+    the format: .json, .csv, a figure, .edges.json (for EAP-IG and MIB), .circuitsvis.json,
     .safetensors or .legacy.safetensors (weights for TransformerLens).
     """
     keep = not search.pop("no_keep")
@@ -140,7 +140,7 @@ def circuit(asked: Asked, again: bool, every: bool, diagnose: bool, **search: An
 
 
 def _circuit_alone(asked: Asked, path: Path) -> Output:
-    """A circuit in a file, without its model."""
+    """Show a circuit from a file, without its model."""
     refuse_unused("beside a circuit's file", "--seed", "--step", "--circuit-file", "--store",
                   "--again", "--all", "--diagnose", "--examples", "--sample", "--task",
                   "--device")  # fmt: skip
@@ -161,7 +161,7 @@ def _circuit_output(
 
 
 def _export(found: Circuit, subject: Subject, ending: str, path: Path) -> None:
-    """Write what another tool reads."""
+    """Write a file for another tool; its format depends on `ending`."""
     from hopscope.circuits import adapter_of, examples_of
     from hopscope.circuits.export import circuitsvis, edges, transformer_lens_weights
     from hopscope.models import Transformer
@@ -184,7 +184,7 @@ def _export(found: Circuit, subject: Subject, ending: str, path: Path) -> None:
 
 
 def _search(asked: Asked, study: "Study", *, keep: bool, repeat: int, force: bool) -> Circuit:
-    """Find the circuit, and keep it with the run where it can be kept."""
+    """Find the circuit, and keep it with the run if `keep` is true and the run is writable."""
     from hopscope.study import RunStudy, Study
 
     started = time.monotonic()
@@ -205,14 +205,17 @@ NOT_KEPT = "not kept: --save FILE writes it to a file"
 
 
 def _can_keep(study: "Study") -> bool:
-    """Is it of a run that may be written to?"""
+    """Return whether results can be kept: the study is of a run outside the gallery."""
     from hopscope.study import RunStudy
 
     return isinstance(study, RunStudy) and not study.run.folder.gallery
 
 
 def _note_spike(study: Any) -> None:
-    """At a constant learning rate the last step may sit on a spike."""
+    """Print a note if the loss is over three times that of the best late checkpoint.
+
+    At a constant learning rate the last step may be on a spike.
+    """
     calm = study.best_late_checkpoint()
     now, then = study.validation_loss(), calm.validation_loss()
     if now is not None and then is not None and now > 3 * then:
@@ -228,9 +231,9 @@ def _note_spike(study: Any) -> None:
     least=2,
 )  # fmt: skip
 def probe(asked: Asked, over_training: bool) -> Output:
-    """Fit linear probes: how much of each symbol can be read at each role, after every layer.
+    """Fit linear probes: how much of each symbol can be decoded at each role, after every layer.
 
-    Half as many other examples score the probes. With --over-training 256 examples are usual.
+    Half as many other examples score the probes. With --over-training the default is 256 examples.
     """
     refuse_unused("as no circuit is looked at", "--circuit-file")
     if over_training:
@@ -279,8 +282,9 @@ def patch(asked: Asked, no_keep: bool) -> Output:
     least=2,
 )  # fmt: skip
 def ablate(asked: Asked, head: tuple[str, ...], of_circuit: bool, order: Any) -> Output:
-    """Show the losses with heads changed, or with the facts in another order; with neither, with
-    every head changed in turn.
+    """Show the losses with heads changed, or with the facts in another order.
+
+    Without --head and --order, change every head in turn.
     """
     from hopscope.circuits import ablator, adapter_of
     from hopscope.plots.words import ablation_rows
@@ -319,9 +323,9 @@ def ablate(asked: Asked, head: tuple[str, ...], of_circuit: bool, order: Any) ->
 def evaluate(asked: Asked, changes: tuple[str, ...]) -> Output:
     """Measure a model on fresh examples: the loss of each hop with its 95 % interval.
 
-    KEY=VALUE changes the task, e.g. `order=forward`, `chains=8` or `length=64`, as far as the
-    model can take it: what a model has learned, on questions that it was not trained on. Of k-hop
-    the last position is asked, whose answer takes all that came before.
+    KEY=VALUE changes the task, e.g. `order=forward`, `chains=8` or `length=64`, to test the model
+    on questions that it was not trained on. The model's shapes must allow the change. For k-hop
+    only the last position is asked; its answer depends on all positions before it.
     """
     from hopscope.circuits import Ablation, Ablator, examples_of
 
@@ -345,7 +349,10 @@ def evaluate(asked: Asked, changes: tuple[str, ...]) -> Output:
 
 
 def _reshaped(study: "Study", changes: tuple[str, ...]) -> tuple[Any, Any]:
-    """A model of hopscope made for its task with some fields changed, and that task."""
+    """Return a copy of the study's model for its task with some fields changed, and that task.
+
+    Raises ConfigError if the weights do not fit the changed task.
+    """
     from hopscope.cli.changes import changed
     from hopscope.models import Transformer
 
@@ -372,9 +379,9 @@ def _reshaped(study: "Study", changes: tuple[str, ...]) -> tuple[Any, Any]:
     least=2,
 )  # fmt: skip
 def baselines(asked: Asked, interpolations: int, exact: bool) -> Output:
-    """Hold the circuit against EAP-IG, activation patching and direct attribution.
+    """Compare the circuit with EAP-IG, activation patching and direct attribution.
 
-    The examples are the minimal pairs on which the circuit is patched.
+    The examples are the minimal pairs that `hopscope patch` uses.
     """
     from hopscope.circuits.ranking import Switches
 

@@ -1,4 +1,4 @@
-"""The shape of analysis commands: open a model, check what is written, compute, print, save."""
+"""Common steps of analysis commands: open a model, check output paths, compute, print, save."""
 
 import time
 from collections.abc import Callable
@@ -37,7 +37,7 @@ in it; or a model from elsewhere with its --task: hf:FOLDER, nanogpt:FILE."""
 
 @dataclass(frozen=True)
 class Asked:
-    """What an analysis is asked to do."""
+    """Arguments that all analyses share."""
 
     subject: Subject
     to: Destination
@@ -46,7 +46,7 @@ class Asked:
 
     @property
     def fits(self) -> "Study":
-        """The model, if so many examples of its task fit into memory."""
+        """The study of the model; raises if `examples` examples do not fit into memory."""
         study = self.subject.study()
         study.check_fits(self.examples)
         return study
@@ -58,8 +58,10 @@ Analysis = Callable[..., Output]
 def analysis(
     examples: int, *own: Callable[[Any], Any], least: int = 1, gpu: bool = True, **written: Any
 ) -> Callable[[Analysis], click.Command]:
-    """Make a command of a function that takes what is Asked and its own options, and returns its
-    Output; `written` says what can be saved and drawn, as for `reporting`.
+    """Make a command from a function that takes `Asked` and its own options and returns `Output`.
+
+    `examples` is the default of --examples, `least` its minimum. `written` is passed to `reporting`
+    (what can be saved and drawn).
     """
     count = option(
         "--examples N", "Number of fresh examples.", type=click.IntRange(least), default=examples
@@ -88,7 +90,7 @@ def analysis(
 
 
 def _using(threads: int | None) -> AbstractContextManager[None]:
-    """Compute with so many threads; with as many as ever (None) needs no torch."""
+    """Return a context with this number of threads (None: unchanged, and torch is not imported)."""
     if threads is None:
         return nullcontext()
     check_threads(threads)
@@ -98,6 +100,6 @@ def _using(threads: int | None) -> AbstractContextManager[None]:
 
 
 def progress() -> Callable[[str], None]:
-    """What shows on stderr what is being done."""
+    """Return a function that prints a step, with the seconds since the start, to stderr."""
     started = time.monotonic()
     return lambda what: note(f"[{time.monotonic() - started:5.1f} s] {what}")

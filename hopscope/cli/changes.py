@@ -1,4 +1,4 @@
-"""A recipe with some fields changed by words `key=value`; pydantic says what a value may be."""
+"""Change fields of a recipe by words `key=value`; pydantic validates the values."""
 
 import json
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ WORDS = {"true": True, "false": False, "none": None, "null": None}
 def changed(config: C, words: Sequence[str], what: str) -> C:
     """The config with these words applied, as in `changed(recipe, ["training.steps=10"], "demo")`.
 
-    A kind that changes (`task.kind=khop`) takes the defaults of the new kind along.
+    Changing a kind (`task.kind=khop`) sets its other fields to the defaults of the new kind.
     """
     fields = config.model_dump(mode="json")
     pairs = [_pair(word) for word in words]
@@ -36,12 +36,12 @@ def _pair(word: str) -> tuple[str, str]:
 
 
 def _place(fields: dict[str, Any], key: str, what: str) -> tuple[dict[str, Any], str]:
-    """The group of fields that a key with dots leads to, and its last part."""
+    """Return the group of fields that a dotted key names, and the last part of the key."""
     *groups, name = key.split(".")
     here: Any = fields
     for each in groups:
         here = here.get(each) if isinstance(here, dict) else None
-    fresh = isinstance(here, dict) and set(here) == {"kind"}  # of a kind that was just chosen
+    fresh = isinstance(here, dict) and set(here) == {"kind"}  # the kind was just changed
     if not isinstance(here, dict) or (name not in here and not fresh):
         known = list(_keys(fields))
         near = [each for each in known if each.rpartition(".")[2] == name]
@@ -54,7 +54,7 @@ def _place(fields: dict[str, Any], key: str, what: str) -> tuple[dict[str, Any],
 
 
 def _several(config: Config, key: str) -> bool:
-    """Does the field hold several values? Its value need not show it: it may be none."""
+    """Return whether the field's type is a tuple (its current value may be None)."""
     groups, _, name = key.rpartition(".")
     field = type(attrgetter(groups)(config) if groups else config).model_fields.get(name)
     return field is not None and "tuple" in str(field.annotation)
@@ -69,7 +69,9 @@ def _keys(fields: dict[str, Any], start: str = "") -> Any:
 
 
 def value_of(text: str, known: object = None) -> Any:
-    """What a text stands for: a number, a truth value, none, a list, or itself.
+    """Parse a text as a number, a truth value, None or a list; otherwise return it unchanged.
+
+    `known` is the current value: a string keeps texts as they are, a list makes lists.
 
     >>> value_of("3"), value_of("true"), value_of("0.9,0.95"), value_of("cosine")
     (3, True, [0.9, 0.95], 'cosine')

@@ -1,4 +1,4 @@
-"""Claims and variants in the terminal: both papers held against what was measured."""
+"""Claims and variants in the terminal: both papers compared with the measurements."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -26,14 +26,14 @@ COLOURS: Mapping[str, str] = {
     "not enough seeds": "2",
     "not measured": "2",
 }
-"""The order of verdicts; green, red, yellow and dim, in the codes of a terminal."""
+"""Terminal colour codes (green, red, yellow, dim) of verdicts, in the order of printing."""
 
 LISTS = ("ours", "evidence", "cost")
-"""What is said of a claim piece by piece, each in a line of its own; the rest is prose."""
+"""Parts of a claim whose clauses are printed on separate lines; other parts are prose."""
 
 
 def show_claims(pattern: str, papers: Registry, results: Results, *, json: bool) -> int:
-    """Print the claims whose names begin so; 2 if some results cannot be read."""
+    """Print the claims whose names begin with `pattern`; return 2 if results are unreadable."""
     judged = papers.judged(pattern, results)
     if json:
         say_json([_fields(claim, finding) for claim, finding in judged])
@@ -45,7 +45,7 @@ def show_claims(pattern: str, papers: Registry, results: Results, *, json: bool)
 
 
 def _complain(judged: Sequence[Claim], results: Results) -> int:
-    """A line for every file of results that cannot be read, and the exit code that this means."""
+    """Print a warning for every unreadable file of results; return the exit code (0 if none)."""
     code = 0
     of_all = {name for claim in judged for name in claim.sources}
     for name in sorted(of_all & results.experiments.keys()):
@@ -66,7 +66,7 @@ def _fields(claim: Claim, finding: Finding) -> dict[str, Any]:
 
 
 def _print_table(judged: Sequence[tuple[Claim, Finding]]) -> None:
-    """A line or two for each claim, verdict by verdict."""
+    """Print one or two lines for each claim, grouped by verdict."""
     for verdict, colour in COLOURS.items():
         found = [claim for claim, finding in judged if finding.verdict == verdict]
         rows = [(claim.id, claim.says) for claim in found]
@@ -79,7 +79,7 @@ def _print_table(judged: Sequence[tuple[Claim, Finding]]) -> None:
 
 
 def _print_whole(claim: Claim, finding: Finding) -> None:
-    """Everything about one claim, each part in a paragraph of its own."""
+    """Print all about one claim, each part as a separate paragraph."""
     from hopscope.plots.layout import clauses, continued, hanging, wrapped
 
     why = claim.why(finding)
@@ -109,12 +109,12 @@ def _print_whole(claim: Claim, finding: Finding) -> None:
 
 
 def show_variants(words: Sequence[str], results: Results, *, json: bool) -> None:
-    """Print the variants that have these words; of a single one, every claim."""
+    """Print the variants that match these words; if only one matches, also its claims."""
     from hopscope.papers.musat.circuit_claims import CLAIMS, by_variant
     from hopscope.papers.musat.variants import VARIANTS
     from hopscope.papers.musat.variants import chosen as meant
 
-    wanted = meant(" ".join(words).split())  # a variant's name may come as one word
+    wanted = meant(" ".join(words).split())  # a variant's name may be one quoted argument
     names = [each.name for each in VARIANTS if wanted.items() <= dict(each).items()]
     if not names:
         raise ConfigError(
@@ -137,7 +137,7 @@ def show_variants(words: Sequence[str], results: Results, *, json: bool) -> None
 
 
 def _row(name: str, one: "VariantModels | None") -> dict[str, Any]:
-    """What became of the models of a variant; of one that is not tried yet, nothing."""
+    """Return the measurements of a variant's models; None or empty for an untrained variant."""
     rows = one.rows if one else ()
     return {
         "variant": name,
@@ -151,7 +151,7 @@ def _row(name: str, one: "VariantModels | None") -> dict[str, Any]:
 
 
 def _loss(loss: float) -> str:
-    """Three digits, or the first that is none of zero.
+    """Return the loss with three decimals, or with one significant digit if it is under 0.001.
 
     >>> _loss(0.0123), _loss(0.00041)
     ('0.012', '0.0004')
@@ -160,7 +160,10 @@ def _loss(loss: float) -> str:
 
 
 def _variant_pieces(rows: list[dict[str, Any]], whole: bool) -> list[Piece]:
-    """A line for each variant; of a single one also a line for each claim, and for each model."""
+    """Return a table with a line for each variant.
+
+    With `whole`, also return tables of the variant's claims and of its models.
+    """
     from hopscope.papers.cost import in_flop
 
     shown = [
@@ -192,7 +195,7 @@ def _variant_pieces(rows: list[dict[str, Any]], whole: bool) -> list[Piece]:
 
 
 def _permutation_pieces(found: "list[VariantModels]") -> list[Piece]:
-    """A line for each claim: whether it goes with the variant, or with the seed."""
+    """Return a table with a line for each claim: does it depend on the variant or on the seed?"""
     from hopscope.papers.judge import out_of
     from hopscope.papers.permutation import permutation_test
 
@@ -221,7 +224,7 @@ def _permutation_pieces(found: "list[VariantModels]") -> list[Piece]:
 
 
 def _steps_piece(learned: dict[int, tuple[int | None, ...]]) -> Piece:
-    """When each model learned each hop."""
+    """Return a table of the step at which each model learned each hop."""
     from hopscope.facts import symbol_name
 
     hops = max(map(len, learned.values()))
@@ -234,6 +237,6 @@ def _steps_piece(learned: dict[int, tuple[int | None, ...]]) -> Piece:
 
 
 def _all(row: dict[str, Any]) -> str:
-    """How many claims hold for every model of a variant."""
+    """Return how many claims hold for every model of a variant, as "3 of 5"; empty if none."""
     held = row["holds"].values()
     return f"{sum(count == len(row['losses']) for count in held)} of {len(held)}" if held else ""

@@ -1,5 +1,6 @@
-"""Every command in one table: the help, the dispatch, the completion and the reference page are
-made from it. Importing it imports none of the commands.
+"""The table of all commands: help, dispatch, completion and the reference page use it.
+
+Importing this module imports none of the commands.
 
 To add a command, write its function and an entry here.
 """
@@ -94,14 +95,14 @@ GROUPS = {
     "ngram": "The n-gram experiment: how a transformer learns in-context n-grams, in three stages.",
     "lm": "Language models: the paper's questions, and how a model comes to its answers.",
 }
-"""First words of commands, and what they are about."""
+"""Help text of each group: the first word of its commands."""
 ENDS = """\
 Runs are kept in ./runs, in $HOPSCOPE_STORE, or in the folder of --store. Where a command takes a
 RUN, gallery/NAME is a model that comes with hopscope: see `hopscope gallery`."""
 
 
 class Command(click.Command):
-    """A command whose help is printed as all other output is."""
+    """A command that prints its help with `say`, like all other output."""
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
         """The option --help."""
@@ -109,7 +110,7 @@ class Command(click.Command):
 
 
 class CommandGroup(click.Group):
-    """All commands, or those whose names begin with one word; each is imported when it is used."""
+    """All commands, or those whose names begin with `word`; each is imported when it is used."""
 
     def __init__(self, word: str = "") -> None:
         settings = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -140,7 +141,7 @@ class CommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the words name; near ones are offered for a word that names none."""
+        """Return the command for these words; raises ConfigError with similar names if unknown."""
         if ctx.resilient_parsing:  # a shell asks what may come next
             return self._completed(ctx, args)
         if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
@@ -155,7 +156,7 @@ class CommandGroup(click.Group):
     def _completed(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command to complete; after `help` the one that follows, and nothing of an unknown."""
+        """Return the command to complete (after `help`: the next word); an empty one if unknown."""
         if args == ["help"]:
             return None, None, []
         first, *others = args[1:] if args[0] == "help" else args
@@ -186,7 +187,7 @@ def load(name: str) -> click.Command:
 
 
 def _printing(flags: list[str], says: str, text: Callable[[click.Context], str]) -> click.Option:
-    """A flag that prints a text, as all other output is printed, and ends the command."""
+    """Return a flag that prints a text with `say` and ends the command."""
 
     def shown(ctx: click.Context, _: click.Parameter, value: Any) -> None:
         if value and not ctx.resilient_parsing:

@@ -1,4 +1,4 @@
-"""`hopscope depth`: how many layers a question needs, and a schedule that needs no more."""
+"""`hopscope depth`: the least number of layers for a question, and a schedule with that many."""
 
 from dataclasses import asdict
 from functools import partial
@@ -16,7 +16,10 @@ from hopscope.facts import FactGraph, chain_of_facts, parse_facts
 from hopscope.theory import Flow, depths, flow
 
 DRAWN = 100
-"""Most hops or facts whose schedule is drawn: a second, or three (both directions, one head)."""
+"""Largest number of hops or facts whose schedule is drawn.
+
+At this size it takes one second, or three with attention in both directions and one head.
+"""
 
 
 @command(
@@ -37,11 +40,11 @@ def depth(
     facts: tuple[str, ...], hops: int | None, task: str, order: str, bidirectional: bool,
     heads: int | None, table: str | None, to: Destination,
 ) -> None:  # fmt: skip
-    """Show how many layers a question needs at least, and a schedule that needs no more.
+    """Show the least number of layers that a question needs, and a schedule with that many.
 
     A question is a chain (--hops), a task, or any acyclic look-ups: each FACT is
     "key[,key…]->value". --figure draws which positions share information before any layer. With
-    --heads 1 some layers are known only as bounds, from "at_least" to "layers" in --json.
+    --heads 1 some numbers are known only as bounds: from "at_least" to "layers" in --json.
     """
     to.check()
     if table is not None:
@@ -81,7 +84,7 @@ def depth(
 
 
 def _graph(facts: tuple[str, ...], hops: int | None, task: str) -> FactGraph:
-    """The look-ups that are asked about; of a chain too long to be drawn, its first hops."""
+    """Return the facts of the question; a chain is cut to one hop more than can be drawn."""
     if sum([hops is not None, bool(facts), task != "retrieval"]) > 1:
         raise ConfigError("give one of --hops, --task and FACT; each says what is asked")
     if facts:
@@ -95,7 +98,7 @@ def _graph(facts: tuple[str, ...], hops: int | None, task: str) -> FactGraph:
 
 
 def _range(text: str) -> range:
-    """The hops of a table."""
+    """Parse the range of hops of --table."""
     hops = flags.range_of(text)
     if not hops or hops[0] < 1:
         raise ConfigError(f"--table is {text!r}; expected a range of hops like 1..64")
@@ -103,7 +106,7 @@ def _range(text: str) -> range:
 
 
 def _print_bounds(graph: FactGraph, hops: int) -> None:
-    """The bounds of a chain; of other facts, what they are."""
+    """Print the bounds of a chain; for other facts, print the facts."""
     if graph != chain_of_facts(len(graph.facts)):
         say(f"facts: {'; '.join(map(str, graph.facts))}")
         return
@@ -120,7 +123,7 @@ def _print_bounds(graph: FactGraph, hops: int) -> None:
 def _show_schedule(
     graph: FactGraph, flowing: "partial[Flow]", heads: int | None, *, json: bool
 ) -> None:
-    """After how many layers the query holds each symbol; for people also a schedule."""
+    """Print after how many layers the query holds each symbol; without `json` also a schedule."""
     found = flowing(heads=heads)
     least = (found if heads is None else flowing(heads=None)).minimum
     layers = {name: when for name, when in found.minimum.items() if name not in graph.known}
@@ -140,7 +143,7 @@ def _show_schedule(
 
 
 def _between(least: int | None, most: int | None) -> str:
-    """The layers of a symbol: one number where both bounds agree."""
+    """Return the bounds on a symbol's layers as text: one number if both bounds agree."""
     if most is None:
         return "never"
     return f"{most}" if least == most else f"{least} to {most}"

@@ -1,4 +1,4 @@
-"""What one sees while runs are trained: step, rate, time left, one line per hop."""
+"""The display of runs in training: step, rate, time left, one line per hop."""
 
 import sys
 import time
@@ -19,14 +19,15 @@ from hopscope.plots.progress import Pace
 from hopscope.store import RunFolder
 
 LINE_SECONDS = 10.0
-"""Seconds between two lines, where there is no terminal."""
+"""Seconds between two lines if the output is not a terminal."""
 PICTURE_SECONDS = 0.25
-"""Seconds between two pictures of a run in a terminal."""
+"""Seconds between two redraws of a run in a terminal."""
 
 
 class Changing:
-    """Something that changes: a picture that is drawn again and again in a terminal, elsewhere a
-    line now and then. Once it cannot be written any more, the training goes on without it.
+    """A live display: a picture that is redrawn in a terminal, or a line at intervals elsewhere.
+
+    If writing fails, a warning is printed once, and the training continues without the display.
     """
 
     def __init__(self, console: Console | None = None, every: float = PICTURE_SECONDS) -> None:
@@ -39,7 +40,7 @@ class Changing:
     def show(
         self, picture: Callable[[], RenderableType], line: Callable[[], str], *, now: bool = False
     ) -> None:
-        """Show how it is, if it is time to."""
+        """Redraw the picture or print the line, if `every` seconds have passed or `now` is true."""
         time_is = time.monotonic()
         early = self.shown is not None and time_is - self.shown < self.every
         if self.lost or (early and not now):
@@ -51,7 +52,7 @@ class Changing:
                 flush()
                 return
             if self.live is None:
-                # Drawn by us and not by a thread: what cannot be written is then heard of here.
+                # No refresh thread: an error in writing must be raised here.
                 self.live = Live(console=self.console, auto_refresh=False)
                 self.live.start()
             self.live.update(picture(), refresh=True)
@@ -75,7 +76,7 @@ class Changing:
 
 
 class RunDisplay:
-    """A run: a panel with a curve for each hop, or lines for logs."""
+    """The display of a run: a panel with a curve for each hop, or lines for logs."""
 
     def __init__(self, console: Console | None = None) -> None:
         self.progress, self.changing = Pace(), Changing(console)
@@ -95,17 +96,17 @@ class RunDisplay:
         self.changing.stop()
 
     def line(self) -> str:
-        """How far it is, and the loss of each hop."""
+        """Return the progress and the loss of each hop as one line."""
         losses = [f"{name} {loss}" for name, loss, _ in self.progress.hop_rows()]
         return " · ".join([self.progress.headline(), *losses])
 
     def picture(self) -> Group:
-        """The panel as it is now: name, step, a bar, and one line for each hop."""
+        """Return the current panel: name, step, a bar, and one line for each hop."""
         progress = self.progress
         table = Table.grid(padding=(0, 2))
         for name, loss, curve in progress.hop_rows():
             table.add_row(Text(name), Text(loss), Text(curve, style="cyan"))
-        bar = Table.grid()  # a progress bar alone would not end its line
+        bar = Table.grid()  # a progress bar alone does not end its line
         bar.add_row(ProgressBar(total=progress.steps, completed=progress.step, width=60))
         title, headline = Text(printable(progress.name), style="bold"), Text(progress.headline())
         lines: list[Any] = [title, headline, bar, table]
@@ -115,5 +116,5 @@ class RunDisplay:
 
 
 def in_terminal() -> bool:
-    """Does the output go where a picture can be drawn again and again?"""
+    """Return whether standard output is a terminal that can redraw a picture."""
     return sys.stdout is not None and sys.stdout.isatty() and Console().is_terminal

@@ -1,4 +1,4 @@
-"""`hopscope emergence`, and what else looks at every checkpoint or at every seed of a run."""
+"""`hopscope emergence`, and analyses of every seed of a run."""
 
 from collections.abc import Sequence
 from math import inf
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 def emergence(asked: Asked, every: bool) -> Output:
     """Show when the paths of the circuit appeared during training.
 
-    Beside --figure FILE two more figures are drawn: FILE-order, the order of the paths, and
-    FILE-circuit, the circuit in the colours of their time. With --all, FILE-seed-N for each seed.
+    --figure FILE draws two more figures: FILE-order, the order of the paths, and FILE-circuit, the
+    circuit with its paths coloured by time. With --all, FILE-seed-N is drawn for each seed.
     """
     if every:
         return _emergence_of_all(asked)
     study = asked.fits
     if study.history is not None:
-        _ = study.circuit  # if there is none, nothing else is asked
+        _ = study.circuit  # raises first if there is no circuit
     story = study.emergence(asked.examples, asked.sample)
     return Output.of(story, beside=_beside(study, story))
 
 
 def _beside(study: "Study", story: "Emergence") -> dict[str, Any]:
-    """The figures that go beside that of the emergence."""
+    """Return the two other figures of an emergence, by the suffix of their files."""
     return {
         "order": lambda: of_plots("emergence:order_figure")(story),
         "circuit": lambda: of_plots("circuit:circuit_figure")(study.circuit, story),
@@ -50,7 +50,7 @@ def _beside(study: "Study", story: "Emergence") -> dict[str, Any]:
 
 
 def _emergence_of_all(asked: Asked) -> Output:
-    """The emergence in every seed; those without a circuit with paths are named."""
+    """Return the emergence in every seed, and name the seeds whose circuit has no paths."""
     refuse_unused("with --all", "--seed", "--circuit-file")
     if asked.to.save is not None and asked.to.save.suffix in FORMATS:
         raise ConfigError("--all has a figure for each seed: give --figure, not --save")
@@ -58,7 +58,7 @@ def _emergence_of_all(asked: Asked) -> Output:
     found = [study for study in members if study.has_circuit]
     stories = [
         (study, study.emergence(asked.examples, asked.sample))
-        for study in found or members[:1]  # if there is none, the first says what to do
+        for study in found or members[:1]  # without circuits, the first member raises what to do
         if study.circuit.paths
     ]
     if path := asked.to.figure:
@@ -78,12 +78,13 @@ def _emergence_of_all(asked: Asked) -> Output:
             for row in story.frame().to_dict("records")
         )
 
-    return Output(data, parts, frame=frame)  # its figures are drawn
+    return Output(data, parts, frame=frame)  # the figures were drawn above
 
 
 def _events(story: "Emergence") -> dict[str, float]:
-    """When each path emerged and each hop was learned (never: infinity); of several heads that do
-    the same, the first.
+    """Return the step at which each path emerged and each hop was learned (infinity: never).
+
+    If several heads have the same path, the earliest counts.
     """
     found: dict[str, float | None] = {}
     for path, step in reversed(story.order):
@@ -94,7 +95,7 @@ def _events(story: "Emergence") -> dict[str, float]:
 
 
 def seeds_piece(rows: Sequence[tuple[int, dict[str, float]]]) -> Piece:
-    """A line for each seed, then the median and the range over seeds."""
+    """Return a table with a line for each seed, then the median and the range over seeds."""
     names = [*dict.fromkeys(name for _, events in rows for name in events)]
     names.sort(key=lambda name: name.startswith("hop"))
 
@@ -102,7 +103,7 @@ def seeds_piece(rows: Sequence[tuple[int, dict[str, float]]]) -> Piece:
         return _step(events[name]) if name in events else "–"
 
     lines = [(f"{seed}", *(cell(events, name) for name in names)) for seed, events in rows]
-    # Of a path that never emerged it is known that it takes longer.
+    # A path that never emerged counts as later than all others (infinity).
     steps = [[events[name] for _, events in rows if name in events] for name in names]
     lines.append(("median", *map(_median, steps)))
     spans = [f"{_step(min(each))} … {_step(max(each))}" for each in steps]
@@ -116,7 +117,7 @@ def seeds_piece(rows: Sequence[tuple[int, dict[str, float]]]) -> Piece:
 
 
 def _median(steps: Sequence[float]) -> str:
-    """Between a step and never it is only known to be later than that step."""
+    """Return the median as text: "> STEP" if it lies between a step and never."""
     low, high = median_low(steps), median_high(steps)
     return f"> {_step(low)}" if low < high == inf else _step((low + high) / 2)
 

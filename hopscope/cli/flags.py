@@ -1,4 +1,4 @@
-"""Arguments and flags that several commands have."""
+"""Arguments and flags that several commands share."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -61,13 +61,13 @@ seeds = option(
 
 
 def sample(what: str = "examples") -> Callable[[Any], Any]:
-    """The flag that draws other examples."""
+    """Return the flag --sample, the seed of the examples."""
     most = click.IntRange(0, 2**31 - 1)
     return option("--sample N", f"Which {what}: another number draws others.", type=most, default=0)
 
 
 def range_of(text: str) -> range:
-    """The numbers of a text such as 3 or 0..7; empty if it is neither.
+    """Parse a text such as 3 or 0..7; return an empty range if it is neither.
 
     >>> range_of("0..7"), range_of("3"), list(range_of("7..0")), list(range_of("x"))
     (range(0, 8), range(3, 4), [], [])
@@ -77,7 +77,7 @@ def range_of(text: str) -> range:
 
 
 def seeds_of(text: str) -> tuple[int, ...]:
-    """The seeds that a text names.
+    """Parse a list of seeds and ranges; raises ConfigError for anything else.
 
     >>> seeds_of("0..2,7")
     (0, 1, 2, 7)

@@ -1,6 +1,4 @@
-"""`hopscope doctor`: is everything there, does it work, and what is to be done if not? And the
-scripts that complete command lines.
-"""
+"""`hopscope doctor` (checks of the installation, with remedies) and `hopscope completion`."""
 
 import platform
 import shutil
@@ -30,13 +28,13 @@ GIB = 2**30
 LITTLE = GIB
 """Bytes of free disk below which a training may not be able to keep its checkpoints."""
 DEV = "dev"
-"""The extra of those who work on hopscope itself; nobody else misses it."""
+"""The extra for developing hopscope; `doctor` does not check it."""
 FRAMES = ("pandas", "pyarrow")
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that `hopscope doctor` looked at, and what it found."""
+    """The result of one check of `hopscope doctor`."""
 
     name: str
     found: str
@@ -46,12 +44,12 @@ class Check:
 
     @property
     def state(self) -> str:
-        """Wrong; a note, where something could be better; or fine."""
+        """The state of the check: wrong, note (something could be better) or fine."""
         return "wrong" if self.wrong else "note" if self.todo else "fine"
 
 
 def checks(store: Store) -> Iterator[Check]:
-    """Every check of this installation and store, one after another."""
+    """Yield every check of this installation and store."""
     yield Check("Python", f"{platform.python_version()}, {sys.executable}")
     place = Path(hopscope.__file__).parent
     yield Check("hopscope", f"{hopscope.__version__}, {place}")
@@ -71,7 +69,7 @@ def checks(store: Store) -> Iterator[Check]:
 
 
 def needs() -> Check:
-    """The packages that hopscope cannot do without."""
+    """Check the packages that hopscope requires."""
     try:
         lacks = [*filter(lack, needed(""))]
     except PackageNotFoundError:
@@ -84,7 +82,7 @@ def needs() -> Check:
 
 
 def extras() -> list[str]:
-    """The extras that the package's metadata names; none if hopscope is not installed."""
+    """Return the extras in the package's metadata; empty if hopscope is not installed."""
     try:
         named = metadata("hopscope").get_all("Provides-Extra") or []
     except PackageNotFoundError:
@@ -93,7 +91,7 @@ def extras() -> list[str]:
 
 
 def extra(name: str) -> Check:
-    """The packages of an extra; nothing is wrong without them."""
+    """Check the packages of an extra; missing ones are a note, not an error."""
     lacks = [*filter(lack, needed(name))]
     if not lacks:
         return Check(f"extra {name}", "installed")
@@ -106,7 +104,7 @@ def _told(lacks: Iterable[Requirement]) -> str:
 
 
 def frames() -> Check:
-    """What answers in SQL can be handed to."""
+    """Check whether pandas or pyarrow is there for the answers of SQL queries."""
     there = [f"{name} {version(name)}" for name in FRAMES if not lack(Requirement(name))]
     if there:
         return Check("data frames", ", ".join(there))
@@ -114,7 +112,7 @@ def frames() -> Check:
 
 
 def torch_itself() -> Check:
-    """Can torch be loaded at all?"""
+    """Check whether torch can be imported."""
     try:
         import torch
     except (ImportError, OSError) as error:
@@ -124,7 +122,7 @@ def torch_itself() -> Check:
 
 
 def device() -> Check:
-    """Where `--device auto` computes, and with which numbers."""
+    """Check the device and the precision of `--device auto`."""
     from hopscope.configs import Training
     from hopscope.models import native
     from hopscope.runs.computing import processor_of
@@ -134,14 +132,14 @@ def device() -> Check:
     precision = f"{precision_of(Training(), chosen)} unless told"
     if chosen.type == "cpu":
         return Check("device", f"no GPU: the processor, {precision}")
-    with warnings.catch_warnings(action="ignore"):  # it is said here
+    with warnings.catch_warnings(action="ignore"):  # this check shows it instead
         found = f"{processor_of(chosen)}, {precision}, by {native.gpu_backend(chosen)}"
         what, _, todo = native.why_no_triton(chosen).partition(": ")
     return Check("device", f"{found}; {what}" if what else found, todo)
 
 
 def threads() -> Check:
-    """How many threads a run gets that does not say."""
+    """Check the default number of threads of a run."""
     import torch
 
     number, most = torch.get_num_threads(), cores()
@@ -153,7 +151,7 @@ def threads() -> Check:
 
 
 def kernels() -> Check:
-    """How bf16 models are computed, and why not in a faster way."""
+    """Check which kernels compute bf16 models, and why no faster ones are used."""
     from hopscope.models import native
 
     try:
@@ -165,12 +163,12 @@ def kernels() -> Check:
 
 
 def agreement() -> Check:
-    """The kernels against torch, on this machine."""
+    """Check that the kernels agree with torch on this machine."""
     from hopscope.models.agreement import agreements
 
     try:
         found = agreements()
-    except ConfigError:  # `kernels` tells of it
+    except ConfigError:  # `kernels` reports it
         return Check("agreement", "not asked")
     if not found:
         return Check("agreement", "torch alone computes here")
@@ -183,7 +181,7 @@ def agreement() -> Check:
 
 
 def store_folder(store: Store) -> Check:
-    """Where runs are kept, and whether any can be made."""
+    """Check the folder of runs, and whether it is writable."""
     path = store.root.absolute()
     try:
         check_folder(path)
@@ -193,7 +191,7 @@ def store_folder(store: Store) -> Check:
 
 
 def disk(store: Store) -> Check:
-    """How much more can be kept."""
+    """Check the free space of the store's disk."""
     there = store.root.absolute()
     while not there.exists():
         there = there.parent
@@ -209,7 +207,7 @@ def disk(store: Store) -> Check:
 
 
 def runs(store: Store) -> Check:
-    """The runs there are, and what is wrong with them."""
+    """Count the runs by state; wrong if any cannot be read."""
     try:
         found, problems = store.listed()
     except StoreError as error:
@@ -228,7 +226,7 @@ COLOURS = {"fine": "32", "note": "33", "wrong": "31"}
 
 @command(flags.store, flags.json)
 def doctor(store: Store, json: bool) -> int:
-    """Look at the installation, this machine and the store; exit code 1 if something is wrong."""
+    """Check the installation, this machine and the store; exit code 1 if something is wrong."""
     found = list(checks(store))
     wrong = [check for check in found if check.wrong]
     if json:

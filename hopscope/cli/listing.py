@@ -1,4 +1,4 @@
-"""`hopscope runs`: what there is in a store."""
+"""`hopscope runs`: the list of a store's runs."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ from hopscope.store.folder import in_store
 from hopscope.store.summary import POINTS, Summary, summaries
 
 COURSE = range(8, POINTS // 2 + 1)
-"""Widths that the course of a loss may have; where less is left, there is none."""
+"""Possible widths of the sparkline of a loss; in less space it is not printed."""
 NEVER = datetime.min.replace(tzinfo=UTC)
 ORDERS: dict[str, Callable[[Listed], Any]] = {
     "name": lambda run: run.name,
@@ -29,7 +29,7 @@ ORDERS: dict[str, Callable[[Listed], Any]] = {
     "size": lambda run: run.size,
     "state": lambda run: run.state,
 }
-"""Ways to sort."""
+"""Sort keys of --sort."""
 
 
 @command(
@@ -76,23 +76,21 @@ def runs(part: str, state: str, sort: str, varies: bool, json: bool, store: Stor
 
 
 def _row(run: Listed, losses: Mapping[str, Summary]) -> dict[str, Any]:
-    """A run as JSON; its last training losses, hop by hop, are means of a hundred steps and of all
-    models.
-    """
+    """Return a run as JSON; `losses` has a mean per hop over the last 100 steps and all models."""
     models = len(run.folder.recipe.seeds) if run.folder else 0
     last, _ = losses.get(run.name, ([], []))
     return {**run.to_dict(), "models": models, "losses": [round(loss, 6) for loss in last]}
 
 
 def _course(run: Listed, losses: Mapping[str, Summary]) -> np.ndarray:
-    """The course of the loss, in shares of the loss at chance."""
+    """Return the loss over training, divided by 1.2 times the loss at chance."""
     level = (run.folder.recipe.chance if run.folder else None) or 1.0
     _, course = losses.get(run.name, ([], []))
     return np.array(course) / (1.2 * level)
 
 
 def _settings(listed: Sequence[Listed]) -> list[dict[str, Any]]:
-    """The settings of each run of which some run has another; of what is damaged, none."""
+    """Return for each run the settings in which the runs differ (damaged runs: empty)."""
     read = {n: run.folder for n, run in enumerate(listed) if run.folder is not None}
     found = differing([folder.recipe for folder in read.values()])
     settings: list[dict[str, Any]] = [{} for _ in listed]
@@ -102,8 +100,10 @@ def _settings(listed: Sequence[Listed]) -> list[dict[str, Any]]:
 
 
 def _columns(listed: Sequence[Listed], rows: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """What is printed of each run: what and where it is; or in what the runs differ, under the last
-    part of each field's name where that is enough. And what came of it.
+    """Return the columns to print: name, state, losses, date, size and tags of each run.
+
+    If `rows` have settings, these replace date, size and tags. The last part of a setting's name
+    is its title if that is unique.
     """
     columns = {"run": [run.name for run in listed], "state": [_state(run) for run in listed]}
     losses = [" ".join(f"{loss:.3f}" for loss in row["losses"]) for row in rows]
@@ -127,7 +127,7 @@ def _columns(listed: Sequence[Listed], rows: Sequence[Mapping[str, Any]]) -> dic
 
 
 def _print(columns: Mapping[str, Sequence[str]], courses: Sequence[np.ndarray]) -> None:
-    """A line for each run; the courses take the width that the rest leaves, or there are none."""
+    """Print a line for each run, with a sparkline of its loss if the terminal is wide enough."""
     shown = {name: [*texts] for name, texts in columns.items() if any(texts)}
     taken = [max(len(printable(text)) for text in (name, *texts)) for name, texts in shown.items()]
     left = min(width() - sum(taken) - GAP * len(shown), max(COURSE))
@@ -137,7 +137,7 @@ def _print(columns: Mapping[str, Sequence[str]], courses: Sequence[np.ndarray]) 
 
 
 def _state(run: Listed) -> str:
-    """As short as it can be told: a complete run's steps, else how far it came, and the state."""
+    """Return the steps of a complete run; otherwise the step reached, and the state."""
     if run.state == "complete":
         return f"{run.step:,}"
     return run.state if run.folder is None else f"{run.step:,} of {run.steps:,}, {run.state}"

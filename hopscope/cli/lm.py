@@ -1,4 +1,4 @@
-"""`hopscope lm …`: questions for language models, their heads, and how they come to answers."""
+"""`hopscope lm …`: questions for language models, their heads, and their circuits."""
 
 import json as json_
 from collections.abc import Iterable
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from hopscope.papers.musat.rows import AnswerRow
 
 PAPER = 500
-"""Questions of each kind that the paper asks (§4)."""
+"""Number of questions of each kind in the paper (§4)."""
 
 
 @dataclass(frozen=True)
 class ModelFlags:
-    """What the flags say of the model, and of what is kept."""
+    """The flags for the model, the computation and the store."""
 
     model: str
     dtype: str
@@ -42,7 +42,7 @@ class ModelFlags:
 
     @property
     def recorded_dtype(self) -> Dtype:
-        """The dtype for the recipe, which names the one that is used; an endpoint has its own."""
+        """The dtype for the recipe: the one in use, never "auto"; float32 for endpoints."""
         if "://" in self.model:
             return "float32"
         from hopscope.lm.model import dtype_of
@@ -52,14 +52,14 @@ class ModelFlags:
     def benchmark(
         self, prompts: tuple[Prompts, ...], questions: int, asking: Asking, seed: int = 0
     ) -> LmBench:
-        """The recipe of a benchmark of this model."""
+        """Return the recipe of a benchmark of this model."""
         return LmBench(
             model=self.model, prompts=prompts, questions=questions, dtype=self.recorded_dtype,
             asking=asking, seeds=(seed,),
         )  # fmt: skip
 
     def carried_out(self, recipe: Recipe, *, watch: bool) -> Any:
-        """The run of a recipe, completed."""
+        """Complete the run of a recipe and return it; `watch` shows the progress."""
         from hopscope.runs import train
 
         watcher = RunDisplay() if watch else None
@@ -98,7 +98,7 @@ asking_options = gathered(
 
 
 def _tracing(flag: str, field: str, says: str) -> Any:
-    """The flag that sets a field of Tracing."""
+    """Return the flag that sets a field of Tracing."""
     settings: dict[str, Any] = {"default": Tracing.model_fields[field].default}
     if "questions" in flag:
         settings["type"] = click.IntRange(LEAST)
@@ -126,12 +126,12 @@ tracing_options = gathered(
 
 
 def questions_option(count: int, what: str, least: int = 1) -> Any:
-    """The number of questions."""
+    """Return the option --questions."""
     return option("--questions N", what, type=click.IntRange(least), default=count)
 
 
 def kinds(formulations: str, hops: str, chains: int, *, opening: bool) -> tuple[Prompts, ...]:
-    """The kinds of questions. A range of hops is for equations; lives-with takes its last."""
+    """Return the kinds of questions: equations for all hops of a range, lives-with for the last."""
     depths = flags.range_of(hops)
     if not depths:
         raise ConfigError(f"--hops is {hops!r}; expected a number or a range, such as 5 or 1..5")
@@ -163,7 +163,7 @@ def kinds(formulations: str, hops: str, chains: int, *, opening: bool) -> tuple[
 def ask(
     on: ModelFlags, prompts: tuple[Prompts, ...], questions: int, asking: Asking, sample: int
 ) -> None:
-    """Ask a model the paper's questions (§4). Every answer is kept, and a stop loses none."""
+    """Ask a model the paper's questions (§4). Answers are kept even if the command is stopped."""
     bench = on.benchmark(prompts, questions, asking, sample)
     known = on.store.has_complete(bench)
     run = on.carried_out(bench, watch=True)
@@ -214,7 +214,7 @@ def claims(on: ModelFlags, questions: int, asking: Asking, json: bool, save: Pat
 def _measured(
     on: ModelFlags, questions: int, asking: Asking, *, watch: bool
 ) -> "dict[str, list[AnswerRow]]":
-    """The rows of each run: the model asked with an opening and without."""
+    """Ask the model without and with an opening; return the rows of each run by its name."""
     from hopscope.papers.musat.measure_answers import answer_rows
 
     chat_endpoint = "://" in on.model and asking.template == "chat"
@@ -273,7 +273,7 @@ def heads(
 
 
 def _bench(keep: str | None, on: ModelFlags, template: str) -> RunFolder | None:
-    """The benchmark that heads are kept with, if one is named; it must be of this model."""
+    """Return the benchmark of --keep, or None; raises if it is of another model."""
     if keep is None:
         return None
     folder = on.store.find(keep)
@@ -289,7 +289,7 @@ def _bench(keep: str | None, on: ModelFlags, template: str) -> RunFolder | None:
 
 
 def _here_and_elsewhere(also_test: str | None, **fields: Any) -> tuple[Prompts, Prompts | None]:
-    """The questions on which a circuit is found, and those on which it is proved as well."""
+    """Return the questions for finding the circuit, and those of --also-test (or None)."""
     elsewhere = Prompts(**{**fields, "formulation": also_test}) if also_test else None
     return Prompts(**fields), elsewhere
 
@@ -311,11 +311,11 @@ def circuit(
     to: Destination, on: ModelFlags, prompts: tuple[Prompts, Prompts | None], sample: int,
     template: Any, questions: int, tracing: Tracing,
 ) -> Output:  # fmt: skip
-    """Find how a model comes to its answer: which roles hold what after which layer, and which
-    heads bring it. Two chains exchange one symbol, and activations are patched.
+    """Find how a model computes its answer: which roles hold which symbol after which layer, and
+    which heads move it. Activations are patched between questions whose chains exchange one symbol.
 
-    All is kept as it comes, and a stop loses none. --save FILE.circuit.json writes the circuit,
-    which `hopscope circuit` reads; FILE.json all findings.
+    Every measurement is kept, also if the command is stopped. --save FILE.circuit.json writes the
+    circuit for `hopscope circuit`; FILE.json writes all findings.
     """
     here, elsewhere = prompts
     recipe = LmCircuit(
@@ -378,7 +378,7 @@ def pull(model: str) -> None:
 
 
 def _is_run(name: str) -> bool:
-    """Is this a run on the hub? If the hub cannot be asked, fetching says why and what to do."""
+    """Return whether the name is a run on the hub; False if the hub fails (fetching reports it)."""
     from hopscope.export.hub import Hub
 
     try:

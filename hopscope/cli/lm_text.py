@@ -1,4 +1,4 @@
-"""What is printed of benchmarks, heads and circuits of language models."""
+"""Text of benchmarks, heads and circuits of language models for the terminal."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def bench_parts(run: "BenchRun") -> list[Part]:
-    """A row for every kind of question."""
+    """Return a table with a row for every kind of question."""
     from hopscope.lm.results import results
 
     rows = [
@@ -40,13 +40,13 @@ def _number(value: float | None, digits: int = 3) -> str:
 
 
 def findings_parts(found: "LmFindings") -> list[Part]:
-    """What was found, phase by phase, and the circuit."""
+    """Return the findings of each phase, and the circuit."""
     title = f"{found.recipe.model} on {found.recipe.prompts.label}: {found.answered}"
     return [title, *lm_findings(found), *circuit_parts(found.circuit)]
 
 
 def circuit_run_parts(run: "LmCircuitRun") -> list[Part]:
-    """What became of a run; of one that was stopped, how far it came."""
+    """Return the findings of a complete run; of a stopped one, its progress."""
     manifest = run.folder.manifest
     if manifest.complete:
         return findings_parts(run.findings)
@@ -55,7 +55,7 @@ def circuit_run_parts(run: "LmCircuitRun") -> list[Part]:
 
 
 def share_rows(run: "LmCircuitRun") -> list[dict[str, Any]]:
-    """How far answers follow each role, a row for each layer and exchange."""
+    """Return how much patching each role changes the answer: a row for each exchange and layer."""
     found = run.findings
     return [
         {"exchange": name, "role": str(found.roles[role]), "layer": layer, **share.model_dump()}
@@ -66,7 +66,7 @@ def share_rows(run: "LmCircuitRun") -> list[dict[str, Any]]:
 
 
 def heads_piece(scores: "HeadScores") -> Piece:
-    """For each route its best heads."""
+    """Return a table of the best heads of each route."""
     from hopscope.lm.results import best_heads
 
     rows = []
@@ -93,7 +93,7 @@ def _difference(right: float, error: float) -> str:
 
 
 def effect_text(off: "SwitchedOff | None") -> str:
-    """Accuracy with heads switched off."""
+    """Return the accuracy with heads switched off as text (None: no head was found)."""
     if off is None:
         return "No head looks anything up beyond chance: nothing to switch off."
     names = ", ".join(f"{layer}.{head}" for layer, head in off.heads)

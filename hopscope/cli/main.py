@@ -1,6 +1,4 @@
-"""`hopscope COMMAND …`: one group of commands, each imported when it is called; one line for every
-mistake, and an exit code.
-"""
+"""`hopscope COMMAND …`: the entry point; it shows every error as one line and an exit code."""
 
 import os
 import signal
@@ -24,11 +22,11 @@ if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
 COMPLETE = "_HOPSCOPE_COMPLETE"
-"""The variable by which a shell asks what may come next."""
+"""The environment variable that shells set to request completions."""
 
 
 def main() -> None:
-    """The entry point: one line for whatever a user can cause, and an exit code."""
+    """Run the command line in `sys.argv`; show an error as one line; exit with its code."""
     forgive_encodings()
     keep_pages()
     warnings.showwarning = _show_warning
@@ -46,7 +44,7 @@ def main() -> None:
 
 
 def run(words: Sequence[str]) -> int:
-    """Do what a command line asks for; its exit code. A mistake is a HopscopeError."""
+    """Run a command line; return its exit code. Raises HopscopeError for a wrong command line."""
     words = list(words)
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
@@ -59,14 +57,14 @@ def run(words: Sequence[str]) -> int:
     except click.exceptions.NoArgsIsHelpError as helped:
         say(*helped.message.splitlines())
         return 0
-    except click.Abort as abort:  # a question that was not answered
+    except click.Abort as abort:  # a confirmation was declined
         raise ConfigError("not confirmed: nothing was done") from abort
     except click.ClickException as error:
         raise ConfigError(_sentence(error)) from None
 
 
 def _sentence(error: click.ClickException) -> str:
-    """A mistake in one line, with the command whose help says more."""
+    """Return a click error as one line, with the help command to run."""
     text = " ".join(error.format_message().split())
     if isinstance(error, click.NoSuchOption):
         near = " or ".join(error.possibilities or ())
@@ -78,15 +76,15 @@ def _sentence(error: click.ClickException) -> str:
 
 
 def _explained(error: BaseException, *, interrupted: bool) -> int:
-    """Show in one line what went wrong; the exit code for it."""
-    code = 70  # a mistake of ours, for which a traceback is wanted
+    """Print an error in one line (a defect of hopscope: its traceback); return the exit code."""
+    code = 70  # a defect of hopscope
     if isinstance(error, Interrupted):
         warn(error)
         code = error.exit_code
     elif interrupted or isinstance(error, KeyboardInterrupt) or str(error) == "Query interrupted":
         warn("interrupted")
         code = 130
-    elif isinstance(error, BrokenPipeError):  # the reader of the output (`| head`) has enough
+    elif isinstance(error, BrokenPipeError):  # the reader (`| head`) closed the pipe
         code = 0
     elif isinstance(error, HopscopeError):
         warn(error)
@@ -101,17 +99,17 @@ def _explained(error: BaseException, *, interrupted: bool) -> int:
     try:
         flush()
     except (BrokenPipeError, OutputLost):
-        drop_output()  # else Python tries again when it ends
+        drop_output()  # otherwise Python flushes again at exit
     return code
 
 
 @contextmanager
 def noting_interrupts() -> Iterator[list[int]]:
-    """Note each Ctrl-C, beside raising KeyboardInterrupt as ever.
+    """Yield a list that grows at each Ctrl-C, which also raises KeyboardInterrupt as usual.
 
-    Libraries that are being imported turn KeyboardInterrupt into an ImportError, DuckDB into a
-    RuntimeError. Where it cannot be raised it comes again a moment later: in a finaliser, and while
-    torch is imported, whose C++ code calls Python and would abort.
+    The list is needed because libraries convert KeyboardInterrupt: imports into ImportError, DuckDB
+    into RuntimeError. In a finaliser and during the import of torch (whose C++ code would abort)
+    it cannot be raised; the signal is then sent again 0.05 s later.
     """
     came: list[int] = []
     main_thread = threading.current_thread() is threading.main_thread()
@@ -129,7 +127,7 @@ def noting_interrupts() -> Iterator[list[int]]:
 
     def again() -> None:
         timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
-        timer.daemon = True  # a command that has ended does not wait for it
+        timer.daemon = True  # the process does not wait for the timer at exit
         timer.start()
 
     def lost(error: "UnraisableHookArgs") -> None:
@@ -148,7 +146,7 @@ def noting_interrupts() -> Iterator[list[int]]:
 
 
 def _importing_torch(frame: FrameType | None) -> bool:
-    """Is a module of torch being imported there?"""
+    """Return whether this frame is inside the import of a torch module."""
     while frame is not None:
         package = str(frame.f_globals.get("__name__")).partition(".")[0]
         if package == "torch" and frame.f_code.co_name == "<module>":
@@ -165,7 +163,7 @@ def _show_warning(
     file: TextIO | None = None,  # noqa: ARG001  (the signature is Python's)
     line: str | None = None,
 ) -> None:
-    """Our warnings are one line; of others it is shown where they come from."""
+    """Print a RunWarning as one line, and other warnings with their source as Python does."""
     if issubclass(category, RunWarning):
         warn(message)
         return

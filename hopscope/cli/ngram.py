@@ -34,8 +34,8 @@ def train(
     changes: tuple[str, ...], seeds: tuple[int, ...] | None, threads: int | None,
     store: Store,
 ) -> None:  # fmt: skip
-    """Train the n-gram experiment; by itself, as in the paper. `hopscope train` does the same with
-    the presets of the paper.
+    """Train the n-gram experiment, without changes as in the paper. `hopscope train` does the same
+    with the paper's presets.
 
     KEY=VALUE changes a field, such as process.alphabet=4, model.window=5 or
     descent.epochs=600,800,600; docs/fields.md lists all of process, model and descent.
@@ -47,7 +47,7 @@ def train(
 
 
 def ngram_parts(run: "NgramRun") -> list[Part]:
-    """What each seed's model has become."""
+    """Return a table of `ngram_rows`; for an incomplete run, its progress."""
     if not run.folder.manifest.complete:
         return [unfinished(run)]
     title = f"{run.name}: validation, trained in {run.folder.manifest.seconds:.1f} s"
@@ -63,7 +63,7 @@ FORMATS = {
 
 
 def ngram_rows(run: "NgramRun") -> list[dict[str, Any]]:
-    """What each seed's model has become, on its validation chains."""
+    """Return a row for each seed's trained model: heads, attention and validation losses."""
     from hopscope.ngram.evaluation import choice, validated
     from hopscope.ngram.parameters import set_name
 
@@ -89,7 +89,9 @@ def ngram_rows(run: "NgramRun") -> list[dict[str, Any]]:
 
 
 def ngram_figures(run: "NgramRun") -> "dict[str, Callable[[], Picture]]":
-    """What draws a run, beside its stages: heads, the way to the induction head, other chains."""
+    """Return functions that draw a run's heads, its approach to GIH (if `a` is trained last), and
+    its transfer to other chains.
+    """
     from hopscope.ngram.evaluation import approach, transfer
     from hopscope.plots import ngram as shown
 
@@ -105,7 +107,7 @@ def ngram_figures(run: "NgramRun") -> "dict[str, Callable[[], Picture]]":
 
 
 def _gap(run: "NgramRun") -> float:
-    """What the growth of a is predicted from; 0 where nothing is: see `gap`."""
+    """Return the gap that predicts the growth of `a`, 0 if there is no prediction: see `gap`."""
     from hopscope.ngram.growth import gap
     from hopscope.ngram.parameters import Parameters
     from hopscope.ngram.trainer import chains_of

@@ -1,4 +1,4 @@
-"""How a command, an option and a group of options are declared, and which flags were given."""
+"""Declare commands, options and groups of options, and find which flags were given."""
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -17,10 +17,10 @@ Names = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
 class NamedPath(click.Path):
-    """The path of a file or folder. An empty name, which would be this folder's, is refused."""
+    """The path of a file or folder. An empty text is refused: Path("") is the current folder."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path that this text names."""
+        """Return the path; fail for an empty text."""
         if value == "":
             self.fail("it is empty; expected the name of a file or folder", param, ctx)
         return super().convert(value, param, ctx)
@@ -28,13 +28,11 @@ class NamedPath(click.Path):
 
 FILE = NamedPath(path_type=Path)
 KINDS = {"N": int, "MINUTES": float, "X": float, "SHARE": float, "INCHES": float}
-"""The kind of a value by its name in the help; files and folders are paths, all else is text."""
+"""Type of a value by its name in the help; FILE and FOLDER are paths, all others are text."""
 
 
 def command(*each: Callable[[Any], Any]) -> Callable[[Callable[..., int | None]], click.Command]:
-    """Make a command of a function that takes these arguments and options; its docstring is the
-    help.
-    """
+    """Make a command from a function with these options; its docstring is the help."""
 
     def decorate(function: Callable[..., int | None]) -> click.Command:
         settings = {"show_default": True}
@@ -46,8 +44,9 @@ def command(*each: Callable[[Any], Any]) -> Callable[[Callable[..., int | None]]
 def option(
     flag: str, says: str, *, name: str = "", choices: Sequence[str] = (), **settings: Any
 ) -> Callable[[F], F]:
-    """A flag such as `--all`, or one with a value such as `--step N`, and its help. `name` is that
-    of the parameter, where it is not the flag's.
+    """Declare a flag such as `--all`, or an option with a value such as `--step N`, and its help.
+
+    `name` is the name of the parameter, if it differs from the flag's.
     """
     flag, _, value = flag.partition(" ")
     kind: Any = FILE if value.startswith(("FILE", "FOLDER")) else KINDS.get(value)
@@ -60,11 +59,11 @@ def option(
 
 
 def completing(known: Callable[[click.Context], Iterable[str]]) -> Names:
-    """Complete a word with the names that there are."""
+    """Return a click completer that offers the names from `known`."""
 
     def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
         found: set[str] = set()
-        with suppress(HopscopeError):  # of a store that is broken, what can be read
+        with suppress(HopscopeError):  # a broken store: offer the names read so far
             for name in known(ctx):
                 found.add(name)
         return [CompletionItem(name) for name in sorted(found) if name.startswith(incomplete)]
@@ -73,7 +72,7 @@ def completing(known: Callable[[click.Context], Iterable[str]]) -> Names:
 
 
 def options(*each: Callable[[F], F]) -> Callable[[F], F]:
-    """Several options as one decorator, listed in this order in the help."""
+    """Combine several options into one decorator; the help lists them in this order."""
 
     def decorate(function: F) -> F:
         for one in reversed(each):
@@ -86,7 +85,7 @@ def options(*each: Callable[[F], F]) -> Callable[[F], F]:
 def gathered(
     name: str, make: Callable[..., Any], *each: Callable[[Any], Any]
 ) -> Callable[[Callable[..., Any]], Any]:
-    """Options whose values a command takes as one: what is made of them, under this name."""
+    """Combine options into one argument `name` of a command, made by `make` from their values."""
 
     def nothing() -> None: ...
 
@@ -105,7 +104,7 @@ def gathered(
 
 
 def given(*flags: str) -> list[str]:
-    """Those of these flags (`--over-training`) that are on the command line."""
+    """Return which of these flags (such as `--over-training`) are on the command line."""
     context = click.get_current_context()
     typed = click.core.ParameterSource.COMMANDLINE
     known = {flag: each.name for each in context.command.params for flag in each.opts}
@@ -116,7 +115,7 @@ def given(*flags: str) -> list[str]:
 
 
 def refuse_unused(where: str, *flags: str) -> None:
-    """Refuse flags that would do nothing."""
+    """Raise ConfigError if any of these flags is on the command line; `where` says why."""
     if found := given(*flags):
         it = "it" if len(found) == 1 else "them"
         raise ConfigError(f"{', '.join(found)} would be ignored {where}: leave {it} out")

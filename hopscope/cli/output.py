@@ -1,5 +1,7 @@
-"""The one place that prints. What is printed is data: every argument is a line, and what would
-steer a terminal (escape codes, line breaks, text that runs the other way) is shown, not obeyed.
+"""All printing of hopscope is here.
+
+Control characters (escape codes, line breaks, right-to-left marks) in printed values are escaped,
+so that data cannot control the terminal.
 """
 
 import json
@@ -15,11 +17,11 @@ from hopscope.display import plain
 from hopscope.errors import OutputLost
 
 _LOST: list[OutputLost] = []
-"""Why the output was dropped while a training went on: told when it has ended."""
+"""The error that made a training continue without output; `flush` raises it at the end."""
 
 
 def printable(value: object) -> str:
-    r"""The value's text, with an escape for every sign that has no picture.
+    r"""Return the value's text with all unprintable characters escaped.
 
     >>> printable("a\x1b[31mb\nc")
     'a\\x1b[31mb\\nc'
@@ -29,18 +31,18 @@ def printable(value: object) -> str:
 
 
 def _shown(sign: str) -> str:
-    # Spaces of other widths count as not printable in Python, and do no harm.
+    # str.isprintable is False for spaces of other widths, which are harmless.
     harmless = sign.isprintable() or category(sign) == "Zs"
     return sign if harmless else sign.encode("unicode_escape").decode()
 
 
 def say(*lines: object) -> None:
-    """Print every argument as one line; without any, an empty one."""
+    """Print every argument as one line; without arguments, print an empty line."""
     emit(map(printable, lines or ("",)))
 
 
 def prose(*texts: object) -> None:
-    """Print each text in lines that fit the terminal; all but the first are set in."""
+    """Print each text wrapped to the terminal's width, with a hanging indent."""
     from hopscope.plots.layout import hanging
 
     for text in texts:
@@ -48,7 +50,7 @@ def prose(*texts: object) -> None:
 
 
 def say_json(value: object) -> None:
-    """Print data as JSON: of a list, a line for each item. A number that is none (NaN) is null.
+    """Print data as JSON, a list with one line for each item. NaN becomes null.
 
     >>> say_json([{"loss": float("nan")}, {"loss": 0.5}])
     [
@@ -64,24 +66,24 @@ def say_json(value: object) -> None:
 
 
 def _of_json(value: object) -> object:
-    """A value as JSON has it: a decimal, as SQL sums some numbers, as a number, else as text."""
+    """Convert a value for JSON: a Decimal (from SQL sums) to float, other objects to text."""
     return float(value) if isinstance(value, Decimal) else str(value)
 
 
 def warn(trouble: object) -> None:
-    """One line on stderr that says what went wrong."""
+    """Print a line on stderr that begins with `hopscope:`."""
     note(f"hopscope: {trouble}")
 
 
 def note(line: object) -> None:
-    """One line on stderr. Where that is closed, nobody is there to be told."""
+    """Print one line on stderr; do nothing if stderr is closed."""
     if sys.stderr is not None:
         with suppress(OSError, ValueError):
             print(printable(line), file=sys.stderr, flush=True)
 
 
 def emit(lines: Iterable[str], end: str = "\n") -> None:
-    """Print lines in which nothing is left to escape."""
+    """Print lines that are already escaped."""
     try:
         for line in lines:
             print(line, end=end)
@@ -90,7 +92,7 @@ def emit(lines: Iterable[str], end: str = "\n") -> None:
 
 
 def flush() -> None:
-    """Whether a line went out is known only when it is flushed."""
+    """Flush standard output; raises OutputLost if lines could not be written."""
     if _LOST:
         raise _LOST.pop()
     try:
@@ -101,8 +103,9 @@ def flush() -> None:
 
 
 def _lose(error: OSError) -> None:
-    """A reader who has enough (`| head`) is no failure: the command goes on, and what it was asked
-    to save is saved. All else is.
+    """Handle an error in writing: raise OutputLost, unless the reader closed the pipe (`| head`).
+
+    For a closed pipe, drop the output and let the command continue, so that it saves its files.
     """
     if not isinstance(error, BrokenPipeError):
         raise OutputLost(f"cannot write the output: {error.strerror}") from error
@@ -110,7 +113,7 @@ def _lose(error: OSError) -> None:
 
 
 def drop_output(why: Exception | None = None) -> None:
-    """Nothing more can be printed: what is left, and what comes, goes nowhere."""
+    """Redirect standard output to the null device; an OutputLost is kept for `flush`."""
     if isinstance(why, OutputLost):
         _LOST.append(why)
     with suppress(OSError), open(os.devnull, "w") as nowhere:  # noqa: PTH123
@@ -118,12 +121,12 @@ def drop_output(why: Exception | None = None) -> None:
 
 
 def forgive_encodings() -> None:
-    """Where a stream cannot say a sign, it says `?`."""
+    """Let stdout and stderr print `?` for characters that their encoding lacks."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
 
 
 def width() -> int:
-    """Columns of the terminal; $COLUMNS, or 80 where there is none."""
+    """Return the columns of the terminal ($COLUMNS if set; 80 without a terminal)."""
     return get_terminal_size().columns

@@ -1,4 +1,4 @@
-"""`hopscope papers list|run|claims|report`: what the papers show, and what we measured."""
+"""`hopscope papers list|run|claims|report`: the papers' results and our measurements."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -44,9 +44,9 @@ measured_option = option(
 
 @command(experiment_options, results_option, flags.json, flags.store)
 def experiments(experiment: str, protocol: Any, results: Path, json: bool, store: Store) -> None:
-    """List the experiments, with their complete and missing runs and the time these take.
+    """List the experiments with their complete and missing runs, and the time for the missing ones.
 
-    EXPERIMENT is a name, such as musat/fig4, or how names begin, such as chen.
+    EXPERIMENT is a name, such as musat/fig4, or the beginning of names, such as chen.
     """
     papers = registry.PAPERS
     rows: list[dict[str, object]] = []
@@ -85,7 +85,7 @@ def run(
 ) -> int:  # fmt: skip
     """Reproduce a figure, a paper, or both papers: train missing runs, measure, draw.
 
-    The complete and the missing runs are printed first, and the time that these take.
+    The complete and the missing runs are printed first, with the time for the missing ones.
     """
     papers = registry.PAPERS
     found, where = papers.matching(experiment), papers.results(results)
@@ -106,7 +106,7 @@ def run(
         return 0
     check_threads(how.threads)
     how.pool()
-    write_readme(papers, where)  # where it cannot be written, better now than after the training
+    write_readme(papers, where)  # an unwritable folder fails before the training
     code = _run_all(left, how, time_limit, store, where)
     say(f"overview: {write_readme(papers, where)}")
     return code
@@ -120,7 +120,7 @@ def run(
     measured_option, flags.json,
 )  # fmt: skip
 def claims(words: tuple[str, ...], variants: bool, results: Path | None, json: bool) -> int:
-    """Show the claims of both papers with our verdicts; of one, the values and all the evidence.
+    """Show the claims of both papers with our verdicts; for a single claim also the evidence.
 
     CLAIM is a claim's name, or how names begin, such as musat or abc.
     """
@@ -154,7 +154,10 @@ def report(save: Path, results: Path | None) -> None:
 
 
 def measured(asked: Path | None, papers: Registry) -> Results:
-    """What was measured here; else what came with hopscope, which is said."""
+    """Return the results in `asked` or ./results; without these, those shipped with hopscope.
+
+    A warning says so if shipped results are used, or if there are none.
+    """
     from hopscope import __version__
     from hopscope.papers.results import that_came_with_it
 
@@ -173,7 +176,7 @@ def measured(asked: Path | None, papers: Registry) -> Results:
 
 
 def _what_there_is(state: ExperimentState) -> str:
-    """What there is of an experiment, what is missing, and how long that takes."""
+    """Return a line on an experiment's measured and missing runs, and the time for the latter."""
     name, of = state.experiment.name, f"{state.protocol} protocol"
     if state.complete:
         return f"{name}, {of}: all {state.runs} runs are measured; nothing to train"
@@ -187,7 +190,7 @@ def _what_there_is(state: ExperimentState) -> str:
 
 
 def _time(state: ExperimentState) -> str:
-    """How long training what is missing takes, by what runs like it took."""
+    """Return the time to train the missing runs as text, estimated from similar runs."""
     here, gpu = state.hours.here, state.hours.gpu
     told = [f"about {in_time(here)} on a processor core" if here is not None else ""]
     told += [f"{in_time(gpu)} on an H200" if gpu is not None else ""]
@@ -201,11 +204,11 @@ def _run_all(
     store: Store,
     results: Results,
 ) -> int:
-    """Run what each experiment lacks; what fails says nothing about the others."""
+    """Run what each experiment lacks, continue after failures, and return the exit code."""
     from hopscope.runs import Stop
     from hopscope.runs.stop import REQUEUE
 
-    # Alone, unless fleets are asked for: a longer protocol goes on with the bits of a shorter one.
+    # No fleets unless --pack is given: then a longer protocol continues a shorter one bit by bit.
     here, alone = _here(how), how if how.pack else replace(how, pack=1)
 
     def carry(recipes: Sequence[Recipe], look: "Callable[[SweepProgress], None]") -> "Outcome":
@@ -251,7 +254,7 @@ def _here(how: WorkerFlags) -> str:
 
 
 def write_readme(papers: Registry, results: Results) -> Path:
-    """What is in a folder of results, in words; a page of somebody else's is not written over."""
+    """Write README.md of a folder of results; raises if there is one not made by hopscope."""
     from hopscope.plots.readme import HEAD, readme
 
     path = results.root / "README.md"
@@ -265,9 +268,9 @@ def write_readme(papers: Registry, results: Results) -> Path:
 
 
 def draw_again(names: Sequence[str], results: Results, to: Results) -> None:
-    """The figures of all that is measured of these experiments, complete or not."""
+    """Draw the figures of all measured rows of these experiments, complete or not."""
     for name in names:
-        results.measured(name)  # what cannot be read is an error
+        results.measured(name)  # raises if it cannot be read
     tables = [*filter(None, map(results.shown, names))]
     if not tables:
         which = f"none of {len(names)} experiments is" if len(names) > 1 else f"{names[0]} is not"
@@ -279,7 +282,7 @@ def draw_again(names: Sequence[str], results: Results, to: Results) -> None:
 
 
 def write_figures(found: ResultsTable, results: Results, to: Results) -> None:
-    """The figures of an experiment, in the folder where its results are, or would be."""
+    """Draw the figures of an experiment into the folder for its results in `to`."""
     from hopscope.plots.saving import save_figure
     from hopscope.plots.table_figures import figures
 

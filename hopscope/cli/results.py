@@ -1,6 +1,6 @@
-"""What a command found: printed as text or JSON, saved by the ending of a file's name, drawn.
+"""The output of a command: printed as text or JSON, saved to a file, and drawn.
 
-Whether files can be written is asked before anything is computed for them.
+The ending of a file's name chooses the format. Paths are checked before the computation begins.
 """
 
 import json
@@ -34,23 +34,23 @@ FRAMES = {".csv": ("pandas",), ".parquet": ("pandas", "pyarrow")}
 
 @dataclass(frozen=True)
 class Output:
-    """What a command puts out."""
+    """The output of a command."""
 
     data: Any
-    """What --json prints, and what a .json file holds."""
+    """The data for --json and for .json files."""
     parts: Sequence[Part]
-    """What is printed for people."""
+    """The text printed without --json."""
     draw: "Draw | None" = None
     beside: "Mapping[str, Draw]" = field(default_factory=dict)
-    """Figures that go beside the one that is asked for, by what is added to its name."""
+    """Figures drawn in addition to `draw`, by the suffix of their file names."""
     frame: Callable[[], Any] | None = None
-    """A data frame, of what can be a table."""
+    """Makes a data frame; None if the output is not a table."""
     files: Mapping[str, Callable[[Path], None]] = field(default_factory=dict)
-    """What writes files of other endings."""
+    """Functions that write files of other endings."""
 
     @classmethod
     def of(cls, result: Any, data: Any = None, **more: Any) -> "Output":
-        """A result that shows itself: what it says, its figure and its data."""
+        """Make the output of a result from its pieces, figure, data and (if it has one) frame."""
         data = result.to_dict() if data is None else data
         frame = getattr(result, "frame", None)
         return cls(data, pieces_of(result), result.picture, frame=frame, **more)
@@ -59,13 +59,13 @@ class Output:
     def table(
         cls, rows: Sequence[Mapping[str, Any]], formats: Mapping[str, str], title: str = ""
     ) -> "Output":
-        """A table of these rows, with numbers in these formats."""
+        """Make the output of a table of these rows, with numbers in these formats."""
         return cls(rows, [piece_of(rows, formats, title)], frame=partial(data_frame, rows))
 
 
 @dataclass(frozen=True)
 class Destination:
-    """Where the output of a command goes, and how large figures are."""
+    """The destination of a command's output, and the size of its figures."""
 
     json: bool
     figure: Path | None
@@ -76,9 +76,7 @@ class Destination:
     def check(
         self, known: Sequence[str] = (), *, draws: bool = True, beside: Sequence[str] = ()
     ) -> None:
-        """Refuse files that cannot be written, endings that are not known, and the size of a figure
-        where there is none.
-        """
+        """Raise ConfigError for unwritable files, unknown endings, and sizes without a figure."""
         if self.save is not None:
             found = ending(self.save, known)
             for package in FRAMES.get(found, ()):
@@ -97,7 +95,7 @@ class Destination:
         check_files(self.save)
 
     def put(self, output: Output) -> None:
-        """Print, save and draw it."""
+        """Print, save and draw the output."""
         if self.save and self.save.suffix in FRAMES and output.frame is None:
             raise ConfigError(f"--save is {self.save}, and this is not a table; expected .json")
         if self.json:
@@ -110,11 +108,11 @@ class Destination:
             self.draw(self.figure, output.draw, output.beside)
 
     def tell(self, line: object) -> None:
-        """Say something beside the output: not on stdout, where that is JSON."""
+        """Print a remark: on stderr if stdout has JSON."""
         (note if self.json else prose)(line)
 
     def draw(self, path: Path, make: "Draw", beside: "Mapping[str, Draw] | None" = None) -> None:
-        """Draw a figure, and those beside it; say where each is and what it shows."""
+        """Draw a figure and those in `beside`; print the path and caption of each."""
         from hopscope.plots.look import looking
         from hopscope.plots.saving import save_figure
 
@@ -148,7 +146,7 @@ figure_options = (
     option("--dpi N", "Dots per inch of PNG.", type=click.IntRange(50, 1200), default=300),
 )  # fmt: skip
 shown_or_drawn = gathered("to", Destination, flags.json, *figure_options)
-"""The flags of a command whose result is printed or drawn."""
+"""The flags of a command that prints and draws its result but does not save it."""
 
 
 def reporting(
@@ -158,7 +156,7 @@ def reporting(
     draws: bool = True,
     beside: Sequence[str] = (),
 ) -> Callable[[Callable[..., Output]], click.Command]:
-    """Make a command of a function that takes the Destination and its own options, and returns its
+    """Make a command from a function that takes a Destination and its own options, and returns
     Output.
     """
     known = (".json", *(FRAMES if frame else ()), *(FORMATS if draws else ()), *endings)
@@ -179,12 +177,12 @@ def reporting(
 
 
 def near(path: Path, name: str) -> Path:
-    """The path of a figure that goes beside another one."""
+    """Return the path of an additional figure: the stem of `path`, a hyphen and `name`."""
     return path.with_name(f"{path.stem}-{name}{path.suffix}")
 
 
 def ending(path: Path, known: Sequence[str]) -> str:
-    """The longest of these endings that a file's name has."""
+    """Return the longest of the known endings that matches; raises ConfigError if none does."""
     found = [each for each in known if path.name.endswith(each)]
     if not found:
         raise ConfigError(f"--save is {path}; expected a name that ends in {', '.join(known)}")

@@ -26,9 +26,9 @@ from hopscope.store.gallery import about
 from hopscope.store.listing import listed
 
 FEW, FEW_STEPS = 5, 8
-"""Names and steps that a line lists at most."""
+"""Largest number of names, and of steps, listed in a line."""
 AGES = {"d": 1.0, "h": 1 / 24, "w": 7.0}
-"""Days of the units of an age."""
+"""Units of an age, in days."""
 
 
 @command(
@@ -44,8 +44,8 @@ def show(
 ) -> None:  # fmt: skip
     """Show a run: its losses, circuit or answers, its settings, its files.
 
-    --figure draws the losses; of a complete n-gram run also FILE-heads, FILE-approach and
-    FILE-transfer; of several benchmarks of language models all of them side by side.
+    --figure draws the losses; for a complete n-gram run also FILE-heads, FILE-approach and
+    FILE-transfer; for several benchmarks of language models one figure of all, side by side.
     """
     to.check()
     folders = [find_run(name, store) for name in runs]
@@ -71,8 +71,10 @@ def show(
 
 
 def _figures(folders: Sequence[RunFolder]) -> dict[str, Any]:
-    """What draws the runs; what was not trained is refused, and several that have no figure
-    together.
+    """Return the functions that draw the runs.
+
+    Raises ConfigError for a model that was not trained, and for several runs unless all are
+    benchmarks of language models.
     """
     for folder in folders:
         if (known := about(folder)) and not known.trained:
@@ -99,11 +101,11 @@ def _opened(folder: RunFolder) -> Any:
 
 
 def _parts(folder: RunFolder) -> list[Part]:
-    """What is printed of a run: what became of it, its settings, and its files."""
+    """Return the text of a run: its results, its settings and its files."""
     known, files, found = about(folder), folder.manifest.files, _listed(folder)
     size = sum(entry.size for entry in files.values()) / 2**20
     kept = _steps(checkpoint_steps(folder))
-    unknown = found.date is None or folder.gallery  # the files' times are those of an installation
+    unknown = found.date is None or folder.gallery  # gallery files have the installation's times
     date = "" if unknown else f", last commit {found.date:%Y-%m-%d %H:%M} UTC"
     tags = f", tags: {', '.join(found.tags)}" if found.tags else ""
     lines = (
@@ -119,7 +121,7 @@ def _parts(folder: RunFolder) -> list[Part]:
 
 
 def _known(folder: RunFolder) -> dict[str, Any]:
-    """What is known of a run, for programs."""
+    """Return the data of a run for --json."""
     manifest = folder.manifest
     return {
         **_listed(folder).to_dict(),
@@ -141,14 +143,14 @@ def _trained(folder: RunFolder) -> bool:
 
 
 def _settings(folder: RunFolder) -> dict[str, Any]:
-    """Every field of the recipe; of what was written by hand, without those of a training."""
+    """Return every field of the recipe; without the training fields for a planted model."""
     hidden = () if _trained(folder) else ("training", "seeds")
     named = folder.recipe.named().items()
     return {name: value for name, value in named if name.split(".")[0] not in hidden}
 
 
 def _listed(folder: RunFolder) -> Listed:
-    """The state, the last commit and the tags of a run; a line on what is wrong with them."""
+    """Return the state, last commit and tags of a run; print a warning if any is unreadable."""
     try:
         tags = () if folder.gallery else Store(folder.path.parent).tags().get(folder.name, ())
     except StoreError as error:
@@ -161,7 +163,7 @@ def _listed(folder: RunFolder) -> Listed:
 
 
 def _steps(kept: Sequence[int]) -> str:
-    """The steps of the checkpoints: each of them, if they are few."""
+    """Return the checkpoints as text: every step, or number and range if there are many."""
     if len(kept) > FEW_STEPS:
         return f"{len(kept)} checkpoints from step {kept[0]:,} to {kept[-1]:,}"
     steps = "step" if len(kept) == 1 else "steps"
@@ -176,7 +178,7 @@ def _steps(kept: Sequence[int]) -> str:
 )
 def compare(_: Destination, first: str, second: str, store: Store) -> Output:
     """Show two runs of one kind side by side: the settings in which they differ, the losses of each
-    hop, and what their circuits share (those kept, of the first model of each).
+    hop, and what their circuits share (kept circuits of the first model of each run).
     """
     from hopscope.study import compare as compared
 
@@ -200,7 +202,7 @@ def sql(query: str, as_csv: bool, json: bool, store: Store) -> int:
         _print_csv(answer)
     elif json:
         twice = sorted({name for name in answer.columns if answer.columns.count(name) > 1})
-        if twice:  # an object of JSON has each name once
+        if twice:  # names in a JSON object are unique
             raise ConfigError(
                 f"several columns are called {', '.join(twice)}: name them with `as`, e.g. "
                 f"runs.{twice[0]} as run_{twice[0]}"
@@ -214,7 +216,7 @@ def sql(query: str, as_csv: bool, json: bool, store: Store) -> int:
 
 
 def _print_csv(answer: Answer) -> None:
-    """Programs get the values as they are; a terminal is shown what would steer it."""
+    """Print CSV; control characters are escaped only if stdout is a terminal."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows((answer.columns, *answer.rows))
     if sys.stdout is not None and sys.stdout.isatty():
@@ -283,7 +285,7 @@ def rm(
     """
     if not (runs or tag or older_than):
         raise ConfigError("rm needs the name of a run, --tag or --older-than")
-    chosen = [store.removable(each) for each in runs]  # all, or none
+    chosen = [store.removable(each) for each in runs]  # raises before anything is removed
     if tag is not None:
         tagged = [name for name, own in store.tags().items() if tag in own]
         if not tagged:
@@ -312,7 +314,7 @@ def rm(
 
 
 def _older(store: Store, age: str) -> list[str]:
-    """The runs whose last commit is longer ago than this."""
+    """Return the runs whose last commit is older than `age`, such as 30d."""
     match = re.fullmatch(r"(\d{1,6})([dhw])", age)
     if match is None:
         raise ConfigError(f"--older-than is {age!r}; expected an age such as 30d, 12h or 2w")
@@ -326,7 +328,7 @@ def _older(store: Store, age: str) -> list[str]:
     flags.json, flags.store,
 )  # fmt: skip
 def gallery(copy: str | None, json: bool, store: Store) -> None:
-    """List the models that come with hopscope; each stands where a RUN is only read."""
+    """List the models that come with hopscope; commands that only read a RUN take these names."""
     if copy is not None:
         refuse_unused("with --copy", "--json")
         source = shipped.find(copy)

@@ -1,4 +1,4 @@
-"""`hopscope export`, `push` and `pull`: runs in trackers, as models of transformers, on a hub."""
+"""`hopscope export`, `push` and `pull`: share runs by trackers, transformers and hubs."""
 
 import time
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from hopscope.store.folder import GALLERY
 
 EXPORTS = Path("exports")
 PAUSE = 5.0
-"""Seconds between two looks at a run that is followed."""
+"""Seconds between two checks for new steps with --follow."""
 
 
 @command(
@@ -40,7 +40,7 @@ def export(
     run: str, to: str, save: Path | None, seed: int | None, step: int | None, project: str,
     follow: bool, store: Store,
 ) -> None:  # fmt: skip
-    """Send a run to a tracker, or write its model as one that transformers loads."""
+    """Send a run to a tracker, or write its model for transformers."""
     if to == "transformers":
         refuse_unused("with --to transformers", "--project", "--follow")
         _to_transformers(Subject(run, store, seed, step), save)
@@ -89,9 +89,7 @@ def _to_transformers(subject: Subject, save: Path | None) -> None:
     flags.store,
 )  # fmt: skip
 def push(run: str, place: str, license: str, private: bool, store: Store) -> None:
-    """Put a run on a hub: its files as they are, and a card that is made from it. A run that is
-    there is replaced.
-    """
+    """Put a run on a hub: its files unchanged, and a model card. An existing run is replaced."""
     from hopscope.export.hub import Hub, check_place
 
     check_place(place)
@@ -108,9 +106,7 @@ def push(run: str, place: str, license: str, private: bool, store: Store) -> Non
     flags.store,
 )  # fmt: skip
 def pull(place: str, source: str | None, store: Store) -> None:
-    """Fetch a run that was pushed to a hub into the store; or a model of the gallery that does not
-    come with the package, which then stands where a RUN is only read.
-    """
+    """Fetch a run from a hub into the store, or a gallery model that is not in the package."""
     if place.startswith(GALLERY):
         from hopscope.export import released
 

@@ -1,4 +1,4 @@
-"""Which model a command looks at: of a run, of a checkpoint's file, or from elsewhere."""
+"""The model that a command analyses: from a run, a checkpoint's file, or from elsewhere."""
 
 import json
 import os
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from hopscope.study import RunStudy, Study
 
 ELSEWHERE = ("hf", "nanogpt")
-"""What stands before a colon where a model is not of a run."""
+"""Prefixes (before a colon) of models that are not from a run."""
 REPEATED = "repeated-tokens"
-"""The name of the task of random tokens that occur twice."""
+"""Name of the task whose sequences repeat random tokens."""
 CHECKPOINT = re.compile(r"step-0*(\d+)\.safetensors")
 
 
 @dataclass(frozen=True)
 class Subject:
-    """The words that name a model."""
+    """The flags that name a model."""
 
     name: str
     store: Store
@@ -40,12 +40,12 @@ class Subject:
 
     @property
     def elsewhere(self) -> bool:
-        """Is it a model that is not of a run?"""
+        """Whether the model is not from a run."""
         kind, _, place = self.name.partition(":")
         return bool(place) and kind in ELSEWHERE
 
     def study(self) -> "Study":
-        """The model with its task."""
+        """Load the model with its task."""
         if self.elsewhere:
             return self._from_elsewhere()
         if self.task is not None:
@@ -53,7 +53,7 @@ class Subject:
                 f"--task is for a model from elsewhere (hf:FOLDER, nanogpt:FILE); {self.name} has "
                 "the task that it was trained on"
             )
-        folder, step = self._place()  # a name that is not there needs no torch
+        folder, step = self._place()  # an unknown name fails before torch is imported
         from hopscope.study import RunStudy
         from hopscope.training import Run
         from hopscope.training.device import device_of
@@ -66,7 +66,7 @@ class Subject:
         return study
 
     def run_study(self, asking: str) -> "RunStudy":
-        """The model with its run, which is needed for what is asked."""
+        """Load the model with its run; raises ConfigError, naming `asking`, if there is no run."""
         from hopscope.study import RunStudy
 
         study = self.study()
@@ -75,8 +75,9 @@ class Subject:
         return study
 
     def kept_circuit(self) -> "Circuit | None":
-        """The circuit that is known of it, read without torch; None if there is none, or if the
-        model is not one of a run.
+        """Return the circuit kept with the run, or of --circuit-file, without importing torch.
+
+        None if there is none, or if the model is not from a run.
         """
         if self.elsewhere or self.task is not None:
             return None
@@ -90,7 +91,7 @@ class Subject:
         return checked_circuit(folder, seed, None if [step] == last else step, self.circuit_file)
 
     def words(self) -> Callable[[int], str]:
-        """A token in words: by the tokenizer beside a model of transformers, if there is one."""
+        """Return a function from tokens to text: a transformers model's tokenizer, or `str`."""
         folder = self.name.removeprefix("hf:")
         if folder == self.name or not any(Path(folder).glob("tokenizer*")):
             return str
@@ -104,7 +105,7 @@ class Subject:
         return lambda token: str(tokenizer.decode([token]))
 
     def _place(self) -> tuple[RunFolder, int | None]:
-        """The folder of the run, and the checkpoint: named, or the path of a file or a folder."""
+        """Return the run's folder, and the step of the checkpoint (None: the last)."""
         path, step = Path(self.name), self.step
         if match := CHECKPOINT.fullmatch(path.name):
             if step is not None:
@@ -170,7 +171,7 @@ def read_task(text: str, vocabulary: int) -> Any:
 
 
 def _hf(folder: str) -> tuple[Any, int]:
-    """A decoder of transformers, and the number of its tokens."""
+    """Load a decoder with transformers; return it and the size of its vocabulary."""
     try:
         from transformers.utils import logging
     except ImportError as error:
@@ -185,7 +186,7 @@ def _hf(folder: str) -> tuple[Any, int]:
         model = pretrained(folder)
     except CircuitError:
         raise
-    except Exception as error:  # a wrong config raises anything
+    except Exception as error:  # a wrong config can raise any exception
         first = (str(error).splitlines() or [""])[0][:120]
         raise CircuitError(
             f"{folder} cannot be loaded by transformers ({type(error).__name__}): {first}"
@@ -194,7 +195,7 @@ def _hf(folder: str) -> tuple[Any, int]:
 
 
 def _nanogpt(file: str) -> tuple[Any, int]:
-    """A model of nanoGPT, and the number of its tokens."""
+    """Load a nanoGPT model; return it and the size of its vocabulary."""
     from hopscope.circuits import nanogpt
 
     model = nanogpt(file)

@@ -66,7 +66,7 @@ def sweep(
     from hopscope.runs import Stop
 
     stop = Stop(seconds)
-    with stop.listening():  # between the runs as well
+    with stop.listening():  # also between the runs
         return ended(carried_out(recipes, store, how, stop))
 
 
@@ -81,7 +81,7 @@ def _print_plan(recipes: Sequence[Recipe], store: Store, pack: int, *, json: boo
 
 
 def _cells(row: "Plan") -> dict[str, object]:
-    """A row for people: jobs by their size, and the time that is left."""
+    """Return the cells of a row to print: jobs counted by size, and the time left."""
     cells = row.to_dict()
     del cells["hours"]
     sizes = Counter(row.jobs)
@@ -97,7 +97,7 @@ def _time(seconds: float) -> str:
 
 
 def _in_all(rows: Sequence["Plan"]) -> str:
-    """The last line: what is complete, and how long the rest takes as far as that is known."""
+    """Return the last line: complete runs, the time left, and settings of unknown time."""
     runs, complete = sum(row.runs for row in rows), sum(row.complete for row in rows)
     known = sum(row.seconds for row in rows if row.seconds is not None)
     unknown = sum(row.seconds is None for row in rows)
@@ -138,9 +138,9 @@ def _print_script(
 
 
 def _whole(flag: str, value: float | None, default: int) -> int:
-    """The value of a flag, which SLURM takes as a whole number."""
+    """Return the value of a flag as a whole number for SLURM; raises ConfigError if it is not."""
     if value is None:
         return default
-    if not value.is_integer():  # NaN and infinity are not, either
+    if not value.is_integer():  # also NaN and infinity
         raise ConfigError(f"{flag} is {value:g}; expected a whole number with --slurm")
     return int(value)

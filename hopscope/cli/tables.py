@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from hopscope.training import Run
 
 LOW = 0.1
-"""A loss that is nearly none; `show` tells when it was reached, too."""
+"""A loss near zero; `show` also prints the step at which it was reached."""
 MEAN = f"Final losses are means over the last {FINAL_STEPS} steps (of all, if there are fewer)."
 SPREAD = "Each is the mean of the models; in brackets: lowest to highest of the models."
 
 
 Part = Piece | str
-"""What is printed of a result: a piece of it, or a text whose lines stay as they are."""
+"""A printed part of a result: a piece, or a text that is not wrapped."""
 
 
 def table(
@@ -37,7 +37,7 @@ def table(
     title: str = "",
     colours: Mapping[str, str] | None = None,
 ) -> None:
-    """Print a table as wide as the terminal; `colours` are for those that show them."""
+    """Print a table fitted to the terminal; `colours` are used only in a terminal."""
     if title:
         prose(title)
     cells = [[printable(text_of(value)) for value in row] for row in rows]
@@ -46,7 +46,7 @@ def table(
 
 
 def print_parts(parts: Iterable[Part]) -> None:
-    """Print the parts of what a result says: texts, and tables with texts below them."""
+    """Print the parts of a result: texts, and tables with texts below them."""
     first = True
     for part in parts:
         if isinstance(part, Piece) and not (part.rows or part.lines):
@@ -65,7 +65,7 @@ def print_parts(parts: Iterable[Part]) -> None:
 
 
 def circuit_parts(found: "Circuit") -> list[Part]:
-    """The verdict, the circuit as a grid, its components, and what is known beside it."""
+    """Return the verdict, the circuit as a grid, and the other pieces of the circuit."""
     verdict, *rest = pieces_of(found)
     return [verdict, of_plots("words:circuit_grid")(found), *rest]
 
@@ -73,7 +73,7 @@ def circuit_parts(found: "Circuit") -> list[Part]:
 def piece_of(
     rows: Sequence[Mapping[str, Any]], formats: Mapping[str, str], title: str = ""
 ) -> Piece:
-    """A table whose columns are the keys of its rows, numbers written in these formats."""
+    """Make a table whose columns are the keys of its rows; `formats` are by key."""
     columns = [key.replace("_", " ") for key in rows[0]] if rows else []
     cells = [
         [_formatted(value, formats.get(key, "")) for key, value in row.items()] for row in rows
@@ -88,7 +88,7 @@ def print_rows(
     *,
     json: bool = False,
 ) -> None:
-    """The table of these rows; or JSON, in which values stay as they are."""
+    """Print a table of these rows, or JSON with the values unformatted."""
     if json:
         say_json([*rows])
     else:
@@ -104,13 +104,13 @@ def _formatted(value: object, form: str) -> str:
 
 
 def run_parts(run: Any) -> Sequence[Part]:
-    """What became of a run."""
+    """Return the printed results of a run, by its kind."""
     found: Sequence[Part] = fetched(KINDS[run.recipe.kind].text)(run)
     return found
 
 
 def run_rows(run: Any) -> list[dict[str, Any]]:
-    """What became of a run, as rows; none of one that is not complete."""
+    """Return the results of a run as rows; empty if it is not complete."""
     if not run.folder.manifest.complete:
         return []
     found: list[dict[str, Any]] = fetched(KINDS[run.recipe.kind].rows)(run)
@@ -118,13 +118,13 @@ def run_rows(run: Any) -> list[dict[str, Any]]:
 
 
 def unfinished(run: Any) -> str:
-    """How far a run has come that is not complete."""
+    """Return the progress of an incomplete run as a line."""
     state = "in training," if run.folder.in_training() else "stopped at"
     return f"{run.name}: {state} {run.recipe.unit} {run.folder.manifest.step:,}"
 
 
 def loss_parts(run: "Run") -> list[Part]:
-    """The curve of every hop, and a table of where each ended."""
+    """Return the loss curves of all hops, and a table of final losses."""
     steps, losses = run.losses("train")
     levels = [*dict.fromkeys(level or 1.0 for level in run.recipe.chances)]
     curves = [plot(steps, losses.mean(axis=1), levels, width())] if len(steps) else []
@@ -150,7 +150,7 @@ def loss_parts(run: "Run") -> list[Part]:
 
 
 def learned_rows(run: "Run") -> list[dict[str, Any]]:
-    """Of each hop the final loss of every model, and when each learned it."""
+    """Return a row for each hop: every model's final loss, and the step at which it was learned."""
     chances, final = run.recipe.task.chances(), run.final_losses()
     reached = {"learned_at": run.learned()}
     if min(learned_below(chances)) > LOW:
@@ -163,7 +163,7 @@ def learned_rows(run: "Run") -> list[dict[str, Any]]:
 
 
 def last_loss_parts(run: Any) -> list[Part]:
-    """The last loss of each split, the mean over models."""
+    """Return the progress of a run, and a table of the last losses of each split."""
     manifest, unit = run.folder.manifest, run.recipe.unit
     state = "" if manifest.complete else f" of {run.recipe.steps:,}"
     reached = f"{run.name}: {unit} {manifest.step:,}{state}, {manifest.seconds:.1f} s"
@@ -171,7 +171,7 @@ def last_loss_parts(run: Any) -> list[Part]:
 
 
 def last_losses(run: Any) -> list[dict[str, Any]]:
-    """A row for each loss of each split."""
+    """Return a row for each loss of each split: its last value, the mean over models."""
     from hopscope.store.metrics import SPLITS
 
     rows = []
@@ -188,13 +188,13 @@ def last_losses(run: Any) -> list[dict[str, Any]]:
 
 
 def _spread(values: np.ndarray) -> str:
-    """The mean, and of a fleet the lowest and the highest."""
+    """Return the mean as text; for a fleet also the lowest and highest value."""
     span = f" ({values.min():.4f} … {values.max():.4f})" if len(values) > 1 else ""
     return f"{values.mean():.4f}{span}"
 
 
 def text_of(value: object) -> str:
-    """A value as a table shows it: nothing for None, a number with six digits."""
+    """Return a value as table text: empty for None, floats with six significant digits."""
     if value is None:
         return ""
     return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -25,7 +25,7 @@ from hopscope.store.files import check_files, read_bytes, write_bytes
 
 R = TypeVar("R", bound=Recipe)
 LONG = 60.0
-"""Seconds of a training before which its length is said."""
+"""A training that is estimated to take longer than this (seconds) is announced with its time."""
 
 
 KEYS = completing(lambda ctx: [f"{key}=" for key in recipe_of(ctx.params["recipe"]).named()])
@@ -45,7 +45,7 @@ def train(
     """Train a preset (`hopscope presets` lists them) or a recipe's file (FILE.json).
 
     KEY=VALUE changes a field of the recipe. `hopscope presets NAME` shows every key of a preset
-    with its value; docs/fields.md says what each means. The most usual:
+    with its value; docs/fields.md explains them. The most common:
 
     \b
       training.steps=1000        optimiser steps
@@ -55,7 +55,7 @@ def train(
       model.heads=4              heads of a layer
       task.hops=2                hops of a question
 
-    Several seeds (--seeds 0..7) are a run each, and train together as fleets.
+    Several seeds (--seeds 0..7) make one run each; they train together as fleets.
     """
     chosen = with_seeds(changed(recipe_of(recipe), changes, recipe), changes, seeds)
     for setting in chosen.warnings():
@@ -70,7 +70,7 @@ def train(
         outcome = carried_out(recipes, store, how)
         say(*(folder.name for folder in outcome.folders))
         return ended(outcome)
-    how.pool()  # refuses what is for several workers alone
+    how.pool()  # refuses flags that need --workers
     if how.pack is not None:
         raise ConfigError("--pack is for several runs: name several with --seeds")
     if prolong is not None:
@@ -85,7 +85,7 @@ def train(
 
 @command(flags.run, flags.device, flags.threads, flags.store)
 def resume(run: str, device: str, threads: int | None, store: Store) -> None:
-    """Go on with a run that was stopped or killed; it ends as if nothing had happened."""
+    """Continue a run that was stopped or killed; the result is the same as without the stop."""
     folder = store.find(run)
     folder.check_resumable()
     show_trained(folder.recipe, store, device, threads)
@@ -165,14 +165,14 @@ def demo(seed: int, save: Path | None, store: Store) -> None:
 
 
 def with_seeds(recipe: R, changes: tuple[str, ...], seeds: tuple[int, ...] | None) -> R:
-    """The recipe with the seeds of `--seeds`, if they are given, and not by a change as well."""
+    """Return the recipe with the seeds of --seeds; raises if `changes` also set seeds."""
     if seeds is not None and any(change.startswith("seeds=") for change in changes):
         raise ConfigError("the seeds are given twice, as --seeds and as seeds=…: give one of them")
     return recipe if seeds is None else recipe.replace(seeds=seeds)
 
 
 def recipe_of(name: str) -> Recipe:
-    """A preset, or the recipe in a file."""
+    """Return a preset, or the recipe in a .json file."""
     if name.endswith(".json"):
         from hopscope.workers.recipe_file import mistakes_in
 
@@ -187,7 +187,7 @@ def recipe_of(name: str) -> Recipe:
 
 
 def show_trained(recipe: Recipe, store: Store, device: str, threads: int | None) -> None:
-    """Train a recipe, and show what became of it."""
+    """Train a recipe and print its results."""
     from hopscope.runs import train as train_recipe
 
     _say_cost(recipe, store)
@@ -197,7 +197,7 @@ def show_trained(recipe: Recipe, store: Store, device: str, threads: int | None)
 
 
 def _say_cost(recipe: Recipe, store: Store) -> None:
-    """Say how long a training may take, by the speed of the most similar run of this store."""
+    """Print how long a long training may take, from the speed of the store's most similar run."""
     from hopscope.papers.cost import training_flop
     from hopscope.plots.progress import clock_time
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hopscope.web.views import Views
 
 NEEDED = ("uvicorn>=0.54",)
-"""What the extra `web` brings."""
+"""Packages of the extra `web`."""
 SERVER = ("--host", "--port", "--socket", "--trusted-origin", "--read-only", "--no-browser")
 
 
@@ -51,8 +51,8 @@ def view(
 ) -> None:
     """Open a run in the browser, or without RUN all runs of the store, until Ctrl-C.
 
-    RUN may be a model from elsewhere with its --task: hf:FOLDER, nanogpt:FILE. Only a browser with
-    the URL that is printed may look. It opens one tab; then the URL for the next one is printed.
+    RUN may be a model from elsewhere with its --task: hf:FOLDER, nanogpt:FILE. Access needs the
+    printed URL. Each URL opens one tab; then the URL for the next tab is printed.
     """
     if save is not None:
         refuse_unused("with --save, which starts no server", *SERVER)
@@ -72,7 +72,7 @@ def view(
 
 
 def _views(subject: Subject, *, read_only: bool) -> "tuple[Views, str]":
-    """What the page may ask, and the id of what it opens; none: all runs."""
+    """Return the views that the page requests, and the id of the run to open (empty: all runs)."""
     from hopscope.web.questions import STUDY
     from hopscope.web.views import Views
 
@@ -91,7 +91,7 @@ def _views(subject: Subject, *, read_only: bool) -> "tuple[Views, str]":
 
 
 def _save(subject: Subject, path: Path) -> None:
-    """Write the page; the extra of the server is not needed."""
+    """Write the page to a file or folder; this does not need the extra `web`."""
     from hopscope.web.bundle import check_target, write_page
 
     check_target(path)
@@ -102,7 +102,7 @@ def _save(subject: Subject, path: Path) -> None:
 
 
 def _check_installed() -> None:
-    """The server is an extra: without it, one command installs it."""
+    """Raise ConfigError with an install command if the server's packages are missing."""
     needs = [Requirement(need) for need in NEEDED]
     if lacks := [*filter(None, map(lack, needs))]:
         raise ConfigError(f"the explorer cannot start ({', '.join(lacks)}): {install(needs)}")

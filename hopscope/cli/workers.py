@@ -1,4 +1,4 @@
-"""Who trains several runs: this process, several processes, or Ray; and their progress."""
+"""Train several runs in this process, in several processes, or with Ray; show their progress."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ RAY = "ray"
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerFlags:
-    """What the flags say of workers."""
+    """The flags for workers."""
 
     workers: str | None = None
     pack: int | None = None
@@ -36,7 +36,7 @@ class WorkerFlags:
     threads: int | None = None
 
     def pool(self) -> "Pool":
-        """The pool that the flags ask for."""
+        """Make the pool of workers; raises ConfigError for flags that do not apply to it."""
         from hopscope.training.device import device_of
         from hopscope.workers import Here, Processes
         from hopscope.workers.fleets import PACK
@@ -74,10 +74,10 @@ workers_options = gathered(
 
 
 def seconds_of(minutes: float | None) -> float | None:
-    """What --time-limit says, in seconds."""
+    """Convert --time-limit from minutes to seconds; None stays None."""
     if minutes is None:
         return None
-    if not minutes > 0:  # NaN is not, either
+    if not minutes > 0:  # also NaN
         raise ConfigError(f"--time-limit is {minutes}; expected minutes above 0")
     return 60 * minutes
 
@@ -89,8 +89,9 @@ def carried_out(
     stop: "Stop | None" = None,
     look: Callable[["SweepProgress"], None] | None = None,
 ) -> "Outcome":
-    """Complete the runs of all recipes with the workers that the flags ask for, and show the
-    progress, to `look` as well.
+    """Complete the runs of all recipes with the chosen workers, and show the progress.
+
+    `look` is also called with the progress.
     """
     from hopscope.workers import Here, carry_out
 
@@ -113,19 +114,19 @@ def carried_out(
 
 
 def ended(outcome: "Outcome") -> int:
-    """Print how many runs are complete, and what failed; the command's exit code."""
+    """Print failures and the number of complete runs; return the command's exit code."""
     from hopscope.runs.stop import REQUEUE
 
-    for trouble, count in Counter(map(str, outcome.troubles)).items():  # a fleet fails as one
+    for trouble, count in Counter(map(str, outcome.troubles)).items():  # runs of a fleet share one
         warn(trouble if count == 1 else f"{trouble} ({count} runs)")
     say(f"{len(outcome.folders)} of {outcome.wanted} runs are complete")
-    if len(outcome.folders) + len(outcome.troubles) < outcome.wanted:  # the time was over
+    if len(outcome.folders) + len(outcome.troubles) < outcome.wanted:  # stopped by the time limit
         return REQUEUE
     return outcome.troubles[0].exit_code if outcome.troubles else 0
 
 
 def headline(progress: "SweepProgress") -> str:
-    """How many runs are complete, and how long the others take, in one line."""
+    """Return one line: how many runs are complete, and how long the others take."""
     from hopscope.plots.progress import clock_time
 
     steps = progress.steps()

@@ -1,1 +1,1 @@
-"""Runs go to trackers, to transformers and to a hub."""
+"""Export runs to trackers, to transformers and to a hub."""

@@ -1,5 +1,6 @@
-"""The card of a run on a hub: what it is, how well it does, what was found in it, how to make and
-load it again. All of it is read from the run.
+"""The model card of a run on a hub: its task, losses and circuit, and how to load and retrain it.
+
+All of the card is read from the run.
 """
 
 import tempfile
@@ -55,7 +56,7 @@ AGAIN = """
 
 
 def card(folder: RunFolder, place: str, licence: str) -> dict[str, bytes]:
-    """The files of the card, by name; `place` is where it will be, OWNER/NAME."""
+    """Return the files of the card, by name; `place` is its OWNER/NAME on the hub."""
     circuits = ((seed, saved_circuit(folder, seed)) for seed in folder.recipe.seeds)
     seed, found = next((each for each in circuits if each[1]), (None, None))
     whose = f" of seed {seed}" if len(folder.recipe.seeds) > 1 else ""
@@ -76,14 +77,16 @@ def card(folder: RunFolder, place: str, licence: str) -> dict[str, bytes]:
 
 
 def run_name(folder: RunFolder, place: str) -> str:
-    """What the run is called in the store of whoever fetches it: a training by its recipe, which
-    it can go on with; what was made from one otherwise (as in the gallery) by where it was.
+    """Return the name of the run in the store of those who pull it.
+
+    An ordinary run has the name of its recipe, so that it can be resumed; a gallery model (or a
+    copy of one) is named by its place on the hub.
     """
     return folder.manifest.name if about(folder) is None else place.replace("/", "--")
 
 
 def what(folder: RunFolder) -> str:
-    """What the run is, in a line or two."""
+    """Return a description of the run in a few lines."""
     recipe, known = folder.recipe, about(folder)
     shape = {name: value for name, value in recipe.shape().items() if value is not None}
     told = ", ".join(f"{name} {value}" for name, value in shape.items())
@@ -98,7 +101,7 @@ def what(folder: RunFolder) -> str:
 
 
 def _losses(folder: RunFolder) -> str:
-    """The validation losses of the weights, a row for each seed: the last up to their step."""
+    """Return a table of the last validation losses up to the step of the weights, per seed."""
     recipe = folder.recipe
     steps, found = losses(folder, "validation")
     until = steps <= weights_step(folder)
@@ -131,7 +134,7 @@ def _circuit(circuit: Circuit, whose: str) -> str:
 
 
 def _again(folder: RunFolder) -> str:
-    """How to make it again; nothing for what was not trained."""
+    """Return how to train the run again; empty for planted models."""
     known, ends = about(folder), earlier_weights(folder)
     if known is not None and not known.trained:
         return ""

@@ -1,15 +1,15 @@
-"""A model over tokens as a GPT-2 that transformers loads without code of ours.
+"""Convert a model over tokens to a GPT-2 that transformers loads without hopscope.
 
-GPT-2 has the blocks of our model with layer norms and causal attention; two things differ in how
-they are written, and none in what is computed:
+GPT-2 has the blocks of our model with layer norms and causal attention. It computes the same, with
+two differences in its weights:
 
-* Its output has no bias, and its vocabulary is that of the input, while some tasks have more
-  answers than tokens, or fewer. What leaves the last norm, before gain and shift, has mean 0. So
-  with gain 1 and shift 1, a row of the output whose entries have mean 0 does not see the shift, and
-  a constant c / d_model in all of its entries adds c to the logit: the bias, or for a token that is
-  no answer a number far below all others.
-* A block without MLP has one whose output is 0. A head that is narrower than d_model / heads is
-  filled up with zeros, its queries larger by what the scale of its scores shrinks.
+* Its output has no bias, and the vocabulary of the input, while some tasks have more or fewer
+  answers than tokens. The output of the last norm, before gain and shift, has mean 0. So with gain
+  1 and shift 1, a row of the output matrix with mean 0 ignores the shift, and a constant
+  c / d_model in all of its entries adds c to the logit: the bias, or a very low number for a token
+  that is not an answer.
+* A block without MLP gets one whose output is 0. A head that is narrower than d_model / heads is
+  padded with zeros, and its queries are scaled up to compensate for the smaller scale of scores.
 """
 
 import json
@@ -32,12 +32,12 @@ from hopscope.store.files import write_bytes
 from hopscope.tasks import sampler_of
 
 NEVER = -1e4
-"""The logit of a token that is no answer."""
+"""The logit of a token that is not an answer."""
 INSTEAD = "`hopscope circuit RUN --save FILE.safetensors` writes weights of every shape"
 
 
 def check(model: Transformer) -> None:
-    """Refuse a model that is no GPT-2, and say why."""
+    """Raise ModelError, with the reason, if no GPT-2 can compute the same as the model."""
     config = model.config
     width, left = divmod(config.d_model, config.heads)
     reasons = {
@@ -55,7 +55,7 @@ def check(model: Transformer) -> None:
 
 
 def config_of(model: Transformer) -> dict[str, Any]:
-    """The settings of the GPT-2 that computes the same."""
+    """Return the config of the GPT-2 that computes the same."""
     config, interface = model.config, model.interface
     return {
         "architectures": ["GPT2LMHeadModel"],
@@ -80,7 +80,7 @@ def config_of(model: Transformer) -> dict[str, Any]:
 
 @torch.no_grad()
 def weights_of(model: Transformer) -> dict[str, Tensor]:
-    """The weights of that GPT-2, by its names."""
+    """Return the weights of that GPT-2, by GPT-2's names."""
     own = {name: tensor.float() for name, tensor in model.state_dict().items()}
     vocabulary = max(model.interface.inputs, model.interface.outputs)
     missing = vocabulary - model.interface.inputs
@@ -100,7 +100,7 @@ def weights_of(model: Transformer) -> dict[str, Tensor]:
 
 
 def _output(own: dict[str, Tensor], vocabulary: int) -> Float[Tensor, "vocabulary d_model"]:
-    """The output behind a norm with gain 1 and shift 1."""
+    """Return the output matrix after a norm with gain 1 and shift 1."""
     head, gain, shift = own["head.weight"], own["norm.weight"], own["norm.bias"]
     rows = head.double() * gain
     rows -= rows.mean(-1, keepdim=True)
@@ -112,7 +112,7 @@ def _output(own: dict[str, Tensor], vocabulary: int) -> Float[Tensor, "vocabular
 
 
 def _block(own: dict[str, Tensor], model: Transformer) -> dict[str, Tensor]:
-    """One block. GPT-2 keeps its matrices as [inputs, outputs]."""
+    """Return the weights of one block; GPT-2's matrices are [inputs, outputs]."""
     heads, width = model.config.heads, model.config.head_width
     wide = model.config.d_model // heads
     query, key, value = (own[f"attention.{name}.weight"] for name in ("query", "key", "value"))
@@ -139,7 +139,7 @@ def _block(own: dict[str, Tensor], model: Transformer) -> dict[str, Tensor]:
 
 
 def _widened(tensor: Tensor, heads: int, width: int) -> Tensor:
-    """The first axis, head by head, each filled up with zeros to this width."""
+    """Pad each head in the first axis with zeros to this width."""
     apart = rearrange(tensor, "(head d_head) ... -> head d_head ...", head=heads)
     missing = width - apart.shape[1]
     full = pad(apart, (0, 0) * (apart.ndim - 2) + (0, missing))
@@ -147,8 +147,8 @@ def _widened(tensor: Tensor, heads: int, width: int) -> Tensor:
 
 
 def vocabulary(task: Task) -> list[str]:
-    """A word for every number in the vocabulary: tokens as the explorer calls them; behind them
-    answers that are no tokens, by hop.
+    """Return the words of the vocabulary: the explorer's names of tokens, then the answers that are
+    not tokens, as `xHOP=NAME`.
     """
     sampler = sampler_of(task)
     answers = [f"x{hop}={name}" for hop in task.asked_hops() for name in sampler.candidates]
@@ -156,7 +156,7 @@ def vocabulary(task: Task) -> list[str]:
 
 
 def tokenizer_of(words: list[str]) -> dict[str, Any]:
-    """A tokenizer that splits at spaces and knows these words."""
+    """Return a tokenizer that splits at spaces and has these words."""
     return {
         "version": "1.0",
         "truncation": None,
@@ -169,13 +169,13 @@ def tokenizer_of(words: list[str]) -> dict[str, Any]:
         "model": {
             "type": "WordLevel",
             "vocab": {word: number for number, word in enumerate(words)},
-            "unk_token": "",  # in no vocabulary: an unknown word is an error
+            "unk_token": "",  # not in the vocabulary, so that an unknown word is an error
         },
     }
 
 
 def save(model: Transformer, task: Task, folder: Path, about: dict[str, str]) -> None:
-    """Write the folder; its config last, so that what has one is whole."""
+    """Write the model's folder; config.json is last, so that a folder with a config is complete."""
     check(model)
     about = {"format": "pt", "hopscope": __version__, **about}
     write_bytes(folder / "model.safetensors", safetensors.torch.save(weights_of(model), about))

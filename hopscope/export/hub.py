@@ -1,8 +1,8 @@
-"""Pushes a run to a hub of models, with a card, and pulls it back; all by huggingface_hub.
+"""Push a run to a hub of models, with a card, and pull it back, by huggingface_hub.
 
-Nothing that a hub sends is trusted. Its manifest lists the files, by the patterns of a run's names;
-each is asked for by that name, if its size on the hub is that of the manifest; and every hash is
-checked before the store is touched. Only JSON, Parquet and safetensors are read.
+Data from a hub are not trusted. The manifest lists the files, whose names must be valid for a run.
+Each is fetched by name if its size on the hub equals that in the manifest, and every hash is
+checked before anything is written to the store. Only JSON, Parquet and safetensors are read.
 """
 
 import re
@@ -22,13 +22,13 @@ from hopscope.store.folder import CONFIG
 from hopscope.store.manifest import MANIFEST, MOST_BYTES, NAME, Manifest, read_manifest
 
 OTHERS = {".gitattributes", "README.md", "circuit.png"}
-"""Files that a folder on the Hub may have beside those of a run."""
+"""Files that a folder on the Hub may have besides those of a run."""
 MOST_FILES = 10_000
-"""The most files that are fetched for one run."""
+"""Largest number of files that are fetched for one run."""
 
 
 class Hub:
-    """A hub; None: the one that $HF_ENDPOINT names, or huggingface_hub's own."""
+    """A hub (endpoint None: $HF_ENDPOINT, or huggingface_hub's default)."""
 
     def __init__(self, endpoint: str | None = None) -> None:
         try:
@@ -43,21 +43,21 @@ class Hub:
         self.token = huggingface_hub.get_token()
 
     def files(self, place: str) -> tuple[str, dict[str, int]]:
-        """The commit of OWNER/NAME or OWNER/NAME@REVISION, and the size of each of its files."""
+        """Return the commit of OWNER/NAME or OWNER/NAME@REVISION, and the sizes of its files."""
         repository, _, revision = place.partition("@")
         with self.failures(f"cannot look at {place}"):
             found = self.api.model_info(repository, revision=revision or None, files_metadata=True)
         return str(found.sha), {each.rfilename: each.size or 0 for each in found.siblings or []}
 
     def is_run(self, place: str) -> bool:
-        """Is this, OWNER/NAME or OWNER/NAME@REVISION, a run of hopscope?"""
+        """Return whether OWNER/NAME or OWNER/NAME@REVISION is a run of hopscope."""
         _, names = self.files(place)
         return {MANIFEST, CONFIG} <= names.keys()
 
     def push(
         self, folder: RunFolder, place: str, licence: str = "apache-2.0", private: bool = False
     ) -> str:
-        """Put a run there in place of an earlier one, and return its address."""
+        """Upload a run, replacing an earlier one; return its URL."""
         check_place(place)
         check_licence(licence)
         if self.token is None:
@@ -113,7 +113,7 @@ class Hub:
 
     @contextmanager
     def failures(self, what: str) -> Iterator[None]:
-        """Turns what the hub's library raises into one line."""
+        """Turn errors of the hub's library within this block into SharingError with one line."""
         errors = self.library.errors
         failures = (
             errors.LocalTokenNotFoundError, errors.HFValidationError, errors.EntryNotFoundError,
@@ -123,20 +123,20 @@ class Hub:
             yield
         except failures as error:
             lines = [line for line in str(error).splitlines() if line.strip()]
-            if len(lines) > 1 and "Client Error" in lines[0]:  # the next line says which
+            if len(lines) > 1 and "Client Error" in lines[0]:  # the next line has the reason
                 lines = lines[1:]
             reason = (lines or [type(error).__name__])[0]
             raise SharingError(f"{what}: {reason[:200]}") from error
 
 
 def check_place(place: str) -> None:
-    """Refuse anything but OWNER/NAME."""
+    """Raise SharingError unless this is OWNER/NAME."""
     if re.fullmatch(r"\w[\w.-]{0,95}/\w[\w.-]{0,95}", place, re.ASCII) is None:
         raise SharingError(f"{place[:100]!r} is no place on a hub; expected OWNER/NAME")
 
 
 def check_licence(licence: str) -> None:
-    """Refuse what cannot be the hub's name of a licence."""
+    """Raise SharingError if this cannot be the hub's name of a licence."""
     if re.fullmatch(r"[a-z0-9][a-z0-9.+-]*", licence) is None:
         raise SharingError(
             f"{licence[:100]!r} is no licence; expected the hub's name of one, as cc-by-4.0"
@@ -144,10 +144,10 @@ def check_licence(licence: str) -> None:
 
 
 def _check_sizes(manifest: Manifest, sizes: Mapping[str, int], path: Path) -> None:
-    """Refuse files that differ in size from the manifest, or do not fit this disk."""
+    """Raise SharingError if files differ in size from the manifest, or do not fit on this disk."""
     if CONFIG not in manifest.files:
         raise SharingError(f"{manifest.name[:100]!r} is no run: it has no {CONFIG}")
-    free = shutil.disk_usage(path).free // 2  # it is written twice
+    free = shutil.disk_usage(path).free // 2  # the run is written twice
     total = sum(entry.size for entry in manifest.files.values())
     if len(manifest.files) > MOST_FILES or total > free:
         raise SharingError(
@@ -163,7 +163,7 @@ def _check_sizes(manifest: Manifest, sizes: Mapping[str, int], path: Path) -> No
 
 
 def _copied(found: RunFolder, store: Store, name: str) -> RunFolder:
-    """A copy in the store; if the same run is there already, that one."""
+    """Copy the run into the store, or return the same run if it is already there."""
     try:
         return store.copy(found, name)
     except RunMismatch:
@@ -175,7 +175,7 @@ def _copied(found: RunFolder, store: Store, name: str) -> RunFolder:
 
 @contextmanager
 def _sound(place: str) -> Iterator[None]:
-    """Says where a run came from that is not sound."""
+    """Turn a StoreError within this block into SharingError that names the place on the hub."""
     try:
         yield
     except StoreError as error:

@@ -1,8 +1,8 @@
-"""Fetches models of the gallery that are too large for the package.
+"""Fetch models of the gallery that are too large for the package.
 
-The package knows the SHA-256 of the manifest of each, and the manifest knows that of every other
-file. So it does not matter where they come from: a clone, a folder of downloaded files, or the
-files of this version's release, at the repository that the package's metadata names.
+The package has the SHA-256 of each model's manifest, and the manifest has that of every other file.
+So any source is safe: a clone, a folder of downloaded files, or this version's release at the
+repository in the package's metadata.
 """
 
 import io
@@ -21,18 +21,18 @@ from hopscope.store.folder import GALLERY
 from hopscope.store.manifest import MANIFEST, MOST_BYTES, NAME
 
 REPOSITORY = "Repository"
-"""The name of the repository's address in the package's metadata."""
+"""The label of the repository's URL in the package's metadata."""
 PATIENCE = 30.0
-"""Seconds that a server may be silent."""
+"""Timeout of a server in seconds."""
 
 
 def asset(own: str) -> str:
-    """The name of the release's file of a model."""
+    """Return the name of a model's file in a release."""
     return f"gallery-{own}.zip"
 
 
 def pull(name: str, source: str = "") -> RunFolder:
-    """Fetch a model, unless it is here: from the release, or from an address or a folder."""
+    """Fetch a model unless it is installed; `source` is a URL or folder (default: the release)."""
     own = name.removeprefix(GALLERY)
     known = gallery.index().get(own)
     if known is None or own in gallery.names():
@@ -56,14 +56,14 @@ def pull(name: str, source: str = "") -> RunFolder:
 
 
 def address() -> str:
-    """Where the files of this version's release are."""
+    """Return the URL of this version's release files; raises SharingError if unknown."""
     if url := repository():
         return f"{url}/releases/download/v{__version__}"
     raise SharingError("this package names no repository: --from names a clone to take it from")
 
 
 def repository() -> str:
-    """The address of the repository, or nothing."""
+    """Return the URL of the repository, or an empty text."""
     try:
         named = metadata("hopscope").get_all("Project-URL") or []
     except PackageNotFoundError:
@@ -73,7 +73,7 @@ def repository() -> str:
 
 
 def _of_folder(own: str, source: Path, work: Path) -> Path:
-    """The model in a clone, or in a folder of downloaded files."""
+    """Return the folder of the model in a clone, or unpacked from a downloaded file."""
     clone, file = source / "hopscope" / "gallery" / own, source / asset(own)
     if clone.is_dir():
         return clone
@@ -83,7 +83,7 @@ def _of_folder(own: str, source: Path, work: Path) -> Path:
 
 
 def _fetched(own: str, place: str, size: int) -> bytes:
-    """The file of a release."""
+    """Download the model's file of a release."""
     url = f"{place.rstrip('/')}/{asset(own)}"
     if not url.startswith(("https://", "http://")):
         raise SharingError(f"{place} is neither a folder nor an address that begins with https://")
@@ -97,7 +97,7 @@ def _fetched(own: str, place: str, size: int) -> bytes:
 
 
 def _unpacked(data: bytes, work: Path) -> Path:
-    """The files of a run in a zip; whatever else is in it is left alone."""
+    """Unpack the files of a run from a zip; other files in it are ignored."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as opened:
             for each in opened.infolist():

@@ -1,7 +1,7 @@
-"""One model of a run as trackers show it: a name, settings, and numbers by step; no torch here.
+"""One model of a run for trackers: a name, settings, and numbers by step, without torch.
 
-The table of kinds of run names its curves. While a run trains, its numbers end at its last
-commit, so that no step is sent in two halves.
+`hopscope.configs.kinds` names the curves of each kind of run. While a run trains, its numbers end
+at its last commit, so that no step is sent incompletely.
 """
 
 import json
@@ -19,7 +19,7 @@ from hopscope.store.metrics import SPLITS, losses, parameter_series
 Row = tuple[int, dict[str, float]]
 """A step, and its numbers by the names of their series."""
 Series = tuple[str, Iterable[float], Iterable[float]]
-"""A curve: its name, its steps, and a value for each."""
+"""A curve: its name, its steps, and a value for each step."""
 
 
 @dataclass(frozen=True)
@@ -31,43 +31,43 @@ class Tracked:
 
     @property
     def alone(self) -> bool:
-        """Is it the only model of its run?"""
+        """Whether this is the only model of its run."""
         return len(self.folder.recipe.seeds) == 1
 
     @property
     def id(self) -> str:
-        """The run's hash, and for a fleet the seed: the same wherever this recipe is trained."""
+        """The run's hash, for a fleet with the seed; equal on all machines for one recipe."""
         digest = self.folder.recipe.digest()[:10]
         return digest if self.alone else f"{digest}-{self.seed}"
 
     @property
     def name(self) -> str:
-        """A unique name: the run, and for a fleet the seed."""
+        """A unique name: the run's, for a fleet with the seed."""
         name, digest = self.folder.name.replace("/", "-"), self.folder.recipe.digest()[:10]
         name = name if digest in name else f"{name}-{digest}"
         return name if self.alone else f"{name}-seed-{self.seed}"
 
     @property
     def group(self) -> str | None:
-        """The fleet's run, under which its models are listed; None for a run of one model."""
+        """The name of the fleet's run, which groups its models; None for a run of one model."""
         return None if self.alone else self.folder.name
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The recipe, flat (`model.layers`), with the seed of this model alone."""
+        """The recipe as a flat dictionary (`model.layers`), with only the seed of this model."""
         recipe = self.folder.recipe
         fields = {**recipe.model_dump(mode="json"), "seeds": self.seed}
         named = {"seed" if name == "seeds" else name: value for name, value in flat(fields)}
         return {"run": self.folder.name, "kind": recipe.kind, **named}
 
     def time(self, step: int) -> float:
-        """When the training had made so many steps: an estimate, as if all had taken as long."""
+        """Estimate when the training reached a step (seconds since 1970), at a constant rate."""
         manifest = self.folder.manifest
         return born(self.folder.path) + step * manifest.seconds / max(1, manifest.step)
 
     def rows(self) -> list[Row]:
-        """The numbers of every step, in order; without NaN and infinity, which some trackers
-        refuse.
+        """Return the numbers of every step, in order, without NaN and infinity (some trackers
+        refuse these).
         """
         known = self.folder.manifest.step
         found: dict[int, dict[str, float]] = {}
@@ -85,7 +85,7 @@ def tracked(folder: RunFolder) -> list[Tracked]:
 
 
 def flat(fields: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """Every value by its name with dots; lists as JSON.
+    """Yield every value with its dotted name; lists become JSON.
 
     >>> dict(flat({"model": {"layers": 2}, "lags": [1, 2]}))
     {'model.layers': 2, 'lags': '[1, 2]'}
@@ -98,7 +98,7 @@ def flat(fields: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any
 
 
 def losses_of(run: Tracked, _: int) -> Iterator[Series]:
-    """Partial losses: that of a hop by the symbol that is asked for."""
+    """Yield the losses of each split; a hop's loss is named by the asked symbol."""
     recipe = run.folder.recipe
     number = recipe.seeds.index(run.seed)
     for split in SPLITS:
@@ -110,7 +110,7 @@ def losses_of(run: Tracked, _: int) -> Iterator[Series]:
 
 
 def attention_of(run: Tracked, _: int) -> Iterator[Series]:
-    """Attention along the paths of the circuit, where their emergence is kept with the run."""
+    """Yield the attention along the circuit's paths, if their emergence is kept with the run."""
     story = saved_emergence(run.folder, saved_circuit(run.folder, run.seed)) if run.alone else None
     for number, path in enumerate(() if story is None else story.paths):
         name = f"attention/{path.layer}.{path.head}/{path.source}→{path.destination}"
@@ -119,7 +119,7 @@ def attention_of(run: Tracked, _: int) -> Iterator[Series]:
 
 
 def parameters_of(run: Tracked, _: int) -> Iterator[Series]:
-    """Every number of an n-gram model."""
+    """Yield every parameter of an n-gram model."""
     found = parameter_series(run.folder, run.seed)
     for name, curve in found.items():
         if name != "step":
@@ -127,7 +127,7 @@ def parameters_of(run: Tracked, _: int) -> Iterator[Series]:
 
 
 def accuracies_of(run: Tracked, known: int) -> Iterator[Series]:
-    """The accuracy of a benchmark after the questions asked so far, for each kind of question."""
+    """Yield the accuracy of a benchmark after the questions so far, for each kind of question."""
     for each in fetched("hopscope.lm.results:results")(run.folder):
         low, high = each.interval or (None, None)
         told = {
@@ -143,7 +143,7 @@ def accuracies_of(run: Tracked, known: int) -> Iterator[Series]:
 
 
 def findings_of(run: Tracked, known: int) -> Iterator[Series]:
-    """Answers and proofs of a language model's circuit, once all is measured."""
+    """Yield the answers and proofs of a language model's circuit, once it is complete."""
     if not run.folder.manifest.complete:
         return
     found = fetched("hopscope.lm.findings:LmCircuitRun")(run.folder).findings

@@ -1,9 +1,8 @@
-"""Sends runs to trackers, from the files of a run: training knows no tracker.
+"""Send runs to trackers, from the files of a run; training itself uses no tracker.
 
-For each tracker one function opens the run of a model there, by the tracker's own client, and says
-up to which step each series is there. Sending a run again adds what is missing: later steps, and
-every step of a series that is new. Nothing is imported or sent before `send` or
-`send_while_training` is called.
+For each tracker one function opens the model's run there, by the tracker's own client, and finds
+the last step of each series. Sending a run again adds only missing numbers: later steps, and all
+steps of new series. Nothing is sent before `send` or `send_while_training` is called.
 """
 
 import io
@@ -31,43 +30,43 @@ from hopscope.store.files import check_folder, read_bytes, write_bytes, writing
 
 @dataclass(frozen=True)
 class Place:
-    """Where in a tracker runs go."""
+    """The destination of runs in a tracker."""
 
     project: str = "hopscope"
     to: Path | None = None
-    """The folder for what stays on this machine; None: where the tracker puts it."""
+    """The folder for files on this machine (None: the tracker's default)."""
 
 
 @dataclass
 class Log:
-    """The run of one model in a tracker, open for rows."""
+    """The open run of one model in a tracker."""
 
     add: Callable[[Sequence[Row]], None]
     """Adds rows, which are in the order of their steps."""
     where: Callable[[], str]
-    """Where the run can be seen."""
+    """Returns where the run can be seen."""
     last: dict[str, int] = field(default_factory=dict)
-    """The last step of each series that is there, by the name that it has there."""
+    """The last step of each series in the tracker, by the tracker's name of the series."""
     named: Callable[[str], str] = str
-    """The name there of a series."""
+    """Converts the name of a series to the tracker's name."""
 
 
 @dataclass(frozen=True)
 class Sent:
-    """What was sent of one model."""
+    """The result of sending one model."""
 
     name: str
     steps: int
-    """How many steps got new numbers."""
+    """The number of steps with new numbers."""
     where: str
 
 
 Tracker = Callable[[Tracked], AbstractContextManager[Log]]
-"""Opens the run of a model: the one that is there, or a new one."""
+"""Opens the run of a model in a tracker: the existing one, or a new one."""
 
 
 def tracker(name: str, place: Place) -> Tracker:
-    """The tracker of this name; the check that its package is installed is made here."""
+    """Return the tracker of this name; raises SharingError if its package is not installed."""
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
     os.environ.setdefault("WANDB_FINISH_TIMEOUT", "600")  # seconds; old versions know no limit
     os.environ.setdefault("WANDB_FINISH_TIMEOUT_RAISES", "true")
@@ -76,12 +75,12 @@ def tracker(name: str, place: Place) -> Tracker:
         raise SharingError(f"project is {place.project!r}; expected a name, such as hopscope")
     if place.to is not None:
         check_folder(place.to)
-        os.environ["TRACKIO_DIR"] = str(place.to)  # read when trackio is imported
+        os.environ["TRACKIO_DIR"] = str(place.to)  # trackio reads it when it is imported
     return partial(TRACKERS[name], place, tracker_package(name))
 
 
 def tracker_package(name: str) -> Any:
-    """The package of a tracker, which is an extra of hopscope."""
+    """Import the package of a tracker (an extra of hopscope); raises SharingError."""
     try:
         return import_module(name)
     except ImportError as error:
@@ -89,7 +88,7 @@ def tracker_package(name: str) -> Any:
 
 
 def send(runs: Sequence[Tracked], to: Tracker) -> Iterator[Sent]:
-    """Send what these models have so far, one after the other."""
+    """Send the numbers of these models so far, one model after the other."""
     if not runs[0].rows():
         raise SharingError(
             f"{runs[0].folder.name} has no numbers to send yet: a training has some from its first "
@@ -98,15 +97,13 @@ def send(runs: Sequence[Tracked], to: Tracker) -> Iterator[Sent]:
     for run in runs:
         with to(run) as log:
             steps = _add(run, log)
-        yield Sent(run.name, steps, log.where())  # closed, so the tracker has all
+        yield Sent(run.name, steps, log.where())  # after closing, the tracker has all numbers
 
 
 def send_while_training(
     runs: Sequence[Tracked], to: Tracker, pause: Callable[[], None]
 ) -> Iterator[Sent]:
-    """Send models of one run while they train: after each pause what is new, until the run is
-    complete.
-    """
+    """Send new numbers of one run's models after each pause, until the run is complete."""
     folder = runs[0].folder
     with ExitStack() as open_:
         logs = [open_.enter_context(to(run)) for run in runs]
@@ -122,7 +119,7 @@ def send_while_training(
 
 
 def _add(run: Tracked, log: Log) -> int:
-    """Add the numbers that are not there, and count the steps that have any."""
+    """Add the missing numbers; return how many steps have any."""
     rows = [(step, new) for step, values in run.rows() if (new := _missing(log, step, values))]
     if rows:
         log.add(rows)
@@ -136,7 +133,7 @@ def _missing(log: Log, step: int, values: Mapping[str, float]) -> dict[str, floa
 
 
 def _last(rows: Iterable[tuple[int, Iterable[str]]]) -> dict[str, int]:
-    """The last step of each series in these rows."""
+    """Return the last step of each series in these rows."""
     return {name: step for step, names in sorted(rows, key=itemgetter(0)) for name in names}
 
 
@@ -145,9 +142,7 @@ LOGS = Path("exports/tensorboard")
 
 @contextmanager
 def tensorboard(place: Place, _: Any, run: Tracked) -> Iterator[Log]:
-    """A folder for each model; what is new becomes a further event file in it, by the writer of
-    torch.
-    """
+    """Open a folder of TensorBoard for a model; new numbers become another event file in it."""
     from torch.utils.tensorboard.writer import SummaryWriter
 
     folder = (place.to or LOGS) / run.name
@@ -172,7 +167,7 @@ def tensorboard(place: Place, _: Any, run: Tracked) -> Iterator[Log]:
 
 @contextmanager
 def _silent_threads() -> Iterator[None]:
-    """Print no traceback of a thread: the writer raises the error of its thread again."""
+    """Print no tracebacks of threads: the writer raises the error of its thread again."""
     before, threading.excepthook = threading.excepthook, lambda _: None
     try:
         yield
@@ -191,18 +186,19 @@ QUIET = {
     "x_save_requirements": False,
     "host": "hopscope",
 }
-"""Settings of wandb: it sends the run's numbers, nothing about this machine, and prints nothing."""
+"""Settings of wandb: send only the run's numbers, nothing about this machine, and print nothing."""
 
 
 @contextmanager
 def wandb(place: Place, library: Any, run: Tracked) -> Iterator[Log]:
-    """A run of Weights & Biases whose id is the run's hash. Its charts have our steps as their
-    x axis (wandb's own steps only rise), so that a series may come later than others.
+    """Open a run of Weights & Biases whose id is the run's hash.
 
-    With WANDB_MODE=offline every portion is a folder on this machine, for `wandb sync`.
+    The x axis of its charts is our step, not wandb's own step, which can only rise; so a series may
+    be added later than others. With WANDB_MODE=offline every call writes a folder on this machine,
+    for `wandb sync`.
     """
     home, online = _wandb_home(place, library)
-    note = f"hopscope-{run.id}.json"  # beside an offline portion: the last step of each series
+    note = f"hopscope-{run.id}.json"  # in an offline folder: the last step of each series
     made = _wandb_run(place, library, run, home) if online else None
     where, last = str(made.url) if made else "", {}
     ended = False
@@ -217,7 +213,7 @@ def wandb(place: Place, library: Any, run: Tracked) -> Iterator[Log]:
 
         def add(rows: Sequence[Row]) -> None:
             nonlocal made, where
-            if made is None:  # offline: the first numbers of a new portion
+            if made is None:  # offline: the first new numbers open a new folder
                 made = _wandb_run(place, library, run, home)
                 where = str(Path(made.dir).parent)
             for step, values in rows:
@@ -228,7 +224,7 @@ def wandb(place: Place, library: Any, run: Tracked) -> Iterator[Log]:
         ended = True
     finally:
         if made:
-            # What went wrong before says more.
+            # An earlier error is more important than one of finish.
             with writing(home), suppress(*(() if ended else (SharingError,))):
                 _finish_wandb(made, run)
             if not online:
@@ -236,7 +232,7 @@ def wandb(place: Place, library: Any, run: Tracked) -> Iterator[Log]:
 
 
 def _finish_wandb(made: Any, run: Tracked) -> None:
-    """Wait until all is sent, for as long as wandb's setting allows."""
+    """Wait until all is sent; raises SharingError after WANDB_FINISH_TIMEOUT."""
     try:
         made.finish()
     except TimeoutError as error:
@@ -247,7 +243,7 @@ def _finish_wandb(made: Any, run: Tracked) -> None:
 
 
 def _wandb_home(place: Place, library: Any) -> tuple[Path, bool]:
-    """The folder of wandb on this machine, and whether numbers go to its server."""
+    """Return wandb's folder on this machine, and whether numbers are sent to its server."""
     home = place.to or Path(os.environ.get("WANDB_DIR", "."))
     mode = os.environ.get("WANDB_MODE", "online")
     if mode not in ("online", "offline"):
@@ -278,8 +274,9 @@ def _wandb_run(place: Place, library: Any, run: Tracked, home: Path) -> Any:
 
 @contextmanager
 def trackio(place: Place, library: Any, run: Tracked) -> Iterator[Log]:
-    """A run in the local database of trackio, by the calls of wandb. It has one open run at a time:
-    each portion is opened, and finished.
+    """Open a run in the local database of trackio, whose calls are those of wandb.
+
+    trackio has only one open run at a time, so each call of `add` opens and finishes the run.
     """
     for name in ("TRACKIO_SPACE_ID", "TRACKIO_SERVER_URL"):
         if os.environ.get(name):
@@ -302,7 +299,7 @@ def trackio(place: Place, library: Any, run: Tracked) -> Iterator[Log]:
             for step, values in rows:
                 library.log(values, step=step)
             library.finish()
-        if len(stored()) < before + len(rows):  # its thread only warns of what it cannot write
+        if len(stored()) < before + len(rows):  # trackio's thread only warns if it cannot write
             raise SharingError(
                 f"trackio did not store all of {run.name}: free space on the disk, or choose "
                 "another folder with --save, and export again"
@@ -316,14 +313,14 @@ def trackio(place: Place, library: Any, run: Tracked) -> Iterator[Log]:
 
 
 HASH = "hopscope.hash"
-"""The tag by which a run is found again in MLflow."""
+"""The tag that identifies a run in MLflow."""
 AT_ONCE, LONGEST = 1_000, 500
-"""Numbers that a server of MLflow takes in one request; letters of a setting that it keeps."""
+"""MLflow's limits: numbers in one request, and characters of a setting."""
 
 
 @contextmanager
 def mlflow(place: Place, library: Any, run: Tracked) -> Iterator[Log]:
-    """A run of MLflow, in a database in the folder, or where MLflow's own settings say."""
+    """Open a run of MLflow, in a database in the folder, or as MLflow's own settings say."""
     for name in ("mlflow", "alembic"):
         logging.getLogger(name).setLevel(logging.WARNING)
     uri = None
@@ -369,7 +366,7 @@ def mlflow(place: Place, library: Any, run: Tracked) -> Iterator[Log]:
 
 
 def _mlflow_errors(library: Any) -> tuple[type[BaseException], ...]:
-    """What MLflow raises. mlflow-skinny has no sqlalchemy: it needs a server."""
+    """Return the errors that MLflow raises (mlflow-skinny has no sqlalchemy: it needs a server)."""
     kinds = (library.exceptions.MlflowException, ImportError, OSError)
     with suppress(ImportError):
         return (*kinds, import_module("sqlalchemy.exc").SQLAlchemyError)
@@ -377,7 +374,7 @@ def _mlflow_errors(library: Any) -> tuple[type[BaseException], ...]:
 
 
 def metric_name(name: str) -> str:
-    """The name in the letters that MLflow allows.
+    """Return the name in the characters that MLflow allows.
 
     >>> metric_name("attention/0.1/key 0→value 0"), metric_name("parameters/c{1,2}")
     ('attention/0.1/key 0 to value 0', 'parameters/c_1_2')
@@ -392,7 +389,7 @@ def _make_folder(path: Path) -> None:
 
 @contextmanager
 def _refusals(name: str, run: Tracked, kinds: tuple[type[BaseException], ...]) -> Iterator[None]:
-    """Turns what the library of a tracker raises into one line."""
+    """Turn errors of a tracker's library within this block into SharingError with one line."""
     try:
         yield
     except kinds as error:
@@ -406,4 +403,4 @@ TRACKERS: Mapping[str, Callable[[Place, Any, Tracked], AbstractContextManager[Lo
     "trackio": trackio,
     "mlflow": mlflow,
 }
-"""Every tracker, by the name of its format, which is the name of its package and its extra."""
+"""Every tracker, by its name, which is also the name of its package and its extra."""

@@ -1,7 +1,7 @@
-"""Ask all questions of a benchmark, of a language model in this process or of an endpoint.
+"""Ask a language model (in this process or at an endpoint) all questions of a benchmark.
 
-Answers are committed to the run in pieces. A benchmark that was killed asks only the questions that
-have no answer yet.
+Answers are committed to the run in pieces. A benchmark that was killed continues with the questions
+that have no answer yet.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,9 +27,9 @@ from hopscope.runs.stepper import MakeStepper, Watcher
 from hopscope.store import RunFolder, Store
 
 CONCURRENCY = 8
-"""Questions that an endpoint gets at the same time."""
+"""Number of questions sent to an endpoint at the same time."""
 PIECE = 25
-"""The number of questions that are answered between two commits."""
+"""Number of questions between two commits."""
 
 
 @runtime_checkable
@@ -39,14 +39,14 @@ class TextModel(Protocol):
     name: str
 
     def answer(self, question: Question, temperature: float, seed: int) -> str:
-        """An answer; at temperature 0 the likeliest one."""
+        """Return an answer; at temperature 0 the likeliest one."""
 
 
 Respondent = LanguageModel | TextModel
 
 
 def prepare(bench: LmBench, device: str) -> MakeStepper:
-    """The stepper of a benchmark: it asks an endpoint if the model is a URL, else a model here."""
+    """Return a function that makes the benchmark's stepper; opens the endpoint or the model."""
     asking = bench.asking
     model: Respondent
     if not bench.endpoint:
@@ -65,8 +65,9 @@ def ask(
     store: Store | Path | str | None = None,
     watcher: Watcher | None = None,
 ) -> RunFolder:
-    """Ask a model of your own, or continue where the run was; returns the complete run. The model
-    is only made if there is a question to ask.
+    """Ask a model made by `model`, continuing the run if there is one; return the complete run.
+
+    `model` is called only if there are questions without an answer.
     """
     return prepared(bench, lambda: partial(stepper_of, bench, model()), store, watcher)
 
@@ -83,7 +84,7 @@ def stepper_of(bench: LmBench, model: Respondent, folder: RunFolder) -> RowStepp
 
 
 def same_weights(folder: RunFolder, model: LanguageModel) -> bytes:
-    """What tells these weights from others; refused if the run was begun with others."""
+    """Return the digest and number of weights as JSON; raises if the run has other weights."""
     digest, count = weights_digest(model.model), model.model.num_parameters()
     found = Weights(weights=digest, parameters=count).canonical_json().encode()
     if WEIGHTS in folder.manifest.files and folder.read(WEIGHTS) != found:
@@ -94,8 +95,9 @@ def same_weights(folder: RunFolder, model: LanguageModel) -> bytes:
 def _pieces(
     bench: LmBench, model: Respondent, done: set[tuple[str, int]]
 ) -> Iterator[list[Answer]]:
-    """The answers to all other questions, kind by kind. If one question fails, the answers to the
-    others of its piece come before the failure is raised.
+    """Yield the answers to all questions not in `done`, in pieces, kind by kind.
+
+    If a question fails, the other answers of its piece are yielded before the error is raised.
     """
     for prompts in bench.prompts:
         open_ = [n for n in range(bench.questions) if (prompts.label, n) not in done]
@@ -111,7 +113,7 @@ def _pieces(
 def answers_to(
     questions: Sequence[Question], bench: LmBench, model: Respondent
 ) -> tuple[list[Answer], BaseException | None]:
-    """The answers to some questions, by the benchmark's protocol, and the first failure."""
+    """Return the answers to these questions by the benchmark's protocol, and the first error."""
     if bench.asking.protocol == "exact":
         return _scored(questions, model), None
     if isinstance(model, LanguageModel):
@@ -132,8 +134,10 @@ def answers_to(
 def _in_threads(
     one: Callable[[Question], list[Answer]], questions: Sequence[Question]
 ) -> list[Future[list[Answer]]]:
-    """Ask a few questions at a time, until all are answered or one fails. Neither a second Ctrl-C
-    nor the end of the process waits for a silent server, as a ThreadPoolExecutor would.
+    """Ask `CONCURRENCY` questions at a time, until all are answered or one fails.
+
+    Unlike with a ThreadPoolExecutor, neither a second Ctrl-C nor the end of the process waits for a
+    server that does not answer.
     """
     turn, futures = Semaphore(CONCURRENCY), [Future[list[Answer]]() for _ in questions]
 
@@ -149,7 +153,7 @@ def _in_threads(
         for each in zip(futures, questions, strict=True):
             Thread(target=work, args=each, daemon=True).start()
         wait(futures, return_when=FIRST_EXCEPTION)
-    finally:  # those that have not begun
+    finally:  # cancel those that have not begun
         for future in futures:
             future.cancel()
     wait(futures)
@@ -174,7 +178,7 @@ def _sampled(
     bench: LmBench,
     sample: Callable[[Sequence[Question], float, Sequence[int]], list[str]],
 ) -> list[Answer]:
-    """Ask each question until an answer is acceptable, or no tries are left."""
+    """Sample answers to each question until one is acceptable, or no tries are left."""
     greedy = bench.asking.protocol == "greedy"
     texts: dict[int, list[str]] = {each.index: [] for each in questions}
     open_ = list(questions)
@@ -199,5 +203,5 @@ def _sampled(
 
 
 def _seed(seed: int, index: int, turn: int) -> int:
-    """A seed for each sample, the same however questions are grouped."""
+    """Return the seed of a sample; it does not depend on how questions are grouped."""
     return (seed * 1_000_003 + index) * 1_009 + turn

@@ -1,15 +1,16 @@
-"""Find how a language model comes to its answers, phase by phase, as the work of a run.
+"""Measure the circuit of a language model, phase by phase, as the steps of a run.
 
-    answers    does it answer better than at chance? If not, there is nothing to find
-    roles      the stream at one role, before one layer, is the donor's; the logit lens; and how the
-               last look-up finds its line
-    heads      where a role gains, what each head brings there is the donor's
-    paths      for the rows that count: from which role, and what later heads take of it
-    proof      fresh questions: the circuit's rows are the donor's; all others; all; random ones
+    answers    accuracy of the unpatched model; at chance the search ends with an error
+    roles      patch the residual stream at one role before one layer; the logit lens; how the last
+               look-up finds its line
+    heads      where a role gains, patch the output of each head there
+    paths      for the rows that count: patch by source role, and by what later heads read
+    proof      on fresh questions: patch the circuit's rows; all others; all; random ones
     elsewhere  the same on another formulation
 
-Rows are committed piece by piece. What a phase measures depends on the recipe and the rows of
-earlier phases alone, so a run that was killed and resumed ends with the same rows.
+To patch is to take the activation from the donor question. Rows are committed piece by piece. The
+measurements of a phase depend only on the recipe and the rows of earlier phases, so a run that was
+killed and resumed ends with the same rows.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -55,11 +56,11 @@ from hopscope.store import RunFolder, Store
 from hopscope.tasks import Roles
 
 PATCHED = Mark.LOSS + 1
-"""The numbers of an answer that are kept of a patch; a proof keeps all."""
+"""How many of the `Mark` numbers are kept for a patch; a proof keeps all."""
 
 
 def prepare(recipe: LmCircuit, device: str) -> MakeStepper:
-    """The stepper of a circuit's run, with a model that is on this machine."""
+    """Return a function that makes the stepper of a circuit's run; loads the model."""
     local = load(recipe.model, recipe.dtype, device, recipe.template, max_tokens=1)
     return partial(search, recipe, local)
 
@@ -70,21 +71,21 @@ def find_circuit(
     store: Store | str | None = None,
     watcher: Watcher | None = None,
 ) -> RunFolder:
-    """Find the circuit in a model of your own, or continue where the run was; returns the complete
-    run. The model is only made if there is something to measure.
+    """Find the circuit of a model made by `local`, continuing the run if there is one; return the
+    complete run. `local` is called only if there is something to measure.
     """
     return prepared(recipe, lambda: partial(search, recipe, local()), store, watcher)
 
 
 def search(recipe: LmCircuit, local: LanguageModel, folder: RunFolder) -> RowStepper:
-    """The stepper of a circuit's run: measures what is not measured yet."""
+    """Return the stepper of a circuit's run, which measures the missing rows."""
     stepper = RowStepper(folder, ROWS, saved_rows, local.device, recipe.dtype)
     stepper.pieces = CircuitSearch(recipe, local, stepper.rows, folder).pieces()
     return stepper
 
 
 class CircuitSearch:
-    """Everything that is measured to find one circuit. `rows` grow as it is measured."""
+    """The measurements for one circuit. `rows` grows as they are made."""
 
     def __init__(
         self, recipe: LmCircuit, local: LanguageModel, rows: list[Row], folder: RunFolder
@@ -94,7 +95,7 @@ class CircuitSearch:
         self.digest = self.adapter.digest()
 
     def pieces(self) -> Iterator[list[Row]]:
-        """The rows that are not measured yet, phase by phase, piece by piece."""
+        """Measure and yield the missing rows, phase by phase, in pieces."""
         if any(row["model"] != self.digest for row in of_phase(self.rows, "answers")):
             raise other_weights(self.folder, self.local.name, "measure")
         measures = {
@@ -115,7 +116,7 @@ class CircuitSearch:
                     yield [{"phase": phase, **row} for row in rows]
 
     def _check(self) -> None:
-        """Refuse, before any patch, a model that answers either formulation at chance."""
+        """Raise NotLearned, before any patch, if the model answers a formulation at chance."""
         rows = of_phase(self.rows, "answers")
         check_above_chance(self.recipe, self.recipe.prompts, rows, self.names)
         if (other := self.recipe.elsewhere) is not None:
@@ -138,7 +139,7 @@ class CircuitSearch:
     def _measured(
         self, phase: str, measure: Callable[[PairBatch], list[Row]], done: int = 0
     ) -> Iterator[list[Row]]:
-        """A row for each question of a phase, in their order, piece by piece."""
+        """Yield a row for each question of a phase, in order, in pieces."""
         asked, roles = self._pairs(phase)[done:], len(role_table(self.recipe.prompts_of(phase)))
         for first in range(0, len(asked), PIECE):
             piece = asked[first : first + PIECE]
@@ -147,7 +148,7 @@ class CircuitSearch:
             yield [{"index": pair.index, **row} for pair, row in zip(piece, rows, strict=True)]
 
     def answers(self, batch: PairBatch, exchanged: Sequence[str] = ()) -> list[Row]:
-        """How the model answers the questions, unpatched."""
+        """Measure the answers of the unpatched model."""
         shape = [self.adapter.layers, self.adapter.heads]
         return _rows(
             batch,
@@ -159,7 +160,7 @@ class CircuitSearch:
         )
 
     def by_role(self, batch: PairBatch) -> list[Row]:
-        """Each role's stream before each layer, the logit lens there, and the last look-up."""
+        """Patch each role's stream before each layer; also the logit lens and the last look-up."""
         layers = self.earlier.layers
         cells = [(layer, role) for role in range(batch.roles) for layer in layers]
         moved = torch.stack([at_role(batch, *cell, self.names) for cell in cells])[..., :PATCHED]
@@ -175,7 +176,7 @@ class CircuitSearch:
         )
 
     def by_head(self, batch: PairBatch) -> list[Row]:
-        """What each head brings, where roles gain, is the donor's."""
+        """Patch the output of each head in the layers and roles where roles gain."""
         moved, attention = [], []
         for layer, role, exchanged in self.earlier.gaining:
             each = [batch.these([(layer, head, role)]) for head in range(self.adapter.heads)]
@@ -193,7 +194,7 @@ class CircuitSearch:
         )
 
     def by_path(self, batch: PairBatch) -> list[Row]:
-        """What the rows that count bring from each role, and what later heads take of it."""
+        """Patch the rows that count, by source role and by what later heads read (`WAYS`)."""
         symbols, follows = self.recipe.prompts.graph().symbols, self.earlier.sites
         sites = list(follows)
         moved = torch.zeros(len(symbols), len(sites), len(WAYS), 2, len(batch.pairs)).double()
@@ -211,7 +212,7 @@ class CircuitSearch:
         )
 
     def proof(self, batch: PairBatch) -> list[Row]:
-        """The circuit exchanged, and alone; and what roles hold where they hold most."""
+        """Patch the circuit and its complement; patch roles at the layers in `peaks`."""
         rows = self._exchanged(batch, self.recipe.prompts)
         holds = [
             at_role(batch, layer, role, [self.names[n] for n in exchanged])
@@ -223,8 +224,10 @@ class CircuitSearch:
         return rows
 
     def _exchanged(self, batch: PairBatch, prompts: Prompts) -> list[Row]:
-        """How answers move if these rows are the donor's: the circuit's, all others, all, and
-        random ones; then each row of the circuit alone.
+        """Measure how answers move if attention rows are taken from the donor.
+
+        These are the circuit's rows, all others, all, and random ones; then each row of the circuit
+        alone.
         """
         rows = self.earlier.rows_by(role_table(prompts))
         count, exchanged = len(batch.pairs), proving(prompts)
@@ -250,12 +253,12 @@ class CircuitSearch:
 
 
 def _rows(batch: PairBatch, **columns: Sequence[Any]) -> list[Row]:
-    """A row for each question, of columns with an entry for each question."""
+    """Return a row for each question from columns with an entry for each question."""
     return [{name: column[n] for name, column in columns.items()} for n in range(len(batch.pairs))]
 
 
 def _clean(batch: PairBatch, exchanged: Sequence[str]) -> list[dict[str, list[float]]]:
-    """The numbers of the own answers, for each question and exchange."""
+    """Return the `Mark` numbers without a patch, for each question and exchange."""
     marks = batch.clean(exchanged)[..., :PATCHED]
     return [
         {name: as_lists(marks[n, row]) for n, name in enumerate(exchanged)}
@@ -264,9 +267,11 @@ def _clean(batch: PairBatch, exchanged: Sequence[str]) -> list[dict[str, list[fl
 
 
 def _last_look_up(batch: PairBatch, layers: Sequence[int]) -> list[list[list[float]] | None]:
-    """For each question and layer, if the stream where the answer is given is the donor's: the
-    probability among the acceptable answers of the own one, of those by position, by word and by
-    pointer; and of the new answer, if the donor has that.
+    """Patch the stream at the answer's position before each layer; return probabilities.
+
+    For each question (None without these donors) and layer: the probabilities, among the acceptable
+    answers, of the own answer and of those by position, by word and by pointer; and the probability
+    of the new answer with the donor `NEW`.
     """
     if LAST not in batch.donors:
         return [None for _ in batch.pairs]
@@ -290,7 +295,7 @@ def _last_look_up(batch: PairBatch, layers: Sequence[int]) -> list[list[list[flo
 
 
 def as_pairs(prompts: Prompts, batch: PairBatch, name: str) -> Pairs:
-    """The pairs of one exchange in the form of `hopscope.circuits`; the last position answers."""
+    """Convert the pairs of one exchange for `hopscope.circuits`; the last position answers."""
     answers = [pair.answers for pair in batch.pairs]
     examples = Examples(
         inputs=batch.tokens,
@@ -310,7 +315,10 @@ def as_pairs(prompts: Prompts, batch: PairBatch, name: str) -> Pairs:
 
 
 def _losses(tokens: Sequence[tuple[int, ...]]) -> Losses:
-    """The mean logit of some tokens, negative: losses, up to what all answers have in common."""
+    """Return a function for the negative mean logit of some tokens of each question.
+
+    It is a loss up to a constant that all answers share.
+    """
 
     def of(outputs: Tensor) -> Tensor:
         last = outputs[..., -1, :].float()

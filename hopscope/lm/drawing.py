@@ -1,9 +1,9 @@
 """Draw a question: the words of each chain, and the order of its facts.
 
-All randomness is here, and no wording. All formulations print the last hop first, one block of
-lines for each fact of the graph. In each block, words are given to chains at random, so the number
-of a chain tells nothing about its words or lines. In the lists of words the paper's own come first;
-a question with N chains takes the first N words of a list.
+This module has all the randomness, and none of the wording. All formulations print the last hop
+first, one block of lines for each fact of the graph. In each block, words are given to chains at
+random, so a chain's number is independent of its words and lines. In the lists of words the paper's
+words come first; a question with N chains takes the first N words of a list.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -70,7 +70,7 @@ class Line:
     keys: tuple[str, ...]
     value: str
     decoy: bool = False
-    """True of a fact that shares keys with its chain, and is not the one its chain looks up."""
+    """Whether the fact shares keys with its chain but is not the one that the chain looks up."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class QuestionLines:
     chain: int
 
     def words(self, graph: FactGraph) -> dict[str, str]:
-        """For each symbol of the graph, its word in the chain asked about."""
+        """Return the word of each symbol of the graph, in the chain asked about."""
         own = {
             line.fact: line for line in self.lines if line.chain == self.chain and not line.decoy
         }
@@ -113,12 +113,12 @@ def _kingdoms(prompts: Prompts, rng: Random) -> list[Line]:
 
 
 def _blocks(names: Sequence[str], chains: int) -> list[Sequence[str]]:
-    """The names of x_0, of x_1, …: the alphabet starts with the keys of the last hop."""
+    """Return the names of x_0, of x_1, …; the first names are for the keys of the last hop."""
     return [names[start : start + chains] for start in range(0, len(names), chains)][::-1]
 
 
 def _linear(lists: Iterable[Sequence[str]], rng: Random) -> list[Line]:
-    """Linear chains from the words of x_0, of x_1, … of all chains."""
+    """Return the lines of linear chains, from lists of words for x_0, x_1, …"""
     dealt = [_shuffled(some, rng) for some in lists]
     lines: list[Line] = []
     for fact in reversed(range(len(dealt) - 1)):
@@ -129,7 +129,7 @@ def _linear(lists: Iterable[Sequence[str]], rng: Random) -> list[Line]:
 
 
 def _functions(prompts: Prompts, rng: Random) -> list[Line]:
-    """Every function's whole table, then aliases and variables; only their words are random."""
+    """Return the tables of all functions, the aliases and the variables; only words are random."""
     count = prompts.chains
     names = [variable_name(number) for number in range(3 * count)]
     functions, aliases, variables, numbers = (
@@ -146,7 +146,7 @@ def _functions(prompts: Prompts, rng: Random) -> list[Line]:
 
 
 def _relatives(prompts: Prompts, rng: Random) -> list[Line]:
-    """Four relatives of each person; the profession decides which of them counts.
+    """Return lines with four relatives of each person; the profession decides which one counts.
 
     Only the countries are in random order: the paper's other blocks follow its lists.
     """
@@ -155,7 +155,7 @@ def _relatives(prompts: Prompts, rng: Random) -> list[Line]:
         _shuffled(PERSONS[:count], rng),
         _shuffled(PROFESSIONS[:count], rng),
         _shuffled(RELATIONS, rng),
-        strict=False,  # every relation is printed, even where only some have a profession
+        strict=False,  # every relation is printed, even if only some have a profession
     )
     women, men = (iter(_shuffled(some[: 2 * count], rng)) for some in (WOMEN, MEN))
     countries = iter(_shuffled(COUNTRIES[: 4 * count], rng))

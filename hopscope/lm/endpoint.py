@@ -1,8 +1,8 @@
 """A model behind an OpenAI-compatible server: vLLM, llama.cpp, Ollama, or a hosted one.
 
-The openai client sends, waits and tries again. This file protects the user: the key comes from one
-environment variable, is never shown, and is sent without encryption to this machine only; each
-error is one line that says what to do.
+The openai client sends requests and retries. This module adds safety: the key comes from one
+environment variable, is never shown, and is sent unencrypted only to this machine; each error is
+one line that says what to do.
 """
 
 import os
@@ -16,12 +16,12 @@ from hopscope.extras import install_extra
 from hopscope.lm.prompts import Question, raw_text
 
 KEY = "HOPSCOPE_API_KEY"
-"""The environment variable with the key; it is read from nowhere else."""
+"""The environment variable with the key, its only source."""
 RETRIES = 4
 TIMEOUT = 60.0
 """Seconds to wait for an answer."""
 PLAIN_URL = re.compile(r"https?://[\w.:\[\]-]+(/[\w.~%/-]*)?", re.ASCII)
-"""URLs that all parsers read alike: no user, no query, no escapes in the host."""
+"""URLs that all parsers read in the same way: no user, no query, no escapes in the host."""
 
 
 class Endpoint:
@@ -45,7 +45,7 @@ class Endpoint:
             raise ConfigError(f"an endpoint needs openai: {install_extra('lm')}") from error
         if "OPENAI_CUSTOM_HEADERS" in os.environ:
             raise ConfigError(f"$OPENAI_CUSTOM_HEADERS would be sent to {url}: unset it")
-        if http_client is None:  # requests to this machine go past proxies
+        if http_client is None:  # requests to this machine use no proxy
             http_client = openai.DefaultHttpxClient(trust_env=not local, follow_redirects=False)
         self._client = openai.OpenAI(
             api_key=self._key or "none",
@@ -54,11 +54,11 @@ class Endpoint:
             max_retries=RETRIES,
             http_client=http_client,
         )
-        # The client took these from the environment; they are for another server.
+        # The client read these from the environment; they are meant for OpenAI's server.
         self._client.organization = self._client.project = self._client.admin_api_key = None
 
     def answer(self, question: Question, temperature: float, seed: int) -> str:
-        """The answer to a question; all errors of the server are an EndpointFailed."""
+        """Return the answer to a question; raises EndpointFailed for any error of the server."""
         import openai
 
         asked: dict[str, Any] = {"model": self.name, "temperature": temperature, "seed": seed}
@@ -72,7 +72,7 @@ class Endpoint:
             answer: Any = self._client.post(path, body=asked, cast_to=object)
             choice = answer["choices"][0]
             text = choice["message"]["content"] if self.chat else choice["text"]
-        except openai.APIError as error:  # without the cause: a server may repeat the key
+        except openai.APIError as error:  # without the cause, which may contain the key
             raise EndpointFailed(self._advice(error)) from None
         except (LookupError, TypeError, ValueError):
             text = None
@@ -81,10 +81,10 @@ class Endpoint:
                 f"{self.url} sent no text of an OpenAI-compatible server: correct the URL; a model "
                 "that thinks first needs more --max-tokens"
             )
-        return text.encode("utf-8", "replace").decode()  # JSON may hold half a character
+        return text.encode("utf-8", "replace").decode()  # JSON may hold lone surrogates
 
     def _advice(self, error: Any) -> str:
-        """What went wrong, in one line that says what to do."""
+        """Return the error as one line that says what to do."""
         import openai
 
         if isinstance(error, openai.APITimeoutError):
@@ -104,15 +104,15 @@ class Endpoint:
         return f"{got}: correct the URL, or what is asked"
 
     def _quote(self, text: str) -> str:
-        """The server's text on one line, without the key."""
-        if self._key:  # backslashes are how JSON may spell it
+        """Return the server's text on one line, without the key."""
+        if self._key:  # JSON may have backslashes in the key
             text = re.sub(r"\\*".join(map(re.escape, self._key)), "***", text)
         return "".join(each if each.isprintable() else "?" for each in " ".join(text.split()))[:150]
 
 
 def _check_url(url: str) -> bool:
-    """Whether the server is this machine; refuse a URL that could send the key unencrypted."""
-    if set("@?#") & set(url):  # not shown: it may hold a password
+    """Return whether the server is this machine; raises for a URL that could expose the key."""
+    if set("@?#") & set(url):  # the URL is not shown: it may hold a password
         raise ConfigError("the URL holds one of @ ? #: give it without user, key or query")
     try:
         parts = urlsplit(url)

@@ -1,10 +1,10 @@
-"""Write the questions as files that other evaluation tools read.
+"""Write the questions as files for other evaluation tools.
 
 RULER gets prompts and answers, lm-evaluation-harness a choice among the acceptable answers,
 inspect_ai free text and a scorer with the rules of `hopscope.lm.prompts`. All get the same
-questions, which depend on the config and the seed alone. They differ in what counts as right: RULER
-finds the answer anywhere in the text, and lm-evaluation-harness takes the likeliest choice in one
-spelling, where this package adds up several.
+questions, which depend only on the config and the seed. They count different answers as correct:
+RULER accepts the answer anywhere in the text, and lm-evaluation-harness scores one spelling of each
+choice, where this package adds up several.
 """
 
 import inspect
@@ -87,11 +87,11 @@ def $name() -> Task:
 ''')
 
 TASKS: dict[Tool, tuple[str, Template]] = {"lm-eval": ("yaml", LM_EVAL), "inspect": ("py", INSPECT)}
-"""The ending and the text of the file that describes the task to a tool; RULER needs none."""
+"""The ending and the text of a tool's task file; RULER needs none."""
 
 
 def task_name(prompts: Prompts, seed: int) -> str:
-    """A name for files and tasks that is also a Python name, as inspect_ai needs it."""
+    """Return a name for files and tasks that is a valid Python name (for inspect_ai)."""
     suffix = f"_s{seed}" if seed else ""
     return f"hopscope_{prompts.label}{suffix}".replace("-", "_")
 
@@ -99,11 +99,11 @@ def task_name(prompts: Prompts, seed: int) -> str:
 def exported(
     tool: Tool, prompts: Prompts, seed: int, count: int, folder_name: str
 ) -> dict[str, str]:
-    """The questions as a tool reads them, and its task: file name → text.
+    """Return the files of questions and of the task for a tool, as file name → text.
 
     lm-evaluation-harness finds its data by path: the folder's name must be absolute, and the
     questions must be exported again if the folder is moved. The scorer of inspect_ai is a copy of
-    the functions in `hopscope.lm.prompts`: it needs no hopscope, and has the same rules.
+    the functions in `hopscope.lm.prompts`, so it has the same rules and does not import hopscope.
     """
     if prompts.opening:
         raise ConfigError(
@@ -129,8 +129,9 @@ def exported(
 
 
 def _row(tool: Tool, each: Question) -> dict[str, Any]:
-    """A question as a line of a tool's data. RULER counts a length in a model's tokens; no model is
-    given here, so it is in words.
+    """Return a question as a line of a tool's data.
+
+    RULER's length is in tokens of a model; without a model it is in words here.
     """
     if tool == "ruler":
         return {
@@ -149,5 +150,5 @@ def _row(tool: Tool, each: Question) -> dict[str, Any]:
 
 
 def _quoted(path: str) -> str:
-    """A path as YAML and a shell read it, on one line."""
+    """Return a path quoted for YAML and for a shell."""
     return json.dumps(path, ensure_ascii=False)

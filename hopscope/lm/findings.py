@@ -1,4 +1,4 @@
-"""What the rows of a run add up to: maps, look-ups, the circuit and its proof."""
+"""Findings computed from the rows of a run: maps, look-ups, the circuit and its proof."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -27,17 +27,17 @@ from hopscope.milestones import HALF
 from hopscope.runs.view import PlainRun
 
 CIRCUIT, REST, EVERYTHING, RANDOM = range(4)
-"""The rows that are the donor's in a proof: the circuit's; all others; all; as many random ones."""
+"""Which rows a proof takes from the donor: the circuit's, all others, all, or random ones."""
 LOOKS = 0.1
-"""The least share of a row's attention to a role whose part of the row is patched."""
+"""A source role with at least this share of a row's attention is patched separately."""
 
 Cell = tuple[int, int, list[int]]
-"""A layer, a role, and the numbers of the exchanges with which it is patched."""
+"""A layer, a role, and the indices of the exchanges with which it is patched."""
 
 
 @dataclass(frozen=True)
 class Answered:
-    """How the model answers the questions, unpatched."""
+    """The accuracy of the unpatched model."""
 
     right: int
     count: int
@@ -45,7 +45,7 @@ class Answered:
 
     @classmethod
     def of(cls, rows: Sequence[Row]) -> "Answered":
-        """The answers in some rows."""
+        """Count the right answers in some rows."""
         return cls(
             right=sum(row["right"] for row in rows),
             count=len(rows),
@@ -68,7 +68,7 @@ class Answered:
 def check_above_chance(
     recipe: LmCircuit, prompts: Prompts, rows: Sequence[Row], exchanged: Sequence[str]
 ) -> None:
-    """Refuse a model that answers these questions at chance."""
+    """Raise NotLearned if the model answers these questions at chance, or cannot be patched."""
     answers = Answered.of(rows)
     if answers.interval[0] <= answers.chance:
         raise NotLearned(
@@ -84,17 +84,19 @@ def check_above_chance(
 
 
 class Proof(Config):
-    """One exchange on fresh questions: how far answers follow the donor if some rows are its."""
+    """One exchange on fresh questions: how far answers follow the donor if some attention rows are
+    taken from it (0: not at all, 1: completely).
+    """
 
     exchange: str
     circuit: Estimate
     """The circuit's rows: how far the circuit is *necessary* for the answer."""
     random: Estimate | None
-    """As many rows of other heads, drawn anew for each question: in the same layers and roles, as
-    far as these have enough. None: the model has not as many.
+    """As many rows of other heads, drawn again for each question: in the same layers and roles if
+    these have enough. None if the model has too few.
     """
     more: Estimate | None
-    """How much further answers follow the circuit than random rows, paired."""
+    """How much further answers follow the circuit than random rows (paired difference)."""
     rest: Estimate
     """All rows but the circuit's: 0 if the circuit is *sufficient* for the answer."""
     everything: Estimate
@@ -102,7 +104,7 @@ class Proof(Config):
 
 
 class Confirmed(Config):
-    """What a role holds before a layer, on fresh questions."""
+    """How far answers follow a role's patched stream before a layer, on fresh questions."""
 
     exchange: str
     role: Role
@@ -113,7 +115,7 @@ class Confirmed(Config):
 
 @dataclass(frozen=True)
 class Lens:
-    """What the logit lens sees: [role][layer], not a number where a role does not occur."""
+    """Results of the logit lens: [role, layer], NaN for a role that does not occur."""
 
     probability: np.ndarray
     rank: np.ndarray
@@ -121,23 +123,23 @@ class Lens:
 
 @dataclass(frozen=True)
 class HeadRow:
-    """One attention row, and how far answers follow what it brings alone."""
+    """One attention row, and how far answers follow if only its output is patched."""
 
     layer: int
     head: int
     destination: Role
     shares: dict[str, Estimate]
-    """For each exchange that it was patched with, where answers can follow."""
+    """For each exchange that the row was patched with and whose effect can be measured."""
     sources: dict[Role, float]
-    """The roles of the own chain that get a good share of the row's attention, with that share."""
+    """The roles of the own chain with a share of at least `LOOKS` of the row's attention."""
 
     @property
     def most(self) -> Estimate:
-        """The largest of its shares."""
+        """The largest of the shares."""
         return max(self.shares.values(), key=lambda share: share.mean)
 
     def site(self, source: Role | None = None) -> Site:
-        """All that the row brings, or what comes from one of its sources."""
+        """Return the site of the row's whole output, or of the part from one source."""
         return Site(
             layer=self.layer, heads=(self.head,), destinations=(self.destination,), source=source
         )
@@ -145,7 +147,7 @@ class HeadRow:
 
 @dataclass(frozen=True)
 class LmFindings(Displayed):
-    """Everything that the rows of a run add up to, finished or not."""
+    """All findings from the rows of a run, which may be incomplete."""
 
     recipe: LmCircuit
     rows: Sequence[Row]
@@ -155,7 +157,7 @@ class LmFindings(Displayed):
 
     @cached_property
     def answered(self) -> Answered:
-        """How the model answers."""
+        """The accuracy of the unpatched model."""
         return Answered.of(of_phase(self.rows, "answers"))
 
     @property
@@ -165,7 +167,7 @@ class LmFindings(Displayed):
 
     @cached_property
     def exchanges(self) -> tuple[str, ...]:
-        """The exchanges that the run makes."""
+        """The names of the run's exchanges."""
         return followed(self.recipe)
 
     @cached_property
@@ -176,8 +178,9 @@ class LmFindings(Displayed):
 
     @cached_property
     def shares(self) -> dict[str, list[list[Estimate]]]:
-        """[exchange][role][layer]: how far answers follow the stream at the role before the layer;
-        an exchange after which answers cannot be measured is absent.
+        """How far answers follow the patched stream at a role before a layer.
+
+        Indexed [exchange][role][layer]; exchanges whose effect cannot be measured are absent.
         """
         rows, found = of_phase(self.rows, "roles"), {}
         for name, sure in sureties(rows, self.exchanges).items():
@@ -190,7 +193,7 @@ class LmFindings(Displayed):
 
     @cached_property
     def lens(self) -> dict[str, Lens]:
-        """What the logit lens sees of each symbol."""
+        """The logit lens of each symbol."""
         values = column(of_phase(self.rows, "roles"), "lens")
         return {
             fact.value: Lens(values[:, n, ..., 0].mean(0), np.median(values[:, n, ..., 1], axis=0))
@@ -199,8 +202,9 @@ class LmFindings(Displayed):
 
     @cached_property
     def last_look_up(self) -> dict[str, list[Estimate]]:
-        """[position, word or pointer][layer]: the probability of the answer that is found in this
-        way, if the stream at the answer is the donor's; empty if it was not measured.
+        """The probability of the answer found by position, word or pointer, with a patched stream.
+
+        Indexed [position, word or pointer][layer]; empty if it was not measured.
         """
         found = [row["last"] for row in of_phase(self.rows, "roles") if row.get("last")]
         if len(found) < 2:
@@ -213,17 +217,17 @@ class LmFindings(Displayed):
 
     @property
     def look_ups(self) -> LookUps:
-        """Which symbols roles hold, and from this how look-ups are made."""
+        """How look-ups are made, from the symbols that roles hold."""
         graph = self.recipe.prompts.graph()
         return LookUps(graph, self.roles, self.layers, self.shares, self.last_look_up)
 
     def verdict(self) -> list[str]:
-        """In words: are look-ups stacked, or made in place; and how is the last line found?"""
+        """Return lines on how look-ups are made (stacked or in place), and how the last one is."""
         return self.look_ups.in_words()
 
     @cached_property
     def gaining(self) -> list[Cell]:
-        """The layers and roles whose heads are worth patching: where a role gains an exchange."""
+        """The layers and roles at which the share of an exchange rises; their heads are patched."""
         return self._cells(
             (layer, role, name)
             for name, shares in self.shares.items()
@@ -237,9 +241,10 @@ class LmFindings(Displayed):
 
     @cached_property
     def peaks(self) -> list[Cell]:
-        """Where fresh questions are asked what each role holds: the last layer at which it holds
-        its own word, the first at which it holds what is brought to it; of roles of the question
-        that hold nothing, the best layer.
+        """The layer of each role and exchange that is patched again on fresh questions.
+
+        This is the last layer at which a role holds its own word, or the first at which it holds a
+        symbol that was moved to it. A role of the question that holds nothing has its best layer.
         """
         known, found = self.recipe.prompts.graph().known, []
         for name in (name for name in self.shares if name not in known):
@@ -254,7 +259,7 @@ class LmFindings(Displayed):
         return self._cells(found)
 
     def _cells(self, found: Iterable[tuple[int, int, str]]) -> list[Cell]:
-        """Layers and roles, each with the exchanges that were found there."""
+        """Group (layer, role, exchange) by layer and role, sorted."""
         cells: dict[tuple[int, int], list[int]] = defaultdict(list)
         for layer, role, name in found:
             cells[layer, role].append(self.exchanges.index(name))
@@ -262,10 +267,10 @@ class LmFindings(Displayed):
 
     @cached_property
     def strongest(self) -> list[HeadRow]:
-        """The strongest of the rows that count: answers follow them by enough, beyond the interval.
+        """The strongest attention rows: their share reaches the limit, and its interval is above 0.
 
-        This is a search: its intervals are not corrected for all the rows that were tried. What its
-        rows are worth is measured on the fresh questions of the proof.
+        This is a search: its intervals are not corrected for the number of rows tried. The effect
+        of the chosen rows is measured on the fresh questions of the proof.
         """
         rows, its = of_phase(self.rows, "heads"), self.recipe.tracing
         sure, attention = sureties(rows, self.exchanges), column(rows, "attention")
@@ -287,8 +292,9 @@ class LmFindings(Displayed):
 
     @cached_property
     def sites(self) -> dict[Site, set[str]]:
-        """The sites of all rows that count: each as a whole, then by the roles that it looks at;
-        with the symbols whose exchange the answer follows.
+        """The sites of the strongest rows, with the symbols whose exchange the answer follows.
+
+        Each row has a site for its whole output, and one for each source role.
         """
         found: dict[Site, set[str]] = {}
         for row in self.strongest:
@@ -302,7 +308,7 @@ class LmFindings(Displayed):
 
     @cached_property
     def effects(self) -> dict[Site, Patched]:
-        """What each site brings."""
+        """The effects of patching each site."""
         rows, graph = of_phase(self.rows, "paths"), self.recipe.prompts.graph()
         moved = column(rows, "moved")  # [question, symbol, site, way, two]
         own, found = sureties(rows, graph.symbols), {}
@@ -320,10 +326,10 @@ class LmFindings(Displayed):
 
     @cached_property
     def chosen(self) -> list[HeadRow]:
-        """The rows of the circuit in order; their sources are those that they bring something from.
+        """The rows of the circuit in order, with only the sources whose patch has an effect.
 
-        The circuit is put together from the answer backwards: a row belongs to it if a later row of
-        the circuit brings something from where it writes.
+        The circuit is built backwards from the answer: a row belongs to it if a later row of the
+        circuit moves something from the role to which it writes.
         """
         below = {ANSWER: self.layers[-1]}
         """The layer below which a role is still needed."""
@@ -345,7 +351,7 @@ class LmFindings(Displayed):
         return sorted(found, key=lambda row: (row.layer, row.head, place(row.destination)))
 
     def rows_by(self, table: Sequence[Role]) -> list[AttentionRow]:
-        """The rows of the circuit by the numbers of their roles in a table, if it has them."""
+        """Return the circuit's rows with indices of roles in `table`; leave out absent roles."""
         return sorted(
             (row.layer, row.head, table.index(row.destination))
             for row in self.chosen
@@ -354,7 +360,7 @@ class LmFindings(Displayed):
 
     @cached_property
     def circuit(self) -> Circuit:
-        """The circuit, proved on fresh questions."""
+        """The circuit, with its scores on fresh questions."""
         first = of_phase(self.rows, "answers")[0]
         layers, heads = first["shape"]
         losses, score = self._proved()
@@ -377,14 +383,15 @@ class LmFindings(Displayed):
 
     @property
     def _asked(self) -> dict[str, int]:
-        """The last symbol alone is asked for."""
+        """The only symbol that is asked for (the last), with its number of hops."""
         facts = self.recipe.prompts.graph().facts
         return {facts[-1].value: len(facts)}
 
     def _component(self, number: int) -> Component:
-        """One row: what it looks at, and on fresh questions the share of the gap that is lost if
-        the row is the donor's, by the exchange that costs most. It is weak if answers follow it for
-        no exchange.
+        """Return one row as a component, with its target and its loss on fresh questions.
+
+        `lost` is the share of the gap that is lost if the row is taken from the donor, for the
+        exchange that costs most. The row is weak if answers follow it for no exchange.
         """
         row = self.chosen[number]
         whole = sum(row.sources.values())
@@ -408,15 +415,17 @@ class LmFindings(Displayed):
         )
 
     def _kind(self, row: HeadRow) -> Kind | None:
-        """Whether the answer needs what a row brings by its values, or by queries or keys."""
+        """Return "moves" if a row acts by its values, "routes" if by later queries or keys."""
         whole = self.effects[row.site()]
         if whole.moved(self._asked):
             return "moves"
         return "routes" if whole.routes("queries") or whole.routes("keys") else None
 
     def _proved(self) -> tuple[Losses, Score]:
-        """Losses among the acceptable answers: of the model, of the circuit alone (all other rows
-        are the donor's), and with all rows the donor's; and how faithful the circuit alone is.
+        """Return the losses and the score of the circuit, from the rows of the proof.
+
+        Losses are among the acceptable answers: of the model, of the circuit alone (all other rows
+        are taken from the donor), and with all rows taken from the donor.
         """
         rows = of_phase(self.rows, "proof")
         model = np.array([next(iter(row["clean"].values()))[Mark.LOSS] for row in rows])
@@ -439,8 +448,9 @@ class LmFindings(Displayed):
         )
 
     def _decodable(self, layers: int) -> Decodable:
-        """How far answers follow the stream at each role, symbol by symbol. A layer that was not
-        patched has the shares of the last one before it that was.
+        """Return how far answers follow the stream at each role, for each symbol.
+
+        A layer that was not patched has the shares of the last patched layer before it.
         """
         symbols = tuple(s for s in self.recipe.prompts.graph().symbols if s in self.shares)
         at = np.searchsorted(self.layers, range(layers + 1), side="right") - 1
@@ -457,8 +467,9 @@ class LmFindings(Displayed):
         )
 
     def proofs(self, phase: str = "proof") -> list[Proof]:
-        """The circuit on fresh questions, or (elsewhere) on another formulation; exchanges after
-        which answers cannot be measured are absent.
+        """Return the proofs on fresh questions, or ("elsewhere") on another formulation.
+
+        Exchanges whose effect cannot be measured are absent.
         """
         rows, names = of_phase(self.rows, phase), proving(self.recipe.prompts_of(phase))
         chosen = self.rows_by(self.roles)
@@ -478,7 +489,7 @@ class LmFindings(Displayed):
 
     @cached_property
     def confirmed(self) -> list[Confirmed]:
-        """What roles hold, on the fresh questions of the proof."""
+        """The shares of `peaks`, measured on the fresh questions of the proof."""
         rows = of_phase(self.rows, "proof")
         cells = [(*cell, n) for *cell, some in (rows[0]["cells"] if rows else ()) for n in some]
         sure, held = sureties(rows, self.exchanges), column(rows, "held")
@@ -491,7 +502,7 @@ class LmFindings(Displayed):
         return sorted(found, key=lambda each: (each.exchange, self.roles.index(each.role)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as dictionaries, lists and numbers, ready for JSON."""
+        """Return all findings as dictionaries, lists and numbers for JSON."""
         answered = self.answered
         return {
             "model": self.recipe.model,
@@ -525,7 +536,7 @@ def _dumped(configs: Sequence[Config]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, repr=False)
 class LmCircuitRun(PlainRun):
-    """The circuit of a language model on disk: its recipe, and what was measured so far."""
+    """The run of a language model's circuit: its recipe, and the measurements so far."""
 
     @property
     def recipe(self) -> LmCircuit:
@@ -534,5 +545,5 @@ class LmCircuitRun(PlainRun):
 
     @property
     def findings(self) -> LmFindings:
-        """What the rows add up to."""
+        """The findings from the rows so far."""
         return LmFindings(self.recipe, saved_rows(self.folder))

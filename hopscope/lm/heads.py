@@ -1,10 +1,10 @@
-"""Which heads of a language model look facts up: attention between roles in a prompt.
+"""Find heads of a language model that look facts up, by their attention between roles.
 
-A head that looks up fact d attends from where its key is known (the query, or the value of an
+A head that looks up fact d attends from a role that knows the key (the query, or the value of an
 earlier fact) to the key or value of fact d *of the same chain*. Its attention to the same role in
 the other chains is the control: the same place in the prompt, the same kind of word, another chain.
 
-The best heads are then switched off (what they bring is zero) on fresh questions.
+The best heads are then switched off (their output is set to zero) on fresh questions.
 """
 
 from collections.abc import Collection, Sequence
@@ -30,15 +30,15 @@ from hopscope.lm.patching import AttentionRow, Mark, PairBatch, decoder, in_batc
 from hopscope.lm.prompts import Question, question
 
 DEALS = 200
-"""How often the chain asked about is drawn at random, to see how large scores are by chance."""
+"""Number of random draws of the chain asked about, for the distribution of scores by chance."""
 LEVEL = 0.05
-"""The share of these draws whose best head may pass the threshold."""
+"""The share of these draws in which the best head passes the threshold."""
 Head = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class RoleRoute:
-    """From one role to another, and what going there is for."""
+    """A route of attention from one role to another, and its purpose."""
 
     destination: Role
     source: Role
@@ -49,9 +49,11 @@ class RoleRoute:
 
 
 def routes(graph: FactGraph, backwards: Collection[int] = ()) -> list[RoleRoute]:
-    """What a model may read to answer: within each fact, from what is printed later to what is
-    printed earlier (to the key; to the value if the fact is printed backwards); each look-up, by
-    the value that leads to it or by the question itself; and at the end, what the answer reads.
+    """Return the routes by which a model may read facts to answer.
+
+    Within each fact: from the role printed later to the one printed earlier (the key; the value for
+    a fact in `backwards`). Look-ups: from the value that leads to the fact, or from the question.
+    Last: from the answer to each key and value.
     """
     known = graph.query_roles
     source = dict(zip(graph.known, known, strict=True))
@@ -74,7 +76,7 @@ def routes(graph: FactGraph, backwards: Collection[int] = ()) -> list[RoleRoute]
 
 
 def printed_backwards(asked: Question) -> set[int]:
-    """The facts whose value is printed before their key."""
+    """Return the facts whose value is printed before their key."""
     first: dict[tuple[str, int], int] = {}
     for span in asked.spans:
         if span.chain == asked.chain:
@@ -95,12 +97,12 @@ class HeadScores(Displayed):
     others: Float[np.ndarray, "route layer head"]
     """Attention to the same role in the other chains, averaged over them."""
     threshold: Float[np.ndarray, "route"]
-    """For each route, a head is significant if own - others exceeds this: the 95 % quantile of the
-    largest own - others over all heads, if the chain asked about is drawn at random in each
-    question. So in 5 % of such draws, any head at all passes by chance."""
+    """For each route, a head is significant if own - others exceeds this value: the 95 % quantile
+    of the largest own - others over all heads, with the chain asked about drawn at random in each
+    question. So in 5 % of such draws at least one head passes by chance."""
     right: Float[np.ndarray, "route layer head"]
-    """own - others over the questions that the model answers correctly, minus that over the
-    others; NaN if the model answers all of them alike."""
+    """own - others over correctly answered questions, minus that over the others; NaN if all or
+    none are answered correctly."""
     error: Float[np.ndarray, "route layer head"]
     """The standard error of `right`."""
     questions: int
@@ -111,7 +113,7 @@ class HeadScores(Displayed):
 
     @property
     def score(self) -> Float[np.ndarray, "route layer head"]:
-        """`own` - `others`: how much more each head attends to the chain asked about."""
+        """`own` - `others`: the extra attention of each head to the chain asked about."""
         return np.asarray(self.own - self.others)
 
     @property
@@ -129,8 +131,10 @@ class HeadScores(Displayed):
         return {"model": self.model, "kind": self.kind, "routes": along, **counts, **numbers}
 
     def as_retrieval_heads(self) -> dict[str, list[float]]:
-        """In the format of Retrieval_Head (Wu et al. 2024): "layer-head" and a list of scores, here
-        the largest one over all look-ups and answers, at least 0.
+        """Return the scores in the format of Retrieval_Head (Wu et al. 2024).
+
+        Each "layer-head" has a list with one score: the largest over all look-ups and answers, at
+        least 0.
         """
         peak = np.clip(self.score[self._looking_up], 0, None).max(axis=0)
         return {
@@ -151,7 +155,7 @@ class HeadScores(Displayed):
 
 @torch.no_grad()
 def head_scores(local: LanguageModel, prompts: Prompts, count: int, seed: int = 0) -> HeadScores:
-    """The attention of all heads along all routes, on the first questions of a seed."""
+    """Measure the attention of all heads along all routes, on the first questions of a seed."""
     adapter = decoder(local)
     along = routes(prompts.graph(), printed_backwards(question(prompts, seed, 0)))
     roles = role_table(prompts)
@@ -187,7 +191,7 @@ def head_scores(local: LanguageModel, prompts: Prompts, count: int, seed: int = 
 def _score(
     table: Float[np.ndarray, "question chain route layer head"], own: np.ndarray
 ) -> Float[np.ndarray, "question route layer head"]:
-    """Attention to one chain in each question, minus the mean of that to the others."""
+    """Return the attention to one chain in each question, minus the mean over the others."""
     chosen = table[np.arange(len(own)), own]
     rest = (table.sum(axis=1) - chosen) / (table.shape[1] - 1)
     return np.asarray(chosen - rest)
@@ -196,7 +200,7 @@ def _score(
 def _along(
     batch: PairBatch, ends: Sequence[Sequence[int]], chains: int
 ) -> Float[np.ndarray, "batch chain route layer head"]:
-    """Attention from the asked chain's roles to those of each chain, along each route."""
+    """Return the attention from the asked chain's roles to each chain's, along each route."""
     destinations, sources = zip(*ends, strict=True)
     found = [
         batch.attention(layer, chain)[:, :, destinations, sources].double().cpu().numpy()
@@ -212,8 +216,9 @@ def _mean(values: np.ndarray) -> np.ndarray:
 
 
 class SwitchedOff(Config):
-    """The probability of the correct answer among the acceptable ones with some heads switched off,
-    on questions by which these heads were not chosen.
+    """The probability of the correct answer among the acceptable ones with heads switched off.
+
+    The questions are not those that were used to choose the heads.
     """
 
     heads: tuple[Head, ...]
@@ -221,11 +226,11 @@ class SwitchedOff(Config):
     model: Estimate
     without: Estimate
     random: Estimate | None
-    """With as many other heads, drawn anew for each question: of the same layers, as far as these
-    have enough. None: the model has not as many.
+    """With as many other heads switched off, drawn again for each question: of the same layers if
+    these have enough. None if the model has too few heads.
     """
     more: Estimate | None
-    """How much more is lost without these heads than without random ones, paired."""
+    """How much more is lost without these heads than without random ones (paired difference)."""
 
 
 @torch.no_grad()
@@ -237,7 +242,7 @@ def switch_off(
     count: int,
     seed: int = 0,
 ) -> SwitchedOff:
-    """The answers to questions from number `start` on, without these heads."""
+    """Measure answers without these heads, on `count` questions from number `start` on."""
     adapter, roles = decoder(local), len(role_table(prompts))
     rows, shares = [(*head, 0) for head in heads], []
     for number, each in enumerate(unpaired(local, prompts, seed, start, count)):
@@ -255,8 +260,8 @@ def switch_off(
 
 
 def _shares(variants: Sequence[Sequence[AttentionRow]], batch: PairBatch) -> list[list[float]]:
-    """For each question the probability of the correct answer of the model, and with each of these
-    sets of heads switched off.
+    """Return for each question the probability of the correct answer: of the model, and with each
+    of these sets of heads switched off.
     """
     adapter = batch.adapter
     on = torch.ones(len(variants), adapter.layers, adapter.heads, 1, 1, device=adapter.device)

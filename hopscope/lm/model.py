@@ -2,7 +2,7 @@
 
 All answers to a question are scored in one sequence, as a tree (see `scoring`). So all layers must
 use the positions and the mask that they are given, and a prompt must fit into the narrowest window
-of attention. Other models are refused when they are opened, longer prompts when they are cut.
+of attention. Other models are refused when they are opened, longer prompts when they are tokenized.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,11 +31,11 @@ DTYPES: dict[Dtype, torch.dtype] = {
     "float16": torch.float16,
 }
 NATIVE_BFLOAT16 = (8, 0)
-"""The least compute capability of a GPU that multiplies bfloat16."""
+"""The lowest compute capability of GPUs that multiply bfloat16."""
 JOINT = 8
-"""Characters at the end of a text that decide how the text after it is cut into tokens."""
+"""Number of characters at the end of a text that affect the tokens of the text after it."""
 KINDS = {"full_attention", "sliding_attention", "chunked_attention"}
-"""Layers that use the positions that they are given, by their names in transformers."""
+"""Types of layers (in transformers) that use the given positions."""
 
 
 @dataclass
@@ -47,7 +47,7 @@ class LanguageModel:
     name: str
     template: Template = "chat"
     max_tokens: int = 16
-    """The most tokens of an answer that is sampled."""
+    """Largest number of tokens of a sampled answer."""
     _cut: dict[tuple[str, str], Tokens] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -63,7 +63,7 @@ class LanguageModel:
 
     @cached_property
     def room(self) -> tuple[int, str] | None:
-        """The number of tokens that fit, and the name of this limit; None if there is no limit."""
+        """The largest number of tokens, and the name of this limit; None without a limit."""
         config = self.model.config.get_text_config()
         limits = [
             (min(windows_of(config).values(), default=None), "window of attention"),
@@ -73,19 +73,19 @@ class LanguageModel:
 
     @cached_property
     def ends(self) -> frozenset[int]:
-        """The tokens with which the model itself ends an answer."""
+        """The model's own end-of-sequence tokens."""
         own = self.model.generation_config.eos_token_id
         return frozenset(own if isinstance(own, list) else [] if own is None else [own])
 
     @cached_property
     def stops(self) -> list[int]:
-        """The tokens that end an answer: the model's own end, and all that begin a new line, even
-        after spaces.
+        """The tokens that end an answer: the end-of-sequence tokens, and all tokens with a line
+        break before any other text.
         """
         word = self.tokenizer.encode("a", add_special_tokens=False)
         alone = self.tokenizer.decode(word)
         tokens = sorted(set(self.tokenizer.get_vocab().values()))
-        # After a word, because many tokenizers strip the beginning of a text.
+        # Decoded after a word, because many tokenizers strip the beginning of a text.
         texts = self.tokenizer.batch_decode([[*word, token] for token in tokens])
         lines = {
             token
@@ -100,14 +100,14 @@ class LanguageModel:
         return sorted(self.ends | lines)
 
     def text(self, prompt: str, opening: str = "") -> str:
-        """The text that the model gets: prompt, template, and the beginning of the answer."""
+        """Return the model's input: the prompt in its template, and the opening of the answer."""
         if self.template == "raw":
             return raw_text(prompt, opening)
         try:
             asked: str = self.tokenizer.apply_chat_template(
                 [{"role": "user", "content": prompt}], tokenize=False, add_generation_prompt=True
             )
-        except Exception as error:  # a template raises anything
+        except Exception as error:  # a template can raise any exception
             why = " ".join(str(error).split())[:120]
             raise LmError(
                 f"{self.name}'s chat template refuses a question: {why}: use --template raw"
@@ -120,7 +120,7 @@ class LanguageModel:
         return asked + opening
 
     def tokens(self, text: str) -> Tokens:
-        """The tokens of a text; a text that does not fit is refused."""
+        """Return the tokens of a text; raises LmError if it does not fit with its answer."""
         found = tuple(self.tokenizer.encode(text, add_special_tokens=self.template == "raw"))
         if self.template == "raw" and found[-1:] == (self.tokenizer.eos_token_id,):
             found = found[:-1]  # added by the tokenizer: an answer follows
@@ -136,7 +136,7 @@ class LanguageModel:
         return [self._after(text, form) for form in forms(answer, text)]
 
     def _after(self, text: str, form: str) -> Tokens:
-        """The tokens of a form after a text; only the end of the text matters."""
+        """Return the tokens of a form after a text (cached by the end of the text)."""
         joint = (text[-JOINT:], form)
         if joint not in self._cut:
             before, whole = self.tokens(text), self.tokens(text + form)
@@ -151,7 +151,7 @@ class LanguageModel:
 
 
 def _check(model: Any, name: str) -> None:
-    """Refuse a model that does not use the positions that it is given."""
+    """Raise LmError for a model that does not use the given positions."""
     config = model.config.get_text_config()
     kinds = set(getattr(config, "layer_types", None) or ())
     if kinds - KINDS or getattr(model, "_is_stateful", False):
@@ -169,8 +169,8 @@ def _check(model: Any, name: str) -> None:
 
 
 def dtype_of(name: str, device: str = "auto") -> Dtype:
-    """The dtype with this name. auto is bfloat16 on a GPU that multiplies it, else float32, so that
-    all CPUs have the same results.
+    """Return the dtype with this name; auto is bfloat16 on a GPU that multiplies it, else float32
+    (so that all CPUs have the same results).
     """
     if name not in ("auto", *DTYPES):
         raise LmError(f"dtype is {name!r}; expected auto, {', '.join(DTYPES)}")
@@ -188,8 +188,9 @@ def load(
     template: Template = "chat",
     max_tokens: int = 16,
 ) -> LanguageModel:
-    """Open a known model or OWNER/NAME that was fetched before, a folder, or a GGUF file. Nothing
-    is downloaded.
+    """Open a known model or OWNER/NAME that was fetched before, a folder, or a GGUF file.
+
+    Nothing is downloaded.
     """
     target, options = device_of(device), {"dtype": DTYPES[dtype_of(dtype, device)]}
     path, files = _source(where)
@@ -202,7 +203,7 @@ def load(
 
 
 def no_room(what: str, device: torch.device) -> LmError:
-    """The error where something does not fit into memory."""
+    """Return the error for something that does not fit into memory."""
     return LmError(
         f"{what} does not fit into the memory of {device}: use --dtype bfloat16, a smaller model, "
         "or --device cpu"
@@ -215,8 +216,9 @@ def in_memory(
     sizes: Sequence[int],
     device: torch.device,
 ) -> list[T]:
-    """The results of `work` for all numbers, in their order, batch by batch. If memory runs out,
-    all batches that are left are halved. `sizes` are the tokens of each question.
+    """Call `work` on each batch of question numbers; return the results in order of the questions.
+
+    If memory runs out, all remaining batches are halved. `sizes` are the tokens of each question.
     """
     found: dict[int, T] = {}
     waiting = list(batches)
@@ -234,7 +236,7 @@ def in_memory(
 
 
 def _source(where: str) -> tuple[str | Path, dict[str, str]]:
-    """The folder or name that transformers opens, and the options that select its files."""
+    """Return the folder or name for transformers, and the options that select its files."""
     path = Path(where)
     if path.suffix == ".gguf" and path.is_file():
         return path.parent, {"gguf_file": path.name}
@@ -244,7 +246,7 @@ def _source(where: str) -> tuple[str | Path, dict[str, str]]:
         return cached(where), {}
     if where in KNOWN:
         raise LmError(f"{where} is not on this machine: `hopscope lm pull {where}`")
-    if is_hub_name(where):  # transformers itself may have fetched it
+    if is_hub_name(where):  # it may be in transformers' own cache
         name, _, revision = where.partition("@")
         return name, {"revision": revision} if revision else {}
     if "://" in where:

@@ -1,19 +1,20 @@
 """Minimal pairs of questions: a question and its donors, as tokens with their roles.
 
-A donor is the question with two words exchanged, those that the chain asked about and a partner
-have for a symbol:
+A donor is the question with two words exchanged: the words for one symbol in the chain asked about
+and in a partner chain. There are two kinds:
 
-    x1    wherever they stand: value of one fact, key of the next. The answer stays the same; a
-          model that takes one for the other while all else stays as it is answers for the partner.
-    x1…   in the value of its fact alone: from there on the chain is the partner's, and so is the
-          answer.
+    x1    both words are exchanged everywhere (value of one fact, key of the next). The donor's
+          answer is unchanged; but a model whose word for x1 is patched, and nothing else, gives the
+          partner's answer.
+    x1…   the words are exchanged only as values. From there on the chain is the partner's, and so
+          is the answer.
 
-For symbols that the question gives there is only the first kind; for the last symbol both are the
-same. One more donor shows how the last look-up finds its line (`Binding`).
+Symbols that the question gives have only the first kind; for the last symbol both are the same. One
+more donor shows how the last look-up finds its line (`Binding`).
 
-A pair is refused if the exchange would change more than the two words: if a tokenizer cuts two
-words, or two answers, into different numbers of tokens, or an article follows a word. Then another
-partner is tried, and if no partner is left, another question.
+A pair is refused if the exchange would change more than the two words: if the tokenizer splits two
+words, or two answers, into different numbers of tokens, or if an article depends on the word. Then
+another partner is tried, and if no partner is left, another question.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,15 +34,15 @@ from hopscope.lm.prompts import Question, question, question_lines, render
 T = TypeVar("T")
 ANSWER, OPENING, OTHER = Role("answer"), Role("opening"), Role("other")
 ON = "…"
-"""After the name of a symbol: only the value of its fact is exchanged."""
+"""Suffix of a symbol's name: only the value of its fact is exchanged."""
 LAST, NEW = "last look-up", "last look-up, new answer"
 """The names of the two donors of a `Binding`."""
 TRIED = 4
-"""Questions that are tried for each one that is wanted, before the search for them ends."""
+"""The search for pairs ends after this many questions for each wanted one."""
 
 
 class Unreadable(Exception):
-    """A question that cannot be paired, or whose answers no first token tells apart."""
+    """A question that cannot be paired, or whose answers no single token distinguishes."""
 
 
 @dataclass(frozen=True)
@@ -51,31 +52,31 @@ class Exchange:
     name: str
     drawn: QuestionLines
     words: tuple[str, str]
-    """The two words that change places, that of the chain asked about first."""
+    """The two exchanged words; first the word of the chain asked about."""
     answer: str
-    """The answer of a model that takes the partner's symbol for the chain's own."""
+    """The answer if the model uses the partner's word instead of the chain's own."""
 
 
 def exchange_names(prompts: Prompts) -> tuple[str, ...]:
-    """All exchanges of these questions."""
+    """Return the names of all exchanges of these questions."""
     graph = prompts.graph()
     return (*graph.symbols, *(f"{fact.value}{ON}" for fact in graph.facts[:-1]))
 
 
 def proving(prompts: Prompts) -> tuple[str, ...]:
-    """The exchanges after which the answer is the partner's: one for each fact."""
+    """Return the names of the exchanges that change the answer to the partner's: one per fact."""
     *between, last = prompts.graph().facts
     return (*(f"{fact.value}{ON}" for fact in between), last.value)
 
 
 def followed(recipe: LmCircuit) -> tuple[str, ...]:
-    """The exchanges that a run makes."""
+    """Return the names of the exchanges that a run makes."""
     known = () if recipe.tracing.given else recipe.prompts.graph().known
     return tuple(name for name in exchange_names(recipe.prompts) if name not in known)
 
 
 def exchanges(prompts: Prompts, lines: QuestionLines, partner: int) -> Iterator[Exchange]:
-    """All exchanges with a partner."""
+    """Yield all exchanges with a partner."""
     graph = prompts.graph()
     own, other = (replace(lines, chain=chain).words(graph) for chain in (lines.chain, partner))
     for name in exchange_names(prompts):
@@ -95,8 +96,9 @@ def _exchanged(
     words: tuple[str, str],
     kinds: Sequence[str] = ("key", "value"),
 ) -> tuple[Line, ...]:
-    """The lines with two words of a symbol exchanged, as keys, as values or as both; in decoys
-    too.
+    """Return the lines with two words of a symbol exchanged, as keys, values or both (`kinds`).
+
+    Decoys are changed too.
     """
     swap = dict(zip(words, reversed(words), strict=True))
 
@@ -111,7 +113,7 @@ def _exchanged(
 
 
 def _followed(graph: FactGraph, lines: tuple[Line, ...], given: Mapping[str, str]) -> str:
-    """The answer, looked up line after line from the words that the question gives."""
+    """Return the answer, by looking up all facts from the words that the question gives."""
     table = {(line.fact, line.keys): line.value for line in lines}
     words = {name: given[name] for name in graph.known}
     for number, fact in enumerate(graph.facts):
@@ -123,18 +125,18 @@ def _followed(graph: FactGraph, lines: tuple[Line, ...], given: Mapping[str, str
 class Binding:
     """A donor whose last look-up has another word, in another place, with another answer.
 
-    The stream where the answer is given comes from the donor; what the answer becomes shows by
-    which of the three the model looks it up.
+    The stream at the answer's position is patched from the donor; the answer then shows by which of
+    the three the model looks it up.
     """
 
     drawn: QuestionLines
     outside: QuestionLines
-    """The same with an answer that is not a word of the own question: a model that has the answer
-    itself gives it, a model that has a pointer to it cannot."""
+    """The same lines with an answer that is not a word of the own question. A stream that holds the
+    answer itself gives it; a stream that holds a pointer cannot."""
     position: str
-    """The answer in the same place: of the line with the number that it has in the donor."""
+    """The answer in the own question's line with the same number as the donor's last look-up."""
     word: str
-    """The answer to the same word: of the line whose key the donor looks up."""
+    """The answer in the own question's line with the key that the donor looks up."""
     pointer: str
     """The donor's own answer."""
     new: str
@@ -146,12 +148,13 @@ NEW_ANSWER: dict[str, Callable[[int], str]] = {
     "lives-with": lambda chains: CITIES[chains % len(CITIES)],
     "kingdoms": lambda chains: FIRST_NAMES[chains],
 }
-"""A word for an answer that a question of so many chains does not have."""
+"""Makes an answer that does not occur in a question with this number of chains."""
 
 
 def binding(prompts: Prompts, lines: QuestionLines, partner: int) -> Binding | None:
-    """The donor of the last look-up; None if there are fewer than four chains, or if that look-up
-    needs more than one word.
+    """Return the donor of the last look-up.
+
+    None if there are fewer than four chains, or if that look-up needs more than one word.
     """
     if prompts.formulation not in NEW_ANSWER or prompts.chains < 4:
         return None
@@ -163,7 +166,7 @@ def binding(prompts: Prompts, lines: QuestionLines, partner: int) -> Binding | N
     (key,), two = fact.keys, (word.keys[0], place.keys[0])
     moved = _exchanged(graph, lines.lines, key, two, ("key",))
     moved = _exchanged(graph, moved, fact.value, (place.value, pointed.value))
-    asked = place.chain  # the line in that place has the word now
+    asked = place.chain  # the line in that place now has the word
     if last:
         two = of_chain[own].keys[0], word.keys[0]
         moved = _by_chain(_exchanged(graph, moved, key, two, ("value",)), last)
@@ -184,7 +187,7 @@ def binding(prompts: Prompts, lines: QuestionLines, partner: int) -> Binding | N
 
 
 def _by_chain(lines: tuple[Line, ...], last: int) -> tuple[Line, ...]:
-    """The lines, with each line of the last fact in the chain that leads to its key."""
+    """Return the lines, with each line of the last fact assigned to the chain of its key."""
     leads = {line.value: line.chain for line in lines if line.fact == last - 1}
     return tuple(
         replace(line, chain=leads[line.keys[0]]) if line.fact == last else line for line in lines
@@ -193,34 +196,34 @@ def _by_chain(lines: tuple[Line, ...], last: int) -> tuple[Line, ...]:
 
 @dataclass(frozen=True)
 class Answers:
-    """The first tokens in which answers differ; their common beginning is part of the prompt."""
+    """The first token in which each answer differs; their common beginning is in the prompt."""
 
     own: int
     others: Mapping[str, int]
     """The partner's answer, for each exchange."""
     acceptable: tuple[int, ...]
     bound: tuple[int, ...] = ()
-    """The answers to the last look-up by position, by word and by pointer, and the new one; empty
-    if it needs several words, or if its donors cannot be made."""
+    """The answers to the last look-up by position, by word and by pointer, and the new answer.
+    Empty without a `Binding`."""
 
     def thirds(self, name: str) -> tuple[int, ...]:
-        """The answers of the chains that have no part in an exchange."""
+        """Return the answers of the chains that an exchange does not involve."""
         return tuple(n for n in self.acceptable if n not in (self.own, self.others[name]))
 
 
 class Cut(NamedTuple):
-    """A question as tokens, each with its role and its chain."""
+    """The tokens of a question, with the role and the chain of each."""
 
     tokens: Tokens
     roles: tuple[int, ...]
-    """Numbers in `role_table`."""
+    """Indices in `role_table`."""
     chains: tuple[int, ...]
-    """0 is asked about, 1 is the partner."""
+    """0 is the chain asked about, 1 its partner."""
 
 
 @dataclass(frozen=True)
 class Paired:
-    """One question and its donors, all of the same length, which differ in the words exchanged."""
+    """One question and its donors, which have equal length and differ only in exchanged words."""
 
     index: int
     tokens: Tokens
@@ -228,14 +231,14 @@ class Paired:
     chains: tuple[int, ...]
     answers: Answers
     donors: Mapping[str, Tokens] = field(default_factory=dict)
-    """For each exchange, and for the last look-up if it is bound; empty if nothing is patched."""
+    """The donor of each exchange, and those of a `Binding`; empty if nothing is patched."""
     candidates: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """For each symbol of the chain, its token, then those of the other chains."""
+    """For each symbol, the token of the own chain, then those of the other chains."""
 
 
 @cache
 def role_table(prompts: Prompts) -> tuple[Role, ...]:
-    """The roles of tokens: those of the facts, the rest of each fact's line, and the question."""
+    """Return the roles of tokens: those of the facts, of their lines, and of the question."""
     spans = {span.role for span in question(prompts, 0, 0).spans}
     decoys = sorted(role for role in spans if role.kind.startswith("decoy"))
     lines = [Role("line", number) for number, _ in enumerate(prompts.graph().facts)]
@@ -246,10 +249,13 @@ def role_table(prompts: Prompts) -> tuple[Role, ...]:
 def pairs(
     local: LanguageModel, prompts: Prompts, seed: int, start: int, count: int
 ) -> list[Paired]:
-    """So many pairs, of the first questions from number `start` on that can be paired."""
+    """Return `count` pairs, of the first questions from number `start` on that can be paired.
+
+    Raises LmError if there are too few.
+    """
 
     def first_partner(index: int) -> Paired:
-        """The question, paired with the first chain that it can be paired with."""
+        """Return the question, paired with the first possible partner chain."""
         lines, whys = question_lines(prompts, seed, index), list[Unreadable]()
         for step in range(1, prompts.chains):
             partner = lines.chain + 1 + (index // prompts.chains + step) % (prompts.chains - 1)
@@ -265,7 +271,7 @@ def pairs(
 def unpaired(
     local: LanguageModel, prompts: Prompts, seed: int, start: int, count: int
 ) -> list[Paired]:
-    """The first questions from number `start` on that can be read, without donors."""
+    """Return the first `count` readable questions from number `start` on, without donors."""
 
     def read(index: int) -> Paired:
         each = question(prompts, seed, index)
@@ -277,8 +283,9 @@ def unpaired(
 
 
 def first_made(make: Callable[[int], T], start: int, count: int, what: str) -> list[T]:
-    """What is made of the first questions from number `start` on; those that are Unreadable are
-    left out.
+    """Call `make` on question numbers from `start` on; return the first `count` results.
+
+    Unreadable questions are left out; raises LmError if too many are.
     """
     made: list[T] = []
     why: Unreadable | None = None
@@ -333,7 +340,7 @@ def _paired(
 
 
 def _values(own: Cut, role: int) -> tuple[int, ...]:
-    """The first token of a role in each chain."""
+    """Return the first token of a role in each chain, in order of chains."""
     first: dict[int, int] = {}
     for token, its_role, chain in zip(*own, strict=True):
         if its_role == role:
@@ -344,7 +351,7 @@ def _values(own: Cut, role: int) -> tuple[int, ...]:
 def _bound(
     local: LanguageModel, made: Binding, outside: Question, common: Tokens, first: Mapping[str, int]
 ) -> tuple[int, ...]:
-    """The first tokens of `Answers.bound`; none if the new answer has no first token of its own."""
+    """Return `Answers.bound`; empty if the first token of the new answer is not unique."""
     spelled = local.spellings(local.text(outside.prompt, outside.opening), made.new)[0]
     new = spelled[len(common) : len(common) + 1]
     known = (*first.values(), local.tokenizer.unk_token_id)
@@ -356,8 +363,8 @@ def _bound(
 def first_tokens(
     local: LanguageModel, asked: Question
 ) -> tuple[Tokens, dict[str, int], dict[str, int]]:
-    """The common beginning of all acceptable answers; for each answer, its first token after that,
-    and its number of tokens. A question whose answers no first token tells apart is Unreadable.
+    """Return the common beginning of all acceptable answers, and for each answer its first token
+    after that and its number of tokens. Raises Unreadable if two answers share that token.
     """
     text = local.text(asked.prompt, asked.opening)
     spelled = {answer: local.spellings(text, answer)[0] for answer in asked.acceptable}
@@ -374,7 +381,7 @@ def first_tokens(
 
 
 def _check_donor(name: str, made: Exchange, own: Cut, donor: Cut, prompts: Prompts) -> None:
-    """Refuse a donor that is not the question with two words exchanged."""
+    """Raise Unreadable if the donor differs from the question in more than two words."""
     one, other = made.words
     if len(own.tokens) != len(donor.tokens) or own.roles != donor.roles:
         raise Unreadable(
@@ -391,8 +398,9 @@ def _check_donor(name: str, made: Exchange, own: Cut, donor: Cut, prompts: Promp
 def cut(
     local: LanguageModel, prompts: Prompts, asked: Question, partner: int, common: Tokens
 ) -> Cut:
-    """The tokens of a question, with the role and the chain of each. A question with two symbols in
-    one token is Unreadable.
+    """Return the tokens of a question, with the role and the chain of each.
+
+    Raises Unreadable if a token contains two symbols.
     """
     if not local.tokenizer.is_fast:
         raise LmError(

@@ -1,12 +1,12 @@
-"""Patch pairs of questions of one length in a language model, and how far answers follow.
+"""Patch pairs of questions of one length in a language model; measure how far answers follow.
 
-After a patch, only later layers and later positions are computed again; all else is the own
-question's, and is computed once. Patches of one place go through the layers together.
+After a patch, only later layers and later positions are computed again; all other activations are
+the own question's, and are computed once. Patches at one place pass through the layers together.
 
 How far answers follow is a share: from the own answer (0) to the partner's (1). Its interval is
 that of a ratio (delta method), by Student's t over the questions. Where many cells are reported
 together (roles by layers by exchanges; the rows of a circuit), each has the level 5 % / cells
-(Bonferroni): with a probability of 95 % all of them contain the true values.
+(Bonferroni): with a probability of 95 % all intervals contain the true values.
 """
 
 from collections import defaultdict
@@ -35,37 +35,38 @@ from hopscope.lm.rows import Row
 
 T = TypeVar("T")
 PIECE = 4
-"""Questions that are measured together, and between two commits."""
+"""Number of questions that are measured together, and between two commits."""
 CALLS = 8
-"""So many times the bytes of a call are patched at once: every call reads a layer's weights."""
+"""Patches computed at once, in multiples of the bytes of a usual call: larger calls read the
+weights of a layer less often."""
 KEYS = 4
-"""Tensors of the size of all keys in such a call: keys, values, and the keys in float32."""
+"""Memory of such a call for keys, values and the keys in float32, in tensors of the keys' size."""
 
 
 class Mark(IntEnum):
-    """The numbers that are measured of an answer."""
+    """Indices of the numbers that are measured for an answer."""
 
     FOLLOWS = 0
-    """How far the logit of the partner's answer is above those of third chains."""
+    """The logit of the partner's answer, minus the mean of those of third chains."""
     OWN = 1
-    """The same of the own answer."""
+    """The logit of the own answer, minus the same mean."""
     LOSS = 2
     """The loss among the acceptable answers."""
     KL = 3
     """The KL divergence of the next token from the own question's, in nats."""
     SAME = 4
-    """Whether the likeliest token is that of the own question."""
+    """1 if the likeliest token is that of the own question, else 0."""
 
 
 AttentionRow = tuple[int, int, int]
-"""An attention row: layer, head, number of the role."""
+"""An attention row: layer, head, index of the role."""
 Marks = Float[Tensor, "variant batch mark"]
 PerQuestion = Float[np.ndarray, "question"]
 
 
 @dataclass(frozen=True)
 class Passed:
-    """A pass over some questions, layer by layer."""
+    """The activations of a forward pass over some questions, layer by layer."""
 
     streams: list[Stream]
     """Before every layer, and after the last."""
@@ -75,7 +76,7 @@ class Passed:
 
 
 class PairBatch:
-    """Some pairs of one length, and their passes through the model."""
+    """Pairs of one length, and their forward passes through the model."""
 
     def __init__(self, adapter: DecoderAdapter, pairs: Sequence[Paired], roles: int) -> None:
         self.adapter, self.pairs, self.roles = adapter, pairs, roles
@@ -92,14 +93,14 @@ class PairBatch:
 
     @cached_property
     def own(self) -> Passed:
-        """The pass over the own questions."""
+        """The forward pass over the own questions."""
         return self._passed(self.tokens)
 
     def given(self, name: str) -> Passed:
-        """The pass over the donors of an exchange."""
+        """Return the forward pass over the donors of an exchange (cached)."""
         if name not in self._given:
             found = self._passed(self.donors[name])
-            self._given[name] = replace(found, heads=[], weights=[])  # large, and not read
+            self._given[name] = replace(found, heads=[], weights=[])  # large and unused
         return self._given[name]
 
     def _passed(self, tokens: Int[Tensor, "batch seq"]) -> Passed:
@@ -116,8 +117,8 @@ class PairBatch:
         return found
 
     def _project(self, layer: int, x: Float[Tensor, "row some d_model"]) -> Projected:
-        """The heads of a layer, if the streams are these at the last positions, and at all earlier
-        ones the own questions'.
+        """Return a layer's heads for the streams `x` at the last positions; at all earlier ones the
+        streams are the own questions'.
         """
         if x.shape[1] == self.tokens.shape[1]:
             return self.adapter.project(layer, x)
@@ -151,8 +152,8 @@ class PairBatch:
     def attention(
         self, layer: int, chain: int = 0
     ) -> Float[Tensor, "batch head destination source"]:
-        """Attention from the last position of each role of the chain asked about, to the roles of a
-        chain (0: the same one).
+        """Return the attention from the last position of each role in the chain asked about, to the
+        roles of a chain (0: the same chain).
         """
         weights, there = self.own.weights[layer], self._one_hot & (self.chain == chain)[:, :, None]
         index = self.lasts.clamp_min(0)[:, None, :, None]
@@ -161,13 +162,13 @@ class PairBatch:
         return found * (self.lasts >= 0)[:, None, :, None]
 
     def moved(self, x: Float[Tensor, "variant batch one d_model"], names: Sequence[str]) -> Marks:
-        """How the numbers of the answers move; each variant is measured by one exchange."""
+        """Return the change of the answers' `Mark` numbers; variant n is measured by names[n]."""
         return self.marks(self.logs(x), names) - self.clean(names)
 
     def marks(
         self, logs: Float[Tensor, "variant batch vocabulary"], names: Sequence[str] = ()
     ) -> Marks:
-        """The numbers of the answers; without an exchange those that need none."""
+        """Return the `Mark` numbers of the answers; without `names`, FOLLOWS and OWN are 0."""
         found = torch.zeros(*logs.shape[:2], len(Mark), dtype=torch.float64)
         found[..., Mark.KL] = (self.model.exp() * (self.model - logs)).sum(-1).cpu()
         found[..., Mark.SAME] = (logs.argmax(-1) == self.model.argmax(-1)).cpu()
@@ -185,14 +186,14 @@ class PairBatch:
         return found
 
     def logs(self, x: Float[Tensor, "variant batch one d_model"]) -> Tensor:
-        """The log-probability of each next token."""
+        """Return the log-probabilities of the next token."""
         logits = self.adapter.unembed(x[:, :, -1:].flatten(0, 1))[:, -1].float()
         found: Tensor = logits.log_softmax(-1).unflatten(0, x.shape[:2])
         return found
 
     @cached_property
     def model(self) -> Float[Tensor, "batch vocabulary"]:
-        """The same of the model, unpatched."""
+        """The log-probabilities of the next token without a patch."""
         return self.logs(self.own.streams[-1][None])[0]
 
     @cached_property
@@ -201,7 +202,7 @@ class PairBatch:
         return {name: self.marks(self.model[None], [name]) for name in exchanges}
 
     def clean(self, names: Sequence[str]) -> Marks:
-        """The numbers of the own questions, for each exchange."""
+        """Return the `Mark` numbers without a patch, for each exchange."""
         return torch.cat([self._clean[name] for name in names])
 
     def right(self) -> list[bool]:
@@ -216,9 +217,11 @@ class PairBatch:
         patched: Float[Tensor, "variant batch some d_model"],
         replaced: Callable[[int, slice, Tensor], Tensor] = lambda _layer, _part, brought: brought,
     ) -> Float[Tensor, "variant batch one d_model"]:
-        """The last position after the last layer. The streams before this layer are patched at
-        their last positions; at all earlier positions they are the own question's. What heads bring
-        may be replaced, layer by layer, for as many variants (a slice) as fit in memory.
+        """Compute from patched streams before `layer` to the end; return the last position.
+
+        `patched` are the streams at the last positions; at all earlier positions they are the own
+        question's. `replaced` may change the outputs of heads; it gets the layer, the variants
+        computed together (a slice, as many as fit in memory) and the outputs.
         """
         adapter, (count, batch, some, _) = self.adapter, patched.shape
         one = budget.WIDTHS * patched[:1].nbytes + KEYS * self.own.brought[0].nbytes
@@ -237,14 +240,14 @@ class PairBatch:
 
 
 def decoder(local: LanguageModel) -> DecoderAdapter:
-    """The language model as the engine walks it."""
+    """Return the engine's adapter of the language model."""
     adapter = adapter_of(local.model)
     assert isinstance(adapter, DecoderAdapter)
     return adapter
 
 
 def first_of(there: Bool[Tensor, "seq"]) -> int:
-    """The first position where this is true; the number of positions if it is true nowhere."""
+    """Return the first True position; the number of positions if there is none."""
     return int(there.int().argmax()) if bool(there.any()) else len(there)
 
 
@@ -254,7 +257,9 @@ def in_batches(
     roles: int,
     measure: Callable[[PairBatch], Sequence[T]],
 ) -> list[T]:
-    """What is measured of each pair, in batches of a few of one length and with the same donors."""
+    """Call `measure` on batches of pairs of one length with the same donors; return all results in
+    order of the pairs.
+    """
     alike: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for number, pair in enumerate(pairs):
         alike[len(pair.tokens), *pair.donors].append(number)
@@ -273,8 +278,9 @@ def in_batches(
 def at_role(
     batch: PairBatch, layer: int, role: int, names: Sequence[str]
 ) -> Float[Tensor, "name batch mark"]:
-    """How answers move if the stream at one role before one layer is the donor's (the number of
-    layers: after the last).
+    """Return how answers move if the stream at one role before one layer is taken from the donor.
+
+    `layer` may be the number of layers (after the last). One entry for each exchange in `names`.
     """
     found = torch.zeros(len(names), len(batch.pairs), len(Mark)).double()
     at, own = batch.at(role)[:, :, None], batch.own.streams[layer]
@@ -291,8 +297,9 @@ def at_role(
 def interchanged(
     batch: PairBatch, name: str, donor: Bool[Tensor, "variant batch layer head role"]
 ) -> Marks:
-    """How answers move, in each variant, if these attention rows are the donor's; all others are
-    computed anew, from the first layer and position on that a variant changes.
+    """Return how answers move, in each variant, if these attention rows are taken from the donor.
+
+    All others are computed again, from the first changed layer and position on.
     """
     found = torch.zeros(len(donor), len(batch.pairs), len(Mark)).double()
     word = first_of((batch.tokens != batch.donors[name]).any(0))
@@ -311,7 +318,7 @@ def interchanged(
 def _donated(
     batch: PairBatch, name: str, rows: Bool[Tensor, "variant batch layer head role"]
 ) -> Callable[[int, slice, Tensor], Tensor]:
-    """Replaces what heads bring by what they bring in the donor, at these rows."""
+    """Return a function that replaces the outputs of heads at these rows by the donor's."""
     role = batch.role[None, :, None].expand(len(rows), -1, batch.adapter.heads, -1)
 
     def replaced(layer: int, part: slice, brought: Tensor) -> Tensor:
@@ -326,8 +333,9 @@ def _donated(
 def random_rows(
     layers: int, heads: int, rows: Sequence[AttentionRow], rng: Random
 ) -> list[AttentionRow]:
-    """As many rows of other heads, drawn layer by layer among the roles that the given rows have
-    there; what a layer lacks is drawn from all layers. Empty if the model has not as many.
+    """Draw as many other attention rows, layer by layer, at the roles of the given rows there.
+
+    If a layer has too few, the rest is drawn from all layers. Empty if the model has too few.
     """
     others = other_rows(layers, heads, rows)
     found: list[AttentionRow] = []
@@ -342,16 +350,17 @@ def random_rows(
 
 
 def other_rows(layers: int, heads: int, rows: Sequence[AttentionRow]) -> list[AttentionRow]:
-    """All other rows of the model, at the roles of these."""
+    """Return all other attention rows of the model at the roles of these rows."""
     roles = sorted({role for _, _, role in rows})
     every = product(range(layers), range(heads), roles)
     return [row for row in every if row not in rows]
 
 
 def lens(batch: PairBatch, layers: Sequence[int]) -> Float[Tensor, "symbol role layer batch two"]:
-    """The logit lens (nostalgebraist 2020): probability of every symbol among the words of all
-    chains, and its rank in the vocabulary (0: the first), if the stream at the last position of a
-    role were the model's last; not a number where a role does not occur.
+    """Return the logit lens (nostalgebraist 2020) of each symbol at the last position of each role.
+
+    The two numbers are the symbol's probability among the words of all chains, and its rank in the
+    vocabulary (0: the first). NaN where a role does not occur.
     """
     symbols = list(batch.pairs[0].candidates)
     found = torch.full((len(symbols), batch.roles, len(layers), len(batch.pairs), 2), torch.nan)
@@ -369,14 +378,19 @@ def lens(batch: PairBatch, layers: Sequence[int]) -> Float[Tensor, "symbol role 
 
 
 def moved_share(sure: PerQuestion, moved: PerQuestion, cells: int = 1) -> Estimate:
-    """How far answers move from their own (0) to the partner's (1), as one of so many cells."""
+    """Estimate how far answers move from their own (0) to the partner's (1).
+
+    The interval is corrected for `cells` estimates that are reported together.
+    """
     mean, half = map(float, intervals.ratio(moved, sure, cells))
     return Estimate(mean=mean, low=mean - half, high=mean + half)
 
 
 def sureties(rows: Sequence[Row], exchanges: Sequence[str]) -> dict[str, PerQuestion]:
-    """How much nearer the own answer is than the partner's, question by question. An exchange is
-    absent where answers are not the model's own, so that there is no way to go.
+    """Return for each exchange and question the logit of the own answer minus the partner's.
+
+    An exchange is absent if the own answers are not clearly preferred: then a share of the way to
+    the partner's answer has no meaning.
     """
     found = {}
     for name in exchanges if len(rows) > 1 else ():

@@ -1,8 +1,8 @@
 """Fact graphs as questions in words (Musat, ICLR 2025, appendix A), and when a text answers them.
 
-A question is drawn (`hopscope.lm.drawing`) and worded here. Each symbol is marked where it is
-printed, with its role, so that the attention of a language model is read by the same roles as that
-of a model trained here.
+`hopscope.lm.drawing` draws a question; this module gives it words. The place and role of each
+printed symbol are recorded, so that the attention of language models and of models trained here is
+described by the same roles.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ WORDING = {
         "{key0} lives in {value}.",
     ),
 }
-"""The wording of each fact; in a longer chain the first one is that of all earlier hops, too."""
+"""The wording of each fact; in a longer chain the first wording is also used for earlier hops."""
 
 ASKING = {
     "equations": "What is the value of {query0}? "
@@ -59,7 +59,7 @@ OPENING = {
 INFLECTIONS: dict[str, Callable[[str], str]] = {
     "": str,
     "capital": str.capitalize,
-    "plural": lambda noun: f"{noun}s",  # also the genitive: the paper writes no apostrophe
+    "plural": lambda noun: f"{noun}s",  # also the genitive: the paper has no apostrophe
     "capital plural": lambda noun: f"{noun.capitalize()}s",
     "people": lambda kingdom: f"{kingdom}ns",
     "believers": lambda religion: f"{religion.removesuffix('m').capitalize()}ts",
@@ -68,7 +68,7 @@ INFLECTIONS: dict[str, Callable[[str], str]] = {
 
 @dataclass(frozen=True)
 class Span:
-    """Where a symbol is printed: `prompt[start:end]`, with its inflection."""
+    """The place of a printed symbol with its inflection: `prompt[start:end]`."""
 
     start: int
     end: int
@@ -89,7 +89,7 @@ class Question:
     """The number of the chain that the question asks about."""
     index: int
     opening: str = ""
-    """The first words of the answer, given to the model as its own words."""
+    """The first words of the answer, put into the model's own text."""
     lines: tuple[Span, ...] = ()
     """The line of each fact, with the end of the line."""
 
@@ -111,7 +111,7 @@ def question(prompts: Prompts, seed: int, index: int) -> Question:
 
 def question_lines(prompts: Prompts, seed: int, index: int) -> QuestionLines:
     """The lines of question number `index`."""
-    asked = prompts.model_dump(mode="json", exclude={"opening"})  # the same, however answered
+    asked = prompts.model_dump(mode="json", exclude={"opening"})  # the opening changes no question
     kind = json.dumps(asked, sort_keys=True, separators=(",", ":"))
     identity = json.dumps([kind, seed, index])
     rng = Random(hashlib.sha256(identity.encode()).digest())  # noqa: S311 - nothing secret here
@@ -166,7 +166,7 @@ def _symbols(line: Line) -> Symbols:
 
 
 def _printed(template: str, symbols: Symbols, chain: int, begin: int = 0) -> tuple[str, list[Span]]:
-    """A sentence, and its symbols where the text before it has so many letters."""
+    """Return a sentence and the spans of its symbols, for a sentence that starts at `begin`."""
     text, spans = "", []
     for between, field, inflection, _ in Formatter().parse(template):
         text += between
@@ -190,7 +190,7 @@ one final "s" is taken off both ("Doctors" is "doctor"), with the signs before i
 Nothing else is guessed: "The answer is 3" is no answer.
 """
 ENDS = ("", ".")
-"""What the spellings end with whose probabilities are added up; others are rarer by far."""
+"""Endings of the spellings whose probabilities are added up; others are much rarer."""
 
 
 def first_line(text: str) -> str:
@@ -223,8 +223,9 @@ def answered(text: str, acceptable: Iterable[str]) -> str | None:
 
 
 def forms(answer: str, text: str) -> Sequence[str]:
-    """The spellings of an answer that are scored after a text: with a space before the word, unless
-    the text ends with one.
+    """Return the spellings of an answer that are scored after a text.
+
+    They begin with a space, unless the text ends with white space.
 
     >>> forms("Berlin", "Answer:"), forms("Berlin", "<assistant>\\n")
     ([' Berlin', ' Berlin.'], ['Berlin', 'Berlin.'])

@@ -1,4 +1,4 @@
-"""A benchmark on disk: its answers, checked as they are read, its results and its best heads."""
+"""The run of a benchmark: its answers (validated when read), its results and its best heads."""
 
 import json
 from collections.abc import Sequence
@@ -18,17 +18,17 @@ from hopscope.store import RunFolder
 ANSWERS = "answers"
 """The folder of the files of a benchmark's run."""
 WEIGHTS = "weights.json"
-"""The file that says with which weights a run was begun."""
+"""The file with the digest of the weights that a run was begun with."""
 
 Answer = dict[str, Any]
-"""The fields of a `ExactAnswer` or a `SampledAnswer`, as JSON has them."""
+"""The fields of an `ExactAnswer` or a `SampledAnswer` as JSON."""
 
 
 class SavedAnswer(Config):
     """The fields of every answer, whatever the protocol."""
 
     kind: str
-    """Which of the benchmark's kinds of question."""
+    """The label of the question's kind."""
     index: Annotated[int, Field(ge=0)]
     """The number of the question among its kind."""
     correct: str
@@ -46,22 +46,22 @@ class SampledAnswer(SavedAnswer):
 
     acceptable: Annotated[tuple[str, ...], Field(min_length=1)]
     said: Annotated[tuple[str, ...], Field(min_length=1)]
-    """Everything that the model said, sample by sample."""
+    """All samples of the model."""
     answer: str | None
-    """The acceptable answer that the last sample gives, if it gives one."""
+    """The acceptable answer in the last sample; None if it has none."""
 
 
 class Weights(Config):
     """The weights of the model that answers."""
 
     weights: str
-    """Their digest (`hopscope.circuits.engine.weights_digest`)."""
+    """The digest of the weights (`hopscope.circuits.engine.weights_digest`)."""
     parameters: Annotated[int, Field(ge=0)]
-    """The number of them."""
+    """The number of weights."""
 
 
 def answers(folder: RunFolder) -> list[Answer]:
-    """All answers that were committed, kind by kind."""
+    """Read all committed answers, kind by kind."""
     bench = folder.recipe_as(LmBench)
     form = ExactAnswer if bench.asking.protocol == "exact" else SampledAnswer
     kinds = [prompts.label for prompts in bench.prompts]
@@ -79,7 +79,7 @@ def answers(folder: RunFolder) -> list[Answer]:
 
 @dataclass(frozen=True, repr=False)
 class BenchRun(PlainRun):
-    """One benchmark on disk: its recipe and the answers so far."""
+    """The run of a benchmark: its recipe and the answers so far."""
 
     @property
     def recipe(self) -> LmBench:
@@ -93,7 +93,7 @@ class BenchRun(PlainRun):
 
     @property
     def parameters(self) -> int | None:
-        """The number of the model's weights; None where it is not known, as of an endpoint."""
+        """The number of the model's weights; None if unknown (for example at an endpoint)."""
         if WEIGHTS not in self.folder.manifest.files:
             return None
         return Weights.from_json(self.folder.read(WEIGHTS)).parameters
@@ -101,7 +101,7 @@ class BenchRun(PlainRun):
 
 @dataclass(frozen=True)
 class Result:
-    """How well a model answered one kind of question; None is what could not be measured."""
+    """The result of one kind of question; None where a number could not be measured."""
 
     kind: str
     hops: int
@@ -149,8 +149,10 @@ def result_rows(run: BenchRun) -> list[dict[str, Any]]:
 
 
 def best_heads(scores: dict[str, Any]) -> list[dict[str, Any]]:
-    """Along each route the best head, from scores as JSON has them (`HeadScores.as_data`): its
-    attention to the chain asked about and to the others, and how many heads pass the threshold.
+    """Return the best head of each route, from `HeadScores.as_data`.
+
+    A row has the head's attention to the chain asked about (own) and to the others, and the number
+    of heads that pass the threshold (beyond).
     """
     rows = []
     for number, route in enumerate(scores["routes"]):
@@ -173,8 +175,9 @@ def best_heads(scores: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def chance_of_correct(answer: Answer) -> float | None:
-    """The chance of the correct answer among the acceptable ones; None where only words are known,
-    or if the model gives no acceptable answer.
+    """Return the probability of the correct answer among the acceptable ones.
+
+    None for sampled answers, or if all acceptable answers have probability 0.
     """
     chances = answer.get("probabilities", {})
     whole = sum(chances.values())

@@ -1,6 +1,6 @@
-"""What a run of a language model measured: a line of JSON for each question, in the run's files.
+"""The rows of a language model's run: one line of JSON for each question, in the run's files.
 
-Lines are committed in parts as they come; at the end all parts become one file.
+Lines are committed in parts; at the end all parts are merged into one file.
 """
 
 import json
@@ -22,14 +22,16 @@ ROWS = "rows"
 """The folder of the files of a circuit's run."""
 
 Row = dict[str, Any]
-"""What was measured of one question."""
+"""The measurements of one question."""
 
 
 def read_lines(
     folder: RunFolder, name: str, parse: Callable[[str], tuple[tuple[int, int], Row]]
 ) -> list[Row]:
-    """The lines of the files in NAME/ of a run, in order. `parse` returns a line's place (group and
-    number of its question) and its row; it raises an error if the run did not write this line.
+    """Read the lines of the files in NAME/ of a run, in order.
+
+    `parse` returns a line's place (group and number of its question) and its row; if it raises an
+    error, or if a question occurs twice, this raises RunDamaged.
     """
 
     def read() -> list[Row]:
@@ -52,7 +54,7 @@ def read_lines(
 
 
 class RowStepper:
-    """The stepper of a run that measures questions in pieces, and keeps a row for each of them."""
+    """The stepper of a run that measures questions in pieces, with a row for each question."""
 
     def __init__(
         self,
@@ -68,7 +70,7 @@ class RowStepper:
         self.step = self.saved = len(self.rows)
         self.planned = range(1, folder.recipe.steps + 1)
         self.pieces: Iterator[list[Row]] = iter(())
-        """The rows of the next pieces; the maker of the stepper sets it."""
+        """Yields the rows of the next pieces; set after construction."""
         self.beside: Mapping[str, bytes] = {}
         """Files that are committed with the rows."""
 
@@ -92,7 +94,7 @@ class RowStepper:
 
 
 def other_weights(folder: RunFolder, model: str, again: str) -> RunMismatch:
-    """The error where a run was begun with other weights than the model has now."""
+    """Return the error for a run that was begun with other weights than the model has now."""
     return RunMismatch(
         f"{folder.name} was begun with other weights than {model} has now: "
         f"`{folder.command('rm')}` and {again} again"
@@ -104,7 +106,7 @@ def _lines(rows: Iterable[Row]) -> bytes:
 
 
 def as_lists(values: Any) -> Any:
-    """Numbers of any shape as lists, rounded; a number that was not measured becomes null."""
+    """Return an array as nested lists with rounded numbers; NaN and infinity become None."""
     rounded = np.round(np.asarray(values, dtype=np.float64), DIGITS)
     listed = rounded.astype(object)
     listed[~np.isfinite(rounded)] = None

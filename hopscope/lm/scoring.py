@@ -1,9 +1,10 @@
 """The answers of a language model: the probability of each acceptable answer, or sampled text.
 
-The tokens of all acceptable answers follow the prompt in one sequence, as a tree: each token sees
-the prompt and the tokens before it in its own answer, and has the position that it would have
-there. So a question is one forward pass. The common beginning of answers is computed once, and so
-is the common beginning of all prompts. Shorter prompts of a batch are padded in front.
+The tokens of all acceptable answers follow the prompt in one sequence, as a tree: each token
+attends to the prompt and to the tokens before it in its own answer, and has the position that it
+would have there. So a question takes one forward pass. The common beginning of answers is computed
+once, and so is the common beginning of all prompts. Shorter prompts of a batch are padded on the
+left.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -23,11 +24,11 @@ from hopscope.lm.prompts import Question, first_line
 
 T = TypeVar("T")
 GREEDY = 0.0
-"""The temperature that stands for taking the likeliest token."""
+"""The temperature at which the likeliest token is taken."""
 BATCH_TOKENS = {"cpu": 2_048, "cuda": 65_536}
 """Tokens in a batch; larger batches do not fit in a CPU's cache and are slower."""
 Tree = dict[Tokens, int]
-"""All beginnings of some token sequences, numbered: the empty one is 0, parents first."""
+"""All prefixes of some token sequences, numbered: the empty one is 0, parents come first."""
 
 
 def probabilities(model: LanguageModel, questions: Sequence[Question]) -> list[list[float]]:
@@ -56,7 +57,7 @@ def probabilities(model: LanguageModel, questions: Sequence[Question]) -> list[l
 
 
 def tree_of(sequences: Iterable[Tokens]) -> Tree:
-    """All beginnings of the sequences, each once."""
+    """Return all prefixes of the sequences, each once."""
     tree: Tree = {(): 0}
     for sequence in sequences:
         for length in range(1, len(sequence) + 1):
@@ -70,8 +71,9 @@ def answer_chances(
     spelled: Sequence[Sequence[Tokens]],
     stops: Int[Tensor, "stop"],
 ) -> list[float]:
-    """The probability of each answer: the sum over its spellings, with any stop after them. Row n
-    of the logits predicts the token after beginning n of the tree.
+    """Return the probability of each answer: the sum over its spellings, each followed by a stop.
+
+    Row n of the logits predicts the token after prefix n of the tree.
     """
     logs = torch.log_softmax(logits[: len(tree)].float(), dim=-1)
     ended = logs[:, stops].logsumexp(-1).tolist()
@@ -85,13 +87,13 @@ def answer_chances(
 
 @dataclass(frozen=True)
 class _Prefix:
-    """The model's cache for the tokens with which all prompts begin."""
+    """The model's key-value cache for the common first tokens of all prompts."""
 
     length: int
     cache: Any
 
     def repeated(self, count: int) -> Any:
-        """A copy for each of some prompts, for the model to continue from."""
+        """Return a copy of the cache for a batch of `count` prompts."""
         copy = deepcopy(self.cache)
         if copy is not None:
             copy.batch_repeat_interleave(count)
@@ -114,13 +116,14 @@ def _prefix(model: LanguageModel, prompts: Sequence[Tokens]) -> _Prefix:
 def _logits(
     model: LanguageModel, prompts: Sequence[Tokens], trees: Sequence[Tree], prefix: _Prefix
 ) -> Float[Tensor, "prompt node vocabulary"]:
-    """The logits of the token after each prompt, and after each node of its tree. The prompts come
-    after the prefix, and all end at the same place.
+    """Return the logits of the token after each prompt, and after each node of its tree.
+
+    The prompts follow the prefix; they are padded on the left, so that all end at the same place.
     """
     longest, nodes = max(map(len, prompts)), max(map(len, trees)) - 1
     shape = (len(prompts), longest + nodes)
     tokens, positions = torch.zeros(shape, dtype=torch.long), torch.zeros(shape, dtype=torch.long)
-    # Padding sees itself: a softmax over nothing is NaN.
+    # Padding attends to itself, because a softmax over nothing is NaN.
     sees = torch.eye(shape[1], dtype=torch.bool).repeat(shape[0], 1, 1)
     for row, (prompt, tree) in enumerate(zip(prompts, trees, strict=True)):
         begin, root = longest - len(prompt), longest - 1
@@ -150,9 +153,7 @@ def _logits(
 def _in_batches(
     model: LanguageModel, sizes: Sequence[int], work: Callable[[list[int]], list[T]]
 ) -> list[T]:
-    """The results of `work` for all numbers; those of similar sizes go together, up to a number of
-    tokens.
-    """
+    """Return the results of `work` for all questions, batched by size up to a token limit."""
     most = BATCH_TOKENS.get(model.device.type, BATCH_TOKENS["cpu"])
     batches: list[list[int]] = []
     for number in sorted(range(len(sizes)), key=sizes.__getitem__):
@@ -166,8 +167,9 @@ def _in_batches(
 def complete(
     model: LanguageModel, questions: Sequence[Question], temperature: float, seeds: Sequence[int]
 ) -> list[str]:
-    """One answer to each question: the first line that the model gives before its own end or the
-    limit of tokens. An answer depends on its seed, and not on how questions are grouped.
+    """Sample one answer to each question: its first line, up to the end token or the token limit.
+
+    An answer depends on its seed, and not on how questions are grouped.
     """
     prompts = [model.tokens(model.text(each.prompt, each.opening)) for each in questions]
     prefix = _prefix(model, prompts)
@@ -188,7 +190,7 @@ def _continued(
     generators: Sequence[torch.Generator],
     prefix: _Prefix,
 ) -> list[str]:
-    """The first line of each answer; one token of all answers is computed at a time."""
+    """Return the first line of each answer; computes one token of all answers at a time."""
     cache = prefix.repeated(len(prompts))
     aligned = partial(pad_sequence, batch_first=True, padding_side="left")
     step = aligned([torch.tensor(prompt) for prompt in prompts])
@@ -227,6 +229,6 @@ def _drawn(
 ) -> int:
     if temperature == GREEDY:
         return int(logits.argmax())
-    below = (logits - logits.max()).double() / temperature  # a tiny temperature overflows upward
+    below = (logits - logits.max()).double() / temperature  # at most 0, so it cannot overflow
     weights = torch.softmax(below.float(), dim=-1)
     return int(torch.multinomial(weights, 1, generator=generator))

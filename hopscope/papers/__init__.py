@@ -1,4 +1,4 @@
-"""What the papers trained, as presets; no torch here."""
+"""The trainings of the papers, as presets, without torch."""
 
 from typing import Any
 
@@ -13,12 +13,12 @@ __all__ = ["Preset", "preset", "presets"]
 
 
 def presets() -> dict[str, Preset[Any]]:
-    """Every preset of every paper, and those of the tasks, by name."""
+    """Return all presets of the papers and of the tasks, by name."""
     return {**tasks.presets(), **musat.presets(), **chen.presets()}
 
 
 def preset(name: str) -> Preset[Any]:
-    """The preset of this name."""
+    """Return the preset of this name; raises ConfigError if it is unknown."""
     known = presets()
     if name in known:
         return known[name]

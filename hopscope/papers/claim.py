@@ -1,4 +1,4 @@
-"""A claim: a sentence of a paper with something that we can measure, and what came of it."""
+"""A claim of a paper that can be measured, and the verdict on it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,16 +15,16 @@ from hopscope.papers.row import Row
 
 @dataclass(frozen=True)
 class Reason:
-    """Why a claim does not hold, by an experiment that anybody can repeat."""
+    """Why a claim does not hold, with an experiment that shows it."""
 
     says: str
     command: str
-    """What shows it."""
+    """The command of that experiment."""
 
 
 @dataclass(frozen=True)
 class Claim(Displayed):
-    """What a paper says, in our words, and how to hold it against what we measured."""
+    """A paper's claim in our words, and how it is compared with our measurements."""
 
     id: str
     """The name of the claim as paper/name, e.g. musat/nonic-above-0.7."""
@@ -36,33 +36,34 @@ class Claim(Displayed):
     how: str
     """How we measure it, tolerance included."""
     needs: tuple[str, ...]
-    """The experiments that have to be measured, in either protocol."""
+    """The experiments that must be measured, in either protocol."""
     judge: Judge[Any]
-    """Called with the rows of all its experiments."""
+    """Called with the rows of all the claim's experiments."""
     only_full: bool = False
-    """Less training can refute it, and cannot confirm it: it cannot show "never"."""
+    """Less training than the paper's can refute the claim but not confirm it (e.g. "never")."""
     beside: tuple[str, ...] = ()
-    """Experiments whose rows count as well, as far as they are measured."""
+    """Optional experiments, whose rows count too if they are measured."""
     origin: Literal["paper", "ours"] = "paper"
-    """Who says it. Claims of ours are counted apart."""
+    """The origin of the claim; our own claims are counted separately."""
     reason: Reason | None = None
-    """Why it is not reproduced, where it is not."""
+    """Why the claim is not reproduced, if it is not."""
 
     def __repr__(self) -> str:
         return f"Claim({self.id!r}, {self.says!r})"
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """All experiments that it is judged from."""
+        """All experiments from which the claim is judged."""
         return (*self.needs, *self.beside)
 
     def why(self, found: Finding) -> Reason | None:
-        """Why it does not hold, if that is what was found."""
+        """Return why the claim does not hold; None unless the verdict is "not reproduced"."""
         return self.reason if found.verdict == "not reproduced" else None
 
     def finding(self, results: Results) -> Finding:
-        """The verdict from a folder of results; what is missing is said with its command, and of
-        results that cannot be read, why.
+        """Return the verdict from a folder of results.
+
+        "Not measured" comes with the command for missing runs, or with why a file is unreadable.
         """
         notes, tables = [], []
         for name in self.sources:
@@ -90,7 +91,7 @@ class Claim(Displayed):
 
 
 def _new_rows(tables: Sequence[ResultsTable]) -> list[list[Row]]:
-    """The rows of each table, but for runs that an earlier one (another protocol) has as well."""
+    """Return the rows of each table, without runs that an earlier table also has."""
     found: list[list[Row]] = []
     known: set[tuple[str, str]] = set()
     for table in tables:
@@ -101,7 +102,7 @@ def _new_rows(tables: Sequence[ResultsTable]) -> list[list[Row]]:
 
 
 def _what_is_left(missing: Sequence[str], tables: Sequence[ResultsTable]) -> str:
-    """The command that measures each experiment, and how far it came."""
+    """Return the command that measures each missing experiment, and its progress."""
     said = []
     for name in missing:
         begun = [

@@ -1,4 +1,4 @@
-"""What trainings cost: in operations, whatever the machine, and in hours, from recorded runs."""
+"""The cost of trainings: in operations (for any machine), and in time, from recorded runs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from hopscope.papers.results import Results, ResultsTable
 
 FORWARD_AND_BACK = 3
-"""A step costs its forward pass three times: back, each product needs two more of its size."""
+"""A step costs three forward passes: the backward pass has two products for each forward one."""
 UNITS = ((1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"))
 HOUR, MINUTE = 3_600, 60
 
 
 @cache
 def training_flop(experiment: Experiment) -> float:
-    """The operations of the matrix products in all steps of a training, of every seed.
+    """Return the operations of the matrix products in all steps of a training, for all seeds.
 
-    Each position is counted in each layer, though the last layer computes only those that are
-    read, and attention as if it were not causal: the usual count, to compare with.
+    This is the usual count: all positions in all layers (though the last layer computes only the
+    read ones), and attention as if it were not causal.
     """
     training = experiment.training
     examples = training.steps * training.batch * len(experiment.seeds)
@@ -31,7 +31,7 @@ def training_flop(experiment: Experiment) -> float:
 
 
 def _products(experiment: Experiment) -> int:
-    """Multiplications of one example, forward."""
+    """Return the multiplications of one example in the forward pass."""
     model, ends = experiment.model, experiment.task.interface()
     heads = model.heads * model.head_width
     maps = 4 * model.d_model * heads + 2 * model.d_model * model.mlp_width * model.mlp
@@ -42,7 +42,7 @@ def _products(experiment: Experiment) -> int:
 
 
 def in_flop(flop: float) -> str:
-    """Operations in words.
+    """Return operations as text.
 
     >>> in_flop(1.26e15), in_flop(158e12)
     ('1.3 PFLOP', '158 TFLOP')
@@ -52,7 +52,7 @@ def in_flop(flop: float) -> str:
 
 
 def in_time(seconds: float) -> str:
-    """Seconds in words.
+    """Return seconds as text in minutes or hours.
 
     >>> in_time(40.0), in_time(7_200.0)
     ('1 min', '2.0 h')
@@ -63,7 +63,9 @@ def in_time(seconds: float) -> str:
 
 
 def sample_and_cost(table: "ResultsTable", experiment: PaperExperiment) -> str:
-    """Runs, seeds and cost of a table, and its protocol unless all of the paper's is measured."""
+    """Return a table's runs, seeds and cost as text, and its protocol unless it is full and
+    complete.
+    """
     recipes = experiment.runs(table.protocol)
     runs, total = len(table.names), len(recipes)
     trained = [recipes[name] for name in table.names if name in recipes]
@@ -86,7 +88,7 @@ def sample_and_cost(table: "ResultsTable", experiment: PaperExperiment) -> str:
 
 @dataclass(frozen=True)
 class Hours:
-    """How long runs take, as far as anything like them was recorded; in seconds."""
+    """The estimated time of runs in seconds; None if no similar run was recorded."""
 
     here: float | None
     """On one processor."""
@@ -94,7 +96,7 @@ class Hours:
 
 
 class RecordedHours:
-    """How long the runs took that are measured, and so about how long others take."""
+    """Recorded times of measured runs, from which those of other runs are estimated."""
 
     def __init__(self, results: "Results") -> None:
         self._known: dict[bool, list[tuple[str, float, float]]] = {False: [], True: []}
@@ -110,7 +112,7 @@ class RecordedHours:
                     self._known[on_gpu].append((kind, work, seconds))
 
     def hours(self, recipes: Sequence[Recipe]) -> Hours:
-        """How long these runs take one after the other, here and on a GPU."""
+        """Estimate the time of these runs one after the other, on a processor and on a GPU."""
         return Hours(self._sum(recipes, gpu=False), self._sum(recipes, gpu=True))
 
     def _sum(self, recipes: Sequence[Recipe], *, gpu: bool) -> float | None:
@@ -118,7 +120,7 @@ class RecordedHours:
         return None if None in each else sum(filter(None, each))
 
     def _seconds(self, recipe: Recipe, gpu: bool) -> float | None:
-        """As long as the recorded run that is nearest in its work, in proportion to the work."""
+        """Scale the time of the recorded run with the most similar work; None if there is none."""
         kind, work = _work(recipe)
         alike = [(other, taken) for k, other, taken in self._known[gpu] if k == kind]
         if not alike:
@@ -128,7 +130,7 @@ class RecordedHours:
 
 
 def _work(recipe: Recipe) -> tuple[str, float]:
-    """The kind of a run, and a measure of how much it has to do."""
+    """Return the kind of a run, and a measure of its work."""
     if isinstance(recipe, Experiment):
         return recipe.kind, training_flop(recipe)
     if isinstance(recipe, LmBench):

@@ -1,4 +1,4 @@
-"""An experiment of a paper: what can be reproduced by name, from its runs to the rows they give."""
+"""An experiment of a paper: its name, its runs, and the rows measured from them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,18 +14,19 @@ COMMAND = "hopscope papers run"
 """The command that runs an experiment."""
 
 Protocol = Literal["full", "reduced"]
-"""full: what the paper ran; reduced: fewer seeds and steps, which two processor cores can do."""
+"""full: as in the paper; reduced: fewer seeds and steps, feasible on two processor cores."""
 PROTOCOLS: tuple[Protocol, ...] = ("full", "reduced")
 
 
 def no_rows(*_: object) -> Sequence[Row]:
-    """Measure nothing: for experiments without runs, or without rows beside those of their runs."""
+    """Return no rows: for experiments without runs, or without rows beyond those of runs."""
     return ()
 
 
 def measured_by(function: str) -> Callable[[RunFolder], Sequence[Row]]:
-    """A function of a run (`module:name` in hopscope.papers), imported when it is called: the list
-    of experiments is there without torch.
+    """Return a function that measures a run by `module:name` in hopscope.papers.
+
+    The module is imported only when it is called, so that listing experiments needs no torch.
     """
 
     def measure(folder: RunFolder) -> Sequence[Row]:
@@ -43,26 +44,26 @@ class PaperExperiment:
     name: str
     """paper/figure, e.g. musat/fig4-ic; also the name of the file of its results."""
     shows: str
-    """What of the paper it is, in a few words."""
+    """What the experiment shows, in a few words."""
     rows: tuple[type[Row], ...]
-    """The kinds of rows that it gives."""
+    """The kinds of the experiment's rows."""
     measure: Callable[[RunFolder], Sequence[Row]] = no_rows
     """A function that measures the rows of one complete run."""
     recipes: Mapping[Protocol, Callable[[], tuple[Recipe, ...]]] = field(default_factory=dict)
-    """The runs it needs; empty where rows are computed without runs."""
+    """Makes the recipes of each protocol; empty if rows are computed without runs."""
     compute: Callable[[], Sequence[Row]] = no_rows
     """A function that computes the rows that need no run."""
     method: str = ""
-    """How it is measured, in a paragraph."""
+    """A paragraph on how the experiment is measured."""
     reduced: str = ""
     """What the reduced protocol leaves out."""
 
     def nearest(self, protocol: Protocol) -> Protocol:
-        """The protocol asked for, or the only one there is."""
+        """Return this protocol if the experiment has it, otherwise the one that it has."""
         return protocol if protocol in self.recipes else next(iter(self.recipes), "full")
 
     def runs(self, protocol: Protocol) -> dict[str, Recipe]:
-        """The recipes of a protocol by the names of their runs; none of a protocol it lacks."""
+        """Return the recipes of a protocol by the names of their runs (unknown protocol: empty)."""
         if protocol not in self._runs:
             make = self.recipes.get(protocol, tuple)
             self._runs[protocol] = {recipe.run_name(): recipe for recipe in make()}

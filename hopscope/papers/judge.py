@@ -1,9 +1,8 @@
-"""The one judge of claims: what holds for how many models, under which variant of the paper.
+"""The judge of claims: for how many models a claim holds, under which variants of the paper.
 
-A *variant* is one way to fill in what the paper leaves open; the first is what we take it to mean.
-A *setting* is a case for which the claim is made, such as a number of layers: it has to hold in
-each. A verdict takes three seeds of each setting, unless the claim is of something that no seed
-changes.
+A *variant* is one way to fill in what the paper leaves open; the first is how we read the paper. A
+*setting* is a case for which the claim is made, such as a number of layers; the claim must hold in
+each. A verdict needs three seeds of each setting, unless no seed can change the result.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -25,20 +24,20 @@ Verdict = Literal[
     "not measured",
 ]
 SEEDS = 3
-"""Seeds of each setting that a verdict takes; as many as the paper's transformers A, B and C."""
+"""Seeds of each setting that a verdict needs; as many as the paper's transformers A, B and C."""
 FEW = 3
-"""Settings or variants of which no more are named."""
+"""Largest number of settings or variants that are named."""
 
 R = TypeVar("R", bound=Row)
 
 
 def out_of(right: int, count: int) -> str:
-    """How many of how many, in words."""
+    """Return a count out of a total as text."""
     return f"{right} of {count}"
 
 
 def of_models(right: int, count: int) -> str:
-    """The same of models, which are drawn by their seeds: with the interval of the share.
+    """Return a number of models out of all as text, with the 95 % interval of the share.
 
     >>> of_models(2, 3)
     '2 of 3 models (95 %: 0.21 … 0.94)'
@@ -48,7 +47,7 @@ def of_models(right: int, count: int) -> str:
 
 
 def span(values: Iterable[float], digits: int | None = None) -> str:
-    """From the least to the greatest, rounded unless they are exact.
+    """Return the range of values as text; `digits` rounds them (None: exact).
 
     >>> span([0.9951, 0.9948, 0.995], 3), span([])
     ('0.995', '–')
@@ -66,12 +65,12 @@ def span(values: Iterable[float], digits: int | None = None) -> str:
 
 
 def number_list(values: Iterable[int | float]) -> str:
-    """Numbers, one for each model."""
+    """Return numbers, one for each model, as text."""
     return ", ".join(f"{value}" if isinstance(value, int) else f"{value:.4f}" for value in values)
 
 
 def several(names: Sequence[str]) -> str:
-    """Names, of which a few are said."""
+    """Return the first few names as text, and the number of the others."""
     more = len(names) - FEW
     return " / ".join([*names[:FEW], *([f"{more} more"] if more > 0 else [])])
 
@@ -81,31 +80,31 @@ class Tally:
     """Whether a claim holds under one variant."""
 
     variant: str
-    """Its name; empty where the paper leaves nothing open."""
+    """The variant's name; empty if the paper leaves nothing open."""
     holds: bool
     ours: str
-    """Our value, as the paper writes its own."""
+    """Our value, in the form of the paper's value."""
     models: dict[str, bool]
-    """Whether it holds for each model, by setting and seed. Empty if it is a claim about all."""
+    """Whether the claim holds for each model, by setting and seed; empty if it is about all."""
     count: int
-    """How many models were measured."""
+    """The number of measured models."""
     seeds: int
-    """Seeds of the setting that has fewest."""
+    """The least number of seeds of a setting."""
     enough: bool
-    """Are there enough seeds for a verdict?"""
+    """Whether there are enough seeds for a verdict."""
     drawn: bool
-    """Are the models a sample of seeds?"""
+    """Whether the models are a sample of seeds."""
     failed: tuple[str, ...]
-    """The settings in which it does not hold."""
+    """The settings in which the claim does not hold."""
 
     @property
     def right(self) -> int:
-        """For how many models it holds."""
+        """The number of models for which the claim holds."""
         return sum(self.models.values()) if self.models else self.count * self.holds
 
     @property
     def said(self) -> str:
-        """For how many models it holds, in words."""
+        """A text on how many models the claim holds for."""
         if not self.models:
             return f"{'holds' if self.holds else 'does not hold'} for {self.count} models together"
         count = len(self.models)
@@ -115,21 +114,21 @@ class Tally:
 
 @dataclass(frozen=True)
 class Finding(Displayed):
-    """What came of a claim."""
+    """The verdict on a claim."""
 
     verdict: Verdict
     ours: str = "–"
-    """Our value, as the paper writes its own."""
+    """Our value, in the form of the paper's value."""
     evidence: str = ""
-    """For how many models it holds, and under which variant; why there is no verdict."""
+    """For how many models and under which variants the claim holds, or why there is no verdict."""
     outcomes: tuple[Tally, ...] = ()
-    """The same for each variant, the one that we take the paper to mean first."""
+    """The outcome of each variant; first the one by which we read the paper."""
     chance: float | None = None
-    """How likely the models of each variant would agree as well if variants made no difference."""
+    """The p-value of the permutation test (variants make no difference); None if not computed."""
     notes: tuple[str, ...] = ()
-    """Less training than the paper's, and files that cannot be read."""
+    """Notes on shorter training than the paper's, and on unreadable files."""
     cost: tuple[str, ...] = ()
-    """Models, seeds and cost of training of each experiment that was judged."""
+    """Models, seeds and training cost of each judged experiment."""
 
     def __repr__(self) -> str:
         return f"Finding({self.verdict}: {self.ours})"
@@ -141,37 +140,37 @@ class Judge(Generic[R]):
 
     kind: type[R]
     holds: Callable[[Any], bool]
-    """Does the claim hold? Called with what `of` says."""
+    """Returns whether the claim holds; called with a row or a list of rows (see `of`)."""
     ours: Callable[[list[R]], str]
-    """Our value, from the rows of a variant."""
+    """Returns our value as text, from the rows of a variant."""
     of: Literal["row", "seed", "all"] = "row"
-    """Whether it holds of each row, of all rows of a seed, or of all models of a variant."""
+    """The unit to which `holds` applies: each row, all rows of a seed, or all of a variant."""
     among: Callable[[R], bool] = lambda _: True
-    """Which rows are meant."""
+    """Returns whether a row counts."""
     once: Callable[[list[R]], list[R]] = list
-    """Chooses among rows of the same model, such as the longest training."""
+    """Chooses one of several rows of the same model, such as the longest training."""
     variant: Callable[[R], str] = lambda _: ""
     setting: Callable[[R], str] = lambda _: ""
     settings: tuple[str, ...] = ()
-    """Settings of which there have to be models."""
+    """Settings that must have models."""
     model: Callable[[R], str] = lambda _: ""
-    """What tells models of one setting and seed apart, where that is no setting."""
+    """Distinguishes models with the same setting and seed."""
     who: Callable[[R], Any] = field(default=lambda row: getattr(row, "seed", None))
-    """What is drawn at random: a model's seed."""
+    """The random unit: a model's seed."""
     first: str | None = None
-    """The variant that we take the paper to mean; unset: that of the first row."""
+    """The variant by which we read the paper (None: that of the first row)."""
     alike: Callable[[list[R]], Any] = lambda _: None
-    """Variants for which this is the same, such as the length of training, can be compared."""
+    """Variants with an equal value of this, such as the length of training, can be compared."""
     seeds: int = SEEDS
     no_seeds: str = ""
-    """Why no seed is needed, where none is."""
+    """Why the claim needs no seeds; empty if it does."""
     undecided: Callable[[list[R]], str] = lambda _: ""
     """Why these rows decide nothing; empty if they do."""
     too_small: Callable[[list[R]], str] = lambda _: ""
     """Why models for which the claim does not hold cannot refute it; empty if they can."""
 
     def __call__(self, rows: Sequence[Row]) -> Finding:
-        """The verdict of these rows."""
+        """Return the verdict from these rows."""
         known = self.counted(rows)
         if not known:
             return Finding("not measured", evidence="there are no such rows")
@@ -193,12 +192,12 @@ class Judge(Generic[R]):
         return self._finding(outcomes, [each.variant for each in comparable], variants)
 
     def counted(self, rows: Sequence[Row]) -> list[R]:
-        """The rows that are judged, each model once, by seed."""
+        """Return the rows that are judged, each model once, sorted by seed."""
         meant = [row for row in rows if isinstance(row, self.kind) and self.among(row)]
         return sorted(self.once(meant), key=lambda row: getattr(row, "seed", 0))
 
     def outcome(self, variant: str, rows: list[R]) -> Tally:
-        """Does the claim hold for the models of one variant?"""
+        """Return whether, and for how many models of one variant, the claim holds."""
         settings = group(rows, self.setting)
         drawn = {name: {self.who(row) for row in own} for name, own in settings.items()}
         models: dict[str, bool] = {}
@@ -228,7 +227,7 @@ class Judge(Generic[R]):
     def _finding(
         self, outcomes: list[Tally], comparable: list[str], rows: dict[str, list[R]]
     ) -> Finding:
-        """The verdict that the outcomes under all variants give together."""
+        """Return the verdict from the outcomes of all variants."""
         first, others = outcomes[0], outcomes[1:]
         holding = [each for each in others if each.holds and self._covers(each, first, rows)]
         sure = [each for each in holding if each.enough]
@@ -257,7 +256,7 @@ class Judge(Generic[R]):
         )  # fmt: skip
 
     def _covers(self, other: Tally, first: Tally, rows: dict[str, list[R]]) -> bool:
-        """Was another variant tried in each setting in which the first does not hold?"""
+        """Return whether `other` was measured in each setting in which the first does not hold."""
         return set(first.failed) <= set(group(rows[other.variant], self.setting))
 
     def _evidence(
@@ -267,7 +266,7 @@ class Judge(Generic[R]):
         holding: list[Tally],
         against: list[Tally],
     ) -> str:
-        """In words: under the first variant, and under how many others."""
+        """Return the evidence as text: for the first variant, and for how many others."""
         words = [f"{first.variant}: {first.said}" if first.variant else first.said]
         words += [self.no_seeds] if self.no_seeds else []
         enough = [each for each in others if each.enough]
@@ -292,7 +291,10 @@ class Judge(Generic[R]):
         deciding: list[Tally],
         rows: dict[str, list[R]],
     ) -> float | None:
-        """The permutation test over the variants that can be compared with those that decide."""
+        """Return the permutation test over the variants that can be compared with the deciding one.
+
+        None if the claim has settings or is about all models, or if there are too few variants.
+        """
         if self.of == "all" or any(len(group(own, self.setting)) > 1 for own in rows.values()):
             return None
         near = self.alike(rows[deciding[0].variant])
@@ -305,7 +307,7 @@ class Judge(Generic[R]):
 
 
 def group(rows: Iterable[R], key: Callable[[R], Any]) -> dict[Any, list[R]]:
-    """The rows by what this says of each, in the order in which it first appears."""
+    """Group rows by key, in the order in which keys first appear."""
     found: dict[Any, list[R]] = {}
     for row in rows:
         found.setdefault(key(row), []).append(row)

@@ -1,4 +1,4 @@
-"""A permutation test: does it matter which variant a model was trained under, or is it chance?"""
+"""A permutation test: does the variant of a model matter, or is the result chance?"""
 
 from collections.abc import Sequence
 from itertools import product
@@ -7,16 +7,16 @@ from math import comb, prod
 import numpy as np
 
 Models = Sequence[tuple[str, bool]]
-"""Of one variant: the seed of each of its models, and whether a claim holds for it."""
+"""The models of one variant: the seed of each, and whether a claim holds for it."""
 
 
 def permutation_test(variants: Sequence[Models]) -> float:
-    """The probability that the models of each variant agree as well as they do, or better, if the
-    variant makes no difference: the outcomes of each seed are permuted among its models.
+    """Return the probability that the models of each variant agree at least as well as observed, if
+    the variant makes no difference. The outcomes of each seed are permuted among its models.
 
-    A variant disagrees by the number of its models for which the claim holds, times the number of
-    the others, over the number of all. This is the exact test of a randomised block design, in
-    which seeds are the blocks, with the sum of disagreements as its statistic.
+    The disagreement of a variant is the number of its models for which the claim holds, times the
+    number of its other models, divided by the number of all its models. This is the exact test of a
+    randomised block design with seeds as blocks and the sum of disagreements as statistic.
 
     >>> permutation_test([[("0", True), ("1", True)], [("0", False), ("1", False)]])
     0.5
@@ -27,7 +27,7 @@ def permutation_test(variants: Sequence[Models]) -> float:
     count = [sum(seed == block for seed, _ in every) for block in seeds]
     unit = prod({len(models) for models in variants})
     found = sum(_disagreement([holds for _, holds in models], unit) for models in variants)
-    # In how many ways the models so far hold so often, by seed, and disagree by so much.
+    # ways[right per seed, disagreement]: the number of assignments for the models so far.
     ways = np.zeros([size + 1 for size in (*right, found)])
     ways[(0,) * ways.ndim] = 1
     for models in variants:
@@ -45,5 +45,5 @@ def permutation_test(variants: Sequence[Models]) -> float:
 
 
 def _disagreement(holds: Sequence[int], unit: int) -> int:
-    """The disagreement of one variant, as a number of units of 1/unit."""
+    """Return the disagreement of one variant, in units of 1/unit."""
     return sum(holds) * (len(holds) - sum(holds)) * unit // len(holds)

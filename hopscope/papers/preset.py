@@ -1,4 +1,4 @@
-"""A preset: a recipe with a name, and where in a paper each of its values comes from."""
+"""A preset: a recipe with a name, and the source of each of its values in a paper."""
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -8,12 +8,12 @@ from hopscope.configs import Recipe
 R = TypeVar("R", bound=Recipe)
 
 OURS = "ours"
-"""The source of a value that no paper gives."""
+"""The source of a value that is not from a paper."""
 
 
 @dataclass(frozen=True)
 class Preset(Generic[R]):
-    """A recipe that can be asked for by name."""
+    """A named recipe with sources."""
 
     name: str
     summary: str
@@ -22,6 +22,6 @@ class Preset(Generic[R]):
     """Field (as in `model.layers`) → section of the paper, or the reason for our choice."""
 
     def fields(self) -> list[tuple[str, object, str]]:
-        """Every field with its value and source, in the order of the configs."""
+        """Return every field with its value and source, in the order of the configs."""
         named = self.recipe.named().items()
         return [(field, value, self.sources.get(field, OURS)) for field, value in named]

@@ -1,4 +1,4 @@
-"""Everything that the two papers claim, and every experiment that decides it."""
+"""All claims of the two papers, and all experiments that decide them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,11 +24,14 @@ class Registry:
     claims: Mapping[str, Claim]
 
     def results(self, root: Path) -> Results:
-        """What was measured of these experiments, in this folder."""
+        """Return the results of these experiments in this folder."""
         return Results(root, self.experiments)
 
     def matching(self, pattern: str) -> list[PaperExperiment]:
-        """The experiment of this name, or all whose names begin with it (`musat`, `musat/fig4`)."""
+        """Return the experiment of this name, or all whose names begin with it (`musat/fig4`).
+
+        Raises ConfigError if there is none.
+        """
         if pattern in self.experiments:
             return [self.experiments[pattern]]
         found = [each for name, each in self.experiments.items() if name.startswith(pattern)]
@@ -40,8 +43,8 @@ class Registry:
         return found
 
     def judged(self, pattern: str, results: Results) -> list[tuple[Claim, Finding]]:
-        """The verdict on the claim of this name (its paper may be left out), or on all whose names
-        begin with it.
+        """Return the claim of this name (with or without its paper) and its verdict, or all claims
+        whose names begin with it. Raises ConfigError if there is none.
         """
         names = {name: (name, name.partition("/")[2]) for name in self.claims}
         found = [name for name, both in names.items() if pattern in both] or [

@@ -1,10 +1,10 @@
-"""Measured rows on disk: a JSONL file for each experiment, whose lines name the run they are of.
+"""Measured rows on disk: a JSONL file for each experiment; each line names its run.
 
     {"run": "retrieval-d3-l12h1-511f812baa", "hopscope": "0.1.0", "machine": "x86_64, 2 cores"}
     {"run": "retrieval-d3-l12h1-511f812baa", "seed": 0, "hops": 3, …}
 
-The first line of a run says where it was measured; its rows follow. A run that was measured is
-never trained again. To measure it anew, delete its lines.
+The first line of a run has its version and machine; its rows follow. A measured run is never
+trained again. To measure it again, delete its lines.
 """
 
 import json
@@ -25,16 +25,16 @@ from hopscope.store.files import read_bytes, write_bytes, writing
 from hopscope.store.lock import locked
 
 PATIENCE = 60.0
-"""Seconds for which one process waits for another that writes to the same results."""
+"""Seconds to wait for another process that writes to the same results."""
 COMPUTED = "computed"
-"""What stands for the run of rows that need none."""
+"""The name in place of a run, for rows that are computed without one."""
 
 AnyRow = TypeVar("AnyRow", bound=Row)
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The rows of one run, and where they were measured."""
+    """The rows of one run, and the version and machine that measured them."""
 
     run: str
     hopscope: str
@@ -44,7 +44,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class ResultsTable:
-    """What is measured of one protocol of an experiment, in the order of its recipes."""
+    """The measured runs of one protocol of an experiment, in the order of its recipes."""
 
     experiment: str
     protocol: Protocol
@@ -60,17 +60,17 @@ class ResultsTable:
 
     @property
     def names(self) -> list[str]:
-        """The runs that were measured; none where rows are computed."""
+        """The names of the measured runs; empty if rows are computed without runs."""
         return [run.run for run in self.runs if run.run != COMPUTED]
 
     @property
     def machines(self) -> list[str]:
-        """Where its runs were measured, each place once."""
+        """The machines that measured the runs, each once."""
         return [*dict.fromkeys(run.machine for run in self.runs)]
 
     @property
     def versions(self) -> list[str]:
-        """The versions of hopscope that measured them."""
+        """The versions of hopscope that measured the runs."""
         return [*dict.fromkeys(run.hopscope for run in self.runs)]
 
     def of(self, kind: type[AnyRow]) -> list[AnyRow]:
@@ -79,7 +79,7 @@ class ResultsTable:
 
 
 def machine(threads: int, gpu: str = "") -> str:
-    """Where we are, in a few words; with the name of a GPU, if one computes."""
+    """Return a description of this machine, with the name of its GPU if one is used."""
     return (
         f"{gpu}{', ' * bool(gpu)}{platform.machine()}, {os.cpu_count()} cores, {threads} threads, "
         f"Python {platform.python_version()}, torch {version('torch')}"
@@ -87,8 +87,9 @@ def machine(threads: int, gpu: str = "") -> str:
 
 
 def that_came_with_it() -> Path | None:
-    """The folder of what was measured for this version: inside an installed package, beside the
-    package in its repository.
+    """Return the folder of results shipped with this version, or None.
+
+    It is inside an installed package, or next to the package in the repository.
     """
     package = Path(__file__).parent.parent
     repository = package.parent
@@ -111,11 +112,11 @@ class Results:
         return self.root / f"{name}.jsonl"
 
     def any(self) -> bool:
-        """Is anything measured?"""
+        """Return whether there are results of any experiment."""
         return any(self.path(name).is_file() for name in self.experiments)
 
     def measured(self, name: str) -> Mapping[str, Measured]:
-        """Every run of an experiment that is measured, by its name."""
+        """Return every measured run of an experiment, by name; raises ResultsError."""
         path = self.path(name)
         if not path.is_file():
             return {}
@@ -151,7 +152,7 @@ class Results:
         if not path.is_file():
             return []
         try:
-            # Not splitlines: a text may hold other ends of lines, as U+2028.
+            # Not splitlines: a text may contain other line breaks, such as U+2028.
             return [json.loads(line) for line in read_bytes(path).decode().split("\n") if line]
         except StoreError as error:
             raise ResultsError(str(error)) from error
@@ -162,9 +163,7 @@ class Results:
             ) from error
 
     def seconds(self, name: str) -> dict[str, tuple[str, float]]:
-        """Where each measured run was trained and for how long; of a file that cannot be read,
-        nothing.
-        """
+        """Return the machine and the seconds of each measured run; empty if unreadable."""
         with suppress(ResultsError):
             return {
                 run.run: (run.machine, seconds)
@@ -175,7 +174,7 @@ class Results:
         return {}
 
     def table(self, name: str, protocol: Protocol) -> ResultsTable:
-        """What is measured of a protocol of an experiment."""
+        """Return the table of a protocol of an experiment."""
         experiment, known = self.experiments[name], self.measured(name)
         wanted = [*experiment.runs(protocol)] if experiment.recipes else [COMPUTED]
         return ResultsTable(
@@ -187,13 +186,14 @@ class Results:
         )
 
     def tables(self, name: str) -> list[ResultsTable]:
-        """The table of each protocol that an experiment has, of runs that are measured."""
+        """Return the table of each protocol of an experiment."""
         protocols = [each for each in PROTOCOLS if each in self.experiments[name].recipes]
         return [self.table(name, each) for each in protocols or PROTOCOLS[:1]]
 
     def shown(self, name: str) -> ResultsTable | None:
-        """What is drawn of an experiment: the table that is complete, or else has most runs; None
-        if nothing of it is measured, or can be read.
+        """Return the table to draw: a complete one, otherwise the one with most runs.
+
+        None if nothing is measured or readable.
         """
         with suppress(ResultsError):
             found = [table for table in self.tables(name) if table.runs]
@@ -201,7 +201,7 @@ class Results:
         return None
 
     def keep(self, name: str, run: str, rows: Sequence[Row], machine: str) -> None:
-        """Append the rows of a run to the file of its experiment, unless another process has."""
+        """Append the rows of a run to the file of its experiment, unless it has them already."""
         path = self.path(name)
         with writing(self.root):
             self.root.mkdir(parents=True, exist_ok=True)
@@ -212,7 +212,7 @@ class Results:
 
 
 def lines_of(run: str, rows: Sequence[Row], machine: str) -> bytes:
-    """The lines of a file of results that hold a run: where it was measured, then its rows."""
+    """Return the lines of a run in a file of results: version and machine, then its rows."""
     head = json.dumps({"run": run, "hopscope": __version__, "machine": machine})
     named = [row.model_copy(update={"run": run}).to_json() for row in rows]
     return "".join(f"{line}\n" for line in (head, *named)).encode()

@@ -1,7 +1,7 @@
-"""A row: one measurement, as it stands on a line of a table of results.
+"""A row: one measurement, a line of a table of results.
 
-Each kind of row is a class, and the same class is used where rows are measured, judged, drawn and
-tested. Only fields that were set are written, so a row comes back to the letter as it was read.
+Each kind of row is a class, which is used to measure, judge, draw and test rows. Only fields that
+were set are written, so writing a row that was read gives the same text.
 """
 
 import json
@@ -15,13 +15,13 @@ from hopscope.errors import ResultsError
 
 Numbers = tuple[StrictFloat, ...]
 JsonObject = dict[str, JsonValue]
-"""Data that another part of hopscope writes and reads."""
+"""Data in the format of another part of hopscope."""
 
 
 class Record(Config):
-    """What a row is made of: data that is checked when it is made and when it is read."""
+    """A part of a row, validated when it is made and when it is read; raises ResultsError."""
 
-    model_config = ConfigDict(allow_inf_nan=True)  # a distance that is not defined is no number
+    model_config = ConfigDict(allow_inf_nan=True)  # an undefined distance is NaN
 
     def __init__(self, /, **fields: object) -> None:
         try:
@@ -33,21 +33,23 @@ class Record(Config):
 
 
 class Row(Record):
-    """A line of a table; every kind of measurement has its own class."""
+    """A line of a table; every kind of measurement has its own subclass."""
 
     run: str | None = None
-    """The run that was measured; unset for rows that need no run."""
+    """The measured run; None for rows without a run."""
     activity: ClassVar[str] = "training"
-    """What the run spent its seconds on."""
+    """The activity that the row's seconds measure."""
 
     def to_json(self) -> str:
-        """The row as one line of JSON, with those fields alone that were given."""
+        """Return the row as one line of JSON, with only the fields that were set."""
         return json.dumps(self.model_dump(exclude_unset=True))
 
 
 def read_row(kinds: Sequence[type[Row]], fields: dict[str, Any]) -> Row:
-    """The row that these fields are: of the kind that lacks the fewest of its own fields in them,
-    and of several such, of the one that has a place for most of them.
+    """Make the row of these fields.
+
+    Its kind is the one with the fewest missing required fields; of equals, the one with the fewest
+    unknown fields.
     """
     kind = min(
         kinds,

@@ -1,4 +1,4 @@
-"""Runs experiments: trains the runs that are missing, and keeps the rows of each once complete."""
+"""Run experiments: train missing runs, and store the rows of each as soon as it is complete."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
     from hopscope.workers.progress import SweepProgress
 
 Carry = Callable[[Sequence[Recipe], Callable[["SweepProgress"], None]], "Outcome"]
-"""Trains runs, and shows its progress to a function."""
+"""Trains runs, and calls a function with the progress."""
 
 
 @dataclass(frozen=True)
 class ExperimentState:
-    """What there is of an experiment in one protocol, and what is missing."""
+    """The state of an experiment in one protocol: measured, trained and missing runs."""
 
     experiment: PaperExperiment
     protocol: Protocol
     runs: int
-    """The runs of the protocol."""
+    """The number of runs of the protocol."""
     measured: int
-    """Those whose rows are kept."""
+    """The number of measured runs."""
     trained: int
-    """Those that are trained in the store, and only have to be measured."""
+    """The number of runs that are trained but not measured."""
     missing: tuple[Recipe, ...]
-    """Those that have to be trained."""
+    """The recipes of runs that must be trained."""
     hours: Hours
-    """How long training the missing takes, in seconds."""
+    """The estimated time to train the missing runs, in seconds."""
 
     @property
     def complete(self) -> bool:
@@ -45,8 +45,9 @@ class ExperimentState:
 def states(
     experiments: Iterable[PaperExperiment], wanted: Protocol, store: Store, results: Results
 ) -> list[ExperimentState]:
-    """What is there of each experiment, what is missing, and how long that takes. Results that
-    cannot be read raise ResultsError.
+    """Return the state of each experiment; raises ResultsError if its results are unreadable.
+
+    If the full protocol is measured, its state is returned instead of the wanted protocol's.
     """
     recorded: RecordedHours | None = None
     found = []
@@ -55,7 +56,7 @@ def states(
         protocol = each.nearest(wanted)
         full = each.runs("full")
         if full and full.keys() <= known.keys():
-            protocol = "full"  # it tells more, and is there
+            protocol = "full"
         recipes = each.runs(protocol)
         left = {name: recipe for name, recipe in recipes.items() if name not in known}
         missing = tuple(recipe for recipe in left.values() if not is_complete(recipe, store))
@@ -73,14 +74,14 @@ def states(
 
 @dataclass
 class Keeper:
-    """Measures the runs of an experiment, and keeps their rows, each as soon as it is complete."""
+    """Measures the runs of an experiment, and stores the rows of each as soon as it is complete."""
 
     experiment: PaperExperiment
     store: Store
     results: Results
     machine: str
     troubles: dict[str, HopscopeError | None] = field(default_factory=dict)
-    """What was wrong with each run that was looked at, if anything was."""
+    """The error of each run that was measured; None if there was none."""
 
     def look(self, progress: "SweepProgress") -> None:
         """Measure the runs that are reported as complete."""
@@ -89,7 +90,7 @@ class Keeper:
                 self.measure(RunFolder(self.store.root / name))
 
     def measure(self, folder: RunFolder) -> None:
-        """Keep the rows of a run, unless another process has; or what was wrong with it."""
+        """Store the rows of a run, unless another process has, or its error in `troubles`."""
         if folder.name in self.troubles:
             return
         self.troubles[folder.name] = None
@@ -105,7 +106,7 @@ def run_missing(
     state: ExperimentState, store: Store, results: Results, machine: str, carry: Carry,
     say: Callable[[str], None] = lambda _: None,
 ) -> list[HopscopeError]:  # fmt: skip
-    """Train and measure what an experiment lacks; the troubles of single runs."""
+    """Train and measure the missing runs of an experiment; return the errors of single runs."""
     experiment = state.experiment
     if not experiment.recipes:
         if not state.complete:
@@ -131,7 +132,7 @@ def go_on_from_shorter(
     store: Store,
     say: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Begin runs with those of the other protocol that are the same with fewer steps."""
+    """Begin runs from complete runs of the other protocol that differ only by fewer steps."""
     from hopscope.training.prolong import goes_on, prolong
 
     known = [
@@ -147,14 +148,14 @@ def go_on_from_shorter(
         name = max(beginnings, key=lambda each: each.steps).run_name()
         try:
             prolong(RunFolder(store.root / name), recipe, store)
-        except OF_ONE_RUN as error:  # another process begins it as well, or the shorter is damaged
+        except OF_ONE_RUN as error:  # another process has begun it, or the shorter run is damaged
             say(f"{recipe.run_name()} does not go on from {name}: {error}")
         else:
             say(f"{recipe.run_name()} goes on from {name}")
 
 
 def has_begun(store: Store, recipe: Recipe) -> bool:
-    """Is there a state of the run that training goes on from?"""
+    """Return whether the run has a checkpoint; True if the run is unreadable."""
     try:
         found = store.of(recipe)
     except StoreError:  # training reports it

@@ -1,4 +1,4 @@
-"""Presets of our own: the demo, and one for each other task, which a small model learns within a
+"""Our own presets: the demo, and one for each other task, which a small model learns within a
 minute or two.
 """
 
@@ -30,9 +30,9 @@ DEMO = {
 
 
 def presets() -> dict[str, Preset[Experiment]]:
-    """The demo, and a preset for each task, named `task/` and the kind of its task.
+    """Return the demo, and a preset for each task, named `task/KIND`.
 
-    notes/log.md shows over ten seeds what makes the emergence of the demo quick and sure.
+    notes/log.md shows, over ten seeds, which settings make the demo's emergence fast and reliable.
     """
     found = (
         _preset(

@@ -1,4 +1,4 @@
-"""What moves in a circuit, in words."""
+"""The account of a circuit as text: which symbols each path moves."""
 
 from hopscope.circuits import Circuit
 from hopscope.circuits.account import Account, Averaged, Patched
@@ -9,12 +9,12 @@ ACCOUNT_COLUMNS = ("head", "arrow", "moves", "routes later heads")
 
 
 def list_carried(circuit: Circuit, patched: Patched | None) -> list[str]:
-    """The symbols that travel to the answer along an arrow."""
+    """Return the symbols that an arrow moves to the answer."""
     return list(patched.moved(circuit.asked)) if patched else []
 
 
 def account_rows(circuit: Circuit) -> list[tuple[str, ...]]:
-    """A row per arrow: head, from where to where, what it moves, how it routes later heads."""
+    """Return a row per arrow: head, source → destination, moved symbols, how it routes heads."""
     account = circuit.account
     if account is None:
         return []
@@ -60,7 +60,7 @@ def _row(circuit: Circuit, patched: Patched | None, arrow: str) -> tuple[str, ..
 
 
 def _without_symbols(mean: Averaged | None) -> str:
-    """What a component brings that moves no symbol: loss with its mean by place, and without."""
+    """Describe a component that moves no symbol by losses with mean ablations; "" for others."""
     if mean is None or mean.brings == "symbols":
         return ""
     with_it, without, clean = mean.by_place.mean, mean.by_role.mean, mean.model.mean
@@ -72,7 +72,7 @@ def _without_symbols(mean: Averaged | None) -> str:
 
 
 def _from(account: Account, component: Component, patched: Patched) -> str:
-    """Who put there what is fetched."""
+    """Return the heads that wrote the fetched symbols to the source, in parentheses."""
     source = patched.site.source
     if source is None:
         return ""
@@ -85,7 +85,7 @@ def _from(account: Account, component: Component, patched: Patched) -> str:
 
 
 def account_remarks(circuit: Circuit) -> list[str]:
-    """How much of the circuit has an account, and what contradicts what."""
+    """Return lines on how many components have an account, and on contradictions."""
     if circuit.account is None:
         return []
     accounted = len(accounted_for(circuit))

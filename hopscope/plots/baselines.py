@@ -1,4 +1,4 @@
-"""A circuit beside what other methods say: which rows they find, and what these are worth."""
+"""A circuit compared with other methods: the rows that they find, and their faithfulness."""
 
 from collections.abc import Sequence
 
@@ -8,15 +8,15 @@ from hopscope.circuits.ranking import Arrow, Baselines, Ranking
 from hopscope.plots.look import COLOURS, DIM, INK, Picture, drawn, picture
 
 ACROSS = 3
-"""Panels beside each other."""
+"""Number of panels in a row."""
 LEAST = -0.5
-"""Faithfulness below this is drawn there."""
+"""Lower end of the axis of faithfulness; lower values are drawn there."""
 
 
 @drawn
 def baselines_figure(found: Baselines) -> Picture:
-    """A panel for each method (precision and recall of the circuit's rows by threshold), and one
-    with their faithfulness when so many arrows are kept.
+    """Draw a panel for each method (precision and recall of the circuit's rows by threshold), and
+    one with the faithfulness of all methods by the number of arrows kept.
     """
     count = len(found.rankings)
     down = -(-(count + 1) // ACROSS)
@@ -36,7 +36,7 @@ def baselines_figure(found: Baselines) -> Picture:
     panels[0].set_ylabel("of the circuit's rows")
     _worth(panels[count], found)
     named = panels[count].get_legend_handles_labels()
-    if count + 1 < len(panels):  # a place where no panel stands
+    if count + 1 < len(panels):  # there is an empty place
         panels[count + 1].legend(*named, loc="upper left")
     else:
         panels[count].legend(*named, loc="best")
@@ -72,8 +72,10 @@ def _worth(axes: Axes, found: Baselines) -> None:
 
 
 def baselines_rows(found: Baselines) -> tuple[list[str], list[list[str]]]:
-    """Columns and rows of a table: a method, how it finds the circuit at its best threshold, its
-    faithfulness with as many arrows as the circuit has, and the measures of MIB.
+    """Return the columns and rows of a table with a row for each method.
+
+    It has precision and recall at the best threshold, the faithfulness with as many arrows as the
+    circuit has, and the measures of MIB.
     """
     columns = ["method", "rows: precision / recall", "arrows", "at", "faithfulness", "CPR", "CMD",
                "AUROC"]  # fmt: skip

@@ -14,7 +14,7 @@ from hopscope.plots.symbols import counted
 
 
 def training_figures(table: ResultsTable) -> list[tuple[str, Picture]]:
-    """What happens in the three stages, and what the trained models do with other chains."""
+    """Return the figures of the three stages, and of the trained models on other chains."""
     courses, others = table.of(CourseRow), table.of(TransferRow)
     columns = [_transfer(others, "length"), _transfer(others, "alpha")]
     return [
@@ -65,12 +65,12 @@ GROWTH = {
     "even": "as many matches in every chain",
     "found and even": "both: log(t)/gap",
 }
-"""What each course of a is called."""
+"""The label of each curve of a."""
 
 
 @drawn
 def growth_figure(rows: Sequence[GrowthRow]) -> Picture:
-    """How a grows in the last stage, and how it would under fewer differences between chains."""
+    """Draw the growth of a in the last stage, trained and predicted with fewer differences."""
     figure = picture(
         f"how a grows, {counted(len(rows), 'seed')}",
         "The scale a by the epoch of the last stage: trained, and as it would grow by the counts "
@@ -93,7 +93,7 @@ def growth_figure(rows: Sequence[GrowthRow]) -> Picture:
 
 @drawn
 def choices_figure(rows: Sequence[ChoiceRow]) -> Picture:
-    """In what share of the seeds each rule names the set that wins, setting by setting."""
+    """Draw, for each setting, in what share of the seeds each rule predicts the winning set."""
     names = list(dict.fromkeys(row.setting for row in rows))[::-1]
     figure = picture(
         "which set of heads wins",
@@ -119,7 +119,7 @@ def choices_figure(rows: Sequence[ChoiceRow]) -> Picture:
 
 @drawn
 def settings_figure(rows: Sequence[SettingRow]) -> Picture:
-    """How near to the induction head the models of each setting end."""
+    """Draw the final distance to the induction head of the models of each setting."""
     names = list(dict.fromkeys(row.setting for row in rows))[::-1]
     seeds = counted(len({row.seed for row in rows}), "seed")
     figure = picture(

@@ -1,9 +1,9 @@
 """A circuit as a picture (the paper's figures 5 and 7): layers upward, roles across.
 
-An arrow leads from the source to the destination, one layer up. Its width says how much is lost
-without its component; its colour when it emerged, or in a circuit that has an account the symbol
-that it brings. Squares then show what each role holds. Components that form no path are labels at
-their destinations: *previous*, the name of a relation, *by position*.
+An arrow goes from the source to the destination, one layer up. Its width is the loss without its
+component. Its colour is the time of its emergence, or, if the circuit has an account, the symbol
+that it moves; squares then show what each role holds. Components without a path are labels at their
+destinations: *previous*, the name of a relation, *by position*.
 """
 
 from collections.abc import Sequence
@@ -43,32 +43,35 @@ PLAIN, ROUTES, NEVER = COLOURS[0], DIM, DIM
 ROW = 0.5
 """Inches per layer."""
 THIN, THICK, ASIDE = 0.8, 4.0, 1.4
-"""Points of an arrow without which nothing is lost, or all; of one that routes, at most."""
+"""Widths of arrows in points: if nothing is lost without it, if all is; the most if it routes."""
 ONE_COLUMN = 8
-"""Roles for which one column of a paper has room."""
+"""Largest number of roles that fit into one column of a paper."""
 SQUARE = 0.11
-"""Width of a square that stands for a symbol, in columns."""
+"""Width of a symbol's square, in columns."""
 LEFT, ASIDE_LAYERS = 2.2, -0.85
-"""Columns to the left of the first role, and where the names of layers end."""
+"""Columns to the left of the first role, and the right end of the names of layers."""
 STAGGER = 0.36
-"""Layers between labels at neighbouring roles, where there are many roles."""
+"""Vertical offset (in layers) of labels at neighbouring roles, if there are many roles."""
 BETWEEN = 0.2
-"""Layers between labels that stand at one role."""
+"""Half the distance (in layers) of labels at one role."""
 BEND, BESIDE = 0.14, 0.1
-"""How far apart arrows of several heads bend, and the strokes of one arrow."""
+"""Difference in bend between arrows of several heads, and between the strokes of one arrow."""
 FROM, TO = 0.05, 0.95
-"""Where in its layer an arrow begins and ends."""
+"""Where an arrow begins and ends within its layer."""
 PLACES = (0.5, 0.36, 0.64, 0.25, 0.75, 0.43, 0.57)
-"""Where along its arrow a number may stand: the first that is free, or else the freest."""
+"""Places of a number along its arrow: the first free one is taken, otherwise the freest."""
 APART = (0.3, 0.34)
-"""How far numbers stand from each other, in columns and in layers."""
+"""Least distance of numbers, in columns and in layers."""
 Stroke = tuple[str, bool]
-"""How an arrow is drawn: its colour, and whether it is dashed."""
+"""The colour of an arrow, and whether it is dashed."""
 
 
 @drawn
 def circuit_figure(circuit: Circuit, story: Emergence | None = None, of: str = "") -> Picture:
-    """The circuit's components; those of every role are in the caption. `of` says whose it is."""
+    """Draw the circuit, coloured by emergence if there is a story; `of` is the figure's name.
+
+    Components with every role as destination are not drawn but listed in the caption.
+    """
     roles, shown = ordered_roles(circuit), drawn_components(circuit)
     layers = sorted({component.layer for component in shown})
     figure = picture(
@@ -85,7 +88,7 @@ def circuit_figure(circuit: Circuit, story: Emergence | None = None, of: str = "
     _grid(axes, roles, layers)
     arrows = Arrows(axes, roles, layers, figure.get_size_inches()[0] / (len(roles) + LEFT) / ROW)
     strokes = _strokes(circuit, story)
-    for component in sorted(shown, key=lambda each: each.kind == "moves"):  # these on top
+    for component in sorted(shown, key=lambda each: each.kind == "moves"):  # drawn last, on top
         for path in component.paths:
             arrows.draw(circuit, path, strokes[path], _width(component))
     _labels(axes, circuit, roles, layers, story)
@@ -117,7 +120,7 @@ def _caption(circuit: Circuit, story: Emergence | None) -> str:
 
 
 def _grid(axes: Axes, roles: Sequence[Role], layers: Sequence[int]) -> None:
-    """A line per role, and the names of roles and layers; dots where layers are left out."""
+    """Draw a line per role, the names of roles and layers, and dots for omitted layers."""
     for number, role in enumerate(roles):
         axes.plot([number, number], [0, len(layers)], color=FAINT, linewidth=0.8, zorder=0)
         axes.text(number, -0.15, short_role(role), ha="center", va="top")
@@ -129,7 +132,10 @@ def _grid(axes: Axes, roles: Sequence[Role], layers: Sequence[int]) -> None:
 
 
 def _width(component: Component) -> float:
-    """By what is lost without it: with prescribed attention, or of what routes with computed."""
+    """Return the width of a component's arrows, by the loss without it.
+
+    The loss is with prescribed attention for "moves", and with computed attention for "routes".
+    """
     moves = component.kind == "moves"
     if component.kind == "weak":
         return THIN
@@ -139,7 +145,7 @@ def _width(component: Component) -> float:
 
 
 def _strokes(circuit: Circuit, story: Emergence | None) -> dict[Path, list[Stroke]]:
-    """How each path is drawn: a stroke for every symbol, if the circuit has an account."""
+    """Return the strokes of each path: one for every symbol if the circuit has an account."""
     found = {}
     for component in circuit.components:
         dashed = component.kind == "routes"
@@ -155,7 +161,7 @@ def _strokes(circuit: Circuit, story: Emergence | None) -> dict[Path, list[Strok
 
 
 def _symbols(circuit: Circuit, account: Account, component: Component, path: Path) -> list[Stroke]:
-    """The strokes: one for each symbol that a path moves to the answer, or that it routes by."""
+    """Return a stroke for each symbol that a path moves to the answer, or by which it routes."""
     patched, names = account.of(component, path), account.decodable.symbols
     carried = list_carried(circuit, patched)
     routed = [s for s in (patched.routed if patched else ()) if s not in carried]
@@ -169,7 +175,7 @@ def _labels(
     layers: Sequence[int],
     story: Emergence | None,
 ) -> None:
-    """Components that form no path, named at their destinations."""
+    """Draw labels for components without a path at their destinations."""
     account = circuit.account
     beside: dict[tuple[int, Role], dict[tuple[str, str], list[int]]] = {}
     for component in pathless(circuit):
@@ -186,7 +192,7 @@ def _labels(
     for (layer, role), found in beside.items():
         column = roles.index(role)
         height = layers.index(layer) + 0.5
-        if len(roles) > ONE_COLUMN:  # neighbours have no room beside each other
+        if len(roles) > ONE_COLUMN:  # labels of neighbours would overlap
             height += STAGGER * (column % 2 - 0.5)
         for number, ((text, colour), heads) in enumerate(found.items()):
             which = f"\n{'+'.join(map(str, heads))}" if circuit.heads > 1 else ""
@@ -199,7 +205,7 @@ def _labels(
 
 
 def _squares(axes: Axes, account: Account, roles: Sequence[Role], layers: Sequence[int]) -> None:
-    """What each role holds before each layer that is drawn, and after the last."""
+    """Draw squares for what each role holds before each drawn layer, and after the last."""
     decodable = account.decodable
     for level, after in enumerate((*layers, layers[-1] + 1) if layers else ()):
         for column, role in enumerate(roles):
@@ -212,7 +218,7 @@ def _squares(axes: Axes, account: Account, roles: Sequence[Role], layers: Sequen
 
 
 def _colour_of_time(story: Emergence, path: Path) -> str:
-    """When a path emerged, from early to late."""
+    """Return the colour of a path's emergence, from early to late."""
     step = story.emerged(path)
     if step is None:
         return NEVER
@@ -220,13 +226,13 @@ def _colour_of_time(story: Emergence, path: Path) -> str:
 
 
 def _time_scale(story: Emergence) -> Normalize:
-    """From the first path that emerged to the last; of one moment alone there is no scale."""
+    """Return the scale from the first emergence to the last (at least one step long)."""
     known = [step for _, step in story.order if step is not None] or [0.0]
     return Normalize(min(known), max(*known, min(known) + 1))
 
 
 def _legend(figure: Picture, axes: Axes, circuit: Circuit, story: Emergence | None) -> None:
-    """What colours and dashes mean; widths are in the caption."""
+    """Draw the legend of colours and dashes; the caption explains widths."""
     by_symbol = circuit.account is not None and story is None
     line = DIM if by_symbol or story is not None else PLAIN
     kinds = {each.kind for each in circuit.components if each.paths}
@@ -252,7 +258,7 @@ def _legend(figure: Picture, axes: Axes, circuit: Circuit, story: Emergence | No
 
 
 class Arrows:
-    """Draws arrows into axes, and remembers where it has put a number."""
+    """Draws arrows with the numbers of heads; numbers do not overlap."""
 
     def __init__(
         self, axes: Axes, roles: Sequence[Role], layers: Sequence[int], shape: float
@@ -264,7 +270,7 @@ class Arrows:
         self.taken: list[tuple[float, float]] = []
 
     def draw(self, circuit: Circuit, path: Path, strokes: Sequence[Stroke], width: float) -> None:
-        """The arrow of a path, with its head's number if it needs one."""
+        """Draw the arrow of a path, with its head's number if there are several heads."""
         same = [other for other in circuit.paths if other.reading == path.reading]
         bend = BEND * (same.index(path) - (len(same) - 1) / 2)
         level = self.level[path.layer]
@@ -305,14 +311,14 @@ class Arrows:
     def _along(
         self, start: tuple[float, float], end: tuple[float, float], bend: float, share: float
     ) -> tuple[float, float]:
-        """A point of the arrow: it is the curve of Bézier whose middle point stands aside."""
+        """Return a point of the arrow, a quadratic Bézier curve."""
         across, up = end[0] - start[0], end[1] - start[1]
         aside = 2 * share * (1 - share) * bend
         x = start[0] + share * across + aside * up / self.shape
         return x, start[1] + share * up - aside * across * self.shape
 
     def _room(self, place: tuple[float, float]) -> float:
-        """How far a place is from the nearest number; from 1 on it is free."""
+        """Return the distance of a place to the nearest number; at 1 or more it is free."""
         return min(
             (
                 max(abs(place[0] - x) / APART[0], abs(place[1] - y) / APART[1])

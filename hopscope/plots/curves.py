@@ -1,4 +1,4 @@
-"""Losses during training as figures: of one run, and of two runs side by side."""
+"""Figures of losses during training: of one run, and of two runs side by side."""
 
 from collections.abc import Sequence
 
@@ -18,11 +18,11 @@ WINDOW = 25
 POINTS = 500
 """A longer curve is thinned to this many points, or up to twice as many."""
 DOTS = 50
-"""The most validation losses that are drawn: at the end of a training there are many."""
+"""Largest number of validation losses that are drawn (a training has many at its end)."""
 FULL_SCALE = 1.6
-"""Height of an axis of losses in levels of chance; the first steps are worse, and say little."""
+"""Height of an axis of losses, in multiples of chance; the first steps may exceed it."""
 PANEL = 1.6
-"""Inches of a panel of two runs, at least; more go below."""
+"""Least width of a panel of two runs, in inches."""
 Losses = Float[np.ndarray, "step model"]
 
 
@@ -90,19 +90,19 @@ def comparison_figure(found: Comparison) -> Picture:
 
 
 def course_panels(figure: Picture, count: int, across: int, unit: str) -> list[Axes]:
-    """So many panels of curves, whose axes are shared; the lowest of each column has their unit."""
+    """Return `count` panels with shared axes, `across` in a row; the lowest have the unit."""
     down = -(-count // across)
     every = [*figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).flat]
     for axes in every[count:]:
         axes.remove()
     for axes in every[count - across : count]:
-        axes.tick_params(labelbottom=True)  # there may be none below
+        axes.tick_params(labelbottom=True)  # also without a panel below
         axes.set_xlabel(unit)
     return every[:count]
 
 
 def _label(figure: Picture, found: Comparison, levels: Sequence[dict[float, str]]) -> None:
-    """Axes, levels of chance (of each panel, with its colour), and the legend."""
+    """Draw labels of axes, levels of chance (for each panel, by colour), and the legend."""
     first, *_ = figure.axes
     top = axis_end(figure.axes, [level for each in levels for level in each])
     alike = all(len(each) <= 1 for each in levels)
@@ -125,7 +125,7 @@ def _label(figure: Picture, found: Comparison, levels: Sequence[dict[float, str]
 
 
 def axis_end(panels: Sequence[Axes], levels: Sequence[float]) -> float:
-    """Where an axis of losses ends: above chance, and above the lowest loss that is drawn."""
+    """Return the end of an axis of losses, above chance and above the lowest drawn loss."""
     losses = [y for axes in panels for line in axes.lines for y in np.asarray(line.get_ydata())]
     lowest = min(filter(np.isfinite, losses), default=0.0)
     return FULL_SCALE * float(max(max(levels, default=0.0) or 1.0, lowest))
@@ -134,7 +134,7 @@ def axis_end(panels: Sequence[Axes], levels: Sequence[float]) -> float:
 def _curve(
     axes: Axes, steps: Sequence[int] | np.ndarray, losses: Losses, colour: str, label: str = ""
 ) -> None:
-    """Smoothed losses: the mean of the models, and a band if there are several."""
+    """Draw smoothed losses: the mean over models, and a band if there are several."""
     if not len(steps):
         return
     shown = slice(None, None, max(1, len(steps) // POINTS))
@@ -145,7 +145,7 @@ def _curve(
 
 
 def _dots(axes: Axes, steps: Int[np.ndarray, "step"], losses: Losses, colour: str) -> None:
-    """The mean of the models at DOTS of these steps at most, as far apart as can be."""
+    """Draw the mean over models at up to DOTS of these steps, evenly spaced."""
     if len(steps):
         dots = np.unique(np.searchsorted(steps, np.linspace(steps[0], steps[-1], DOTS)))
         axes.plot(steps[dots], losses[dots].mean(1), ".", color=colour)

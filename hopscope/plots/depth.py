@@ -1,4 +1,4 @@
-"""Depth theory as pictures: who shares information, and a schedule of readings."""
+"""Figures of depth theory: positions that share information, and a schedule of look-ups."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,12 +14,12 @@ from hopscope.theory import Flow, Reading, flow
 
 SYMBOL_COLOUR, CODE_COLOUR = COLOURS[:2]
 GRID_ROLES = 25
-"""The most columns a terminal's diagram may have."""
+"""Largest number of columns of a diagram in the terminal."""
 
 
 @drawn
 def shared_information(graph: FactGraph) -> Picture:
-    """Figures 3 and 8 of the paper: positions that hold a piece in common before any layer."""
+    """Draw figures 3 and 8 of the paper: positions that share a piece before any layer."""
     start = flow(graph)
     pieces, roles = start.holdings[0], start.roles
     figure = picture(
@@ -49,7 +49,7 @@ def shared_information(graph: FactGraph) -> Picture:
 
 
 def grid(found: Flow, readings: Sequence[Reading]) -> str:
-    """A schedule as text: a column per position, a row per layer, in each cell what is read."""
+    """Return a schedule as text: a column per role, a row per layer, the source in each cell."""
     used = {role for reading in readings for role in (reading.destination, reading.source)}
     columns = [role for role in found.roles if role in used]
     if len(columns) > GRID_ROLES:

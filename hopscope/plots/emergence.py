@@ -1,4 +1,4 @@
-"""Emergence as pictures: attention along each path, and losses (figures 6, 7, appendix D)."""
+"""Figures of emergence: attention along each path, and losses (figures 6, 7, appendix D)."""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -25,18 +25,18 @@ from hopscope.plots.words import learned_hops
 from hopscope.theory import Path
 
 ROW = 0.15
-"""Inches of a path's row."""
+"""Height of a path's row, in inches."""
 ROOM = 1.15
-"""Length of the axis, in times of the last event."""
+"""End of the axis, in multiples of the step of the last event."""
 WIDE = 8
-"""Where the last event is so many times as late as the first, the axis is logarithmic."""
+"""The axis is logarithmic if the last event is more than this many times as late as the first."""
 FAR = 30
-"""Where it is more than so many times as late, only 10, 100, 1,000 and so on are labelled."""
+"""With a larger ratio than this, only 10, 100, 1,000 and so on are labelled."""
 
 
 @drawn
 def emergence_figure(story: Emergence, of: str = "") -> Picture:
-    """Above: attention along every path, a row each. Below: the loss of each hop."""
+    """Draw the attention along every path (above, a row each) and the loss of each hop (below)."""
     rows = len(story.paths)
     figure = picture(
         of or "when each path appeared",
@@ -59,7 +59,7 @@ def emergence_figure(story: Emergence, of: str = "") -> Picture:
 
 
 def _heat(figure: Picture, axes: Axes, story: Emergence) -> None:
-    """A row per path: how much attention goes along it at every checkpoint."""
+    """Draw a row per path: its attention at every checkpoint."""
     order = [path for path, _ in story.order][::-1]
     steps = np.array(story.steps, float)
     middles = (steps[1:] + steps[:-1]) / 2
@@ -86,7 +86,7 @@ def _heat(figure: Picture, axes: Axes, story: Emergence) -> None:
 
 @drawn
 def order_figure(story: Emergence, of: str = "") -> Picture:
-    """Figure 7, right: when each path passed one half, and, if known, when hops were learned."""
+    """Draw figure 7, right: when paths passed one half, and when hops were learned (if known)."""
     rows = _events(story)
     figure = picture(
         of or "in which order",
@@ -123,7 +123,7 @@ def order_figure(story: Emergence, of: str = "") -> Picture:
 
 
 def _events(story: Emergence) -> list[tuple[str, int | float | None, bool]]:
-    """Paths and hops with their steps, the last of them first, and whether each is a hop."""
+    """Return paths and hops with their steps, the last first, and whether each is a hop."""
     found: list[tuple[str, int | float | None, bool]] = [
         (label(path), step, False) for path, step in story.order
     ]
@@ -135,7 +135,7 @@ def _events(story: Emergence) -> list[tuple[str, int | float | None, bool]]:
 
 
 def label(path: Path) -> str:
-    """A path in a few characters, read from source to destination."""
+    """Return a path as a short text: layer.head: source → destination."""
     return f"{path.layer}.{path.head}: {short_role(path.source)} → {short_role(path.destination)}"
 
 

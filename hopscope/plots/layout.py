@@ -1,4 +1,4 @@
-"""Text and tables as lines that fit a width: words are wrapped, and never cut."""
+"""Lay out text and tables as lines that fit a width; words are never cut."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from rich.cells import cell_len
 GAP = 2
 """Spaces between two columns."""
 INDENT = 2
-"""Spaces before a line that goes on with the one above."""
+"""Spaces before a continuation line."""
 
 
 def laid_out(
@@ -17,7 +17,7 @@ def laid_out(
     width: int,
     colours: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """Columns side by side; where not even their longest words fit, a block for every row.
+    """Lay out columns side by side, or a block for every row if the longest words do not fit.
 
     `colours` gives the SGR code of cells that hold exactly this text.
 
@@ -40,7 +40,7 @@ def laid_out(
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """The text in lines of at most this width, but for words that are longer."""
+    """Wrap the text into lines of at most this width; longer words get a line of their own."""
     if cell_len(text) <= width:
         return [text]
     lines: list[str] = []
@@ -57,7 +57,7 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 def hanging(text: str, width: int) -> list[str]:
-    """The same, with every line but the first set in.
+    """Wrap the text with all lines but the first indented.
 
     >>> hanging("a text of words", 9)
     ['a text of', '  words']
@@ -68,7 +68,7 @@ def hanging(text: str, width: int) -> list[str]:
 
 
 def continued(command: str, width: int) -> list[str]:
-    """A command for a shell, to be copied; a line for each of its options, if one is too short.
+    """Return a shell command as lines to copy: one, or one for each option if it is too long.
 
     >>> print("\\n".join(continued("hopscope runs --store here", 15)))
     hopscope runs \\
@@ -82,7 +82,7 @@ def continued(command: str, width: int) -> list[str]:
 
 
 def clauses(text: str) -> list[str]:
-    """What stands between semicolons, but for those in parentheses.
+    """Split a text at its semicolons, except those in parentheses.
 
     >>> clauses("0.03 (seed 1; alone); never")
     ['0.03 (seed 1; alone)', 'never']
@@ -91,7 +91,7 @@ def clauses(text: str) -> list[str]:
 
 
 def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int] | None:
-    """A width for every column, so that all fit and no word is cut; None if there is none."""
+    """Return widths of the columns so that all fit and no word is cut; None if impossible."""
     texts = list(zip(*rows, strict=True))
     whole = [max(map(cell_len, column)) for column in texts]
     room = width - GAP * (len(texts) - 1)
@@ -115,7 +115,7 @@ def _line(pieces: Sequence[str], widths: Sequence[int], codes: Sequence[str]) ->
 
 
 def _block(columns: Sequence[str], row: Sequence[str], width: int) -> list[str]:
-    """A row as a block: every value that there is, behind the name of its column."""
+    """Return a row as a block of lines: every non-empty value after the name of its column."""
     lines = []
     for number, (column, text) in enumerate(zip(columns, row, strict=True)):
         named = f"{column}: {text}" if column else text

@@ -14,9 +14,9 @@ from hopscope.plots.look import COLOURS, DIM, LINES, Picture, drawn, picture, sh
 from hopscope.store import RunFolder
 
 ROW = 0.17
-"""Inches of a kind of question."""
+"""Height of a kind of question, in inches."""
 MARKS = "os^Dv<>P"
-"""Marks of benchmarks, beside their colours."""
+"""Markers of benchmarks, in addition to their colours."""
 
 
 Scored = Result | AnswerRow
@@ -24,15 +24,15 @@ Scored = Result | AnswerRow
 
 
 def bench_figure(run: BenchRun) -> Picture:
-    """One benchmark."""
+    """Draw the accuracies of one benchmark."""
     return accuracy_figure([run.folder])
 
 
 def accuracy_figure(folders: Sequence[RunFolder]) -> Picture:
-    """The benchmarks in these runs, side by side."""
+    """Draw the accuracies of the benchmarks in these runs, side by side."""
     asked = [folder.recipe_as(LmBench) for folder in folders]
     models = [bench.model for bench in asked]
-    # Where a model was asked twice, what differs is in its run's title, or in the end its seed.
+    # Runs of one model are named by their titles, or by run names if they differ only in the seed.
     names = models if len(set(models)) == len(models) else [bench.title() for bench in asked]
     if len(set(names)) < len(names):
         names = [folder.name for folder in folders]
@@ -43,7 +43,7 @@ def accuracy_figure(folders: Sequence[RunFolder]) -> Picture:
 
 @drawn
 def results_figure(every: Mapping[str, Sequence[Scored]]) -> Picture:
-    """Left, equations by hops; right, every kind of question; a colour and mark per model."""
+    """Draw accuracies: left, equations by hops; right, all kinds of questions; a mark per model."""
     every = {
         name: [each for each in rows if each.accuracy is not None] for name, rows in every.items()
     }
@@ -108,7 +108,7 @@ def _points(
 
 @drawn
 def heads_figure(scores: HeadScores) -> Picture:
-    """For each purpose, every head's largest score over its routes; rings: beyond chance."""
+    """Draw every head's largest score over the routes of each purpose; rings: beyond chance."""
     purposes = list(dict.fromkeys(route.purpose for route in scores.routes))
     layers = scores.score.shape[1]
     figure = picture(
@@ -123,7 +123,7 @@ def heads_figure(scores: HeadScores) -> Picture:
     for axes, purpose in zip(panels, purposes, strict=True):
         chosen = [n for n, route in enumerate(scores.routes) if route.purpose == purpose]
         peak = scores.score[chosen].max(axis=0)
-        # Below zero a head attends elsewhere: for the question asked here that is nothing.
+        # Scores below zero (attention to other chains) are drawn as zero.
         shown = shade(axes, peak, origin="lower")
         layer, head = np.nonzero(scores.significant[chosen].any(axis=0))
         axes.plot(head, layer, "o", markersize=4, markerfacecolor="none", color=COLOURS[1])

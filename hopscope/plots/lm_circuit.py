@@ -1,4 +1,4 @@
-"""How a language model comes to its answer: maps of roles by layers, and the same in words."""
+"""The circuit of a language model: maps of roles by layers, and tables."""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,15 +11,15 @@ from hopscope.plots.look import SMALL, Picture, drawn, figure_width, picture, sh
 from hopscope.plots.terminal import sparkline
 
 SHOWN = 0.05
-"""A role that no answer follows by so much is left out."""
+"""A role is left out if no answer follows it by this share."""
 COLUMN, ROW = 0.14, 0.06
-"""Inches per role, at least, and per layer."""
+"""Least width of a role, and height of a layer, in inches."""
 PANEL, BESIDE = 1.4, 0.9
-"""Inches of a panel, at least; and of what stands beside all of them."""
+"""Least width of a panel, and width of the colour bar and labels, in inches."""
 
 
 def shown_roles(found: LmFindings) -> list[int]:
-    """The numbers of the roles that some answer follows somewhere."""
+    """Return the indices of the roles that answers follow in some layer."""
     return [
         number
         for number, _ in enumerate(found.roles)
@@ -28,7 +28,7 @@ def shown_roles(found: LmFindings) -> list[int]:
 
 
 def exchanged(name: str) -> str:
-    """What is exchanged, in words.
+    """Return the name of an exchange in words.
 
     >>> exchanged("x1"), exchanged("x1…")
     ('x1, wherever it stands', 'x1, as a value alone')
@@ -39,7 +39,7 @@ def exchanged(name: str) -> str:
 
 
 def role_rows(found: LmFindings) -> tuple[list[str], list[list[str]]]:
-    """Columns and rows of a table: for each role, how far answers follow, layer by layer."""
+    """Return the columns and rows of a table: how far answers follow each role, layer by layer."""
     rows = []
     for number in shown_roles(found):
         layers = [[each.mean for each in by_role[number]] for by_role in found.shares.values()]
@@ -49,7 +49,7 @@ def role_rows(found: LmFindings) -> tuple[list[str], list[list[str]]]:
 
 
 def lens_rows(found: LmFindings) -> tuple[list[str], list[list[str]]]:
-    """For each role that holds something, the logit lens at its best."""
+    """Return a table of the logit lens at its best layer, for roles that hold a symbol."""
     rows = []
     for number in shown_roles(found):
         for symbol, seen in found.lens.items():
@@ -64,7 +64,7 @@ def lens_rows(found: LmFindings) -> tuple[list[str], list[list[str]]]:
 
 
 def proof_rows(proofs: list[Proof]) -> tuple[list[str], list[list[str]]]:
-    """Columns and rows of a table: how far answers follow the donor if these rows are its."""
+    """Return a table of proofs: how far answers follow if attention rows are the donor's."""
     columns = ["exchange", "the circuit's rows", "random rows", "more than random",
                "all other rows", "all rows"]  # fmt: skip
     rows = [
@@ -77,7 +77,7 @@ def proof_rows(proofs: list[Proof]) -> tuple[list[str], list[list[str]]]:
 
 
 def confirmed_rows(found: LmFindings) -> tuple[list[str], list[list[str]]]:
-    """What roles hold, on fresh questions."""
+    """Return a table of what roles hold, on fresh questions."""
     rows = [
         [exchanged(its.exchange), str(its.role), str(its.layer), str(its.share)]
         for its in found.confirmed
@@ -86,14 +86,14 @@ def confirmed_rows(found: LmFindings) -> tuple[list[str], list[list[str]]]:
 
 
 def run_figure(run: LmCircuitRun) -> Picture:
-    """What a run found."""
+    """Draw the findings of a run."""
     return lm_circuit_figure(run.findings)
 
 
 @drawn
 def lm_circuit_figure(found: LmFindings) -> Picture:
-    """Maps, layers upward: how far answers follow the stream at each role, a panel for each
-    exchange; what the logit lens sees there; and how the last look-up finds its line.
+    """Draw maps with layers upward: how far answers follow the stream at each role (a panel for
+    each exchange), the logit lens there, and how the last look-up finds its line.
     """
     roles = shown_roles(found) or [*range(len(found.roles))]
     names = [_name(found.roles[role]) for role in roles]
@@ -138,7 +138,7 @@ def lm_circuit_figure(found: LmFindings) -> Picture:
 
 
 def _panel(axes: Axes, values: np.ndarray, found: LmFindings, columns: list[str]) -> AxesImage:
-    """[column, layer] as a map, layers upward."""
+    """Draw values [column, layer] as a map, layers upward."""
     image = shade(axes, values.T, origin="lower", interpolation="nearest")
     axes.set_xticks(range(len(columns)), columns, rotation=90, fontsize=SMALL)
     step = -(-len(found.layers) // 6)  # more labels would touch
@@ -148,5 +148,5 @@ def _panel(axes: Axes, values: np.ndarray, found: LmFindings, columns: list[str]
 
 
 def _name(role: Role) -> str:
-    """A role's name; the rest of a fact's line is named by the number of its fact."""
+    """Return a role's name; the rest of a fact's line is "line" with the fact's number."""
     return f"line {role.fact}" if role.kind == "line" else str(role)

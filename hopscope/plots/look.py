@@ -1,7 +1,8 @@
-"""How every figure looks: its width, its type and its colours.
+"""The style of all figures: widths, type and colours.
 
-A function that draws is `drawn`: the settings of this style hold within, and leave no trace. All is
-drawn in the light palette; files and pages give SVG the colours of the reader (`saving`).
+Functions that draw have the decorator `drawn`, which applies the style only within them. Figures
+are drawn in the light palette; in files and pages, SVG changes to the reader's light or dark
+(`saving`).
 """
 
 from collections.abc import Callable, Iterator
@@ -26,18 +27,18 @@ P = ParamSpec("P")
 
 Columns = Literal[1, 2]
 WIDTHS = {1: 3.35, 2: 6.9}
-"""Inches of one column of a paper with two, and of both: a small figure, and a large one."""
+"""Widths of a small and a large figure in inches: one and both columns of a two-column paper."""
 TEXT, SMALL = 8.0, 7.0
-"""Points of all text; of text at ticks and beside points."""
+"""Size in points of text, and of small text (at ticks and points)."""
 LINES = 8
-"""Colours that tell lines apart; after the last they begin again."""
+"""Number of colours of lines; after the last they repeat."""
 SHADES = 12
-"""Steps of the scale from early to late."""
+"""Number of colours of the scale from early to late."""
 
 
 @dataclass(frozen=True)
 class Palette:
-    """Colours for one ground; contrast and distances are measured in the tests."""
+    """Colours for one background; tests measure their contrast and distances."""
 
     lines: tuple[str, ...]
     dim: str
@@ -45,12 +46,12 @@ class Palette:
     paper: str
     ink: str
     times: tuple[str, str, str]
-    """Early, between, late: what is late stands out least from nothing."""
+    """Early, middle, late; late has the least contrast to the background."""
     amounts: tuple[str, str, str]
-    """None, half, all."""
+    """Zero, half, one."""
 
     def cycle(self) -> tuple[str, ...]:
-        """All colours; the same place has the same meaning in every palette."""
+        """Return all colours; the same index has the same meaning in every palette."""
         scale = LinearSegmentedColormap.from_list("times", self.times)
         times = (to_hex(scale(place)) for place in np.linspace(0, 1, SHADES))
         return (*self.lines, self.dim, self.faint, self.paper, self.ink, *times, *self.amounts)
@@ -79,9 +80,9 @@ DARK = Palette(
 COLOURS = LIGHT.lines
 """The colours of lines and symbols, in this order."""
 DIM, FAINT, PAPER, INK = LIGHT.dim, LIGHT.faint, LIGHT.paper, LIGHT.ink
-"""Asides; rules and grounds; the paper; text."""
+"""Colours of secondary marks; of rules and backgrounds; of the paper; of text."""
 TIMES = LIGHT.cycle()[LINES + 4 : LINES + 4 + SHADES]
-"""From early to late."""
+"""Colours from early to late."""
 SETTINGS: Any = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans", "Verdana", "sans-serif"],
@@ -104,8 +105,8 @@ SETTINGS: Any = {
     **dict.fromkeys(("xtick.major.width", "ytick.major.width"), 0.6),
     **dict.fromkeys(("xtick.major.size", "ytick.major.size"), 2.5),
     "legend.handlelength": 1.6,
-    "pdf.fonttype": 42,  # several venues refuse the Type 3 that is the default
-    "svg.fonttype": "none",  # text stays text: it can be found, copied and edited
+    "pdf.fonttype": 42,  # several venues refuse the default, Type 3
+    "svg.fonttype": "none",  # keeps text searchable and editable
 }
 """The settings of matplotlib that make this style."""
 
@@ -114,8 +115,9 @@ _WIDTH: ContextVar[float | None] = ContextVar("width", default=None)
 
 @contextmanager
 def looking(width: float | None) -> Iterator[None]:
-    """Figures that are drawn within are so many inches wide; None: as around it, or each as wide as
-    is best.
+    """Draw figures within this block with this width in inches.
+
+    None keeps the width of an outer block, or the default width of each figure.
     """
     check_width(width)
     token = _WIDTH.set(width or _WIDTH.get())
@@ -126,37 +128,35 @@ def looking(width: float | None) -> Iterator[None]:
 
 
 class Picture(Displayed, Figure):
-    """A figure with a name and a caption, which are written beside it and not into it."""
+    """A figure with a name and a caption, which are shown next to it and not drawn into it."""
 
     def __init__(self, name: str, caption: str, size: tuple[float, float]) -> None:
         super().__init__(figsize=size, layout="constrained")
         self.name, self.caption = name, " ".join(caption.split())
 
     def draw(self, renderer: Any) -> None:
-        """As matplotlib does, in this style: ticks are made when they are drawn."""
+        """Draw in this style (matplotlib makes ticks only when it draws)."""
         with rc_context(SETTINGS):
             super().draw(renderer)
 
     def savefig(self, *args: Any, **options: Any) -> None:
-        """The same; the settings of a format are read after all is drawn."""
+        """Save in this style (matplotlib reads settings of formats when it saves)."""
         with rc_context(SETTINGS):
             super().savefig(*args, **options)
 
 
 def picture(name: str, caption: str, height: float, columns: Columns = 1) -> Picture:
-    """A new figure, so many inches high, and as wide as so many columns unless another width is
-    asked for.
-    """
+    """Make a figure of this height in inches, as wide as `columns` (or as set by `looking`)."""
     return Picture(name, caption, (figure_width(columns), height))
 
 
 def figure_width(columns: Columns) -> float:
-    """The width in inches of a figure that is best so many columns wide."""
+    """Return the width in inches of a figure of so many columns (or the width set by `looking`)."""
     return _WIDTH.get() or WIDTHS[columns]
 
 
 def drawn(draw: Callable[P, Picture]) -> Callable[P, Picture]:
-    """A function that draws in this style."""
+    """Decorate a function so that it draws in this style."""
 
     @wraps(draw)
     def draws(*args: P.args, **options: P.kwargs) -> Picture:
@@ -167,15 +167,15 @@ def drawn(draw: Callable[P, Picture]) -> Callable[P, Picture]:
 
 
 def times() -> ListedColormap:
-    """The scale from early to late."""
+    """The colour map from early to late."""
     return ListedColormap(TIMES)
 
 
 def amounts() -> LinearSegmentedColormap:
-    """The scale from nothing to all."""
+    """The colour map from 0 to 1."""
     return LinearSegmentedColormap.from_list("amounts", LIGHT.amounts)
 
 
 def shade(axes: Axes, values: Float[np.ndarray, "row column"], **options: Any) -> AxesImage:
-    """Draw values from nothing to all, 0 to 1, as a map that fills the axes."""
+    """Draw values between 0 and 1 as a map that fills the axes."""
     return axes.imshow(values, cmap=amounts(), vmin=0, vmax=1, aspect="auto", **options)

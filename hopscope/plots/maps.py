@@ -1,4 +1,4 @@
-"""Attention as pictures: every head's role map (the paper's appendix C), or one example."""
+"""Figures of attention: every head's role map (the paper's appendix C), or one example."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -22,17 +22,17 @@ from hopscope.plots.look import (
 from hopscope.plots.symbols import role_legend, short_role
 
 LINE = 1.08 * SMALL / 72
-"""Inches from one label to the next."""
+"""Height of a label, in inches."""
 LETTER = 0.65 * SMALL / 72
-"""Inches that a letter of a label takes."""
+"""Width of a letter of a label, in inches."""
 BAR = 1.05
 """Inches for the colour bar at the right, and the name of the axis at the left."""
 PANEL, BEST = 0.5, 1.25
-"""Inches of a panel, at least; and of one where several layers stand in a row."""
+"""Least width of a panel, and least width if several layers share a row, in inches."""
 TITLE = 0.2
 """Inches above a panel."""
 SPARSE = 4
-"""Where not every fourth label has room, there are none."""
+"""Labels are left out if fewer than every fourth one fits."""
 USED = COLOURS[6]
 
 
@@ -40,9 +40,9 @@ USED = COLOURS[6]
 def role_maps_figure(
     maps: RoleMaps, used: Collection[tuple[int, int]] = (), of: str = "role maps"
 ) -> Picture:
-    """A map per head: rows read, columns are read, of the own chain and (right) of others.
+    """Draw a map per head: destinations (rows) by sources (columns) of the own chain and of others.
 
-    Heads in `used` (those of a circuit) are marked; `of` says whose maps these are.
+    Heads in `used` (those of a circuit) are marked; `of` is the name of the figure.
     """
     names = [short_role(role) for role in maps.roles]
     caption = (
@@ -79,7 +79,7 @@ def example_figure(
         "Attention of each head (layer.head) in one example, from a position (row) to a position "
         "(column)."
     )
-    if not np.triu(shown, k=1).any():  # there is nothing to attend to, which is not the same as 0
+    if not np.triu(shown, k=1).any():  # causal: later positions are masked, not 0
         shown = np.where(np.tri(queries, keys, dtype=bool), shown, np.nan)
         caption += " Grey: positions that come later, which it cannot attend to."
     grid = Grid.of(layers, heads, queries, keys, max(map(len, names)))
@@ -95,19 +95,19 @@ def example_figure(
 
 @dataclass(frozen=True)
 class Grid:
-    """How the panels of all heads stand: a layer in a row, in several, or several in one."""
+    """The arrangement of the panels of all heads: a row has one layer, a part of it, or several."""
 
     panels: int
     across: int
     down: int
     pitch: tuple[float, float]
-    """Inches from row to row of a map, and from column to column."""
+    """Height of a map's row, and width of its column, in inches."""
     size: tuple[float, float]
-    """Inches of a panel with what stands around it: height, and what the last one has below."""
+    """Inches: height of a panel with its title, and of the labels below the last panel."""
 
     @classmethod
     def of(cls, layers: int, heads: int, rows: int, columns: int, letters: int) -> "Grid":
-        """For maps of so many rows and columns, whose labels have so many letters."""
+        """Choose the grid for maps of this many rows and columns, with labels of `letters`."""
         room = figure_width(2) - BAR - LETTER * letters
         most = max(1, int(room / PANEL))
         of_layer = [count for count in range(1, heads + 1) if heads % count == 0 and count <= most]
@@ -149,12 +149,12 @@ def _map(
     shade(axes, values, interpolation="nearest")
     place = axes.get_subplotspec()
     assert place is not None
-    lowest = place.num1 + grid.across >= grid.panels  # there may be no panel below
+    lowest = place.num1 + grid.across >= grid.panels  # no panel below
     sides = (axes.yaxis, place.is_first_col()), (axes.xaxis, lowest)
     for (axis, shown), labels, pitch in zip(sides, names, grid.pitch, strict=True):
         step = int(np.ceil(LINE / pitch))
         half = len(labels) // 2
-        twice = labels[:half] == labels[half:]  # own chain, other chains: the same labels in both
+        twice = labels[:half] == labels[half:]  # own chain and other chains have the same labels
         spots = range(0, half - step + 1, step) if twice else range(0, len(labels), step)
         named = shown and step <= SPARSE
         at = [*spots, *(half + n for n in spots if twice)] if named else []

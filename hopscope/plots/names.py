@@ -1,4 +1,4 @@
-"""What people call a run or a model: never by a hash."""
+"""Readable names of runs and models, without hashes."""
 
 from hopscope.configs import Experiment, Recipe
 from hopscope.papers import presets
@@ -7,7 +7,7 @@ from hopscope.store import RunFolder, Store
 
 
 def run_title(folder: RunFolder) -> str:
-    """A run by its tags, its place in the gallery or its preset, and what was trained."""
+    """Return a run's title: its tags, its name in the gallery or its preset, and what it trains."""
     tags = () if folder.gallery else Store(folder.path.parent).tags().get(folder.path.name, ())
     preset = next((p.name for p in presets().values() if p.recipe == folder.recipe), "")
     called = folder.name if folder.gallery else ", ".join(tags) or preset
@@ -15,7 +15,7 @@ def run_title(folder: RunFolder) -> str:
 
 
 def described(recipe: Recipe) -> str:
-    """What a run trains, in a few words; of other kinds, the title of the run."""
+    """Return what a run trains in a few words; for other kinds, the recipe's title."""
     if not isinstance(recipe, Experiment):
         return recipe.title()
     task, model = recipe.task, recipe.model

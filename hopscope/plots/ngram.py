@@ -1,6 +1,6 @@
-"""Figures of the n-gram experiment: stages, heads, the way to the induction head, other chains.
+"""Figures of the n-gram experiment: stages, heads, approach to the induction head, other chains.
 
-`Stages` and `Transfer` are what two of them draw, of a run or of rows of results (`chen`).
+`Stages` and `Transfer` are the data of two figures, from a run or from rows of results (`chen`).
 """
 
 import itertools
@@ -32,15 +32,15 @@ from hopscope.plots.names import run_title
 from hopscope.plots.symbols import counted, seed_text
 
 LAGS = 4
-"""Lags for which the narrow figure has room."""
+"""Largest number of lags in a narrow figure."""
 BAND = 0.2
-"""Opacity of the band from the least to the greatest of the seeds."""
+"""Opacity of the band from the lowest to the highest seed."""
 NEAR = 0.01
-"""Points nearer to each other than this part of a stage are drawn as one."""
+"""Points closer than this share of a stage's width are drawn as one."""
 
 
 def stages_figure(run: NgramRun) -> Picture:
-    """The selector's sets, the heads' attention, the scale a, and the losses, by epoch."""
+    """Draw the selector's sets, the heads' attention, the scale a, and the losses, by epoch."""
     model, courses = run.recipe.model, [run.course(seed) for seed in run.recipe.seeds]
     attention = np.stack([course.attention for course in courses])
     found = Stages(
@@ -62,7 +62,7 @@ def stages_figure(run: NgramRun) -> Picture:
 
 @drawn
 def lags_figure(run: NgramRun) -> Picture:
-    """Every head's attention to every lag, before and after training (the mean over seeds)."""
+    """Draw every head's attention to every lag, before and after training (the mean over seeds)."""
     courses = [run.course(seed) for seed in run.recipe.seeds]
     sides = {
         "before": np.mean([course.attention[0] for course in courses], axis=0),
@@ -92,7 +92,10 @@ def lags_figure(run: NgramRun) -> Picture:
 
 @drawn
 def approach_figure(run: NgramRun, moments: Sequence[Sequence[Moment]], gap: float) -> Picture:
-    """The last stage: how far the model is from GIH by epoch and by a, and how a grows."""
+    """Draw the last stage: the distance to GIH by epoch and by a, and the growth of a.
+
+    With `gap` above 0, the predicted slope is drawn too.
+    """
     several = "each seed" if len(moments) > 1 else "the model"
     figure = picture(
         _title(run),
@@ -131,7 +134,7 @@ def approach_figure(run: NgramRun, moments: Sequence[Sequence[Moment]], gap: flo
 def transfer_figure(
     run: NgramRun, found: Sequence[Sequence[tuple[NgramProcess, Evaluation]]]
 ) -> Picture:
-    """Losses and distance to GIH on chains of other lengths (left) and priors (right)."""
+    """Draw losses and distance to GIH on chains of other lengths (left) and priors (right)."""
     trained, columns = run.recipe.process, []
     for name, kept in (("length", "alpha"), ("alpha", "length")):
         chosen = [
@@ -154,7 +157,7 @@ def transfer_figure(
 
 
 def _predicted(axes: Axes, moments: Sequence[Sequence[Moment]], gap: float) -> None:
-    """A line with the slope that a large a grows by: da/dt ~ e^(−a·gap) gives log(t)/gap."""
+    """Draw the predicted slope of a large a: da/dt ~ e^(−a·gap) gives a = log(t)/gap."""
     ends = np.array([each.epoch for each in moments[0]]) + 1
     scale = np.mean([[each.a for each in seed] for seed in moments], axis=0)
     half = int(np.searchsorted(scale, 0.8 * scale[-1]))
@@ -174,22 +177,22 @@ def _title(run: NgramRun) -> str:
 
 @dataclass(frozen=True)
 class Stages:
-    """What changed in each seed's training, at the same epochs."""
+    """The data of a training in stages, for all seeds at the same epochs."""
 
     plan: Sequence[tuple[str, int]]
-    """The letters of what each stage trains, and its number of epochs."""
+    """For each stage, the letters of the parameters it trains, and its number of epochs."""
     epochs: Int[np.ndarray, "epoch"]
     shares: Mapping[str, Float[np.ndarray, "seed epoch"]]
-    """For each set of heads, its part in the sum of squared coefficients."""
+    """For each set of heads, its share of the sum of squared coefficients."""
     attention: Mapping[str, Float[np.ndarray, "serving epoch"]]
-    """For each head, its attention to its lag, in the seeds of which it is known."""
+    """For each head, its attention to its lag, in the seeds that have it."""
     a: Float[np.ndarray, "seed epoch"]
     losses: Mapping[str, Float[np.ndarray, "seed epoch"]]
 
 
 @drawn
 def draw_stages(found: Stages, name: str) -> Picture:
-    """Four panels; each stage is as wide as the others."""
+    """Draw four panels, in which all stages have the same width."""
     models = len(found.a)
     seeds = f" Lines: means of {models} seeds; bands: lowest to highest." if models > 1 else ""
     figure = picture(
@@ -219,14 +222,17 @@ def draw_stages(found: Stages, name: str) -> Picture:
 
 
 def band(axes: Axes, x: np.ndarray, values: np.ndarray, colour: str, label: str) -> None:
-    """The mean over seeds, and a band from the least to the largest."""
+    """Draw the mean over seeds, and a band from the lowest to the highest."""
     if len(values) > 1:
         axes.fill_between(x, values.min(0), values.max(0), color=colour, alpha=BAND, linewidth=0)
     axes.plot(x, values.mean(0), color=colour, label=label)
 
 
 class StageScale:
-    """Epochs, each stage as wide as the others and logarithmic: most happens at its beginning."""
+    """A scale of epochs: all stages have the same width, and are logarithmic within.
+
+    Most changes happen at the beginning of a stage.
+    """
 
     def __init__(self, plan: Sequence[tuple[str, int]]) -> None:
         self.letters = [letters for letters, _ in plan]
@@ -234,19 +240,19 @@ class StageScale:
         self.spans = np.log1p(np.diff(self.ends))
 
     def place(self, epoch: Any) -> Any:
-        """Where an epoch is drawn: stage n takes the places from n to n + 1."""
+        """Return where an epoch is drawn: stage n takes the places from n to n + 1."""
         last = len(self.spans) - 1
         stage = np.clip(np.searchsorted(self.ends, epoch, side="right") - 1, 0, last)
         since = np.clip(epoch - self.ends[stage], 0, None)
         return stage + np.log1p(since) / self.spans[stage]
 
     def epoch(self, place: Any) -> Any:
-        """The epoch that is drawn at a place; the inverse of `place`."""
+        """Return the epoch at a place; the inverse of `place`."""
         stage = np.clip(np.floor(place), 0, len(self.spans) - 1).astype(int)
         return self.ends[stage] + np.expm1((place - stage) * self.spans[stage])
 
     def shown(self, epochs: np.ndarray) -> list[int]:
-        """Which of these epochs to draw."""
+        """Return the indices of the epochs to draw: ends of stages, and others `NEAR` apart."""
         places, chosen = self.place(epochs), [0]
         for number in range(1, len(epochs)):
             if places[number] - places[chosen[-1]] >= NEAR or epochs[number] in self.ends:
@@ -269,7 +275,7 @@ class StageScale:
 
 
 def _ticks(ends: np.ndarray) -> list[int]:
-    """The ends of stages, and within them 10 and 1,000 if they are not too near an end."""
+    """Return the ends of stages, and 10 and 1,000 epochs after their beginnings if they fit."""
     ticks = {0}
     for begin, end in itertools.pairwise(ends.tolist()):
         ticks |= {end, *(begin + since for since in (10, 1_000) if 5 * since < end - begin)}
@@ -277,7 +283,7 @@ def _ticks(ends: np.ndarray) -> list[int]:
 
 
 def _tick(epoch: int, ends: np.ndarray) -> str:
-    """Epochs since the stage began."""
+    """Return the label of a tick: epochs since the stage began."""
     stage = max(0, int(np.searchsorted(ends, epoch, side="left")) - 1)
     since = epoch - int(ends[stage])
     return f"{since // 1000}k" if since >= 1_000 else str(since)
@@ -287,12 +293,12 @@ PREDICTORS = {"model": COLOURS[0], "GIH": COLOURS[1], "Bayes": COLOURS[2], "trut
 """The predictors whose losses are drawn, each with its colour."""
 
 SETTINGS = {"length": "length of the chain", "alpha": "α of the prior"}
-"""The settings in which chains differ, as an axis says them."""
+"""Axis labels of the settings in which chains differ."""
 
 
 @dataclass(frozen=True)
 class Transfer:
-    """Every seed's model on chains that differ in one thing from those it was trained on."""
+    """Results of every seed's model on chains that differ from the trained ones in one setting."""
 
     varied: str
     """The setting in which the chains differ: length, or alpha."""
@@ -307,7 +313,7 @@ class Transfer:
 
 @drawn
 def draw_transfer(found: Sequence[Transfer], name: str) -> Picture:
-    """A column for each: above the losses, below the distance to the induction head."""
+    """Draw a column for each setting: the losses above, the distance to GIH below."""
     figure = picture(
         name,
         "Other chains than those trained on (dotted): above the expected loss of the model, of the "

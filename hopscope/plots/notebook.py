@@ -1,6 +1,6 @@
-"""The HTML of a result in a notebook (figures with captions, and tables), and its figure anywhere.
+"""The HTML of a result in a notebook (figures with captions, and tables), and a result's figure.
 
-`hopscope.display` calls this when a result is shown: only then a drawing library is loaded.
+`hopscope.display` calls this module when a result is shown; only then a drawing library is loaded.
 """
 
 from html import escape
@@ -15,10 +15,10 @@ from hopscope.plots.piece import SHOWN, Piece, entry_of, of_plots, pieces_of
 from hopscope.plots.saving import HUE, save_figure, theme
 
 MOST = 20
-"""Rows of a table that are shown at once; the others are counted."""
+"""Largest number of rows of a table that are shown; the others are only counted."""
 LIGHTS = ':is([data-jp-theme-light="true"], [data-theme="light"], .vscode-light) .hopscope'
 DARKS = ':is([data-jp-theme-light="false"], [data-theme="dark"], .vscode-dark) .hopscope'
-"""What notebooks, and pages of documentation, say of the theme that was chosen there."""
+"""Selectors for the theme that was chosen in a notebook or a page of documentation."""
 SHEET = f"""
 .hopscope {{ overflow-x: auto; line-height: 1.5 }}
 .hopscope figure {{ margin: .5rem 0 }} .hopscope svg {{ max-width: 100%; height: auto }}
@@ -30,17 +30,17 @@ SHEET = f"""
 {LIGHTS} {{ {theme(LIGHT)} }} {LIGHTS} image {{ filter: none }}
 {DARKS} {{ {theme(DARK)} }} {DARKS} image {{ {HUE} }}
 """
-"""For what is shown in a notebook, whose own light or dark comes before that of the browser."""
+"""The style sheet of results in notebooks; a notebook's theme has priority over the browser's."""
 
 
 def html(result: object) -> str:
-    """The HTML of a result; where it cannot be drawn, the reason and its text."""
+    """Return the HTML of a result; if it cannot be drawn, the reason and the result as text."""
     view, draw = entry_of(result)
     try:
         parts = [*map(_piece_html, pieces_of(result))]
         if isinstance(result, Picture):
             parts = [figure_html(result)]
-        elif draw and view != "run":  # whose piece has its figure, if there is something to draw
+        elif draw and view != "run":  # the piece of a run has its own figure
             parts.insert(0, figure_html(of_plots(draw)(result)))
     except ModuleNotFoundError as error:
         parts = _as_text(result, f"{error.name} is not installed: pip install {error.name}")
@@ -50,7 +50,7 @@ def html(result: object) -> str:
 
 
 def _piece_html(piece: Piece) -> str:
-    """A table with texts below it; folded if it has a title."""
+    """Return a table with texts below it as HTML, folded if it has a title."""
     body = (
         list_html(piece.lines)
         if len(piece.lines) > 1
@@ -66,7 +66,10 @@ def _piece_html(piece: Piece) -> str:
 
 
 def picture(result: object, path: Path | str | None = None, width: float | None = None) -> Picture:
-    """The one figure of a result, so many inches wide, and written if a path is given."""
+    """Draw the figure of a result (`width` in inches), and save it if a path is given.
+
+    Raises ConfigError for results without a single figure.
+    """
     _, draw = entry_of(result)
     if draw is None:
         known = ", ".join(sorted(name.partition(":")[2] for name, (_, its) in SHOWN.items() if its))
@@ -82,7 +85,7 @@ def picture(result: object, path: Path | str | None = None, width: float | None 
 
 
 def figure_of(run: Any) -> Picture:
-    """The figure of a run of any kind that has one."""
+    """Draw the figure of a run; raises ConfigError if its kind has none."""
     draw = KINDS[run.recipe.kind].figure
     if not draw:
         raise ConfigError(f"there is no figure of a run of kind {run.recipe.kind}")

@@ -1,6 +1,6 @@
-"""One self-contained HTML page of sections: a model's story, or two papers measured again.
+"""A self-contained HTML page of sections, without network access or scripts.
 
-No network, no script: figures are inline SVG with a text for those who do not see them.
+Figures are inline SVG with a text for screen readers.
 """
 
 import re
@@ -38,17 +38,17 @@ code { font-size: .9em } ul { padding-left: 1.2rem }
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, a paragraph, and what follows it (already HTML)."""
+    """A heading, a paragraph, and the HTML that follows it."""
 
     title: str
     text: str
     body: Sequence[str] = ()
     anchor: str = ""
-    """What a link to it calls it; unset: none leads here."""
+    """The id for links to the section; empty if there are none."""
 
 
 def page(title: str, subtitle: str, sections: Iterable[Section], style: str = "") -> str:
-    """The whole page; `style` is what it needs beyond that of every page."""
+    """Return the whole page; `style` is additional CSS."""
     parts = [_section_html(section) for section in sections]
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -66,7 +66,7 @@ def _section_html(section: Section) -> str:
 
 
 def prose_html(text: str) -> str:
-    """Text as HTML; what stands in backquotes is code.
+    """Convert text to HTML, with text in backquotes as code.
 
     >>> prose_html("`a < b` & c")
     '<code>a &lt; b</code> &amp; c'
@@ -75,20 +75,20 @@ def prose_html(text: str) -> str:
 
 
 def figure_html(figure: Picture) -> str:
-    """A figure as inline SVG with its caption, in the colours that its page gives it."""
+    """Return a figure as inline SVG with its caption; the page's CSS sets its colours."""
     text = svg(figure, "page")
-    name = f"f{sha256(text.encode()).hexdigest()[:12]}"  # keeps its ids apart from those of others
+    name = f"f{sha256(text.encode()).hexdigest()[:12]}"  # makes ids unique on the page
     text = re.sub(r'(id="|href="#|url\(#)', rf"\g<1>{name}-", themed(text))
     said = escape(". ".join(filter(None, (figure.name, figure.caption))), quote=True)
     label = f'<svg role="img" aria-label="{said}"'
     title = f"<b>{escape(figure.name)}.</b> " if figure.name else ""
     caption = f"<figcaption>{title}{escape(figure.caption)}</figcaption>"
     shown = text.replace("<svg", label, 1)
-    return f'<figure tabindex="0">{shown}{caption}</figure>'  # for who scrolls it by keys
+    return f'<figure tabindex="0">{shown}{caption}</figure>'  # focusable, to scroll it by keys
 
 
 def table_html(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table that scrolls sideways where it is too wide."""
+    """Return an HTML table that scrolls sideways if it is too wide."""
     head = "".join(f"<th>{escape(column)}</th>" for column in columns)
     body = "".join(
         "<tr>" + "".join(f"<td>{prose_html(cell)}</td>" for cell in row) + "</tr>" for row in rows
@@ -98,11 +98,11 @@ def table_html(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def more_html(title: str, body: str) -> str:
-    """What is there for those who ask, under its title; nothing where there is nothing."""
+    """Return HTML folded under a title; empty if `body` is empty."""
     return f"<details><summary>{escape(title)}</summary>{body}</details>" if body else ""
 
 
 def list_html(lines: Iterable[str]) -> str:
-    """An HTML list of these lines, what stands in backquotes as code; empty if there are none."""
+    """Return an HTML list of these lines, with text in backquotes as code; empty without lines."""
     items = "".join(f"<li>{prose_html(line)}</li>" for line in lines)
     return f"<ul>{items}</ul>" if items else ""

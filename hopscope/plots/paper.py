@@ -1,7 +1,6 @@
-"""The papers on one page: what they say, what we measured, and how to measure it again.
+"""The page of both papers: their claims, our measurements, and the commands to repeat them.
 
-Nothing on it is typed by hand: verdicts and figures come from the tables of results alone, so the
-same tables give the same page.
+Verdicts and figures come only from the tables of results, so the same tables give the same page.
 """
 
 import re
@@ -24,7 +23,7 @@ from hopscope.plots.page import Section, figure_html, page, prose_html
 Drawn = Sequence[tuple[str, Picture]]
 """Figures, each with a short name."""
 Draw = Callable[[ResultsTable, Callable[[str], ResultsTable | None]], Drawn]
-"""The figures of a table, which may show another one (asked for by name) as well."""
+"""Draws the figures of a table; it may request other tables by name."""
 
 PAPERS = {
     "musat": "Musat, Mechanism and Emergence of Stacked Attention Heads in Multi-Layer "
@@ -89,7 +88,7 @@ figure svg { max-width: max(100%, 30rem) } /* narrow screens scroll */
 
 
 def paper_page(papers: Registry, results: Results, draw: Draw) -> str:
-    """Every claim with its verdict, then everything that was measured, then how to do it again."""
+    """Return the page: every claim with its verdict, all measurements, and how to repeat them."""
     judged, experiments = papers.judged("", results), papers.experiments
     found = {name: results.shown(name) for name in experiments}
     tables = {name: table for name, table in found.items() if table is not None}
@@ -116,7 +115,7 @@ def paper_page(papers: Registry, results: Results, draw: Draw) -> str:
 
 
 def counts(findings: Iterable[Finding]) -> dict[Verdict, int]:
-    """How many claims have each verdict; a verdict that none has is there with 0."""
+    """Count the claims of each verdict; verdicts without claims have 0."""
     found = Counter(finding.verdict for finding in findings)
     return {verdict: found[verdict] for verdict in get_args(Verdict)}
 
@@ -150,7 +149,7 @@ def _verdict(verdict: Verdict) -> str:
 def _claims(
     judged: Sequence[tuple[Claim, Finding]], experiments: Mapping[str, PaperExperiment]
 ) -> list[str]:
-    """Under each paper its claims with their verdicts; each opens to values and evidence."""
+    """Return the claims of each paper with their verdicts; each opens to values and evidence."""
     shown = []
     for paper, group in groupby(judged, lambda pair: pair[0].id.partition("/")[0]):
         lines = "".join(_claim(claim, finding, experiments) for claim, finding in group)
@@ -159,7 +158,7 @@ def _claims(
 
 
 def _claim(claim: Claim, finding: Finding, experiments: Mapping[str, PaperExperiment]) -> str:
-    """One claim. What a link leads to is inside of what opens, so that following it opens it."""
+    """Return one claim. The target of links is inside the fold, so that a link opens it."""
     links = ", ".join(
         f'<a href="#{_anchor(name)}">{escape(name)}</a>'
         for name in claim.sources
@@ -188,7 +187,7 @@ def _claim(claim: Claim, finding: Finding, experiments: Mapping[str, PaperExperi
 
 
 def _chance(finding: Finding) -> str:
-    """The permutation test, in words."""
+    """Return the result of the permutation test in words."""
     if finding.chance is None:
         return ""
     return (
@@ -198,7 +197,7 @@ def _chance(finding: Finding) -> str:
 
 
 def _lines(text: str) -> str:
-    """Each clause in a line of its own."""
+    """Return each clause on its own line."""
     return "<br>".join(map(prose_html, clauses(text)))
 
 
@@ -226,7 +225,7 @@ def _experiment(
 
 
 def _protocol(table: ResultsTable | None) -> str:
-    """How much of the paper's experiment was run, in words that cannot be overlooked."""
+    """Return how much of the paper's experiment was run, marked unless it is the full protocol."""
     if table is None:
         return '<p class="short"><strong>not measured yet</strong></p>'
     if table.missing:
@@ -241,7 +240,7 @@ def _protocol(table: ResultsTable | None) -> str:
 
 
 def _judged_from(experiment: PaperExperiment, judged: Sequence[tuple[Claim, Finding]]) -> str:
-    """The claims that are judged from its rows."""
+    """Return the claims that are judged from an experiment's rows."""
     lines = "".join(
         f"<li>{_verdict(finding.verdict)} "
         f'<a href="#claim-{_anchor(claim.id)}">{prose_html(claim.says)}</a></li>'
@@ -283,17 +282,17 @@ def _again(
 
 
 def _reproduce(experiment: PaperExperiment, table: ResultsTable | None) -> str:
-    """The command that measures the rows shown, or, where there are none, the first."""
+    """Return the command that measures the rows of a table, or the first rows."""
     protocol = f" --protocol {table.protocol}" if table else ""
     return f"{COMMAND} {experiment.name}{protocol}"
 
 
 def _commands(lines: Iterable[str]) -> str:
-    """Lines for a terminal, broken before a flag where the screen is narrow, and not inside it."""
+    """Return lines for a terminal; narrow screens break them only between flags."""
     text = re.sub(r"--\S+ \S+", r'<span class="flag">\g<0></span>', escape("\n".join(lines)))
     return f"<pre><code>{text}</code></pre>"
 
 
 def _anchor(name: str) -> str:
-    """A name of ours as an id: `musat/fig4` is musat-fig4."""
+    """Return a name as an HTML id: `musat/fig4` is musat-fig4."""
     return escape(name.replace("/", "-"), quote=True)

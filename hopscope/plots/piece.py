@@ -1,5 +1,6 @@
-"""A piece of what a result says beside its figure: a table, or lines of text. The terminal prints
-pieces, and notebooks show them.
+"""A piece of a result besides its figure: a table, or lines of text.
+
+The terminal prints pieces, and notebooks show them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +20,7 @@ class Piece:
     """A table with a line for each row, and texts below it; both may be missing."""
 
     title: str = ""
-    """What the table is of. In a notebook a piece with a title is folded."""
+    """The title of the table. In a notebook a piece with a title is folded."""
     columns: Sequence[str] = ()
     rows: Rows = ()
     lines: Sequence[str] = ()
@@ -51,24 +52,24 @@ SHOWN: Mapping[str, tuple[str | None, str | None]] = {
     "hopscope.study.run:RunStudy": ("study", None),
     "hopscope.training.run:Run": ("run", "notebook:figure_of"),
 }
-"""For each class of results, the function of `pieces` that gives what it says, and the one that
-draws its figure; by its name, so that its subpackage is not imported here.
+"""For each class of results (by name, so that it is not imported here) the function of `pieces`
+that returns its pieces, and the function that draws its figure.
 """
 
 
 def pieces_of(result: object) -> list[Piece]:
-    """What a result of any class says."""
+    """Return the pieces of a result of any class."""
     view, _ = entry_of(result)
     pieces: list[Piece] = of_plots(f"pieces:{view}")(result) if view else []
     return pieces
 
 
 def entry_of(result: object) -> tuple[str | None, str | None]:
-    """The entry of the class of a result, or of the nearest class that it inherits from."""
+    """Return the entry in SHOWN of the result's class or its nearest base class."""
     names = (f"{each.__module__}:{each.__qualname__}" for each in type(result).__mro__)
     return next((SHOWN[name] for name in names if name in SHOWN), (None, None))
 
 
 def of_plots(name: str) -> Any:
-    """A function of hopscope.plots."""
+    """Import a function of hopscope.plots, named as module:function."""
     return fetched(f"hopscope.plots.{name}")

@@ -1,5 +1,6 @@
-"""What a result says beside its figure: lines of text, and tables. The terminal prints them, and
-notebooks show them. No drawing library is needed for what the terminal shows.
+"""The pieces of each class of results: lines of text and tables, for terminals and notebooks.
+
+The terminal's pieces need no drawing library.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def circuit(found: Circuit) -> list[Piece]:
-    """The verdict, the components, how faithful they are, what is known beside, and what moves."""
+    """Return the verdict, the components, the scores, remarks, and the account of a circuit."""
     return [
         Piece(lines=(found.verdict, found.loss_line)),
         Piece("each component", COMPONENT_COLUMNS, component_rows(found)),
@@ -49,7 +50,7 @@ def circuit(found: Circuit) -> list[Piece]:
 
 
 def account(found: Circuit) -> Piece:
-    """What moves in the circuit, arrow by arrow."""
+    """Return the table of what each arrow of the circuit moves."""
     return Piece(
         "what each path moves", ACCOUNT_COLUMNS, account_rows(found), account_remarks(found)
     )
@@ -61,12 +62,12 @@ def ablations(found: "Ablations") -> list[Piece]:
 
 
 def emergence(story: "Emergence") -> list[Piece]:
-    """When each path passed one half, first to last; below, when each hop was learned."""
+    """Return a table of when each path passed one half, then of when each hop was learned."""
     return [Piece("each path and hop", EMERGENCE_COLUMNS, emergence_table(story))]
 
 
 def probe(found: "Probe") -> list[Piece]:
-    """The symbols that can be read, and those that each head adds."""
+    """Return the decodable symbols, and those that each head adds."""
     from hopscope.plots.probe import added_rows, probe_remarks, probe_rows
 
     return [
@@ -77,7 +78,7 @@ def probe(found: "Probe") -> list[Piece]:
 
 
 def probe_history(history: "ProbeHistory") -> list[Piece]:
-    """When each symbol became decodable at each role."""
+    """Return a table of when each symbol became decodable at each role."""
     from hopscope.plots.probe import history_rows
 
     columns = ("role", "symbol", "decodable from step")
@@ -85,14 +86,14 @@ def probe_history(history: "ProbeHistory") -> list[Piece]:
 
 
 def baselines(found: "Baselines") -> list[Piece]:
-    """What each method finds, and what that is worth."""
+    """Return the table of methods with their precision, recall and faithfulness."""
     from hopscope.plots.baselines import baselines_rows
 
     return [Piece("", *baselines_rows(found))]
 
 
 def lm_findings(found: "LmFindings") -> list[Piece]:
-    """What was found in a language model, phase by phase, but for the circuit."""
+    """Return the findings of a language model, phase by phase, without the circuit."""
     from hopscope.plots.lm_circuit import confirmed_rows, lens_rows, proof_rows, role_rows
 
     where = {"proof": found.recipe.prompts, "elsewhere": found.recipe.elsewhere}
@@ -115,7 +116,7 @@ def lm_findings(found: "LmFindings") -> list[Piece]:
 
 
 def comparison(found: "Comparison") -> list[Piece]:
-    """Settings that differ, losses side by side, and what the circuits have in common."""
+    """Return the settings that differ, the losses, and a comparison of the circuits."""
     names = found.names
     settings = [
         (field, setting_text(first), setting_text(second))
@@ -153,7 +154,7 @@ def comparison(found: "Comparison") -> list[Piece]:
 
 
 def _ended(ended: "Ended | None", which: str) -> str:
-    """A cell of the table of losses."""
+    """Return a cell of the table of losses."""
     if ended is None:
         return ""
     if which == "learned at":
@@ -163,13 +164,13 @@ def _ended(ended: "Ended | None", which: str) -> str:
 
 
 def run(shown: Any) -> list[Piece]:
-    """A run of any kind: its name, its state, and its figure if something is known of it."""
+    """Return the name, state and settings of a run, with its figure if it can be drawn."""
     folder, recipe, manifest = shown.folder, shown.folder.recipe, shown.folder.manifest
-    facts = recipe.kind == "facts"  # losses are drawn as far as they go, all else when it is whole
+    facts = recipe.kind == "facts"  # losses can be drawn early; other kinds only when complete
     draw = KINDS[recipe.kind].figure
     drawn = bool(draw) and (manifest.complete or (facts and folder.begun))
     if facts and not folder.files("metrics/"):
-        drawn = False  # it was written by hand, and not trained
+        drawn = False  # a planted model, which was not trained
     of = "" if manifest.complete else f" of {recipe.steps:,}"
     state = f"{state_of(folder)}, {recipe.unit} {manifest.step:,}{of}"
     settings = [(field, str(value)) for field, value in recipe.named().items()]
@@ -183,19 +184,19 @@ def run(shown: Any) -> list[Piece]:
 
 
 def folder(shown: RunFolder) -> list[Piece]:
-    """The run in a folder."""
+    """Return the pieces of the run in a folder."""
     return run(opened(shown))
 
 
 def study(shown: "RunStudy") -> list[Piece]:
-    """The run of a model, and what is kept with it."""
+    """Return the pieces of a model's run, and whether it has a circuit."""
     kept = "with its circuit" if shown.has_circuit else "without a circuit yet"
     text = f"the model of seed {shown.seed} after step {shown.step:,}, {kept}"
     return [*run(shown.run), Piece(lines=(text,))]
 
 
 def store(shown: Store) -> list[Piece]:
-    """A row for each run, newest first."""
+    """Return a table with a row for each run, newest first."""
     found, problems = shown.listed()
     rows = [
         (each.name, each.status, f"{each.date:%Y-%m-%d %H:%M}" if each.date else "",
@@ -212,23 +213,23 @@ def answer(shown: Answer) -> list[Piece]:
 
 
 def _number(value: object) -> str:
-    """A value of an answer; of a number no more digits than a loss is stored with."""
+    """Return a value as text; floats have seven digits, as many as stored losses."""
     return f"{value:.7g}" if isinstance(value, float) else str(value)
 
 
 def sql_query(shown: SqlQuery) -> list[Piece]:
-    """The answer to a question in SQL."""
+    """Run an SQL query and return its answer."""
     return answer(shown.answer())
 
 
 def claim(shown: "Claim") -> list[Piece]:
-    """What a paper says, and how we measure it."""
+    """Return a paper's claim, and how it is measured."""
     names = ("says", "where", "paper", "how")
     rows = [(name, getattr(shown, name)) for name in names]
     return [Piece("", ("claim", shown.id), rows)]
 
 
 def finding(shown: "Finding") -> list[Piece]:
-    """What came of a claim."""
+    """Return the verdict on a claim, with our value and the evidence."""
     return [Piece("", ("verdict", shown.verdict),
                   (("ours", shown.ours), ("evidence", shown.evidence)))]  # fmt: skip

@@ -1,5 +1,5 @@
-"""Which symbols can be read at each role: as a picture (layers upward, roles across, a colour for
-each symbol, as in the paper's figure 5), and in words.
+"""Which symbols are decodable at each role: as figures (layers upward, roles across, a colour for
+each symbol, as in the paper's figure 5), and as tables.
 """
 
 import numpy as np
@@ -16,9 +16,9 @@ from hopscope.shapes import Float
 ROW = 0.3
 """Inches per layer."""
 ONE_COLUMN = 8
-"""Roles for which one column of a paper has room."""
+"""Largest number of roles that fit into one column of a paper."""
 CELL = 0.84
-"""Share of a cell that its bars may fill."""
+"""Width and height of the area of bars, as a share of the cell."""
 LEAST = 0.03
 """A share below this is not drawn."""
 FULL, LITTLE = 0.95, 0.1
@@ -27,7 +27,7 @@ FULL, LITTLE = 0.95, 0.1
 
 @drawn
 def probe_figure(found: Probe, of: str = "") -> Picture:
-    """A cell for every layer and role, in it a bar for each symbol, as high as its share."""
+    """Draw a cell for every layer and role, with a bar for each symbol, as high as its share."""
     roles = _roles(found)
     figure = picture(
         of or "which symbols can be read at each role",
@@ -60,7 +60,7 @@ def probe_figure(found: Probe, of: str = "") -> Picture:
 
 
 def colour_of(symbols: tuple[str, ...], symbol: str) -> str:
-    """A symbol's colour: those that are known are grey, the others as in the loss curves."""
+    """Return a symbol's colour: the first is grey, the others are as in the loss curves."""
     number = symbols.index(symbol)
     return DIM if number == 0 else COLOURS[(number - 1) % LINES]
 
@@ -81,13 +81,13 @@ def _cell(
 
 
 def _roles(found: Probe | ProbeHistory) -> list[Role]:
-    """The roles that stand somewhere."""
+    """Return the roles that occur, in the order of a chain."""
     own = found.stream.own if isinstance(found, Probe) else found.own
     return chain_order(r for n, r in enumerate(found.roles) if np.isfinite(own[..., n, :]).any())
 
 
 def probe_rows(found: Probe) -> tuple[list[str], list[list[str]]]:
-    """Columns and rows of a table: for each layer, last first, the symbols at each role."""
+    """Return the columns and rows of a table: for each layer, last first, each role's symbols."""
     roles = _roles(found)
     names = ["input", *(f"layer {n}" for n in range(found.layers))]
     rows = [
@@ -98,7 +98,7 @@ def probe_rows(found: Probe) -> tuple[list[str], list[list[str]]]:
 
 
 def _shares(found: Probe, role: Role, layer: int) -> str:
-    """The symbols that can be read: only the name where the share is nearly 1."""
+    """Return the decodable symbols with their shares; a share near 1 is left out."""
     texts = []
     for symbol in found.symbols:
         share = found.share(role, symbol, layer)
@@ -110,9 +110,7 @@ def _shares(found: Probe, role: Role, layer: int) -> str:
 
 
 def added_rows(found: Probe) -> list[tuple[str, str, str]]:
-    """The symbols that each head adds at a role, and that were not decodable there: head, role,
-    symbols.
-    """
+    """Return rows (head, role, symbols) of symbols that heads add where they were not decodable."""
     if found.heads is None:
         return []
     rows = []
@@ -129,7 +127,7 @@ def added_rows(found: Probe) -> list[tuple[str, str, str]]:
 
 
 def probe_remarks(found: Probe) -> list[str]:
-    """Remarks on a probe, one line each."""
+    """Return remarks on a probe, one line each."""
     lines = []
     if found.at_chance:
         lines.append(
@@ -151,7 +149,7 @@ def probe_remarks(found: Probe) -> list[str]:
 
 
 def history_rows(history: ProbeHistory) -> list[tuple[str, str, str]]:
-    """When each symbol became decodable at each role: role, symbol, step."""
+    """Return rows (role, symbol, step) of when each symbol became decodable at each role."""
     return [
         (str(role), symbol, "never" if step is None else f"{step:,.0f}")
         for role, symbol, step in history.learned()
@@ -160,7 +158,7 @@ def history_rows(history: ProbeHistory) -> list[tuple[str, str, str]]:
 
 @drawn
 def history_figure(history: ProbeHistory, of: str = "") -> Picture:
-    """For each role, how much of each symbol can be read in the course of the training."""
+    """Draw, for each role, how well each symbol can be decoded in the course of the training."""
     roles = [r for r in _roles(history) if any(r == role for role, _, _ in history.learned())]
     roles = roles or _roles(history)
     figure = picture(

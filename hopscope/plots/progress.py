@@ -1,4 +1,4 @@
-"""How far a training is, in numbers and words, whoever shows them."""
+"""The progress of a training as numbers and text, for terminals and notebooks."""
 
 import time
 from collections import deque
@@ -9,7 +9,7 @@ from hopscope.plots.terminal import sparkline
 from hopscope.store import RunFolder
 
 SMOOTHING = 0.95
-"""The weight of the earlier mean in the exponential mean of the losses that is shown."""
+"""Weight of the earlier mean in the exponential mean of the shown losses."""
 CURVE = 32
 """The width of a curve of losses, in characters."""
 
@@ -23,17 +23,17 @@ class Pace:
         self.history: list[np.ndarray] = []
 
     def start(self, folder: RunFolder, step: int) -> None:
-        """Begin with a run at a step, and forget the run before."""
+        """Begin with a run at a step; discard the data of the run before."""
         self.recipe, self.name = folder.recipe, folder.name
         self.steps, self.unit = self.recipe.steps, self.recipe.unit
         self.levels = self.recipe.chances
         self.step, self.smooth = step, None
-        self.marks.clear()  # of the run before, if there was one
+        self.marks.clear()  # marks of the run before
         self.history.clear()
         self.marks.append((time.monotonic(), step))
 
     def advance(self, step: int, latest: dict[str, np.ndarray]) -> None:
-        """Take in the latest losses, split → [model, hop], and smooth those of training."""
+        """Add the latest losses (split → [model, hop]), and smooth those of training."""
         self.step = step
         self.marks.append((time.monotonic(), step))
         if "train" not in latest:
@@ -44,14 +44,14 @@ class Pace:
         self.history.append(self.smooth.mean(0))
 
     def headline(self) -> str:
-        """The step, the rate and the time left in one line."""
+        """Return the step, the rate and the time left in one line."""
         (begun, first), (now, last) = self.marks[0], self.marks[-1]
         rate = (last - first) / (now - begun) if now > begun else 0.0
         left = f"{clock_time((self.steps - self.step) / rate)} left" if rate else "…"
         return f"{self.unit} {self.step:,} of {self.steps:,} · {rate:,.1f} {self.unit}s/s · {left}"
 
     def hop_rows(self) -> list[tuple[str, str, str]]:
-        """For every hop its name, its loss (and a fleet's range), and its course."""
+        """Return for every hop its name, its loss (for a fleet with its range), and its curve."""
         if self.smooth is None:
             return []
         curves = np.stack(self.history)
@@ -63,7 +63,7 @@ class Pace:
         return rows
 
     def chance(self) -> str:
-        """What the losses are beside, in words; empty where that is not known."""
+        """Return the levels of chance in words; empty if unknown."""
         levels = ", ".join(dict.fromkeys(f"{level:.2f}" for level in self.levels))
         return f"training loss; chance is {levels}" if levels else ""
 
@@ -73,7 +73,7 @@ class Pace:
 
 
 def clock_time(seconds: float) -> str:
-    """A length of time as clocks show it."""
+    """Format seconds as H:MM:SS or M:SS."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

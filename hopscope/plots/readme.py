@@ -1,4 +1,4 @@
-"""results/README.md: the verdicts, and where what was measured comes from."""
+"""results/README.md: the verdicts, and the origin of the measurements."""
 
 from collections.abc import Sequence
 
@@ -33,7 +33,7 @@ COLUMNS = ("claim", "says", "where", "paper", "ours", "verdict", "evidence")
 
 
 def readme(papers: Registry, results: Results) -> str:
-    """Every claim with its verdict, those of hopscope apart, and every table of rows."""
+    """Return the page: every claim with its verdict (hopscope's claims apart), and all tables."""
     judged = papers.judged("", results)
     rows = {
         origin: [
@@ -65,13 +65,13 @@ def readme(papers: Registry, results: Results) -> str:
 
 
 def told(found: Finding) -> str:
-    """All that a finding rests on, in one line."""
+    """Return the evidence of a finding in one line."""
     chance = [] if found.chance is None else [f"permutation test: p = {found.chance:.2g}"]
     return "; ".join(filter(None, (found.evidence, *chance, *found.notes, *found.cost)))
 
 
 def _protocol(table: ResultsTable) -> str:
-    """The protocol, what it left out, and whether runs are still missing."""
+    """Return the protocol, the number of runs if some are missing, and the remark."""
     measured = len(table.runs)
     so_far = f"{measured} of {measured + len(table.missing)} runs so far" if table.missing else ""
     return ": ".join(

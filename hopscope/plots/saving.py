@@ -1,8 +1,8 @@
-"""Figures as files, and as pieces of a page: with name, caption and real text in them.
+"""Save figures as files, or as parts of a page, with their names, captions and text.
 
-SVG keeps to the light or dark that its reader has chosen. Every colour of the style stands in it
-twice: as it is on white, and as the name of a CSS variable, which browsers take and other programs
-pass over. The page, or the file itself, gives the variables their colours.
+SVG adapts to the reader's light or dark theme. Every colour of the style occurs in it twice: as the
+colour on white, and as a CSS variable, which browsers use and other programs ignore. The page, or
+the file itself, sets the variables.
 """
 
 import io
@@ -18,13 +18,13 @@ from hopscope.plots.look import DARK, LIGHT, Palette, Picture
 from hopscope.store.files import write_bytes
 
 HUE = "filter: invert(1) hue-rotate(180deg)"
-"""Turns a map from white to blue into one from black to blue."""
+"""CSS that turns a map from white to blue into one from black to blue."""
 DPI = 300
 """Dots per inch of PNG, and of maps inside SVG and PDF."""
 
 
 def save_figure(figure: Picture, path: Path | str, dpi: int = DPI) -> Path:
-    """Write a figure in the format that the path's ending names."""
+    """Save a figure in the format of the path's ending; return the path."""
     path = Path(path)
     check_format(path)
     if path.is_dir():
@@ -50,7 +50,7 @@ def save_figure(figure: Picture, path: Path | str, dpi: int = DPI) -> Path:
 
 
 def svg(figure: Picture, salt: str, dpi: int = DPI) -> str:
-    """A figure as SVG, from its first element on; the same salt gives the same ids."""
+    """Return a figure as SVG from its <svg> element on; the same salt gives the same ids."""
     content = io.StringIO()
     about = {"Date": None, "Title": _title(figure)}
     with rc_context({"svg.hashsalt": salt}):
@@ -62,7 +62,7 @@ def svg(figure: Picture, salt: str, dpi: int = DPI) -> str:
 
 
 def themed(text: str) -> str:
-    """An SVG whose colours are CSS variables, to which a page can give others."""
+    """Return an SVG whose colours are CSS variables, which a page can change."""
     names = {colour: name for name, colour in reversed(_named(LIGHT).items())}
 
     def named(match: re.Match[str]) -> str:
@@ -75,7 +75,7 @@ def themed(text: str) -> str:
 
 
 def theme(palette: Palette) -> str:
-    """The CSS variables of themed SVG, with the colours of a palette."""
+    """Return CSS that sets the variables of themed SVG to the colours of a palette."""
     return "; ".join(f"{name}: {colour}" for name, colour in _named(palette).items())
 
 

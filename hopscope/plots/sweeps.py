@@ -1,5 +1,5 @@
-"""Figures of many trainings: where they end by the number of layers, and how they came there; which
-claims hold under which variant, and how many hops models of each depth learn.
+"""Figures of many trainings: final losses by number of layers, losses during training, which claims
+hold for which variant, and how many hops models of each depth learn.
 """
 
 from collections import Counter
@@ -35,34 +35,37 @@ from hopscope.plots.symbols import counted
 Drawn = tuple[str, Picture]
 """A short name, and a figure."""
 PANEL = 1.55
-"""Inches of a panel of courses, at least."""
+"""Least width of a panel of curves, in inches."""
 D_LAYERS = 24
-"""The number of layers by which transformer D is recognised."""
+"""Number of layers that identifies transformer D."""
 DARK = 0.6
-"""Share of the scale above which cells are so dark that white reads better."""
+"""Cells with a larger share have white text."""
 LETTERS = 22
-"""Letters of a line beside the map."""
+"""Letters in a line of labels at the map."""
 LINE = 0.36
-"""Inches of a line of the map."""
+"""Height of a line of the map, in inches."""
 CIRCLE = 55
-"""Square points of a circle that stands for one model."""
+"""Area of a circle for one model, in square points."""
 
 
 def final_loss_figures(
     rows: Sequence[LossRow], courses: Sequence[LossRow] | None = None
 ) -> list[Drawn]:
-    """Figure 4, right: final losses by number of layers, and how they, or some, came about."""
+    """Return figure 4, right: final losses by number of layers, and losses during training.
+
+    `courses` are the rows of the second figure (default: all).
+    """
     return [("layers", layers_figure(rows)), ("courses", courses_figure(courses or rows))]
 
 
 def by_depth(rows: Sequence[LossRow], courses: Sequence[LossRow] | None = None) -> list[Drawn]:
-    """The same, and how many hops each model learned, beside the exact law."""
+    """Return the figures of `final_loss_figures`, and the number of hops learned by depth."""
     return [*final_loss_figures(rows, courses), ("law", law_figure(rows))]
 
 
 @drawn
 def curriculum_figure(with_: Sequence[LossRow], without: Sequence[LossRow]) -> Picture:
-    """Figure 4, left."""
+    """Draw figure 4, left: final losses by number of layers, with and without curriculum."""
     figure = picture(
         "with and without implicit curriculum",
         "Final validation loss by the number of layers: a dot for each model, a line through the "
@@ -113,7 +116,7 @@ def layers_figure(rows: Sequence[LossRow]) -> Picture:
 
 @drawn
 def courses_figure(rows: Sequence[LossRow]) -> Picture:
-    """The loss of every hop during training, a panel per model."""
+    """Draw the loss of every hop during training, a panel per model."""
     across = min(int(figure_width(2) / PANEL), len(rows))
     down = -(-len(rows) // across)
     figure = picture(
@@ -134,7 +137,7 @@ def courses_figure(rows: Sequence[LossRow]) -> Picture:
 
 
 def _course(axes: Axes, row: LossRow) -> None:
-    """Validation in full, training faint."""
+    """Draw the validation losses of a model, and its training losses faintly."""
     course = row.course
     for number, name in enumerate(_hops(row)):
         colour = COLOURS[number % LINES]
@@ -146,7 +149,7 @@ def _course(axes: Axes, row: LossRow) -> None:
 
 
 def model_name(row: LossRow) -> str:
-    """Layers and seed; of transformer D, which comes in several variants, the variant below."""
+    """Return a model's layers and seed; for transformer D a second line names the variant."""
     lines = [f"{counted(row.layers, 'layer')}, seed {row.seed}"]
     if row.layers == D_LAYERS:
         reading = ["fan-in"] * (row.init == "fan-in") + ["per pair"] * (row.position == "pair")
@@ -155,7 +158,7 @@ def model_name(row: LossRow) -> str:
 
 
 def _hops(row: LossRow) -> list[str]:
-    """What the losses of a row are of."""
+    """Return the names of a row's losses: the asked symbols."""
     return [symbol_name(f"x{hop}") for hop in row.asked]
 
 
@@ -165,8 +168,8 @@ def _mean(values: Iterable[float]) -> float:
 
 @drawn
 def map_figure(found: Sequence[VariantModels]) -> Picture:
-    """A line for each variant, the best first: what its models end at, and for how many of them
-    each claim holds.
+    """Draw a line for each variant, the best first: the final losses of its models, and for how
+    many of them each claim holds.
     """
     found = sorted(found, key=lambda one: fmean(row.loss for row in one.rows))
     trained = sorted({f"{one.steps:,} steps, {in_flop(one.flop)}" for one in found})
@@ -186,7 +189,7 @@ def map_figure(found: Sequence[VariantModels]) -> Picture:
 
 
 def _ends(axes: Axes, found: Sequence[VariantModels]) -> None:
-    """Final losses, on a scale on which small ones can be told apart."""
+    """Draw final losses on a logarithmic scale."""
     for line, one in enumerate(found):
         losses = [row.loss for row in one.rows]
         axes.plot(losses, [line] * len(losses), "o", color=COLOURS[0], alpha=0.7, markersize=4)
@@ -220,9 +223,9 @@ def _held(axes: Axes, found: Sequence[VariantModels]) -> None:
 
 @drawn
 def law_figure(rows: Sequence[LossRow]) -> Picture:
-    """How many models of each depth know how many hops in the end, and the most that depth allows.
+    """Draw how many models of each depth learned how many hops, and the most that depth allows.
 
-    A circle's area goes with the number of models.
+    A circle's area is proportional to the number of models.
     """
     counts = Counter((row.layers, hops_of(row)) for row in rows)
     most = {row.layers: allowed(row) for row in sorted(rows, key=lambda row: row.layers)}

@@ -1,4 +1,4 @@
-"""Roles, symbols and numbers in a few characters, as figures and tables show them."""
+"""Short texts for roles, symbols and numbers in figures and tables."""
 
 from collections.abc import Iterable, Sequence
 from json import dumps
@@ -6,11 +6,14 @@ from json import dumps
 from hopscope.facts import NUMBERED, Role
 
 LETTERS = 9
-"""Longer names of the roles of your own task are shortened."""
+"""Names of roles that are longer than this are shortened to initials."""
 
 
 def short_role(role: Role) -> str:
-    """k3 for key 3, v0 for value 0, q for the query; short names of other roles in full."""
+    """Return a short name: k3 for key 3, v0 for value 0, q for the query.
+
+    Other roles without a number keep their names, or have initials if the name is long.
+    """
     if role.kind == "query":
         return "q" if role.fact == 0 else f"q{role.fact}"
     if _of_no_fact(role):
@@ -20,8 +23,9 @@ def short_role(role: Role) -> str:
 
 
 def chain_order(roles: Iterable[Role]) -> list[Role]:
-    """These roles in the order of a chain: query, then keys and value of each fact, then decoys;
-    of one number, names of a task of one's own come after ours, by alphabet.
+    """Sort roles in the order of a chain: query, then keys and value of each fact, then decoys.
+
+    Other roles come after ours of the same fact, in alphabetical order.
 
     >>> [short_role(r) for r in chain_order([Role("letter"), Role("value"), Role("key")])]
     ['k0', 'v0', 'letter']
@@ -37,7 +41,7 @@ def chain_order(roles: Iterable[Role]) -> list[Role]:
 
 
 def role_legend(roles: Sequence[Role]) -> str:
-    """What the short names of these roles stand for.
+    """Return a text that explains the short names of these roles.
 
     >>> role_legend([Role("query"), Role("key", 1), Role("value", 1)])
     'Roles: q query; k, v key, value of the fact with this number.'
@@ -55,7 +59,7 @@ def role_legend(roles: Sequence[Role]) -> str:
 
 
 def _of_no_fact(role: Role) -> bool:
-    """Is it a role of somebody's own task, of which there is one, and which has no number?"""
+    """Return whether it is a user-defined role without a number."""
     return role.kind not in NUMBERED and role.kind != "query" and not (role.fact or role.slot)
 
 
@@ -64,12 +68,12 @@ def _initials(kind: str) -> str:
 
 
 def seed_text(seeds: tuple[int, ...]) -> str:
-    """One seed by its number, several by how many they are."""
+    """Return one seed as its number, several as their count."""
     return f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds"
 
 
 def counted(number: int, thing: str) -> str:
-    """A number of things.
+    """Return a number of things, with a plural s.
 
     >>> counted(1, "layer"), counted(12, "layer")
     ('1 layer', '12 layers')
@@ -78,7 +82,7 @@ def counted(number: int, thing: str) -> str:
 
 
 def when_text(reached: Sequence[int | None]) -> str:
-    """When each model of a fleet learned something: the first and the last of them."""
+    """Return the first and last step at which models learned something, and how many never did."""
     times = [step for step in reached if step is not None]
     if not times:
         return "never"
@@ -88,7 +92,7 @@ def when_text(reached: Sequence[int | None]) -> str:
 
 
 def setting_text(value: object) -> str:
-    """A value of a recipe in a table."""
+    """Return a recipe's value as table text: "-" for None, JSON for lists."""
     if isinstance(value, list | dict):
         return dumps(value)
     return "-" if value is None else str(value)

@@ -1,4 +1,4 @@
-"""Figures of the papers, drawn from tables of results alone: which experiment has which."""
+"""Figures of the papers, drawn only from tables of results, for each experiment."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -36,7 +36,7 @@ from hopscope.plots.sweeps import (
 def figures(
     table: ResultsTable, others: Callable[[str], ResultsTable | None] = lambda _: None
 ) -> list[Drawn]:
-    """All figures of an experiment; what shows two experiments stands with the second."""
+    """Draw all figures of an experiment; a figure of two experiments belongs to the second."""
     if not table.rows or table.experiment not in FIGURES:
         return []
     known = others("musat/fig4-ic") if table.experiment in BESIDE_FIGURE_4 else None
@@ -46,13 +46,13 @@ def figures(
 
 
 def _beside_curriculum(table: ResultsTable, with_: ResultsTable) -> list[Drawn]:
-    """Figure 4, left, and its right."""
+    """Draw both sides of figure 4."""
     rows = table.of(LossRow)
     return [("curriculum", curriculum_figure(with_.of(LossRow), rows)), *final_loss_figures(rows)]
 
 
 def _all_seeds(table: ResultsTable, first: ResultsTable) -> list[Drawn]:
-    """By depth all models of two tables, and how those of the second came about."""
+    """Draw all models of two tables by depth, and the losses in training of the second table."""
     rows = table.of(LossRow)
     return by_depth(longest([*first.of(LossRow), *rows]), rows)
 
@@ -69,7 +69,7 @@ def _variants(table: ResultsTable) -> list[Drawn]:
 
 
 def _circuits(table: ResultsTable) -> list[Drawn]:
-    """Figure 5, appendix C."""
+    """Draw figure 5 and appendix C: the circuit, maps and emergence of each model, and losses."""
     found: list[Drawn] = []
     for number, row in enumerate(table.of(CircuitRow)):
         name, circuit = _letter(number, row), Circuit.from_dict(row.circuit)
@@ -87,7 +87,7 @@ def _circuits(table: ResultsTable) -> list[Drawn]:
 
 
 def _letter(number: int, row: CircuitRow) -> str:
-    """A, B and C have 12 layers, and are seeds 0, 1 and 2; D comes in several variants."""
+    """Return a model's letter: A, B and C are seeds 0, 1 and 2 of 12 layers; D has variants."""
     if row.layers == D_LAYERS:
         weights = "" if row.init == "gpt2" else f"-{row.init}"
         seed = f"-seed-{row.seed}" if row.seed else ""
@@ -96,7 +96,7 @@ def _letter(number: int, row: CircuitRow) -> str:
 
 
 def _story(row: CircuitRow) -> Emergence | None:
-    """How the row's circuit emerged; when hops were learned stands in every row of losses."""
+    """Return the emergence of the row's circuit (None if not measured), with `learned_at`."""
     kept = row.emergence
     if kept is None:
         return None
@@ -104,7 +104,7 @@ def _story(row: CircuitRow) -> Emergence | None:
 
 
 def _depths(table: ResultsTable) -> list[Drawn]:
-    """Figure 3, and the three counts of layers."""
+    """Draw figure 3, and the fewest layers by three counts."""
     shared = shared_information(Retrieval(hops=5).graph())
     return [("layers", _fewest(table.of(DepthRow))), ("shared", shared)]
 
@@ -133,7 +133,7 @@ def _fewest(rows: Sequence[DepthRow]) -> Picture:
 
 
 def _answers(table: ResultsTable) -> list[Drawn]:
-    """Figure 2, from rows."""
+    """Draw figure 2 from rows."""
     from hopscope.plots.lm import results_figure
 
     by_model: dict[str, list[AnswerRow]] = {}
@@ -146,7 +146,7 @@ BESIDE_FIGURE_4: Mapping[str, Callable[[ResultsTable, ResultsTable], list[Drawn]
     "musat/fig4-nonic": _beside_curriculum,
     "musat/fig4-seeds": _all_seeds,
 }
-"""What is drawn of an experiment beside the models of `musat/fig4-ic`, where there are any."""
+"""Functions that draw an experiment together with the rows of `musat/fig4-ic`, if there are any."""
 
 FIGURES: Mapping[str, Callable[[ResultsTable], list[Drawn]]] = {
     "musat/depth": _depths,

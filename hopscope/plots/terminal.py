@@ -1,4 +1,4 @@
-"""Curves in a terminal: sparklines and plots of text. What is not a number leaves a gap."""
+"""Curves in a terminal: sparklines and plots of text. NaN leaves a gap."""
 
 from collections.abc import Sequence
 
@@ -10,11 +10,11 @@ TICKS = "▁▂▃▄▅▆▇█"
 MARKS = "123456789abcdefghijklmnopqrstuvwxyz"
 PLOT_WIDTH, PLOT_HEIGHT = 64, 12
 MARGIN = 8
-"""Columns beside a plot, for the numbers of its axis."""
+"""Columns next to a plot for the numbers of its axis."""
 
 
 def sparkline(values: Sequence[float] | np.ndarray, width: int = 24, top: float = 1.0) -> str:
-    """A row of bars, each the mean of its share of the values; `top` fills a bar.
+    """Return a row of bars, each the mean of a part of the values; a bar is full at `top`.
 
     >>> sparkline([0.0, 0.5, 1.0], width=3)
     '▁▅█'
@@ -35,7 +35,7 @@ def plot(
     levels: Sequence[float],
     width: int = 80,
 ) -> str:
-    """Every hop's curve in one box: the hop's number marks its line, dotted lines chance."""
+    """Draw every hop's curve in one box: digits are the hop's curve, dotted lines are chance."""
     room = max(MARGIN, min(PLOT_WIDTH, width - MARGIN))
     shares = [
         (hop, column, float(share.mean()))
@@ -57,7 +57,7 @@ def plot(
 
 
 def _number(value: float) -> str:
-    """A number in at most five letters.
+    """Return a number in at most five characters.
 
     >>> [_number(value) for value in (0.0117, 1.0512, 12.34, 1e6, 0.00001)]
     ['0.012', '1.05', '12.3', '1e+06', '1e-05']

@@ -1,4 +1,4 @@
-"""How a training goes, in a notebook: one display that is updated until it ends."""
+"""The progress of a training in a notebook: one display that is updated until the end."""
 
 import time
 from html import escape
@@ -11,11 +11,11 @@ from hopscope.plots.progress import Pace
 from hopscope.store import RunFolder
 
 SECONDS = 0.5
-"""Between two updates."""
+"""Seconds between two updates."""
 
 
 class Watching:
-    """A watcher (`hopscope.runs.Watcher`) whose picture a notebook shows."""
+    """A watcher (`hopscope.runs.Watcher`) that shows the progress in a notebook."""
 
     def __init__(self) -> None:
         self.progress = Pace()

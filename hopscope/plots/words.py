@@ -1,5 +1,6 @@
-"""A circuit in words: a grid of text, a row per component, the table of scores, and remarks; and
-how it emerged. No drawing library here.
+"""A circuit as text: a grid, a row per component, the table of scores, remarks, and emergence.
+
+This module needs no drawing library.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,11 +26,11 @@ SHORT = {
     "uniform": "even",
     "model": "own",
 }
-"""Short words for what a row looks at that forms no path."""
+"""Short names of targets of rows without a path."""
 
 
 def circuit_grid(circuit: Circuit) -> str:
-    """The circuit as text: a column per role, a row per layer, in each cell what is looked at."""
+    """Return the circuit as text: a column per role, a row per layer, targets in the cells."""
     cells: dict[tuple[int, Role], str] = {}
     for component in drawn_components(circuit):
         for (layer, head), role in component.rows:
@@ -52,7 +53,7 @@ def circuit_grid(circuit: Circuit) -> str:
 
 
 def short_target(component: Component) -> str:
-    """What a component looks at, in a few letters."""
+    """Return a component's target in a few letters."""
     source = component.sources[0]
     if source.role is not None:
         return short_role(source.role)
@@ -60,25 +61,25 @@ def short_target(component: Component) -> str:
 
 
 def ordered_roles(circuit: Circuit) -> list[Role]:
-    """The roles in the order of a chain: query, then key and value of each hop."""
+    """Return the roles of the drawn components in the order of a chain."""
     used = {role for path in circuit.paths for role in (path.destination, path.source)}
     used |= {role for each in drawn_components(circuit) for role in each.destinations}
     return chain_order(role for role in circuit.roles if role in used)
 
 
 def drawn_components(circuit: Circuit) -> list[Component]:
-    """The components of which roles are drawn: all but those of every role of many."""
+    """Return the components to draw: all but those at every role (if there are several roles)."""
     many = len(circuit.roles) if len(circuit.roles) > 2 else 3
     return [each for each in circuit.components if each.paths or len(each.destinations) < many]
 
 
 def pathless(circuit: Circuit) -> list[Component]:
-    """The drawn components that form no path, as rows that attend by position."""
+    """Return the drawn components without paths, such as rows that attend by position."""
     return [each for each in drawn_components(circuit) if not each.paths]
 
 
 def component_rows(circuit: Circuit) -> list[tuple[str, ...]]:
-    """A row per component: head, what it does, kind, what is lost without it; – if not measured."""
+    """Return a row per component: head, target, kind, losses, stability (– if not measured)."""
     return [
         (
             each.name,
@@ -100,7 +101,7 @@ def _share(estimate: Estimate | None) -> str:
 
 
 def score_rows(circuit: Circuit) -> list[tuple[str, ...]]:
-    """A row per way to run the circuit: what it recovers, and how far it agrees with the model."""
+    """Return a row per way to run the circuit, with recovered loss and agreement with the model."""
     return [
         (
             score.attention,
@@ -122,7 +123,7 @@ def _agreement(score: Score) -> str:
 
 
 def remarks(circuit: Circuit) -> list[str]:
-    """What else there is to say about a circuit, one line each."""
+    """Return remarks on a circuit, one line each."""
     lines = [f"warning: {line}" for line in circuit.warnings]
     previous = dict.fromkeys(each.name for each in circuit.components if each.is_previous)
     lines += [f"{name} is a previous-token head" for name in previous]
@@ -157,7 +158,7 @@ def _rise(row: Record) -> str:
 
 
 def emergence_table(story: Emergence) -> list[tuple[str, ...]]:
-    """A row per path, first to last; below, one per hop and when it was learned."""
+    """Return a row per path by emergence, then a row per hop with the step it was learned at."""
     rows: list[tuple[str, ...]] = [
         (
             f"{path.layer}.{path.head}",
@@ -174,7 +175,7 @@ def emergence_table(story: Emergence) -> list[tuple[str, ...]]:
 
 
 def learned_hops(story: Emergence) -> list[tuple[int, int | None]]:
-    """The hops that are asked, and when they were learned, if that is known."""
+    """Return the asked hops with the steps at which they were learned; empty if unknown."""
     when = story.learned_at
     return [] if when is None else list(zip(story.asked, when, strict=True))
 

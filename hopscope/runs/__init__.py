@@ -1,4 +1,4 @@
-"""The life of a run, whatever is computed in it."""
+"""Train and open runs of any kind."""
 
 from hopscope.runs.api import opened, train
 from hopscope.runs.stepper import MakeStepper, Stepper, Watcher

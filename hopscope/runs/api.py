@@ -40,11 +40,11 @@ def train(
     threads: int | None = None,
     stop: Stop | None = None,
 ) -> Any:
-    """Complete the run of a recipe and return it: a `Run` of an `Experiment`, an `NgramRun` of an
-    `NgramExperiment`. A complete run is returned as it is; an interrupted one goes on.
+    """Complete the run of a recipe and return it (a `Run` for an `Experiment`, an `NgramRun` for an
+    `NgramExperiment`). A complete run is returned unchanged; an interrupted one continues.
 
-    `watcher` is shown the losses (default: in a notebook, a progress view). `threads` is the number
-    of CPU threads (default: as many as the run began with, or torch's own number). Results are
+    `watcher` receives the losses (default: in a notebook, a progress view). `threads` is the number
+    of CPU threads (default: as many as the run began with, or torch's default). Results are
     bit-identical for the same number of threads.
     """
     if stop is not None and not isinstance(stop, Stop):
@@ -58,5 +58,5 @@ def train(
 
 
 def opened(folder: RunFolder) -> Any:
-    """The run of a folder, as its kind shows it: models, losses, answers."""
+    """Open the run of a folder as an object of its kind, with its models, losses or answers."""
     return fetched(KINDS[folder.recipe.kind].run)(folder)

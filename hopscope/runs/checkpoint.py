@@ -11,7 +11,7 @@ from hopscope.store import RunFolder
 from hopscope.store.checkpoints import checkpoint_name
 
 NUMBERS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-"""The kinds of number that weights may hold; torch knows others that it cannot compute with."""
+"""Allowed dtypes of weights; torch has other float types that it cannot compute with."""
 
 
 def to_safetensors(state: Mapping[str, Tensor]) -> bytes:
@@ -25,7 +25,7 @@ def weights_at(folder: RunFolder, step: int) -> dict[str, Tensor]:
 
 
 def read_tensors(folder: RunFolder, name: str) -> dict[str, Tensor]:
-    """The tensors in a file of the run, all of them finite numbers."""
+    """Read the tensors of a run's file; raises RunDamaged unless all numbers are finite."""
     source = f"{folder.name}/{name}"
     try:
         state = safetensors.torch.load(folder.read(name))

@@ -1,8 +1,7 @@
-"""What the last bits of a result depend on besides the recipe: threads, kernels, versions.
+"""Threads, kernels and versions: besides the recipe, the last bits of a result depend on these.
 
-The number of threads, the kernels and the versions decide in which order numbers are summed. So a
-run records how its steps were computed, goes on with its number of threads, and warns if anything
-else has changed.
+They decide the order in which numbers are summed. So a run records how its steps were computed,
+continues with its number of threads, and warns if anything else has changed.
 """
 
 from collections.abc import Iterator
@@ -29,8 +28,9 @@ def using_threads(count: int | None) -> Iterator[None]:
 
 @contextmanager
 def usual_modes() -> Iterator[None]:
-    """Compute in float32 where nothing else is said, with gradients and without autocast, whatever
-    the caller has set: none of these is part of a recipe.
+    """Compute within this block with default dtype float32, with gradients and without autocast.
+
+    The caller's settings are ignored, because they are not part of a recipe.
     """
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float32)
@@ -47,7 +47,7 @@ def usual_modes() -> Iterator[None]:
 
 
 def threads_of(folder: RunFolder, threads: int | None) -> int | None:
-    """The number of threads that a run goes on with (None: as many as it had)."""
+    """Return `threads`; if None, the number that the run used last (None for a new run)."""
     computed = folder.manifest.computed
     return computed[-1].threads if threads is None and computed else threads
 
@@ -58,9 +58,9 @@ def processor_of(device: torch.device) -> str:
 
 
 def note_computing(folder: RunFolder, device: torch.device) -> str:
-    """Record in the manifest how the next steps are computed; it is written at the next commit.
+    """Record in the manifest how the next steps are computed; the next commit writes it.
 
-    Returns a line on the difference to the steps before, or "".
+    Returns a line on the differences from the steps before, or "".
     """
     manifest = folder.manifest
     cuda = f", CUDA {torch.version.cuda}" if device.type == "cuda" else ""
@@ -85,7 +85,7 @@ def note_computing(folder: RunFolder, device: torch.device) -> str:
 
 
 def _kernels(device: torch.device) -> str:
-    """The backend on this device, with the version of Triton, which compiles its kernels."""
+    """Return the backend on this device; for triton with its version."""
     backend = native.backend_on(device)
     if backend != "triton":
         return backend

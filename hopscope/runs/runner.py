@@ -1,7 +1,7 @@
-"""The life of a run of any kind: created, locked, checked, computed, committed, completed.
+"""Run a recipe of any kind: create, lock and check the run, compute, commit and complete it.
 
-The state after a step depends on the recipe and the step alone, so a run that was stopped or
-killed goes on from its last commit and ends with the same bytes.
+The state after a step depends only on the recipe and the step, so a run that was stopped or killed
+continues from its last commit and ends with the same bytes.
 """
 
 import time
@@ -21,7 +21,7 @@ from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps, outdat
 from hopscope.store.manifest import PACKED, is_derived
 
 
-def prepared(  # noqa: PLR0913  (the mark is for sweeps alone)
+def prepared(  # noqa: PLR0913  (only sweeps pass `mark`)
     recipe: Recipe,
     prepare: Callable[[], MakeStepper],
     store: Store | Path | str | None = None,
@@ -31,13 +31,13 @@ def prepared(  # noqa: PLR0913  (the mark is for sweeps alone)
     *,
     mark: bytes | None = None,
 ) -> RunFolder:
-    """The complete run of a recipe. `prepare` is called before there is a run, so that nothing is
-    left of one that this machine cannot compute; it is not called if the run is complete.
+    """Complete the run of a recipe and return it.
 
-    `threads` is the number of CPU threads (default: as many as the run began with, or torch's own
-    number). Results are bit-identical for the same number of threads. `watcher` is shown the losses
-    (default: in a notebook, a progress view). `mark` is the mark of a fleet that a sweep will
-    split; without it, the run loses such a mark, so that no sweep removes it.
+    `prepare` is called before the run is created, so that a recipe that this machine cannot compute
+    leaves no run; it is not called if the run is complete. `watcher` receives the losses (default:
+    in a notebook, a progress view). `threads` is the number of CPU threads (default: as many as the
+    run began with, or torch's default); results are bit-identical for the same number of threads.
+    `mark` marks a fleet that a sweep will split and remove; without it, such a mark is removed.
     """
     from hopscope.runs.computing import (  # torch
         note_computing,
@@ -52,7 +52,7 @@ def prepared(  # noqa: PLR0913  (the mark is for sweeps alone)
     folder = store.create(recipe, {} if mark is None else {PACKED: mark})
     if folder.manifest.complete and not folder.leftovers() and (mark or not folder.packed):
         return folder
-    with folder.locked(), stop.listening():  # which removes leftovers
+    with folder.locked(), stop.listening():  # `locked` also removes leftovers
         if mark is None and folder.packed:
             folder.commit({}, drop=(PACKED,))
         if not folder.manifest.complete:
@@ -69,7 +69,7 @@ def prepared(  # noqa: PLR0913  (the mark is for sweeps alone)
 
 @contextmanager
 def _out_of_memory(folder: RunFolder) -> Iterator[None]:
-    """Raise a TrainingError if memory runs out: it does not end a sweep."""
+    """Raise TrainingError if memory runs out, so that a sweep continues with its other runs."""
     import torch
 
     try:
@@ -84,9 +84,9 @@ def _out_of_memory(folder: RunFolder) -> Iterator[None]:
 
 
 def _check_files(folder: RunFolder) -> list[str]:
-    """Refuse a run that cannot be completed; returns a warning for each other damaged file.
+    """Raise RunDamaged if a needed file is damaged; return a warning for each other damaged file.
 
-    Earlier checkpoints and derived files are not needed to go on.
+    Earlier checkpoints and derived files are not needed to continue.
     """
     earlier = {checkpoint_name(step) for step in checkpoint_steps(folder)[:-1]}
     damage = folder.damage()

@@ -1,6 +1,6 @@
-"""The two protocols of a run: the stepper computes it, the watcher sees its losses.
+"""The two protocols of a run: a stepper computes it, a watcher receives its losses.
 
-`hopscope.runs.runner` does all the rest.
+`hopscope.runs.runner` does everything else.
 """
 
 from collections.abc import Callable, Container, Mapping
@@ -19,9 +19,9 @@ Losses = dict[str, np.ndarray]
 
 @runtime_checkable
 class Stepper(Protocol):
-    """The state of a run in this process, and its next steps.
+    """The state of a run in this process; computes its next steps.
 
-    It is made from the run's folder and stands where the last commit was.
+    It is made from the run's folder and begins at the last commit.
     """
 
     @property
@@ -38,33 +38,37 @@ class Stepper(Protocol):
 
     @property
     def planned(self) -> Container[int]:
-        """The steps after which a commit is due. The checkpoint of any other step, made when a run
-        was stopped there, is dropped by the next commit.
+        """The steps after which a commit is due.
+
+        A run that is stopped elsewhere also writes a checkpoint; the next commit removes that one.
         """
 
     def advance(self) -> Losses | None:
-        """Compute until the run can next be stopped. Returns the latest losses if they are new."""
+        """Compute up to the next step at which the run can be stopped.
+
+        Returns the latest losses, or None if there are no new ones.
+        """
 
     def files(self) -> Mapping[str, bytes]:
-        """The files of a commit: the present state, and the records since the last commit."""
+        """Return the files of a commit: the current state, and the records since the last one."""
 
     def merged(self) -> tuple[Mapping[str, bytes], tuple[str, ...]]:
-        """The committed parts merged into whole files, and the names of the parts. Called last."""
+        """Return the committed parts merged into whole files, and the parts' names. Called last."""
 
 
 MakeStepper = Callable[[RunFolder], Stepper]
-"""Makes the stepper of a run's folder, at the last commit."""
+"""A function that makes the stepper of a run's folder, at its last commit."""
 
 
 @runtime_checkable
 class Watcher(Protocol):
-    """Sees the losses of a run while it is computed."""
+    """Receives the losses of a run while it is computed."""
 
     def start(self, folder: RunFolder, step: int) -> None:
-        """Called once, with the step from which the run goes on."""
+        """Called once, with the step from which the run continues."""
 
     def advance(self, step: int, latest: Losses) -> None:
         """Called with new losses."""
 
     def stop(self) -> None:
-        """Called at the end, after an error too."""
+        """Called at the end, also after an error."""

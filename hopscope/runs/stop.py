@@ -1,8 +1,8 @@
-"""When a run has to stop: after a signal, at a time limit, or when another thread asks for it.
+"""Stop a run after a signal, at a time limit, or at the request of another thread.
 
 The runner reads `Stop.reason` between steps. SIGINT, SIGTERM, SIGHUP (the terminal was closed) and
-SIGUSR1 (a scheduler's warning before the time is up) ask to stop at the next step. A second signal
-stops at once.
+SIGUSR1 (a scheduler's warning before its time limit) stop the run at the next step. A second signal
+has its usual effect, at once.
 """
 
 import signal
@@ -14,14 +14,16 @@ from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 TIME = "the time limit"
-"""The reason of a stop by the clock."""
+"""The reason of a stop at the time limit."""
 REQUEUE = 75
 """The exit code that asks a scheduler to start the same command again (EX_TEMPFAIL in C)."""
 
 
 def exit_code(reason: str) -> int:
-    """The exit code of a command that was stopped: REQUEUE at the time limit or when a scheduler
-    takes the machine back (SIGTERM, SIGUSR1), else 128 + the signal's number, as in a shell.
+    """Return the exit code of a command that was stopped.
+
+    REQUEUE at the time limit or after a scheduler's signal (SIGTERM, SIGUSR1); otherwise 128 + the
+    signal's number, as in a shell.
     """
     if reason in (TIME, signal.SIGTERM.name, signal.SIGUSR1.name):
         return REQUEUE
@@ -31,7 +33,7 @@ def exit_code(reason: str) -> int:
 
 
 class Stop:
-    """Whether a run is to stop at its next step, and why."""
+    """A request to stop a run at its next step, with the reason."""
 
     def __init__(
         self, seconds: float | None = None, clock: Callable[[], float] | None = None
@@ -43,7 +45,7 @@ class Stop:
 
     @property
     def reason(self) -> str | None:
-        """Why to stop: a signal's name, the time limit, or the text of `ask`. None: go on."""
+        """Why to stop: a signal's name, the time limit, or the text of `ask`. None: continue."""
         if self._reason is None and self._end is not None and self._clock() >= self._end:
             self._reason = TIME
         return self._reason
@@ -56,8 +58,9 @@ class Stop:
     def listening(self) -> Iterator[None]:
         """Turn signals into stops within this block (in the main thread only).
 
-        A signal that arrives after the work is done is raised again after the block; an earlier one
-        leaves the block as `Interrupted`. A nested block of the same stop does nothing.
+        If the run was still computing, it raises `Interrupted` in the block. If the block ends
+        without an error, a signal that arrived is raised again after it. A nested block of the same
+        stop does nothing.
         """
         if self._listens or threading.current_thread() is not threading.main_thread():
             yield

@@ -1,4 +1,4 @@
-"""The view of a run of any kind; the runs of each kind add to it."""
+"""A run of any kind; classes for each kind extend it."""
 
 from dataclasses import dataclass
 
@@ -40,9 +40,9 @@ class PlainRun(Displayed):
     def losses(
         self, split: str = "train"
     ) -> tuple[Int32[np.ndarray, "step"], Float32[np.ndarray, "step model hop"]]:
-        """Steps, and the losses at each: one model per seed, one column per partial loss."""
+        """Return the steps and the losses at each, one model per seed; the last axis is the hop."""
         return losses(self.folder, split)
 
     def metrics(self) -> SqlQuery:
-        """All losses: `.df()`, `.arrow()` or `.rows()` of split, step, seed, hop, loss."""
+        """Return a query of all losses, with the columns split, step, seed, hop and loss."""
         return metrics_of(self.folder)

@@ -1,4 +1,4 @@
-"""Runs on disk, written atomically, queried as tables; no torch here."""
+"""Runs on disk, written atomically and queried as tables, without torch."""
 
 from hopscope.store.folder import RunFolder, default_root
 from hopscope.store.listing import Listed

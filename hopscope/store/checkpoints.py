@@ -1,7 +1,7 @@
 """The checkpoints of a run: which steps have one, and the names of its files.
 
-The weights of every planned checkpoint are kept, to watch circuits emerge. The optimiser's moments
-are twice as large and only needed to go on from the last step, so only the newest are kept.
+The weights of every planned checkpoint are kept, to study how circuits emerge. The optimiser's
+moments are twice as large and only needed to continue from the last step; only the newest are kept.
 """
 
 import re
@@ -41,27 +41,27 @@ def optimiser_name(step: int) -> str:
 
 
 def diverged(folder: RunFolder, what: str, remedy: str) -> Diverged:
-    """The error of a training whose numbers are out of bounds; it names the last checkpoint."""
+    """Return the error for a training that diverged; it names the last checkpoint."""
     steps = checkpoint_steps(folder)
     last = f"{folder.path}/{checkpoint_name(steps[-1])}" if steps else "none"
     return Diverged(f"{what}; the last good checkpoint is {last}: {remedy}")
 
 
 def outdated(folder: RunFolder, planned: Container[int]) -> tuple[str, ...]:
-    """Files that the next commit removes: the last optimiser, and checkpoints that an interruption
-    left between planned ones.
+    """Return the files that the next commit removes: the last optimiser's, and checkpoints of
+    unplanned steps (left by interruptions).
     """
     unplanned = [step for step in checkpoint_steps(folder) if step not in planned]
     return (*folder.files(OPTIMISERS), *map(checkpoint_name, unplanned))
 
 
 def weights_step(folder: RunFolder) -> int:
-    """The step of the last weights; of a run that keeps none, the step that it stands at."""
+    """Return the step of the last weights; for a run without checkpoints, its current step."""
     return max(checkpoint_steps(folder), default=folder.manifest.step)
 
 
 def earlier_weights(folder: RunFolder) -> str:
-    """A line if the last weights are not those of the end, as in some models of the gallery."""
+    """Return a line if the last weights are from before the last step (in some gallery models)."""
     step, recipe = weights_step(folder), folder.recipe
     if step == recipe.steps:
         return ""
@@ -69,7 +69,7 @@ def earlier_weights(folder: RunFolder) -> str:
 
 
 def chosen_step(folder: RunFolder, asked: int | None = None) -> int:
-    """The checkpoint that is asked for; unset: the last."""
+    """Return the step of a checkpoint: `asked`, or the last if None; raises if there is none."""
     steps = checkpoint_steps(folder)
     if not steps:
         raise CircuitError(f"{folder.name} has no checkpoint: `{folder.command('resume')}`")

@@ -1,9 +1,9 @@
-"""Files that are written whole or not at all.
+"""Atomic file writes, and safe access to the files of a run.
 
 A file is written under a temporary name, flushed to the disk and renamed; then its folder is
 flushed, so that the name survives a power cut too. The `*_inside` functions are for the files of a
-run, which lie in the run's folder or one folder deeper: they refuse symbolic links and anything
-that is not a regular file, so that a folder from elsewhere leads nowhere else.
+run, which are in the run's folder or one folder deeper. They refuse symbolic links and anything
+that is not a regular file, so that a copied folder cannot give access to files outside of it.
 """
 
 import errno
@@ -33,12 +33,12 @@ if not hasattr(os, "O_NOFOLLOW"):
     raise ConfigError("hopscope runs on Linux and macOS; on Windows, install and run it in WSL")
 NO_LINK = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # opening a pipe must not wait for a writer
 TEMPORARY = re.compile(r"\.(.+)\.\d{1,10}\.tmp", re.ASCII)
-"""The name of a file until it is whole."""
+"""The temporary name of a file while it is written."""
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turns an OSError into one line about the path."""
+    """Turn an OSError within this block into StoreUnwritable, with one line about the path."""
     try:
         yield
     except OSError as error:
@@ -48,7 +48,7 @@ def writing(path: Path) -> Iterator[None]:
 
 @contextmanager
 def reading(path: Path | str) -> Iterator[None]:
-    """The same for a file that is read."""
+    """Turn an OSError within this block into StoreError (permission denied) or RunDamaged."""
     try:
         yield
     except FileNotFoundError as error:
@@ -64,7 +64,7 @@ def reading(path: Path | str) -> Iterator[None]:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Replace the file atomically (of a link, its target); on any error the old one is intact."""
+    """Replace a file (or a link's target) atomically; on any error the old file is intact."""
     with writing(path):
         path = Path(os.path.realpath(path))
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -73,13 +73,13 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of any file; a missing one is a RunDamaged."""
+    """Return the content of any file; raises RunDamaged if it is missing."""
     with reading(path):
         return path.read_bytes()
 
 
 def write_inside(root: Path, files: Mapping[str, bytes]) -> None:
-    """Replace files of a run's folder; on return their names survive a power cut, too."""
+    """Replace files of a run's folder; after the return their names survive a power cut too."""
     for name, data in files.items():
         with writing(root / name):
             _check_folder(root, name)
@@ -100,7 +100,7 @@ def remove_inside(root: Path, name: str) -> None:
 
 
 def path_inside(root: Path, name: str, size: int) -> Path:
-    """The path of a file of a run's folder; a RunDamaged unless it is regular and of this size."""
+    """Return the path of a run's file; raises RunDamaged unless it is regular and of this size."""
     with reading(path := root / name):
         _check_folder(root, name)
         found = os.lstat(path)
@@ -111,8 +111,9 @@ def path_inside(root: Path, name: str, size: int) -> Path:
 
 
 def read_inside(root: Path, name: str, most: int, size: int | None = None) -> bytes:
-    """The content of a file of a run's folder, which has at most `most` bytes, and exactly `size`
-    if that is given.
+    """Return the content of a run's file.
+
+    Raises RunDamaged if it has more than `most` bytes, or not exactly `size` bytes (None: any).
     """
     path = f"{root}{os.sep}{name}"
     with reading(path):
@@ -123,7 +124,10 @@ def read_inside(root: Path, name: str, most: int, size: int | None = None) -> by
 
 
 def check_files(*paths: Path | None) -> None:
-    """Refuse files that cannot be written, before anything is computed. None is skipped."""
+    """Raise an error for files that cannot be written; None is skipped.
+
+    Commands call this before they compute anything.
+    """
     for path in filter(None, paths):
         with writing(path):
             if path.is_dir():
@@ -136,7 +140,7 @@ def check_files(*paths: Path | None) -> None:
 
 
 def check_folder(path: Path) -> None:
-    """Refuse a folder that can neither be written to nor made."""
+    """Raise StoreUnwritable if the folder can neither be written to nor made."""
     with writing(path):
         _check_folder_access(path)
 
@@ -156,7 +160,7 @@ def sha256(data: bytes) -> str:
 
 
 def _check_folder(root: Path, name: str) -> None:
-    """Refuse a file of a run in a folder that is a link."""
+    """Raise OSError if a run's file is in a folder that is a symbolic link."""
     inner, _, _ = name.rpartition("/")
     if inner and os.path.islink(f"{root}{os.sep}{inner}"):  # noqa: PTH114  (called for thousands)
         raise OSError(errno.ELOOP, "a symbolic link")
@@ -173,11 +177,11 @@ def _check_file(path: Path | str, found: os.stat_result, most: int, size: int | 
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Write a temporary file and rename it. A pipe or a device is not replaced."""
+    """Write a temporary file and rename it to `path`; raises for a pipe or a device."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise StoreUnwritable(f"cannot write {path}: it is a pipe or a device: choose another file")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.unlink(missing_ok=True)  # left by a killed process of the same number
+    temporary.unlink(missing_ok=True)  # left by a killed process with the same process id
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         with os.fdopen(descriptor, "wb") as file:
@@ -192,7 +196,7 @@ def _replace(path: Path, data: bytes) -> None:
 
 
 def _check_folder_access(path: Path) -> None:
-    """Can files be made in this folder, or in the nearest one above that exists?"""
+    """Raise OSError unless files can be made in this folder, or in its nearest existing parent."""
     while not path.exists() and path != path.parent:
         path = path.parent
     if not path.is_dir():

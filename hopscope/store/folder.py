@@ -1,4 +1,4 @@
-"""One run on disk: a folder that anyone can copy.
+"""One run on disk: a folder that can be copied as a whole.
 
 config.json      the recipe
 metrics/         Parquet: split, seed, step, hop, loss
@@ -47,8 +47,8 @@ GALLERY = "gallery/"
 REMOVED = ".rm-"
 """Prefix of a run's folder while it is removed."""
 FOLDERS = frozenset({"answers", "checkpoints", "explorer", "metrics", "parameters", "rows"})
-"""Folders of a run. Any other folder belongs to the run, too, once its manifest names a file in it:
-kinds of run that others add may have more."""
+"""Usual folders of a run. Any other folder also belongs to the run if its manifest names a file in
+it, because kinds of runs from plugins may have more folders."""
 
 Found = TypeVar("Found")
 R = TypeVar("R", bound=Recipe)
@@ -60,7 +60,7 @@ def default_root() -> Path:
 
 
 def born(folder: Path | str) -> float:
-    """When the run in this folder was made; 0 if there is none."""
+    """Return when the run in this folder was made (seconds since 1970; 0 if there is no run)."""
     try:
         return os.lstat(f"{folder}{os.sep}{CONFIG}").st_mtime
     except OSError:
@@ -102,16 +102,16 @@ class RunFolder(Displayed):
 
     @property
     def begun(self) -> bool:
-        """Is anything computed and committed?"""
+        """Whether the run has committed any results."""
         return any("/" in name for name in self.manifest.files)
 
     @property
     def packed(self) -> bool:
-        """Is it a fleet of a sweep, which will be split and removed?"""
+        """Whether the run is a fleet of a sweep, which will be split into runs and removed."""
         return PACKED in self.manifest.files
 
     def check_recipe(self) -> None:
-        """Refuse a recipe of another run than the manifest's."""
+        """Raise RunMismatch if the recipe and the manifest are of different runs."""
         expected = self.recipe.run_name()
         if self.manifest.name != expected:
             raise RunMismatch(
@@ -120,7 +120,7 @@ class RunFolder(Displayed):
             )
 
     def recipe_as(self, kind: type[R]) -> R:
-        """The recipe; an error unless the run is of this kind."""
+        """Return the recipe; raises RunMismatch unless the run is of this kind."""
         recipe = self.recipe
         if not isinstance(recipe, kind):
             raise RunMismatch(
@@ -130,7 +130,7 @@ class RunFolder(Displayed):
         return recipe
 
     def member(self, seed: int | None = None) -> int:
-        """The place of the model with this seed among those of the run; unset: the first."""
+        """Return the index of the model with this seed (None: 0); raises if there is none."""
         seeds = self.recipe.seeds
         if seed is None:
             return 0
@@ -144,7 +144,7 @@ class RunFolder(Displayed):
         return sorted(name for name in self.manifest.files if name.startswith(prefix))
 
     def hashes(self, prefix: str) -> tuple[str, ...]:
-        """The SHA-256 of each of the same files, which tell one state of them from another."""
+        """Return the SHA-256 of each file of `files(prefix)`; they change if a file changes."""
         return tuple(self.manifest.files[name].sha256 for name in self.files(prefix))
 
     def read(self, name: str) -> bytes:
@@ -152,7 +152,7 @@ class RunFolder(Displayed):
         return self.snapshot(lambda: self._read(name))
 
     def paths(self, prefix: str, verify: bool = False) -> list[Path]:
-        """Paths of the same files, whose sizes are checked; with `verify` their SHA-256, too."""
+        """Return the paths of `files(prefix)`; checks their sizes, with `verify` also SHA-256."""
         names = self.files(prefix)
         if verify:
             for name in names:
@@ -160,7 +160,7 @@ class RunFolder(Displayed):
         return [self._path(name) for name in names]
 
     def snapshot(self, look: Callable[[], Found]) -> Found:
-        """The result of `look`, called again if a commit removed a file that it was reading."""
+        """Return `look()`; call it again if a commit removed a file that it was reading."""
         while True:
             manifest = self.manifest
             try:
@@ -190,14 +190,14 @@ class RunFolder(Displayed):
 
     @contextmanager
     def _remedies(self, name: str) -> Iterator[None]:
-        """Adds what to do about it to an error about a damaged file."""
+        """Add a remedy to a RunDamaged error raised in this block."""
         try:
             yield
         except RunDamaged as error:
             raise self.damaged(str(error), derived=is_derived(name)) from error
 
     def damaged(self, what: str, derived: bool = False) -> RunDamaged:
-        """The error of a file that is not as its run wrote it, with what to do about it."""
+        """Return the error for a damaged file, with a remedy."""
         again = "make it again" if derived else f"`{self.command('rm')}` and train again"
         remedy = "install hopscope again" if self.gallery else f"restore it from a copy, or {again}"
         return RunDamaged(f"{what}: {remedy}")
@@ -205,11 +205,11 @@ class RunFolder(Displayed):
     def commit(
         self, files: Mapping[str, bytes], drop: tuple[str, ...] = (), **changes: Any
     ) -> None:
-        """Write files, then the manifest that names them; then remove those that it drops.
+        """Write files, then the manifest that names them; then remove the files in `drop`.
 
-        Names are flushed before the manifest is written, so that every file that it names survives
-        a power cut. A file that replaces a committed one gets another name, so that the old one is
-        whole until the manifest is written.
+        Names are flushed before the manifest is written, so that every file in the manifest
+        survives a power cut. A file that replaces a committed one gets another name on disk, so
+        that the old file is intact until the manifest is written.
         """
         self.check_writable()
         self._check_lock()
@@ -232,12 +232,12 @@ class RunFolder(Displayed):
         return before if before.sha256 == entry.sha256 else entry.replacing(name)
 
     def _check_lock(self) -> None:
-        """Refuse a late commit: another process has taken the run since."""
+        """Raise RunBusy if another process has taken over the run."""
         if self._held is not None:
             self._held.check(self.name)
 
     def check_writable(self) -> None:
-        """Refuse to write to a model of the gallery."""
+        """Raise RunReadOnly for a model of the gallery."""
         if self.gallery:
             raise RunReadOnly(
                 f"{self.name} is read-only, as it comes with hopscope: "
@@ -245,7 +245,7 @@ class RunFolder(Displayed):
             )
 
     def check_resumable(self) -> None:
-        """Refuse to train a run under another name than its config gives it."""
+        """Raise RunMismatch if the folder's name is not the one that its recipe determines."""
         self.check_writable()
         expected = self.recipe.run_name()
         if self.name != expected:
@@ -254,19 +254,20 @@ class RunFolder(Displayed):
             raise RunMismatch(f"{self.name} is {done if self.manifest.complete else renamed}")
 
     def leftovers(self) -> list[str]:
-        """Files that an earlier process left: named like a run's files, but not in the manifest."""
+        """Return files left by an earlier process: named like a run's, but not in the manifest."""
         return [name for name in self._not_committed() if self._is_leftover(name)]
 
     def untracked(self) -> list[str]:
-        """Files that a user put there; hopscope leaves them alone."""
+        """Return files that users put into the folder; hopscope does not touch them."""
         return [name for name in self._not_committed() if not self._is_leftover(name)]
 
     def _not_committed(self) -> list[str]:
         return sorted(file_sizes(self.path).keys() - self.manifest.places - {MANIFEST, LOCK})
 
     def _is_leftover(self, name: str) -> bool:
-        """Is the file named as only hopscope names files? A .json beside the manifest may be
-        anybody's, unless the manifest names another version of it.
+        """Return whether the file's name shows that hopscope wrote it.
+
+        A .json file next to the manifest counts only if the manifest names a version of it.
         """
         path, (inner, _, own) = self.path / name, name.rpartition("/")
         if path.is_symlink() or not path.is_file():
@@ -280,18 +281,18 @@ class RunFolder(Displayed):
         return bool(known)
 
     def in_training(self) -> bool:
-        """Does a process write to it at this moment?"""
+        """Return whether a process is writing to the run now."""
         holder = None if self.gallery else holder_of(self.path)
         return holder is not None and not holder.expired
 
     def damage(self) -> dict[str, str]:
-        """One line for each committed file that is damaged or missing, by its name."""
+        """Return one line for each damaged or missing committed file, by the file's name."""
         problems = {}
         for name, entry in list(self.manifest.files.items()):
             try:
                 self.read(name)
             except RunDamaged as error:
-                if self.manifest.files.get(name) == entry:  # else a commit replaced it meanwhile
+                if self.manifest.files.get(name) == entry:  # not replaced by a commit meanwhile
                     problems[name] = str(error)
         return problems
 
@@ -303,7 +304,7 @@ class RunFolder(Displayed):
         except RunMismatch as error:
             lines.append(str(error))
         if self.leftovers() and not self.in_training():
-            self.manifest = read_manifest(self.path)  # they may just have been committed
+            self.manifest = read_manifest(self.path)  # leftovers may just have been committed
             why = (
                 "is not in the manifest: an earlier process left it, and the next that writes "
                 "removes it"
@@ -313,7 +314,7 @@ class RunFolder(Displayed):
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Let only this process write to the run; leftovers of an earlier one are removed first."""
+        """Lock the run for this process; remove leftovers of earlier processes."""
         self.check_writable()
         busy = f"{self.name} is being trained by another process: wait for it, or stop it"
         with locked(self.path, busy) as held:
@@ -327,14 +328,15 @@ class RunFolder(Displayed):
                 self._held = None
 
     def remove(self) -> None:
-        """Remove the run from its store, unless another process trains it."""
+        """Remove the run from its store; raises RunBusy if another process is training it."""
         with self.locked():
             discard(self.path)
 
 
 def file_sizes(folder: Path) -> dict[str, int]:
-    """The size of every file below the folder, by its name with slashes; links are not followed,
-    and files that are removed meanwhile are left out.
+    """Return the size of every file below the folder, by its relative path with slashes.
+
+    Links are not followed; files that are removed meanwhile are left out.
     """
     sizes, waiting = dict[str, int](), [""]
     with reading(folder):
@@ -350,8 +352,9 @@ def file_sizes(folder: Path) -> dict[str, int]:
 
 
 def discard(path: Path) -> None:
-    """Remove a run's folder (of a link, the link). It is renamed first, so that half of a removed
-    run is never taken for a run.
+    """Remove a run's folder, or only the link if it is one.
+
+    The folder is renamed first, so that a partly removed run is never read as a run.
     """
     with writing(path):
         if path.is_symlink():

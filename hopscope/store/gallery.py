@@ -1,9 +1,10 @@
 """The gallery: trained models that come with hopscope, each an ordinary run folder.
 
-`gallery/NAME` names one of them wherever a run is only read. Nothing writes to them; a copy is a
-run like any other. The about.json of each says which run it was made from, and what rounding its
-weights did to its loss. `benchmarks/gallery.py` builds them. A clone has all of them. The package
-has the smallest three, and an index of the others, which `hopscope pull` fetches into the cache.
+`gallery/NAME` names one of them in commands that only read a run. They are read-only; a copy is an
+ordinary run. The about.json of each model names the run it was made from, and its loss before and
+after its weights were rounded. `benchmarks/gallery.py` builds the models. A clone has all of them.
+The package has the smallest three, and an index of the others; `hopscope pull` fetches those into
+the cache.
 """
 
 import json
@@ -24,7 +25,7 @@ ABOUT = "about.json"
 
 
 class About(Config):
-    """What a model of the gallery is, and where it came from."""
+    """Description and origin of a model of the gallery."""
 
     what: str
     """What the model is, in a few words."""
@@ -39,7 +40,7 @@ class About(Config):
     hopscope: str
     """The version of hopscope that made the entry."""
     weights: str
-    """How the weights are kept, and why so."""
+    """How the weights are stored, and why."""
     exact_loss: float
     """The mean loss over hops on fresh examples, with the weights before they were rounded."""
     loss: float
@@ -47,7 +48,7 @@ class About(Config):
 
     @property
     def origin(self) -> str:
-        """Where it came from, in words."""
+        """The model's origin, storage and loss as text."""
         trained = f"run {self.run} after {self.step:,} {self.unit}s"
         made = trained if self.trained else "written by hand, not trained"
         before, after = (
@@ -61,7 +62,7 @@ class Indexed(Config):
     """A model of the gallery that the package does not contain."""
 
     sha256: str
-    """The SHA-256 of its manifest, which has that of every other file."""
+    """The SHA-256 of the model's manifest, which holds the SHA-256 of every other file."""
     size: int
     """The number of bytes of all its files."""
     what: str
@@ -78,9 +79,9 @@ def cache() -> Path:
 
 
 def roots() -> Iterator[Path]:
-    """The folders that models of the gallery are in."""
+    """Yield the folders that hold models of the gallery."""
     yield ROOT
-    with suppress(ConfigError):  # without a home folder there is no cache, and nothing in it
+    with suppress(ConfigError):  # without a home folder there is no cache
         yield cache()
 
 
@@ -95,7 +96,7 @@ def path(name: str) -> Path:
 
 
 def find(name: str) -> RunFolder:
-    """The model of this name, with or without `gallery/` before it."""
+    """Return the model of this name, with or without the prefix `gallery/`; raises RunMissing."""
     own = name.removeprefix(GALLERY)
     if own not in (there := names()):
         if own in (known := index()):

@@ -1,4 +1,4 @@
-"""What a list of runs shows: state, date, size and tags of each."""
+"""The entries of a list of runs: state, date, size and tags."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,19 +15,19 @@ State = Literal["complete", "in training", "stopped", "damaged"]
 
 @dataclass(frozen=True)
 class Listed:
-    """A run as a list shows it."""
+    """A run in a list."""
 
     name: str
     state: State
     date: datetime | None
-    """Time of the last commit; None if the manifest cannot be looked at, or has no valid date."""
+    """Time of the last commit; None if the manifest cannot be read, or has no valid date."""
     size: int
-    """Bytes of all files in its folder: what removing it would free."""
+    """Bytes of all files in the run's folder."""
     tags: tuple[str, ...] = ()
     folder: RunFolder | None = None
     """The run itself, unless it is damaged."""
     problem: str = ""
-    """What is wrong with a damaged run, in one line."""
+    """One line on the damage; empty if the run is not damaged."""
 
     @property
     def step(self) -> int | None:
@@ -62,9 +62,9 @@ class Listed:
 
 
 def listed(path: Path, tags: tuple[str, ...] = ()) -> Listed:
-    """One run of a store; a RunMissing if it was removed meanwhile."""
+    """Return the list entry of one run; raises RunMissing if it was removed meanwhile."""
     date, sizes = committed(path), dict[str, int]()
-    with suppress(StoreError):  # a folder that cannot be looked into
+    with suppress(StoreError):  # an unreadable folder
         sizes = file_sizes(path)
     size = sum(sizes.values())
     try:
@@ -80,15 +80,15 @@ def listed(path: Path, tags: tuple[str, ...] = ()) -> Listed:
 
 
 def state_of(folder: RunFolder) -> State:
-    """The state of a run whose files are there."""
+    """Return the state of an undamaged run."""
     if folder.manifest.complete:
         return "complete"
     return "in training" if folder.in_training() else "stopped"
 
 
 def committed(path: Path) -> datetime | None:
-    """When the run's last commit was: the time of its manifest."""
+    """Return the time of the run's last commit (the manifest's); None if it has no valid time."""
     try:
         return datetime.fromtimestamp((path / MANIFEST).lstat().st_mtime, UTC)
-    except (OSError, ValueError, OverflowError):  # a year that no calendar has
+    except (OSError, ValueError, OverflowError):  # a time out of datetime's range
         return None

@@ -1,10 +1,10 @@
-"""One process at a time writes to a folder: the one that holds the file `.lock` in it.
+"""A lock on a folder: only the process that holds its file `.lock` writes to the folder.
 
 The holder has the system's lock (flock) on that file, which ends with the process. On some cluster
-file systems flock works within one machine only, and a stopped process keeps it for ever. So the
-holder also writes its host and process number into the file, and touches the file regularly. A
-holder that has not touched it for `SECONDS` loses the folder to the next process that asks, and
-its later commits are refused.
+file systems flock works within one machine only, and a stopped process keeps it forever. So the
+holder also writes its host and process id into the file, and touches the file regularly. If a
+holder has not touched it for `SECONDS`, the next process that asks takes over the folder, and later
+commits of the old holder are refused.
 """
 
 import fcntl
@@ -28,18 +28,18 @@ LOCK = ".lock"
 SECONDS = 60.0
 """Seconds without a touch after which a lock has expired."""
 TOUCHES = 3
-"""Touches within that time."""
+"""Number of touches within `SECONDS`."""
 AHEAD = 3_600.0
 """Seconds by which the clock of another machine may be ahead."""
 PATIENCE = 0.5
-"""Seconds for which to ask again: a process that only looks for the holder takes the lock too."""
+"""Seconds to retry: a process that only looks for the holder also takes the lock for a moment."""
 MOST_BYTES = 4_096
-"""The largest lock file that is read."""
+"""Largest size of a lock file that is read, in bytes."""
 
 
 @dataclass(frozen=True)
 class Holder:
-    """The process that wrote itself into a lock file."""
+    """The process named in a lock file."""
 
     host: str
     pid: int
@@ -51,12 +51,12 @@ class Holder:
 
     @property
     def local(self) -> bool:
-        """Is it on this machine, where flock tells whether it lives?"""
+        """Whether the process is on this machine, where flock shows if it is alive."""
         return self.host == socket.gethostname()
 
     @property
     def expired(self) -> bool:
-        """Has it been silent for too long? The clock of its machine may be somewhat ahead."""
+        """Whether the last touch is too old. (The clock of the holder's machine may be ahead.)"""
         return not -AHEAD <= self.age <= SECONDS
 
 
@@ -72,8 +72,9 @@ class Held:
             os.pwrite(descriptor, self.content, 0)
 
     def check(self, name: str) -> None:
-        """Refuse to write to a folder that another process has taken since. (If the folder was
-        removed, the writing itself fails.)
+        """Raise RunBusy if another process has taken over the folder.
+
+        If the folder was removed, this passes, and the write that follows fails.
         """
         if self.folder.is_dir() and lock_content(self.folder) != self.content:
             holder = holder_of(self.folder)
@@ -84,7 +85,7 @@ class Held:
             )
 
     def release(self) -> None:
-        """Empty the file, unless another process has written itself into it."""
+        """Empty the lock file, unless another process has taken it over."""
         if lock_content(self.folder) == self.content:
             with suppress(OSError):
                 os.ftruncate(self.descriptor, 0)
@@ -96,7 +97,7 @@ class Held:
 
         def touch() -> None:
             while not ended.wait(SECONDS / TOUCHES):
-                with suppress(OSError):  # a network share may be away for a while
+                with suppress(OSError):  # a network share may be unavailable for a while
                     os.utime(self.descriptor)
 
         thread = threading.Thread(target=touch, daemon=True)
@@ -110,7 +111,10 @@ class Held:
 
 @contextmanager
 def locked(folder: Path, busy: str, patience: float = PATIENCE) -> Iterator[Held]:
-    """Hold the folder's lock within this block; `busy` is the error if another process does."""
+    """Hold the folder's lock within this block.
+
+    Raises RunBusy with the text `busy` if another process still holds it after `patience` seconds.
+    """
     descriptor = _acquire(folder, busy, time.monotonic() + patience)
     try:
         held = Held(folder, descriptor)
@@ -124,7 +128,7 @@ def locked(folder: Path, busy: str, patience: float = PATIENCE) -> Iterator[Held
 
 
 def holder_of(folder: Path) -> Holder | None:
-    """The process that holds the folder's lock, as far as this machine can see."""
+    """Return the process that holds the folder's lock; None if this machine can see none."""
     try:
         descriptor = os.open(folder / LOCK, os.O_RDONLY | NO_LINK)
     except OSError:
@@ -140,7 +144,7 @@ def holder_of(folder: Path) -> Holder | None:
 
 
 def lock_content(folder: Path) -> bytes:
-    """What the last holder wrote; nothing if it released the lock. A killed one leaves it."""
+    """Return what the last holder wrote: empty after a release, but not after a kill."""
     try:
         return read_inside(folder, LOCK, MOST_BYTES)
     except StoreError:
@@ -148,7 +152,7 @@ def lock_content(folder: Path) -> bytes:
 
 
 def _acquire(folder: Path, busy: str, until: float) -> int:
-    """A descriptor of the lock file that has the system's lock, once no other process has it."""
+    """Wait for the lock until the time `until`; return the descriptor of the locked file."""
     while True:
         with writing(folder / LOCK):
             descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | NO_LINK, 0o666)
@@ -171,11 +175,12 @@ def _acquire(folder: Path, busy: str, until: float) -> int:
 
 
 def _take(folder: Path, descriptor: int) -> tuple[bool, Holder | None]:
-    """Take the lock unless a living process holds it; the holder there was. The file of a stopped
-    process is removed, and the next attempt makes another one.
+    """Try to take the lock; return whether it was taken, and the previous holder.
+
+    The file of an expired holder is removed; the next attempt makes a new one.
     """
     taken = _flock(descriptor, fcntl.LOCK_EX)
-    # Read afterwards: another process may just have taken over from an expired holder.
+    # Read after flock: another process may just have taken over from an expired holder.
     holder, current = _read(folder, descriptor), _is_current(folder, descriptor)
     if taken:
         return current and (holder is None or holder.local or holder.expired), holder
@@ -194,7 +199,10 @@ def _flock(descriptor: int, kind: int) -> bool:
 
 
 def _is_current(folder: Path, descriptor: int) -> bool:
-    """Is this still the folder's lock file? (Else the folder was made anew, or taken over.)"""
+    """Return whether the descriptor is still the folder's lock file.
+
+    It is not if the folder was made again, or if another process replaced the file.
+    """
     try:
         return os.path.samestat(os.lstat(folder / LOCK), os.fstat(descriptor))
     except FileNotFoundError:
@@ -202,7 +210,7 @@ def _is_current(folder: Path, descriptor: int) -> bool:
 
 
 def _read(folder: Path, descriptor: int) -> Holder | None:
-    """The process that is written in the file; None if there is none, or it cannot be read."""
+    """Return the process named in the lock file; None if there is none or it is unreadable."""
     with suppress(ValueError, RecursionError, KeyError, TypeError):
         fields = json.loads(os.pread(descriptor, MOST_BYTES, 0))
         age = _now(folder) - os.fstat(descriptor).st_mtime

@@ -1,6 +1,6 @@
-"""The manifest: which files make up a run, the SHA-256 of each, and how they were computed.
+"""The manifest: the files of a run, the SHA-256 of each, and how they were computed.
 
-It is written last, so it is the commit: files that it does not name do not exist.
+Writing the manifest is the commit: it is written last, and files that it does not name are ignored.
 """
 
 import json
@@ -22,17 +22,17 @@ PACKED = "packed.json"
 CHECK = "check"
 """The key of the manifest's own SHA-256, over all other keys."""
 MOST_BYTES = 2**26
-"""The largest manifest, or other JSON file of a run, that is read."""
+"""Largest size of a manifest or other JSON file of a run that is read, in bytes."""
 NAME = re.compile(
     r"[a-z][a-z0-9-]{0,80}\.json|[a-z]{1,40}/[a-z]{1,40}(-\d{8,12}){0,3}\.(parquet|safetensors|jsonl)",
     re.ASCII,
 )
-"""Names that a file of a run may have: a .json beside the manifest; in a folder, a word and at most
+"""Valid names of a run's files: a .json next to the manifest, or in a folder a word and at most
 three numbers."""
 VERSION = re.compile(r"-\d{10}(?=\.json$)", re.ASCII)
-"""What `FileEntry.replacing` adds to a name."""
+"""The suffix that `FileEntry.replacing` adds to a name."""
 DERIVED = re.compile(r"(?!(config|packed)\.json$)[^/]+\.json|explorer/.*", re.ASCII)
-"""Names of derived files: circuits and views, which a run can go on without."""
+"""Names of derived files, such as circuits and views. A run can continue without them."""
 
 Count = Annotated[int, Field(ge=0, lt=2**31)]
 
@@ -52,8 +52,9 @@ class FileEntry(Config):
         return cls(sha256=sha256(data), size=len(data))
 
     def replacing(self, name: str) -> "FileEntry":
-        """The entry under a name that its content determines, so that the earlier file stays
-        readable until the manifest is written.
+        """Return the entry with a name on disk that depends on its content.
+
+        The earlier file therefore stays readable until the manifest is written.
         """
         stem, _, suffix = name.partition(".")
         place = f"{stem}-{int(self.sha256[:8], 16):010d}.{suffix}"
@@ -61,10 +62,10 @@ class FileEntry(Config):
 
 
 class Provenance(Config):
-    """How the steps from `first` on were computed; other values would change their last bits."""
+    """How the steps after `first` were computed; other values change the last bits of results."""
 
     first: Count
-    """The step before the first one computed like this."""
+    """The step before the first one that was computed this way."""
     threads: Count
     """Number of processor threads."""
     kernels: str
@@ -125,12 +126,15 @@ class Manifest(Config):
 
 
 def is_derived(name: str) -> bool:
-    """Was this file made from its run, so that the run can go on without it?"""
+    """Return whether the file is derived from the run, so that the run can continue without it."""
     return DERIVED.fullmatch(name) is not None
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a run's folder; an error unless it is whole and of the known format."""
+    """Read the manifest of a run's folder.
+
+    Raises RunMissing without a manifest, RunDamaged or RunMismatch (another format).
+    """
     try:
         data = read_inside(folder, MANIFEST, MOST_BYTES)
     except RunDamaged as error:
@@ -153,5 +157,5 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def _digest(content: dict[str, object]) -> str:
-    """The SHA-256 of the content in one fixed spelling."""
+    """Return the SHA-256 of the content as canonical JSON."""
     return sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode())

@@ -1,6 +1,7 @@
-"""What a run records while it trains: losses, and the parameters of small models.
+"""The records of a training: losses, and the parameters of small models.
 
-Losses have one row for each split, step, seed and hop; parameters one for each seed, step and name.
+Losses have one row for each split, step, seed and hop; parameters have one for each seed, step and
+name.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +26,7 @@ def loss_rows(
     losses: Float32[np.ndarray, "step model hop"],
 ) -> dict[str, np.ndarray]:
     """The rows of the losses of a recipe's models, as columns."""
-    asked = np.array(recipe.asked_hops(), np.int8)  # an error beyond 127, not another number
+    asked = np.array(recipe.asked_hops(), np.int8)  # raises above 127 instead of overflowing
     count, models, hops = losses.shape
     return {
         "split": np.repeat(np.int8(SPLITS.index(split)), losses.size),
@@ -37,7 +38,7 @@ def loss_rows(
 
 
 def losses_file(rows: Sequence[dict[str, np.ndarray]]) -> bytes:
-    """One Parquet file of all these rows, sorted."""
+    """Return the bytes of one Parquet file of all these rows, sorted."""
     columns = {name: np.concatenate([each[name] for each in rows]) for name in rows[0]}
     names = f"['{SPLITS[0]}', '{SPLITS[1]}'][split + 1]"
     query = f"select {names} as split, step, seed, hop, loss from rows order by {METRICS.order}"
@@ -47,7 +48,7 @@ def losses_file(rows: Sequence[dict[str, np.ndarray]]) -> bytes:
 def losses(
     folder: RunFolder, split: str
 ) -> tuple[Int32[np.ndarray, "step"], Float32[np.ndarray, "step model hop"]]:
-    """Steps, and losses in the order of the recipe's seeds and asked hops."""
+    """Read the steps and losses of a split, in the order of the recipe's seeds and asked hops."""
     if split not in SPLITS:
         raise ConfigError(f"there are no losses of {split!r}; expected {' or '.join(SPLITS)}")
     seeds, hops = list(folder.recipe.seeds), list(folder.recipe.asked_hops())
@@ -69,8 +70,9 @@ def losses(
 
 
 def learned_steps(folder: RunFolder, below: float | None = None) -> list[list[int | None]]:
-    """The step at which each model learned each hop, or None: when its loss falls below `below`
-    (default: two thirds of its chance).
+    """Return for each model the step at which it learned each hop (None: not learned).
+
+    A hop is learned if its loss falls below `below` (default: two thirds of the loss at chance).
     """
     level = learned_below(folder.recipe.chances) if below is None else below
     (steps, train), (_, validation) = losses(folder, "train"), losses(folder, "validation")
@@ -83,8 +85,9 @@ def learned_steps(folder: RunFolder, below: float | None = None) -> list[list[in
 def final_losses(
     steps: Int[np.ndarray, "step"], losses: Float[np.ndarray, "step *rest"]
 ) -> Float[np.ndarray, "*rest"]:
-    """The mean of the losses over the last 100 steps. The loss before the first step counts only
-    if there is no other.
+    """Return the mean of the losses over the last 100 steps.
+
+    The loss at step 0 counts only if there is no other.
     """
     first = min(max(1, steps[-1] - FINAL_STEPS + 1), steps[-1])
     found: np.ndarray = losses[steps >= first].mean(axis=0)
@@ -95,7 +98,7 @@ def parameters_file(
     steps: Int32[np.ndarray, "step"],
     values: Mapping[int, Mapping[str, Float64[np.ndarray, "step"]]],
 ) -> bytes:
-    """One Parquet file of each seed's parameters by name, at the given steps."""
+    """Return the bytes of one Parquet file of each seed's parameters at the given steps."""
     named = [(seed, name, series) for seed, own in values.items() for name, series in own.items()]
     columns = {
         "seed": np.repeat(np.array([seed for seed, _, _ in named], np.int32), len(steps)),
@@ -107,7 +110,7 @@ def parameters_file(
 
 
 def parameter_series(folder: RunFolder, seed: int) -> dict[str, Float64[np.ndarray, "step"]]:
-    """Each parameter of one seed by name, and the steps as "step"."""
+    """Return the series of each parameter of one seed by name, and the steps as "step"."""
     query = "select name, step, value from rows where seed = $seed order by name, step"
     rows = PARAMETERS.select(folder, query, {"seed": seed})
     if not rows or not len(rows["step"]):

@@ -1,7 +1,7 @@
-"""Questions in SQL across runs: the tables `runs`, `metrics` and `parameters`.
+"""SQL queries across runs, over the tables `runs`, `metrics` and `parameters`.
 
-`Store().sql("from metrics").df()` answers one; pandas and pyarrow are only needed for `df` and
-`arrow`. DuckDB computes in memory, without extensions from elsewhere, and reads only files of runs.
+`Store().sql("from metrics").df()` runs a query; only `df` and `arrow` need pandas and pyarrow.
+DuckDB computes in memory, installs no extensions, and can read only files of runs.
 """
 
 import json
@@ -49,10 +49,10 @@ RUNS = {
 }
 """The columns of the table `runs`, with their types."""
 TRIES = 10
-"""Times a question is asked, since trainings replace files meanwhile."""
+"""Most attempts for a query (trainings may replace files meanwhile)."""
 KNOWN = "tables: runs, metrics, parameters"
 USER_ERRORS = ("BinderException", "CatalogException", "OutOfMemoryException")
-"""Errors of DuckDB that are about the query and not about a file."""
+"""DuckDB errors that are caused by the query, not by a file."""
 Found = TypeVar("Found")
 Files = dict[str, list[Path]]
 """The files of the tables that a query reads, by run."""
@@ -60,7 +60,7 @@ Files = dict[str, list[Path]]
 
 @dataclass(frozen=True)
 class Answer(Displayed):
-    """The rows that a query found, with the names of their columns."""
+    """The result of a query: rows and the names of their columns."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
@@ -73,24 +73,25 @@ class Answer(Displayed):
 
 @dataclass(frozen=True)
 class SqlQuery(Displayed):
-    """A question in SQL, computed anew each time it is answered. Runs that cannot be read are left
-    out, with a warning for each. A notebook shows the answer.
+    """An SQL query, which is computed again at each call of `rows`, `df`, `arrow` or `answer`.
+
+    Runs that cannot be read are left out, with a warning for each. A notebook shows the result.
     """
 
     query: str
     runs: Callable[[], tuple[list[RunFolder], list[str]]]
-    """Reads the runs; also returns one line for each that cannot be read."""
+    """Reads the runs; also returns one line for each unreadable run."""
     tags: Callable[[], Mapping[str, tuple[str, ...]]] | None = None
-    """Reads the tags of runs, by name; None: there are none."""
+    """Reads the tags of runs, by name; None if there are no tags."""
     strict: bool = False
-    """Is a run that cannot be read an error?"""
+    """Whether an unreadable run raises RunDamaged."""
 
     def __repr__(self) -> str:
         query = shorten(self.query, 80, placeholder=" …")
         return f"SqlQuery({query!r}), answered by .rows(), .df() or .arrow()"
 
     def answer(self) -> Answer:
-        """The rows with the names of their columns, and a line for each run that is left out."""
+        """Run the query; the answer also has a line for each run that is left out."""
 
         def ask(duck: Any) -> tuple[tuple[str, ...], list[Any]]:
             rows = duck.execute(self.query).fetchall()
@@ -121,10 +122,10 @@ class SqlQuery(Displayed):
         return found
 
     def _ask(self, ask: Callable[[Any], Found]) -> tuple[Found, list[str]]:
-        """What `ask` returns for a connection to the tables; and a line for each run left out.
+        """Call `ask` with a connection; return its result, and a line for each run left out.
 
-        If DuckDB fails, a training may have replaced files: it is asked again. If it fails with the
-        same files, some may be damaged: it is asked again without their runs.
+        If DuckDB fails, a training may have replaced files, so the query is repeated. If it fails
+        again with the same files, it is repeated without the runs whose files are damaged.
         """
         tables = [table for table in TABLES if table.name in self.query.lower()]
         damaged: dict[str, str] = {}
@@ -152,7 +153,10 @@ class SqlQuery(Displayed):
     def _ask_once(
         self, ask: Callable[[Any], Found], runs: list[RunFolder], files: Files, problems: list[str]
     ) -> Found:
-        """What `ask` returns. Damaged files may cause a QueryError; a StoreError is the user's."""
+        """Return what `ask` returns.
+
+        Raises StoreError for a wrong query, and QueryError for other failures (damaged files).
+        """
         try:
             tags = self.tags() if self.tags else {}
         except StoreError as error:
@@ -172,8 +176,9 @@ class SqlQuery(Displayed):
 
 
 def read_runs(paths: Iterable[Path], gallery: bool = False) -> tuple[list[RunFolder], list[str]]:
-    """The runs in these folders, and one line for each that cannot be read; removed ones are left
-    out.
+    """Read the runs in these folders; return them, and one line for each unreadable run.
+
+    Runs that were removed meanwhile are left out.
     """
     runs, problems = [], []
     for path in paths:
@@ -193,7 +198,7 @@ def metrics_of(folder: RunFolder) -> SqlQuery:
 
 
 def _check_query(duck: Any, query: str) -> None:
-    """Refuse anything but one statement that only reads."""
+    """Raise StoreError unless the query is a single statement that only reads."""
     try:
         with query_errors():
             kinds = [statement.type.name for statement in duck.extract_statements(query)]
@@ -210,7 +215,7 @@ def _check_query(duck: Any, query: str) -> None:
 
 
 def _each_model_once(runs: Sequence[RunFolder]) -> list[RunFolder]:
-    """Leaves out single runs whose complete fleet is still in the store."""
+    """Leave out single runs whose complete fleet is still in the store."""
     fleets = [run.recipe for run in runs if run.packed and run.manifest.complete]
     members = {each.run_name() for fleet in fleets for each in of_seeds(fleet)}
     return [run for run in runs if run.name not in members]
@@ -233,7 +238,7 @@ def _files(runs: Sequence[RunFolder], tables: Sequence[RunTable], damaged: dict[
 def _paths(run: RunFolder, prefixes: Sequence[str]) -> list[Path]:
     paths = [path.absolute() for prefix in prefixes for path in run.paths(prefix)]
     for path in paths:
-        pattern(path)  # refuses names
+        pattern(path)  # raises for names that are not UTF-8
     return paths
 
 
@@ -260,7 +265,7 @@ def _create_tables(
             empty = ", ".join(f"null::{kind} as {name}" for name, kind in table.columns.items())
             query = f"select ''::varchar as run, {empty} where false"
         duck.execute(f"create view {table.name} as {query}")
-    # DuckDB looks for a file by its pattern, and opens it by its name.
+    # DuckDB checks both the pattern and the name of a file against this list.
     duck.execute(f"set allowed_paths = {sql_list({*map(str, allowed), *map(pattern, allowed)})}")
     duck.execute("set enable_external_access = false")
     duck.execute("set lock_configuration = true")
@@ -286,7 +291,7 @@ def _row(run: RunFolder, tags: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _unreadable(runs: Sequence[RunFolder], tables: Sequence[RunTable]) -> dict[str, str]:
-    """The runs of which a table cannot be unpacked, with a line on each."""
+    """Return the runs that have an unreadable table, with a line on each."""
     found = {}
     for run in runs:
         try:

@@ -32,15 +32,15 @@ from hopscope.store.tables import pattern
 from hopscope.store.tags import check_tag, read_tags, write_tags
 
 Look = Callable[[Path, tuple[str, ...]], Listed]
-"""A function that looks at one run, given its folder and its tags."""
+"""A function that makes the list entry of a run from its folder and its tags."""
 HASH = re.compile(r"[0-9a-f]{10}")
-"""With what the name of a run ends."""
+"""The hash at the end of a run's name."""
 NEW = ".new-"
-"""Prefix of a run's folder while it is made."""
+"""Prefix of a run's folder while it is created."""
 PATIENCE = 60.0
 """Seconds to wait for another process that makes or removes a run."""
 NEAREST = 5
-"""The most names that a message lists."""
+"""Largest number of names that a message lists."""
 
 
 class Store(Displayed):
@@ -53,9 +53,7 @@ class Store(Displayed):
         return f"Store({str(self.root)!r})"
 
     def create(self, recipe: Recipe, beside: Mapping[str, bytes] | None = None) -> RunFolder:
-        """The run of this recipe: the existing one, or a new one that holds the recipe and the
-        files in `beside`.
-        """
+        """Return the run of this recipe; create it with the files in `beside` if there is none."""
         path = self.root / recipe.run_name()
         if not _has_manifest(path):
             files = {CONFIG: recipe.written(), **(beside or {})}
@@ -64,7 +62,7 @@ class Store(Displayed):
         return _open(recipe, path)
 
     def copy(self, folder: RunFolder, name: str) -> RunFolder:
-        """A copy of a run from elsewhere, under a name of its own."""
+        """Copy a run into this store under a new name; return the copy."""
         if not name or name != Path(name).name or name.startswith("."):
             raise ConfigError(f"{name!r} cannot name a run: expected one folder's name")
         path = self.root / name
@@ -76,19 +74,20 @@ class Store(Displayed):
         return RunFolder(path)
 
     def has_complete(self, recipe: Recipe) -> bool:
-        """Is there a complete run of this recipe?"""
+        """Return whether there is a complete run of this recipe."""
         found = self.of(recipe)
         return found is not None and found.manifest.complete
 
     def of(self, recipe: Recipe) -> RunFolder | None:
-        """The run of this recipe, if there is one. Nothing is created."""
+        """Return the run of this recipe, or None; nothing is created."""
         path = self.root / recipe.run_name()
         return _open(recipe, path) if _has_manifest(path) else None
 
     def find(self, name: str, beside: str = "") -> RunFolder:
-        """The run of this name; else the one with this tag; else the one whose name contains it.
+        """Return the run with this name, else with this tag, else the one whose name contains it.
 
         `gallery/NAME` is a model that comes with hopscope. The run called `beside` is left out.
+        Raises RunMissing unless exactly one run matches.
         """
         if not isinstance(name, str):
             raise ConfigError(
@@ -115,8 +114,9 @@ class Store(Displayed):
         return RunFolder(self.root / matches[0])
 
     def removable(self, name: str) -> str:
-        """The run of this name, of this tag, or whose name ends in this hash. (A part of a name
-        could be of another run than was meant.)
+        """Return the name of the one run with this name, tag or hash; raises RunMissing otherwise.
+
+        Unlike `find` it takes no part of a name, which could match a wrong run.
         """
         if name.startswith(GALLERY):
             gallery.find(name).check_writable()
@@ -132,7 +132,7 @@ class Store(Displayed):
         return found[0]
 
     def remove(self, name: str) -> Path:
-        """Remove a run, by its whole name, hash or tag, even if it cannot be read any more."""
+        """Remove a run, by its whole name, hash or tag, even if it is unreadable."""
         path = self.root / self.removable(name)
         with self._changing():
             tags = read_tags(self.root)
@@ -146,7 +146,7 @@ class Store(Displayed):
         return path
 
     def tags(self) -> dict[str, tuple[str, ...]]:
-        """The tags of each run that has any and is there, in alphabetical order."""
+        """Return the tags of each existing run that has any; tags are in alphabetical order."""
         kept = read_tags(self.root)
         return {name: kept[name] for name in self.names() if name in kept}
 
@@ -169,8 +169,9 @@ class Store(Displayed):
     def listed(
         self, look: Look = listed, names: Sequence[str] | None = None
     ) -> tuple[list[Listed], list[str]]:
-        """Every run (or those of these names) with its state, oldest first; and a line for each
-        problem. `look` may be replaced by a function that remembers runs.
+        """Return the list entries of all runs (or of `names`), oldest first, and all problems.
+
+        `look` makes an entry; a caller may pass a function with a cache.
         """
         problems = self._without_manifest()
         try:
@@ -184,7 +185,7 @@ class Store(Displayed):
         return found, [*(run.problem for run in found if run.problem), *problems]
 
     def sql(self, query: str) -> SqlQuery:
-        """A question across all runs, in SQL: `.rows()`, `.df()` and `.arrow()` answer it."""
+        """Return an SQL query across all runs; `.rows()`, `.df()` and `.arrow()` run it."""
         return SqlQuery(query, self.readable, self.tags)
 
     def names(self) -> list[str]:
@@ -206,7 +207,7 @@ class Store(Displayed):
         ]
 
     def _folders(self) -> list[str]:
-        """Paths of whatever may be a run: as text, since there may be thousands."""
+        """Return the paths of folders that may be runs (as text: there may be thousands)."""
         try:
             return [each.path for each in os.scandir(self.root) if not each.name.startswith(".")]
         except FileNotFoundError:
@@ -217,13 +218,13 @@ class Store(Displayed):
             ) from error
 
     def _own(self, name: str) -> str:
-        """The whole name of a run of this store; models of the gallery are refused."""
+        """Return the whole name of a run of this store; raises for models of the gallery."""
         folder = self.find(name)
         folder.check_writable()
         return folder.name
 
     def _tagged(self, tag: str, names: Sequence[str]) -> list[str]:
-        """The runs among these that have this tag."""
+        """Return the names of the runs among `names` that have this tag."""
         tags = read_tags(self.root)
         return [name for name in names if tag in tags.get(name, ())]
 
@@ -237,7 +238,7 @@ class Store(Displayed):
 
     def _make(self, path: Path, files: Mapping[str, bytes], manifest: Manifest) -> None:
         """Make a run atomically, unless another process has made it."""
-        pattern(path.absolute())  # refuses names that no table could be read from
+        pattern(path.absolute())  # raises for names whose tables DuckDB could not read
         with self._changing():
             if _has_manifest(path):
                 return
@@ -246,12 +247,15 @@ class Store(Displayed):
                 new.mkdir()
             write_inside(new, {**files, MANIFEST: manifest.to_bytes()})
             with writing(path):
-                new.rename(path)  # fails if a folder that holds anything is in the way
+                new.rename(path)  # fails if `path` is a folder that is not empty
                 flush_folder(self.root)
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        """Let only this process make and remove runs; leftovers of a killed one are removed."""
+        """Lock the store, so that only this process makes and removes runs.
+
+        Leftovers of killed processes are removed.
+        """
         with writing(self.root):
             if not self.root.is_dir():
                 self.root.mkdir(parents=True, exist_ok=True)
@@ -263,7 +267,7 @@ class Store(Displayed):
 
 
 def _open(recipe: Recipe, path: Path) -> RunFolder:
-    """The run in this folder; an error unless it is of this recipe."""
+    """Open the run in this folder; raises RunMismatch unless it is of this recipe."""
     found = RunFolder(path)
     if found.recipe.digest() != recipe.digest():
         raise RunMismatch(
@@ -274,12 +278,12 @@ def _open(recipe: Recipe, path: Path) -> RunFolder:
 
 
 def _has_manifest(folder: Path | str) -> bool:
-    """Is there a manifest? (Paths as text, since there may be thousands.)"""
+    """Return whether the folder has a manifest (paths may be text: there may be thousands)."""
     return os.path.lexists(f"{folder}{os.sep}{MANIFEST}")
 
 
 def _nearest(name: str, names: Sequence[str]) -> str:
-    """The names; if there are many, those most like this one."""
+    """Return the names as text; if there are many, those most similar to `name`."""
     if len(names) <= NEAREST:
         return ", ".join(names) or "none"
     return f"{', '.join(alike(name, names, NEAREST, least=0.0))} and {len(names) - NEAREST} more"

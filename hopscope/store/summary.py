@@ -1,8 +1,8 @@
-"""How the losses of many runs went, in a few numbers each, as `hopscope runs` shows them.
+"""Summaries of the losses of many runs, for `hopscope runs`.
 
-To read all losses of a thousand runs takes a second. So the summaries are kept in a file of the
-store, each with a hash of the losses that it was made from. The file is only a cache: entries with
-another hash are made again, and a store that cannot be written does without it.
+Reading all losses of a thousand runs takes a second. So the summaries are cached in a file of the
+store, each with a hash of the losses that it was made from. Entries with another hash are made
+again; in an unwritable store nothing is cached.
 """
 
 import json
@@ -22,9 +22,9 @@ from hopscope.store.tables import METRICS
 
 CACHE = ".summaries.json"
 MOST_BYTES = 2**28
-"""The largest cache that is read."""
+"""Largest size of a cache that is read, in bytes."""
 POINTS = 64
-"""Points of the course of a loss."""
+"""Number of points of a loss curve."""
 QUERY = f"""
 with
     train as (from metrics where split = 'train'),
@@ -44,15 +44,13 @@ select
 from ends
 """
 Summary = tuple[list[float], list[float]]
-"""The training losses of a run: hop by hop the mean over its last 100 steps; and the course of the
-mean over all hops, in at most `POINTS` points."""
+"""The training losses of a run: the mean over its last 100 steps for each hop; and the curve of the
+mean over all hops, with at most `POINTS` points."""
 ENTRIES = TypeAdapter(dict[str, tuple[str, Summary]])
 
 
 def summaries(root: Path, folders: Sequence[RunFolder]) -> tuple[dict[str, Summary], list[str]]:
-    """The summary of each of these runs of a store that has losses, and a line for each run whose
-    losses cannot be read.
-    """
+    """Return the summary of each run that has losses, and a line for each unreadable run."""
     entries = _cached(root)
     hashes = {each.name: _hash(each) for each in folders if each.files(f"{METRICS.name}/")}
     cached = {name: entry for name, entry in entries.items() if hashes.get(name) == entry[0]}
@@ -69,7 +67,7 @@ def summaries(root: Path, folders: Sequence[RunFolder]) -> tuple[dict[str, Summa
 
 
 def _hash(folder: RunFolder) -> str:
-    """A hash of the losses of a run, and of what is asked of them."""
+    """Return a hash of the losses of a run and of the query."""
     return sha256("".join([QUERY, *folder.hashes(f"{METRICS.name}/")]).encode())
 
 

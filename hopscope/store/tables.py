@@ -1,7 +1,7 @@
-"""The tables that a run keeps as Parquet files, which DuckDB writes and reads.
+"""The tables of a run: Parquet files, written and read by DuckDB.
 
 Every commit of a training adds a part to each table; when the run is complete, the parts of a table
-become one file. The bytes of a file depend on its rows alone.
+are merged into one file. The bytes of a file depend only on its rows.
 """
 
 import atexit
@@ -23,12 +23,12 @@ from hopscope.store.folder import RunFolder
 SETTINGS: dict[str, Any] = {
     "autoinstall_known_extensions": False,  # these would be fetched from the network
     "autoload_known_extensions": False,
-    "temp_directory": "",  # nothing is written beside the run
+    "temp_directory": "",  # no temporary files
 }
 
 
 class QueryError(Exception):
-    """DuckDB refuses a query; the text is its first line."""
+    """An error of DuckDB; the text is its first line."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__((str(error).splitlines() or [""])[0][:300])
@@ -45,11 +45,11 @@ class RunTable:
     order: str
     """The columns that its rows are sorted by."""
     file: str
-    """The file of a complete run."""
+    """The name of the merged file of a complete run."""
 
     @property
     def parts(self) -> str:
-        """The prefix of the files of parts."""
+        """The prefix of the names of parts."""
         return f"{self.name}/part-"
 
     @property
@@ -58,7 +58,7 @@ class RunTable:
         return ", ".join(f"{name}::{kind} as {name}" for name, kind in self.columns.items())
 
     def part_name(self, start: int, stop: int) -> str:
-        """The file of what was recorded after step `start`, up to and including `stop`."""
+        """Return the name of the part with the records after step `start`, up to `stop` (incl.)."""
         return f"{self.parts}{start:08d}-{stop:08d}.parquet"
 
     def merged(self, folder: RunFolder) -> bytes:
@@ -70,7 +70,8 @@ class RunTable:
     def select(
         self, folder: RunFolder, query: str, values: Mapping[str, Any]
     ) -> dict[str, np.ndarray]:
-        """The columns of a query over the table `rows` of one run; empty if the run has no rows.
+        """Return the columns of a query over the table `rows` of one run (no files: empty).
+
         A missing loss or value is NaN.
         """
         found = folder.snapshot(lambda: self._select(folder, query, values))
@@ -80,7 +81,7 @@ class RunTable:
         }
 
     def check(self, folder: RunFolder) -> None:
-        """Unpack all files of a run. (Their footers have no hash of the numbers.)"""
+        """Read all values of a run's files (they have no checksum); raises RunDamaged."""
         every = ", ".join(self.columns)
         self.select(folder, f"select bit_xor(hash({every})) from rows", {})
 
@@ -122,7 +123,7 @@ TABLES = (METRICS, PARAMETERS)
 
 
 def merged_tables(folder: RunFolder) -> tuple[dict[str, bytes], tuple[str, ...]]:
-    """Each table of a run as one file, and the names of the parts that it replaces."""
+    """Return each table of a run as one file, and the names of the parts that these replace."""
     files, parts = dict[str, bytes](), list[str]()
     for table in TABLES:
         if names := folder.files(table.parts):
@@ -151,8 +152,9 @@ def to_parquet(rows: Mapping[str, np.ndarray], query: str) -> bytes:
 
 @contextmanager
 def connection() -> Iterator[Any]:
-    """A connection to an empty database in memory, which computes with one thread, so that equal
-    rows make equal bytes. Its errors are QueryErrors.
+    """Yield a connection to an empty in-memory database; errors are raised as QueryError.
+
+    It computes with one thread, so that equal rows make equal bytes.
     """
     cursor = _database(os.getpid()).cursor()
     try:
@@ -164,13 +166,13 @@ def connection() -> Iterator[Any]:
 
 @cache
 def _database(process: int) -> Any:  # noqa: ARG001  (a fork must not use its parent's)
-    """The database of this process; to open one takes longer than most queries."""
-    atexit.register(_database.cache_clear)  # DuckDB complains about what is open at the very end
+    """Return the database of this process (cached: opening one is slower than most queries)."""
+    atexit.register(_database.cache_clear)  # DuckDB fails if it is still open at the very end
     return open_database(threads=1)
 
 
 def open_database(**settings: Any) -> Any:
-    """A new database in memory, without extensions from elsewhere."""
+    """Open a new database in memory that installs no extensions."""
     import duckdb  # 70 ms that `hopscope --help` need not wait for
 
     return duckdb.connect(config={**SETTINGS, **settings})
@@ -178,7 +180,7 @@ def open_database(**settings: Any) -> Any:
 
 @contextmanager
 def query_errors() -> Iterator[None]:
-    """Turns DuckDB's errors into QueryErrors, and its error about Ctrl-C into KeyboardInterrupt."""
+    """Turn DuckDB's errors into QueryErrors, and its error about Ctrl-C into KeyboardInterrupt."""
     import duckdb  # 70 ms that `hopscope --help` need not wait for
 
     try:
@@ -192,15 +194,16 @@ def query_errors() -> Iterator[None]:
 
 
 def parquet_rows(paths: Iterable[Path]) -> str:
-    """The rows of Parquet files in SQL, with a column `filename`. A folder called `loss=3` is not
-    taken for a column.
+    """Return an SQL expression for the rows of Parquet files, with a column `filename`.
+
+    Folder names such as `loss=3` are not read as columns.
     """
     files = sql_list(map(pattern, paths))
     return f"read_parquet({files}, filename = true, hive_partitioning = false)"
 
 
 def pattern(path: Path) -> str:
-    """A pattern that matches this file alone: DuckDB takes names of files for patterns.
+    """Return a pattern that matches only this file: DuckDB reads file names as patterns.
 
     >>> pattern(Path("runs[1]/a*b"))
     'runs[[]1]/a[*]b'
@@ -216,5 +219,5 @@ def sql_list(texts: Iterable[str]) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text in SQL, where an apostrophe is written twice."""
+    """Return a text quoted for SQL."""
     return "'" + text.replace("'", "''") + "'"

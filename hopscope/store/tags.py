@@ -1,7 +1,7 @@
-"""Tags: names that people give to runs, kept in the file `tags.json` of the store.
+"""Tags: names that users give to runs, kept in the file `tags.json` of the store.
 
-A run's own files do not know its tags: a tagged run is the same run to the bit, and a copy of its
-folder has no tags. One run may have many tags, and many runs one.
+Tags are not stored in the run's files, so tagging changes no bit of a run, and a copy of its folder
+has no tags. A run may have several tags, and several runs may share one.
 """
 
 import os
@@ -19,10 +19,10 @@ from hopscope.store.folder import GALLERY
 
 TAGS = "tags.json"
 MOST_BYTES = 2**22
-"""The largest file of tags that is read."""
+"""Largest size of a file of tags that is read, in bytes."""
 TAG = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 RUN = re.compile(rf"(.*-)?[0-9a-f]{{10}}|{GALLERY.rstrip('/')}(-.*)?", re.ASCII)
-"""Names of runs: they end in a hash, or are copies out of the gallery."""
+"""Names of runs: they end in a hash, or are copies of gallery models."""
 
 
 class TagsFile(Config):
@@ -34,7 +34,7 @@ class TagsFile(Config):
 
 
 def check_tag(tag: str) -> None:
-    """Refuse a tag that could be a path, a flag or the name of a run."""
+    """Raise ConfigError for a tag that could be a path, a flag or the name of a run."""
     if tag.endswith("\n") or re.match(TAG, tag) is None:
         raise ConfigError(
             f"the tag is {tag[:80]!r}; expected up to 64 letters (a to z), digits, dots, hyphens "
@@ -45,7 +45,7 @@ def check_tag(tag: str) -> None:
 
 
 def read_tags(root: Path) -> dict[str, tuple[str, ...]]:
-    """The tags of each run of a store; none if there is no file."""
+    """Return the tags of each run of a store; empty if there is no file."""
     if not os.path.lexists(root / TAGS):
         return {}
     try:

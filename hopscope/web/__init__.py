@@ -1,1 +1,1 @@
-"""The explorer: a page on which a trained model is looked at, switched and scrubbed."""
+"""The explorer: a web page to inspect a trained model, change its heads and follow its training."""

@@ -1,8 +1,8 @@
-"""Where the server listens, and under which names it answers: decided before a port opens.
+"""The server's address and its accepted names, checked before a port opens.
 
-A browser names the server that it means in every request (`Host`), and the page that asks
-(`Origin`). Both are read here by their grammar: a name that only begins or ends like one of ours
-(`127.evil.test`, `localhost.evil.test`) is another server's.
+Every request of a browser names the server (`Host`) and the page that sends it (`Origin`). Both are
+parsed here by their grammar: a name that only begins or ends like one of ours (`127.evil.test`,
+`localhost.evil.test`) is not accepted.
 """
 
 import re
@@ -16,25 +16,25 @@ from hopscope.configs.config import shortened
 from hopscope.errors import ConfigError
 
 LOOPBACK = IPv4Network("127.0.0.0/8")
-"""Addresses of this machine, which no other machine reaches."""
+"""Addresses of this machine that no other machine can reach."""
 PORTS = {"http": 80, "https": 443}
-"""The port of a scheme, where none is written."""
+"""Default ports by scheme."""
 PLACE = re.compile(r"(?P<name>[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?")
 HERE = "127.0.0.1"
 PORT = 8384
-"""The first port that is tried, and the one at which a Unix socket appears elsewhere."""
+"""The first port to try; also the local port in the ssh command that forwards a Unix socket."""
 
 
 @dataclass(frozen=True)
 class Authority:
-    """A server by name and port, as `Host` writes it: `localhost:8384`, `[::1]`."""
+    """A server by name and port, as in a `Host` header: `localhost:8384`, `[::1]`."""
 
     name: str
     port: int | None = None
 
     @classmethod
     def read(cls, text: str) -> Self | None:
-        """What this text names, if it is an authority at all."""
+        """Parse an authority; return None for any other text."""
         found = PLACE.fullmatch(text.lower()) if text.isascii() else None
         if found is None:
             return None
@@ -43,7 +43,7 @@ class Authority:
 
     @property
     def is_loopback(self) -> bool:
-        """True if the name is one of this machine alone, by its structure."""
+        """Whether the name is a loopback address or localhost."""
         try:
             if self.name.startswith("["):
                 return IPv6Address(self.name[1:-1]) == IPv6Address("::1")
@@ -54,7 +54,7 @@ class Authority:
 
 @dataclass(frozen=True)
 class Origin:
-    """Whose page asks: `https://lab.example:8443`, with the port even where none is written."""
+    """The origin of a page, such as `https://lab.example:8443`; the port is never None."""
 
     scheme: str
     name: str
@@ -62,12 +62,12 @@ class Origin:
 
     @classmethod
     def of(cls, scheme: str, place: Authority) -> Self:
-        """The origin of pages that come from this place."""
+        """Return the origin of pages from this place."""
         return cls(scheme, place.name, place.port or PORTS[scheme])
 
     @classmethod
     def read(cls, text: str) -> Self | None:
-        """What this text names, if it is an origin as browsers write it."""
+        """Parse an origin as browsers write it; return None for any other text."""
         scheme, separator, rest = text.partition("://")
         place = Authority.read(rest)
         if scheme not in PORTS or not separator or place is None:
@@ -76,7 +76,7 @@ class Origin:
         return found if str(found) == text else None
 
     def is_at(self, place: Authority) -> bool:
-        """True if a browser that is on this origin names this place as its host."""
+        """Return whether requests from this origin have this place as their `Host`."""
         return (place.name, place.port or PORTS[self.scheme]) == (self.name, self.port)
 
     def __str__(self) -> str:
@@ -86,7 +86,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Address:
-    """Where the server is to listen: at a port of an address, or at a Unix socket."""
+    """The address at which the server listens: a host and port, or a Unix socket."""
 
     host: str = HERE
     port: int | None = None
@@ -95,21 +95,22 @@ class Address:
 
     @property
     def place(self) -> Authority:
-        """How a browser names an address with a port."""
+        """The host and port as a browser writes them."""
         name = f"[{self.host}]" if ":" in self.host else self.host
         return Authority(name, self.port)
 
     @property
     def url(self) -> str:
-        """What a browser asks for: on this machine, or where a socket is forwarded to."""
+        """The URL for a browser on this machine, or on the one to which a socket is forwarded."""
         return f"http://{self.place.name}:{self.port or PORT}/"
 
 
 def decided(
     host: str, port: int | None, socket: Path | None, trusted: Sequence[str]
 ) -> tuple[Address, tuple[Origin, ...]]:
-    """Where to listen and whom to trust, or a ConfigError: whatever is unsafe or makes no sense is
-    refused before anything is open.
+    """Return the address to listen at and the trusted origins.
+
+    Raises ConfigError for unsafe or contradictory flags, before any port is open.
     """
     origins = tuple(map(_trusted, trusted))
     if port is not None and not 1 <= port <= 65535:
@@ -128,7 +129,7 @@ def decided(
 
 
 def names_of(address: Address, trusted: Sequence[Origin]) -> tuple[Origin, ...]:
-    """The origins that are trusted beside this machine's own: an address that was named is one."""
+    """Return all trusted origins: those given, and the address if it is a specific one."""
     if address.socket is not None or ip_address(address.host).is_unspecified:
         return tuple(trusted)
     return (*trusted, Origin.of("http", address.place))

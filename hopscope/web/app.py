@@ -1,10 +1,9 @@
-"""The explorer as one ASGI app: lets through what the policy allows, asks a store's views in a
-thread, and answers. Whatever goes wrong ends here, as one line; every answer has the same headers.
+"""The explorer as an ASGI app: checks requests by the policy, computes in threads, and answers.
 
-Short questions are answered by one thread, single examples by another, clicks by a third, arrays
-over all checkpoints by a fourth; none has more than one in hand, and nobody waits for what is
-heavier than his own question. An answer is JSON, arrays are a file of safetensors, and what grows
-comes line by line.
+Every error is caught here and becomes one line; every answer has the same security headers. There
+are four threads: for short requests, for single examples, for ablations, and for arrays over all
+checkpoints. Each computes one request at a time, so short requests never wait for long ones. An
+answer is JSON, a file of safetensors (arrays), or lines of JSON (streams).
 """
 
 import asyncio
@@ -45,7 +44,7 @@ Message = dict[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 HEADERS = {
-    "content-security-policy": (  # the page loads what was served with it, and nothing else
+    "content-security-policy": (  # the page may load only files of this server
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
         "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
@@ -65,63 +64,64 @@ STATUS: tuple[tuple[type[HopscopeError], int], ...] = (
     (StoreError, 409),
     (HopscopeError, 422),
 )
-"""The first class that an error belongs to says its status."""
+"""HTTP status by class of error; the first class that matches counts."""
 FOLDERS = re.compile(r"(?<![\w/<:.~-])/(?:[^\s/:'\"]+/)+")
-"""The folders before a file, of a path from the root."""
+"""The folders of an absolute path."""
 WRITING = ("PUT", "DELETE")
-"""Methods of routes that are not there where all is read-only."""
+"""Methods of routes that a read-only server does not have."""
 QUERY = {"since": r"[\w.-]{0,100}", "seed": r"\d{1,10}", "step": r"\d{1,10}"}
-"""What may stand after the question mark."""
+"""Patterns of the values of query parameters."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a request may take, and how long."""
+    """Limits on the size and time of a request."""
 
     body_bytes: int = 256 * 1024
     sending: float = 10.0
-    """Seconds in which a request has to arrive whole."""
+    """Seconds to receive a whole request."""
     waiting: int = 16
-    """Requests that compute, or wait for their turn, in each thread."""
+    """Largest number of requests per thread that compute or wait."""
     computing: float = 30.0
-    """Seconds in which an answer, or the next line of one, has to be there."""
+    """Seconds to compute an answer, or the next line of a stream."""
 
 
 class Request(NamedTuple):
-    """A request as its route reads it."""
+    """A request after it was parsed by its route."""
 
     parts: Mapping[str, str]
     query: Mapping[str, str]
     asked: Any
-    """What its body holds, as the route reads it."""
+    """The parsed body."""
 
     @property
     def id(self) -> str:
-        """The run that is asked about."""
+        """The id of the run."""
         return self.parts["id"]
 
     @property
     def name(self) -> str:
-        """What of the run is asked for."""
+        """The name of the run's array or view."""
         return self.parts["name"]
 
     def number(self, name: str) -> int | None:
-        """A number of the query."""
+        """Return a number of the query; None if absent."""
         return int(self.query[name]) if name in self.query else None
 
 
 Compute = Callable[[Request, Ask], Any]
-"""Computes an answer; None where another thread has to."""
+"""Computes an answer; returns None if the next worker of the route must."""
 
 
 def _nothing(_: bytes) -> None:
-    """What is asked without a body."""
+    """Ignore the body."""
 
 
 @dataclass(frozen=True)
 class Route:
-    """What is asked at a path: how its body is read, and what computes the answer in which threads,
-    one after the other.
+    """A route: its method and path, the parser of the body, and the functions that compute answers.
+
+    `turns` are tried in order, each in its worker, until one returns an answer.
     """
 
     method: str
@@ -132,13 +132,13 @@ class Route:
     streams: bool = False
 
     def parts(self, path: str) -> Mapping[str, str] | None:
-        """The parts of this path, if it is one of this route: names, which are looked up."""
+        """Return the named parts of a path; None if the path is not of this route."""
         found = re.fullmatch(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", self.path), path)
         return None if found is None else found.groupdict()
 
 
 class Explorer:
-    """The whole app, and the threads that work for it."""
+    """The ASGI app and its worker threads."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class Explorer:
         ]
 
     def _routes(self, once: Once | None) -> Iterator[Route]:
-        """What is asked, by which method, and in which thread."""
+        """Yield all routes with their methods and worker threads."""
         views, (short, looking, clicks, stories) = self.views, self.workers
         run = f"{API}/runs/{{id}}"
 
@@ -239,7 +239,7 @@ class Explorer:
         raise Refused(404, "there is nothing here")
 
     async def _answer(self, route: Route, asked: Request, reply: "Reply", left: Left) -> None:
-        """What the first thread gives that can answer."""
+        """Send the answer of the first worker that returns one."""
         for worker, compute in route.turns:
             answer = partial(compute, asked)
             if route.streams:
@@ -253,7 +253,7 @@ class Explorer:
         return None
 
     async def _body(self, receive: Receive) -> bytes:
-        """All that is sent, if it is not too much and does not take too long."""
+        """Receive the whole body; raises Refused if it is too large or too slow."""
         most, data = self.limits.body_bytes, bytearray()
         too_long = Refused(413, f"expected a body of at most {most // 1024} kB")
         try:
@@ -272,8 +272,9 @@ class Explorer:
             raise Refused(408, line) from None
 
     def refused(self, error: Exception) -> Refused:
-        """The answer to a request that failed: a status and a line, without the folders of this
-        machine. For an internal error it has a number, and the terminal prints the traceback.
+        """Convert an error into an answer: a status and a line, without folders of this machine.
+
+        For an internal error the line has a number, and the terminal shows the traceback.
         """
         if isinstance(error, Refused):
             return error
@@ -287,41 +288,41 @@ class Explorer:
         return Refused(500, f"a mistake of hopscope: see error {number} in its terminal")
 
     def stop(self) -> None:
-        """Stop all that is being computed."""
+        """Stop all computations."""
         for worker in self.workers:
             worker.stop()
 
     def end(self) -> None:
-        """The same, and the threads with it."""
+        """Stop all computations and threads."""
         for worker in self.workers:
             worker.end()
 
 
 class Reply:
-    """Sends an answer, with the headers that every answer has."""
+    """Sends an answer with `HEADERS`."""
 
     def __init__(self, send: Send) -> None:
         self._send, self.begun = send, False
 
     async def whole(self, kind: str, data: bytes, more: Mapping[str, str] = {}) -> None:
-        """An answer in one piece."""
+        """Send an answer in one piece."""
         await self._start(200, kind, {"content-length": str(len(data)), **more})
         await self._part(data, more=False)
 
     async def line(self, data: bytes) -> None:
-        """A line of an answer that grows."""
-        if not self.begun:  # an error before the first line has a status of its own
+        """Send a line of a stream."""
+        if not self.begun:  # until here an error can still have its own status
             await self._start(200, LINES)
         await self._part(data + b"\n", more=True)
 
     async def end(self) -> None:
-        """No more lines."""
+        """End a stream."""
         if not self.begun:
             await self._start(200, LINES)
         await self._part(b"", more=False)
 
     async def refuse(self, refused: Refused) -> None:
-        """Answer with a line and a status; what was not read of the request is not waited for."""
+        """Send an error with its status; the unread rest of the request is ignored."""
         answer = written({"error": str(refused), "status": refused.status})
         if self.begun:
             await self.line(answer)
@@ -342,7 +343,7 @@ class Reply:
 
 
 def _file(answer: Callable[[Ask], Any], ask: Ask) -> tuple[str, bytes] | None:
-    """What was computed, as it is sent; None where nothing was."""
+    """Return the content type and bytes of an answer; None if there is no answer."""
     found = answer(ask)
     if found is None:
         return None
@@ -350,12 +351,12 @@ def _file(answer: Callable[[Ask], Any], ask: Ask) -> tuple[str, bytes] | None:
 
 
 def written(answer: Mapping[str, Any]) -> bytes:
-    """The answer as one line of JSON."""
+    """Return the answer as one line of JSON."""
     return json.dumps(plain(answer), allow_nan=False).encode()
 
 
 def _query(text: bytes, known: tuple[str, ...]) -> dict[str, str]:
-    """What stands after the question mark: each of these at most once, and nothing else."""
+    """Parse a query string; raises Refused for unknown, repeated or invalid parameters."""
     pairs = [pair.split("=", 1) for pair in text.decode("latin-1").split("&") if text]
     found = {pair[0]: pair[-1] for pair in pairs}
     good = [
@@ -369,7 +370,7 @@ def _query(text: bytes, known: tuple[str, ...]) -> dict[str, str]:
 
 @asynccontextmanager
 async def leaving(receive: Receive) -> AsyncGenerator[Left]:
-    """Is done as soon as the client has left."""
+    """Yield a future that is done when the client disconnects."""
 
     async def gone() -> None:
         while (await receive())["type"] != "http.disconnect":

@@ -1,4 +1,4 @@
-"""What the page can ask of a benchmark of a language model: how it answered, and its heads."""
+"""A language model's benchmark for the page: its answers and its heads."""
 
 import json
 from dataclasses import asdict
@@ -15,7 +15,7 @@ from hopscope.web.shown import ShownRun
 from hopscope.web.tensors import packed
 
 HEADS = "heads-"
-"""What the names of files begin with that hold heads of the model (`hopscope lm heads --keep`)."""
+"""Prefix of the files with heads of the model (`hopscope lm heads --keep`)."""
 
 
 class Bench(ShownRun):
@@ -27,7 +27,7 @@ class Bench(ShownRun):
 
     @property
     def answers(self) -> list[Answer]:
-        """All answers so far, read or remembered."""
+        """All answers so far (cached)."""
         key = "answers", self.folder.hashes("answers/")
         return self.memory.get(key, lambda: answers(self.folder), lambda found: 500 * len(found))
 
@@ -45,9 +45,7 @@ class Bench(ShownRun):
         }
 
     def heads(self) -> list[dict[str, Any]]:
-        """Heads that look things up, as `hopscope lm heads` found them, for each kind of question
-        of which they are kept: along each route the best head.
-        """
+        """Return the best head of each route, for each kept result of `hopscope lm heads`."""
         found = []
         for name in self.folder.files(HEADS):
             try:
@@ -96,6 +94,6 @@ class Bench(ShownRun):
 
 
 def _shown(scores: dict[str, Any]) -> dict[str, Any]:
-    """What the page shows of kept scores: along each route the best head."""
+    """Return the parts of kept scores that the page shows: the best head of each route."""
     counts = {name: scores[name] for name in ("model", "kind", "questions", "correct")}
     return {**counts, "routes": best_heads(scores)}

@@ -1,13 +1,13 @@
-"""The page as static files, which open without a server: a folder, or a single file.
+"""The page as static files that open without a server: a folder, or a single file.
 
-    site/index.html     the page, with the policy that it keeps to
+    site/index.html     the page, with its content security policy
     site/page.js        its modules, joined
     site/engine.js      the modules that compute, joined
     site/data.js        the run
-    site/….css, ….svg   as they are
+    site/….css, ….svg   unchanged
 
-A single file holds the same inline, and the policy names each script and style by its hash. Every
-file begins with a mark; a file without it is somebody else's, and is not written over.
+A single file holds the same inline; its policy names each script and style by its hash. Every file
+begins with a mark; an existing file without the mark is not overwritten.
 """
 
 import base64
@@ -38,14 +38,14 @@ SCRIPTS = ("data.js", "engine.js", "page.js")
 LOADED = "".join(f'<script src="{name}" defer></script>\n' for name in SCRIPTS)
 WORDS = b" written by hopscope, which may write it anew "
 MARKUP, CODE = b"<!--" + WORDS + b"-->\n", b"/*" + WORDS + b"*/\n"
-"""Marks of our own files: of HTML and SVG, of scripts and styles."""
+"""Marks at the beginning of written files: for HTML and SVG, for scripts and styles."""
 UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
-"""Characters that could end a script, or a line of it, written so that they do not."""
+"""Escapes of characters that could end a script or a line of it."""
 
 
 def check_target(path: Path, folders: bool = True) -> None:
-    """Refuse, before anything is measured, a place where no page can be written: among others where
-    a file is that is not hopscope's own.
+    """Raise ConfigError if no page can be written to this path, for example over a file that
+    hopscope did not write. Call it before anything is measured.
     """
     either = ", or a folder" if folders else ""
     if path.suffix != ".html" and (path.suffix or not folders):
@@ -62,8 +62,8 @@ def check_target(path: Path, folders: bool = True) -> None:
 
 
 def files_of(path: Path) -> list[Path]:
-    """The files of a page: itself, or those in a folder. The page is last, when all that it loads
-    is there.
+    """Return the files of a page: itself, or those in a folder. index.html is written last, after
+    the files that it loads.
     """
     if path.suffix:
         return [path]
@@ -75,7 +75,7 @@ def files_of(path: Path) -> list[Path]:
 def write_page(
     views: "Views", id_: str, path: Path, seed: int | None = None, step: int | None = None
 ) -> Path:
-    """Write the page of a run, as one file or into a folder, made if need be; where it is."""
+    """Write the page of a run as one file or into a (new) folder; return the path to open."""
     check_target(path)
     files, data = files_of(path), carried(views, id_, seed, step)
     made = {path.name: inline(data)} if path.suffix else _site(data)
@@ -88,15 +88,15 @@ def write_page(
 
 
 def _site(data: Mapping[str, Any]) -> dict[str, str]:
-    """What of a page in a folder is not as it is here: its data, scripts and HTML."""
-    # The word `file:` lets the page load its own scripts where it is opened from a disk.
+    """Return the generated files of a page in a folder: data, scripts and HTML."""
+    # `file:` lets the page load its own scripts if it is opened from a disk.
     policy = _policy("'self' file:", "'self' file:")
     scripts = dict(zip(SCRIPTS, _scripts(data), strict=True))
     return {**scripts, "index.html": _filled(static_text("index.html"), policy, LOADED, {})}
 
 
 def inline(data: Mapping[str, Any]) -> str:
-    """The page with everything inside, as text; `data` is what it carries."""
+    """Return the page as one HTML text with `data`, scripts and styles inside."""
     page = static_text("index.html")
     styles = {name: f"\n{_with_icons(static_text(name))}" for name in STYLE.findall(page)}
     scripts = _scripts(data)
@@ -106,13 +106,13 @@ def inline(data: Mapping[str, Any]) -> str:
 
 
 def _scripts(data: Mapping[str, Any]) -> list[str]:
-    """What a page runs: its data, what computes, and the page itself."""
+    """Return the scripts of a page: its data, the engine, and the page itself."""
     engine = joined_script(ENGINE, static_text, "hopscopeEngine")
     return [data_script(data), engine, joined_script(ENTRY, static_text)]
 
 
 def data_script(data: Mapping[str, Any]) -> str:
-    """The run as a script that sets one global name."""
+    """Return the run as a script that sets the global `hopscopeData`."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for letter, escaped in UNSAFE.items():
         text = text.replace(letter, escaped)
@@ -120,7 +120,7 @@ def data_script(data: Mapping[str, Any]) -> str:
 
 
 def _filled(page: str, policy: str, scripts: str, styles: Mapping[str, str]) -> str:
-    """The page with its policy and scripts, and with its styles inside if they are given."""
+    """Return the page with its policy and scripts, and with `styles` inline if there are any."""
     meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
     page = _replaced(page, re.compile(re.escape(HEAD)), f"{HEAD}\n{meta}")
     page = _replaced(page, SCRIPT, "")
@@ -139,8 +139,9 @@ def _replaced(page: str, pattern: re.Pattern[str], text: str) -> str:
 
 
 def _policy(scripts: str, styles: str) -> str:
-    """No request goes anywhere, and a worker is made of what the page has; a page may be shown in a
-    frame of another.
+    """Return the content security policy: no requests, and workers only from blobs of the page.
+
+    Other pages may show the page in a frame.
     """
     return (
         f"default-src 'none'; script-src {scripts} 'wasm-unsafe-eval'; style-src {styles}; "
@@ -154,7 +155,7 @@ def _hash(text: str) -> str:
 
 
 def _with_icons(style: str) -> str:
-    """The style with the pictures that it names inside."""
+    """Return the style with its pictures inline."""
     return URL.sub(lambda match: f'url("{_as_data(match[1])}")', style)
 
 

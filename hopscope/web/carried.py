@@ -1,11 +1,11 @@
-"""What a saved page carries of a run, so that it lives without a server.
+"""The data of a run in a saved page, which works without a server.
 
-Of a training over facts everything that needs no weights is carried for all checkpoints: losses,
+For a training over facts the page has all data that need no weights, for all checkpoints: losses,
 role maps, emergence, the first example's attention, and the losses with every head and every path
-made uniform. Weights take far more room, and are carried of some checkpoints alone: there the page
-computes, on the first 256 examples, which are carried as well. Of an n-gram run the page needs the
-parameters and nothing else, of a language model's mechanism the findings, and of a benchmark its
-first questions. Of a study the page carries no weights: what was measured of its model.
+made uniform. Weights are much larger, so the page has them for some checkpoints only; for these it
+can compute, on the first 256 examples, which it also contains. For an n-gram run the page has the
+parameters, for a language model's circuit the findings, and for a benchmark its first questions.
+For a study it has the measurements, but no weights.
 """
 
 import base64
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from hopscope.web.views import Views
 
 WEIGHTS_BYTES = 1_250_000
-"""Room for models, as text; the last checkpoint is carried even if it takes more."""
+"""Largest size of all models in a page, as text; the last checkpoint may exceed it."""
 EXAMPLES = 256
-"""Examples that are carried, and on which losses are measured beforehand."""
+"""Number of examples in a page, on which losses are also measured in advance."""
 ARRAYS = ("losses", "maps", "contents", "emergence", "parameters", "findings")
-"""Arrays that are carried, where a run has them."""
+"""Arrays in a page, if the run has them."""
 QUESTIONS = 20
-"""Questions of each kind that are carried of a benchmark."""
+"""Number of a benchmark's questions of each kind in a page."""
 
 
 def carried(
@@ -44,10 +44,11 @@ def carried(
     step: int | None = None,
     room: int = WEIGHTS_BYTES,
 ) -> dict[str, Any]:
-    """The data of a saved page, ready for JSON: of a fleet, of the model with this seed (unset: the
-    first). The page opens after this step (unset: the last).
+    """Return the data of a saved page for JSON, of one model of a fleet (default: the first).
+
+    The page opens at checkpoint `step` (default: the last). `room` limits the models, in bytes.
     """
-    described = views.run(id_, seed)  # says in one line if there is no such run
+    described = views.run(id_, seed)  # raises if there is no such run
     row = _row(views, id_)
     wanted = [name for name in ARRAYS if name in described["arrays"]]
     found = _arrays(views, id_, wanted, seed)
@@ -64,7 +65,7 @@ def carried(
 
 
 def _arrays(views: "Views", id_: str, names: Sequence[str], seed: int | None) -> dict[str, str]:
-    """The arrays that are carried; what roles hold is left out where it cannot be measured."""
+    """Return the arrays as text, without "contents" (probes) if these cannot be measured."""
     found = {}
     for name in names:
         try:
@@ -82,9 +83,9 @@ def _row(views: "Views", id_: str) -> dict[str, Any]:
 
 
 def _more(views: "Views", id_: str, described: dict[str, Any], room: int) -> dict[str, Any]:
-    """What is carried beside arrays."""
+    """Return the other data of the page, by kind of run."""
     if described["kind"] == STUDY:
-        described["task"] |= {"carried": 1}  # its model is not one that the page can run
+        described["task"] |= {"carried": 1}  # the page cannot run the model of a study
         described["counts"] = [EXAMPLES]
         return _measured(views, described, described["checkpoints"])
     folder = views.shelf.folder(id_)
@@ -102,8 +103,8 @@ def _more(views: "Views", id_: str, described: dict[str, Any], room: int) -> dic
 def _trained(
     trained: Trained, views: "Views", described: dict[str, Any], room: int
 ) -> dict[str, Any]:
-    """What the page computes with, and what it knows of steps whose weights it does not have."""
-    trained.step(None)  # says in one line if there is no checkpoint
+    """Return the engine's data, and measurements for the steps whose weights are not included."""
+    trained.step(None)  # raises if there is no checkpoint
     steps = _steps(trained, described, room)
     others = [step for step in trained.steps if step not in steps]
     described["task"]["carried"] = EXAMPLES
@@ -114,7 +115,7 @@ def _trained(
 
 
 def _measured(views: "Views", described: dict[str, Any], steps: list[int]) -> dict[str, Any]:
-    """What the page knows of steps whose weights it does not have."""
+    """Return measurements for the steps whose weights are not included."""
     which = described["id"], described.get("seed")
     return {
         "known": {str(step): _known(views, *which, step) for step in steps},
@@ -125,7 +126,7 @@ def _measured(views: "Views", described: dict[str, Any], steps: list[int]) -> di
 def engine_data(
     recipe: Experiment, steps: Mapping[int, dict[str, str]], count: int = EXAMPLES
 ) -> dict[str, Any]:
-    """What the page's engine computes with: the model after some steps, and examples."""
+    """Return the data of the page's engine: the models of some steps, and examples."""
     from hopscope.web.examples import first_examples
 
     return {
@@ -136,7 +137,7 @@ def engine_data(
 
 
 def step_data(model: "Transformer", task: Task) -> dict[str, str]:
-    """What is carried of one model: its weights, and what each head attends to by position."""
+    """Return the data of one model: its weights, and each head's mean attention by position."""
     from hopscope.circuits import adapter_of
     from hopscope.web.examples import mean_attention
 
@@ -145,7 +146,7 @@ def step_data(model: "Transformer", task: Task) -> dict[str, str]:
 
 
 def model_shape(recipe: Experiment) -> dict[str, Any]:
-    """What the page must know of a model, beside its weights, and of what it reads and answers."""
+    """Return the model's shape, and the task's number of outputs and read positions."""
     model, task = recipe.model, recipe.task
     interface = task.interface()
     return {
@@ -162,7 +163,7 @@ def model_shape(recipe: Experiment) -> dict[str, Any]:
 
 
 def _questions(views: "Views", id_: str, bench: dict[str, Any]) -> dict[str, list[str]]:
-    """The first questions of each kind, with the answers to them."""
+    """Return the first questions of each kind, with their answers."""
     asked = {
         kind: [ExampleQuestion(kind=kind, index=n) for n in range(bench["carried"])]
         for kind in bench["kinds"]
@@ -173,7 +174,7 @@ def _questions(views: "Views", id_: str, bench: dict[str, Any]) -> dict[str, lis
 
 
 def _steps(trained: Trained, described: dict[str, Any], room: int) -> dict[int, dict[str, str]]:
-    """The models after the most telling steps, as many as there is room for."""
+    """Return the models of the most important steps that fit into `room` bytes."""
     found: dict[int, dict[str, str]] = {}
     for step in telling(trained.steps, described):
         data = step_data(trained.model(step), trained.task)
@@ -185,8 +186,8 @@ def _steps(trained: Trained, described: dict[str, Any], room: int) -> dict[int, 
 
 
 def telling(steps: list[int], described: dict[str, Any]) -> list[int]:
-    """Checkpoints in the order of what they tell: the last, the one at which the page opens, those
-    by which each hop was learned, those by which each path emerged, the first.
+    """Order checkpoints by importance: the last, the one at which the page opens, the first ones
+    after each hop was learned and after each path emerged, the first.
 
     >>> emerged = {"1.0:value 0>query": 90.5}
     >>> described = {"opens_at": None, "learned": [120], "emerged": emerged}
@@ -204,7 +205,7 @@ def telling(steps: list[int], described: dict[str, Any]) -> list[int]:
 
 
 def as_carried(model: "Transformer") -> bytes:
-    """The weights, as float16 where nothing is lost by it."""
+    """Return the weights as safetensors, in float16 where that is exact."""
     tensors = {}
     for name, weight in model.state_dict().items():
         number = weight.detach().cpu().numpy()
@@ -215,7 +216,7 @@ def as_carried(model: "Transformer") -> bytes:
 
 
 def _known(views: "Views", id_: str, seed: int | None, step: int) -> dict[str, Any]:
-    """Losses after a step: of the model as it is, and with each head and path made uniform."""
+    """Return the losses after a step: of the model, and with each head and path made uniform."""
     asked = CostsQuestion(seed=seed, step=step, examples=EXAMPLES)
     rows = list(views.costs(id_, asked, lambda: None))
     return {
@@ -226,11 +227,11 @@ def _known(views: "Views", id_: str, seed: int | None, step: int) -> dict[str, A
 
 
 def _example(views: "Views", id_: str, seed: int | None, step: int) -> str:
-    """The first example after a step, with all attention."""
+    """Return the first example after a step, with the attention of all heads."""
     arrays, about = unpacked(views.example(id_, ExampleQuestion(seed=seed, step=step)))
     return as_text(packed({"attention": arrays["attention"]}, about))
 
 
 def as_text(data: bytes) -> str:
-    """The file as text: compressed, the same bytes for the same file, in base64."""
+    """Return the file compressed and in base64; equal files give equal texts."""
     return base64.b64encode(gzip.compress(data, 9, mtime=0)).decode()

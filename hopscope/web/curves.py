@@ -1,4 +1,4 @@
-"""Losses of a run as curves, in few enough points to be drawn."""
+"""Losses of a run as curves, reduced to a number of points that can be drawn."""
 
 import numpy as np
 
@@ -8,12 +8,13 @@ from hopscope.web.memory import Memory
 from hopscope.web.tensors import packed
 
 POINTS = 2_000
-"""Points of a curve; of a longer training, each is the mean of several steps."""
+"""Largest number of points of a curve; in longer trainings a point is the mean of several steps."""
 
 
 def curves(folder: RunFolder) -> dict[str, np.ndarray]:
-    """The losses of each split; of a long training each point is a mean of several steps, and
-    stands at the last of them.
+    """Return the steps and losses of each split, with at most `POINTS` points.
+
+    In a long training a point is the mean over several steps, at the last of them.
     """
     found: dict[str, np.ndarray] = {}
     for split in SPLITS:
@@ -29,6 +30,6 @@ def curves(folder: RunFolder) -> dict[str, np.ndarray]:
 
 
 def remembered_curves(folder: RunFolder, memory: Memory) -> bytes:
-    """The same as a file of arrays, made once for each state of the run."""
+    """Return `curves` as a file of arrays, cached for each state of the run."""
     key = "losses", folder.name, folder.hashes("metrics/")
     return memory.get(key, lambda: packed(curves(folder)), len)

@@ -1,4 +1,4 @@
-"""A training over facts in words and plain data: all that is known without computing; no torch."""
+"""The description of a training over facts as plain data, without computation or torch."""
 
 import json
 from typing import Any
@@ -16,13 +16,13 @@ from hopscope.theory import Path, flow
 from hopscope.web.questions import VIEWABLE
 
 PLANTED = "planted.json"
-"""The file of a model that was written by hand that has the paths of its circuit."""
+"""The file with the paths of a planted model's circuit."""
 DRAWN = 32
-"""Facts whose schedule is worked out for the page."""
+"""Largest number of facts whose schedule is computed for the page."""
 
 
 def description(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, Any]:
-    """What the page shows of one model of a training before anything is asked of it."""
+    """Return the page's first data of one model of a training."""
     circuit = saved_circuit(folder, seed)
     emergence = saved_emergence(folder, circuit)
     steps, measured = checkpoint_steps(folder), folder.files("metrics/")
@@ -42,7 +42,7 @@ def description(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, A
 
 
 def planted_paths(folder: RunFolder) -> list[dict[str, Any]] | None:
-    """The paths of a circuit that was written by hand, if this is one."""
+    """Return the paths of a planted model's circuit; None for other models."""
     if PLANTED not in folder.manifest.files:
         return None
     found: list[dict[str, Any]] = json.loads(folder.read(PLANTED))
@@ -50,7 +50,7 @@ def planted_paths(folder: RunFolder) -> list[dict[str, Any]] | None:
 
 
 def task_of(task: Task) -> dict[str, Any]:
-    """The task as the page shows it."""
+    """Return the task's data for the page."""
     graph, asked = task.graph(), task.asked_hops()
     return {
         "kind": task.kind,
@@ -67,8 +67,9 @@ def task_of(task: Task) -> dict[str, Any]:
 
 
 def circuit_of(circuit: Circuit) -> dict[str, Any]:
-    """The circuit's JSON, its verdict, each component and path in words, and roles as text. Of the
-    account: what is moved along each path.
+    """Return the circuit's JSON for the page, with its verdict and each component in words.
+
+    Roles become text, and each path has the symbols that move along it (from the account).
     """
     found = circuit.to_dict()
     for component, kept in zip(circuit.components, found["components"], strict=True):
@@ -80,8 +81,8 @@ def circuit_of(circuit: Circuit) -> dict[str, Any]:
 
 
 def moving_path(circuit: Circuit, component: Component, path: Path) -> dict[str, Any]:
-    """A path of a circuit: the symbols that travel along it to the answer (`carried`), and those
-    that route later heads.
+    """Return a path with the symbols that it moves to the answer (`carried`), and those that route
+    later heads (`routed`).
     """
     patched = circuit.account.of(component, path) if circuit.account else None
     return {
@@ -92,7 +93,7 @@ def moving_path(circuit: Circuit, component: Component, path: Path) -> dict[str,
 
 
 def path_of(path: Path) -> dict[str, Any]:
-    """One path, by names; `change` is what switches it off."""
+    """Return one path by names; `change` is the change that switches it off."""
     return {
         "layer": path.layer,
         "head": path.head,
@@ -104,7 +105,7 @@ def path_of(path: Path) -> dict[str, Any]:
 
 
 def name_of(path: Path) -> str:
-    """What a path is called in keys and addresses: `1.0:value 0>query`."""
+    """Return a path's name in keys and addresses: `1.0:value 0>query`."""
     return f"{path.layer}.{path.head}:{path.source}>{path.destination}"
 
 
@@ -114,7 +115,10 @@ def emerged_of(story: Emergence) -> dict[str, float | None]:
 
 
 def theory_of(task: Task, *, causal: bool) -> dict[str, Any] | None:
-    """Which layer has to read what, at the earliest, by the theory of depth."""
+    """Return the earliest schedule by the theory of depth: which layer reads which role.
+
+    None if there is no graph or order of facts, or too many facts.
+    """
     graph, order = task.graph(), task.fact_order()
     if graph is None or order is None or len(graph.facts) > DRAWN:
         return None

@@ -1,4 +1,4 @@
-"""One example under the microscope: its tokens, the answers to it, the attention of every head."""
+"""One example for the page: its tokens, the model's answers, and the attention of every head."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -34,11 +34,11 @@ from hopscope.web.questions import ExampleQuestion
 from hopscope.web.tensors import packed
 
 OTHERS = 64
-"""Examples, this one among them, over which changes are averaged that need others."""
+"""Number of examples (with this one) for changes that need a mean over examples."""
 
 
 def example(run: Opened, asked: ExampleQuestion) -> bytes:
-    """A file of arrays, with the words in its metadata."""
+    """Return a file with the attention of an example; tokens and answers are in its metadata."""
     base, changes = changed_by(run, asked)
     adapter = run.adapter
     for head in changes:
@@ -60,7 +60,7 @@ def example(run: Opened, asked: ExampleQuestion) -> bytes:
 
 
 def _posed(run: Opened, asked: ExampleQuestion, count: int) -> tuple[RenderedExample, Examples]:
-    """An example in words, and as many examples, of which it is the first."""
+    """Return a rendered example, and `count` examples of which it is the first."""
     task = run.task
     if isinstance(task, FactTask):
         seed = example_seed("ablation", asked.sample)
@@ -78,7 +78,7 @@ def _posed(run: Opened, asked: ExampleQuestion, count: int) -> tuple[RenderedExa
 
 
 def _in_words(examples: Examples, words: Callable[[int], str]) -> RenderedExample:
-    """The first of these examples in words: tokens, and answers, as far as they are classes."""
+    """Render the first of these examples: its tokens, and its answers if these are classes."""
     inputs, length = examples.inputs[0], examples.length
     tokens = inputs.dim() == 1 and not inputs.is_floating_point()
     texts = map(words, inputs.tolist()) if tokens else (f"#{at}" for at in range(length))
@@ -95,7 +95,7 @@ def _in_words(examples: Examples, words: Callable[[int], str]) -> RenderedExampl
 
 @torch.no_grad()
 def _seen(ablator: Ablator, changes: Mapping[Head, Change]) -> tuple[np.ndarray, Tensor]:
-    """Attention [layer, head, query, key] and outputs [position, width] of the first example."""
+    """Return attention [layer, head, query, key] and outputs [position, width] of example 0."""
     adapter, examples, ablation = ablator.adapter, ablator.examples, Ablation.of(changes)
     if isinstance(adapter, CallbackModel):
         outputs, patterns = as_a_whole(adapter, examples, ablator.prescriber, ablation)
@@ -106,7 +106,7 @@ def _seen(ablator: Ablator, changes: Mapping[Head, Change]) -> tuple[np.ndarray,
 
 
 def tokens(shown: RenderedExample, table: Sequence[Role]) -> list[dict[str, Any]]:
-    """Every position: what stands there, and what it stands for."""
+    """Return for every position its text, role, chain and fact."""
     roles = (table[number] for number in shown.roles.role.tolist())
     places = zip(shown.texts, roles, shown.roles.chain.tolist(), strict=True)
     return [
@@ -116,11 +116,11 @@ def tokens(shown: RenderedExample, table: Sequence[Role]) -> list[dict[str, Any]
 
 
 def shown_answers(run: Opened, shown: RenderedExample, outputs: Tensor) -> list[dict[str, Any]]:
-    """Every question: where it is asked, and hop by hop what is true and what the model says."""
+    """Return for every question its position, and for each hop the truth and the model's answer."""
     length = len(shown.texts)
 
     def named(candidate: int) -> str:
-        few = candidate < len(shown.candidates)  # a model may know more tokens than its task has
+        few = candidate < len(shown.candidates)  # a model may have more tokens than its task
         return shown.candidates[candidate] if few else run.words(candidate)
 
     found = []
@@ -150,9 +150,11 @@ def shown_answers(run: Opened, shown: RenderedExample, outputs: Tensor) -> list[
 
 
 def first_examples(task: Task, count: int) -> bytes:
-    """The first examples, for a page that has the model and draws nothing: the symbol, role and
-    chain at every position, where each question is asked, and its truth hop by hop (none: -1).
-    Tasks of vectors also give the vector of each symbol, then the code of every position.
+    """Return the first examples as a file of arrays, for a page that runs the model itself.
+
+    Arrays: the symbol, role and chain at every position, the position and chain of each question,
+    and its truth for each hop (none: -1). For tasks of vectors also the vector of each symbol and
+    the code of every position.
     """
     seed = example_seed("ablation")
     found = example_arrays(task, seed, count)
@@ -178,8 +180,9 @@ def first_examples(task: Task, count: int) -> bytes:
 
 
 def mean_attention(adapter: Adapter | CallbackModel, task: Task) -> np.ndarray:
-    """What heads with the change `position` attend to [layer, head, destination, source]: their
-    mean attention on other examples, in units of 1e-4.
+    """Return the attention of heads with the change `position` [layer, head, destination, source].
+
+    It is their mean attention on other examples, in units of 1e-4.
     """
     found = other_tables(adapter, task)
     rows = [
@@ -192,7 +195,7 @@ def mean_attention(adapter: Adapter | CallbackModel, task: Task) -> np.ndarray:
 
 
 def _examples(task: Task, shown: RenderedExample, sample: int, count: int) -> Examples:
-    """The example, and behind it others that were drawn."""
+    """Return the rendered example, followed by other drawn examples."""
     examples = examples_of(task, count, sample)
     roles = Roles(
         torch.cat([shown.roles.role[None], examples.roles.role[1:]]),

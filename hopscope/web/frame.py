@@ -14,7 +14,7 @@ from hopscope.web.views import Views
 
 
 class Frame:
-    """The page of a run for a notebook, alive and with all that it needs inside: no server."""
+    """The interactive page of a run in a notebook, with all data inside and without a server."""
 
     def __init__(
         self, run: str, store: Store | Path | str | None = None, height: int = 800
@@ -27,8 +27,8 @@ class Frame:
         return f"Frame({self.run!r}, height={self.height})"
 
     def _repr_html_(self) -> str:
-        """What IPython asks for."""
-        # In single quotes, of which the page has few: it is mostly text in double ones.
+        """Return the HTML for IPython."""
+        # Quoted in single quotes, because the page has few of them to escape.
         page = self._page.replace("&", "&amp;").replace("'", "&#39;")
         return (
             f"<iframe title='the explorer' loading='lazy' width='100%' height='{self.height}' "

@@ -1,7 +1,7 @@
-"""Modules of the page become one classic script, since browsers load no modules from files.
+"""Join the page's modules into one classic script, because browsers load no modules from files.
 
-Every module becomes a function that is called once, after those that it imports. The modules are
-our own, so only the forms that they use are read; any other is an error, and nothing is guessed:
+Every module becomes a function that is called once, after the modules that it imports. Only the
+forms that our modules use are supported; any other form is an error:
 
     import { a, b } from "./x.js";      import "./x.js";
     export function f …                 export async function f …    export function* f …
@@ -21,14 +21,14 @@ CLOSING = re.compile(r"</script|<!--", re.IGNORECASE)
 
 
 class ModuleUnreadable(HopscopeError):
-    """A module of the page has a form that is not joined."""
+    """A module of the page has an unsupported form."""
 
 
 def joined_script(entry: str, read: Callable[[str], str], name: str = "") -> str:
-    """The script that does what the module `entry` does; `read` gives a module's text by name.
+    """Return a script that runs the module `entry`; `read` returns a module's text by name.
 
-    With a name it does nothing yet: the global function of that name does, and returns what the
-    module exports. The function needs nothing but its own text, which is what starts a worker.
+    With `name`, the script only defines a global function of that name, which runs the module and
+    returns its exports. Its source text is self-contained, so it can start a worker.
     """
     done: dict[str, str] = {}
     _join(entry, read, done, ())
@@ -46,7 +46,7 @@ def joined_script(entry: str, read: Callable[[str], str], name: str = "") -> str
 def _join(
     name: str, read: Callable[[str], str], done: dict[str, str], open_: tuple[str, ...]
 ) -> None:
-    """Put a module behind those that it imports."""
+    """Append a module to `done`, after the modules that it imports."""
     if name in done:
         return
     if name in open_:

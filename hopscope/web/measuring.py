@@ -1,6 +1,6 @@
-"""Losses with heads changed: of one model, at every checkpoint, of every head and path in turn.
+"""Losses with heads changed: of one model, at every checkpoint, or with each head and path in turn.
 
-The examples are those of `hopscope ablate` (the same number and sample), so are the numbers.
+For the same number and sample, examples and losses equal those of `hopscope ablate`.
 """
 
 import time
@@ -26,14 +26,16 @@ from hopscope.web.opened import Key, Opened, Spread
 from hopscope.web.questions import AblateQuestion, Ask, CostsQuestion, ModelQuestion
 
 CHUNK, MOMENT = 8, 0.2
-"""Changes that are measured together, at most, and seconds that this may take: others wait to hear
-of them, and whoever clicks meanwhile for their turn."""
+"""Largest number of changes that are measured together, and the seconds that this should take: the
+stream shows nothing, and other clicks wait, until they are done."""
 
 
 def changed_by(
     run: Opened, asked: ModelQuestion
 ) -> tuple[Mapping[Head, Change], dict[Head, Change]]:
-    """What heads do before the changes (the circuit's patterns, if asked), and with them."""
+    """Return the changes of heads before the question's changes (the circuit's patterns, or none),
+    and with them.
+    """
     base: Mapping[Head, Change] = {}
     if asked.circuit:
         if run.circuit is None:
@@ -43,14 +45,14 @@ def changed_by(
 
 
 def ablated(run: Opened, asked: AblateQuestion, ask: Ask) -> dict[str, Any]:
-    """Losses as the model is, and with the changes."""
+    """Return the losses without and with the changes, and (if asked) what can be decoded."""
     found = _told(run, asked, lambda: run.ablator(asked.examples, asked.sample), ask)
     return found | {"decodable": _decodable(run, asked, ask)} if asked.probe else found
 
 
 def _decodable(run: Opened, asked: AblateQuestion, ask: Ask) -> dict[str, Any]:
-    """Which symbols can be read at each role with the changes, by the maps that read the model as
-    it is.
+    """Return how well each symbol can be decoded at each role with the changes, by the probes that
+    were fitted on the unchanged model.
     """
     _, changes = changed_by(run, asked)
     reader = run.reader()
@@ -63,7 +65,7 @@ def _decodable(run: Opened, asked: AblateQuestion, ask: Ask) -> dict[str, Any]:
 def tabled(
     run: Opened, ablator: Ablator, asked: ModelQuestion, changes: Iterable[Change]
 ) -> Ablator:
-    """The ablator with the tables that these changes follow."""
+    """Return the ablator with the attention tables that these changes need."""
     examples = _with_tables(run, ablator.examples, asked, changes)
     return ablator if examples is ablator.examples else Ablator(ablator.adapter, examples)
 
@@ -71,7 +73,7 @@ def tabled(
 def _with_tables(
     run: Opened, examples: Examples, asked: ModelQuestion, changes: Iterable[Change]
 ) -> Examples:
-    """The examples with the tables that these changes follow."""
+    """Return the examples with the attention tables that these changes need."""
     circuit = run.circuit if asked.circuit else None
     return with_tables(examples, changes, lambda: run.tables(asked.sample), circuit)
 
@@ -79,10 +81,10 @@ def _with_tables(
 def over_time(
     runs: Mapping[int, Opened], asked: AblateQuestion, ask: Ask
 ) -> Iterator[dict[str, Any]]:
-    """The same of the models after these steps."""
+    """Yield the losses without and with the changes, for the models of these steps."""
 
     @cache
-    def examples() -> Examples:  # drawn once, and not at all where all is remembered
+    def examples() -> Examples:  # drawn once, and only if some losses are not cached
         return examples_of(run.task, asked.examples, asked.sample)
 
     for step, run in runs.items():
@@ -92,7 +94,9 @@ def over_time(
 
 
 def costs(run: Opened, asked: CostsQuestion, ask: Ask) -> Iterator[dict[str, Any]]:
-    """Every head in turn, then every path of the circuit (without one, the row of each role)."""
+    """Yield the losses with every head changed in turn, then with every path of the circuit (or,
+    without a circuit, every attention row).
+    """
     plain = run.ablator(asked.examples, asked.sample)
     _, before = changed_by(run, asked)
     plain.check_paths(before)
@@ -113,7 +117,7 @@ def costs(run: Opened, asked: CostsQuestion, ask: Ask) -> Iterator[dict[str, Any
 
 
 def spread(losses: np.ndarray) -> Spread:
-    """The mean of each hop over examples [example, hop], and half its 95 % interval."""
+    """Return the mean of each hop over examples [example, hop], and half its 95 % interval."""
     each = [intervals.mean(losses[:, hop]) for hop in range(losses.shape[1])]
     return {
         "mean": [float(mean) for mean in losses.mean(axis=0)],
@@ -127,7 +131,7 @@ def _told(
     ablator: Callable[[], Ablator],
     ask: Ask,
 ) -> dict[str, Any]:
-    """Both halves; what was measured before (the model as it is, mostly) is not measured again."""
+    """Return the losses without and with the changes; cached losses are not measured again."""
     base, changes = changed_by(run, asked)
 
     def measured(missing: list[Key]) -> list[Spread]:
@@ -154,7 +158,7 @@ def _losses(ablator: Ablator, ablations: list[Ablation], ask: Ask) -> list[Sprea
 
 
 def _heads(ablator: Ablator, asked: CostsQuestion) -> list[str]:
-    """A change of every head."""
+    """Return one change for every head."""
     layers, heads = ablator.adapter.layers, ablator.adapter.heads
     return [f"{n}.{head}={asked.instead}" for n in range(layers) for head in range(heads)]
 
@@ -162,8 +166,8 @@ def _heads(ablator: Ablator, asked: CostsQuestion) -> list[str]:
 def _rows(
     run: Opened, ablator: Ablator, asked: CostsQuestion, before: dict[Head, Change]
 ) -> list[str]:
-    """A change of each row that makes a path of the circuit; without a circuit, of every row. A
-    head whose values are replaced has no rows that matter.
+    """Return one change for each attention row on a path of the circuit; without a circuit, for
+    every row. Heads whose output is replaced are left out.
     """
     what = "uniform" if asked.instead in CARRIED else asked.instead
     if run.circuit is not None:

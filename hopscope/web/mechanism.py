@@ -1,6 +1,4 @@
-"""What the page can ask of a run that took a language model apart: where which symbol is held, the
-heads that bring it, and how they were proved.
-"""
+"""The run of a language model's circuit for the page: what roles hold, the heads, and the proof."""
 
 from collections.abc import Hashable
 from typing import Any
@@ -13,11 +11,11 @@ from hopscope.web.shown import ShownRun
 from hopscope.web.tensors import packed
 
 ROWS = "rows/"
-"""What the names of files begin with that hold what was measured."""
+"""Prefix of the files with measurements."""
 
 
 class Traced(ShownRun):
-    """A mechanism of a language model."""
+    """The run of a language model's circuit."""
 
     def description(self) -> dict[str, Any]:
         recipe = self.folder.recipe_as(LmCircuit)
@@ -40,7 +38,7 @@ class Traced(ShownRun):
         return packed({"layers": np.array(found["layers"], np.int32)}, found)
 
     def findings(self) -> dict[str, Any]:
-        """What the rows of a complete run come to, with each component of the circuit in words."""
+        """Return the findings of a complete run, with each component of the circuit in words."""
         from hopscope.lm.findings import LmCircuitRun
 
         found = LmCircuitRun(self.folder).findings

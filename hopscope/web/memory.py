@@ -1,4 +1,4 @@
-"""What is kept between questions, while it fits in so many bytes; the oldest goes first."""
+"""A cache between requests, limited in bytes; the least recently used value is dropped first."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class Memory:
-    """Values by key; those used longest ago go first."""
+    """Values by key, at most `limit` bytes; the least recently used are dropped first."""
 
     def __init__(self, limit: int) -> None:
         self.limit, self.held = limit, 0
@@ -17,7 +17,7 @@ class Memory:
         self._lock = RLock()
 
     def get(self, key: Hashable, make: Callable[[], T], size: Callable[[T], int]) -> T:
-        """The value of this key, made if it is not there. One too large on its own is not kept."""
+        """Return the value of this key, or make it; a value larger than the limit is not kept."""
         found: T | None = self.known(key)
         if found is not None:
             return found
@@ -32,7 +32,7 @@ class Memory:
         return made
 
     def known(self, key: Hashable) -> Any:
-        """The value of this key; None if it is not there."""
+        """Return the value of this key; None if absent."""
         with self._lock:
             if key not in self._values:
                 return None

@@ -1,4 +1,4 @@
-"""What the page can ask of a run of the n-gram experiment. torch is imported when it is opened."""
+"""A run of the n-gram experiment for the page; torch is imported when the run is opened."""
 
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hopscope.ngram.parameters import Course
 
 SHOWN = 36
-"""Symbols of the sequence that the page begins with."""
+"""Least length of the sequence that the page shows first."""
 
 
 class Ngram(ShownRun):
@@ -60,8 +60,10 @@ class Ngram(ShownRun):
 
 
 def parameters(recipe: NgramExperiment, seed: int, course: "Course") -> bytes:
-    """Everything trained at every epoch that was recorded, as it is and as the model reads it
-    (shares of sets, what heads copy), and the begin of the first validation chain.
+    """Return the parameters at every recorded epoch, as a file of arrays.
+
+    It has the raw parameters, the quantities that the model computes from them (shares of sets,
+    attention of heads), and the beginning of the first validation chain.
     """
     from hopscope.ngram.parameters import sets
     from hopscope.ngram.process import sample_chains

@@ -1,4 +1,4 @@
-"""One model with its task, as the page looks at it: of a run after a step, or of a `Study`."""
+"""One model with its task for the page: a checkpoint of a run, or the model of a `Study`."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -13,41 +13,41 @@ from hopscope.circuits.tables import Tables, other_tables
 from hopscope.web.memory import Memory
 
 ABLATOR_BYTES = 2**27
-"""What an ablator keeps to be faster, at most (`hopscope.circuits.budget`)."""
+"""Largest size of an ablator's caches (`hopscope.circuits.budget`)."""
 READER_BYTES = 2**25
-"""What reads squares takes, at most."""
+"""Largest size of the probes of the page's squares."""
 
 Spread = dict[str, list[float]]
 Key = tuple[int, int, bool, Ablation]
-"""A number of examples, a sample, whether tables are the circuit's, and what heads do."""
+"""Number of examples, sample, whether attention tables are the circuit's, and the ablation."""
 
 
 @dataclass(frozen=True)
 class Opened:
-    """What is measured of a model, each thing once."""
+    """A model with caches, so that nothing is measured twice."""
 
     task: Questions
     hops: list[str]
     chances: list[float]
     circuit: Circuit | None
     weights: Hashable
-    """What tells this model, and its circuit, from others."""
+    """Identifies the model's weights and its circuit."""
     open: Callable[[], AnyModel]
     check_fits: Callable[[int], None]
-    """Refuses more examples than fit in memory."""
+    """Raises if this number of examples does not fit in memory."""
     probed: int
-    """Examples on which the maps are fitted that read squares."""
+    """Number of examples on which the probes of the page's squares are fitted."""
     memory: Memory
     words: Callable[[int], str] = str
-    """A token in words, where the task names none."""
+    """Converts a token to text, if the task has no names for tokens."""
 
     @property
     def adapter(self) -> Adapter | CallbackModel:
-        """The model, ready to be examined."""
+        """The engine's adapter of the model."""
         return adapter_of(self.open())
 
     def ablator(self, examples: int, sample: int) -> Ablator:
-        """What measures ablations of the model on these examples."""
+        """Return an ablator of the model on these examples (cached)."""
         self.check_fits(examples)
         return self.memory.get(
             ("ablator", self.weights, examples, sample),
@@ -56,7 +56,7 @@ class Opened:
         )
 
     def tables(self, sample: int) -> Tables:
-        """The tables that rows follow where no circuit has them."""
+        """Return the attention tables for changes, if no circuit has them (cached)."""
         return self.memory.get(
             ("tables", self.weights, sample),
             lambda: other_tables(self.adapter, self.task, sample),
@@ -64,7 +64,7 @@ class Opened:
         )
 
     def reader(self) -> Reader:
-        """What reads symbols off the model's streams, as the squares do."""
+        """Return the probes that decode symbols from the model's streams (cached)."""
         return self.memory.get(
             ("reader", self.weights),
             lambda: Reader(self.adapter, self.task, self.probed),
@@ -74,7 +74,7 @@ class Opened:
     def spreads(
         self, keys: list[Key], measure: Callable[[list[Key]], list[Spread]]
     ) -> list[Spread]:
-        """Losses that are remembered, and those that are measured because they are not."""
+        """Return the losses of all keys; call `measure` for those that are not cached."""
         names = {key: ("spread", self.weights, *key) for key in keys}
         found = {key: self.memory.known(name) for key, name in names.items()}
         missing = [key for key, spread in found.items() if spread is None]

@@ -1,4 +1,4 @@
-"""The page of some views, opened: a server until Ctrl-C, and a browser where there is one."""
+"""Open the page: run a server until Ctrl-C, and open a browser if there is one."""
 
 import getpass
 import os
@@ -35,8 +35,8 @@ def show_page(
     views: "Views", state: str, where: tuple[Address, Sequence[Origin]], *,
     browser: bool = True, say: Tell = TOLD, note: Tell = TOLD,
 ) -> None:  # fmt: skip
-    """Serve these views, the page in this state at first. Whatever can be refused is, before a port
-    is open.
+    """Serve these views until Ctrl-C; the page opens in `state`. Errors are raised before a port is
+    open.
     """
     try:
         from hopscope.web.serving import listening, serve
@@ -70,7 +70,7 @@ def view(
     browser: bool = True,
     port: int | None = None,
 ) -> None:
-    """The page of a study: see `Study.view`."""
+    """Open or save the page of a study: see `Study.view`."""
     from hopscope.study import RunStudy
     from hopscope.web.bundle import check_target, write_page
     from hopscope.web.questions import STUDY
@@ -102,7 +102,10 @@ def view(
 
 
 def forwarding(address: Address, connection: str) -> str:
-    """The command by which a browser elsewhere reaches this server, if ssh leads here."""
+    """Return the ssh command that forwards this server's port; empty outside an ssh session.
+
+    `connection` is $SSH_CONNECTION.
+    """
     words = connection.split()
     if len(words) != 4:
         return ""
@@ -112,7 +115,7 @@ def forwarding(address: Address, connection: str) -> str:
 
 
 def has_browser(address: Address) -> bool:
-    """Is somebody before this machine, and can a browser ask there?"""
+    """Return whether this machine can open a browser at the address (a display, no ssh, a port)."""
     if address.socket is not None or os.environ.get("SSH_CONNECTION"):
         return False
     screen = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
@@ -121,13 +124,14 @@ def has_browser(address: Address) -> bool:
 
 @contextmanager
 def opened_in_browser(url: str, *, wanted: bool) -> Iterator[None]:
-    """Opens a page by a private file that leads there: other users see the arguments of
-    programs, and the URL holds the token.
+    """Open a URL in the browser by a private file that redirects to it.
+
+    Other users can see the arguments of programs, and the URL holds a secret.
     """
     if not wanted:
         yield
         return
-    with tempfile.TemporaryDirectory(prefix="hopscope-") as folder:  # its owner's alone
+    with tempfile.TemporaryDirectory(prefix="hopscope-") as folder:  # only its owner can read it
         page = Path(folder, "open.html")
         page.touch(0o600)
         page.write_text(PAGE.format(url=escape(url)))

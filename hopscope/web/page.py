@@ -1,4 +1,4 @@
-"""The page itself: what its HTML names, listed once, so that no request names a file."""
+"""The files of the page, listed once from its HTML, so that no request can name another file."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -15,14 +15,14 @@ TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-"""What is served, by the end of its name."""
+"""Content types by the ending of a file's name."""
 NAMED = re.compile(r'(?:href|src)="([\w.-]+)"')
 
 
 def page_files() -> Mapping[str, tuple[str, Callable[[], bytes]]]:
-    """The type of every file of the page, and what reads it, by the path at which a browser asks
-    for it. Its modules come as one script: a browser would hear of each from another, and ask for
-    one after the other.
+    """Return the content type and the reader of every file of the page, by its URL path.
+
+    The modules are joined into one script; otherwise a browser would find and load them one by one.
     """
     index = STATIC / "index.html"
     files: dict[str, Callable[[], bytes]] = {

@@ -1,16 +1,16 @@
-"""Which requests are answered: each guard looks at one thing, and refuses with a constant line.
+"""The policy for requests: each guard checks one property, and refuses with a constant line.
 
     size      headers are few and short
-    host      the browser means this server, and no name that was bent to it (DNS rebinding)
+    host      the Host header names this server (prevents DNS rebinding)
     upgrade   plain HTTP only: no WebSocket, no h2c
-    site      no other site asks, as far as the browser says (fetch metadata)
-    origin    no page of another origin asks
-    token     whoever asks was given the URL; the page itself, which holds no data, is public, and
-              where the URL's word is exchanged for the token, that word is asked for instead
-    path      a path is letters, digits and `.-_~`, and needs no second look
-    body      what is sent is JSON of a length that is told in one way
+    site      the request is not from another site, by the browser's fetch metadata
+    origin    the request is not from a page of another origin
+    token     the request has the token. The page itself is public, because it holds no data; the
+              route that exchanges the URL's word for the token checks that word instead
+    path      a path has only letters, digits, `.-_~` and encoded spaces, and no `..`
+    body      the body is JSON, with exactly one header for its length
 
-The first guard that refuses answers. Nothing of the request is repeated in the answer.
+The first guard that refuses decides the answer, which repeats nothing from the request.
 """
 
 import hmac
@@ -35,7 +35,7 @@ DOTS = re.compile(rb"/\.+(?:/|$)")
 
 
 class Refused(HopscopeError):
-    """A request is not answered; its text is one line for whoever asked."""
+    """A refused request; the text is one line for the client."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -44,7 +44,7 @@ class Refused(HopscopeError):
 
 @dataclass(frozen=True)
 class RequestHead:
-    """A request, as far as the guards look at it."""
+    """The parts of a request that the guards check."""
 
     method: str
     raw_path: bytes
@@ -58,18 +58,19 @@ class RequestHead:
         return cls(scope["method"], scope["raw_path"], headers, scope["http_version"])
 
     def all(self, name: bytes) -> list[bytes]:
-        """The values of all headers of this name (in small letters, as a server hands them on)."""
+        """Return the values of all headers of this name (in lower case, as in ASGI)."""
         return [value for key, value in self.headers if key == name]
 
     def one(self, name: bytes) -> str | None:
-        """The value of a header that must be there once; None otherwise."""
+        """Return the value of a header that occurs exactly once; None otherwise."""
         found = self.all(name)
         return found[0].decode("latin-1") if len(found) == 1 else None
 
     @property
     def is_visit(self) -> bool:
-        """True if somebody goes to the page itself: followed a link, or opened a file that leads
-        to it. That may come from anywhere, and brings nothing along.
+        """Whether the request is a navigation to the page itself, by a link or an opened file.
+
+        It may come from any site, because it carries no data.
         """
         way = (self.one(b"sec-fetch-mode"), self.one(b"sec-fetch-dest"))
         return self.method == "GET" and self.raw_path == b"/" and way == ("navigate", "document")
@@ -77,22 +78,22 @@ class RequestHead:
 
 @dataclass(frozen=True)
 class Policy:
-    """Whose requests are answered: those that bring the token, and mean this server."""
+    """Decides which requests are answered: those that have the token and name this server."""
 
     token: str = field(repr=False)
     trusted: tuple[Origin, ...] = ()
-    """Origins that are trusted beside those of this machine (any port: it may be forwarded)."""
+    """Trusted origins besides those of this machine (at any port, because ports are forwarded)."""
     public: Collection[str] = ()
-    """Paths that hold no data: the page and what it is made of."""
+    """Paths without data: the files of the page."""
     guards: "Mapping[str, Guard]" = field(default_factory=lambda: GUARDS)
 
     def check(self, asked: RequestHead) -> None:
-        """Refuse the request, or let it pass."""
+        """Raise Refused if a guard refuses the request."""
         for guard in self.guards.values():
             guard(self, asked)
 
     def origins(self, asked: RequestHead) -> list[Origin]:
-        """The origins whose pages may ask at the host that this request names."""
+        """Return the origins whose pages may send requests to this request's `Host`."""
         place = Authority.read(asked.one(b"host") or "")
         if place is None:
             return []
@@ -104,14 +105,14 @@ Guard = Callable[[Policy, RequestHead], None]
 
 
 def size(_: Policy, asked: RequestHead) -> None:
-    """Headers are few and short."""
+    """Refuse long or many headers."""
     total = sum(len(name) + len(value) for name, value in asked.headers)
     if len(asked.headers) > MOST_HEADERS or total + len(asked.raw_path) > HEADER_BYTES:
         raise Refused(431, "the headers are too long: expected at most 16 kB, and 100 of them")
 
 
 def host(policy: Policy, asked: RequestHead) -> None:
-    """The browser means this server; HTTP/1.0 has to say so, too."""
+    """Refuse requests whose Host header is missing (also in HTTP/1.0) or names another server."""
     if asked.one(b"host") is None:
         raise Refused(400, "expected one Host header")
     if not policy.origins(asked):
@@ -119,20 +120,20 @@ def host(policy: Policy, asked: RequestHead) -> None:
 
 
 def upgrade(_: Policy, asked: RequestHead) -> None:
-    """Plain HTTP only."""
+    """Refuse anything but plain HTTP."""
     if asked.version not in ("1.0", "1.1") or asked.all(b"upgrade") or asked.all(b"http2-settings"):
         raise Refused(400, "expected plain HTTP/1.1, without an Upgrade header")
 
 
 def site(_: Policy, asked: RequestHead) -> None:
-    """No other site asks, as far as the browser says."""
+    """Refuse requests that the browser marks as sent by another site."""
     known = asked.all(b"sec-fetch-site")
     if known and asked.one(b"sec-fetch-site") not in ("same-origin", "none") and not asked.is_visit:
         raise Refused(403, "another site asks: open the URL that was printed")
 
 
 def origin(policy: Policy, asked: RequestHead) -> None:
-    """No page of another origin asks."""
+    """Refuse requests from pages of another origin."""
     if asked.all(b"origin"):
         found = Origin.read(asked.one(b"origin") or "")
         if found is None or found not in policy.origins(asked):
@@ -140,7 +141,7 @@ def origin(policy: Policy, asked: RequestHead) -> None:
 
 
 def token(policy: Policy, asked: RequestHead) -> None:
-    """Whoever asks was given the URL."""
+    """Refuse requests without the token, except for public paths and the exchange."""
     if asked.raw_path.decode("latin-1") in (*policy.public, EXCHANGE):
         return
     given, wanted = asked.all(b"authorization"), f"Bearer {policy.token}".encode()
@@ -149,13 +150,13 @@ def token(policy: Policy, asked: RequestHead) -> None:
 
 
 def path(_: Policy, asked: RequestHead) -> None:
-    """A path that can be read in one way only."""
+    """Refuse paths with other characters or with `..`."""
     if not PATH.fullmatch(asked.raw_path) or DOTS.search(asked.raw_path):
         raise Refused(404, "there is nothing here")
 
 
 def body(_: Policy, asked: RequestHead) -> None:
-    """What is sent is JSON of a length that is told in one way, which no form can send."""
+    """Refuse bodies that are not JSON (HTML forms cannot send it) or have an ambiguous length."""
     lengths, coding = asked.all(b"content-length"), asked.all(b"transfer-encoding")
     if len(lengths) + len(coding) > 1 or not all(each.isdigit() for each in lengths):
         raise Refused(400, "expected one Content-Length, or one Transfer-Encoding")

@@ -1,5 +1,7 @@
-"""What is asked in the body of a request: JSON as a browser writes it, and nothing else (one
-meaning, little depth, finite numbers); and of a model, data with bounds.
+"""Parse and validate the bodies of requests.
+
+JSON must be unambiguous: UTF-8, unique keys, small depth, finite numbers. The fields of a question
+have bounds.
 """
 
 import json
@@ -15,44 +17,44 @@ from hopscope.errors import ConfigError
 from hopscope.web.policy import Refused
 
 STUDY = "study"
-"""The kind, and the id, of what is no run: a model with its task."""
+"""The kind and the id of a study (a model with its task) on the page."""
 DEPTH = 16
 TEXT = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
-"""A text, or all that follows a quote which nothing ends: so that no byte is read twice."""
+"""A JSON text; an unclosed quote matches to the end, so that the scan takes linear time."""
 BRACKET = re.compile(rb"[][{}]")
 MOST_EXAMPLES = 4096
 MOST_CHANGES = 512
 VIEWABLE = 10_000
-"""Examples one of which can be looked at; all before it are made as well."""
+"""Number of examples that can be shown; to show one, all before it are made too."""
 
 Ask = Callable[[], None]
-"""Is called between the steps of an answer, and raises where nobody waits for it any more."""
+"""Called between the steps of a computation; raises if the client no longer waits for it."""
 Number = Annotated[Whole, Field(strict=True, ge=0)]
 Word = Annotated[str, Field(max_length=24)]
 Change = Annotated[str, Field(max_length=240)]
 """One change, in the grammar of `hopscope.circuits.ablation`."""
 Examples = Annotated[Whole, Field(strict=True, ge=2, le=MOST_EXAMPLES)]
-"""How many losses are measured on: one alone has no interval."""
+"""Number of examples for losses: at least 2, because one has no interval."""
 Changes = Annotated[tuple[Change, ...], Field(max_length=MOST_CHANGES)]
 
 
 class ModelQuestion(Config):
-    """Which model of a run is asked about."""
+    """A question about one model of a run."""
 
     step: Number | None = None
-    """The checkpoint after this step; unset: the last."""
+    """The step of the checkpoint (default: the last)."""
     seed: Number | None = None
-    """Of a fleet, the model with this seed; unset: the first."""
+    """The seed of the fleet member (default: the first)."""
     sample: Number = 0
-    """Which examples: another number draws others."""
+    """The seed of the examples."""
     changes: Changes = ()
-    """What heads do instead."""
+    """Changes of heads."""
     circuit: Annotated[bool, Field(strict=True)] = False
-    """Change heads of the circuit instead of the model as it is."""
+    """Change heads of the circuit instead of the model's."""
 
     @classmethod
     def parse(cls, data: bytes) -> Self:
-        """The question in the body of a request; anything else is an error in one line."""
+        """Parse the body of a request; raises Refused or ConfigError."""
         fields = read_json(data)
         if unknown := sorted(set(fields) - set(cls.model_fields)):
             known = ", ".join(cls.model_fields)
@@ -66,19 +68,19 @@ class ExampleQuestion(ModelQuestion):
     index: Annotated[Number, Field(lt=VIEWABLE)] = 0
     """The number of the example."""
     tokens: Annotated[tuple[Word, ...], Field(max_length=4096)] | None = None
-    """A sequence that somebody typed, symbol by symbol; unset: the example as it was drawn."""
+    """A sequence typed by the user, symbol by symbol (default: the drawn example)."""
     order: Number | None = None
-    """Another order of the same facts, by any number; unset: the example's own."""
+    """The seed of another order of the same facts (default: the example's own order)."""
     kind: Annotated[str, Field(max_length=80)] | None = None
-    """Of a benchmark, the kind of question; unset: the first."""
+    """The kind of question of a benchmark (default: the first)."""
 
 
 class AblateQuestion(ModelQuestion):
-    """Losses of the model as it is, and with these changes."""
+    """Losses of the model without and with these changes."""
 
     examples: Examples = 256
     probe: Annotated[bool, Field(strict=True)] = False
-    """Also which symbols can be read at each role with the changes."""
+    """Also return which symbols can be decoded at each role with the changes."""
 
 
 class CostsQuestion(ModelQuestion):
@@ -86,11 +88,12 @@ class CostsQuestion(ModelQuestion):
 
     examples: Examples = 256
     instead: Literal["uniform", "itself", "previous", "position", "mean", "resample"] = "uniform"
-    """What each does instead; a single row cannot carry a mean, and is uniform then."""
+    """The change of each; "mean" and "resample" replace whole heads, so single rows are uniform
+    then."""
 
 
 def read_json(data: bytes) -> dict[str, Any]:
-    """The object that this text is."""
+    """Parse a JSON object; raises Refused for any other text."""
     depth = 0
     for bracket in BRACKET.findall(TEXT.sub(b"", data)):
         depth += 1 if bracket in b"[{" else -1

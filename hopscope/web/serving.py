@@ -1,8 +1,8 @@
-"""uvicorn as it is, at a socket: a port that is free, or a Unix socket of its owner alone.
+"""Run uvicorn at a free port, or at a Unix socket that only its owner can open.
 
-uvicorn waits for ever for the rest of a request, and for a client that does not read. Here a client
-has ten seconds for either; when many are connected, those go that have kept us waiting for longer
-than a moment. Who sends a request at once is answered, whatever hangs beside it.
+uvicorn waits forever for the rest of a request, and for a client that does not read. Here a client
+has ten seconds for either, or half a second when many are connected; then its connection is closed.
+So slow clients cannot block others.
 """
 
 import asyncio
@@ -28,33 +28,33 @@ from hopscope.web.app import Explorer
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 GRACE = 2
-"""Seconds that answers have to go out when the server ends."""
+"""Seconds to send pending answers when the server ends."""
 SWITCH = 0.0005
-"""Seconds after which a thread that computes lets the one that answers have its turn."""
+"""Python's switch interval in seconds: how soon a computing thread yields to the answering one."""
 NEXT = 100
-"""Ports that are tried, from the first on."""
+"""Number of ports to try."""
 WAITING = 1024
-"""Connections that may wait to be accepted."""
+"""Largest number of connections that wait to be accepted."""
 DESCRIPTORS = 4096
-"""Files and connections that may be open, if the system allows so many."""
+"""Largest number of open files and connections, if the system allows it."""
 
 
 @dataclass
 class Patience:
-    """How long a client may keep the server waiting."""
+    """Time limits for clients that do not send or read."""
 
     most: int = 64
-    """Connections, beyond which a moment has to be enough."""
+    """With more connections than this, the limit is `moment`."""
     patience: float = 10.0
-    """Seconds that a client has to send a request, or to go on reading an answer."""
+    """Seconds for a client to send a request, or to continue reading an answer."""
     moment: float = 0.5
     look: float = 0.5
-    """Seconds between looks."""
+    """Seconds between checks."""
     _since: dict[Any, tuple[object, float]] = field(default_factory=dict)
-    """What each client is waited for, and since when."""
+    """For each client, the event that the server waits for, and since when."""
 
     def end_waiting(self, connections: set[Any], now: float) -> None:
-        """End the connections of those who were waited for too long."""
+        """Close the connections that have exceeded the time limit."""
         before, self._since = self._since, {}
         allowed = self.moment if len(connections) > self.most else self.patience
         for each in list(connections):
@@ -68,7 +68,7 @@ class Patience:
 
 
 def _wanted(connection: Any) -> object:
-    """What the client is waited for: its next request, or that it reads; None: nothing."""
+    """Return the event that the server waits for: the next request or a read; None if neither."""
     cycle = connection.cycle
     if cycle is None or cycle.response_complete:
         return id(cycle)
@@ -77,8 +77,8 @@ def _wanted(connection: Any) -> object:
 
 
 class Server(uvicorn.Server):
-    """Uvicorn without its words, for the page. It wakes twice a second, to see who keeps it waiting
-    (uvicorn does ten times, to see whether it is to end).
+    """Uvicorn without logs. It wakes twice a second to check slow clients (uvicorn wakes ten times
+    a second to check whether to end).
     """
 
     def __init__(self, explorer: Explorer, patience: Patience | None = None) -> None:
@@ -93,7 +93,7 @@ class Server(uvicorn.Server):
                 log_config=None,
                 log_level="critical",
                 access_log=False,
-                proxy_headers=False,  # any neighbour could forge them
+                proxy_headers=False,  # clients could forge them
                 server_header=False,
                 backlog=WAITING,
                 timeout_graceful_shutdown=GRACE,
@@ -104,14 +104,14 @@ class Server(uvicorn.Server):
     async def main_loop(self) -> None:
         """Answer until Ctrl-C or SIGTERM."""
         loop = asyncio.get_running_loop()
-        while not await self.on_tick(0):  # which writes the date that answers bear
+        while not await self.on_tick(0):  # also updates the Date header of answers
             self.patience.end_waiting(self.server_state.connections, loop.time())
             await asyncio.sleep(self.patience.look)
-        self.explorer.stop()  # before clients are waited for
+        self.explorer.stop()  # before uvicorn waits for clients
 
 
 def serve(explorer: Explorer, opened: socket.socket) -> None:
-    """Answer at this socket until a signal comes: Ctrl-C and its like are no error."""
+    """Answer at this socket until SIGINT, SIGTERM or SIGHUP, which end it without an error."""
     sys.setswitchinterval(SWITCH)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < min(DESCRIPTORS, hard):
@@ -132,7 +132,7 @@ def serve(explorer: Explorer, opened: socket.socket) -> None:
 
 @contextmanager
 def listening(address: Address) -> Iterator[tuple[socket.socket, Address]]:
-    """An open socket at this address, and the address with its port."""
+    """Yield an open socket at this address, and the address with its port."""
     if address.socket is not None:
         with _unix(address.socket.absolute()) as opened:
             yield opened, address
@@ -142,7 +142,7 @@ def listening(address: Address) -> Iterator[tuple[socket.socket, Address]]:
 
 
 def _free(address: Address) -> socket.socket:
-    """The port that is asked for, or the first free one."""
+    """Return a socket at the requested port, or at the first free one."""
     for port in range(PORT, PORT + NEXT):
         try:
             return _bound(address.host, address.port or port)
@@ -156,8 +156,8 @@ def _bound(host: str, port: int) -> socket.socket:
     six = ip_address(host).version == 6
     opened = socket.socket(socket.AF_INET6 if six else socket.AF_INET)
     try:
-        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else answers wait 40 ms
-        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # right after one that ended
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # avoids a delay of 40 ms
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # allows an immediate restart
         if six:
             opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         opened.bind((host, port))
@@ -180,11 +180,11 @@ def _trouble(error: OSError, address: Address) -> str:
 
 @contextmanager
 def _unix(path: Path) -> Iterator[socket.socket]:
-    """A socket that only its owner can open; it is gone afterwards."""
+    """Yield a socket that only its owner can open; its file is removed after the block."""
     _clear(path)
     opened = socket.socket(socket.AF_UNIX)
     with opened:
-        mask = os.umask(0o177)  # there is no moment at which others can open it
+        mask = os.umask(0o177)  # so that others can never open it
         try:
             opened.bind(str(path))
             opened.listen(WAITING)
@@ -201,12 +201,12 @@ def _unix(path: Path) -> Iterator[socket.socket]:
 
 
 def _why(error: OSError) -> str:
-    """The system's reason; Python's own for a path that is too long."""
+    """Return the system's reason, or Python's (for a path that is too long)."""
     return error.strerror or str(error)
 
 
 def _clear(path: Path) -> None:
-    """Remove the socket of a server that was killed; whatever else is there stays."""
+    """Remove the socket of a server that was killed; raises ConfigError if it is anything else."""
     try:
         found = path.lstat()
     except OSError:

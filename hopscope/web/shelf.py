@@ -1,12 +1,13 @@
-"""What runs there are, by id, and which of them changed since somebody asked; nothing is opened.
+"""The list of runs by id, with the changes since a cursor; no model is opened.
 
-A run's id is the hash at the end of its name (`gallery-NAME` for those that come with hopscope).
-It is looked up among the runs that were found, and never made into a path.
+A run's id is the hash at the end of its name (`gallery-NAME` for models that come with hopscope).
+It is looked up among the runs that were found, and never becomes a path.
 
-The store is watched, and not listed again at each question. A folder's time tells when runs were
-made or removed, or tags written; a manifest's, when a run was trained further. Each look asks after
-runs that are in training or were asked for lately, and after some others in turn: few, however many
-there are. Runs that were not read yet are read for a moment in each look, the newest first.
+The store is not listed again at each request. The time of the store's folder shows when runs were
+made or removed, or tags written; the time of a manifest shows when a run was trained further. Each
+look checks runs that are in training or were requested recently, and `IN_TURN` others by rotation,
+so its cost does not grow with the store. It also reads new runs for `MOMENT` seconds, the newest
+first.
 """
 
 import hashlib
@@ -33,16 +34,16 @@ from hopscope.store.tags import read_tags
 
 HASH = re.compile(r"(?:.*-)?([0-9a-f]{10})", re.ASCII | re.DOTALL)
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-"""What a run's folder may be called here: its name stands in commands that are copied."""
+"""Valid names of a run's folder: users copy commands that contain the name."""
 Signature = tuple[int, ...]
 MOMENT = 0.2
-"""Seconds for which one look reads runs that were not read yet."""
+"""Seconds that one look spends reading new runs."""
 IN_TURN = 100
-"""Runs that are asked after in each look, beside those in training and those asked for lately."""
+"""Number of other runs that each look checks by rotation."""
 LATELY = 8
-"""Runs that count as asked for lately."""
+"""Number of recently requested runs that each look checks."""
 SETTLED = 2.0
-"""Seconds after which a folder's time hides no other change: some file systems count seconds."""
+"""A folder's time is trusted only after this many seconds, as some file systems count seconds."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class ShelfEntry:
     run: Listed
     row: dict[str, Any]
     version: int
-    """The count of changes when this row was new."""
+    """The shelf's version when this row last changed."""
     signature: Signature = ()
 
 
@@ -61,7 +62,7 @@ class Shelf:
     """The runs of a store and of the gallery."""
 
     def __init__(self, store: Store, first: Sequence[dict[str, Any]] = ()) -> None:
-        """`first` are the rows of what is no run, and stands before all runs."""
+        """`first` are rows of studies, which are listed before all runs."""
         self.store, self._first = store, first
         self._nonce, self._version = secrets.token_hex(4), 0
         self._entries: dict[str, ShelfEntry] = {}
@@ -71,11 +72,11 @@ class Shelf:
         self._problems: tuple[list[str], int] = ([], 0)
         self._folder: Signature = ()
         self._there = False
-        """Has the store been there?"""
+        """Whether the store's folder has existed."""
         self._found: set[str] = set()
-        """The names of all that may be runs of the store."""
+        """The names of all folders that may be runs of the store."""
         self._unread: dict[str, None] = {}
-        """Those that were not read yet, the newest last."""
+        """The names that were not read yet, the newest last."""
         self._turn: deque[str] = deque()
         self._training: set[str] = set()
         self._lately: deque[str] = deque(maxlen=LATELY)
@@ -86,12 +87,12 @@ class Shelf:
 
     @property
     def more(self) -> bool:
-        """Are there runs that were not read yet?"""
+        """Whether there are runs that were not read yet."""
         return bool(self._unread)
 
     def since(self, cursor: str = "") -> dict[str, Any]:
-        """The rows that changed since this cursor was given out, and a new cursor; problems of the
-        store, if these have changed.
+        """Return the rows that changed since this cursor, the ids of removed runs, a new cursor,
+        and the problems of the store if these have changed.
         """
         with self._lock:
             self.look()
@@ -108,7 +109,7 @@ class Shelf:
             return {"cursor": f"{self._nonce}.{self._version}", "more": self.more, **found}
 
     def find(self, id_: str) -> ShelfEntry:
-        """The run of this id, as it is now."""
+        """Return the current entry of the run with this id; raises RunMissing."""
         with self._lock:
             if id_ in self._entries:
                 self._ask_after(self._entries[id_])
@@ -123,7 +124,7 @@ class Shelf:
         return entry
 
     def id_of(self, name: str) -> str:
-        """The id of the run of this name."""
+        """Return the id of the run with this name; raises RunMissing."""
         if name.startswith(GALLERY):
             return name.replace("/", "-")
         with self._lock:
@@ -137,14 +138,14 @@ class Shelf:
             return self._ids[name]
 
     def folder(self, id_: str) -> RunFolder:
-        """The folder of the run of this id; one that is damaged says so."""
+        """Return the folder of the run with this id; raises if it is missing or damaged."""
         entry = self.find(id_)
         if problem := misnamed(entry.path):
             raise RunDamaged(problem)
         return entry.run.folder or RunFolder(entry.path)
 
     def look(self) -> None:
-        """Look what changed, and read on where runs were not read yet (one at least)."""
+        """Find changes, and read some of the new runs (at least one)."""
         self._look_at_folder()
         self._read({*self._training, *self._lately, *islice(self._turn, IN_TURN)})
         self._turn.rotate(-IN_TURN)
@@ -188,7 +189,7 @@ class Shelf:
             self._problems = problems, self._version
 
     def _retag(self, tags: dict[str, tuple[str, ...]]) -> None:
-        """Give runs their tags."""
+        """Update the rows of runs whose tags have changed."""
         was, self._tags = self._tags, tags
         for name in was.keys() | tags.keys():
             if was.get(name) != tags.get(name) and name in self._ids:
@@ -197,7 +198,7 @@ class Shelf:
                 self._put(entry.path, run, entry.signature)
 
     def _read(self, names: Iterable[str]) -> None:
-        """Read those of these runs that changed since they were read, or never were."""
+        """Read those of these runs that are new or have changed."""
         for name in names:
             if name not in self._found:
                 continue
@@ -219,7 +220,7 @@ class Shelf:
                 self._put(path, run, now)
 
     def _ask_after(self, entry: ShelfEntry) -> None:
-        """Look at a run that is asked for."""
+        """Read a requested run again if it has changed, and check it in later looks."""
         if entry.path.parent == self.store.root:
             if entry.path.name not in self._lately:
                 self._lately.append(entry.path.name)
@@ -227,7 +228,7 @@ class Shelf:
             self._read([entry.path.name])
 
     def _put(self, path: Path, run: Listed, its: Signature) -> None:
-        """Keep what was read of a run; it has changed if its row has."""
+        """Store the entry of a run; its version changes only if its row does."""
         before = self._ids.get(run.name)
         id_ = self._id(path, run)
         if before is not None and before != id_:
@@ -246,7 +247,7 @@ class Shelf:
         self._gone.pop(id_, None)
 
     def _drop(self, name: str) -> None:
-        """Forget a run that is no longer there."""
+        """Remove a run from the shelf."""
         self._training.discard(name)
         id_ = self._ids.pop(name, None)
         if id_ is not None:
@@ -255,7 +256,7 @@ class Shelf:
             self._gone[id_] = self._version
 
     def _id(self, path: Path, run: Listed) -> str:
-        """The id of a run: the hash in its name, unless it is a copy under another name."""
+        """Return the id of a run: the hash in its name, unless it is a copy under another name."""
         if run.name.startswith(GALLERY):
             return run.name.replace("/", "-")
         if hashed := _hash(run.name):
@@ -269,24 +270,24 @@ class Shelf:
 
 
 def _hash(name: str) -> str:
-    """The hash at the end of a run's name, if there is one."""
+    """Return the hash at the end of a run's name, or an empty text."""
     match = HASH.fullmatch(name)
     return match[1] if match else ""
 
 
 def _id_by_name(name: str) -> str:
-    """The id of a run that is a copy under another name."""
+    """Return the id of a run that is a copy under another name: a hash of the name."""
     return hashlib.sha256(os.fsencode(name)).hexdigest()[:12]
 
 
 def _listed(path: Path, tags: tuple[str, ...]) -> Listed:
-    """One run of a store; damaged where its name may not stand in a command."""
+    """Return the list entry of a run; it counts as damaged if its name is invalid (`misnamed`)."""
     found, problem = listed(path, tags), misnamed(path)
     return replace(found, state="damaged", folder=None, problem=problem) if problem else found
 
 
 def misnamed(path: Path) -> str:
-    """What is wrong with the name of a run's folder, in one line; empty: nothing."""
+    """Return a line on an invalid name of a run's folder; empty if the name is valid."""
     if NAME.fullmatch(path.name):
         return ""
     name = ascii(path.name[:60])
@@ -294,8 +295,8 @@ def misnamed(path: Path) -> str:
 
 
 def signature(path: Path, asked: bool) -> Signature:
-    """What changes with every commit to a run, and (if asked) with who trains it; empty where there
-    is no manifest.
+    """Return a tuple that changes with every commit to a run, and (if `asked`) when training starts
+    or stops; empty without a manifest.
     """
     try:
         stat = os.lstat(f"{path}{os.sep}{MANIFEST}")
@@ -306,12 +307,12 @@ def signature(path: Path, asked: bool) -> Signature:
 
 
 def without_folder(text: str, folder: Path) -> str:
-    """A message that names the files and commands of a folder, without the folder."""
+    """Return a message without the path of this folder and without --store FOLDER."""
     return text.replace(f" --store {quote(str(folder))}", "").replace(f"{folder}{os.sep}", "")
 
 
 def row_of(id_: str, run: Listed, path: Path) -> dict[str, Any]:
-    """A run as a row of the page's table."""
+    """Return a run as a row of the page's table."""
     date = run.date.timestamp() if run.date else 0.0
     row = {"id": id_, **run.to_dict(), "told": run.status, "revision": f"{date:.6f}"}
     row["problem"] = without_folder(run.problem, path.parent)
@@ -330,7 +331,7 @@ def row_of(id_: str, run: Listed, path: Path) -> dict[str, Any]:
 
 
 def _of_gallery(name: str) -> Listed:
-    """A model that comes with hopscope."""
+    """Return the list entry of a model that comes with hopscope."""
     path = gallery.path(name)
     try:
         folder = gallery.find(name)

@@ -1,4 +1,4 @@
-"""What the page shows, a run or a study, and what can be asked of it; no torch here."""
+"""Base classes of what the page shows: a run or a study. This module does not import torch."""
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
@@ -12,38 +12,38 @@ from hopscope.web.questions import AblateQuestion, Ask, CostsQuestion, ExampleQu
 
 
 class Shown:
-    """Anything on the page: its description, arrays by name, and answers as far as it has them."""
+    """A run or a study on the page: its description, its arrays by name, and its answers."""
 
     memory: Memory
 
     @property
     def kind(self) -> str:
-        """What it is, in words: `a run of kind lm`."""
+        """The kind in words, such as `a run of kind lm`."""
         raise NotImplementedError
 
     def description(self) -> dict[str, Any]:
-        """What the page shows before anything is asked."""
+        """Return the data that the page needs first."""
         raise NotImplementedError
 
     @property
     def array_names(self) -> list[str]:
-        """The arrays that can be asked for."""
+        """The names of all arrays."""
         return []
 
     def key(self, name: str, step: int | None) -> Hashable:
-        """What tells these arrays from others, and from what they were before."""
+        """Return the cache key of an array; it changes with the run."""
         raise NotImplementedError
 
     def kept(self, _: str) -> bytes | None:
-        """Arrays that travel with the run, or are read at once; None for all others."""
+        """Return arrays that are stored with the run or quick to read; None for all others."""
         return None
 
     def measured(self, name: str, step: int | None, ask: Ask) -> bytes:
-        """Arrays that have to be computed."""
+        """Compute arrays."""
         raise NotImplementedError
 
     def at_hand(self, name: str, step: int | None = None) -> bytes | None:
-        """Arrays that are kept or remembered; None if they have to be computed."""
+        """Return arrays that are stored or cached; None if they must be computed."""
         if name not in self.array_names:
             has = ", ".join(self.array_names) or "none yet"
             raise ConfigError(f"{self.kind} has no arrays {name[:40]!r}; this one has {has}")
@@ -53,7 +53,7 @@ class Shown:
         return self.memory.known(self.key(name, step)) if found is None else found
 
     def arrays(self, name: str, ask: Ask, step: int | None = None) -> bytes:
-        """Arrays as a file of safetensors: of all checkpoints, or (contents) of one."""
+        """Return arrays as a file of safetensors: of all checkpoints, or (contents) of one."""
         found = self.at_hand(name, step)
         if found is not None:
             return found
@@ -61,19 +61,19 @@ class Shown:
         return self.memory.get(self.key(name, step), lambda: self.measured(name, step, ask), len)
 
     def example(self, _: ExampleQuestion) -> bytes:
-        """One example: tokens, answers and attention."""
+        """Return one example: tokens, answers and attention."""
         raise self._without("example")
 
     def ablate(self, _: AblateQuestion, __: Ask) -> dict[str, Any]:
-        """Losses as the model is, and with changes."""
+        """Return the losses without and with changes."""
         raise self._without("ablate")
 
     def over_time(self, _: AblateQuestion, __: Ask) -> Iterator[dict[str, Any]]:
-        """The same at every checkpoint, one after the other."""
+        """Yield the losses without and with changes at every checkpoint."""
         raise self._without("over time")
 
     def costs(self, _: CostsQuestion, __: Ask) -> Iterator[dict[str, Any]]:
-        """Losses with every head and every path changed in turn."""
+        """Yield the losses with every head and every path changed in turn."""
         raise self._without("costs")
 
     def _without(self, what: str) -> ConfigError:
@@ -82,7 +82,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class ShownRun(Shown):
-    """A run, and of a fleet the model with this seed (unset: the first)."""
+    """A run; for a fleet, its model with seed `asked_seed` (None: the first)."""
 
     folder: RunFolder
     memory: Memory

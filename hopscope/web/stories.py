@@ -21,7 +21,7 @@ from hopscope.web.tensors import packed
 
 @dataclass(frozen=True)
 class Watched(Run):
-    """A training whose models are opened as long as somebody waits for what they tell."""
+    """A run that stops opening models when the client no longer waits (`ask` raises)."""
 
     ask: Ask
 
@@ -32,15 +32,16 @@ class Watched(Run):
 
 
 def maps(folder: RunFolder, seed: int, ask: Ask) -> bytes:
-    """Role maps of every checkpoint, as `hopscope attention` measures them, in half precision."""
+    """Return the role maps of `hopscope attention` for every checkpoint, in float16."""
     steps = checkpoint_steps(folder)
     found = [RunStudy(Watched(folder, ask), seed, step).attention() for step in steps]
     return maps_of(found, "steps", steps)
 
 
 def contents(folder: RunFolder, seed: int, ask: Ask, step: int | None = None) -> bytes:
-    """Which symbols can be read at each role, at every checkpoint (or at one), as `hopscope probe`
-    measures them: on fewer examples where there are several checkpoints.
+    """Return the results of `hopscope probe` at every checkpoint (or at one).
+
+    With several checkpoints fewer examples are used.
     """
     every = checkpoint_steps(folder)
     examples = HISTORY_EXAMPLES if len(every) > 1 else PROBED
@@ -52,7 +53,7 @@ def contents(folder: RunFolder, seed: int, ask: Ask, step: int | None = None) ->
 
 
 def emergence(folder: RunFolder, seed: int, ask: Ask) -> bytes:
-    """When every path of the circuit emerged, and every hop was learned."""
+    """Return the steps at which each path of the circuit emerged and each hop was learned."""
     story = RunStudy(Watched(folder, ask), seed).emergence()
     about = {
         "paths": [name_of(path) for path in story.paths],
@@ -63,7 +64,7 @@ def emergence(folder: RunFolder, seed: int, ask: Ask) -> bytes:
 
 
 def fleet(folder: RunFolder, _: int, ask: Ask) -> bytes:
-    """Role maps of every model of a fleet, in their last state."""
+    """Return the role maps of every model of a fleet, at the last checkpoint."""
     seeds = folder.recipe.seeds
     return maps_of(
         [RunStudy(Watched(folder, ask), seed).attention() for seed in seeds], "seeds", list(seeds)
@@ -71,7 +72,7 @@ def fleet(folder: RunFolder, _: int, ask: Ask) -> bytes:
 
 
 def maps_of(found: list[RoleMaps], axis: str, values: list[int]) -> bytes:
-    """Role maps side by side."""
+    """Pack role maps into one file, stacked along a new first axis."""
     arrays = {
         kind: np.stack([getattr(its, kind) for its in found]).astype(np.float16) for kind in KINDS
     }
@@ -80,7 +81,7 @@ def maps_of(found: list[RoleMaps], axis: str, values: list[int]) -> bytes:
 
 
 def contents_of(found: list[Probe], steps: list[int]) -> bytes:
-    """What probes found after these steps."""
+    """Pack the results of probes after these steps into one file."""
     about = {"roles": [str(role) for role in found[0].roles], "symbols": list(found[0].symbols)}
     own = np.stack([each.stream.own for each in found]).astype(np.float16)
     return packed({"steps": np.array(steps, np.int32), "own": own}, about)
@@ -92,4 +93,4 @@ STORIES: dict[str, Callable[[RunFolder, int, Ask], bytes]] = {
     "emergence": emergence,
     "fleet": fleet,
 }
-"""What computes each array that is not kept."""
+"""Functions that compute arrays, by name."""

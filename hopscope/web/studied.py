@@ -1,4 +1,4 @@
-"""What the page can ask of a `Study`: of any model with its task, in the one state that it has."""
+"""A `Study` (any model with its task) for the page."""
 
 import time
 from collections.abc import Callable, Hashable, Sequence
@@ -18,19 +18,19 @@ from hopscope.web.stories import contents_of, maps_of
 from hopscope.web.trained import ShownModel
 
 STEP = 0
-"""What the page calls the one state of the model."""
+"""The step of the model on the page: a study has only one checkpoint."""
 FEW = 64
-"""Examples that the model has answered before anybody looks."""
+"""Number of examples that the model answers before the page opens, to measure its speed."""
 COUNTS, PATIENCE = (FEW, 256, 1024), 15.0
-"""Examples on which a click is measured, and seconds that this may take as far as it is known: on a
-slow model few have to do.
+"""Possible numbers of examples for a click, and its largest estimated time in seconds: a slow model
+uses fewer examples.
 """
 CLASSES = 1024
-"""Symbols of more classes (as the tokens of most language models) have no squares."""
+"""Symbols with more classes than this (such as tokens of language models) are not probed."""
 
 
 class Studied(ShownModel):
-    """A study on the page. One line says why, if its model, its task and its circuit do not fit."""
+    """A study on the page; raises if its model, task and circuit do not fit together."""
 
     kind = "a study"
 
@@ -42,8 +42,8 @@ class Studied(ShownModel):
         named: Sequence[str] = (),
         words: Callable[[int], str] = str,
     ) -> None:
-        """`named` are the words that name the model with its task to commands; none: it was opened
-        in Python. `words` gives a token in words, where the task names none.
+        """`named` are the command-line words for the model and its task (empty: opened in Python).
+        `words` converts a token to text, if the task has no names for tokens.
         """
         self.study, self.circuit, self.memory, self.named = study, circuit, memory, list(named)
         adapter, few = adapter_of(study.model), examples_of(study.task, FEW)
@@ -52,11 +52,11 @@ class Studied(ShownModel):
         study.check_fits(FEW)
         begun = time.monotonic()
         losses = Ablator(adapter, few).losses([Ablation()])
-        each = 2 * (time.monotonic() - begun) / FEW  # as it is, and with heads changed
+        each = 2 * (time.monotonic() - begun) / FEW  # twice: without and with changes
         self.counts = [n for n in COUNTS if n == COUNTS[0] or n * each < PATIENCE][-2:]
         self.task = _described(study, few, losses.shape[-1])
         if isinstance(adapter, CallbackModel) and adapter.streams is None:
-            self.task["symbols"] = []  # nothing can be read off streams that are not handed out
+            self.task["symbols"] = []  # without access to streams nothing can be probed
         self._opened = Opened(
             task=study.task,
             hops=self.task["hops"],
@@ -72,7 +72,7 @@ class Studied(ShownModel):
 
     @property
     def row(self) -> dict[str, Any]:
-        """The study in the list of runs."""
+        """The study's row in the list of runs."""
         return {
             "id": STUDY,
             "name": self.study.name,
@@ -105,7 +105,7 @@ class Studied(ShownModel):
         return ["maps", *["contents"] * bool(self.task["symbols"])]
 
     def key(self, name: str, step: int | None) -> Hashable:
-        self.opened(step)  # says if there is no such step
+        self.opened(step)  # raises if there is no such step
         return STUDY, name
 
     def measured(self, name: str, _step: int | None, _ask: Ask) -> bytes:
@@ -121,7 +121,7 @@ class Studied(ShownModel):
 
 
 def _check_circuit(circuit: Circuit, examples: Examples, digest: str) -> None:
-    """Refuse the circuit of another model, or of another task."""
+    """Raise CircuitError if the circuit is of another model or task."""
     circuit.check_model(digest)
     if circuit.roles != examples.table:
         found, wanted = (", ".join(map(str, its)) for its in (circuit.roles, examples.table))
@@ -132,7 +132,7 @@ def _check_circuit(circuit: Circuit, examples: Examples, digest: str) -> None:
 
 
 def _described(study: Study, examples: Examples, hops: int) -> dict[str, Any]:
-    """The task as the page shows it; `given` where a function draws the examples."""
+    """Return the task's data for the page; `given` is True if a function draws the examples."""
     if isinstance(study.task, FactTask):
         return task_of(study.task)
     graph = examples.graph

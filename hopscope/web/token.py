@@ -1,7 +1,7 @@
-"""The token that every request has to bring: made anew at every start, or kept in a file.
+"""The token that every request must have: new at every start, or read from a file.
 
-The printed address holds a word instead, which the page exchanges for the token, once. Browsers
-keep addresses in their history: a word that was used is of no use there.
+The printed URL holds a word instead, which the page exchanges for the token, once. Browsers keep
+URLs in their history; a used word there is worthless.
 """
 
 import hmac
@@ -20,11 +20,11 @@ VARIABLE = "HOPSCOPE_TOKEN_FILE"
 FORM = re.compile(r"[\w-]{32,200}", re.ASCII)
 FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 LASTS = 600.0
-"""Seconds in which a word can be exchanged."""
+"""Seconds for which a word is valid."""
 
 
 class Once:
-    """The word that is exchanged for the token, once; the next word is told then."""
+    """A word that can be exchanged for the token once; then `tell` is called with a new word."""
 
     def __init__(
         self,
@@ -36,7 +36,10 @@ class Once:
         self.word, self._made = secrets.token_urlsafe(32), clock()
 
     def exchanged(self, word: object) -> str:
-        """The token. A word that came too late is replaced as well."""
+        """Return the token for the right word; raises Refused if it is wrong or too late.
+
+        A late word is replaced too.
+        """
         if not hmac.compare_digest(str(word).encode(), self.word.encode()):
             raise Refused(401, WITHOUT_KEY)
         late = self._clock() - self._made > LASTS
@@ -48,13 +51,13 @@ class Once:
 
 
 def token() -> str:
-    """A new token; where $HOPSCOPE_TOKEN_FILE names a file, the one in it."""
+    """Return a new token, or the one in the file $HOPSCOPE_TOKEN_FILE."""
     place = os.environ.get(VARIABLE)
     return secrets.token_urlsafe(32) if not place else _kept(Path(place))
 
 
 def _kept(path: Path) -> str:
-    """The token in a file that is its owner's alone; if there is no file, one is made."""
+    """Return the token in a file that only its owner can read; make the file if there is none."""
     try:
         descriptor = os.open(path, os.O_RDONLY | FLAGS)
     except FileNotFoundError:

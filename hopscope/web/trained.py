@@ -1,4 +1,4 @@
-"""What the page can ask of a training over facts. torch is imported when a model is opened."""
+"""A training over facts for the page; torch is imported when a model is opened."""
 
 from collections.abc import Hashable, Iterator
 from functools import cached_property, partial
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from hopscope.web.opened import Opened
 
 KEPT = {"maps": "explorer/maps.safetensors", "contents": "explorer/contents.safetensors"}
-"""Arrays of all checkpoints that travel with models of the gallery, so that nothing is computed for
-the first view; `benchmarks/gallery.py --explorer` makes them.
+"""Arrays of all checkpoints that are stored with models of the gallery, so that the first view
+needs no computation; `benchmarks/gallery.py --explorer` makes them.
 """
 CIRCUIT_BYTES = 2**20
-"""What a circuit takes, at most."""
+"""Largest size of a circuit in the cache."""
 
 
 class ShownModel(Shown):
-    """A model with its task, in one state or in several."""
+    """A model with its task, with one checkpoint or several."""
 
     def opened(self, step: int | None) -> "Opened":
-        """The model after a step (unset: the last), ready to be examined."""
+        """Open the model after a step (None: the last)."""
         raise NotImplementedError
 
     def example(self, asked: ExampleQuestion) -> bytes:
@@ -77,14 +77,15 @@ class Trained(ShownModel, ShownRun):
 
     @property
     def circuit_sha(self) -> str:
-        """What tells its circuit from others; empty if none was found."""
+        """The SHA-256 of the circuit's file; empty if there is none."""
         entry = self.folder.manifest.files.get(circuit_file(self.folder, self.seed))
         return "" if entry is None else entry.sha256
 
     @property
     def circuit_step(self) -> int | None:
-        """The checkpoint that its circuit was found in; None if it is none of those there are, as
-        when the run went on after a checkpoint that was not planned.
+        """The step of the checkpoint in which the circuit was found.
+
+        None if that checkpoint is gone (an unplanned one is removed when the run continues).
         """
         if self.circuit is None:
             return None
@@ -92,8 +93,9 @@ class Trained(ShownModel, ShownRun):
         return next((step for step in steps if self._digest(step) == self.circuit.model), None)
 
     def _digest(self, step: int) -> str:
-        """What tells the weights after a step from others, computed or remembered; empty if they
-        are damaged, which is told when they are asked for.
+        """Return the digest of the weights after a step (cached); empty if they are damaged.
+
+        Opening the model reports the damage.
         """
         key = ("digest", self.sha(step), self.seed)
         try:
@@ -104,7 +106,7 @@ class Trained(ShownModel, ShownRun):
             return ""
 
     def sha(self, step: int) -> str:
-        """What tells the weights after a step from others."""
+        """Return the SHA-256 of the checkpoint's file."""
         return self.folder.manifest.files[checkpoint_name(step)].sha256
 
     @property
@@ -112,16 +114,16 @@ class Trained(ShownModel, ShownRun):
         return checkpoint_steps(self.folder)
 
     def step(self, asked: int | None) -> int:
-        """The checkpoint that is meant; unset: the last."""
+        """Return the step of a checkpoint (None: the last); raises if it does not exist."""
         return chosen_step(self.folder, asked)
 
     def model(self, step: int) -> "Transformer":
-        """The model after a step, opened or remembered."""
+        """Return the model after a step (cached)."""
         from hopscope.training import Run
 
         entry = self.folder.manifest.files[checkpoint_name(step)]
         run, seeds = Run(self.folder), self.recipe.seeds
-        number = seeds.index(self.seed)  # refuses a seed that the run has not, even of a single one
+        number = seeds.index(self.seed)  # raises for an unknown seed, also in a single run
         whole = self.memory.get(
             ("model", entry.sha256), lambda: run.model_at(step), lambda _: 2 * entry.size
         )
@@ -170,7 +172,7 @@ class Trained(ShownModel, ShownRun):
             return None
         data = self.folder.read(file)
         steps = unpacked(data)[0]["steps"].tolist()
-        return data if steps == checkpoint_steps(self.folder) else None  # it was trained further
+        return data if steps == checkpoint_steps(self.folder) else None  # None: trained further
 
     def measured(self, name: str, step: int | None, ask: Ask) -> bytes:
         from hopscope.web.stories import STORIES, contents

@@ -1,5 +1,6 @@
-"""Everything that the page can ask of a store, as Python; no HTTP, and no torch until a model is
-opened.
+"""All requests of the page to a store, as Python calls without HTTP.
+
+torch is imported only when a model is opened.
 """
 
 import json
@@ -20,15 +21,15 @@ if TYPE_CHECKING:
     from hopscope.web.studied import Studied
 
 MEMORY = 2**30
-"""Bytes of models, and of what they were asked, that are kept open."""
+"""Size of the cache for models and answers, in bytes."""
 VIEWS = "views.json"
-"""Where views that somebody keeps stand, beside the run."""
+"""The file of a run with the views that users keep."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,59}", re.ASCII)
 MOST_VIEWS, MOST_LETTERS = 100, 16_384
 
 
 class Views:
-    """A store (and the gallery) as the page asks for it, and a study beside it."""
+    """The runs of a store and of the gallery, and a study, for the page."""
 
     def __init__(
         self,
@@ -42,17 +43,17 @@ class Views:
         self.shelf = Shelf(store, [self.study.row] if self.study else [])
 
     def runs(self, since: str = "") -> dict[str, Any]:
-        """The rows of all runs that changed since this cursor, and a new cursor."""
+        """Return the rows of all runs that changed since this cursor, and a new cursor."""
         found = self.shelf.since(since)
         told = {"problems": [self.told(line) for line in found.get("problems", ())]}
         return found | (told if "problems" in found else {})
 
     def id_of(self, name: str) -> str:
-        """The id of a run, by its name or enough of it to be unique."""
+        """Return the id of a run, from its name or a unique part of it."""
         return self.shelf.id_of(self.store.find(name).name)
 
     def run(self, id_: str, seed: int | None = None) -> dict[str, Any]:
-        """What is known of a run without computing."""
+        """Return the description of a run; nothing is computed."""
         row = self.shelf.find(id_).row if self.study is None or id_ != STUDY else self.study.row
         shown = self.shown(id_, seed)
         at_hand = [name for name in shown.array_names if shown.at_hand(name) is not None]
@@ -63,7 +64,7 @@ class Views:
     def at_hand(
         self, id_: str, name: str, seed: int | None = None, step: int | None = None
     ) -> bytes | None:
-        """The same arrays, if nothing has to be computed for them."""
+        """Return arrays of a run that are stored or cached; None if they must be computed."""
         return self.shown(id_, seed).at_hand(name, step)
 
     def arrays(
@@ -74,28 +75,28 @@ class Views:
         step: int | None = None,
         ask: Ask = lambda: None,
     ) -> bytes:
-        """Arrays of a run, by name, as a file of safetensors."""
+        """Return arrays of a run, by name, as a file of safetensors."""
         return self.shown(id_, seed).arrays(name, ask, step)
 
     def example(self, id_: str, asked: ExampleQuestion) -> bytes:
-        """One example: tokens, answers and attention."""
+        """Return one example: tokens, answers and attention."""
         return self.shown(id_, asked.seed).example(asked)
 
     def ablate(self, id_: str, asked: AblateQuestion, ask: Ask) -> dict[str, Any]:
-        """Losses as the model is, and with changes."""
+        """Return the losses without and with changes."""
         found: dict[str, Any] = plain(self.shown(id_, asked.seed).ablate(asked, ask))
         return found
 
     def over_time(self, id_: str, asked: AblateQuestion, ask: Ask) -> Iterator[dict[str, Any]]:
-        """The same at every checkpoint, one after the other."""
+        """Yield the losses without and with changes at every checkpoint."""
         yield from map(plain, self.shown(id_, asked.seed).over_time(asked, ask))
 
     def costs(self, id_: str, asked: CostsQuestion, ask: Ask) -> Iterator[dict[str, Any]]:
-        """Losses with every head and every path changed in turn."""
+        """Yield the losses with every head and every path changed in turn."""
         yield from map(plain, self.shown(id_, asked.seed).costs(asked, ask))
 
     def views(self, id_: str) -> dict[str, Any]:
-        """The views that somebody kept beside the run, by name."""
+        """Return the views that users kept with the run, by name."""
         folder = None if self._is_study(id_) else self.shelf.folder(id_)
         if folder is None or VIEWS not in folder.manifest.files:
             return {}
@@ -103,7 +104,7 @@ class Views:
         return found
 
     def keep(self, id_: str, name: str, view: dict[str, Any] | None) -> None:
-        """Keep a view (an address of the page) beside the run, under a name; None: remove it."""
+        """Keep a view (an address of the page) with the run, under a name; None removes it."""
         if self.read_only:
             raise RunReadOnly("this page is read-only: a view cannot be kept; copy its address")
         if NAME.fullmatch(name) is None:
@@ -130,7 +131,7 @@ class Views:
             folder.commit({VIEWS: json.dumps(kept, sort_keys=True).encode()})
 
     def told(self, error: Exception | str) -> str:
-        """An error's text for the page: one line, and no folder of this machine."""
+        """Return an error's text for the page: one line, without folders of this machine."""
         text = " ".join(str(error).split())
         for root in (self.store.root.absolute(), self.store.root, *gallery.roots()):
             text = without_folder(text, root)
@@ -140,7 +141,7 @@ class Views:
         return self.study is not None and id_ == STUDY
 
     def shown(self, id_: str, seed: int | None = None) -> Shown:
-        """The study, or a run as what its kind is seen through."""
+        """Return the study, or the page's object for a run, by its kind."""
         if self.study is not None and self._is_study(id_):
             return self.study
         folder = self.shelf.folder(id_)

@@ -1,8 +1,8 @@
-"""One thread that computes, one thing after the other, while the server goes on answering.
+"""A thread that computes answers one after the other, while the server continues to answer.
 
-A request takes its place in a short queue, or is told that too many wait. A stream takes a turn for
-each line, so that short questions come between. A computation asks now and then whether somebody
-waits for it: where its client has left or its time is up, `ask()` raises, and the thread is free.
+A request joins a short queue, or is refused if the queue is full. A stream queues again for each
+line, so that short requests are answered in between. A computation calls `ask()` now and then; if
+its client has left or its time is up, `ask()` raises, and the thread is free.
 """
 
 import asyncio
@@ -23,17 +23,17 @@ T = TypeVar("T")
 
 
 class ClientLeft(Exception):
-    """Whoever asked has closed the connection: nobody is there to be told anything."""
+    """The client has closed the connection, so there is nothing to answer."""
 
 
 Left = asyncio.Future[None]
-"""Is done when the client has left."""
+"""A future that is done when the client has left."""
 ENDING = 2.0
-"""Seconds that a computation has to end when the server does."""
+"""Seconds to wait for the thread when the server ends."""
 
 
 class Worker:
-    """Computes in a thread of its own; for at most `most` requests at a time, the others wait."""
+    """Computes in its own thread; at most `most` requests compute or wait, others are refused."""
 
     def __init__(self, most: int, seconds: float) -> None:
         self.most, self.seconds = most, seconds
@@ -43,14 +43,14 @@ class Worker:
         self._thread.start()
 
     async def answer(self, compute: Callable[[Ask], T], left: Left) -> T:
-        """What a computation gives, in this request's turn."""
+        """Return the result of a computation, after the earlier requests are done."""
         with self._place() as stop:
             return await self._turn(lambda: compute(_asking(stop)), stop, left)
 
     async def lines(self, compute: Callable[[Ask], Generator[T]], left: Left) -> AsyncGenerator[T]:
-        """What a computation gives line by line, in many turns."""
+        """Yield the lines of a computation; each line takes a turn in the queue."""
         with self._place() as stop:
-            found: list[Generator[T]] = []  # closed where it was opened: in the thread
+            found: list[Generator[T]] = []  # opened and closed in the thread
 
             def following() -> T | None:
                 if not found:
@@ -64,20 +64,20 @@ class Worker:
                 self._turns.put(lambda: _close(found))
 
     def stop(self) -> None:
-        """Stop what is being computed."""
+        """Stop all computations."""
         for stop in tuple(self._asking):
             stop.set()
 
     def end(self) -> None:
-        """Stop what is being computed, and the thread."""
+        """Stop all computations and the thread."""
         self.stop()
         self._turns.put(None)
         self._thread.join(ENDING)
-        gc.unfreeze()  # what ends with the process is to be found
+        gc.unfreeze()  # undoes the freeze in `_work`
 
     @contextmanager
     def _place(self) -> Iterator[threading.Event]:
-        """A place among those who ask."""
+        """Reserve a place in the queue; raises Refused if it is full."""
         if len(self._asking) >= self.most:
             raise Refused(503, f"{self.most} computations wait already: try again")
         stop = threading.Event()
@@ -89,11 +89,14 @@ class Worker:
             self._asking.discard(stop)
 
     async def _turn(self, compute: Callable[[], T], stop: threading.Event, left: Left) -> T:
-        """Wait for one's turn and its end, but not for longer than is allowed."""
+        """Run `compute` in the thread and wait for its result.
+
+        Raises ClientLeft if the client leaves, and Refused after `seconds`.
+        """
         turn = Future[T]()
 
         def checked() -> T:
-            if stop.is_set():  # those whose client has left, or whose time is up, heard of it
+            if stop.is_set():  # the server ends (other stops have cancelled the turn)
                 raise Refused(503, "the server ends: start `hopscope view` again")
             return compute()
 
@@ -125,8 +128,8 @@ class Worker:
         while (turn := self._turns.get()) is not None:
             turn()
             if len(sys.modules) > known:
-                # What was imported stays for ever. The collector need not walk through it again
-                # and again: of torch that takes a tenth of a second, in which nobody is answered.
+                # Imported modules stay forever, so the garbage collector need not traverse them
+                # again: for torch that takes a tenth of a second, in which nothing is answered.
                 known = len(sys.modules)
                 gc.freeze()
 

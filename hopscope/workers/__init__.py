@@ -1,4 +1,4 @@
-"""Many runs: which train together as a fleet, who trains them, and how each one ended."""
+"""Train many runs: group them into fleets, hand them to workers, and collect reports."""
 
 from hopscope.workers.job import Job, Report
 from hopscope.workers.pools import Here, Processes

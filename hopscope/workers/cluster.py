@@ -1,7 +1,7 @@
-"""Ray as a pool: jobs are tasks on the nodes of a Ray that is already running.
+"""A pool of Ray workers: jobs are tasks on the nodes of a running Ray cluster.
 
-Ray places the jobs and reports which of them lost their process or node; another worker resumes
-these from the store, which all nodes must see. Each job has its own process.
+Ray places the jobs and reports those that lost their process or node; another worker resumes these
+from the store, which all nodes must be able to read. Each job has its own process.
 """
 
 import logging
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from hopscope.runs import Stop
 
 AUTO = "auto"
-"""The address of a Ray on this machine."""
+"""The address of the Ray cluster on this machine."""
 AHEAD = 2
-"""Jobs that Ray holds for each job that it can run."""
+"""Number of jobs queued at Ray for each job that it can run at once."""
 ANSWER = 5.0
 """Seconds to wait for an answer from an address."""
 STORE_WORD = ".store"
-"""The file with a random word, by which a node recognises the store."""
+"""The file with a random word that shows whether a node sees the same store."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Cluster:
     """Threads of each job; None: one for each CPU."""
 
     def __post_init__(self) -> None:
-        """Refuse settings that Ray would refuse or misread."""
+        """Raise ConfigError for settings that Ray would refuse or misread."""
         check_pack(self.pack)
         check_threads(self.threads)
         if not (0 <= self.gpus <= 1 or (self.gpus > 1 and self.gpus == int(self.gpus))):
@@ -76,7 +76,7 @@ class Cluster:
 
     @contextmanager
     def open(self, jobs: Sequence[Job], stop: "Stop") -> Iterator[OpenPool]:  # noqa: ARG002
-        """The workers of Ray, while this process is connected."""
+        """Connect to Ray within this block; yield its workers."""
         for job in jobs:
             check_unnumbered(job.device)
         if not self.gpus and any(job.device == "cuda" for job in jobs):
@@ -86,13 +86,13 @@ class Cluster:
             task = ray.remote(
                 num_cpus=self.cpus,
                 num_gpus=self.gpus,
-                max_retries=0,  # deaths are counted where jobs are handed out
+                max_retries=0,  # the sweep counts deaths and retries
                 max_calls=1,
             )(node_function(gpus=self.gpus > 0, threads=self.job_threads))
             yield _RayWorkers(ray, task, word, AHEAD * self._jobs_at_once(ray))
 
     def _jobs_at_once(self, ray: Any) -> int:
-        """The number of jobs that all nodes can run at once."""
+        """Return the number of jobs that all nodes can run at once; raises if no node can."""
         nodes = [node for node in ray.nodes() if node["Alive"]]
         jobs = sum(self._fitting(node["Resources"]) for node in nodes)
         if jobs:
@@ -132,19 +132,19 @@ class _RayWorkers:
         return reports
 
     def _answer(self, answer: Future[str], reports: Future[list[Report]]) -> None:
-        """Fill the future of a job with the answer of Ray."""
+        """Set the result or the error of a job's future from Ray's answer."""
         try:
             reports.set_result(reports_from(answer.result()))
         except Exception as error:  # noqa: BLE001  (handed to the future's owner)
             reports.set_exception(self._translated(error))
 
     def _translated(self, error: Exception) -> Exception:
-        """An error of Ray as the error that a sweep expects."""
+        """Convert an error of Ray into the error that a sweep expects."""
         errors = self.ray.exceptions
         if isinstance(error, errors.RayTaskError):
             for_user = isinstance(error.cause, ImportError | ConfigError)
             return ConfigError(str(error.cause)) if for_user else error
-        if isinstance(error, errors.RayError):  # lost its process, node or memory; or was stopped
+        if isinstance(error, errors.RayError):  # the process, node or memory was lost, or a stop
             words = " ".join(str(error).split())[:200]
             return WorkerLost(f"{type(error).__name__}: {words}")
         return error
@@ -155,10 +155,10 @@ class _RayWorkers:
 
 
 def node_function(*, gpus: bool, threads: int) -> Callable[[str, str, str], str]:
-    """The function that a node runs. It takes a job, the word of the store and our version as text.
+    """Return the function that a node runs, on a job, the store's word and our version (all text).
 
-    It is nested, so that Ray sends its code and not its name: a node without hopscope can report
-    that.
+    It is nested, so that Ray sends its code instead of its name: even a node without hopscope can
+    run it, and report that hopscope is missing.
     """
 
     def run(job: str, word: str, version: str) -> str:
@@ -167,7 +167,7 @@ def node_function(*, gpus: bool, threads: int) -> Callable[[str, str, str], str]
         import socket
 
         host = socket.gethostname()
-        # Torch reads it when it is imported.
+        # Torch reads this variable when it is imported.
         os.environ["OMP_NUM_THREADS"] = str(json.loads(job)["threads"] or threads)
         if not gpus:
             os.environ["CUDA_VISIBLE_DEVICES"] = ""  # a job without GPUs sees none
@@ -187,7 +187,7 @@ def node_function(*, gpus: bool, threads: int) -> Callable[[str, str, str], str]
 
 
 def do_on_node(job: str, word: str) -> str:
-    """Do a job on this node, if it sees the store."""
+    """Do a job on this node; raises ConfigError if the node does not see the store."""
     root = Path(Job.from_json(job).store)
     if _word_at(root) != word:
         raise ConfigError(
@@ -199,7 +199,7 @@ def do_on_node(job: str, word: str) -> str:
 
 
 def store_word(root: Path) -> str:
-    """The random word of the store; it is written if there is none."""
+    """Return the random word of the store; write one if there is none."""
     with writing(root):
         root.mkdir(parents=True, exist_ok=True)
     with locked(root, f"another process makes runs in {root}", patience=60.0):
@@ -216,7 +216,7 @@ def _word_at(root: Path) -> str:
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """Ray, connected to this address unless this process is connected already."""
+    """Yield the module ray, connected to this address unless the process is already connected."""
     try:
         import ray  # type: ignore[import-not-found, unused-ignore]
     except ImportError as error:
@@ -242,7 +242,7 @@ def connected(address: str) -> Iterator[Any]:
             "RAY_AUTH_TOKEN_PATH"
         ) from error
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, on_terminate)  # which Ray replaced
+        signal.signal(signal.SIGTERM, on_terminate)  # Ray has replaced the handler
     try:
         yield ray
     finally:
@@ -250,7 +250,7 @@ def connected(address: str) -> Iterator[Any]:
 
 
 def _check_answer(address: str) -> None:
-    """Refuse an address where nothing listens: Ray would try for minutes."""
+    """Raise ConfigError if nothing listens at the address: Ray itself would retry for minutes."""
     host, _, port = address.rpartition(":")
     if not host:  # auto: Ray looks on this machine
         return

@@ -1,14 +1,14 @@
-"""Runs that differ in their seeds alone train as one fleet, and are kept as separate runs.
+"""Train runs that differ only in their seeds as one fleet, and keep them as separate runs.
 
 The same rule holds for one process, many, Ray and shards: recipes of one shape, in the order of
-their seeds, are cut into packs of four. A run that was begun goes on as it began: alone, or in its
-fleet.
+their seeds, are cut into packs of four. A run that was begun continues as it began: alone, or in
+its fleet.
 
-While it trains, a fleet is an ordinary run: it is stopped and killed like any other, and the sweep
-goes on with it. Then each member becomes the run of its own recipe, with its part of the tensors
-and losses to the bit, and the fleet is removed, unless a user added something to it. The file
-PACKED marks such a fleet. A recipe with several seeds that is trained itself has no mark, or loses
-it: it is a run that stays a fleet.
+While it trains, a fleet is an ordinary run: it can be stopped and killed, and the sweep continues
+it. Then each member becomes the run of its own recipe, with bit-identical tensors and losses, and
+the fleet is removed unless a user added something to it. The file PACKED marks such a fleet. If a
+user trains a recipe with several seeds directly, its run has no mark (or loses it) and is kept as a
+fleet.
 """
 
 import json
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from hopscope.runs import Stop, Watcher
 
 PACK = 4
-"""Models in a pack. It does not depend on the workers, since the last bits of a model depend on the
-size of its fleet."""
+"""Models in a pack. It must not depend on the number of workers, because the last bits of a model
+depend on the size of its fleet."""
 
 Pack = tuple[Recipe, ...]
 
 
 def check_pack(pack: object) -> None:
-    """Refuse a pack that is not a positive number of models."""
+    """Raise ConfigError unless `pack` is a positive number of models."""
     if not isinstance(pack, int) or pack < 1:
         raise ConfigError(f"pack is {pack!r}; expected a number of models from 1 on")
 
@@ -61,8 +61,10 @@ def packs(recipes: Sequence[Recipe], most: int) -> list[Pack]:
 def jobs_of(
     recipes: Sequence[Recipe], missing: Sequence[Recipe], store: Store, most: int
 ) -> list[Pack]:
-    """The jobs that complete the missing recipes: fleets that were begun, then of each pack its new
-    runs together and its begun runs one by one. A complete fleet that was not yet removed is a job.
+    """Return the jobs that complete the missing recipes.
+
+    These are fleets that were begun (also complete ones that were not yet removed), then for each
+    pack its new runs together, and its begun runs one by one.
     """
     jobs: list[Pack] = [tuple(of_seeds(fleet)) for fleet in begun_fleets(recipes, missing, store)]
     left = _names(missing).difference(*map(_names, jobs))
@@ -103,8 +105,8 @@ def _names(recipes: Iterable[Recipe]) -> set[str]:
 
 
 def is_held(job: Sequence[Recipe], store: Store) -> bool:
-    """Does a process write to a run of this job, to its fleet, or to another fleet with one of its
-    models? A fleet that somebody goes on with as a run of its own has no mark.
+    """Return whether a process writes to a run of this job, to its fleet, or to another fleet with
+    one of its models. The job's fleet counts even without a mark (a user may train it directly).
     """
     own = [together(job)] if len(job) > 1 else []
     for each in (*job, *own, *begun_fleets(job, job, store)):
@@ -115,7 +117,7 @@ def is_held(job: Sequence[Recipe], store: Store) -> bool:
 
 
 def _is_begun(recipe: Recipe, store: Store) -> bool:
-    """Has the run a commit? True for a damaged run, whose own training reports the damage."""
+    """Return whether the run has committed results; True if it is damaged (training reports it)."""
     path = store.root / recipe.run_name()
     try:
         return os.path.lexists(path / MANIFEST) and RunFolder(path).begun
@@ -131,8 +133,9 @@ def train_fleet(
     threads: int | None,
     stop: "Stop | None",
 ) -> None:
-    """Train these recipes as one fleet, then split it. If a member diverges, the fleet is split at
-    the last checkpoint, and all members go on alone.
+    """Train these recipes as one fleet, then split it into runs.
+
+    If a member diverges, the fleet is split at the last checkpoint, and all members continue alone.
     """
     from hopscope.runs.runner import prepared  # torch
 
@@ -145,8 +148,9 @@ def train_fleet(
 
 
 def split_fleet(fleet: RunFolder, store: Store) -> None:
-    """Make each member of a fleet a separate run at the step of the fleet. A member that has a run
-    already keeps it. A fleet with a user's files or tags stays as a run of its own.
+    """Make each member of a fleet a separate run at the step of the fleet, then remove the fleet.
+
+    A member that already has a run keeps it. A fleet with a user's files or tags is not removed.
     """
     troubles = []
     with fleet.locked():
@@ -162,7 +166,7 @@ def split_fleet(fleet: RunFolder, store: Store) -> None:
             raise troubles[0]
         try:
             keeps = fleet.packed and _has_additions(fleet, store)
-        except StoreError as error:  # the next sweep looks again
+        except StoreError as error:  # the next sweep tries again
             warnings.warn(f"{fleet.name} is not removed yet: {error}", RunWarning, stacklevel=3)
             return
         if keeps:
@@ -178,8 +182,9 @@ def split_fleet(fleet: RunFolder, store: Store) -> None:
 
 
 def _has_additions(fleet: RunFolder, store: Store) -> bool:
-    """Does a fleet have tags, a user's own files, or derived files, as a circuit? Files that are
-    hidden, as .DS_Store, are a system's own.
+    """Return whether a fleet has tags, a user's files, or derived files such as circuits.
+
+    Hidden files such as .DS_Store do not count.
     """
     derived = any(map(is_derived, fleet.manifest.files))
     own = any(not PurePath(name).name.startswith(".") for name in fleet.untracked())

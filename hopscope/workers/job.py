@@ -1,7 +1,7 @@
-"""A job: the runs that one worker trains together, and a report on each of them.
+"""Jobs (the runs that one worker trains together) and reports (one for each run).
 
 Jobs and reports are sent as JSON, so a worker may be a process on another machine. Errors that a
-user can cause are data in a report. Only bugs are raised.
+user can cause are returned in a report; only bugs are raised.
 """
 
 import json
@@ -32,7 +32,7 @@ class Job(Config):
     """The runs that one worker trains together: one, or several that train as a fleet."""
 
     recipes: tuple[Annotated[SerializeAsAny[Recipe], BeforeValidator(_recipe)], ...]
-    """The recipes, which differ in their seeds alone."""
+    """The recipes, which differ only in their seeds."""
     store: str
     """The path of the store, the same for every worker."""
     device: str = "auto"
@@ -49,17 +49,17 @@ class Job(Config):
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The names of its runs."""
+        """The names of the job's runs."""
         return tuple(recipe.run_name() for recipe in self.recipes)
 
     @cached_property
     def fleet(self) -> str | None:
-        """The name of the fleet in which the runs train; None of a single run."""
+        """The name of the fleet in which the runs train; None for a single run."""
         return together(self.recipes).run_name() if len(self.recipes) > 1 else None
 
 
 def check_unnumbered(device: str) -> None:
-    """Refuse a numbered GPU: each worker is given a GPU of its own."""
+    """Raise ConfigError for a numbered GPU: each worker gets a GPU from the pool."""
     if ":" in device:
         raise ConfigError(
             f"device is {device!r}, but each worker is given its own GPU: use --device cuda, and "
@@ -68,9 +68,7 @@ def check_unnumbered(device: str) -> None:
 
 
 class Report(Config):
-    """How one run ended. An error is data: its class, its text, and the reason of an
-    `Interrupted`.
-    """
+    """The end of one run; an error is stored as its class, text and reason (of an Interrupted)."""
 
     name: str
     """The name of the run."""
@@ -79,7 +77,7 @@ class Report(Config):
     text: str = ""
     """Why the run is not complete."""
     reason: str = ""
-    """Who asked the run to stop."""
+    """Why the run was stopped: a signal's name or the time limit."""
     notes: tuple[str, ...] = ()
     """Warnings, a line each."""
 
@@ -99,7 +97,7 @@ class Report(Config):
         return "stopped" if self.error == Interrupted.__name__ else "failed"
 
     def trouble(self) -> HopscopeError:
-        """Why the run is not complete, as an error again."""
+        """Return the error of an incomplete run as an exception."""
         kind = getattr(errors, self.error, HopscopeError)
         if not (isinstance(kind, type) and issubclass(kind, HopscopeError)):
             kind = HopscopeError
@@ -122,7 +120,7 @@ def do(job: Job, watcher: "Watcher | None" = None, stop: "Stop | None" = None) -
         options = (store, job.device, watcher, job.threads, stop)
         failed = _error(partial(train_fleet, pack, *options)) if len(pack) > 1 else None
         for name in [each.run_name() for each in pack if each.run_name() in wanted]:
-            if failed is None:  # a member whose fleet diverged goes on alone
+            if failed is None:  # a member whose fleet diverged continues alone
                 ended[name] = _error(partial(train, wanted[name], *options))
             elif not is_complete(wanted[name], store):
                 ended[name] = failed
@@ -145,9 +143,7 @@ def do_remote(text: str) -> str:
 
 
 def complete_run(recipe: Recipe, store: Store) -> RunFolder | None:
-    """The run of this recipe if it is complete. A damaged run is not; it is reported when it is
-    needed.
-    """
+    """Return the run of this recipe if it is complete, else None (also for a damaged run)."""
     with suppress(StoreError):
         found = store.of(recipe)
         return found if found is not None and found.manifest.complete else None
@@ -155,15 +151,15 @@ def complete_run(recipe: Recipe, store: Store) -> RunFolder | None:
 
 
 def is_complete(recipe: Recipe, store: Store) -> bool:
-    """Is the run of this recipe complete?"""
+    """Return whether the run of this recipe is complete."""
     return complete_run(recipe, store) is not None
 
 
 def _error(act: Callable[[], object]) -> HopscopeError | Interrupted | None:
-    """Call the function; returns an error that a user can cause."""
+    """Call the function; return an error that a user can cause, or None."""
     try:
         act()
     except (HopscopeError, Interrupted) as error:
-        error.__cause__ = error.__context__ = None  # whose frames hold the model
+        error.__cause__ = error.__context__ = None  # their frames keep the model in memory
         return error.with_traceback(None)
     return None

@@ -2,7 +2,7 @@
 
 A worker process is started, never forked: it imports torch with its own number of threads and its
 own GPU. Jobs and reports are lines in pipes, so a worker notices when its parent has died. On a GPU
-a process does one job only, since all its memory is freed only when it ends.
+a process does only one job, because all its GPU memory is freed only at its end.
 """
 
 import os
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 
 COMMAND = [sys.executable, "-P", "-m", "hopscope.workers.worker"]
 ROOT = Path(__file__).parents[2]
-"""The folder that hopscope is imported from, here and in the workers."""
+"""The folder that hopscope is imported from; workers import it from there too."""
 LAST_LINES = 3
-"""The number of quoted lines from the output of a dead worker."""
+"""Number of output lines of a dead worker that an error quotes."""
 ENDING = 30.0
-"""Seconds that a process without a job has to end by itself."""
+"""Seconds to wait for a process without a job to end; then it is killed."""
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 class WorkerLost(Exception):
-    """A worker died during its job, which another worker may resume."""
+    """A worker died during its job; another worker may resume the job."""
 
 
 @runtime_checkable
@@ -47,7 +47,7 @@ class OpenPool(Protocol):
 
     @property
     def capacity(self) -> int:
-        """The number of jobs at a time."""
+        """The largest number of jobs at a time."""
 
     def begin(self, job: Job) -> Future[list[Report]]:
         """Begin a job. The future returns the reports, or raises `WorkerLost`."""
@@ -58,18 +58,18 @@ class OpenPool(Protocol):
 
 @runtime_checkable
 class Pool(Protocol):
-    """What trains runs: this process, several processes, or Ray."""
+    """Trains runs, in this process, in several processes, or on Ray."""
 
     @property
     def pack(self) -> int:
-        """The most models of one shape that train as one fleet; 1: no fleets."""
+        """The largest number of models of one shape that train as one fleet; 1: no fleets."""
 
     @property
     def job_threads(self) -> int | None:
         """Threads of each job; None: as many as the run began with, or torch's default."""
 
     def open(self, jobs: Sequence[Job], stop: "Stop") -> "AbstractContextManager[OpenPool]":
-        """The workers for these jobs; on leaving, all of them have stopped."""
+        """Return a context with workers for these jobs; after the block all have stopped."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Here:
     threads: int | None = None
     """CPU threads; None: as many as the run began with, or torch's default."""
     watcher: "Watcher | None" = None
-    """Sees the losses of every run."""
+    """Receives the losses of every run."""
 
     def __post_init__(self) -> None:
         check_pack(self.pack)
@@ -93,7 +93,7 @@ class Here:
 
     @contextmanager
     def open(self, jobs: Sequence[Job], stop: "Stop") -> Iterator[OpenPool]:  # noqa: ARG002
-        """One worker, this process. `begin` returns when the job is done."""
+        """Yield one worker, this process; its `begin` returns when the job is done."""
         yield _ThisProcess(self.watcher, stop)
 
 
@@ -109,7 +109,7 @@ class _ThisProcess:
         return future
 
     def ask_to_stop(self) -> None:
-        """Nothing to do: the job reads the stop at every step."""
+        """Do nothing: the job reads the stop at every step."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class Processes:
 
     @contextmanager
     def open(self, jobs: Sequence[Job], stop: "Stop") -> Iterator[OpenPool]:  # noqa: ARG002
-        """The processes, which start when they are needed. On leaving, busy ones are killed."""
+        """Yield the processes, which start when needed; after the block busy ones are killed."""
         gpus = gpus_for({job.device for job in jobs}) or [None]
         processes = [_Process(self.job_threads, gpus[n % len(gpus)]) for n in range(self.count)]
         with ThreadPoolExecutor(self.count) as threads:
@@ -155,7 +155,7 @@ class Processes:
 
 
 def gpus_for(devices: set[str]) -> list[str | None]:
-    """The visible GPUs, as CUDA_VISIBLE_DEVICES names them; none for the CPU."""
+    """Return the visible GPUs, named as in CUDA_VISIBLE_DEVICES; empty for the CPU."""
     if devices <= {"cpu"}:
         return []
     import torch
@@ -171,7 +171,7 @@ def gpus_for(devices: set[str]) -> list[str | None]:
 
 
 def environment(threads: int | None, gpu: str | None = None) -> dict[str, str]:
-    """The environment of a worker process: this hopscope, a number of threads, and a GPU."""
+    """Return the environment variables of a worker process, with its threads and its GPU."""
     path = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
     if threads is not None:
@@ -183,7 +183,7 @@ def environment(threads: int | None, gpu: str | None = None) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class _Processes:
-    """The processes, and a thread for each that waits for its reports."""
+    """Worker processes, each with a thread that waits for its reports."""
 
     processes: "Sequence[_Process]"
     threads: ThreadPoolExecutor
@@ -228,7 +228,7 @@ class _Process:
 
     def _start(self) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (`end` closes it)
-        # In its own process group: Ctrl-C in a terminal reaches only us, and we ask it to stop.
+        # In its own process group: Ctrl-C reaches only this process, which then stops the worker.
         self._running = subprocess.Popen(
             COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
             env=environment(self.threads, self.gpu), process_group=0,
@@ -258,9 +258,9 @@ class _Process:
         return " | ".join([line.strip() for line in lines if line.strip()][-LAST_LINES:])
 
     def end(self) -> None:
-        """Kill a busy process, which its thread then closes. An idle one ends with its input."""
+        """Kill a busy process (its thread closes it); close an idle one."""
         if self.busy and (running := self._running):
-            running.kill()  # kills a process that was stopped (SIGSTOP), too
+            running.kill()  # also kills a process stopped by SIGSTOP
         elif self._running:
             self._close()
 
@@ -281,7 +281,7 @@ class _Process:
         self._running = None
 
     def _ended(self) -> int:
-        """The exit code of the process, which is killed if it does not end (it may be stopped)."""
+        """Return the exit code of the process; kill it if it does not end within `ENDING`."""
         try:
             return self.running.wait(ENDING)
         except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""The state of several runs in the store: what remains to be done, and the progress."""
+"""The plan of a sweep (which runs remain), and its progress."""
 
 import os
 import time
@@ -18,7 +18,7 @@ from hopscope.workers.job import Job, Report
 
 @dataclass(frozen=True)
 class Plan:
-    """The state of some recipes that differ in their seeds alone."""
+    """The state of recipes that differ only in their seeds."""
 
     title: str
     seeds: tuple[int, ...]
@@ -30,8 +30,8 @@ class Plan:
     jobs: tuple[int, ...]
     """The number of models in each remaining job."""
     seconds: float | None
-    """The time that remains, one run after the other, at the rate of the runs so far; None if none
-    has begun."""
+    """Time left, one run after the other, at the rate of the runs so far; None if no run has
+    begun."""
 
     @property
     def runs(self) -> int:
@@ -54,7 +54,7 @@ class Plan:
 
 
 def plans(recipes: Sequence[Recipe], store: Store, pack: int) -> list[Plan]:
-    """A plan for each group of recipes that differ in their seeds alone."""
+    """Return a plan for each group of recipes that differ only in their seeds."""
     groups: dict[str, list[Recipe]] = defaultdict(list)
     for recipe in recipes:
         groups[recipe.hash_without_seeds()].append(recipe)
@@ -112,7 +112,7 @@ def _seconds_left(
 
 @dataclass
 class SweepProgress:
-    """The committed steps of all jobs of a sweep, on whichever machine they run."""
+    """The committed steps of all jobs of a sweep, read from the store."""
 
     jobs: Sequence[Job]
     reports: dict[str, Report] = field(default_factory=dict)
@@ -129,8 +129,10 @@ class SweepProgress:
         return sum(map(committed_steps, self.jobs))
 
     def seconds_left(self, steps: int) -> float | None:
-        """Seconds until the end at the rate between the first commit and the last; None before the
-        second, since the first may come after any part of an interval.
+        """Estimate the seconds until the end; None before the second commit.
+
+        The rate is that between the first commit and the last. The time before the first commit is
+        not used, because runs may continue from the middle of an interval.
         """
         now = self.clock()
         if steps > self._seen[-1][0]:

@@ -1,7 +1,7 @@
 """The file of recipes of a sweep.
 
 FILE.py has a list `recipes`, or a function `recipes()` that yields them; FILE.json holds one recipe
-or a list. A FILE.py is run as Python, with all rights of the user.
+or a list. A FILE.py is executed with all rights of the user.
 """
 
 import json
@@ -26,11 +26,11 @@ MODULE = "hopscope_sweep"
 NAME = "recipes"
 """The list or function in a FILE.py."""
 MOST = 100_000
-"""The most recipes of one file: a function may yield without end."""
+"""Largest number of recipes in one file (a function could yield without end)."""
 
 
 def read_recipes(path: Path) -> tuple[Recipe, ...]:
-    """The recipes of a file, in their order. Two equal ones are refused."""
+    """Read the recipes of a file, in order; raises ConfigError for equal ones or none."""
     if path.suffix not in (".py", ".json"):
         raise ConfigError(f"{path} is not a file of recipes; expected FILE.py or FILE.json")
     found = _from_json(path) if path.suffix == ".json" else _from_python(path)
@@ -58,7 +58,7 @@ def _from_json(path: Path) -> list[Recipe]:
 
 
 def _from_python(path: Path) -> list[Recipe]:
-    read_bytes(path)  # refuses a file that cannot be read
+    read_bytes(path)  # raises for an unreadable file
     with _running(path):
         listed = getattr(_imported(path), NAME, None)
         listed = listed() if callable(listed) else listed
@@ -84,15 +84,17 @@ def _imported(path: Path) -> ModuleType:
     spec = spec_from_file_location(MODULE, path)
     assert spec is not None
     assert spec.loader is not None
-    module = sys.modules[MODULE] = module_from_spec(spec)  # dataclasses look there
+    module = sys.modules[MODULE] = module_from_spec(spec)  # dataclasses need it in sys.modules
     spec.loader.exec_module(module)
     return module
 
 
 @contextmanager
 def _running(path: Path) -> Iterator[None]:
-    """Run a script: imports find files beside it, prints go to stderr, and an error becomes one
-    line with its place.
+    """Run a script within this block.
+
+    Imports find files in its folder, prints go to stderr, and an error becomes a ConfigError with
+    one line and its line number.
     """
     before, written = sys.path.copy(), sys.dont_write_bytecode
     sys.path.insert(0, str(path.parent.resolve()))
@@ -124,7 +126,7 @@ def _line(path: Path, error: BaseException) -> int | None:
 
 @contextmanager
 def mistakes_in(what: str) -> Iterator[None]:
-    """Begin the text of a ConfigError within this block with this name."""
+    """Prefix the text of a ConfigError raised within this block with `what`."""
     try:
         yield
     except ConfigError as error:

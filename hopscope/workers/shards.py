@@ -1,8 +1,8 @@
 """Shards of a sweep, for jobs that do not communicate, such as those of a SLURM array.
 
 Every job reads the same file and takes shard K of N. Packs of runs (`hopscope.workers.fleets`) are
-dealt out, the costliest first, each to the shard with the lowest cost. So the split depends only on
-the set of recipes, the pack and N, not on the order in the file or on complete runs.
+assigned in order of falling cost, each to the shard with the lowest cost so far. So the split
+depends only on the set of recipes, the pack and N, not on the order of recipes or on complete runs.
 """
 
 import re
@@ -14,7 +14,7 @@ from hopscope.errors import ConfigError
 from hopscope.workers.fleets import Pack, packs
 
 MOST = 10_000
-"""The most shards of one sweep."""
+"""Largest number of shards of one sweep."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Shard:
 
     @classmethod
     def read(cls, text: str) -> "Shard":
-        """The shard of a text K/N."""
+        """Parse a text K/N; raises ConfigError for any other text."""
         match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text, re.ASCII)
         number, of = map(int, match.groups()) if match else (0, 0)
         if not 1 <= number <= of <= MOST:
@@ -42,7 +42,7 @@ class Shard:
 
 
 def split(recipes: Sequence[Recipe], shards: int, pack: int) -> list[list[Recipe]]:
-    """All recipes, dealt out to the shards; some are empty if there are few packs."""
+    """Assign all recipes to shards; some shards are empty if there are few packs."""
     dealt: list[list[Recipe]] = [[] for _ in range(shards)]
     loads = [0] * shards
     for each in sorted(packs(recipes, pack), key=lambda each: (-_cost(each), each[0].digest())):

@@ -1,6 +1,6 @@
 """A job script for SLURM: an array with one shard of a sweep for each job.
 
-The script is printed, not submitted. Before the time is up SLURM signals the script alone (B:). The
+The script is printed, not submitted. Before the time limit SLURM signals only the script (B:). The
 script passes the signal to Python, which writes a checkpoint and exits with 75; then the job queues
 itself again.
 """
@@ -34,7 +34,7 @@ class Array:
     pack: int = PACK
 
     def __post_init__(self) -> None:
-        """Refuse impossible settings."""
+        """Raise ConfigError for impossible settings."""
         check_pack(self.pack)
         for name, least in (("shards", 1), ("minutes", 5), ("cpus", 1), ("gpus", 0)):
             if getattr(self, name) < least:

@@ -1,7 +1,7 @@
 """Complete the runs of many recipes of any kind.
 
-Nothing is stored about a sweep. A run is named by its recipe, so the same call after a stop, a kill
-or a reboot does the rest, with the same workers or with others.
+Nothing is stored about a sweep. The recipe determines the name of a run, so the same call after a
+stop, a kill or a reboot completes the other runs, with the same or with other workers.
 """
 
 import time
@@ -35,12 +35,14 @@ if TYPE_CHECKING:
     from hopscope.runs import Stop
 
 MOMENT = 0.25
-"""Seconds between two looks at the progress, or at a run that another process holds."""
+"""Seconds between two checks of the progress, or of a run that another process holds."""
 WAIT = SECONDS
-"""Seconds to wait for a run that another process holds: a dead process loses its lock by then."""
+"""Seconds to wait for a run that another process holds: after this a dead process's lock has
+expired."""
 ATTEMPTS = 8
-"""Workers that may die in a row during a job without a new checkpoint. If one of two workers is
-killed every five seconds, a run of three seconds loses eight in a row once in 15,000 times."""
+"""A job fails after this many deaths of workers in a row without a new checkpoint. (If one of two
+workers is killed every five seconds, a run of three seconds loses eight in a row once in 15,000
+times.)"""
 
 
 @dataclass(frozen=True)
@@ -51,11 +53,11 @@ class Outcome:
     """Complete runs, in the order of the recipes."""
     wanted: int
     troubles: tuple[HopscopeError, ...] = ()
-    """The errors of runs that failed. Runs that the time limit stopped have none."""
+    """The errors of runs that failed; runs stopped by the time limit have none."""
 
     @property
     def complete(self) -> bool:
-        """Has every recipe a complete run?"""
+        """Whether every recipe has a complete run."""
         return len(self.folders) == self.wanted
 
 
@@ -68,10 +70,10 @@ def carry_out(
     workers: Pool | None = None,
     look: Callable[[SweepProgress], None] | None = None,
 ) -> Outcome:
-    """Complete the run of every recipe, within the time limit of the stop.
+    """Complete the run of every recipe, within the time limit of `stop`.
 
-    A run that fails, or that another process trains, does not stop the others. A signal stops all.
-    `look` is called with the progress a few times a second.
+    A run that fails, or that another process trains, does not stop the others. A signal stops all
+    runs and raises Interrupted. `look` is called with the progress a few times a second.
     """
     from hopscope.runs import TIME, Stop  # torch
 
@@ -85,7 +87,7 @@ def carry_out(
         sweep.round(recipes, missing)
         while again := sweep.released(recipes):
             sweep.round(again, again)
-        if sweep.stop.reason not in (None, TIME):  # not the clock
+        if sweep.stop.reason not in (None, TIME):  # a signal
             raise _interrupted(sweep.stop.reason, sweep.reports, len(missing))
     runs = {recipe.run_name(): complete_run(recipe, store) for recipe in recipes}
     left = [name for name, run in runs.items() if run is None]
@@ -104,7 +106,7 @@ class _Task:
         self.steps = committed_steps(self.job)
 
     def died(self) -> bool:
-        """Count a death. Returns True if the job is to be given up."""
+        """Count a death of a worker; return True if the job has failed."""
         steps = committed_steps(self.job)
         self.deaths = self.deaths + 1 if steps == self.steps else 1
         self.steps = steps
@@ -128,7 +130,7 @@ class _Sweep:
         return self.progress.reports
 
     def round(self, recipes: Sequence[Recipe], missing: Sequence[Recipe]) -> None:
-        """Hand out the missing recipes, and collect the reports."""
+        """Distribute the missing recipes to workers, and collect the reports."""
         packs = jobs_of(recipes, missing, self.store, self.pool.pack)
         jobs = [Job.of(pack, self.store, self.device, self.pool.job_threads) for pack in packs]
         if not self.progress.jobs:
@@ -154,7 +156,7 @@ class _Sweep:
                 running[future] = task
                 future.add_done_callback(ended.put)
             try:
-                # Not `futures.wait`: a second Ctrl-C could leave a lock of it locked for ever.
+                # Not `futures.wait`: a second Ctrl-C could leave its lock held forever.
                 future = ended.get(timeout=MOMENT if running else 0.0)
                 self._take(future, running.pop(future), waiting, asked)
             except Empty:
@@ -169,7 +171,7 @@ class _Sweep:
     def _take(
         self, future: Future[list[Report]], task: _Task, waiting: deque[_Task], asked: bool
     ) -> None:
-        """Keep the reports on a job. If its worker died, another worker gets the job."""
+        """Store the reports on a job; if its worker died, put the job back into `waiting`."""
         try:
             reports = future.result()
         except WorkerLost as error:
@@ -185,8 +187,9 @@ class _Sweep:
                 warnings.warn(line, RunWarning, stacklevel=5)
 
     def released(self, recipes: Sequence[Recipe]) -> list[Recipe]:
-        """The recipes whose runs another process held, or that were stopped, and that are free now.
-        Waits until a dead process would have lost its lock.
+        """Return the recipes whose runs were held by another process, or stopped, and are now free.
+
+        Waits up to `WAIT` seconds, until the lock of a dead process has expired.
         """
         left = [each for each in recipes if _put_off(self.reports.get(each.run_name()))]
         jobs = jobs_of(left, left, self.store, self.pool.pack) if left else []
@@ -202,7 +205,7 @@ class _Sweep:
         return free
 
     def troubles(self, left: Sequence[str]) -> Iterator[HopscopeError]:
-        """Why these runs are not complete; nothing of those that the time limit stopped."""
+        """Yield the errors of incomplete runs; none for runs stopped by the time limit."""
         for name in left:
             report = self.reports.get(name)
             if report and report.state == "failed":
@@ -215,18 +218,18 @@ class _Sweep:
 
 
 def _given_up(job: Job, error: WorkerLost) -> list[Report]:
-    """The reports on a job whose workers died too often."""
+    """Return the reports on a job whose workers died too often."""
     text = f"its worker died {ATTEMPTS} times in a row without a new checkpoint ({error})"
     return [Report.of(name, TrainingError(f"{name}: {text}")) for name in job.names]
 
 
 def _put_off(report: Report | None) -> bool:
-    """Was the run skipped, because another process held it or because its worker was stopped?"""
+    """Return whether the run was held by another process, or its worker was stopped."""
     return report is not None and report.error in (Interrupted.__name__, RunBusy.__name__)
 
 
 def check_different(recipes: Sequence[Recipe]) -> None:
-    """Refuse two recipes that are the same run."""
+    """Raise ConfigError if two recipes are the same run."""
     first: dict[str, int] = {}
     for number, recipe in enumerate(recipes, 1):
         name = recipe.run_name()

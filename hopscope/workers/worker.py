@@ -18,7 +18,7 @@ from hopscope.workers.job import do_remote
 def main() -> None:
     """Do jobs until stdin ends."""
     keep_pages()
-    # Whatever libraries print goes to stderr, so that stdout has reports only.
+    # Output of libraries goes to stderr, so that stdout has only reports.
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     jobs: queue.Queue[str | None] = queue.Queue()
@@ -34,7 +34,7 @@ def main() -> None:
 
 def _receive(jobs: "queue.Queue[str | None]", busy: threading.Event) -> None:
     for line in sys.stdin:
-        busy.set()  # not when it begins: importing torch takes seconds
+        busy.set()  # already here: importing torch for the job takes seconds
         jobs.put(line)
     jobs.put(None)
     if busy.is_set():

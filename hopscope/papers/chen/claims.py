@@ -1,8 +1,8 @@
-"""What Chen et al., *Unveiling Induction Heads* (NeurIPS 2024), say, and how we judge it.
+"""The claims of Chen et al., *Unveiling Induction Heads* (NeurIPS 2024), and how they are judged.
 
 First the claims about the paper's own setting, over seeds; then those about other stages, parents,
-windows and lengths, and about the details that the paper leaves open or that its authors' program
-does otherwise. No number of ours stands here: values come from the rows, tolerances are named.
+windows and lengths, and about details that the paper leaves open or that its authors' program does
+differently. This module has no measured numbers: values come from the rows, tolerances are named.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,28 +17,28 @@ from hopscope.papers.claim import Claim
 from hopscope.papers.judge import Judge, group, out_of, span
 
 NEAR = 0.02
-"""Total variation to the induction head up to which a model has become one."""
+"""Largest total variation to the induction head at which a model counts as one."""
 ALL = 0.99
-"""A share or an attention that counts as all of it."""
+"""Least share or attention that counts as all."""
 NOTHING = 0.01
-"""A weight, relative to that of a match, that counts as nothing."""
+"""Largest weight, relative to that of a match, that counts as nothing."""
 STRAIGHT = 0.99
-"""The R² from which on a fit counts as a straight line."""
+"""Least R² of a fit that counts as a straight line."""
 SLOPE = 0.1
-"""The relative error up to which a slope counts as agreeing."""
+"""Largest relative error of a slope that agrees."""
 SAME_LOSS = 0.01
-"""Relative difference up to which two losses are the same."""
+"""Largest relative difference of two losses that count as equal."""
 STILL = 0.1
-"""Growth of a per factor e of epochs that counts as growing."""
+"""Least growth of a per factor e of epochs that counts as growing."""
 GROWN_AT = "1000"
 """Epoch of the last stage at which a should still grow."""
 RULES = {"paper": "the paper's rule", "heads": "seen through the heads as they begin"}
-"""Rules for who wins stage I, by their names in rows."""
+"""Rules that predict the winner of stage I, by their names in rows."""
 
 PAPER = "the paper's"
 """The setting of appendix B."""
 TRAINED = {"length": NgramProcess().length, "alpha": NgramProcess().alpha}
-"""The chains that models are trained on: others are those that differ."""
+"""Length and prior of the training chains."""
 LENGTHS = ("length 10", "length 20", "length 50", PAPER, "length 200", "length 400", "length 1000")
 WINDOWS = ("window 2", PAPER, "window 4", "window 6")
 LOSSES = {"−log(y + ε)": PAPER, "softmax over y": "cross-entropy of a softmax"}
@@ -52,11 +52,11 @@ DETAILS = (
     "the authors' program",
 )  # fmt: skip
 AS_THEY_BEGIN, SHARP = "heads as in the paper", "sharp heads"
-"""Heads begin with 0.91 of their attention at one lag, or with 0.999."""
+"""Initial heads have 0.91 of their attention at one lag, or 0.999."""
 
 
 def lags(found: Sequence[int]) -> str:
-    """Lags as they are printed: `1,2`."""
+    """Return lags as text: `1,2`."""
     return ",".join(map(str, found))
 
 
@@ -65,12 +65,12 @@ def all_lags(rows: Sequence[SeedRow | SettingRow]) -> str:
 
 
 def blurred(row: SeedRow) -> float:
-    """Weight of the best position that does not match, relative to one that does."""
+    """Return the weight of the best position that does not match, relative to one that does."""
     return exp(-row.a / row.one_over_gap)
 
 
 def becomes_gih(row: SettingRow) -> bool:
-    """Did the parents win, and is the model their induction head?"""
+    """Return whether the parents won, and the model is their induction head."""
     return row.chosen_lags == row.parents and row.distance <= NEAR
 
 
@@ -79,7 +79,7 @@ def distances(rows: Sequence[SettingRow | TransferRow]) -> str:
 
 
 def by_setting(rows: Sequence[SettingRow], value: Callable[[SettingRow], float]) -> str:
-    """A value of the models of each setting, from the least to the greatest."""
+    """Return the range of a value over the models of each setting, as text."""
     return "; ".join(
         f"{name}: {span(map(value, own), 4)}"
         for name, own in group(rows, lambda row: row.setting).items()
@@ -87,7 +87,7 @@ def by_setting(rows: Sequence[SettingRow], value: Callable[[SettingRow], float])
 
 
 def same_place(rows: Sequence[SettingRow]) -> bool:
-    """Does another way of training end where the paper's ends?"""
+    """Return whether another training ends at the same lags and loss as the paper's, near GIH."""
     paper, other = sorted(rows, key=lambda row: row.setting != PAPER)
     return (
         paper.chosen_lags == other.chosen_lags
@@ -97,19 +97,19 @@ def same_place(rows: Sequence[SettingRow]) -> bool:
 
 
 def comes_nearer(rows: Sequence[SettingRow]) -> bool:
-    """Does the distance fall from each length to the next?"""
+    """Return whether the distance falls from each length to the next longer one."""
     known = {row.setting: row.distance for row in rows}
     return all(known[longer] < known[shorter] for shorter, longer in pairwise(LENGTHS))
 
 
 def names_winner(row: SettingRow | ChoiceRow, rule: str = "paper") -> bool:
-    """Did this rule name the set that won?"""
+    """Return whether this rule predicted the winning set."""
     return row.predicted.get(rule) == row.chosen_lags
 
 
 def named_in(rows: Sequence[SettingRow | ChoiceRow]) -> str:
-    """In how many settings the rule named all winners, and for how many models the rule did that
-    sees through the heads as they begin.
+    """Return as text in how many settings the paper's rule predicted all winners, and for how many
+    models the rule through the initial heads did.
     """
     settings = group(rows, lambda row: row.setting)
     right = sum(all(map(names_winner, own)) for own in settings.values())
@@ -121,7 +121,7 @@ def named_in(rows: Sequence[SettingRow | ChoiceRow]) -> str:
 
 
 def _in_settings(settings: Sequence[str], holds: Any, ours: Any, **more: Any) -> Judge[Any]:
-    """Does it hold in each of these settings?"""
+    """Make a judge of a claim that must hold in each of these settings."""
     return Judge(
         SettingRow, holds, ours, among=lambda row: row.setting in settings,
         setting=lambda row: row.setting, settings=tuple(settings), **more,
@@ -131,7 +131,7 @@ def _in_settings(settings: Sequence[str], holds: Any, ours: Any, **more: Any) ->
 def _depends(
     variants: Mapping[str, str], holds: Any, ours: Any, known: Any = lambda _: True
 ) -> Judge[Any]:
-    """Does it hold under variants of what the paper leaves open, each of which is a setting?"""
+    """Make a judge of a claim under variants of an open choice, each of which is a setting."""
     names = {setting: name for name, setting in variants.items()}
     return Judge(
         SettingRow, holds, ours, among=lambda row: row.setting in names and known(row),
@@ -140,8 +140,9 @@ def _depends(
 
 
 def _rule(kind: type[SettingRow] | type[ChoiceRow]) -> Judge[Any]:
-    """Does the modified χ² information name the set that wins? If not, heads that copy one lag each
-    from the start decide.
+    """Make a judge of whether the modified χ² information predicts the winning set.
+
+    The variants are initial heads as in the paper, and sharp ones, which copy one lag each.
     """
     return Judge(
         kind, names_winner, named_in,
@@ -313,7 +314,7 @@ OVER_SEEDS: tuple[Claim, ...] = (
             TransferRow,
             lambda row: row.loss.model <= row.loss.gih,
             lambda rows: "model − GIH: " + span((row.loss.model - row.loss.gih for row in rows), 3),
-            # Chains as in training stand among those of each length, and of each prior.
+            # Chains as in training occur both among the lengths and among the priors: count once.
             among=lambda row: row.varied == "length" or row.value != TRAINED["alpha"],
         ),
         origin="ours",

@@ -1,7 +1,7 @@
-"""What can be reproduced of Chen et al., *Unveiling Induction Heads* (NeurIPS 2024).
+"""The experiments of Chen et al., *Unveiling Induction Heads* (NeurIPS 2024), over seeds.
 
-Over seeds: the paper's own setting; all others, with other stages, parents, alphabets and windows,
-and with what the paper leaves open; how fast a grows; which set wins stage I.
+They are: the paper's own setting; other settings (stages, parents, alphabets, windows, and open
+choices); how fast a grows; which set wins stage I.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ from hopscope.papers.experiment import PaperExperiment, Protocol, measured_by
 
 
 def _seeds(count: int) -> Callable[[], tuple[Recipe, ...]]:
-    """The paper's setting, over this many seeds."""
+    """Return a function that makes the recipe of the paper's setting, over this many seeds."""
     return lambda: (NgramExperiment(seeds=tuple(range(count))),)
 
 
@@ -28,7 +28,7 @@ OVER_SEEDS: Mapping[Protocol, Callable[[], tuple[Recipe, ...]]] = {
     "full": _seeds(20),
     "reduced": _seeds(5),
 }
-"""The paper's setting."""
+"""The recipes of the paper's setting, by protocol."""
 FEWER = "5 seeds instead of 20"
 
 EXPERIMENTS: tuple[PaperExperiment, ...] = (

@@ -1,4 +1,4 @@
-"""Measures runs of the n-gram experiment: what their stages came to, and in which settings."""
+"""Measure runs of the n-gram experiment: the results of their stages, and of other settings."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -38,19 +38,19 @@ from hopscope.papers.chen.settings import setting_of
 from hopscope.papers.row import Row
 
 CHAINS = 1_000
-"""Fresh chains of each other length and prior."""
+"""Number of fresh chains of each other length and prior."""
 TABLES = 300
-"""Tables from the prior over which a rule's prediction is averaged."""
+"""Number of tables from the prior over which a rule's prediction is averaged."""
 PAIRS = 2**20
-"""Pairs of windows up to which what heads see is computed."""
+"""The rule through initial heads is computed only up to this number of pairs of windows."""
 SLOPES_AT = (10, 30, 100, 300, 1_000)
 """Epochs of the last stage at which the growth of a is measured, each up to its double."""
 MOMENTS = 18
-"""Moments of each stage that are kept for a figure."""
+"""Number of epochs of each stage that are kept for a figure."""
 
 
 def training_rows(run: NgramRun) -> list[Row]:
-    """For each seed: what its stages came to, how it does on other chains, and its course."""
+    """Return for each seed the results of its stages, of other chains, and its course."""
     rows: list[Row] = []
     for seed in run.recipe.seeds:
         moments = approach(run, seed)
@@ -59,13 +59,13 @@ def training_rows(run: NgramRun) -> list[Row]:
 
 
 def setting_rows(run: NgramRun) -> list[SettingRow]:
-    """A row for every seed of the setting that this run is of."""
+    """Return a row for every seed of the run's setting."""
     name, rules = setting_of(run.recipe), predicted(run.recipe)
     return [_setting(name, run, seed, rules) for seed in run.recipe.seeds]
 
 
 def growth_rows(run: NgramRun) -> list[GrowthRow]:
-    """How a grows in the model of each seed, and what of it the counts of matches explain."""
+    """Return how a grows in the model of each seed, trained and predicted by counts of matches."""
     return [_growth(run, seed) for seed in run.recipe.seeds]
 
 
@@ -83,7 +83,7 @@ def _growth(run: NgramRun, seed: int) -> GrowthRow:
 
 
 def choice_rows(run: NgramRun) -> list[ChoiceRow]:
-    """Which set won stage I with each seed of a setting, beside the sets that the rules name."""
+    """Return which set won stage I for each seed of a setting, and the sets that rules predict."""
     name, rules, rows = setting_of(run.recipe), predicted(run.recipe), []
     for seed in run.recipe.seeds:
         picked = choice(run.recipe.model, run.course(seed).at(-1))
@@ -125,18 +125,18 @@ def _stages(run: NgramRun, seed: int, moments: Sequence[Moment]) -> SeedRow:
 
 
 def _selected(experiment: NgramExperiment, course: Course) -> Choice:
-    """What the first stage chose."""
+    """Return the choice at the end of the first stage."""
     end = experiment.descent.plan()[0][1]
     return choice(experiment.model, course.at(int(np.searchsorted(course.epochs, end))))
 
 
 def _last_stage(experiment: NgramExperiment) -> int:
-    """After which epoch it begins."""
+    """Return the epoch after which the last stage begins."""
     return experiment.steps - experiment.descent.plan()[-1][1]
 
 
 def _others(run: NgramRun, seed: int) -> Iterator[TransferRow]:
-    """The trained model on chains of other lengths, and of other priors."""
+    """Yield rows of the trained model on chains of other lengths, and of other priors."""
     varied: list[Literal["length", "alpha"]] = ["length"] * len(LENGTHS)
     varied += ["alpha"] * len(ALPHAS)
     for name, (process, other) in zip(varied, transfer(run, seed, chains=CHAINS), strict=True):
@@ -153,7 +153,7 @@ def _others(run: NgramRun, seed: int) -> Iterator[TransferRow]:
 
 
 def _course(run: NgramRun, seed: int, moments: Sequence[Moment]) -> CourseRow:
-    """What a figure of the stages draws; the distance to GIH is known in the last one."""
+    """Return the data of the figure of stages; distances to GIH only exist in the last stage."""
     experiment, course = run.recipe, run.course(seed)
     kept = _kept(experiment.descent, course)
     chosen, attention = choice(experiment.model, course.at(-1)), course.attention[kept]
@@ -180,7 +180,7 @@ def _course(run: NgramRun, seed: int, moments: Sequence[Moment]) -> CourseRow:
 
 
 def _kept(descent: Descent, course: Course) -> Int[np.ndarray, "kept"]:
-    """Numbers of a few records, as densely at each stage's beginning as they were recorded."""
+    """Return the indices of a few records, denser at each stage's beginning (as recorded)."""
     few = descent.replace(records=min(MOMENTS, descent.records))
     kept: np.ndarray = np.unique(np.searchsorted(course.epochs, record_epochs(few)))
     return kept
@@ -191,7 +191,7 @@ def _rounded(values: np.ndarray) -> tuple[float, ...]:
 
 
 def _setting(name: str, run: NgramRun, seed: int, rules: dict[str, Lags]) -> SettingRow:
-    """What became of a seed in a setting, beside the sets that the rules name."""
+    """Return the results of a seed in a setting, and the sets that rules predict."""
     experiment = run.recipe
     parameters, found = validated(run, seed)
     picked = choice(experiment.model, parameters)
@@ -216,12 +216,12 @@ def _setting(name: str, run: NgramRun, seed: int, rules: dict[str, Lags]) -> Set
 
 
 def seconds(run: NgramRun) -> float:
-    """How long the training of all seeds of a run took."""
+    """Return the seconds of the training of all seeds of a run."""
     return round(run.folder.manifest.seconds, 1)
 
 
 def predicted(experiment: NgramExperiment) -> dict[str, Lags]:
-    """The winner of stage I by the paper's rule, and seen through the heads as they begin."""
+    """Return the predicted winner of stage I, by the paper's rule and through initial heads."""
     arguments = (experiment.process, experiment.model, TABLES)
     found = {"paper": information.winner(information.exact(*arguments))}
     if experiment.process.alphabet ** (2 * experiment.model.window) <= PAIRS:
@@ -230,7 +230,7 @@ def predicted(experiment: NgramExperiment) -> dict[str, Lags]:
 
 
 def slopes_of_a(run: NgramRun, seed: int) -> dict[str, float]:
-    """By how much a grows per factor e of the last stage's epochs, from an epoch to its double."""
+    """Return the growth of a per factor e of epochs, from each epoch in SLOPES_AT to its double."""
     experiment, course = run.recipe, run.course(seed)
     begin = _last_stage(experiment)
     since, a = course.epochs - begin, course.a

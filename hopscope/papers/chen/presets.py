@@ -1,4 +1,4 @@
-"""What Chen et al. (NeurIPS 2024) trained, as presets."""
+"""Presets of Chen et al. (NeurIPS 2024)."""
 
 from hopscope.configs import Descent, InductionModel, NgramExperiment, NgramProcess
 from hopscope.papers.preset import Preset
@@ -33,7 +33,7 @@ SOURCES = {
 
 
 def presets() -> dict[str, Preset[NgramExperiment]]:
-    """The paper's experiment, and the one that the authors' program runs."""
+    """Return the presets of the paper's experiment, and of the authors' program."""
     program = NgramExperiment(
         process=NgramProcess(start="uniform"),
         model=InductionModel(constant=True, unit_copies=True, other=0.1),

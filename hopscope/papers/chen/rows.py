@@ -7,7 +7,7 @@ from pydantic import StrictFloat, StrictInt
 from hopscope.papers.row import JsonObject, Numbers, Record, Row
 
 Lags = tuple[StrictInt, ...]
-"""How far back in a chain each head of a set looks."""
+"""The lag of each head of a set."""
 
 
 class MeanLosses(Record):
@@ -21,7 +21,7 @@ class MeanLosses(Record):
 
 
 class SeedRow(Row):
-    """What the three stages of training came to for one seed."""
+    """The results of the three stages of training for one seed."""
 
     what: Literal["seed"]
     seed: StrictInt
@@ -29,7 +29,7 @@ class SeedRow(Row):
     chosen_lags: Lags
     """The lags of the set that won stage I."""
     share_after_stage_1: StrictFloat
-    """The part of the chosen set in the sum of squared coefficients, after stage I."""
+    """The share of the chosen set in the sum of squared coefficients, after stage I."""
     attention_before: Numbers
     """The largest attention of each head of the set before training."""
     attention_after: Numbers
@@ -39,7 +39,7 @@ class SeedRow(Row):
     slope_by_log_epoch: StrictFloat
     """The growth of a by the logarithm of the epoch, in the last stage."""
     r2: StrictFloat
-    """R² of the line behind `slope_by_log_epoch`: 1 if the growth is straight."""
+    """R² of the fit of `slope_by_log_epoch`: 1 if the growth is a straight line."""
     one_over_gap: StrictFloat
     """One over the gap between matches and the most similar other position."""
     distance_begin: StrictFloat
@@ -59,7 +59,7 @@ class TransferRow(Row):
     length: StrictInt
     alpha: StrictFloat
     distance: StrictFloat
-    """The mean distance to the generalised induction head, over chains where that finds a match."""
+    """The mean distance to the generalised induction head, over chains in which that matches."""
     matched: StrictFloat
     """The share of the chains in which the generalised induction head finds a match."""
     loss: MeanLosses
@@ -76,17 +76,17 @@ class CourseRow(Row):
     what: Literal["course"]
     seed: StrictInt
     stages: tuple[tuple[str, StrictInt], ...]
-    """The letters of what each stage trains, and its number of epochs."""
+    """For each stage, the letters of the parameters it trains, and its number of epochs."""
     epochs: tuple[StrictInt, ...]
     shares: dict[str, Numbers]
-    """Each set's part in the sum of squared coefficients."""
+    """Each set's share of the sum of squared coefficients."""
     attention: dict[str, Numbers]
-    """The attention of each head of the set that won to its lag."""
+    """The attention of each head of the winning set to its lag."""
     a: Numbers
     train: Numbers
     validation: Numbers
     distance: tuple[StrictFloat | None, ...]
-    """The distance to the generalised induction head; known in the last stage."""
+    """The distance to the generalised induction head; None before the last stage."""
 
 
 class GrowthRow(Row):
@@ -105,7 +105,7 @@ class GrowthRow(Row):
 
 
 class ChoiceRow(Row):
-    """Which set won stage I in one setting with one seed, and which set each rule names."""
+    """The set that won stage I in one setting with one seed, and the sets that rules predict."""
 
     what: Literal["choice"]
     setting: str
@@ -120,13 +120,13 @@ class ChoiceRow(Row):
 
 
 class SettingRow(Row):
-    """What became of one seed in one setting."""
+    """The results of one seed in one setting."""
 
     what: Literal["setting"]
     setting: str
     seed: StrictInt
     changes: dict[str, JsonObject]
-    """What differs from the paper's experiment."""
+    """The differences from the paper's experiment."""
     seconds: StrictFloat
     """How long the training of all seeds together took."""
     parents: Lags
@@ -141,8 +141,8 @@ class SettingRow(Row):
     slopes_of_a: dict[str, StrictFloat]
     """How much a grows per factor e of epochs, by epoch of the last stage."""
     loss: MeanLosses
-    """The mean losses on the symbols that followed."""
+    """The mean losses on the actual next symbols."""
     expected: MeanLosses
-    """The mean losses over all symbols that could have followed."""
+    """The mean losses, averaged over all possible next symbols."""
     distance: StrictFloat
     matched: StrictFloat

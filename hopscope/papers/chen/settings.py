@@ -1,4 +1,4 @@
-"""The settings of Chen et al. in which models are trained: the paper's, and all others."""
+"""The settings in which models of Chen et al. are trained: the paper's, and others."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -51,18 +51,18 @@ SETTINGS: Mapping[str, dict[str, Any]] = {
         "model": {"first": "full"}, "descent": {"stages": "CWa", "epochs": (10_000,)},
     },
 }  # fmt: skip
-"""What of the paper's experiment is changed; unset epochs are the paper's."""
+"""The changes of each setting to the paper's experiment; other fields are the paper's."""
 
 CHOSEN_IN = (
     "the paper's", "parents 1, 2, 3, degree 3", "parents 1, 2, 3, sharp heads", "alphabet 8",
     "alphabet 8, sharp heads",
 )  # fmt: skip
-"""Settings whose first stage is trained over seeds: where the paper's rule is right, and where
-heads decide."""
+"""Settings whose first stage is trained over seeds: some in which the paper's rule is right, and
+some in which the initial heads decide."""
 
 
 def settings(seeds: int) -> dict[str, NgramExperiment]:
-    """The experiment of each setting, over so many seeds."""
+    """Return the experiment of each setting, over this number of seeds."""
     return {
         name: NgramExperiment(**fields, seeds=tuple(range(seeds)))
         for name, fields in SETTINGS.items()
@@ -70,7 +70,7 @@ def settings(seeds: int) -> dict[str, NgramExperiment]:
 
 
 def choices(seeds: int) -> dict[str, NgramExperiment]:
-    """The first stage alone of each setting in CHOSEN_IN, over so many seeds."""
+    """Return the first stage alone of each setting in CHOSEN_IN, over this number of seeds."""
     return {
         name: NgramExperiment(**first_stage(SETTINGS[name]), seeds=tuple(range(seeds)))
         for name in CHOSEN_IN
@@ -78,12 +78,12 @@ def choices(seeds: int) -> dict[str, NgramExperiment]:
 
 
 def first_stage(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The same changes, with the first stage alone."""
+    """Return the changes with only the first stage."""
     return {**changes, "descent": {"stages": "C"}}
 
 
 def setting_of(experiment: NgramExperiment) -> str:
-    """The name of the setting that a run is of, in full or its first stage alone."""
+    """Return the name of a run's setting (of all stages or the first alone); raises ConfigError."""
     for name, changes in SETTINGS.items():
         for fields in (changes, first_stage(changes)):
             if NgramExperiment(**fields, seeds=experiment.seeds) == experiment:
@@ -95,13 +95,13 @@ def setting_of(experiment: NgramExperiment) -> str:
 
 
 def is_sharp(changes: Mapping[str, Any]) -> bool:
-    """Do heads begin with nearly all of their attention at one lag?"""
+    """Return whether initial heads have nearly all of their attention at one lag."""
     return "own" in changes.get("model", {})
 
 
 def apart_from_heads(changes: Mapping[str, Any]) -> str:
-    """What a setting changes, but for how sharp its heads begin; in the words of the setting whose
-    heads are as in the paper.
+    """Return the name of the setting with the same changes, except that its initial heads are as in
+    the paper.
     """
     others = {
         group: {name: value for name, value in fields.items() if name != "own"}

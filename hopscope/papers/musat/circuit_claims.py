@@ -1,7 +1,7 @@
-"""What Musat (ICLR 2025) says of the circuits of transformers A, B and C.
+"""The claims of Musat (ICLR 2025) about the circuits of transformers A, B and C.
 
-The paper leaves open how they were initialised and more, so that each claim is judged under what
-we take it to mean (musat/fig5), and under other variants.
+The paper leaves their initial weights and more open, so each claim is judged under our reading of
+the paper (musat/fig5), and under other variants.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -19,31 +19,29 @@ from hopscope.papers.row import Row
 SOLVED = 0.01
 """Loss of transformers A to C (§8.2)."""
 REMOVALS = (0.17, 0.89)
-"""The loss after removing a path, from the least to the greatest (appendix E)."""
+"""Range of the loss after removing a path (appendix E)."""
 FIRST_LAYERS = (0.05, 0.1)
-"""The loss after removing the first useful layer (appendix E)."""
+"""Range of the loss after removing the first useful layer (appendix E)."""
 FEWEST = 3
-"""Heads with which three hops can be solved (§8.2)."""
+"""Least number of heads that solve three hops (§8.2)."""
 CIRCUIT_LOSS = 0.05
-"""The loss that a circuit alone stays below (appendix E, result of step 5); if it does not, what is
-found of the heads says nothing about the model."""
+"""The loss of a circuit alone is below this (appendix E, result of step 5). If it is not, findings
+about the circuit's heads do not apply to the model."""
 Rows = list[CircuitRow]
 
 
 def variant_name(row: CircuitRow) -> str:
-    """The variant under which a model was trained; rows that name none are what we take the paper
-    to mean.
-    """
+    """Return the variant of a model; rows without one have our reading of the paper."""
     return row.variant if isinstance(row, VariantRow) else Variant().name
 
 
 def of_the_paper(row: CircuitRow) -> bool:
-    """Can the paper mean this? Facts that stand shuffled are an experiment of ours."""
+    """Return whether the paper can mean this variant: shuffled facts are our own experiment."""
     return variant_of(variant_name(row)).order == Variant().order
 
 
 def longest_of_each(rows: Rows) -> Rows:
-    """Of each variant the models that were trained longest, among lengths with enough seeds."""
+    """Return for each variant the models of the longest training that has enough seeds."""
     kept: Rows = []
     for own in group(rows, variant_name).values():
         lengths = group(own, lambda row: row.steps)
@@ -52,18 +50,18 @@ def longest_of_each(rows: Rows) -> Rows:
 
 
 def low(row: CircuitRow) -> bool:
-    """Does the circuit alone keep the loss low?"""
+    """Return whether the circuit alone has a low loss."""
     return row.prescribed < CIRCUIT_LOSS
 
 
 def idle(row: CircuitRow) -> int:
-    """Heads without a row in the circuit."""
+    """Return the number of heads without a row in the circuit."""
     return row.layers * row.heads - len(row.needed)
 
 
 def seen_by_eye(row: CircuitRow) -> int:
-    """How many heads show something in their map: a role that gives another role of its own chain
-    more than half of its attention.
+    """Return the number of heads whose map shows a look-up: a role gives more than half of its
+    attention to another role of its own chain.
     """
     return sum(
         any(
@@ -78,7 +76,9 @@ def seen_by_eye(row: CircuitRow) -> int:
 
 
 def joined(row: CircuitRow) -> int:
-    """To how many values' own keys the first head with a path attends by more than half."""
+    """Return for how many facts the first head with a path attends from the value to its key by
+    more than half.
+    """
     if not row.useful:
         return 0
     (layer, head), roles = row.useful[0], row.maps.roles
@@ -90,18 +90,18 @@ def joined(row: CircuitRow) -> int:
 
 
 def paths_of(row: CircuitRow) -> tuple[str, ...]:
-    """The paths of every head but the first, whatever its layer."""
+    """Return the paths of all heads but the first, without their layers."""
     return tuple(sorted(each.what for each in row.removals if each.head not in row.useful[:1]))
 
 
 def different(rows: Rows) -> bool:
-    """Does every circuit keep the loss low, and does no one have the paths of another?"""
+    """Return whether all circuits have low losses, and no two have the same paths."""
     known = [paths_of(row) for row in rows if row.useful]
     return len(set(known)) == len(rows) > 1 and all(map(low, rows))
 
 
 def in_common(rows: Rows) -> str:
-    """How many circuits differ, and which paths all of them have."""
+    """Return as text how many circuits differ, and the paths that all of them have."""
     common = set.intersection(*(set(paths_of(row)) for row in rows))
     return (
         f"{len({paths_of(row) for row in rows if row.useful})} different circuits in {len(rows)}; "
@@ -110,12 +110,12 @@ def in_common(rows: Rows) -> str:
 
 
 def removals(row: CircuitRow) -> list[float]:
-    """The loss without each path, but for those of the first head with a path."""
+    """Return the loss without each path, except those of the first head with a path."""
     return [each.prescribed for each in row.removals if each.head not in row.useful[:1]]
 
 
 def first_removed(row: CircuitRow) -> list[float]:
-    """The loss without the first head that has a path."""
+    """Return the loss without the first head that has a path (empty if there is none)."""
     return [each.loss for each in row.whole[:1]]
 
 
@@ -124,19 +124,19 @@ def within(losses: list[float], limits: tuple[float, float]) -> list[float]:
 
 
 def all_within(losses: list[float], limits: tuple[float, float]) -> bool:
-    """Are there losses, all of them within these limits?"""
+    """Return whether there are losses, and all are within these limits."""
     return [] != losses == within(losses, limits)
 
 
 def removed(rows: Rows, losses: Callable[[CircuitRow], list[float]], limits: Any) -> str:
-    """The losses of all models in words."""
+    """Return the losses of all models as text."""
     every = [loss for row in rows for loss in losses(row)]
     counts = (out_of(len(within(losses(row), limits)), len(losses(row))) for row in rows)
     return f"{span(every, 2)} (within: {', '.join(counts)})" if every else "no such path"
 
 
 def shared_steps(rows: Rows) -> str:
-    """The loss without each step that several heads take, without all of them."""
+    """Return as text the losses without each step that several heads share."""
     steps = [step.loss for row in rows for step in row.shared]
     return f"; steps that heads share, without all of them: {span(steps, 2)}" if steps else ""
 
@@ -149,7 +149,7 @@ def _judge(holds: Callable[[Any], bool], ours: Callable[[Rows], str], **more: An
 
 
 def _of_heads(holds: Callable[[CircuitRow], bool], ours: Callable[[Rows], str]) -> Judge[Any]:
-    """What is said of heads counts only if the circuit alone keeps the loss low."""
+    """Make a judge of a claim about heads, which holds only if the circuit alone has a low loss."""
     return _judge(lambda row: holds(row) and low(row), ours)
 
 
@@ -246,7 +246,7 @@ CLAIMS = (
 
 @dataclass(frozen=True)
 class VariantModels:
-    """The models that were trained under one variant for so many steps."""
+    """The models that were trained under one variant for the same number of steps."""
 
     variant: str
     steps: int
@@ -254,12 +254,12 @@ class VariantModels:
 
     @property
     def of_the_paper(self) -> bool:
-        """Can the paper mean this variant?"""
+        """Whether the paper can mean this variant."""
         return of_the_paper(self.rows[0])
 
     @property
     def flop(self) -> float:
-        """What one of the models cost to train."""
+        """The operations of the training of one of the models."""
         row = self.rows[0]
         if isinstance(row, VariantRow):
             return row.flop
@@ -267,28 +267,29 @@ class VariantModels:
 
     @property
     def heads(self) -> list[tuple[int, int]]:
-        """Of each model, how many heads of its circuit have a path, and how many have none."""
+        """For each model, the numbers of heads of its circuit with and without a path."""
         return [(len(row.useful), len(row.needed) - len(row.useful)) for row in self.rows]
 
     def outcomes(self) -> dict[str, Tally]:
-        """What comes of each claim for these models."""
+        """Return the outcome of each claim for these models."""
         return {each.id: each.judge.outcome(self.variant, [*self.rows]) for each in CLAIMS}
 
     def right(self) -> dict[str, int]:
-        """For how many of the models each claim holds."""
+        """Return for how many of the models each claim holds."""
         return {name: outcome.right for name, outcome in self.outcomes().items()}
 
 
 def by_variant(rows: Iterable[Row]) -> list[VariantModels]:
-    """The models of each variant and length, in the order in which they were trained."""
+    """Group models by variant and length of training, in the order of the rows."""
     meant = [row for row in rows if isinstance(row, CircuitRow)]
     groups = group(meant, lambda row: (variant_name(row), row.steps))
     return [VariantModels(name, steps, tuple(own)) for (name, steps), own in groups.items()]
 
 
 def nearest(found: Sequence[VariantModels]) -> tuple[VariantModels, CircuitRow]:
-    """The one model for which most claims hold, of variants that the paper can mean; of equals,
-    the one with the lowest loss.
+    """Return the model for which most claims hold, among variants that the paper can mean.
+
+    Of equals, the one with the lowest loss is taken.
     """
     every = [(one, row) for one in found if one.of_the_paper for row in one.rows]
 

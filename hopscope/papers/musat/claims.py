@@ -1,5 +1,5 @@
-"""What Musat (ICLR 2025) says, claim by claim, in the order of the paper; and why some claims do
-not come out as it says, each by an experiment.
+"""The claims of Musat (ICLR 2025) in the order of the paper, and why some are not reproduced, each
+with an experiment that shows it.
 """
 
 from collections.abc import Mapping
@@ -99,9 +99,8 @@ REASONS: Mapping[str, Reason] = {
         "hopscope papers run musat/fig7-seeds",
     ),
 }
-"""For each claim that does not come out so, why. What a command measures on a model of the gallery
-stands in the words with two digits behind the point, and a test measures it again. The pages say
-more (docs/findings.md).
+"""Why each of these claims is not reproduced. Numbers that a command measures on a gallery model
+have two decimals in the text, and a test measures them again. See also docs/findings.md.
 """
 
 CLAIMS = tuple(

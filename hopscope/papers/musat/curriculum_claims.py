@@ -1,4 +1,4 @@
-"""What Musat (ICLR 2025) says of depth and curriculum, in theory and in training."""
+"""The claims of Musat (ICLR 2025) about depth and curriculum, in theory and in training."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
@@ -10,11 +10,11 @@ from hopscope.papers.musat.rows import DepthRow, LossRow, PlantedRow, longest
 from hopscope.theory.chain import reach
 
 LEARNED = 0.5
-"""A final loss below which a hop counts as learned, as in the paper."""
+"""A hop with a final loss below this counts as learned, as in the paper."""
 CHANCE = 0.02
-"""What a loss on the plateau moves by chance."""
+"""Random variation of a loss on the plateau."""
 STEPS = 10_000
-"""The paper's steps (§7.1)."""
+"""The paper's number of steps (§7.1)."""
 EXACT = "an exact statement, which no seed changes"
 
 theorem_1 = Judge(
@@ -59,25 +59,28 @@ def layers(row: LossRow) -> str:
 
 
 def hops_of(row: LossRow) -> int:
-    """The last hop that a model ends with knowing; 0 if it knows none."""
+    """Return the last hop that a model has learned at the end; 0 if none."""
     losses = zip(row.asked, row.final, strict=True)
     return max((hop for hop, loss in losses if loss < LEARNED), default=0)
 
 
 def allowed(row: LossRow) -> int:
-    """The hops that a model of this depth can know at most, of those that are asked."""
+    """Return the largest number of hops that a model of this depth can learn, of the asked ones."""
     return min(reach(row.layers), row.asked[-1])
 
 
 def in_turn(learned_at: Sequence[int | None]) -> Iterator[bool]:
-    """Did each hop that was learned come after the one before it?"""
+    """Yield for each hop that was learned whether the hop before it was learned earlier."""
     for earlier, later in pairwise(learned_at):
         if later is not None:
             yield earlier is not None and earlier <= later
 
 
 def nothing_learned(rows: list[LossRow]) -> str:
-    """Why models that learned nothing, in less training than the paper's, decide nothing."""
+    """Return a reason to decide nothing: shorter training than the paper's, and nothing learned.
+
+    Empty if the rows decide.
+    """
     short = any(row.steps < STEPS for row in rows)
     if not short or any(row.curriculum and hops_of(row) for row in rows):
         return ""
@@ -89,7 +92,9 @@ def _lowest(rows: list[LossRow], curriculum: bool) -> float:
 
 
 def _rising(rows: list[LossRow]) -> tuple[int, int, int]:
-    """At how many depths mean losses rise with the hop, at how many they fall, and of how many."""
+    """Return at how many depths mean losses rise with the hop, at how many they fall, and the
+    number of depths.
+    """
     rises = falls = 0
     depths = group(rows, layers)
     for own in depths.values():
@@ -101,7 +106,7 @@ def _rising(rows: list[LossRow]) -> tuple[int, int, int]:
 
 
 def _fewest(rows: list[LossRow]) -> list[int | None]:
-    """The fewest layers with which any seed learns each hop."""
+    """Return for each hop the fewest layers with which some seed learns it (None: none does)."""
     return [
         min((row.layers for row in rows if row.final[hop] < LEARNED), default=None)
         for hop in range(len(rows[0].final))
@@ -114,7 +119,7 @@ def _deeper(rows: list[LossRow]) -> bool:
 
 
 def _of_all(holds: Any, ours: Any, setting: Callable[[LossRow], str] = layers) -> Judge[LossRow]:
-    """Does it hold of the models of all depths together?"""
+    """Make a judge of a claim about the models of all depths together."""
     return Judge(
         LossRow, holds, ours, of="all", once=longest, setting=setting, undecided=nothing_learned
     )

@@ -1,6 +1,6 @@
-"""What Musat (ICLR 2025) says of transformer D.
+"""The claims of Musat (ICLR 2025) about transformer D.
 
-The paper leaves open how many training examples and which initial weights it had: a claim may hold
+The paper leaves the number of training examples and the initial weights open, so a claim may hold
 under some variants only.
 """
 
@@ -24,21 +24,21 @@ from hopscope.papers.musat.rows import CircuitRow, LossRow, longest
 LOSS = 0.031
 """The paper's loss of transformer D (§9.2)."""
 CIRCUIT_LOSS = 0.045
-"""The paper's loss of transformer D if all heads are replaced by their mechanisms (§9.2)."""
+"""The paper's loss of transformer D if all heads have prescribed attention (§9.2)."""
 EPOCH = 8
-"""Steps of an epoch, as the paper counts: 6,400 steps are 800 epochs (§9.1)."""
+"""Steps per epoch as the paper counts: 6,400 steps are 800 epochs (§9.1)."""
 STEPS = 6_400
-"""The paper's steps (§9.1)."""
+"""The paper's number of steps (§9.1)."""
 START = 450
-"""The epoch at which its first head emerges (§9.2)."""
+"""The epoch at which the first head emerges (§9.2)."""
 MUCH = 2
-"""How many times as many steps count as "much later"."""
+"""Least ratio of steps that counts as "much later"."""
 QUICKLY = 0.25
-"""Steps after another event that count as "quickly after", as a part of those before it."""
+"""Largest share of the steps before an event that counts as "quickly after" it."""
 
 
 def variant(row: LossRow) -> str:
-    """What the paper leaves open of a model, decided."""
+    """Return the variant of a model as text: its choices of what the paper leaves open."""
     choices = [
         f"{row.examples:,} examples",
         "initial weights of 1/√inputs" * (row.init != "gpt2"),
@@ -59,13 +59,13 @@ def _judge(
 
 
 def all_learned(row: LossRow) -> list[int]:
-    """The steps at which the hops were learned; none unless all were."""
+    """Return the steps at which the hops were learned; empty unless all were."""
     known = [step for step in row.learned_at if step is not None]
     return known if len(known) == len(row.learned_at) else []
 
 
 def gaps(row: LossRow) -> list[int]:
-    """Steps from each hop to the next."""
+    """Return the steps from each learned hop to the next."""
     return [b - a for a, b in pairwise(all_learned(row))]
 
 
@@ -74,13 +74,13 @@ def quickly(row: LossRow) -> bool:
 
 
 def steps(row: LossRow) -> str:
-    """When each hop was learned."""
+    """Return as text when each hop was learned."""
     said = ("never" if step is None else f"{step:,}" for step in row.learned_at)
     return ", ".join(f"{symbol_name(f'x{hop}')} {step}" for hop, step in enumerate(said, 1))
 
 
 class FirstPath(NamedTuple):
-    """When attention first passed one half along a path to some fact, and in which head."""
+    """The step at which attention first passed one half along a path to a fact, and its head."""
 
     step: float
     head: tuple[int, int]
@@ -90,11 +90,10 @@ class FirstPath(NamedTuple):
 
 
 def first_paths(row: CircuitRow, joins: bool = False) -> Mapping[int, FirstPath]:
-    """The first look-ups that reach each fact and none after it; or, with `joins`, the first paths
-    of any kind.
+    """Return the first look-up to reach each fact and no later one; with `joins`, the first path.
 
-    A look-up reads a value. A key stands before its value, so it never holds it: a path that reads
-    a key joins a pair, or tells where to look.
+    A look-up has a value as its source. A key precedes its value and so never holds it: a path from
+    a key joins a pair, or routes later heads.
     """
     found: dict[int, FirstPath] = {}
     for path in row.emergence.paths if row.emergence is not None else ():
@@ -108,7 +107,7 @@ def first_paths(row: CircuitRow, joins: bool = False) -> Mapping[int, FirstPath]
 
 
 def look_ups(row: CircuitRow) -> str:
-    """The first look-up to each fact in words, and what their order does not tell."""
+    """Return the first look-up to each fact as text, with remarks on uncertain orders."""
     looked, every = first_paths(row), first_paths(row, joins=True)
     names = {fact: symbol_name(f"x{fact + 1}") for fact in looked}
     said = ", ".join(f"{names[fact]} {one}" for fact, one in looked.items()) or "no look-up"
@@ -131,13 +130,13 @@ def _in_turn(found: Mapping[int, FirstPath]) -> bool:
 
 
 def in_order(row: CircuitRow) -> bool:
-    """Is there a look-up to each fact, in the order of the hops?"""
+    """Return whether there is a look-up to each fact, in the order of the hops."""
     firsts = first_paths(row)
     return len(firsts) == row.hops and _in_turn(firsts)
 
 
 def heads_apart(row: CircuitRow) -> bool:
-    """Does each hop have a head of its own?"""
+    """Return whether each hop has its own head."""
     return len({one.head for one in first_paths(row).values()}) == row.hops
 
 
@@ -165,8 +164,8 @@ def _full(row: CircuitRow) -> bool:
 
 
 SEEDS = ("musat/fig7-seeds", "musat/fig7-pair")
-"""Transformer D with larger initial weights, with other seeds and a code per pair, perhaps for
-fewer steps: these show the order of what happens, and where losses end only in full."""
+"""Transformer D with larger initial weights, other seeds and a code per pair, some with fewer
+steps: these show the order of events, and final losses only with all steps."""
 LOOK_UPS = (
     "when attention first passes 0.5 along a look-up that reads a value and reaches x₁, x₂, … and "
     "not farther, on straight lines between checkpoints; every hop has one; paths that join a pair "

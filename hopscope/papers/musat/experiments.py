@@ -1,4 +1,4 @@
-"""What can be reproduced of Musat (ICLR 2025): the runs behind each figure, and their rows."""
+"""The experiments of Musat (ICLR 2025): the runs of each figure, and their rows."""
 
 from collections.abc import Sequence
 
@@ -19,23 +19,23 @@ from hopscope.papers.row import Row
 SWEEP_STEPS = 4_000
 """Steps of the reduced sweep of figure 4 (the paper: 10,000)."""
 STEPS_D = 4_000
-"""Steps of transformer D where its 6,400 are too many."""
+"""Steps of transformer D in the reduced protocol (the paper: 6,400)."""
 
 
 def preset_recipe(name: str, *seeds: int, steps: int | None = None) -> Experiment:
-    """The experiment of a preset of the paper, or the same with other seeds or fewer steps."""
+    """Return the experiment of a preset of the paper, or with other seeds or fewer steps."""
     known = presets()[f"musat/{name}"].recipe
     training = known.training.model_copy(update={"steps": steps or known.steps})
     return known.model_copy(update={"seeds": seeds or known.seeds, "training": training})
 
 
 def fleets(kind: str) -> tuple[Recipe, ...]:
-    """Figure 4 in full: eight models of each depth, as fleets."""
+    """Return the recipes of figure 4 in full: eight models of each depth, as fleets."""
     return tuple(preset_recipe(f"fig4-{kind}-L{layers}") for layers in range(1, 9))
 
 
 def one_by_one(kind: str, *seeds: int, steps: int | None = SWEEP_STEPS) -> tuple[Recipe, ...]:
-    """Models of figure 4, for fewer steps: of each depth one, then those with the next seed."""
+    """Return single models of figure 4: one of each depth, then those with the next seed."""
     return tuple(
         preset_recipe(f"fig4-{kind}-L{layers}", seed, steps=steps)
         for seed in seeds
@@ -44,26 +44,26 @@ def one_by_one(kind: str, *seeds: int, steps: int | None = SWEEP_STEPS) -> tuple
 
 
 def under(variants: Sequence[Variant], steps: int) -> tuple[Recipe, ...]:
-    """Transformers A, B and C under each of these variants: A under all of them first."""
+    """Return transformers A, B and C under each of these variants: first A under all of them."""
     return tuple(each.experiment(seed, steps) for seed in SEEDS for each in variants)
 
 
 def variants_of_d() -> tuple[Recipe, ...]:
-    """Transformer D, by its training set and by its count of epochs; and with larger weights.
+    """Return transformer D by its training set, by its number of epochs, and with larger weights.
 
-    The last is the seed with which the first learns least in its steps.
+    The last has seed 1, with which the first variant learns least.
     """
     larger = preset_recipe("transformer-d-fan-in", 1)
     return (preset_recipe("transformer-d"), preset_recipe("transformer-d-epochs"), larger)
 
 
 def larger_seeds(steps: int | None = None) -> tuple[Experiment, ...]:
-    """Transformer D with larger initial weights, with the seeds that musat/fig7 does not have."""
+    """Return transformer D with larger initial weights, for the seeds missing in musat/fig7."""
     return tuple(preset_recipe("transformer-d-fan-in", seed, steps=steps) for seed in (0, 2))
 
 
 def per_pair(steps: int | None = None) -> tuple[Experiment, ...]:
-    """Transformer D with larger initial weights and a code per pair, three seeds."""
+    """Return transformer D with larger initial weights and a code per pair, for three seeds."""
     known = (preset_recipe("transformer-d-fan-in", seed, steps=steps) for seed in range(3))
     return tuple(
         each.model_copy(update={"task": each.task.model_copy(update={"position": "pair"})})
@@ -72,7 +72,7 @@ def per_pair(steps: int | None = None) -> tuple[Experiment, ...]:
 
 
 def _questions(model: str, count: int, opening: bool) -> LmBench:
-    """All five formulations, equations of one to five hops."""
+    """Return a benchmark of all five formulations, with equations of one to five hops."""
     levels = [("equations", hops) for hops in range(1, 6)]
     fixed = [("kingdoms", None), ("functions", None), ("relatives", None)]
     kinds = [*levels, ("lives-with", 5), *fixed]
@@ -85,7 +85,7 @@ def _questions(model: str, count: int, opening: bool) -> LmBench:
 
 
 def models_asked() -> tuple[Recipe, ...]:
-    """Figure 2 with two small open models."""
+    """Return the benchmarks of figure 2 with two small open models."""
     return (
         _questions("smollm2-135m", 500, opening=False),
         _questions("qwen2.5-coder-1.5b", 500, opening=False),

@@ -1,9 +1,9 @@
-"""What Musat (ICLR 2025) says of language models.
+"""The claims of Musat (ICLR 2025) about language models.
 
-A claim about large models is decided by large ones, if any was asked. A smaller model that does it
-shows as much; smaller models that do not show nothing: *needs larger models*. A kind of question
-without an acceptable answer counts as not solved. The paper leaves open whether the answer's first
-words are given.
+A claim about large models is decided by large models, if any was asked. Smaller models can confirm
+it, but not refute it: the verdict is then *needs larger models*. A kind of question without an
+acceptable answer counts as not solved. The paper leaves open whether the answer's first words are
+given.
 """
 
 from collections.abc import Callable
@@ -15,8 +15,8 @@ from hopscope.papers.musat.rows import AnswerRow
 ALMOST_PERFECT = 0.9
 """An accuracy that counts as "almost perfectly"."""
 LARGE = 7_000_000_000
-"""The parameters of a model that counts as large (ours; the paper names no sizes). A model whose
-size is not known, as behind an endpoint, counts as large."""
+"""Least number of parameters of a large model (our choice; the paper names no sizes). A model of
+unknown size, such as at an endpoint, counts as large."""
 AS_IN_THE_PAPER = "as in the paper"
 
 Rows = list[AnswerRow]
@@ -27,7 +27,7 @@ def is_large(row: AnswerRow) -> bool:
 
 
 def above_chance(row: AnswerRow) -> bool:
-    """Is a kind of question answered better than at chance?"""
+    """Return whether a kind of question is answered better than at chance."""
     return row.interval is not None and row.interval[0] > row.chance
 
 
@@ -48,7 +48,7 @@ def _above(rows: Rows) -> str:
 
 
 def _silent(rows: Rows) -> str:
-    """Names the kinds of question without an acceptable answer."""
+    """Return as text the kinds of question without an acceptable answer."""
     kinds = [row.kind for row in rows if row.accuracy is None]
     return f", no acceptable answer to {several(kinds)}" if kinds else ""
 
@@ -64,7 +64,10 @@ def _judge(
     ours: Callable[[Rows], str],
     among: Callable[[AnswerRow], bool] = lambda _: True,
 ) -> Judge[AnswerRow]:
-    """Does it hold for every model, and every kind of question? The large ones decide."""
+    """Make a judge of a claim that must hold for every model and kind of question.
+
+    If there are large models, only these count.
+    """
     return Judge(
         AnswerRow, holds, ours, among=among,
         once=lambda rows: [row for row in rows if is_large(row)] or rows,

@@ -1,4 +1,4 @@
-"""Measures how language models answer: the rows of figure 2."""
+"""Measure the answers of language models: the rows of figure 2."""
 
 from hopscope.lm.results import BenchRun, result_rows
 from hopscope.papers.musat.rows import AnswerRow

@@ -1,19 +1,22 @@
-"""Measures how many layers D hops need, by theory and by transformers written by hand."""
+"""Measure how many layers D hops need, by theory and by planted transformers."""
 
 from hopscope.configs import Retrieval
 from hopscope.papers.musat.rows import DepthRow, Layers, PlantedRow
 from hopscope.theory import depths, simulated_depth
 
 MOST_HOPS = 64
-"""The largest number of hops for which layers are counted and simulated."""
+"""Largest number of hops for which layers are counted and simulated."""
 PLANTED = (1, 2, 3, 4, 5)
-"""Numbers of hops for which a transformer is written by hand."""
+"""Numbers of hops for which a transformer is planted."""
 EXAMPLES = 64
-"""Fresh examples on which the loss of a planted transformer is measured."""
+"""Number of fresh examples for the loss of a planted transformer."""
 
 
 def depth_rows(most: int = MOST_HOPS) -> list[DepthRow | PlantedRow]:
-    """A row per D: the paper's bound, and the exact minimum by closed form and by simulation."""
+    """Return a row per D: the paper's bound, and the exact minimum in closed form and simulated.
+
+    Further rows are of planted transformers.
+    """
     counted = [_counted(hops) for hops in range(1, most + 1)]
     return [*counted, *(_planted(hops) for hops in PLANTED if hops <= most)]
 
@@ -33,7 +36,7 @@ def _counted(hops: int) -> DepthRow:
 
 
 def _planted(hops: int) -> PlantedRow:
-    """A transformer written by hand with one head in each of the fewest layers."""
+    """Measure a planted transformer with one head in each of the fewest layers."""
     import torch
 
     from hopscope.models.planted import planted

@@ -1,4 +1,4 @@
-"""Measures trained transformers: their losses, their circuits, and how those emerged."""
+"""Measure trained transformers: their losses, their circuits, and the emergence of these."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,15 +32,15 @@ from hopscope.study import RunStudy
 from hopscope.training import Run
 
 POINTS = 64
-"""Points of a course that is kept for a figure."""
+"""Number of points of a curve that is kept for a figure."""
 FRESH_EXAMPLES = 512
-"""Fresh examples on which the circuit is measured without its paths, heads and shared steps."""
+"""Number of fresh examples for the circuit without its paths, heads and shared steps."""
 DIGITS = 5
-"""Digits that are kept of a loss; more would be noise."""
+"""Decimals of stored losses; more would be noise."""
 
 
 def final_loss_rows(run: Run) -> list[LossRow]:
-    """A row per model: final partial losses, when each hop was learned, and their course."""
+    """Return a row per model: final losses of hops, when each was learned, and their curves."""
     experiment, final = run.recipe, run.final_losses()
     steps, train = run.losses("train")
     seen, validation = run.losses("validation")
@@ -65,14 +65,15 @@ def final_loss_rows(run: Run) -> list[LossRow]:
 
 
 def known_below(task: Task) -> float:
-    """The loss below which a hop is learned, the same in every order of the facts, so that models
-    can be compared: two thirds of chance with facts in order.
+    """Return the loss below which a hop is learned: two thirds of chance with facts in order.
+
+    It is the same for every order of the facts, so that models can be compared.
     """
     return LEARNED * task.ordered("backward").chance()
 
 
 def spread_evenly(steps: Int[np.ndarray, "step"]) -> Int[np.ndarray, "kept"]:
-    """Numbers of steps that lie evenly, however densely some stretches are filled."""
+    """Return the indices of about POINTS evenly spaced steps, however dense `steps` is."""
     wanted = np.linspace(steps[0], steps[-1], POINTS)
     kept: np.ndarray = np.unique(np.abs(steps[:, None] - wanted).argmin(axis=0))
     return kept
@@ -83,13 +84,13 @@ def around(
     losses: Float[np.ndarray, "step hop"],
     moments: Int[np.ndarray, "kept"],
 ) -> Float[np.ndarray, "kept hop"]:
-    """Training losses at a few moments, each a mean over the steps up to it."""
+    """Return training losses at a few steps, each a mean over the WINDOW steps up to it."""
     last = np.searchsorted(steps, moments, side="right")
     return np.stack([losses[max(0, end - WINDOW) : max(end, 1)].mean(axis=0) for end in last])
 
 
 def model_facts(run: Run, seed: int) -> dict[str, Any]:
-    """Which model of which run, and how it was trained."""
+    """Return the fields of a row that describe a model and its training."""
     experiment = run.recipe
     task, model, training = experiment.task, experiment.model, experiment.training
     return {
@@ -109,12 +110,12 @@ def model_facts(run: Run, seed: int) -> dict[str, Any]:
 
 
 def circuit_rows(run: Run) -> list[CircuitRow]:
-    """The row of a run."""
+    """Return the row of a run, as a list."""
     return [circuit_row(run)]
 
 
 def circuit_row(run: Run) -> CircuitRow:
-    """A run's losses, and the circuit in its best late checkpoint with what each path is worth."""
+    """Measure a run's losses, and the circuit of its best late checkpoint with all removals."""
     best = RunStudy(run).best_late_checkpoint()
     circuit = discover(best.model, best.task, force=True)
     losses, paths = circuit.losses, rows_with_paths(circuit)
@@ -139,7 +140,7 @@ def circuit_row(run: Run) -> CircuitRow:
 
 
 def rows_with_paths(circuit: Circuit) -> list[Component]:
-    """The attention rows of a circuit that form paths, each as a component of its own."""
+    """Return the attention rows of a circuit that form paths, each as a separate component."""
     rows = [
         each.model_copy(update={"heads": (head,), "destinations": (role,)})
         for each in circuit.components
@@ -152,7 +153,7 @@ def rows_with_paths(circuit: Circuit) -> list[Component]:
 
 
 def without_rows(ablator: Ablator, circuit: Circuit) -> tuple[Removal, ...]:
-    """The loss of the circuit, and of the model, without each attention row that forms a path."""
+    """Measure the loss of the circuit, and of the model, without each attention row with a path."""
     whole, rows = State(circuit.patterns), rows_with_paths(circuit)
     without = [whole.without(row.rows) for row in rows]
     ablated = [_ablated(circuit, row) for row in rows]
@@ -173,21 +174,19 @@ def without_rows(ablator: Ablator, circuit: Circuit) -> tuple[Removal, ...]:
 
 
 def _paths_of(row: Component) -> str:
-    """The paths of an attention row, as `key 1 + value 1 → query`."""
+    """Return the paths of an attention row as text: `key 1 + value 1 → query`."""
     sources = " + ".join(str(path.source) for path in sorted(row.paths))
     return f"{sources} → {row.destinations[0]}"
 
 
 def _ablated(circuit: Circuit, row: Component) -> State:
-    """The model with a single row ablated."""
+    """Return the model's state with a single row ablated."""
     ((head, role),) = row.rows
     return State({head: Pattern(((role, circuit.pattern(*head).rest),), AS_IN_MODEL)})
 
 
 def without_heads(ablator: Ablator, circuit: Circuit) -> tuple[WholeHead, ...]:
-    """The loss of the circuit without each head that has a path, all of whose attention is uniform
-    instead.
-    """
+    """Measure the circuit's loss with the whole attention of each head with a path made uniform."""
     whole = circuit.patterns
     heads = sorted({row.at[0] for row in rows_with_paths(circuit)})
     states = [State({**whole, head: Pattern(rest=UNIFORM)}) for head in heads]
@@ -196,8 +195,9 @@ def without_heads(ablator: Ablator, circuit: Circuit) -> tuple[WholeHead, ...]:
 
 
 def without_steps(ablator: Ablator, circuit: Circuit) -> tuple[SharedStep, ...]:
-    """The loss of the circuit without each step that several heads take: all of their rows by
-    which one role attends to another are ablated.
+    """Measure the loss of the circuit without each step that several heads share.
+
+    All rows by which these heads attend from the one role to the other are ablated.
     """
     shared = {step: heads for step, heads in circuit.steps.items() if len(heads) > 1}
     whole = State(circuit.patterns)
@@ -214,13 +214,13 @@ def without_steps(ablator: Ablator, circuit: Circuit) -> tuple[SharedStep, ...]:
 
 
 def on_fresh_examples(model: Transformer, task: Task, circuit: Circuit) -> Ablator:
-    """The circuit's model on examples that its search did not see."""
+    """Return an ablator of the circuit's model on examples that were not used in its search."""
     examples = examples_of(task, FRESH_EXAMPLES, 1, "measurement")
     return Ablator(model, replace(examples, tables=tables_of(circuit)))
 
 
 def losses_in(ablator: Ablator, states: Sequence[State]) -> list[float]:
-    """The mean loss of the model in each state."""
+    """Return the mean loss of the model in each state."""
     if not states:
         return []
     losses = ablator.losses([state.ablation for state in states]).mean((1, 2))
@@ -228,19 +228,19 @@ def losses_in(ablator: Ablator, states: Sequence[State]) -> list[float]:
 
 
 def fields_of(row: LossRow) -> dict[str, Any]:
-    """The fields of a row that are set, as they are."""
+    """Return the fields of a row that are set."""
     return {name: getattr(row, name) for name in row.model_fields_set}
 
 
 def emergence_rows(run: Run) -> list[CircuitRow]:
-    """A run's circuit, and when each of its paths appeared."""
+    """Return the row of a run with its circuit, and when each of its paths emerged."""
     row = circuit_row(run)
     found = story(run, row)
     return [row if found is None else row.model_copy(update={"emergence": found})]
 
 
 def story(run: Run, row: CircuitRow) -> Story | None:
-    """How the paths of the row's circuit appeared, in the run's first model; None without paths."""
+    """Measure the emergence of the row's circuit in the run's first model; None without paths."""
     circuit = Circuit.from_dict(row.circuit)
     if not circuit.paths:
         return None
@@ -250,7 +250,7 @@ def story(run: Run, row: CircuitRow) -> Story | None:
 
 
 def variant_rows(run: Run) -> list[VariantRow]:
-    """A run's circuit, under which variant it was trained, and what that cost."""
+    """Return the row of a run with its circuit, its variant and its training cost."""
     return [
         VariantRow(
             **fields_of(circuit_row(run)),
@@ -261,5 +261,5 @@ def variant_rows(run: Run) -> list[VariantRow]:
 
 
 def rounded(values: Float[np.ndarray, "number"]) -> tuple[float, ...]:
-    """The numbers with as many digits as rows keep."""
+    """Return the numbers rounded to the decimals of rows."""
     return tuple(round(float(value), DIGITS) for value in values)

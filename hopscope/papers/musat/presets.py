@@ -1,6 +1,6 @@
 """Presets of Musat, *Mechanism and Emergence of Stacked Attention Heads* (ICLR 2025).
 
-Where the paper is silent the value is hopscope's default, and its source says so.
+Where the paper gives no value, hopscope's default is used, and the source says so.
 """
 
 from collections.abc import Iterator
@@ -91,7 +91,7 @@ def _reader(letter: str, seed: int) -> Preset[Experiment]:
 
 
 def _emergence() -> Iterator[Preset[Experiment]]:
-    """Transformer D of figures 6 and 7, as the paper can be read."""
+    """Yield the presets of transformer D of figures 6 and 7, for several readings of the paper."""
     first = "figures 6, 7: transformer D, 24 layers × 1 head, D = 4, 262k examples"
     yield _transformer_d("transformer-d", first, {"training.examples": "§9.1: 262k"})
     yield _transformer_d(

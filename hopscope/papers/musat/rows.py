@@ -19,14 +19,14 @@ PerPair = tuple[tuple[tuple[Numbers, ...], ...], ...]
 
 
 class Layers(Record):
-    """The fewest layers for a number of hops, for attention in both directions and causal."""
+    """The fewest layers for a number of hops, with bidirectional and with causal attention."""
 
     bidirectional: StrictInt
     causal: StrictInt
 
 
 class DepthRow(Row):
-    """How many layers a number of hops needs."""
+    """The fewest layers for a number of hops, by several counts."""
 
     hops: StrictInt
     theorem_1: StrictInt
@@ -36,7 +36,7 @@ class DepthRow(Row):
     causal: StrictInt
     """The exact minimum by closed form, for causal attention."""
     simulated: Layers
-    """The same two numbers, found by following information layer by layer."""
+    """The same two minima, by simulating the flow of information layer by layer."""
 
 
 class PlantedRow(Row):
@@ -51,18 +51,18 @@ class PlantedRow(Row):
 
 
 class AnswerRow(Row):
-    """How a language model answers one kind of question; hopscope.lm.results says how."""
+    """A language model's answers to one kind of question (see hopscope.lm.results)."""
 
     activity: ClassVar[str] = "asking"
     model: str
     parameters: StrictInt | None = None
-    """The number of the model's parameters; None where it is not known."""
+    """The number of the model's parameters; None if unknown."""
     protocol: str
     dtype: str | None
     seconds: StrictFloat
-    """The seconds that the whole benchmark took."""
+    """Duration of the whole benchmark in seconds."""
     kind: str
-    """The formulation, with the number of hops where it can be chosen."""
+    """The formulation, with the number of hops if it can be chosen."""
     hops: StrictInt
     count: StrictInt
     """The number of questions of this kind."""
@@ -79,7 +79,7 @@ class AnswerRow(Row):
 
     @property
     def asked(self) -> str:
-        """The model; with the answer begun for it (which is ours) it counts as another."""
+        """The model's name; with the answer's first words given (our addition), another name."""
         return f"{self.model}{' (opened)' * self.kind.endswith('opened')}"
 
 
@@ -94,7 +94,7 @@ class LossCourse(Record):
 
 
 class LossRow(Row):
-    """A trained transformer: how it was trained, and what it learned when."""
+    """A trained transformer: its training, its losses, and when it learned each hop."""
 
     seed: StrictInt
     hops: StrictInt | None
@@ -104,19 +104,19 @@ class LossRow(Row):
     init: str
     """The rule of the initial weights."""
     position: str
-    """Whether each token or each pair has a code of its place."""
+    """Whether each token or each pair has a position code."""
     steps: StrictInt
     batch: StrictInt
     examples: StrictInt
     seconds: StrictFloat
     precision: str | None = None
-    """The arithmetic of the training: what `auto` came to on its machine."""
+    """The arithmetic of the training (the one that `auto` chose)."""
     chance: StrictFloat
     """The loss of the best answer that ignores how facts connect."""
     final: Numbers
     """The validation loss of every hop, a mean over the last 100 steps."""
     learned_at: tuple[StrictInt | None, ...]
-    """The step at which every hop was learned (`Run.learned`); None if it never was."""
+    """The step at which every hop was learned (`Run.learned`); None if it was not."""
     course: LossCourse
 
     @property
@@ -139,8 +139,9 @@ class LossRow(Row):
 
     @property
     def trained(self) -> tuple[object, ...]:
-        """What tells one training from another, but for its length: models that agree in it are the
-        same one, looked at after more or fewer steps.
+        """The settings of the training without its length.
+
+        Rows with equal settings are of the same model, after more or fewer steps.
         """
         return (
             self.hops, self.curriculum, self.layers, self.heads, self.init, self.batch,
@@ -152,7 +153,7 @@ Known = TypeVar("Known", bound=LossRow)
 
 
 def longest(rows: Iterable[Known]) -> list[Known]:
-    """Every model once: of one that was trained for several lengths, the longest."""
+    """Return every model once, with its longest training."""
     found: dict[tuple[object, ...], Known] = {}
     for row in rows:
         known = found.setdefault(row.trained, row)
@@ -162,26 +163,28 @@ def longest(rows: Iterable[Known]) -> list[Known]:
 
 
 class Removal(Record):
-    """What the loss becomes without one path of a circuit: one attention row of a head. (A row
-    that looks at two roles is removed whole.)
+    """The loss without one path of a circuit, that is, without one attention row of a head.
+
+    A row with two source roles is removed as a whole.
     """
 
     head: Head
     what: str
-    """The roles of its own chain that it looks at, an arrow, and from which role."""
+    """The row as text: source roles (of the own chain), an arrow, and the destination role."""
     joins_pair: StrictBool
-    """Does it let a value look at the key of its own pair, and at no other role?"""
+    """Whether a value attends to the key of its own pair, and to no other role."""
     kind: str
-    """What its component is needed for: moves, routes, or weak."""
+    """The kind of its component: moves, routes, or weak."""
     prescribed: StrictFloat
     """The loss of the circuit without this row, with the attention of all others prescribed."""
     alone: StrictFloat
-    """The loss of the model with this row alone ablated."""
+    """The loss of the model with only this row ablated."""
 
 
 class WholeHead(Record):
-    """What the circuit's loss becomes without one whole head, as the paper removes a first layer:
-    its attention is uniform, and all other heads follow the circuit.
+    """The circuit's loss without one whole head, as the paper removes a first layer.
+
+    The head's attention is uniform, and all other heads follow the circuit.
     """
 
     head: Head
@@ -189,8 +192,9 @@ class WholeHead(Record):
 
 
 class SharedStep(Record):
-    """What the circuit's loss becomes without a step that several heads take: all of their rows by
-    which one role attends to another are ablated.
+    """The circuit's loss without a step that several heads share.
+
+    All rows by which these heads attend from the one role to the other are ablated.
     """
 
     what: str
@@ -199,7 +203,7 @@ class SharedStep(Record):
 
 
 class Maps(Record):
-    """Mean attention between roles, as RoleMaps writes it."""
+    """Mean attention between roles, in the format of RoleMaps."""
 
     roles: tuple[str, ...]
     own: PerPair
@@ -221,7 +225,7 @@ class PathCourse(Record):
 
 
 class Story(Record):
-    """When the paths of a circuit appeared, as Emergence writes it."""
+    """The emergence of a circuit's paths, in the format of Emergence."""
 
     steps: tuple[StrictInt, ...]
     steps_per_epoch: StrictFloat | None
@@ -246,29 +250,29 @@ class CircuitRow(LossRow):
     ablated: StrictFloat
     """The loss with everything ablated."""
     sufficient: StrictBool
-    """Does the circuit recover enough with prescribed attention?"""
+    """Whether the circuit recovers enough with prescribed attention."""
     useful: tuple[Head, ...]
     """The heads with a path in the circuit."""
     needed: tuple[Head, ...]
     """All heads of the circuit."""
     removals: tuple[Removal, ...]
     whole: tuple[WholeHead, ...] = ()
-    """The same of whole heads, of every head with a path."""
+    """The losses without each whole head that has a path."""
     shared: tuple[SharedStep, ...] = ()
-    """The same of every step that several heads take."""
+    """The losses without each step that several heads share."""
     unnamed: StrictInt
-    """The number of components that follow a table, or are left as the model has them."""
+    """The number of components that follow a table, or keep the model's attention."""
     circuit: JsonObject
     """The circuit as `Circuit.to_dict` gives it."""
     maps: Maps
     emergence: Story | None = None
-    """Only of models whose circuit was followed through training."""
+    """The emergence of the circuit; None if it was not followed through training."""
 
 
 class VariantRow(CircuitRow):
     """A model of transformers A, B or C under one variant of what the paper leaves open."""
 
     variant: str
-    """Its name, as `hopscope.papers.musat.variants` writes it."""
+    """The variant's name, in the format of `hopscope.papers.musat.variants`."""
     flop: StrictFloat
     """The operations of the training's matrix products."""

@@ -1,8 +1,8 @@
-"""Variants of transformers A, B and C: what the paper leaves open of them, decided.
+"""Variants of transformers A, B and C: choices of what the paper leaves open.
 
-Initial weights and the course of the learning rate are not in the paper at all, base and code can
-be read in two ways. That facts stand shuffled is no variant: it is what shows whether heads that
-attend by position need the order.
+The paper does not give initial weights and the learning rate schedule; base and code can be read in
+two ways. Shuffled facts are not a variant of the paper: they show whether heads that attend by
+position depend on the order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,15 +13,15 @@ from hopscope.errors import ConfigError
 from hopscope.names import hint
 
 WARMUP = 200
-"""Steps of warm-up, where a variant has one."""
+"""Steps of warm-up, if a variant has it."""
 SHORT = 3_000
-"""Steps of the map of variants; the paper's 24,000 take eight times as long."""
+"""Steps for the map of variants; the paper's 24,000 take eight times as long."""
 MIDDLE = 4_500
-"""Steps of the variant that promises most, where the paper's are too many."""
+"""Steps of the most promising variant in the reduced protocol."""
 LONG = 24_000
-"""The paper's steps."""
+"""The paper's number of steps."""
 SEEDS = (0, 1, 2)
-"""Those of transformers A, B and C."""
+"""The seeds of transformers A, B and C."""
 
 CHOICES: Mapping[str, str] = {
     "init": "initial weights",
@@ -30,15 +30,13 @@ CHOICES: Mapping[str, str] = {
     "base": "bases of the code",
     "order": "orders of the facts",
 }
-"""What each choice is of, in words."""
+"""The name of each choice in words (plural)."""
 ORDERS = {"backward": "in-order", "shuffled": "shuffled"}
-"""The word for the order in which a task's facts stand."""
+"""The variant's word for a task's order of facts."""
 
 
 class Variant(Config):
-    """One word for each thing that the paper leaves open; as it stands, what we take it to mean
-    where nothing else is said.
-    """
+    """A variant: one word for each open choice; the defaults are how we read the paper."""
 
     init: Literal["gpt2", "fan-in", "torch"] = "gpt2"
     rate: Literal["constant", "warm-up", "cosine", "warm-up-cosine"] = "constant"
@@ -48,7 +46,7 @@ class Variant(Config):
 
     @classmethod
     def of(cls, experiment: Experiment) -> "Variant":
-        """The variant under which a model was trained."""
+        """Return the variant of an experiment."""
         its = experiment.named()
         course = {"constant": "", "cosine": "cosine"}[its["training.schedule"]]
         warmup = "warm-up" if its["training.warmup"] else ""
@@ -64,11 +62,11 @@ class Variant(Config):
 
     @property
     def name(self) -> str:
-        """All words in a row; that facts are in order goes without saying."""
+        """All words joined by spaces; the word "in-order" is left out."""
         return " ".join(word for _, word in self if word != "in-order")
 
     def experiment(self, seed: int, steps: int = SHORT) -> Experiment:
-        """The training of transformer A, B or C under this variant."""
+        """Return the experiment of transformer A, B or C under this variant."""
         warmup = WARMUP if self.rate.startswith("warm-up") else 0
         if warmup >= steps:
             raise ConfigError(
@@ -90,7 +88,7 @@ class Variant(Config):
 
 
 def chosen(words: Sequence[str]) -> dict[str, str]:
-    """The choices that words name, each at most once."""
+    """Return the choices that words name; raises ConfigError for unknown or conflicting words."""
     choice_of = {
         word: choice
         for choice, field in Variant.model_fields.items()
@@ -111,25 +109,23 @@ def chosen(words: Sequence[str]) -> dict[str, str]:
 
 
 def variant_of(words: str) -> Variant:
-    """The variant of a name such as `fan-in cosine pair base-10`; what it leaves out is as we take
-    the paper.
-    """
+    """Parse a variant such as `fan-in cosine pair base-10`; omitted choices have their defaults."""
     return Variant.model_validate(chosen(words.split()))
 
 
 def variants_of(*names: str) -> tuple[Variant, ...]:
-    """The variants of these names."""
+    """Return the variants of these names."""
     return tuple(map(variant_of, names))
 
 
 VARIANTS = variants_of(
-    # What was best for small models, as a whole and with the paper's code.
+    # The best choices for small models, all together and with the paper's code.
     "fan-in warm-up-cosine pair base-10",
     "fan-in warm-up-cosine",
-    # No variants: do heads that attend by position need the order of the facts?
+    # Not variants of the paper: do heads that attend by position need the order of the facts?
     "fan-in warm-up-cosine pair base-10 shuffled",
     "fan-in warm-up-cosine shuffled",
-    # One choice at a time, from what we take the paper to mean.
+    # One choice at a time, from our reading of the paper.
     "fan-in",
     "cosine",
     "pair",
@@ -137,19 +133,19 @@ VARIANTS = variants_of(
     "torch",
     "warm-up",
     "base-10",
-    # Combinations of what helps.
+    # Combinations of choices that help.
     "fan-in cosine pair base-10",
     "fan-in warm-up-cosine pair",
     "fan-in warm-up-cosine base-10",
     "fan-in pair base-10",
     "gpt2 warm-up-cosine pair base-10",
     "torch warm-up-cosine pair base-10",
-    # Is it the course of the learning rate alone, or with the base of the code?
+    # Does the learning rate schedule help alone, or with the base of the code?
     "warm-up-cosine",
     "warm-up-cosine base-10",
 )
-"""The variants that are tried, in the order of what matters."""
+"""The variants to train, the most important first."""
 BEST = variants_of(
     "fan-in warm-up-cosine pair base-10", "fan-in warm-up-cosine base-10", "fan-in warm-up-cosine"
 )
-"""The best three of the map, over three seeds: they are trained as long as the paper trained."""
+"""The best three variants of the map, over three seeds; trained for the paper's number of steps."""

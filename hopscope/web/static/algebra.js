@@ -1,4 +1,5 @@
-// Products, norms and the rest of a transformer's arithmetic, on flat arrays of float32, row by row.
+// The arithmetic of a transformer (matrix products, norms, GELU) on flat float32 arrays, row by
+// row.
 
 /** Y = X Wᵀ + b, as a function of X and its number of rows. */
 export function affine(weight, bias, inputs, outputs) {
@@ -29,8 +30,8 @@ export function norm(x, rows, gain, shift, width) {
   return y;
 }
 
-/** GELU in place, by the error function itself and not by the formula with tanh: between points of a
- *  table, exact to 1e-6. */
+/** Exact GELU (not the tanh formula) in place, interpolated between the points of a table, with an
+ *  error below 1e-6. */
 export function gelu(x) {
   for (let n = 0; n < x.length; n++) {
     const place = (x[n] + FAR) * POINTS;
@@ -41,12 +42,11 @@ export function gelu(x) {
   return x;
 }
 
-const [FAR, POINTS] = [6, 1024]; // a table from -6 to 6, so many points to a unit
+const [FAR, POINTS] = [6, 1024]; // the table is from -6 to 6, with 1024 points per unit
 const LAST = 2 * FAR * POINTS;
 const TABLE = gelus();
 
-/** z times the share of a standard normal law below z: its density is added up by Simpson's rule from
- *  -6, below which lies a share of 1e-9. */
+/** The table of z Φ(z), with the normal distribution Φ by Simpson's rule from -6 (Φ(-6) is 1e-9). */
 function gelus() {
   const density = (n) => Math.exp(-((n / POINTS - FAR) ** 2) / 2) / Math.sqrt(2 * Math.PI);
   const found = new Float32Array(LAST + 1);
@@ -57,7 +57,7 @@ function gelus() {
   return found;
 }
 
-/** What is added in place: y += x. */
+/** Add in place: y += x. */
 export function add(y, x) {
   for (let n = 0; n < y.length; n++) y[n] += x[n];
   return y;

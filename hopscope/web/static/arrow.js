@@ -1,4 +1,5 @@
-// One arrow of the circuit: a path with its name, what is told about it, and the switch that it is.
+// One arrow of the circuit: a path with its name and its tooltip; pressing it switches the path
+// off.
 
 import { s } from "./dom.js";
 import { bent, ribbons, strokesOf } from "./strokes.js";
@@ -9,7 +10,7 @@ import { KINDS, number, percent, symbolName, whole } from "./words.js";
 const THIN = 1.6;
 const THICK = 11;
 
-/** A path as an arrow with its name; `all` are the others, beside which it has to pass. */
+/** Draw a path as an arrow with its name; `all` are all paths, so that parallel arrows are spread. */
 export function arrow(path, all, { scene, state, tip }) {
   const alike = all.filter(
     (its) => its.layer === path.layer && its.destination === path.destination && its.source === path.source,
@@ -31,7 +32,7 @@ export function arrow(path, all, { scene, state, tip }) {
   return { path, group, at: middle, ...tagOf(item, made, { state, tip }) };
 }
 
-/** What there is to say about a path, line by line. */
+/** The lines of a path's tooltip. */
 function told(path, state) {
   const now = state.maps ? state.maps.of(state.at, path) : null;
   const lines = [[`${path.layer}.${path.head}  ${path.source} → ${path.destination}`]];

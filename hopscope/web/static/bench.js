@@ -1,8 +1,7 @@
-// A model on the examples, and every loss that is measured with heads changed: some examples at a
-// time, each through all layers. Whatever is computed is a generator that stops now and then, so that
-// a question can be given up; `drive` runs it.
+// Runs a model on the examples, in parts, and measures losses with heads changed. Computations are
+// generators that yield now and then, so that a request can be aborted; `drive` runs them.
 //
-// The residual streams of the model as it is are kept: a change in layer 2 begins there.
+// Residual streams of the unchanged model are cached: a change in layer 2 is computed from there.
 
 import { byLayer } from "./changes.js";
 import { hopLosses } from "./examples.js";
@@ -11,7 +10,7 @@ const ROWS_AT_ONCE = 256;
 const KEPT_BYTES = 256 * 2 ** 20;
 const SLICE_MS = 24;
 
-/** Run to the end, with pauses in which other things happen. */
+/** Run a generator to the end, with pauses for the event loop. */
 export async function drive(steps, signal = undefined) {
   for (;;) {
     const until = performance.now() + SLICE_MS;
@@ -32,8 +31,8 @@ export class Bench {
     this.parts = Array.from({ length: Math.ceil(all.count / size) }, (_, n) => ({
       from: n * size,
       to: Math.min((n + 1) * size, all.count),
-      streams: [], // before layer 0, 1, …, as far as there is room
-      known: new Map(), // losses that were asked for, by their changes
+      streams: [], // before layer 0, 1, …, as many as fit
+      known: new Map(), // cached losses, by their changes
     }));
   }
 
@@ -51,13 +50,13 @@ export class Bench {
     return parts.flatMap(({ known }) => known.get(key)).slice(0, count * all.hops);
   }
 
-  /** The parts in which the first examples are. */
+  /** The parts that hold the first `count` examples. */
   first(count) {
     return this.parts.filter(({ from }) => from < count);
   }
 
-  /** The residual stream of some examples after the last layer, at the last `read` positions. Who
-   *  wants to see attention is asked for a function of each layer, and all layers are walked. */
+  /** The residual stream of some examples after the last layer, at the last `read` positions. With
+   *  `seen`, all layers are computed, and seen(layer) receives the attention of each. */
   *walked(part, layers, { carriers = [], seen = null, read = this.all.read } = {}) {
     const { model, all, means } = this;
     const changed = layers.findIndex((its) => its.size);
@@ -72,7 +71,7 @@ export class Bench {
     return x;
   }
 
-  /** The positions that matter after a layer. */
+  /** How many last positions are needed after a layer. */
   reading(layer, read) {
     return layer === this.model.layers - 1 ? read : this.all.length;
   }
@@ -86,7 +85,7 @@ export class Bench {
     }).flat();
   }
 
-  /** The residual stream of the model as it is, before a layer. */
+  /** The residual stream of the unchanged model before a layer. */
   *before(part, layer) {
     const { model, all } = this;
     const { from, to, streams } = part;
@@ -101,16 +100,17 @@ export class Bench {
     return x;
   }
 
-  /** Keep a stream if it is the next one, and there is room. */
+  /** Cache a stream if it is the next one and fits. */
   keep(streams, layer, x) {
     if (streams.length !== layer || x.byteLength > this.room) return;
     this.room -= x.byteLength;
     streams.push(x);
   }
 
-  /** For each layer with such changes: what a head carries instead in an example, which is the mean
-   *  of what it carries in the first examples, or what it carries there in the example before. A bench
-   *  of one example that is `shown` has it among them, in the place of the first. */
+  /** For each layer with the changes "mean" or "resample": a function (head, example) that gives
+   *  the replaced outputs, which are the mean over the first examples, or those of the example
+   *  before. If the bench `shown` (of one example) is given, its example takes the place of the
+   *  first. */
   *carriers(layers, count, { shown = null, read = this.all.read } = {}) {
     const found = [];
     for (const [layer, changes] of layers.entries()) {
@@ -125,7 +125,7 @@ export class Bench {
     return found;
   }
 
-  /** What all heads of a layer carry in the first examples, [example, read, inner]. */
+  /** The outputs of all heads of a layer in the first examples, [example, read, inner]. */
   *carried(layer, count, read) {
     const { model, all } = this;
     const rows = this.reading(layer, read);

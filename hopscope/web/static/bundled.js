@@ -1,15 +1,15 @@
-// Answers the page's questions without a server, from what the page carries (hopscope/web/carried.py
-// makes it): arrays as they are, examples and losses by computing where it has the weights, and
-// losses that were measured beforehand where it has not.
+// Answers the page's requests without a server, from the data in the page (made by
+// hopscope/web/carried.py): arrays directly, examples and losses by computing if the page has the
+// weights of the step, and otherwise losses that were measured in advance.
 
 import { everyHead, headName } from "./paths.js";
 import { unpacked, unzipped } from "./safetensors.js";
 import { answerWith } from "./source.js";
 import { engineOf } from "./thread.js";
 
-const AHEAD = 64; // examples that the model is computed on before anybody asks
+const AHEAD = 64; // examples on which the model is computed in advance
 
-/** What a page that was saved answers. */
+/** The data source of a saved page. */
 class Bundle {
   live = false;
   counts = [64, 256];
@@ -28,7 +28,7 @@ class Bundle {
     return { cursor: "", rows: [this.carried.row] };
   }
 
-  /** A new object each time, as a server gives: what is opened again is drawn again. */
+  /** A new object each time, as from a server, so that a run that is opened again is drawn again. */
   async run(id, { seed } = {}) {
     this.check(id, seed);
     return { ...this.description };
@@ -63,13 +63,13 @@ class Bundle {
     return found;
   }
 
-  /** One question at a time: what is computed ahead of all questions waits. */
+  /** Ask the engine; a computation in advance is aborted first. */
   async ask(method, asked, options) {
     this.ahead.abort();
     return (await this.engine)[method](asked, options);
   }
 
-  /** Compute the model as it is, so that the first click has its answer sooner. */
+  /** Compute the unchanged model in advance, so that the first click is answered sooner. */
   async lookAhead(step) {
     const { signal } = (this.ahead = new AbortController());
     await (await this.engine).ablate({ step, examples: AHEAD }, { signal }).catch(() => {});
@@ -99,7 +99,7 @@ class Bundle {
     return { names: hops, chance, ...(await this.ask("ablate", asked, options)) };
   }
 
-  /** Every checkpoint of which the page knows the answer. */
+  /** Answers for every checkpoint for which the page has or can compute one. */
   async *overTime(id, question, options = {}) {
     for (const step of this.description.checkpoints) {
       const asked = this.asked(id, { ...question, step });
@@ -108,7 +108,8 @@ class Bundle {
     }
   }
 
-  /** Every head in turn, then every row that makes a path (without paths, of every role). */
+  /** Losses with every head changed in turn, then every attention row on a path (without a circuit,
+   *  every row). */
   async *costs(id, question, options = {}) {
     const asked = this.asked(id, question);
     const { changes: before = [], ...rest } = asked;
@@ -143,7 +144,7 @@ class Bundle {
     throw new Error("a saved page keeps no views: copy its address instead");
   }
 
-  /** The question, with the step that is meant. */
+  /** The question with its step filled in (default: the last checkpoint). */
   asked(id, question) {
     this.check(id, question.seed);
     const { checkpoints } = this.description;
@@ -154,7 +155,8 @@ class Bundle {
     return { ...question, step };
   }
 
-  /** Is this what the page holds? Where its run names no seed, any will do, as on a server. */
+  /** Throw unless the page holds this run and seed. A run without a seed accepts any, as on a
+   *  server. */
   check(id, seed = null) {
     const { id: own, name, seed: held = seed } = this.description;
     if (id !== own) throw new Error(`this page holds ${name} alone`);
@@ -165,7 +167,7 @@ class Bundle {
     return Boolean(this.engine) && Object.hasOwn(this.carried.engine.steps, step);
   }
 
-  /** What was measured beforehand with these changes, or null. */
+  /** Losses with these changes that were measured in advance, or null. */
   known({ step, changes = [] }) {
     const its = this.carried.known[step];
     if (its === undefined || changes.length > 1) return null;
@@ -191,5 +193,5 @@ class Bundle {
   }
 }
 
-/** The page that holds data answers by itself. */
+/** A page with data uses it instead of a server. */
 if (globalThis.hopscopeData !== undefined) answerWith(new Bundle(globalThis.hopscopeData));

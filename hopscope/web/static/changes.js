@@ -1,11 +1,11 @@
-// Changes of heads as the page asks for them: 1.0=mean, or 1.0:query=uniform for the row of a role. A
-// change replaces what the head carries, {carried: "mean"}, or gives rows of its attention something
-// else to look at, {rows: {role: word}, rest: word}; without a word a row stays as it is.
+// Parses changes of heads: 1.0=mean, or 1.0:query=uniform for the attention row of a role. A change
+// replaces the head's output, {carried: "mean"}, or the attention of its rows, {rows: {role: word},
+// rest: word}; a row without a word is unchanged.
 
 const CHANGE = /^(\d+\.\d+)(?::([^=]+))?=(uniform|itself|previous|position|mean|resample)$/;
 const CARRIED = ["mean", "resample"];
 
-/** What all of them ask for together, on top of what heads do before; keys are "layer.head". */
+/** Parse texts into changes, added to those in `before`; keys are "layer.head". */
 export function changesOf(texts, before = new Map()) {
   const changes = new Map(before);
   const said = new Map();
@@ -28,7 +28,7 @@ function rowOf(before, role, word) {
   return { rows: { ...rows, [role]: word }, rest };
 }
 
-/** The same by layer, with heads by their numbers. */
+/** The changes of each layer, by the number of the head. */
 export function byLayer(changes, layers) {
   const found = Array.from({ length: layers }, () => new Map());
   for (const [key, change] of changes) {

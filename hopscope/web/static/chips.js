@@ -1,13 +1,13 @@
-// All heads, layer by layer, beside the circuit.
+// A disc for every head, layer by layer, at the right of the circuit.
 
 import { s } from "./dom.js";
 import { headsOf, loose, lostOf } from "./paths.js";
 import { tagOf } from "./pointed.js";
 import { KINDS, percent } from "./words.js";
 
-const SMALLEST = 6; // a disc and the room around it: smaller ones cannot be hit
+const SMALLEST = 6; // the least size of a disc with its margin, so that it can be clicked
 
-/** A disc for each head, which switches the whole head off; in rows, where there are many. */
+/** A disc for each head, which switches the whole head off; in several rows if there are many. */
 export function chips({ y, layers, heads, width, side, shown = () => true }, state, tip) {
   const used = headsOf(state.about);
   const quiet = loose(state.about);

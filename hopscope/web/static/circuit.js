@@ -1,5 +1,5 @@
-// The circuit: layers upward, roles across. An arrow leads from what is read to what reads it.
-// Width: what is lost without it. How strongly it is drawn: its attention at this step.
+// The circuit: layers upward, roles across. An arrow goes from source to destination. Its width is
+// the loss of the circuit without it, its opacity the attention at this step.
 
 import { choice, fill, h, mark, roving, s, select, switchable, write, zoom } from "./dom.js";
 import { arrow } from "./arrow.js";
@@ -19,7 +19,7 @@ const SIDE = 132;
 const EDGE = 40;
 const HEAD = 26;
 const FEET = 34;
-const DEEP = 6; // layers from which on those without a head of the circuit are folded
+const DEEP = 6; // models with more layers have layers without heads of the circuit folded
 const FOLD = 44;
 
 export function circuitPane(state, tip) {
@@ -29,7 +29,7 @@ export function circuitPane(state, tip) {
     command: () => ofCircuit(state),
     tell: () => pane.svg && tell(pane, state),
   });
-  pane.opened = new Set(); // folds of layers that somebody opened, by their first
+  pane.opened = new Set(); // folds that the user opened, by their first layer
   pane.verdict = h("p", { class: "verdict" });
   const place = h("div", { class: "drawing" });
   const below = h("div", { class: "below" });
@@ -57,7 +57,7 @@ export function circuitPane(state, tip) {
   return pane;
 }
 
-/** Light what is pointed at, here or in another pane. */
+/** Highlight what is pointed at, here or in another pane. */
 function light(pane, state) {
   const { point, spot, hover } = state;
   const seen = spot ? { ...chosen(state), ...spot } : point;
@@ -121,7 +121,7 @@ function build(pane, state, place, below, tip) {
 
 const layersOf = (all) => new Set(all.map(({ layer }) => layer));
 
-/** Two layers or more in a row, [first, last], in which no head does anything for the circuit. */
+/** Runs of two or more layers, [first, last], without heads of the circuit. */
 function foldsOf(layers, busy) {
   const found = [];
   for (let low = 0; low < layers; low++) {
@@ -133,8 +133,8 @@ function foldsOf(layers, busy) {
   return found;
 }
 
-/** How high every level stands: layers in which nothing is read take less room, those that are folded
- *  one line together. */
+/** The height of every level: layers without heads of the circuit take less room, and a fold of
+ *  layers takes one line. */
 function heights(layers, busy, folds, room) {
   const folded = (layer) => folds.find(([low, high]) => low <= layer && layer <= high);
   const weight = Array.from({ length: layers }, (_, layer) =>
@@ -146,7 +146,7 @@ function heights(layers, busy, folds, room) {
   return weight.reduce((found, _, layer) => [...found, found.at(-1) + high(layer)], [0]);
 }
 
-/** A line for the layers of each fold, which opens it. */
+/** A line for each fold of layers; pressing it shows the layers. */
 function foldLines(folds, { x, y, roles, width, side }, pane, rebuild) {
   return folds.map(([low, high]) => {
     const told = `${low}–${high}: nothing of the circuit`;
@@ -165,7 +165,7 @@ function foldLines(folds, { x, y, roles, width, side }, pane, rebuild) {
   });
 }
 
-/** A thin line for every role: what the layers add to. */
+/** A thin line for the residual stream of every role. */
 function streams({ x, y, roles, layers, width, side, drawn }) {
   const made = s("g", { class: "streams" });
   for (const role of roles)
@@ -207,7 +207,7 @@ function ghosts(paths, scene) {
   );
 }
 
-/** What changes while one scrubs or switches: strengths, crosses, names. */
+/** Update what changes with the step and with switches: opacities, crosses, names. */
 function update(pane, state) {
   const { at, maps } = state;
   for (const { tag, layer, head, destination } of [...pane.arrows, ...pane.loose, ...pane.chips]) {
@@ -217,8 +217,8 @@ function update(pane, state) {
     mark(tag, { "aria-pressed": off });
   }
   for (const { path, group, tag } of pane.arrows) {
-    const share = maps ? maps.of(at, path) : 0.5; // until it is measured
-    // Of strokes and fills: with an opacity of its own each arrow would be a picture of its own.
+    const share = maps ? maps.of(at, path) : 0.5; // 0.5 until it is measured
+    // The opacity of strokes and fills, because `opacity` would make each arrow a layer of its own.
     const strength = (0.1 + 0.9 * Math.max(0.05, share)).toFixed(3);
     mark(group, { "stroke-opacity": strength, "fill-opacity": strength });
     group.classList.toggle("off", tag.classList.contains("off"));
@@ -230,7 +230,7 @@ function update(pane, state) {
   write(pane.whose, whose(state));
 }
 
-/** The same in words, for those who only hear it. */
+/** Update the texts for screen readers. */
 function tell(pane, state) {
   const { maps, at } = state;
   for (const { path, tag } of pane.arrows) {
@@ -242,7 +242,7 @@ function tell(pane, state) {
   pane.nodes.tell();
 }
 
-/** Which weights the circuit was found in, beside those that are shown. */
+/** The line that says in which weights the circuit was found, and which are shown. */
 function whose(state) {
   const { about, steps, at, off, contents, unmeasured } = state;
   if (unmeasured) return `Squares cannot be measured: ${unmeasured}`;
@@ -257,7 +257,7 @@ function whose(state) {
   return `This circuit was found at step ${whole(found)}${shown}.`;
 }
 
-/** What the squares are of, while something is off. */
+/** The line that says which model the squares show while something is off. */
 function ofSquares(state) {
   const { old, why } = squaresOf(state);
   if (!old) return "Squares: the changed model, by the readout of the unchanged.";

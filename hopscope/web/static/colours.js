@@ -1,11 +1,11 @@
-// Colours that mean something. The style sheet says each once, for light and dark; what is painted
-// point by point asks what they are in the theme that holds.
+// Colours with a meaning. The style sheet defines each once, for light and dark; code that draws on
+// a canvas reads their current values here.
 
-/** A colour of the style sheet, such as "--ink", as "rgb(…)": an element has it for a moment. */
+/** A colour of the style sheet, such as "--ink", as "rgb(…)", read from a temporary element. */
 export function ink(name) {
   const probe = document.createElement("i");
   probe.style.color = `var(${name})`;
-  probe.style.forcedColorAdjust = "none"; // with forced colours too: a map is made of shades
+  probe.style.forcedColorAdjust = "none"; // maps keep their shades even with forced colours
   document.body.append(probe);
   const { color } = getComputedStyle(probe);
   probe.remove();
@@ -15,7 +15,7 @@ export function ink(name) {
 const HOPS = 8;
 const CHAINS = 8;
 
-/** A symbol (or hop): those that are known from the start are grey, the others as in the curves. */
+/** The colour of a symbol: the first `known` ones are grey, the others have the colours of hops. */
 export function ofSymbol(symbols, symbol, known = 1) {
   const place = symbols.indexOf(symbol);
   return place < known ? "var(--known)" : `var(--hop-${(place - known) % HOPS})`;
@@ -25,14 +25,14 @@ export function ofHop(number) {
   return `var(--hop-${number % HOPS})`;
 }
 
-/** A token: those that belong to no chain (fillers) are grey. */
+/** The colour of a token; tokens without a chain (fillers) are grey. */
 export const ofToken = ({ role, chain }) => ofChain(role === "other" ? -1 : chain);
 
 export function ofChain(chain) {
   return chain < 0 ? "var(--known)" : `var(--chain-${chain % CHAINS})`;
 }
 
-/** Colours of the theme, looked up once; forgotten when the theme changes. */
+/** A cache of the theme's colours, cleared when the theme changes. */
 let looked = {};
 export function forgetColours() {
   looked = {};
@@ -44,19 +44,19 @@ export function shade(share) {
   return looked.heat[Math.round(Math.min(Math.max(share, 0), 1) * 255)];
 }
 
-/** 256 colours between those that the style sheet names. */
+/** 256 colours interpolated between those of the style sheet. */
 function ramp() {
   const all = stops("heat", 5);
   return Array.from({ length: 256 }, (_, n) => between(all, n / 255));
 }
 
-/** A moment of the training between first and last: early is dark, late is bright. */
+/** The colour of a moment of the training, from 0 (first, dark) to 1 (last, bright). */
 export function ofMoment(share) {
   looked.time ??= stops("time", 4);
   return `rgb(${between(looked.time, Math.min(Math.max(share, 0), 1)).join(" ")})`;
 }
 
-/** Colours that the style sheet names in a row, as [r, g, b]. */
+/** A numbered sequence of the style sheet's colours, as [r, g, b]. */
 function stops(name, count) {
   return Array.from({ length: count }, (_, n) => ink(`--${name}-${n}`).match(/\d+/g).map(Number));
 }

@@ -1,25 +1,24 @@
-// What gives the numbers of a pane elsewhere: a command for a terminal, and lines of Python. Either is
-// empty where there is none.
+// The command line and the lines of Python that give a pane's numbers; empty if there are none.
 
 import { asFlag } from "./url.js";
 
-/** Which model of a run is looked at; what stands at its start is left out. */
+/** The step and seed of the shown model, without default values. */
 function which({ about, step, steps, at, seed }) {
   if (about.named) return [];
-  const member = about.member ? about.seed : undefined; // a saved page holds one, and may name none
+  const member = about.member ? about.seed : undefined; // a saved page may have no seed
   const found = { step: step === null ? undefined : steps[at], seed: seed ?? member };
   return Object.entries(found).filter(([, value]) => value !== undefined);
 }
 
-/** A command about the model that is looked at: of a run, or of a study that was opened by a command.
- *  One that was opened in Python has none. */
+/** A command about the shown model of a run, or of a study that was opened by a command. A study
+ *  that was opened in Python has none. */
 function command(state, name, ...more) {
   const { named = [state.about.name] } = state.about;
   const flags = which(state).flatMap(([flag, value]) => [`--${flag}`, value]);
   return named.length ? shell("hopscope", name, ...named, ...flags, ...more) : "";
 }
 
-/** Lines about that model as `study`; one that was opened by a command has none. */
+/** Lines of Python about the shown model; a study that was opened by a command has none. */
 function lines(state, asked, said = (its) => its) {
   const { named, name } = state.about;
   if (named) return named.length ? "" : said(`study.${asked}`);
@@ -27,13 +26,13 @@ function lines(state, asked, said = (its) => its) {
   return `import hopscope\n${said(`${loaded}.${asked}`)}`;
 }
 
-/** Lines about the whole run. */
+/** Lines of Python about the whole run. */
 const ofRun = ({ name }, asked) => `import hopscope\nhopscope.open_run(${text(name)}).${asked}`;
 
 const given = (fields) => fields.map(([name, value]) => `${name}=${value}`);
 
-/** A command for a shell, each word quoted as by Python's `shlex.quote`. A word with a control
- *  character has no command: pasted into a terminal, it would be a key (Ctrl-C) even within quotes. */
+/** A command for a shell, each word quoted as by Python's `shlex.quote`. Empty if a word has a
+ *  control character: pasted into a terminal, it would act as a key (Ctrl-C) even within quotes. */
 export function shell(...words) {
   const all = words.map(String);
   if (all.some((its) => /\p{Cc}/u.test(its))) return "";
@@ -42,7 +41,7 @@ export function shell(...words) {
     .join(" ");
 }
 
-/** A text as Python writes it, in ASCII: a JSON string, with \U… for letters beyond U+FFFF. */
+/** A text as a Python literal in ASCII: a JSON string, with \U… for letters beyond U+FFFF. */
 export function text(its) {
   return JSON.stringify(its).replace(/[^ -~]/gu, (letter) => {
     const code = letter.codePointAt(0).toString(16);
@@ -51,7 +50,7 @@ export function text(its) {
 }
 const texts = (all) => `(${all.map((its) => `${text(its)},`).join(" ")})`;
 
-/** What gives the role map of a head. */
+/** Commands for the role map of a head. */
 export function ofMap(state, kind, { layer, head }) {
   return {
     shell: command(state, "attention", "--json"),
@@ -59,7 +58,7 @@ export function ofMap(state, kind, { layer, head }) {
   };
 }
 
-/** What gives a circuit, or finds it; that of a study was found already. */
+/** Commands that find or print the circuit; a study's circuit was already found. */
 export function ofCircuit({ about, seed }) {
   const whole = { about, seed, step: null };
   const more = about.named ? ["--save", "circuit.json"] : [];
@@ -69,7 +68,7 @@ export function ofCircuit({ about, seed }) {
   };
 }
 
-/** What gives the story of a training: when paths emerged, where they can be followed, or losses. */
+/** Commands for the emergence of a training if it was measured, otherwise for its losses. */
 export function ofTraining({ about, seed }) {
   if (about.named) return { shell: "", python: "" };
   if (about.ngram) return { ...ofNgram(about), python: ofRun(about, "losses()") };
@@ -80,7 +79,7 @@ export function ofTraining({ about, seed }) {
     : { shell: shell("hopscope", "show", about.name, "--json"), python: lines(whole, "run.losses()") };
 }
 
-/** What gives the parameters of an n-gram model: its `course` through the training, or its last `state`. */
+/** Commands for the parameters of an n-gram model: its `course` in training, or its last `state`. */
 export function ofNgram(about, asked) {
   return {
     shell: shell("hopscope", "show", about.name, "--figure", "stages.svg"),
@@ -88,7 +87,7 @@ export function ofNgram(about, asked) {
   };
 }
 
-/** What gives the accuracies of a language model. */
+/** Commands for the accuracies of a language model. */
 export function ofAccuracies({ name }) {
   return {
     shell: shell("hopscope", "show", name),
@@ -100,10 +99,10 @@ export function ofAccuracies({ name }) {
   };
 }
 
-/** What gives its answers; no command does. */
+/** Lines of Python for the answers of a language model; there is no command. */
 export const ofAnswers = (about) => ({ shell: "", python: ofRun(about, "answers") });
 
-/** What gives a circuit of a language model. */
+/** Commands for a circuit of a language model. */
 export function ofFindings(about) {
   return { shell: shell("hopscope", "show", about.name), python: ofRun(about, "findings.verdict()") };
 }
@@ -131,8 +130,7 @@ export function ofExample(state, { layer, head }) {
   };
 }
 
-/** What gives the losses that the training noted on its validation examples. The gallery is in no
- *  store that SQL asks. */
+/** Commands for the validation losses recorded in training. SQL does not query the gallery. */
 export function ofNoted({ name, seed, member }, step) {
   const run = name.replaceAll("'", "''");
   const where = `run = '${run}' and seed = ${seed} and split = 'validation' and step = ${step}`;
@@ -148,7 +146,7 @@ export function ofNoted({ name, seed, member }, step) {
   };
 }
 
-/** What gives the attention from one role to another in each head of one model of a fleet. */
+/** Commands for the attention between two roles in each head of one model of a fleet. */
 export function ofSeed({ name }, seed, { destination, source }) {
   const between = `between(${text(destination)}, ${text(source)})`;
   return {
@@ -157,7 +155,7 @@ export function ofSeed({ name }, seed, { destination, source }) {
   };
 }
 
-/** What gives losses with heads changed; with none, those of the model stand above those of a head. */
+/** Commands for losses with heads changed; without changes, a table whose first row is the model. */
 export function ofChanged(state, examples) {
   const { about, off } = state;
   const heads = off.length ? off.map(asFlag) : ["0.0=uniform"];

@@ -10,8 +10,8 @@ function softmax(values) {
   return found.map((its) => its / sum);
 }
 
-/** The model's answer to a sequence of numbers, and how much it attends to every position: `shares` of
- *  the sets of heads, what heads look at (`copied`), and a. */
+/** The model's answer to a sequence, and its attention to every position. Parameters: `shares` of
+ *  the sets of heads, attention of heads to lags (`copied`), and a. */
 export function predict(tokens, alphabet, { shares, copied, a }, { sets, unit_copies: unit }) {
   const window = copied[0].length;
   const copies = (place) =>
@@ -39,7 +39,7 @@ export function predict(tokens, alphabet, { shares, copied, a }, { sets, unit_co
   return answered(tokens, alphabet, window, softmax(similar.map((its) => a * its)));
 }
 
-/** The generalised induction head: the mean symbol of positions whose parents are the query's. */
+/** The generalised induction head: the mean symbol of positions with the same parents as the query. */
 export function inductionHead(tokens, alphabet, window, parents) {
   const same = [];
   for (let place = window; place < tokens.length; place++)

@@ -1,13 +1,14 @@
-// Elements made by hand. Data reaches the page as text and attributes only, never as markup.
+// Helpers to make elements. Data enters the page only as text and attributes, never as markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An HTML element: properties, then children (elements, text, lists of both; null is left out). */
+/** Make an HTML element with properties and children (elements, text, lists of both; null is left
+ *  out). */
 export function h(tag, props = {}, ...children) {
   return filled(document.createElement(tag), props, children);
 }
 
-/** The same for SVG. */
+/** Make an SVG element. */
 export function s(tag, props = {}, ...children) {
   return filled(document.createElementNS(SVG, tag), props, children);
 }
@@ -26,14 +27,14 @@ function filled(element, props, children) {
   return element;
 }
 
-/** Children without lists in them and without what is left out. */
+/** Flatten lists of children, and leave out null, undefined and false. */
 function present(children) {
   return children.flat(3).filter((child) => child !== null && child !== undefined && child !== false);
 }
 
-/** Replace the children of an element. What is among them already stays in the document: taken out
- *  and put back, a box that somebody types into would lose the keyboard. Where the keyboard was in
- *  what is gone, what took its place has it. */
+/** Replace the children of an element. Children that are already there stay in the document,
+ *  because an input loses the focus when it is moved. If the focused element is removed, its
+ *  successor gets the focus. */
 export function fill(element, ...children) {
   const held = document.activeElement;
   const place = element.contains(held) ? focusable(element).indexOf(held) : -1;
@@ -45,13 +46,13 @@ export function fill(element, ...children) {
   return element;
 }
 
-/** Everything within that can have the keyboard. */
+/** All focusable elements within an element. */
 function focusable(element) {
   return [...element.querySelectorAll("a[href], button, input, select, summary, [tabindex]")];
 }
 
-/** What stands for an element that is gone: the one with its key or name, else the one at its place,
- *  or what comes next. */
+/** The successor of a removed element: the one with its key or name, else the one at its place,
+ *  else the next one in the document. */
 function successor(element, held, place) {
   const nameOf = (its) => its.dataset.key ?? its.getAttribute("aria-label") ?? its.textContent;
   const all = focusable(element);
@@ -72,8 +73,8 @@ function refill(element, wanted) {
   }
 }
 
-/** Write a text where it differs, into the node that is there: what is written, and above all what
- *  is new, is laid out. */
+/** Set an element's text only if it differs, and reuse its text node, because writing causes
+ *  layout. */
 export function write(element, text) {
   if (element.textContent === text) return;
   const { childNodes: nodes } = element;
@@ -81,13 +82,13 @@ export function write(element, text) {
   else element.textContent = text;
 }
 
-/** The same for attributes. */
+/** Set attributes only where they differ. */
 export function mark(element, attributes) {
   for (const [name, value] of Object.entries(attributes))
     if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
 }
 
-/** A button with a text; `disabled` as `able` says. */
+/** Make a button with a text; for `disabled` see `able`. */
 export function button(text, run, { disabled, ...props } = {}) {
   const click = (event) => made.ariaDisabled !== "true" && run(event);
   const made = h("button", { type: "button", ...props, on: { click, ...props.on } }, text);
@@ -95,14 +96,14 @@ export function button(text, run, { disabled, ...props } = {}) {
   return made;
 }
 
-/** Whether a button can be pressed. One that cannot keeps the keyboard: whoever presses "undo" for
- *  the last time stays there. */
+/** Enable or disable a button. A disabled one stays focusable, so that the focus is not lost after
+ *  the last "undo". */
 export function able(made, yes) {
   if (yes) made.removeAttribute("aria-disabled");
   else mark(made, { "aria-disabled": true });
 }
 
-/** A list to choose from; options are [value, text], or the text alone. */
+/** Make a select box; options are [value, text], or only a text. */
 export function select(label, options, chosen, run) {
   const option = (its) => {
     const [value, text = value] = [its].flat();
@@ -112,7 +113,7 @@ export function select(label, options, chosen, run) {
   return made;
 }
 
-/** A table of texts (or cells), for those who cannot see the drawing, and for everybody who wants numbers. */
+/** Make a table of texts (or cells) with the numbers of a drawing. */
 export function table(columns, rows, caption = "") {
   const made = (cell, n) => h(n ? "td" : "th", n ? {} : { scope: "row" }, String(cell));
   const cells = (row) => row.map((cell, n) => (cell instanceof Node ? cell : made(cell, n)));
@@ -125,7 +126,8 @@ export function table(columns, rows, caption = "") {
   );
 }
 
-/** A switch of several states, of which one is on; options are [value, text, title], or the text alone. */
+/** Make a switch of several states, one of which is on; options are [value, text, title], or a
+ *  text. */
 export function choice(label, options, chosen, run) {
   const made = (its) => {
     const [value, text = value, title] = [its].flat();
@@ -134,11 +136,11 @@ export function choice(label, options, chosen, run) {
   return h("div", { class: "choice", role: "group", "aria-label": label }, options.map(made));
 }
 
-/** What calls `enter` and `leave` as the pointer or the keyboard comes and goes. */
+/** Event handlers that call `enter` and `leave` as the pointer or the focus comes and goes. */
 export const hovered = (enter, leave) => ({ pointerenter: enter, pointerleave: leave, focus: enter, blur: leave });
 
-/** A drawing that is a button: `press` by click, Enter or space; `enter` and `leave` as pointer and
- *  focus do. What is focused is `tag`; the pointer may be on any of `elements`. */
+/** Make a drawing act as a button: click, Enter and space call `press`; pointer and focus call
+ *  `enter` and `leave`. The focus is on `tag`; the pointer may be on any of `elements`. */
 export function switchable(tag, elements, { enter, leave, press }) {
   for (const element of elements) {
     element.addEventListener("pointerenter", enter);
@@ -159,12 +161,12 @@ export function switchable(tag, elements, { enter, leave, press }) {
   });
 }
 
-/** By how much the page is larger than it measures itself: on a large screen all of it grows. */
+/** The zoom factor of the page, which is above 1 on large screens. */
 export const zoom = () => document.getElementById("page")?.currentCSSZoom ?? 1;
 
 const WAYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
-/** Tab comes to one of these parts of an element, and arrow keys go from it to the nearest one. */
+/** Roving focus: Tab goes to one of the items of an element, arrow keys move to the nearest item. */
 export function roving(element, items) {
   const come = (to) => {
     for (const its of items()) its.setAttribute("tabindex", its === to ? "0" : "-1");

@@ -1,5 +1,5 @@
-// Answers questions about one model by computing, where there is no server: the same questions, and
-// the same numbers as those of hopscope/web/measuring.py and examples.py.
+// Computes the answers of a page without a server, with the same numbers as
+// hopscope/web/measuring.py and examples.py.
 
 import { Bench, drive } from "./bench.js";
 import { byLayer, changesOf } from "./changes.js";
@@ -7,18 +7,18 @@ import { answersOf, examplesOf, oneOf, tokensOf } from "./examples.js";
 import { unpacked, unzipped } from "./safetensors.js";
 import { Transformer } from "./transformer.js";
 
-const OPEN = 3; // models that are kept open
-const OTHERS = 64; // examples, the one that is shown among them, over which changes are averaged
+const OPEN = 3; // number of cached models
+const OTHERS = 64; // examples (with the shown one) for changes that need a mean over examples
 const NORMAL_95 = 1.959964;
 
 export class Engine {
-  /** What a page carries (hopscope/web/carried.py): the model's shape, and as text the examples, and
-   *  after some steps the weights and the mean attention of heads. */
+  /** Takes the page's data (hopscope/web/carried.py): the model's shape, and as text the examples
+   *  and, for some steps, the weights and the mean attention of heads. */
   constructor({ model, examples, steps, hops }) {
     Object.assign(this, { shape: model, examples, steps, hops, benches: new Map() });
   }
 
-  /** Losses as the model is (or with changes that it has `before`), and with the changes. */
+  /** Losses of the model (with the changes in `before`), and with the changes. */
   async ablate({ step, examples = Infinity, before = [], changes = [] }, { signal } = {}) {
     const bench = await this.bench(step);
     const { count: all, hops } = bench.all;
@@ -30,7 +30,7 @@ export class Engine {
     return { examples: count, clean: found[0], changed: found[1] };
   }
 
-  /** One example: words in `about`, and arrays, as a server sends them. */
+  /** One example in the server's format: words in `about`, and arrays. */
   async example({ step, index = 0, tokens = null, changes = [] }, { signal } = {}) {
     const bench = await this.bench(step);
     const { model, all } = bench;
@@ -51,7 +51,7 @@ export class Engine {
     return { about, tensors };
   }
 
-  /** The model after a step on all examples; the last few are kept. */
+  /** The bench of the model after a step (the last few are cached). */
   async bench(step) {
     const found = this.benches.get(step) ?? this.opened(step);
     this.benches.delete(step);
@@ -68,7 +68,7 @@ export class Engine {
   }
 }
 
-/** All attention of the one example that is shown, and its outputs, with heads changed. */
+/** The attention of all heads in the shown example, and its outputs, with heads changed. */
 function* attended(shown, bench, layers) {
   const { model, all } = shown;
   const { length } = all;
@@ -82,8 +82,8 @@ function* attended(shown, bench, layers) {
   return { attention: { shape, data }, outputs: model.leave(last, all.read) };
 }
 
-/** Standard errors to both sides of a mean that hold 95 % of Student's t, for many examples: the
- * first terms of its expansion around the normal law (Abramowitz & Stegun 26.7.5).
+/** The 97.5 % quantile of Student's t for many examples, by the first terms of its expansion around
+ * the normal distribution (Abramowitz & Stegun 26.7.5).
  */
 function student(freedom) {
   const z = NORMAL_95;
@@ -92,7 +92,7 @@ function student(freedom) {
   return z + (z ** 3 + z) / 4 / freedom + second / freedom ** 2 + third / freedom ** 3;
 }
 
-/** Mean and half width (95 %) of every hop, of losses [example, hop]. */
+/** Mean and half width (95 %) for every hop, from losses [example, hop]. */
 function summary(losses, count, hops) {
   const mean = new Array(hops).fill(0);
   const half = new Array(hops).fill(0);

@@ -1,8 +1,8 @@
-// What happened when in a training: paths that emerged, hops that were learned, stages that began.
+// Events of a training: paths that emerged, hops that were learned, stages that began.
 
 import { arrows } from "./paths.js";
 
-/** What happened when: paths that emerged and hops that were learned, in order. */
+/** The events of a training in order. */
 export function events(about) {
   if (!about.task) return stages(about);
   const paths = arrows(about)
@@ -22,7 +22,7 @@ export function events(about) {
   return [...paths, ...hops].filter((its) => its.step !== null).sort((a, b) => a.step - b.step);
 }
 
-/** Where the stages of an n-gram training begin. */
+/** The beginnings of the stages of an n-gram training. */
 function stages(about) {
   let from = 0;
   return (about.ngram?.stages ?? []).map(({ trains, epochs }, n) => {

@@ -13,7 +13,7 @@ import { lastExample } from "./url.js";
 import { digits, number, shortRole } from "./words.js";
 
 const LEAST = 0.06;
-const [LEAST_WIDE, GAP, ROW] = [30, 3, 88]; // pixels of a token, between two, and of a row with its arcs
+const [LEAST_WIDE, GAP, ROW] = [30, 3, 88]; // pixels: token width, gap, height of a row with arcs
 
 export function examplePane(state) {
   const pane = new Pane(state, "example", "Example", {
@@ -30,14 +30,14 @@ export function examplePane(state) {
   const tokens = () => state.example?.json.tokens ?? [];
   const rove = roving(chips, () => [...chips.children]);
   const refill = () => {
-    const typing = chips.querySelector("input")?.closest("li"); // stays
+    const typing = chips.querySelector("input")?.closest("li"); // kept while the user types
     const made = tokens().map((token, place) =>
       typing?.dataset.place === String(place) ? typing : chip(state, token, place),
     );
     fill(chips, made);
     rove.come();
   };
-  // Its height is known before it is there. Only what draws asks for `pane.room`.
+  // Reserve the height before the example arrives. Only drawing code reads `pane.room`.
   const makeRoom = (room = strip.clientWidth) => {
     const across = Math.max(1, Math.floor((room + GAP) / (LEAST_WIDE + GAP)));
     strip.style.minHeight = `${Math.ceil(state.about.task.length / across) * ROW + GAP}px`;
@@ -49,22 +49,22 @@ export function examplePane(state) {
   pane.draws("example", refill);
   pane.watch("about pane", () => makeRoom());
   pane.watch("error", () => {
-    if (state.error?.kind === "example") refill(); // what was typed is no example: arcs are of the last
+    if (state.error?.kind === "example") refill(); // typed text was refused: show the last example
   });
   pane.watch("example head hover spot pair point theme off", () => draw(pane, state));
   pane.draws("about example ex head tokens order", () => tools(pane, state));
-  pane.watch("step seed off", () => state.atRest(pane.words)); // its command names these, too
+  pane.watch("step seed off", () => state.atRest(pane.words)); // the pane's command contains these
   return pane;
 }
 
-/** Go to another example, keep nothing of what was typed. */
+/** Go to another example, and discard typed symbols. */
 export function next(state, by = 1) {
   const ex = Math.min(Math.max(0, state.ex + by), lastExample(state.about));
   state.set({ ex, tokens: null, order: null });
 }
 
-/** What is above the tokens. Made once, and what comes and goes at the left end: what is replaced or
- *  moved while it is pressed takes no click. */
+/** The buttons above the tokens. They are made once, and optional ones are at the left end, because
+ *  a button that is replaced or moved while it is pressed gets no click. */
 function toolsOf(state) {
   const before = button("‹", () => next(state, -1), {
     class: "icon",
@@ -78,7 +78,7 @@ function toolsOf(state) {
   });
   const back = button("as it was", () => state.set({ tokens: null, order: null }), { class: "plain" });
   return () => {
-    const { carried, given } = state.about.task; // by a saved page, or a function, which draw no other
+    const { carried, given } = state.about.task; // saved pages and functions cannot shuffle facts
     able(before, state.ex);
     able(after, state.ex < lastExample(state.about));
     return [state.tokens || state.order !== null ? back : null, before, after, carried || given ? null : shuffle];
@@ -124,7 +124,7 @@ function textOf({ text, role }) {
   return [h("b", {}, text), h("small", {}, shortRole(role))];
 }
 
-/** Type another symbol for a position. */
+/** Let the user type another symbol for a position. */
 function edit(state, element, place) {
   if (state.about.task.given || element.querySelector("input")) return;
   const shown = () => state.example.json.tokens;
@@ -161,7 +161,7 @@ function edit(state, element, place) {
   typed.select();
 }
 
-/** Arcs from what is read to what reads it, in the head that is looked at. */
+/** Draw the attention of the chosen head as arcs from source to destination. */
 function draw(pane, state) {
   const { arcs, chips, strip } = pane;
   const found = state.example?.attention;
@@ -236,7 +236,7 @@ function arc([x1, y1], [x2, y2], share, { hot, quiet, colour }) {
   });
 }
 
-/** Chips drawn as SVG, under the arcs that are there. */
+/** The example as SVG: the tokens below the current arcs. */
 function drawing(state, pane) {
   const box = pane.strip.getBoundingClientRect();
   const made = s("svg", {

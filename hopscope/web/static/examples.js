@@ -1,12 +1,12 @@
-// The examples that a saved page carries (first_examples of hopscope/web/examples.py), as a model
-// takes them, and what its outputs answer. They are arrays over all of them:
+// The examples in a saved page (first_examples of hopscope/web/examples.py), as inputs of a model,
+// and the answers in its outputs. The arrays are over all examples:
 //   symbol, role, chain [example, position]; question [example, question, 2]: position and chain;
 //   truth [example, question, hop], the number of a candidate, -1: none; inputs [example, position, …]
-//   vectors [example, symbol, dim] and code [example, position, …] where symbols are no tokens
+//   vectors [example, symbol, dim] and code [example, position, …] if symbols are vectors
 
 const ARRAYS = ["symbol", "role", "chain", "question", "truth", "vectors", "code"];
 
-/** All examples of a file; `read` and `outputs` are of the model. */
+/** The examples in a file; `read` and `outputs` are numbers of the model. */
 export function examplesOf({ about, tensors }, { read, outputs }) {
   const all = { ...about, read };
   for (const name of ARRAYS) all[name] = tensors.get(name)?.data;
@@ -17,7 +17,7 @@ export function examplesOf({ about, tensors }, { read, outputs }) {
   return all;
 }
 
-/** One of them alone; with words in its places: of those nobody knows what is true. */
+/** A single example; with `words` it has these symbols, and its truth is unknown. */
 export function oneOf(all, index, words = null) {
   const one = { ...all, count: 1 };
   for (const name of ARRAYS) {
@@ -32,7 +32,7 @@ export function oneOf(all, index, words = null) {
   return one;
 }
 
-/** The words that somebody typed, by their numbers. */
+/** Typed words as numbers of symbols; throws for unknown words or another length. */
 function numbers(words, { symbols, length }) {
   const unknown = words.find((word) => !symbols.includes(word));
   if (unknown !== undefined)
@@ -42,7 +42,7 @@ function numbers(words, { symbols, length }) {
   return words.map((word) => symbols.indexOf(word));
 }
 
-/** A token for each position, or the symbol's vector followed by the position's code. */
+/** The input of each position: a token, or the symbol's vector followed by the position's code. */
 function inputsOf({ symbol, symbols, length, vectors, code, size }) {
   if (!vectors) return Int32Array.from(symbol);
   const behind = code.length / symbol.length;
@@ -67,14 +67,14 @@ export function hopLosses(all, example, outputs) {
   return losses;
 }
 
-/** What the model says to one hop of a question: a vector, or the logits of all candidates. */
+/** The output for one hop of a question: a vector, or the logits of all candidates. */
 function outputOf({ question, questions, length, read, hops, size }, example, number, hop, outputs) {
   const position = question[2 * (example * questions + number)];
   const from = ((position - length + read) * hops + hop) * size;
   return outputs.subarray(from, from + size);
 }
 
-/** How far an output is from a candidate: the mean square of the error, or the cross-entropy. */
+/** The loss of an output for a candidate: the mean squared error, or the cross-entropy. */
 function lossOf({ vectors, symbols, size }, example, output, candidate) {
   if (!vectors) return logSum(output) - output[candidate];
   const from = (example * symbols.length + candidate) * size;
@@ -88,7 +88,7 @@ function logSum(logits) {
   return most + Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit - most), 0));
 }
 
-/** Every position of one example: what stands there, and what it stands for. */
+/** The text, role, chain and fact of every position of one example. */
 export function tokensOf({ symbol, symbols, role, roles, chain, facts }) {
   return Array.from(symbol, (number, p) => ({
     text: symbols[number],
@@ -98,7 +98,7 @@ export function tokensOf({ symbol, symbols, role, roles, chain, facts }) {
   }));
 }
 
-/** Every question of one example: where it is asked, and by hop what is true and what is answered. */
+/** Every question of one example: its position, and for each hop the truth and the answer. */
 export function answersOf(one, names, outputs) {
   const { question, questions, hops, truth, candidates, vectors } = one;
   const answered = (number, hop) => {

@@ -1,4 +1,5 @@
-// What a visitor sees, in words: the task with the symbols of this example, and what each pane shows.
+// Explanations for visitors: the task with the symbols of this example, and the content of each
+// pane.
 
 import { fill, h } from "./dom.js";
 import { ofSymbol } from "./colours.js";
@@ -12,7 +13,7 @@ const FACTS = {
   mqar: "First stand pairs of a key and its value; then keys are asked for.",
 };
 
-/** What each pane shows, and what can be done there. */
+/** Help texts: what each pane shows, and what can be done there. */
 export const MEANING = {
   example:
     "One input of the model. Each box is a token; below it stands its role: k0 and v0 are the key and " +
@@ -37,7 +38,7 @@ export const MEANING = {
   fleet: "The same training from other seeds. Click a seed to look at it.",
 };
 
-/** A line above the tokens: what is asked here, and which token each symbol is. */
+/** The line above the tokens: the question, and the token of each symbol. */
 export function taskLine(state) {
   const line = h("p", { class: "task" });
   state.watch("about example theme", () => {
@@ -47,7 +48,7 @@ export function taskLine(state) {
   return line;
 }
 
-/** The task in a sentence with this example's first question; null while there is none. */
+/** The task as a sentence with this example's first question; null if there is none. */
 export function asks(state) {
   const { about, example } = state;
   const question = example?.json.answers[0];

@@ -1,8 +1,8 @@
-// What the state gets of the arrays of a run, by their name.
+// Converts the arrays of a run, by name, into values of the state.
 
 import { Contents, Maps } from "./maps.js";
 
-/** Each takes the arrays, and the description of the run. */
+/** Each function takes the arrays and the description of the run, and returns a patch of the state. */
 export const FETCHED = {
   losses: (its) => ({ losses: lossesOf(its) }),
   maps: (its, { task }) => ({ maps: new Maps(plain(its), its.about?.roles ?? task.roles) }),
@@ -21,7 +21,7 @@ function plain({ tensors }) {
   return Object.fromEntries(tensors);
 }
 
-/** Losses [point, seed, hop] at steps; rows that were not measured hold no number. */
+/** Losses [point, seed, hop] and their steps; empty for splits that were not measured. */
 export function lossesOf(its) {
   const found = plain(its);
   const list = (name) => [...(found[name]?.data ?? [])];

@@ -1,4 +1,4 @@
-// Several seeds of one recipe, side by side: in which layer and head of each does one role read another?
+// Several seeds of one recipe side by side: in which heads of each does one role attend to another?
 
 import { ofSeed } from "./commands.js";
 import { fill, h, s, select } from "./dom.js";
@@ -25,8 +25,8 @@ export function fleetPane(state, live) {
   return pane;
 }
 
-/** Ask for the maps of every seed after the last checkpoint; what a training has learned since is asked
- *  for when the answer is there. True when it asks. */
+/** Fetch the maps of every seed at the last checkpoint, and again if the run was trained further
+ *  meanwhile. Returns true if it fetches. */
 function ask(state, live) {
   const { about } = state;
   if (state.fleet?.key === keyOf(about) || live.open.fleet) return false;
@@ -37,7 +37,7 @@ function ask(state, live) {
   return true;
 }
 
-/** Of which run, trained how far. */
+/** The cache key of the maps: the run and its checkpoints. */
 function keyOf({ id, checkpoints }) {
   return `${id} ${checkpoints}`;
 }
@@ -47,7 +47,7 @@ function mapsOf({ tensors, about: words }, { seeds, task }) {
   return new Maps({ ...arrays, steps: arrays.seeds ?? { data: seeds } }, words?.roles ?? task.roles);
 }
 
-/** The reading that is looked at: one that somebody chose, or the first of the circuit. */
+/** The shown pair of roles: the user's choice, or the last path of the circuit. */
 function reading(state) {
   const { roles } = state.fleet.maps;
   const first = arrows(state.about).at(-1) ?? { destination: roles.at(-1), source: roles[0] };
@@ -57,7 +57,7 @@ function reading(state) {
   return known ? { text: state.reading ?? usual.text, destination, source } : usual;
 }
 
-/** Every head of one seed, the last layer on top, with its attention along a path. */
+/** Every head of one seed with its attention along a path, the last layer first. */
 function along(maps, at, path) {
   return everyHead(maps)
     .sort((a, b) => b.layer - a.layer)

@@ -1,4 +1,4 @@
-// The wall: a role map for every head. One of them is large, and linked to the example.
+// A role map for every head (the wall). One of them is shown large, and linked to the example.
 
 import { ofMap } from "./commands.js";
 import { announce, choice, fill, h, hovered, mark, roving, s, write } from "./dom.js";
@@ -32,11 +32,11 @@ export function headsPane(state) {
   let cells = [];
   let big = null;
   const rebuild = () => {
-    for (const its of cells) its.leave(); // what is gone is not left by the pointer
+    for (const its of cells) its.leave(); // removed elements get no pointerleave event
     [cells, big] = [[], null];
     if (!state.maps) {
       fill(wall, h("p", { class: "quiet" }, waiting(state, "Role maps are being measured")));
-      fill(large); // it would be of another run
+      fill(large); // the old one is of another run
       return;
     }
     const { layers, heads } = state.maps;
@@ -75,7 +75,7 @@ export function headsPane(state) {
   return pane;
 }
 
-/** The head that is looked at: the chosen one, or one that does something. */
+/** The shown head: the user's choice, or one of the circuit, or the first of the last layer. */
 export function chosen(state) {
   const found = /^(\d+)\.(\d+)$/.exec(state.head);
   if (found && Number(found[1]) < state.about.model.layers && Number(found[2]) < state.about.model.heads)
@@ -137,7 +137,7 @@ function strongest(matrix, order) {
   return `${destination} attends most to ${source}: ${number(matrix[best])}`;
 }
 
-/** One head, large: axes in words; what is pointed at lights up in the example. */
+/** One large map with named axes; the cell under the pointer is highlighted in the example. */
 function enlarged(state, place) {
   const order = chainOrder(state.maps.roles);
   const n = order.length;
@@ -201,7 +201,7 @@ function enlarged(state, place) {
   tokens.addEventListener("pointerleave", () => state.set({ pair: null }, "none"));
   const names = [...grid.querySelectorAll(".rows span, .columns span")];
   return {
-    /** Light the row and the column of a role. */
+    /** Highlight the row and the column of a role. */
     row(role) {
       names.forEach((its, n) => {
         its.classList.toggle("lit", order[n % order.length] === role);

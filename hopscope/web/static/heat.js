@@ -1,11 +1,11 @@
-// Matrices as pictures: a canvas to look at, rectangles to save.
+// Draws matrices: on a canvas for the page, as rectangles for files.
 
 import { shade } from "./colours.js";
 import { s } from "./dom.js";
 
-const seen = new WeakMap(); // what stands on each canvas: the same is not drawn again
+const seen = new WeakMap(); // the image on each canvas, so that an equal one is not drawn again
 
-/** Draw [rows, columns] numbers between 0 and 1, a point for each; one that is missing stays empty. */
+/** Draw numbers [rows, columns] between 0 and 1 as pixels; NaN stays empty. */
 export function draw(canvas, matrix, rows, columns) {
   const image = new ImageData(columns, rows);
   matrix.forEach((share, n) => {
@@ -19,7 +19,7 @@ export function draw(canvas, matrix, rows, columns) {
   seen.set(canvas, image);
 }
 
-/** The same as an SVG group at a place. */
+/** The same matrix as an SVG group at a place. */
 export function squares(matrix, rows, columns, cell, left = 0, top = 0) {
   const made = [];
   for (let row = 0; row < rows; row++)
@@ -39,7 +39,7 @@ export function squares(matrix, rows, columns, cell, left = 0, top = 0) {
   return s("g", {}, made);
 }
 
-/** What lies under a pointer: [row, column], or null. */
+/** The cell under the pointer: [row, column], or null. */
 export function under(canvas, event, rows, columns) {
   const box = canvas.getBoundingClientRect();
   const row = Math.floor(((event.clientY - box.top) / box.height) * rows);

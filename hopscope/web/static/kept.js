@@ -1,10 +1,10 @@
-// Views that somebody keeps beside a run: the button that keeps one, and the list to choose from.
+// Views that the user keeps with a run: the button that keeps one, and the list to choose from.
 
 import { able, announce, button, fill, h, select } from "./dom.js";
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9 ._-]{0,59}$/; // as in hopscope/web/views.py
 
-const REMOVE = "remove: "; // no name has a colon
+const REMOVE = "remove: "; // names of views have no colon
 
 export function keptViews(state, source) {
   const list = h("span", {});
@@ -13,10 +13,10 @@ export function keptViews(state, source) {
     const run = state.about?.id;
     const its = ++asked;
     const found = run ? await source.views(run).catch(() => ({})) : {};
-    if (its !== asked) return; // what is asked later knows more
+    if (its !== asked) return; // a later request is newer
     const names = Object.keys(found);
     const go = (name) => {
-      made.value = ""; // the same one may be chosen again
+      made.value = ""; // so that the same view can be chosen again
       if (name.startsWith(REMOVE)) return remove(state, source, name.slice(REMOVE.length), shown);
       const { address } = found[name] ?? {};
       if (typeof address === "string" && address.startsWith("#/")) location.hash = address;
@@ -48,7 +48,7 @@ async function remove(state, source, name, shown) {
   shown();
 }
 
-/** Ask for a name, and keep the view under it. */
+/** Ask the user for a name, and keep the view under it. */
 async function ask(state, source, shown) {
   const today = new Date().toISOString().slice(0, 10);
   const name = prompt("Keep this view under which name?", `view-${today}`);

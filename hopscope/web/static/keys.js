@@ -1,4 +1,4 @@
-// Keys, and the list of them.
+// Keyboard shortcuts, their list, and the search box.
 
 import { button, h, table } from "./dom.js";
 import { next } from "./example.js";
@@ -22,14 +22,14 @@ const KEYS = [
   ["?", "this list"],
 ];
 
-/** Keys of one letter or sign. Whoever dictates may say them and mean no key. */
+/** Shortcuts of one character. Users of dictation may type them by mistake and can turn them off. */
 const LETTERS = /^[a-z[\]/?]$/;
 const SCROLLS = ["ArrowLeft", "ArrowRight", "Home", "End", " "];
 
 export function listen(state, { find, help, runs }) {
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || help.open) return;
-    // A box of a dialog that was just closed has the keyboard until the next frame.
+    // An input of a dialog that was just closed keeps the focus until the next frame.
     if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) && event.target.checkVisibility()) {
       if (event.key === "Escape") leave(event.target);
       return;
@@ -46,12 +46,12 @@ export function listen(state, { find, help, runs }) {
   });
 }
 
-/** Is there more of it than is seen? Then keys move what is seen. */
+/** Does the region scroll? Then the keys scroll it. */
 function scrolls(region) {
   return region.scrollHeight > region.clientHeight || region.scrollWidth > region.clientWidth;
 }
 
-/** Let a box go; one that searches is emptied. */
+/** Take the focus from an input; a search box is also emptied. */
 function leave(box) {
   if (box.type === "search" && box.value) {
     box.value = "";
@@ -60,7 +60,7 @@ function leave(box) {
   box.blur();
 }
 
-/** The next moment, forward or back, at which something emerged. */
+/** Go to the next (or previous) checkpoint with an event. */
 function jump(state, way) {
   const { steps, at, about } = state;
   const stops = [
@@ -77,7 +77,7 @@ function jump(state, way) {
   if (to !== undefined) state.moveTo(to);
 }
 
-/** The pane that was pointed at last, or the circuit: whichever this run has, or else its first. */
+/** The pane that was pointed at last, else the circuit, else the run's first pane. */
 function atHand(state) {
   const seen = [...document.querySelectorAll(".pane:not([hidden])")].map((its) => its.dataset.pane);
   return [state.near, "circuit"].find((name) => seen.includes(name)) ?? seen[0] ?? "";
@@ -132,7 +132,7 @@ export function helpDialog(state) {
   return dialog;
 }
 
-/** Search: heads by name, paths by roles; what is chosen is looked at. */
+/** The search box: finds heads by name and paths by roles, and shows the result. */
 export function searchBox(state) {
   const list = h("datalist", { id: "places" });
   const box = h("input", {
@@ -169,7 +169,7 @@ export function searchBox(state) {
     const path = document.querySelector(`.tag[data-path="${CSS.escape(text)}"]`);
     (path ?? document.querySelector(`.chip[data-item="${name}"]`))?.focus();
   };
-  // Not when it is left: who only passes by, or gives up, searches for nothing.
+  // Search on Enter, not on blur: leaving the box is no search.
   box.addEventListener("keydown", (event) => event.key === "Enter" && go());
   box.addEventListener("input", (event) => {
     box.setCustomValidity("");
@@ -179,7 +179,7 @@ export function searchBox(state) {
   return h("div", { class: "search" }, box, list);
 }
 
-/** Has the run's model this head? Of some runs no model is known: then any may be. */
+/** Does the run's model have this head? True if the model's shape is unknown. */
 function exists(about, name) {
   const [layer, head] = name.split(".").map(Number);
   const { layers, heads } = about?.model ?? {};

@@ -1,4 +1,4 @@
-// Curves: axes, series, intervals, and what stands at a place. Drawn as SVG.
+// Charts of curves as SVG: axes, series, levels, and the values under the pointer.
 
 import { h, s, write } from "./dom.js";
 import { points } from "./pointed.js";
@@ -6,11 +6,11 @@ import { number, whole } from "./words.js";
 
 const LEFT = 44;
 const RIGHT = 14;
-/** The room beside the axis of steps, which the slider keeps as well. */
+/** The margins of the axis of steps; the slider has the same. */
 export const EDGES = { left: LEFT, right: RIGHT };
 const TOP = 10;
 
-/** Where values stand between two places; `log` from 1 on, with 0 beside it. */
+/** A function from values to places; with `log`, places are proportional to log(1 + value). */
 export function scale(low, high, from, to, log = false) {
   const bend = log ? (value) => Math.log10(Math.max(value, 0) + 1) : (value) => value;
   const [a, b] = [bend(low), bend(high)];
@@ -22,7 +22,7 @@ export function scale(low, high, from, to, log = false) {
   return at;
 }
 
-/** Round numbers to write at an axis. */
+/** Round numbers for the ticks of an axis. */
 function ticks(low, high, count = 5, log = false) {
   if (log) {
     const found = [0];
@@ -56,7 +56,7 @@ export function chart(width, asked) {
   const grid = s("g", { class: "grid" });
   const named = (asked.levels ?? []).filter(({ name }) => name);
   for (const value of ticks(y.low, y.high, Math.max(2, Math.floor(height / 40)))) {
-    if (named.some(({ at }) => Math.abs(toY(at) - toY(value)) < 11)) continue; // its name stands there
+    if (named.some(({ at }) => Math.abs(toY(at) - toY(value)) < 11)) continue; // a level's name
     grid.append(
       s("line", { x1: LEFT, x2: width - RIGHT, y1: toY(value), y2: toY(value) }),
       s(
@@ -125,13 +125,13 @@ function line({ xs, ys }, toX, toY) {
   return text;
 }
 
-/** Where on its axis of steps the pointer is over a chart. */
+/** The step under the pointer over a chart. */
 export function underPointer({ svg, toX }, { clientX }) {
   const { left, width } = svg.getBoundingClientRect();
   return toX.back(((clientX - left) / width) * svg.viewBox.baseVal.width);
 }
 
-/** Names of curves, each with its colour; `show(x)` writes what each is there. */
+/** A legend of curves with their colours; `show(x)` writes their values at x. */
 export function legend(state, entries) {
   const values = entries.map(() => h("span"));
   const keys = entries.map(({ name, colour, dash, on, point }, n) => {
@@ -154,7 +154,7 @@ export function legend(state, entries) {
   };
 }
 
-/** The nearest index of a sorted list. */
+/** The index of the value in a list that is nearest to `value`. */
 export function nearest(xs, value) {
   let best = 0;
   for (let n = 1; n < xs.length; n++) if (Math.abs(xs[n] - value) < Math.abs(xs[best] - value)) best = n;

@@ -1,39 +1,39 @@
 // @ts-check
-// What is asked while somebody looks: a run's arrays once, an example and losses when one rests.
-// Scrubbing asks for nothing. A newer question of one kind gives the older one up.
+// Sends the page's requests: a run's arrays once, an example and losses when nothing has changed for
+// a moment (so not while the user scrubs). A newer request of one kind aborts the older one.
 
 import { FETCHED } from "./fetched.js";
 import { cutOf, squaresOf } from "./maps.js";
 import { asFlag } from "./url.js";
 
 const [CLICK, REST, SCRUB] = [20, 140, 420];
-const STREAMS = { "over-time": "overTime", costs: "costs" }; // and where the state has what came
-const STAYING = [...Object.keys(STREAMS), "fleet"]; // what goes on though the model learned
+const STREAMS = { "over-time": "overTime", costs: "costs" }; // streams, and the state's key of each
+const STAYING = [...Object.keys(STREAMS), "fleet"]; // continue if the model is trained further
 
-/** What is of one model, and gone when another is looked at. */
+/** Values of the state that are of one model; reset when another model is opened. */
 const GONE = {
   ...{ example: null, question: null, answer: null, cut: null, refused: "", costs: null, overTime: null, maps: null, losses: null },
   ...{ contents: null, unmeasured: "", fleet: null, findings: null, values: null, curves: null },
   ...{ spot: null, hover: null, pair: null, point: null },
 };
-/** What was chosen in one run, of any of its models. */
+/** Choices that are kept between the models of one run. */
 const CHOSEN = { reading: null };
 
 export class Live {
   constructor(state, source) {
     this.state = state;
     this.source = source;
-    /** @type {Record<string, AbortController>} What is asked, by its kind. */
+    /** @type {Record<string, AbortController>} Open requests, by kind. */
     this.open = {};
-    /** @type {Record<string, number>} What waits to be asked. */
+    /** @type {Record<string, number>} Timers of requests that wait, by kind. */
     this.timers = {};
     /** @type {Record<string, string>} The last question of each stream. */
     this.streamed = {};
-    this.missed = false; // has the run learned while its maps were asked for?
+    this.missed = false; // was the run trained further while its maps were measured?
     this.shown = ""; // the run and seed that are drawn
-    /** @type {string | null} The run about which questions may be asked. */
+    /** @type {string | null} The run for which requests are allowed. */
     this.current = null;
-    this.wentBack = ""; // the question after one that was refused
+    this.wentBack = ""; // the question that was restored after a refused one
     state.set({ alive: source.live }, "none");
     state.watch("run seed", () => this.openRun());
     state.watch("about step ex tokens order off", (keys) => this.rest("example", keys, () => this.example()));
@@ -42,8 +42,8 @@ export class Live {
     state.watch("step off", () => this.dropStreams());
   }
 
-  /** One question of a kind at a time; what goes wrong becomes a line, and the rest goes on. The line
-   *  goes with the next answer of its kind, unless `run` says that it stays. */
+  /** Run one request of a kind at a time; an error becomes a line on the page. The next answer of
+   *  the same kind removes the line, unless `run` returns true. */
   async ask(kind, run) {
     this.open[kind]?.abort();
     const stop = (this.open[kind] = new AbortController());
@@ -61,17 +61,17 @@ export class Live {
     }
   }
 
-  /** The names of the streams that go on. */
+  /** Write the names of the open streams into the state. */
   sayWorking() {
     const working = Object.keys(STREAMS).filter((kind) => this.open[kind]);
     this.state.set({ working: working.join(" ") }, "none");
   }
 
-  /** Wait until nothing moved for a moment: longer while one scrubs. */
+  /** Run a request when nothing has changed for a moment (longer while the user scrubs). */
   rest(kind, keys, run) {
     const { about, steps, run: asked } = this.state;
     if (!about?.task || !steps.length) return;
-    if (this.current !== asked || about.id !== asked) return; // of another run, or not all there
+    if (this.current !== asked || about.id !== asked) return; // another run, or not opened yet
     clearTimeout(this.timers[kind]);
     delete this.timers[kind];
     this.open[kind]?.abort();
@@ -85,12 +85,12 @@ export class Live {
     );
   }
 
-  /** How many examples losses are measured on, one count after the other. */
+  /** Numbers of examples on which losses are measured, one after the other. */
   get counts() {
     return this.state.about.counts ?? this.source.counts;
   }
 
-  /** Is something asked, or about to be? */
+  /** Is a request open or waiting? */
   get busy() {
     const { waiting, words } = this.state;
     return waiting || words.size > 0 || [this.timers, this.open].some((its) => Object.keys(its).length > 0);
@@ -101,7 +101,8 @@ export class Live {
     const { run: id, seed } = state;
     const again = this.shown === `${id} ${seed}`; // the same model, trained further
     const measuring = this.open.maps && !this.open.maps.signal.aborted;
-    // Given up for each new checkpoint, maps would never be there: they come first, and then what is new.
+    // Maps aborted at each new checkpoint would never arrive: finish them first, then open the run
+    // again.
     this.missed = Boolean(again && measuring);
     if (this.missed) return;
     for (const [kind, stop] of Object.entries(this.open)) if (!again || !STAYING.includes(kind)) stop.abort();
@@ -112,8 +113,8 @@ export class Live {
     state.set({ opening: true }, "none");
     return this.ask("run", async (signal) => {
       const about = await this.described(id, seed, signal);
-      if (!about) return; // opened anew, without the seed
-      if (typeof about.task !== "object") about.task = null; // the name of a task that has no facts
+      if (!about) return; // opened again without the seed
+      if (typeof about.task !== "object") about.task = null; // only a name: a task without facts
       const steps = about.checkpoints ?? [];
       const has = new Set(about.arrays);
       const ask = (name, take = (its) => state.set(its, "none")) =>
@@ -122,7 +123,7 @@ export class Live {
           const its = await source.arrays(id, name, seed, { signal: own });
           if (state.run === id) take(FETCHED[name](its, about));
         });
-      // What is drawn stays until there is better: new steps come with their maps.
+      // The drawing stays until the maps of the new steps are there.
       const ahead = {};
       if (again && state.maps) await ask("maps", (its) => Object.assign(ahead, its));
       if (signal.aborted) return;
@@ -132,28 +133,28 @@ export class Live {
       }
       this.shown = `${id} ${seed}`;
       const gone = { ...(again ? ahead : GONE), ...(state.about?.id === id ? {} : CHOSEN) };
-      // A line of a kind goes with the next answer of that kind, and not because the model learned.
+      // An error line is removed by the next answer of its kind, not by further training.
       const error = again && state.error?.kind ? state.error : null;
       state.set({ ...gone, about, steps, opening: false, error }, "none");
       state.fit(about);
-      // What is at hand first. All else is computed, by what the example waits for as well.
+      // First the stored arrays. The others are computed by the thread that the example waits for.
       const ready = new Set(about.at_hand);
       const drawn = [...ready].filter((name) => FETCHED[name] && !ahead[name] && name !== "emergence");
       await Promise.all(drawn.map((name) => ask(name)));
-      if (signal.aborted) return; // somebody has gone on to another run
+      if (signal.aborted) return; // the user has opened another run
       this.begin(id);
       for (const name of ["parameters", "findings", "maps"])
         if (!ready.has(name) && !ahead[name]) await ask(name);
       if (this.missed && !signal.aborted) return this.openRun();
       await this.first(signal);
-      // The slowest last, as it is missed least.
+      // The slowest and least important last.
       if (has.has("contents") && !ready.has("contents") && !signal.aborted) await this.squares(about);
       if (!about.emerged && !signal.aborted) await ask("emergence");
     });
   }
 
-  /** What roles hold, one checkpoint after the other: at the one that is shown first, then at those
-   *  nearest to what is shown by then. A click never waits for more than one. */
+  /** Fetch the probes (squares) of one checkpoint after the other, each time of the one nearest to
+   *  the shown checkpoint. So a click never waits for more than one. */
   squares(about) {
     const { state, source } = this;
     const far = (at) => Math.abs(at - state.at);
@@ -171,7 +172,7 @@ export class Live {
     return this.ask("contents", (signal) => measured(signal).catch(told));
   }
 
-  /** Show no run, since the one of the address cannot be opened; one that is shown already stays. */
+  /** Show no run if the one in the address cannot be opened; if it is already shown, it stays. */
   close() {
     const { state } = this;
     state.set({ opening: false }, "none");
@@ -182,7 +183,8 @@ export class Live {
     state.set({ ...GONE, ...CHOSEN, about: null, steps: null }, "none");
   }
 
-  /** The description of a run; null if there is the run and not the seed, which is left out then. */
+  /** The description of a run; null if the run lacks this seed, which is then removed from the
+   *  state. */
   async described(id, seed, signal) {
     const { state, source } = this;
     try {
@@ -196,7 +198,7 @@ export class Live {
     }
   }
 
-  /** From now on questions about the run may be asked. */
+  /** Allow requests about the run, and send the first ones. */
   begin(id) {
     if (this.current === id) return;
     this.current = id;
@@ -204,7 +206,7 @@ export class Live {
     this.rest("ablate", new Set(["about"]), () => this.ablate());
   }
 
-  /** Wait for the first example, or for nobody who would need it. */
+  /** Wait for the first example, at most 5 s, or until it is not needed. */
   async first(signal) {
     const { state } = this;
     const waits = () => state.about?.task && state.steps.length && !state.example && !state.error;
@@ -215,7 +217,7 @@ export class Live {
   question(more = {}) {
     const { state } = this;
     const asked = { ...more };
-    if (state.steps.length) asked.step = state.steps[state.at]; // a run in training has newer ones
+    if (state.steps.length) asked.step = state.steps[state.at]; // explicit: training adds steps
     if (state.seed !== null) asked.seed = state.seed;
     if (state.off.length) asked.changes = state.off.map(asFlag);
     return asked;
@@ -254,13 +256,13 @@ export class Live {
     });
   }
 
-  /** What was typed is refused: the page, and its address, stay with what is shown. */
+  /** After a refused typed example, restore the page and its address to the shown one. */
   goBack() {
     this.state.set({ tokens: this.state.example?.tokens ?? null }, "replace");
     this.wentBack = JSON.stringify(this.exampleQuestion());
   }
 
-  /** Few examples at once, more when nobody asks for anything else. */
+  /** Measure losses on few examples first, then on more if there is no newer request. */
   ablate() {
     const { state, source } = this;
     const { at, seed } = state;
@@ -291,7 +293,7 @@ export class Live {
     });
   }
 
-  /** What can be read at each place of the changed model; without it, squares stay pale. */
+  /** Fetch the squares (probes) of the changed model; without them the squares are pale. */
   async readCut(signal) {
     const { state, source } = this;
     const { at, seed } = state;
@@ -314,7 +316,7 @@ export class Live {
     return this.stream("costs");
   }
 
-  /** Answers that come one after the other; asked for again: stop. */
+  /** Start a stream of answers; if it is already open, stop it. */
   stream(kind) {
     const { state, source } = this;
     if (this.open[kind]) return this.stop(kind);
@@ -342,7 +344,7 @@ export class Live {
     this.sayWorking();
   }
 
-  /** Give up the streams that are of other steps or switches, and what came of them. */
+  /** Stop the streams of other steps or switches, and drop their answers. */
   dropStreams() {
     for (const [kind, key] of Object.entries(STREAMS)) {
       const asked = this.streamed[kind];
@@ -353,7 +355,7 @@ export class Live {
   }
 }
 
-/** A question that cannot be answered, and not a server that cannot answer now. */
+/** Was the request refused (and not the server unable to answer now)? */
 function isRefusal({ status = 400 }) {
   return status >= 400 && status < 429;
 }

@@ -1,4 +1,4 @@
-// A benchmark of a language model: how often it is right, on what, and which heads look things up.
+// A benchmark of a language model: its accuracies, its questions, and heads that look things up.
 
 import { ofChain } from "./colours.js";
 import { ofAccuracies, ofAnswers } from "./commands.js";
@@ -37,7 +37,7 @@ export function lmPanes(state) {
   return [pane, question];
 }
 
-/** Every kind of question: a dot with its 95 % interval, a tick where chance stands. */
+/** Draw the accuracy of every kind of question with its 95 % interval, and a tick at chance. */
 function show(pane, state, place) {
   const rows = state.about.results;
   const width = Math.min(900, Math.max(340, pane.room));
@@ -78,7 +78,8 @@ function show(pane, state, place) {
   pane.hint(`${state.about.lm.model} · dot: accuracy with its 95 % interval · dotted tick: chance`);
 }
 
-/** Along each route the best head: what it gives to the chain that is asked, and to the others. */
+/** A table of the best head of each route: its attention to the chain asked about, and to the
+ *  others. */
 function routes({ model, kind, routes: all }) {
   return h(
     "section",
@@ -98,7 +99,8 @@ function routes({ model, kind, routes: all }) {
   );
 }
 
-/** One question: its text with what chains say in it marked, what is right, what the model said. */
+/** One question: its text with the symbols of chains marked, the model's answer, and the correct
+ *  one. */
 function showQuestion(pane, state) {
   const { kind, index, text, opening, spans, correct, answer, right } = state.question;
   const marked = [];
@@ -151,7 +153,7 @@ function showQuestion(pane, state) {
   );
 }
 
-/** What the model said at last; of several samples, how many there were. */
+/** The last sample of the model's answer, and the number of samples. */
 function words(said) {
   const where = said.length > 1 ? `In the last of ${said.length} samples it said` : "It said";
   return `${where}: ${said.at(-1)}`;

@@ -1,5 +1,5 @@
-// What of the circuit forms no arrow: heads that go by position, look at the place before, or follow a
-// relation. Each stands as a tag beside the role that it serves.
+// Components of the circuit without an arrow: heads that attend by position, to the previous
+// position, or by a relation. Each is drawn as a tag next to its destination role.
 
 import { s } from "./dom.js";
 import { loose, lostOf } from "./paths.js";
@@ -7,7 +7,7 @@ import { tagOf } from "./pointed.js";
 import { KINDS, percent } from "./words.js";
 
 const ASIDE = 17;
-const EACH = 21; // between the middles of two tags
+const EACH = 21; // distance between the middles of two tags
 
 /** A tag for each head and role of such a component, which switches that row off. */
 export function looseTags({ x, y, roles }, arrows, state, tip) {
@@ -26,7 +26,7 @@ export function looseTags({ x, y, roles }, arrows, state, tip) {
   return { group, made };
 }
 
-/** A place near this one at which no other tag stands. */
+/** A place near this one that has no other tag. */
 function free([left, top], taken) {
   const beside = [[ASIDE, 0], [ASIDE, EACH], [-ASIDE, 0], [ASIDE, -EACH], [-ASIDE, EACH], [ASIDE, 2 * EACH]];
   const places = beside.map(([aside, below]) => [left + aside, top + below]);

@@ -1,4 +1,4 @@
-// What the model answers, and how well: a bar for each hop.
+// The losses of the model, a bar for each hop, and its answers.
 
 import { ofChanged, ofNoted } from "./commands.js";
 import { announce, fill, h, mark, s, write } from "./dom.js";
@@ -32,9 +32,8 @@ export function lossesPane(state, live) {
   return pane;
 }
 
-/** The losses that are known, and whether they are of the step and the switches that are looked at
- *  (`fits`): what was measured, or what the training noted (`noted`: at which step).
- *  Null where nothing is known. */
+/** The known losses: measured ones, or those recorded in training (`noted`: their step). `fits` is
+ *  true if they are of the current step and switches. Null if there are none. */
 export function current(state) {
   const { answer, losses, about, off, refused, fits } = state;
   const noted = losses?.validationSteps ?? [];
@@ -53,7 +52,7 @@ export function current(state) {
   };
 }
 
-/** Of what an answer is; that it is of what is looked at need not be said. */
+/** A text that says of what an answer is; short if it fits the current step and switches. */
 function fromOf({ at, changes, examples }, fits, { steps }) {
   const measured = `${whole(examples)} examples`;
   if (fits) return measured;
@@ -80,15 +79,15 @@ function showBars(pane, state, place) {
     announce(`Losses: ${hops.map((hop, n) => `hop ${hop} ${number(found.changed.mean[n])}`).join(", ")}`);
 }
 
-/** Bars for these hops; `show` gives them their losses, with a notch for the model as it is if heads
- *  are off, and `tell` says the same in words. */
+/** Bars for these hops; `show` sets their losses, with a notch for the unchanged model if heads are
+ *  off, and `tell` writes the text for screen readers. */
 function barsOf(hops, state) {
   const foot = s("text", { class: "chance", y: ROW * hops.length + 8, "text-anchor": "middle" }, "chance");
   const svg = s("svg", {
     class: "loss-bars",
     viewBox: `0 0 ${WIDE} ${ROW * hops.length + 14}`,
     role: "img",
-    "aria-label": "Losses", // until `tell` says which
+    "aria-label": "Losses", // replaced by `tell`
   });
   const rows = hops.map((hop, n) => row(hop, n, state));
   svg.append(...rows.flatMap(Object.values), foot);
@@ -125,7 +124,7 @@ function barsOf(hops, state) {
   return { hops, svg, show, tell };
 }
 
-/** What is drawn of one hop. */
+/** The elements of one hop. */
 function row(hop, n, state) {
   const y = n * ROW + 6;
   const box = { x: 8, y: y + 19, height: 12, rx: 6 };
@@ -152,12 +151,12 @@ function command(state) {
 const sure = ({ probability, distance }) =>
   probability === null ? `distance ${number(distance)}` : `probability ${number(probability)}`;
 
-/** What is true, and beside it what the model says. */
+/** Show the model's answers, with the truth where they are wrong. */
 function showAnswers(state, place) {
   const seen = state.example?.json;
   if (!seen) return fill(place);
   const asked = seen.changes?.answers ?? seen.answers;
-  if (!asked.length) return fill(place); // they are no classes
+  if (!asked.length) return fill(place); // the answers are not classes
   const all = asked.flatMap((its) => its.hops).filter((its) => its.truth !== null);
   const good = all.filter((its) => its.right).length;
   const whose = state.off.length && !seen.changes ? ", with nothing off" : "";
@@ -189,7 +188,7 @@ function showAnswers(state, place) {
   );
 }
 
-/** Only what is of the step and the switches that are looked at is written down. */
+/** The table of losses; empty unless they are of the current step and switches. */
 function numbers(state) {
   const its = current(state);
   const found = its?.fits ? its : null;

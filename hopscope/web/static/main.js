@@ -1,4 +1,4 @@
-// The page: one state, its panes, and whoever answers.
+// The page: its state, its panes, and its data source.
 
 import { circuitPane } from "./circuit.js";
 import { forgetColours } from "./colours.js";
@@ -35,7 +35,7 @@ async function begin() {
   const help = helpDialog(state);
   const board = h("div", { class: "board", id: "board" });
   const panes = [];
-  // Before any of them is drawn: what is hidden has no width.
+  // Arrange panes before they are drawn, because hidden elements have no width.
   state.watch("about pane", () => arrange(state, panes, board));
   panes.push(
     examplePane(state),
@@ -81,7 +81,7 @@ async function begin() {
   state.watch("stale", () => live.openRun());
   theme(state, remembered("theme") ?? "auto");
   const there = () => Boolean(state.error || (state.run && state.about?.id === state.run));
-  /** Is all that was asked for drawn, and written into the address? */
+  /** Are all requests answered and drawn, and is the address up to date? */
   const ready = () => there() && !live.busy && !runs.busy() && !state.asking && !state.later;
   globalThis.hopscope = { state, source, live, ready };
   if (state.run) live.openRun();
@@ -93,14 +93,14 @@ async function begin() {
   await runs.start();
 }
 
-/** Go to what is drawn: the circuit, or what stands first. */
+/** Move the focus to the circuit, or to the first button of a pane. */
 function skip() {
   const first = (where) => document.querySelector(`.pane:not([hidden]) ${where}`);
   (first('.scene [tabindex="0"]') ?? first("button"))?.focus();
 }
 
-/** A page within a notebook has no address of its own: followed, its links would lead the frame to
- *  the notebook's. */
+/** Handle links in the page itself: a frame in a notebook has no address, so a link would load the
+ *  notebook's address into the frame. */
 function stayWithin(state) {
   addEventListener("click", (event) => {
     const link = event.target.closest("a[href^='#']");
@@ -110,7 +110,7 @@ function stayWithin(state) {
   });
 }
 
-/** Which panes a kind of run has, and which one fills the page. */
+/** Show the panes that this kind of run has, or only the maximised one. */
 function arrange(state, panes, board) {
   const { about } = state;
   const kind = !about ? "" : about.task ? "facts" : about.kind;
@@ -185,7 +185,7 @@ function header(state, source, { find, help, showRuns }) {
   );
 }
 
-/** What a run is, in a few words. */
+/** A short description of a run: its task and the shape of its model. */
 function shapeOf({ task, model, kind }) {
   if (!task) return kind;
   const shape = `${counted(model.layers, "layer")} × ${counted(model.heads, "head")}`;
@@ -199,7 +199,7 @@ function theme(state, name, keep = false) {
   state.set({ theme: `${name}${matchMedia("(prefers-color-scheme: dark)").matches}` }, "none");
 }
 
-/** One line for what went wrong; everything else goes on. */
+/** The line for errors, which does not block the page. */
 function errorLine(state) {
   const text = h("span", {});
   const line = h(

@@ -1,4 +1,4 @@
-// Arrays of a run as the panes ask for them: attention between roles, and what roles hold.
+// Access to the arrays of a run: attention between roles (Maps), and probes of roles (Contents).
 
 import { asFlag } from "./url.js";
 
@@ -31,7 +31,7 @@ export class Maps {
     return found;
   }
 
-  /** What a row gives to itself, and to the position before: [itself, previous]. */
+  /** A row's attention to its own position and to the previous one: [itself, previous]. */
   beside(at, { layer, head }, destination) {
     const n = this.roles.length;
     const where = ((at * this.layers + layer) * this.heads + head) * n + this.place.get(destination);
@@ -39,14 +39,14 @@ export class Maps {
   }
 }
 
-/** One head's attention in an example: how many positions, and shares [destination, source]. */
+/** One head's attention in an example: the number of positions, and shares [destination, source]. */
 export function headOf({ shape: [, heads, size], data }, { layer, head }) {
   const start = (layer * heads + head) * size * size;
   return { size, shares: data.subarray(start, start + size * size) };
 }
 
-/** What roles hold: shares [layer, role, symbol] of each checkpoint that was measured; without steps,
- *  of the last one, which then stands for all. */
+/** Probes: how well each symbol can be decoded, [layer, role, symbol], at each measured checkpoint.
+ *  Arrays without steps have one entry, which is used for all checkpoints. */
 export class Contents {
   constructor({ steps, own }, names, all) {
     const [, roles, symbols] = own.shape.slice(-3);
@@ -57,13 +57,13 @@ export class Contents {
     this.place = new Map(names.map((role, n) => [role, n]));
   }
 
-  /** The same, with what was measured before at other checkpoints. */
+  /** Add the checkpoints that were measured earlier; return this. */
   with(earlier) {
     for (const [step, row] of earlier?.of ?? []) if (!this.of.has(step)) this.of.set(step, row);
     return this;
   }
 
-  /** Was the checkpoint of this number measured? */
+  /** Was the checkpoint with this index measured? */
   has(at) {
     return this.of.has(this.all[at]) || this.of.has("any");
   }
@@ -75,13 +75,13 @@ export class Contents {
   }
 }
 
-/** What can be read with heads switched off, as an answer tells it: lists [layer, role, symbol]. */
+/** The Contents of an answer with heads switched off; its lists are [layer, role, symbol]. */
 export function cutOf({ own, roles }, all) {
   const data = Float32Array.from(own.flat(2).map((its) => its ?? NaN));
   return new Contents({ own: { shape: [own.length, own[0].length, own[0][0].length], data } }, roles, all);
 }
 
-/** The squares to draw: of the changed model if they are known, else of the model as it is (`old`). */
+/** The squares to draw: of the changed model if known, else of the unchanged model (`old`). */
 export function squaresOf({ contents, cut, off, at, seed }) {
   if (!off.length) return { contents, old: false };
   const fits = cut?.at === at && cut.seed === seed && cut.asked === off.map(asFlag).join(";");

@@ -1,5 +1,5 @@
-// The n-gram experiment: which set the selector chose, what each head copies, how sharp the last
-// layer is, at every epoch; and what the model says to a sequence, beside the induction head.
+// The n-gram experiment at every epoch: the selector's set of heads, the lags that heads copy, the
+// sharpness of the last layer; and the model's answer to a sequence, next to the induction head's.
 
 import { ofNgram } from "./commands.js";
 import { fill, h, s } from "./dom.js";
@@ -24,7 +24,7 @@ export function ngramPanes(state) {
     command: () => ofNgram(state.about, "state"),
     fits: values.fits,
   });
-  // Once: what is drawn in it anew keeps its place and the keyboard.
+  // Made once, so that redrawing keeps the scroll position and the focus.
   const name = "Parameters of the model";
   const wide = h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": name });
   const place = h("div", { class: "parameters" }, wide);
@@ -42,7 +42,7 @@ export function ngramPanes(state) {
   return [sequence, values];
 }
 
-/** What is drawn over time: the parents' set, what its heads copy, how sharp the last layer is. */
+/** Curves over time: the share of the parents' set, the lags of its heads, and a. */
 function curves(state) {
   const xs = epochs(state);
   const all = xs.map((_, n) => at(state, n));

@@ -1,4 +1,4 @@
-// The frame of every pane: title, what can be done with it, and the command that gives its numbers.
+// The frame of every pane: title, tools, menu, and the commands that give its numbers.
 
 import { able, announce, button, fill, h, table, write } from "./dom.js";
 import { ink } from "./colours.js";
@@ -6,9 +6,9 @@ import { MEANING } from "./explained.js";
 import { csv, handOut, png, standalone } from "./save.js";
 
 /**
- * A pane. `drawing()` gives an SVG of what is seen, `rows()` its numbers as {columns, rows}, and
- * `command()` what gives them elsewhere, as {shell, python}; `tell()` writes other words that nobody
- * reads while things move. `fits(about)` says which runs have this pane.
+ * A pane. `drawing()` returns an SVG for files, `rows()` its numbers as {columns, rows}, `command()`
+ * the commands that give them, as {shell, python}; `tell()` updates texts for screen readers when
+ * nothing moves. `fits(about)` returns whether a run has this pane.
  */
 export class Pane {
   fits = (about) => Boolean(about.task);
@@ -73,7 +73,7 @@ export class Pane {
     );
   }
 
-  /** Has the run that is looked at this pane? */
+  /** Does the current run have this pane? */
   get present() {
     return Boolean(this.state.about) && this.fits(this.state.about);
   }
@@ -83,7 +83,7 @@ export class Pane {
     this.state.watch(keys, (changed) => this.present && run(changed));
   }
 
-  /** The same for what draws: the pane's numbers and words follow. */
+  /** Like `watch`, for drawing: the pane's numbers and texts are updated after it. */
   draws(keys, draw) {
     this.watch(keys, (changed) => this.redraw(() => draw(changed)));
   }

@@ -1,4 +1,5 @@
-// Parameters of the n-gram experiment at its recorded epochs, and what sets of heads are called.
+// Parameters of the n-gram experiment at its recorded epochs, and names of symbols and sets of
+// heads.
 
 const LETTERS = "abcdefghijklmnopqrstuvwxyz";
 
@@ -8,20 +9,20 @@ export const model = (state) => ({ ...state.about.ngram, sets: state.values.sets
 export const parents = (state) => state.about.ngram.parents;
 export const setName = (set) => `{${set.map((head) => head + 1).join(",")}}`;
 
-/** a, b, …, z, ba, bb, …: what a symbol is called, as in hopscope/tasks/rendering.py. */
+/** The name of a symbol: a, b, …, z, ba, bb, …, as in hopscope/tasks/rendering.py. */
 export function letters(number) {
   const more = Math.floor(number / LETTERS.length);
   return (more ? letters(more) : "") + LETTERS[number % LETTERS.length];
 }
 
-/** What all symbols of the model are called. */
+/** The names of all symbols of the model. */
 export const symbols = (state) => Array.from({ length: model(state).alphabet }, (_, n) => letters(n));
 
-/** Are there more of them than letters? Then a sequence has spaces between its symbols. */
+/** Does a sequence have spaces between its symbols? (If there are more symbols than letters.) */
 export const spaced = (state) => model(state).alphabet > LETTERS.length;
 
-/** Parameters at one recorded epoch, and what the model makes of them: shares of the sets of heads,
- *  and what each head copies. */
+/** Parameters at one recorded epoch, and the quantities computed from them: shares of the sets of
+ *  heads (`shares`), and the attention of heads to lags (`copied`). */
 export function at(state, n) {
   const its = (name) => {
     const { shape, data } = state.values[name];
@@ -37,7 +38,8 @@ export function at(state, n) {
   return { c: its("c"), w: byHead("w"), a, shares: its("shares"), copied: byHead("copied") };
 }
 
-/** The head that starts at a lag: the set of the parents' heads is what the theory says wins. */
+/** Is this the set of the parents' heads (head n starts at lag n), which the theory predicts to
+ *  win? */
 export function isParents(state, set) {
   return set.map((head) => head + 1).join() === [...parents(state)].sort((a, b) => a - b).join();
 }

@@ -1,5 +1,4 @@
-// The paths of a circuit as arrows: from where to where, what is lost without them, when they emerged,
-// what they move.
+// The paths of a circuit as data for arrows: ends, loss without them, emergence, and moved symbols.
 
 function pathKey(path) {
   return `${path.layer}.${path.head} ${path.source} → ${path.destination}`;
@@ -18,21 +17,21 @@ export function arrows(about) {
   );
 }
 
-/** Components whose rows form no path: tables, itself, even to something. */
+/** Components without paths, such as attention by position or to itself. */
 export const loose = (about) => (about.circuit?.components ?? []).filter((its) => !its.paths.length);
 
-/** What the circuit loses without a component: a share, with its interval. Of every kind with the
- *  attention that the circuit computes by itself; where that was not measured, as it is prescribed. */
+/** The share that the circuit loses without a component, with its interval: with computed
+ *  attention, or with prescribed attention if that was not measured. */
 export const lostOf = ({ lost, lost_computed: computed }) => computed ?? lost;
 
-/** Heads that do something in the circuit, as "2.0". */
+/** The names of the circuit's heads, as "2.0". */
 export function headsOf(about) {
   return new Set(
     (about.circuit?.components ?? []).flatMap(({ layer, heads }) => heads.map((head) => headName({ layer, head }))),
   );
 }
 
-/** A ghost shows rows that give at least this much. */
+/** A ghost shows rows with at least this attention. */
 const FAINT = 0.15;
 
 /** Every head of a model, layer by layer. */
@@ -42,13 +41,13 @@ export const everyHead = ({ layers, heads }) =>
 /** A head's name, as "2.0". */
 export const headName = ({ layer, head }) => `${layer}.${head}`;
 
-/** Every path that there could be: of each head, from each role to each. */
+/** Every possible path: of each head, from each role to each role. */
 export const everyPath = (maps) =>
   everyHead(maps).flatMap((its) =>
     maps.roles.flatMap((destination) => maps.roles.map((source) => ({ ...its, destination, source }))),
   );
 
-/** Where there is no circuit yet: rows that give a role of their chain more than `least`. */
+/** Paths to draw without a circuit: attention above `least` to a role of the own chain. */
 export function strong(maps, at, least = 0.3) {
   const found = [];
   for (const { layer, head } of everyHead(maps))
@@ -61,8 +60,8 @@ export function strong(maps, at, least = 0.3) {
   return found;
 }
 
-/** The ghost's paths: truth, theory's schedule, another step, or another seed of the fleet
- *  after its last step. */
+/** The paths of the ghost (a comparison): the planted circuit, the schedule of the theory, another
+ *  step, or another seed of the fleet at its last step. */
 export function ghostOf(about, ghost, maps, fleet) {
   if (ghost === "planted")
     return (about.planted ?? []).map((its) => ({ ...its, share: 1 }));

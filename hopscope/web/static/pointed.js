@@ -1,8 +1,8 @@
-// What is pointed at in one pane lights up in the others: a head or one of its arrows, a hop, a chain.
+// Highlights what is pointed at in all panes: a head or one of its arrows, a hop, a chain.
 
 import { s, switchable } from "./dom.js";
 
-/** Point at something as long as the pointer or the keyboard is on this element. */
+/** Set `point` while the pointer or the focus is on this element. */
 export function points(element, state, point) {
   const enter = () => state.set({ point }, "none");
   const leave = () => state.set({ point: null }, "none");
@@ -11,9 +11,9 @@ export function points(element, state, point) {
   return element;
 }
 
-/** A tag that is the switch of a head, or (with a destination) of one row of it: a shape with a name, and a
- *  cross of this size while it is off. Pointed at, it says what `lines` give; pressed, the item is
- *  switched off (or on again) and looked at. The pointer may be on `others`, too. */
+/** A tag that switches a head (with a destination: one row of it): a shape with a name, and a cross
+ *  of size `arm` while it is off. Its tooltip has `lines`; pressing it toggles and chooses the
+ *  head. The pointer may also be on `others`. */
 export function tagOf(item, { name, place, shape, arm, lines, others = [], ...more }, { state, tip }) {
   const [x, y] = place.map((its) => its.toFixed(1));
   const tag = s(

@@ -1,7 +1,6 @@
-// What the browser keeps for this reader from one visit to the next.
+// Settings that the browser stores between visits.
 
-/** What is kept under a name, or with a value: keep it. A page in a frame of its own origin may keep
- *  nothing. */
+/** Read a stored setting; with a value, store it first. Some frames have no storage. */
 export function remembered(name, value) {
   try {
     if (value) localStorage.setItem(`hopscope-${name}`, value);

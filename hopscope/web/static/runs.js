@@ -1,4 +1,4 @@
-// All runs, at the left: sorted, in groups, each with a line of its losses where they are known.
+// The list of runs at the left: sorted, in groups, each with a curve of its losses if it has any.
 
 import { lossesOf } from "./fetched.js";
 import { button, fill, h, s, select } from "./dom.js";
@@ -8,7 +8,7 @@ const POLL = 1500;
 const SHOWN = 60;
 const TRAINED = ["facts", "ngram"]; // kinds that have losses
 const [WIDE, HIGH] = [34, 14];
-const HASH = /-[0-9a-f]{10}$/; // the end of a name, by which runs of one recipe differ
+const HASH = /-[0-9a-f]{10}$/; // the hash at the end of a run's name
 
 export function runsPane(state, source) {
   const search = h("input", {
@@ -34,7 +34,7 @@ export function runsPane(state, source) {
   let cursor = "";
   let all = false;
   let seen = [];
-  let learning = false; // are losses asked for?
+  let learning = false; // are losses being fetched?
   const show = () => {
     const words = search.value.toLowerCase().match(/seed \d+|\S+/g) ?? [];
     const found = [...rows.values()]
@@ -54,7 +54,7 @@ export function runsPane(state, source) {
     );
     learn();
   };
-  /** Ask for the losses of what is listed, one run after the other, once a run is looked at. */
+  /** Fetch the losses of the listed runs, one after the other, once a run is open. */
   const learn = async () => {
     if (learning || !source.live || !state.about || !element.checkVisibility()) return;
     const missing = (row) => !row.curve && TRAINED.includes(row.kind) && row.step && !row.problem;
@@ -66,7 +66,7 @@ export function runsPane(state, source) {
     show();
   };
   const ask = async () => {
-    if (document.hidden && cursor) return; // the first answer is what the page opens with
+    if (document.hidden && cursor) return; // but always fetch the first list
     const { rows: changed, cursor: now, gone = [], more: others = false, problems } = await source.runs(cursor);
     const first = !cursor;
     cursor = now;
@@ -83,7 +83,7 @@ export function runsPane(state, source) {
     }
     if (first || changed.length + gone.length) show();
     const here = changed.find((row) => row.id === state.run);
-    // Where opening it failed, too: whoever lists it now may answer.
+    // Also if opening the run failed before: the server may answer now.
     if (here && (state.about || !state.opening)) state.set({ stale: here }, "none");
     state.set({ listed: rows.size }, "none");
     return others;
@@ -110,8 +110,8 @@ export function runsPane(state, source) {
   };
 }
 
-/** The losses of a run's first model, as a line to draw, and the last of them: validation, if there is
- *  any. Each is the mean over hops. */
+/** The losses of a run's first model (the mean over hops) as a path to draw, and the last loss. The
+ *  validation losses are used if there are any. */
 function curveOf(found) {
   if (!found) return { path: "", last: null };
   const { train, trainSteps, validation, validationSteps, hops } = lossesOf(found);
@@ -133,7 +133,7 @@ function curveOf(found) {
 const GALLERY = "gallery/";
 const FIRST = ["demo", "planted", "transformer-a", "ngram"];
 
-/** Where a run stands: the gallery's in this order, then what else is in the gallery, then all others. */
+/** The rank of a run in the list: models in FIRST, other models of the gallery, all other runs. */
 function rank({ name }) {
   if (!name.startsWith(GALLERY)) return FIRST.length + 1;
   const at = FIRST.indexOf(name.slice(GALLERY.length));
@@ -154,7 +154,7 @@ const GROUPS = {
 const seedsOf = ({ seeds = [] }) =>
   seeds.length > 2 ? [counted(seeds.length, "seed")] : seeds.map((seed) => `seed ${seed}`);
 
-/** Has the row this word, or the seed that "seed 1" names? */
+/** Does the row contain this word, or have the seed of a word such as "seed 1"? */
 function has({ text, seeds = [] }, word) {
   return word.startsWith("seed ") ? seeds.includes(Number(word.slice(5))) : text.includes(word);
 }

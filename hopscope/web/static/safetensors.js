@@ -1,5 +1,5 @@
-// Reads files of arrays (safetensors) into typed arrays: eight bytes that say how long the header is,
-// the header (JSON), then the numbers. The files are hopscope's own, or were checked by the server.
+// Reads safetensors files into typed arrays. A file has eight bytes with the length of the header,
+// the header (JSON), then the numbers. Files are from hopscope, or were checked by the server.
 
 const ARRAYS = {
   F64: Float64Array,
@@ -24,7 +24,7 @@ export function unpacked(buffer) {
   for (const [name, { dtype, shape, data_offsets: offsets }] of Object.entries(entries)) {
     if (!Object.hasOwn(ARRAYS, dtype))
       throw new Error(`${name} has numbers of type ${dtype}; known are ${Object.keys(ARRAYS)}`);
-    // A copy, since typed arrays must begin at a multiple of their numbers' size.
+    // A copy, because typed arrays must begin at a multiple of the size of their numbers.
     const [from, to] = offsets.map((offset) => start + offset);
     const data = new ARRAYS[dtype](buffer.slice(from, to));
     tensors.set(name, { shape, data: AS_NUMBERS[dtype]?.(data) ?? data });
@@ -32,7 +32,7 @@ export function unpacked(buffer) {
   return { about: metadata.json === undefined ? null : JSON.parse(metadata.json), tensors };
 }
 
-let values = null; // of each of the 65,536 numbers of 16 bits, as float16 has them
+let values = null; // the value of each of the 65,536 float16 bit patterns
 
 function fromHalves(halves) {
   values ??= Float32Array.from({ length: 1 << 16 }, (_, bits) => valueOf(bits));
@@ -50,7 +50,7 @@ function valueOf(bits) {
   return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
 }
 
-/** The file that a saved page carries as text: gzip, in base64. */
+/** Unpack a file in a saved page: base64 of gzip. */
 export function unzipped(text) {
   const letters = atob(text);
   const bytes = new Uint8Array(letters.length);

@@ -1,4 +1,4 @@
-// What is drawn, as a file: SVG, PNG, CSV.
+// Saves drawings and numbers as files: SVG, PNG, CSV.
 
 const KEPT = [
   "fill",
@@ -18,7 +18,8 @@ const KEPT = [
   "display",
 ];
 
-/** A cell of a CSV file. Spreadsheets take = + - @ for the begin of a formula: such texts get a '. */
+/** A cell of a CSV file. A text that begins with = + - @ gets a ', because spreadsheets would read
+ *  it as a formula. */
 export function cell(value) {
   if (typeof value === "number") return Number.isFinite(value) ? String(value) : "";
   let text = String(value ?? "");
@@ -30,7 +31,7 @@ export function csv(columns, rows) {
   return [columns, ...rows].map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
 }
 
-/** The text of an SVG that stands alone: what the style sheet says is written into it. */
+/** The text of a standalone SVG, with the computed styles written into it. */
 export function standalone(drawn, background) {
   const copy = drawn.cloneNode(true);
   const pairs = [[drawn, copy]];
@@ -55,7 +56,7 @@ export function standalone(drawn, background) {
   return new XMLSerializer().serializeToString(copy);
 }
 
-/** The same as PNG, at twice the size. */
+/** The text of an SVG as PNG, at twice the size. */
 export async function png(text, scale = 2) {
   const image = new Image();
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
@@ -66,7 +67,7 @@ export async function png(text, scale = 2) {
   return new Promise((done) => canvas.toBlob(done, "image/png"));
 }
 
-/** Hand a file to the one who looks at the page. */
+/** Download a file to the user's computer. */
 export function handOut(name, content, type) {
   const url = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type }));
   const link = document.createElement("a");

@@ -1,4 +1,4 @@
-// Where a saved page begins: its own answers first, then the page.
+// The entry of a saved page: first its data source, then the page.
 
 import "./bundled.js";
 import "./main.js";

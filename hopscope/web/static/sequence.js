@@ -1,4 +1,4 @@
-// What the model of the n-gram experiment says to a sequence, beside the induction head.
+// The answer of the n-gram model to a sequence, next to the induction head's.
 
 import { inductionHead, predict } from "./copier.js";
 import { button, fill, h, mark, s } from "./dom.js";
@@ -105,7 +105,7 @@ const words = (state, typed) =>
     : [...typed.toLowerCase().replace(/\s/g, "")];
 const text = (state, all) => all.join(spaced(state) ? " " : "");
 
-/** What a sequence is made of, in words. */
+/** The expected form of a sequence, in words. */
 function expected(state) {
   const all = symbols(state);
   return spaced(state)
@@ -113,14 +113,14 @@ function expected(state) {
     : `letters, each one of ${all.join("")}`;
 }
 
-/** The sequence that is looked at, as numbers: what was typed, or a part of a validation chain. */
+/** The shown sequence as numbers: the typed one, or the beginning of a validation chain. */
 function tokens(state) {
   const known = symbols(state);
   const typed = state.tokens && !refused(state);
   return typed ? state.tokens.map((its) => known.indexOf(its)) : [...state.values.sequence.data];
 }
 
-/** Why what was typed is no sequence for this model; empty if it is one, or nothing was typed. */
+/** Why a typed sequence is refused; empty if it is valid, or nothing was typed. */
 function refused(state) {
   if (!state.tokens) return "";
   const known = symbols(state);

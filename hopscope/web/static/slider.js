@@ -1,4 +1,5 @@
-// The slider over all checkpoints: a notch for each, a mark for each path and hop, and what plays.
+// The slider over all checkpoints: a notch for each, a mark for each path and hop, and a play
+// button.
 
 import { able, button, fill, h, mark, s } from "./dom.js";
 import { ofHop } from "./colours.js";
@@ -11,14 +12,14 @@ const LETTER = 6;
 const GAP = 3;
 const ROOM = 92;
 
-/** Play, or pause. A single checkpoint cannot be played, nor can none. */
+/** Play or pause; does nothing with fewer than two checkpoints. */
 export function playOrPause(state) {
   if (state.steps?.length > 1 && !state.leaving) state.set({ playing: !state.playing }, "none");
 }
 
 /** The slider: a notch for each checkpoint, a mark for each path and hop. */
 export function slider(state) {
-  // Beside the drawing, so that a move of them draws nothing anew.
+  // Outside of the SVG, so that moving them redraws nothing.
   const thumb = h("i", { class: "thumb" });
   const gone = h("i", { class: "gone" });
   const play = button("▶", () => playOrPause(state), {
@@ -43,7 +44,7 @@ export function slider(state) {
   let made = null;
   let timer = 0;
   drag(bar, state, (event) => underPointer(made, event));
-  // At once, as the next step would be written over the entry of the history that was gone to.
+  // Immediately, because the next step would overwrite the history entry that the user went to.
   addEventListener("popstate", () => {
     clearInterval(timer);
     state.set({ playing: false }, "none");
@@ -74,7 +75,7 @@ export function slider(state) {
       if (steps.length < 400)
         for (const step of steps)
           svg.append(s("line", { class: "notch", x1: up.toX(step), x2: up.toX(step), y1: 18, y2: 26 }));
-      const ends = [-99, -99]; // of the names so far, on each line of them
+      const ends = [-99, -99]; // where the last name ends, on each of two lines
       for (const its of events(about).filter((each) => each.path)) {
         const x = up.toX(its.step);
         const half = (LETTER * its.name.length) / 2;
@@ -87,7 +88,7 @@ export function slider(state) {
             s("title", {}, `${its.text} at step ${whole(its.step)}`),
             s("path", { d: `M${x} 28l-3.4 5h6.8Z`, style: { fill: pathColour(its.path, state) } }),
             level < 0
-              ? null // no room for its name, which is told where it is pointed at
+              ? null // no room for the name, which is in the tooltip
               : s("text", { x, y: 41 + level * 9.5, "text-anchor": "middle" }, its.name),
           ),
         );
@@ -137,7 +138,7 @@ export function slider(state) {
   };
 }
 
-/** Go to the checkpoint that is nearest to the `value` under the pointer, while it is pressed. */
+/** While the pointer is pressed, go to the checkpoint nearest to the `value` under it. */
 export function drag(element, state, value) {
   const go = (event) =>
     state.set({ step: state.steps[nearest(state.steps, value(event))], playing: false }, "replace");

@@ -1,20 +1,20 @@
 // @ts-check
-// Where the page's data comes from: a server, or (bundled.js) the page itself. Both answer the same
-// questions, asynchronously; the last argument may be {signal}, which gives a question up.
+// The data source of the page: a server, or (bundled.js) the page itself. Both have these methods,
+// which are asynchronous; the last argument may be {signal}, to abort a request.
 //
 //   runs(since)                  {cursor, rows}: rows that changed since the cursor
-//   run(id)                      the description of a run; {seed} says of which model of a fleet
-//   arrays(id, name, seed)       {about, tensors}: tensors is a Map of {shape, data}; {step} says at
-//                                which checkpoint alone (contents)
-//   example(id, question)        the same; about tells tokens and answers
-//   ablate(id, question)         losses of the model as it is, and with changes
+//   run(id)                      the description of a run; {seed}: the model of a fleet
+//   arrays(id, name, seed)       {about, tensors}: tensors is a Map of {shape, data}; {step}: only
+//                                one checkpoint (contents)
+//   example(id, question)        {about, tensors}; about has tokens and answers
+//   ablate(id, question)         losses of the unchanged model, and with changes
 //   overTime(id, question)       the same at every checkpoint: an asynchronous iterator
 //   costs(id, question)          one answer for each head and path: an asynchronous iterator
 //   views(id), keep(id, name, view), forget(id, name)
-//   opens                        what the page looks at if its address says nothing, beside a run
-//   counts                       how many examples losses are measured on, one count after the other
+//   opens                        the initial state, besides the run, if the address has none
+//   counts                       numbers of examples for losses, used one after the other
 //
-// What cannot be answered is an error whose message is one line for the reader of the page.
+// An error's message is one line for the user of the page.
 
 import { unpacked } from "./safetensors.js";
 
@@ -22,22 +22,22 @@ const KEPT = "hopscope-token";
 /** @type {any} */
 let registered = null;
 
-/** Have this answer instead of a server. */
+/** Use this source instead of a server. */
 export function answerWith(source) {
   registered = source;
 }
 
-/** Whoever answers this page. */
+/** The data source of this page. */
 export async function openSource() {
   return registered ?? new Server(await takeToken());
 }
 
-/** Does this address hold what gives access to a server? */
+/** Does this address hold a token, or a word for one? */
 export const gives = (address) => /^#(once|token)=/.test(address);
 
-/** The token, for the word of the address (#once=…&/run/…), which the server takes once; or the token
- *  itself, where somebody wrote it there (#token=…). The address keeps neither; the token is kept for
- *  this tab alone, so that the page can be loaded again. */
+/** The token: exchanged for the word in the address (#once=…&/run/…), which is valid once, or
+ *  written there by the user (#token=…). Both are removed from the address; the token is stored for
+ *  this tab only, so that the page can be reloaded. */
 async function takeToken() {
   const [, way, word, rest] = /^#(once|token)=([^&]*)&?(.*)$/s.exec(location.hash) ?? [];
   if (!way) return sessionStorage.getItem(KEPT) ?? "";
@@ -47,7 +47,7 @@ async function takeToken() {
   return token || (sessionStorage.getItem(KEPT) ?? "");
 }
 
-/** The token for a word; empty if it is refused, which the server says again to the next question. */
+/** Exchange a word for the token; empty if it is refused (the next request then shows the error). */
 async function exchanged(word) {
   const headers = { "Content-Type": "application/json" };
   const body = JSON.stringify({ word });
@@ -150,7 +150,7 @@ function failure(text, status = 0) {
   return Object.assign(new Error(text), { status });
 }
 
-/** What is read from the server; where that fails, a line that says so. */
+/** Await a promise of the server's answer; a failure becomes an error with one line. */
 async function allOf(reading, told = "the answer broke off") {
   try {
     return await reading;
@@ -160,7 +160,7 @@ async function allOf(reading, told = "the answer broke off") {
   }
 }
 
-/** The server's own words, or its number where it has none. */
+/** The error of a refused request: the server's text, or its status if there is no text. */
 async function refused(answer) {
   const told = await answer.json().catch(() => null);
   return failure(told?.error ?? `the server answered ${answer.status} without a word`, answer.status);
@@ -174,7 +174,7 @@ function parsed(line) {
   }
 }
 
-/** The lines of a stream of bytes; the last counts even without its end. */
+/** The lines of a byte stream; the last one needs no line break. */
 async function* linesOf(stream) {
   const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -188,6 +188,6 @@ async function* linesOf(stream) {
     }
     if (rest) yield rest;
   } finally {
-    await reader.cancel().catch(() => {}); // whoever stops to listen gives the question up
+    await reader.cancel().catch(() => {}); // abort the request if the consumer stops
   }
 }

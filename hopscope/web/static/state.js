@@ -1,6 +1,6 @@
 // @ts-check
-// One object that everything looks at: what the address says (view) and what was fetched (data).
-// Whoever draws something names the keys that it depends on, and is called when one changes.
+// The state of the page: values from the address (view) and fetched values (data). A function that
+// draws registers the keys on which it depends, and is called when one of them changes.
 
 import { gives } from "./source.js";
 import { OF_HEADS, START, asFlag, fitted, format, parse } from "./url.js";
@@ -14,38 +14,39 @@ const REST = 120;
  * @typedef {{layer?: number, head?: number, destination?: string, source?: string, hop?: number, chain?: number}} Point
  */
 
-/** All that the address does not say: what was fetched, what is on its way, what is pointed at. */
+/** State that is not in the address: fetched values, open requests, the pointer. */
 const DATA = {
-  /** What is known of the run, as hopscope/web/views.py tells it. @type {any} */
+  /** The run's description from hopscope/web/views.py. @type {any} */
   about: null,
-  /** Its checkpoints. @type {number[] | null} */
+  /** The run's checkpoints. @type {number[] | null} */
   steps: null,
-  // Arrays of the run (fetched.js); null until they are there.
+  // Arrays of the run (fetched.js); null until they are fetched.
   ...{ losses: null, maps: null, contents: null, fleet: null, findings: null, values: null, curves: null },
   // Answers: to the example (of a benchmark: question), to what is switched off (its losses; its
   // squares), and streams.
   ...{ example: null, question: null, answer: null, cut: null, overTime: null, costs: null },
-  // What goes on: is a run opened, are losses asked, which streams come, does the slider play?
+  // Activity: is a run being opened, are losses being measured, which streams are open, is it
+  // playing?
   ...{ opening: false, asking: false, working: "", playing: false },
-  // Why losses, and squares, cannot be measured.
+  // Why losses or squares cannot be measured.
   ...{ refused: "", unmeasured: "" },
-  /** The line about what went wrong. @type {{text: string, kind?: string} | null} */
+  /** The error line. @type {{text: string, kind?: string} | null} */
   error: null,
-  // The list of runs: how many, and the one that changed.
+  // The list of runs: their number, and the one that changed.
   ...{ listed: 0, stale: null },
-  reading: null, // which path of the fleet was chosen
+  reading: null, // the path chosen in the pane of seeds
   /** What is pointed at. @type {Point | null} */
   point: null,
   // A cell of the map, a token, a pair of tokens.
   ...{ spot: null, hover: null, pair: null },
-  // Does a server answer; what is drawn anew when the theme is another.
+  // Is there a server; the theme, whose change redraws everything.
   ...{ alive: true, theme: "" },
 };
 const KEYS = new Set([...VIEW, ...Object.keys(DATA)]);
 
 export class State {
   constructor() {
-    /** @type {string[]} Of the address, and not yet told. */
+    /** @type {string[]} Invalid parts of the address, not reported yet. */
     this.dropped = [];
     Object.assign(this, DATA, parse(location.hash, this.dropped));
     /** @type {{keys: string[], run: (keys: Set<string>) => void}[]} */
@@ -57,29 +58,29 @@ export class State {
     this.waiting = false;
     this.words = new Set();
     this.rests = 0;
-    /** @type {Point | null} What the key for switching off means. */
+    /** @type {Point | null} The item that the key "a" switches off. */
     this.under = null;
     this.near = ""; // the pane that was pointed at last
-    this.letters = true; // are keys of one letter taken?
+    this.letters = true; // are shortcuts of one character on?
     Object.seal(this);
     addEventListener("popstate", () => this.goTo(location.hash));
     addEventListener("hashchange", () => this.goTo(location.hash));
   }
 
-  /** What somebody typed, pasted or went back to. An address with a token, or a word for one, is of
-   *  a server that has not been asked yet: the page begins anew with it. */
+  /** Take the state from an address that the user typed, pasted or went back to. An address with a
+   *  token, or a word for one, is of a new server: the page is reloaded. */
   goTo(address) {
     if (gives(address)) return location.reload();
     this.dropped = [];
     this.mend("address");
     const found = parse(address, this.dropped);
-    const stays = this.about?.id === found.run && this.seed === found.seed; // else it is opened first
-    if (!same(this.off, found.off)) this.undone = []; // the history has taken back what it held
+    const stays = this.about?.id === found.run && this.seed === found.seed; // else opened first
+    if (!same(this.off, found.off)) this.undone = []; // the browser's history replaces undo
     this.set(found, "none");
     if (stays) this.fit(this.about);
   }
 
-  /** Keep of what the address said only what this run has, and tell what was dropped. */
+  /** Remove parts of the state that this run does not have, and report them. */
   fit(about) {
     const { patch, dropped } = fitted(this, about);
     const all = [...this.dropped, ...dropped];
@@ -92,7 +93,7 @@ export class State {
     this.remember("replace");
   }
 
-  /** Say in a line what went wrong, until something of this kind goes well (`mend`). */
+  /** Show an error line until something of the same kind succeeds (`mend`). */
   fail(kind, text) {
     this.set({ error: { text, kind } }, "none");
   }
@@ -108,11 +109,11 @@ export class State {
     this.watchers.push({ keys: its, run });
   }
 
-  /** Change some keys. `how`: a new entry of the history (push), the same one (replace), none. */
+  /** Change some keys. `how` updates the history: a new entry (push), the same one (replace), none. */
   set(patch, how = "push") {
     if (how !== "none" && this.leaving) return;
     if (how === "push") {
-      this.remembered(); // what waits is of the entry that is left now
+      this.remembered(); // a waiting change belongs to the current entry
       this.mend("address");
     }
     let seen = false;
@@ -138,7 +139,7 @@ export class State {
       if (wanted.some((key) => keys.has(key))) this.draw(() => run(keys));
   }
 
-  /** What goes wrong becomes a line, and the rest goes on. */
+  /** Run a drawing function; an error becomes a line on the page. */
   draw(run) {
     try {
       run();
@@ -148,8 +149,8 @@ export class State {
     }
   }
 
-  /** Write words that nobody reads while things move (commands, labels for those who only hear them)
-   *  when nothing has moved for a moment, and nothing waits to be drawn: words are of what is drawn. */
+  /** Write texts that need no update in every frame (commands, labels for screen readers) when
+   *  nothing has changed for a moment and nothing waits to be drawn. */
   atRest(write) {
     this.words.add(write);
     clearTimeout(this.rests);
@@ -166,9 +167,9 @@ export class State {
     for (const each of written) this.draw(each);
   }
 
-  /** Browsers refuse more than some hundred entries a minute: scrubbing replaces, and only rests. */
+  /** Update the address. Browsers allow about a hundred changes a minute, so "replace" is delayed. */
   remember(how) {
-    if (location.protocol === "about:") return; // written into a frame: it has no address
+    if (location.protocol === "about:") return; // a frame with srcdoc has no address
     const address = format(this);
     if (address === location.hash) return;
     clearTimeout(this.later);
@@ -176,7 +177,7 @@ export class State {
     this.later = setTimeout(() => this.remembered(), 150);
   }
 
-  /** Write now what waits to be written. */
+  /** Write a delayed address now. */
   remembered() {
     if (!this.later) return;
     clearTimeout(this.later);
@@ -184,8 +185,8 @@ export class State {
     history.replaceState(null, "", format(this));
   }
 
-  /** Switch something off, or on again if it is off in any way: a row with its whole head. Nothing is
-   *  said of a head twice: switched off as a whole, it takes the place of its rows. */
+  /** Switch an item off, or on again if it or its whole head is off. A head that is switched off as
+   *  a whole replaces its rows in the list. */
   toggle({ layer, head, destination = "" }) {
     if (this.isOff(layer, head, destination))
       return this.change(this.off.filter((its) => !covers(its, { layer, head, destination })));
@@ -194,7 +195,7 @@ export class State {
     this.change([...others, { layer, head, destination, as }]);
   }
 
-  /** Make this the list of what is off; the earlier one can be had back. */
+  /** Set the list of what is off; the earlier list is kept for undo. */
   change(list) {
     const off = list.map(({ layer, head, destination = "", as }) => ({ layer, head, destination, as })); // as parsed
     const before = this.off;
@@ -212,7 +213,7 @@ export class State {
     this.set({ point: item }, "none");
   }
 
-  /** It is no longer there. */
+  /** The pointer or the focus has left this item. */
   leave(item) {
     if (this.under === item) this.under = null;
     if (this.point === item) this.set({ point: null }, "none");
@@ -223,26 +224,26 @@ export class State {
     return this.off.some((its) => covers(its, { layer, head, destination }));
   }
 
-  /** Is the answer that is there of the checkpoint, the seed and the switches that are looked at? */
+  /** Is the answer of the current checkpoint, seed and switches? */
   get fits() {
     const { answer, at, seed, off } = this;
     return answer?.at === at && answer.seed === seed && same(answer.changes, off.map(asFlag));
   }
 
-  /** Is a run shown that was left for one that is not there yet? Then nothing is changed: a change
+  /** Is the old run still shown while a new one is opened? Then changes are ignored, because they
    *  would go into the address of the new run. */
   get leaving() {
     return Boolean(this.about && this.run) && this.about.id !== this.run;
   }
 
-  /** Look at the checkpoint of this number, or the nearest that there is. */
+  /** Go to the checkpoint with this index, or to the nearest one. */
   moveTo(number) {
     const steps = this.steps ?? [];
     const at = Math.min(steps.length - 1, Math.max(0, number));
     if (at >= 0) this.set({ step: steps[at], playing: false }, "replace");
   }
 
-  /** The number of the checkpoint that is looked at. */
+  /** The index of the current checkpoint. */
   get at() {
     const steps = this.steps ?? [];
     if (this.step === null) return steps.length - 1;
@@ -258,7 +259,7 @@ function known(key) {
   if (!KEYS.has(key)) throw new Error(`the page has no state "${key}"`);
 }
 
-/** Is the second off if the first is? */
+/** Is the second item off if the first is? */
 function covers(its, { layer, head, destination }) {
   return its.layer === layer && its.head === head && (!its.destination || its.destination === destination);
 }

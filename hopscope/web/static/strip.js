@@ -1,4 +1,4 @@
-// The strip that stays in sight below all panes: the slider, and the losses of what is looked at.
+// The strip below all panes, which is always visible: the slider, and the current losses.
 
 import { fill, h, mark, write } from "./dom.js";
 import { ofHop } from "./colours.js";
@@ -9,7 +9,7 @@ import { slider } from "./slider.js";
 import { spanOf, trained } from "./time.js";
 import { number } from "./words.js";
 
-const WORSE = 0.05; // a loss is written in red if it rises by this share of that at chance
+const WORSE = 0.05; // a loss is red if it rises by more than this share of the loss at chance
 
 export function stripOf(state) {
   const made = slider(state);
@@ -54,7 +54,7 @@ export function stripOf(state) {
   return element;
 }
 
-/** One hop: its name, the loss of the model as it is, and what it is with heads switched off. */
+/** One hop: its name, the loss of the unchanged model, and the loss with heads switched off. */
 function rowOf(hop, n, state) {
   const [before, now] = [h("span", { class: "before" }), h("b")];
   const element = h(

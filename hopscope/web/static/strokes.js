@@ -1,4 +1,4 @@
-// How arrows bend, and how the squares look that say what a position holds.
+// The shapes of arrows, and the squares that show what a position holds.
 
 import { mark, s, write } from "./dom.js";
 import { ofMoment, ofSymbol } from "./colours.js";
@@ -8,7 +8,7 @@ import { number, symbolName } from "./words.js";
 const SQUARE = 11;
 const CORNER = 2.2;
 
-/** The curve of a path, shifted to the side by so much: text, points, middle. */
+/** The curve of a path, shifted sideways by `aside`: SVG text `d`, control points, and `at(t)`. */
 export function bent({ x, y }, path, aside) {
   const clear = 13;
   const gap = y(path.layer) - y(path.layer + 1);
@@ -33,7 +33,7 @@ function curve(points) {
   return `M${a}C${b} ${c} ${d}`;
 }
 
-/** The strokes of one arrow, side by side, and its point. */
+/** The strokes of one arrow, side by side, and its head. */
 export function ribbons(bend, size, strokes) {
   const each = size / strokes.length;
   const made = [];
@@ -61,7 +61,7 @@ export function ribbons(bend, size, strokes) {
   return made;
 }
 
-/** At every role and layer: a square for each symbol, as full as it is held. */
+/** At every role and layer: a square for each symbol, filled by its decodability. */
 export function nodes(scene, state) {
   const { x, y, roles, layers, symbols, step, drawn } = scene;
   const group = s("g", { class: "nodes" });
@@ -90,7 +90,7 @@ export function nodes(scene, state) {
       });
       group.append(node);
     }
-  // All squares of a symbol are one shape: a shape is little work, and each change of one some.
+  // All squares of a symbol are one shape, because each changed shape costs time.
   const shapes = symbols.map((its) => s("path", { class: "held", style: { fill: ofSymbol(symbols, its) } }));
   group.append(...shapes);
   const full = (contents, { level, role, n }) => {
@@ -119,7 +119,7 @@ export function nodes(scene, state) {
   return { group, update: squares ? update : () => {}, tell: squares ? tell : () => {}, squares };
 }
 
-/** A box with round corners that stands on a floor, so wide and so high. */
+/** The path of a box with round corners: left edge, bottom, width and height. */
 function block(left, floor, wide, high) {
   if (high < 0.05) return "";
   const r = Math.min(CORNER, high / 2);
@@ -130,7 +130,7 @@ function block(left, floor, wide, high) {
   );
 }
 
-/** Which colours an arrow has: what it moves, when it emerged, or its component's kind. */
+/** The colours of an arrow, by the symbols it moves, by its emergence, or by its component's kind. */
 export function strokesOf(path, state) {
   const by = colourBy(state);
   const symbols = state.about.task.symbols ?? [];
@@ -145,12 +145,12 @@ export function strokesOf(path, state) {
   return [{ colour: path.kind === "weak" ? "var(--known)" : "var(--accent)", dashed }];
 }
 
-/** The one colour of a path where there is room for one alone. */
+/** The main colour of a path. */
 export function pathColour(path, state) {
   return strokesOf(path, state)[0].colour;
 }
 
-/** When a path emerged, between the first of its circuit and the last. */
+/** The colour of a path's emergence, between the first and the last of its circuit. */
 function momentColour({ emerged }, about) {
   if (emerged === null) return "var(--known)";
   const all = Object.values(about.emerged ?? {}).filter((step) => step !== null);
@@ -158,7 +158,7 @@ function momentColour({ emerged }, about) {
   return ofMoment((emerged - first) / (Math.max(...all) - first || 1));
 }
 
-/** What colours of arrows stand for: what somebody chose, or the best that is known. */
+/** What the colours of arrows mean: the user's choice, or the best available. */
 export function colourBy({ colour, about }) {
   if (colour) return colour;
   if (about.circuit?.account) return "moves";

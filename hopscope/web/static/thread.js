@@ -1,7 +1,7 @@
-// The engine of a saved page: in a worker, so that the page stays awake while it computes, or on the
-// page where a browser lets no worker begin.
+// The engine of a saved page: in a worker, so that the page stays responsive while it computes, or
+// on the page itself if the browser allows no worker.
 
-/** What answers `example` and `ablate`, from what the page carries. */
+/** A promise of the engine, with the methods `example` and `ablate`, on the page's data. */
 export function engineOf(carried) {
   const parts = globalThis.hopscopeEngine;
   return new Promise((resolve) => {

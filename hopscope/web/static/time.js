@@ -13,7 +13,7 @@ import { pathColour } from "./strokes.js";
 import { counted, digits, number, shortRole, waiting, whole } from "./words.js";
 
 const SIDE = 190;
-const CUT = 1.35; // the axis of losses ends at so many times chance, or the lowest loss if that is more
+const CUT = 1.35; // the axis of losses ends at this multiple of chance, or of a higher lowest loss
 
 export function timePane(state) {
   const pane = new Pane(state, "time", "Training", {
@@ -43,20 +43,21 @@ function tools(pane, state) {
   fill(pane.tools, steps.length > 1 ? scales : null);
 }
 
-/** Was this model trained, as far as is known? */
+/** Was this model trained? (True if its losses are not fetched yet.) */
 export function trained({ about, steps, losses }) {
   if (steps.length > 1 || !about.arrays.includes("losses")) return steps.length > 1;
   return !losses || losses.trainSteps.length > 0 || losses.validationSteps.length > 0;
 }
 
-/** From which step to which charts and slider go. */
+/** The range of steps of the charts and the slider. */
 export function spanOf({ about, steps, losses, scale }) {
   const planned = about.state === "complete" ? 0 : (about.steps ?? 0);
   const last = Math.max(steps.at(-1), losses?.trainSteps.at(-1) ?? 0, planned, 1);
   return { low: 0, high: last, log: scaleOf({ about, scale }) === "log" };
 }
 
-/** Stages of an n-gram training are of very different lengths. */
+/** The scale of the axis of steps; log for n-gram trainings, whose stages have very different
+ *  lengths. */
 const scaleOf = ({ about, scale }) => scale || (about.kind === "ngram" ? "log" : "linear");
 
 function build(pane, state, place) {
@@ -155,7 +156,7 @@ function build(pane, state, place) {
     state.overTime?.length ? "broad: with what is switched off" : "",
     two && !state.curves ? "dots: one half, from which an arrow counts as emerged" : "",
   ].filter(Boolean);
-  // Beside the drawing, so that a move of it draws nothing anew.
+  // Outside of the SVG, so that moving it redraws nothing.
   pane.cursor = h("i", { class: "cursor" });
   pane.pointer = h("i", { class: "cursor pointer", hidden: true });
   pane.where = h("p", { class: "quiet" });
@@ -189,7 +190,7 @@ function build(pane, state, place) {
   }
 }
 
-/** Show the values at a step that is pointed at; at none, those of the step that is looked at. */
+/** Show the values at the step under the pointer (null: at the current step). */
 function point(pane, state, step) {
   const { unit = "step" } = state.about;
   const at = step ?? state.steps[state.at];
@@ -213,7 +214,7 @@ function update(pane, state) {
   point(pane, state, null);
 }
 
-/** Light the curves of what is pointed at: the paths of a head, or the losses of a hop. */
+/** Highlight the curves of what is pointed at: the paths of a head, or the losses of a hop. */
 function light(pane, { point, about }) {
   const lit = [
     (its) => its.hop !== undefined && its.hop === point?.hop,
@@ -226,7 +227,7 @@ function light(pane, { point, about }) {
   });
 }
 
-/** Curves by name; a path's leads to its head. */
+/** The legend of the curves; pressing a path's entry shows its head. */
 function legendOf(series, state) {
   return legend(
     state,
@@ -241,7 +242,7 @@ function legendOf(series, state) {
   );
 }
 
-/** Both charts as one drawing with the step that is looked at, to be saved. */
+/** Both charts as one SVG with a line at the current step, for saving. */
 function together(pane, step) {
   const { width } = pane.charts[0].svg.viewBox.baseVal;
   const made = s("svg", { class: "chart" });

@@ -1,10 +1,10 @@
-// What is told beside something that is pointed at, as long as it is there.
+// The tooltip of what is pointed at.
 
 import { fill, h, zoom } from "./dom.js";
 
 export function tipOf(state) {
   const element = h("div", { class: "tip", role: "tooltip", hidden: true });
-  let shown = null; // what is pointed at, and what there is to say of it
+  let shown = null; // the target, and the function that gives its lines
   const hide = () => {
     shown = null;
     element.hidden = true;
@@ -21,7 +21,7 @@ export function tipOf(state) {
         ),
       ),
     );
-  /** What was drawn anew under a pointer that rests is not left by it. */
+  /** Update or hide the tooltip after a redraw, which sends no pointer events. */
   const check = () => {
     if (!shown) return;
     if (shown.target.checkVisibility()) return write();
@@ -32,7 +32,7 @@ export function tipOf(state) {
     element,
     hide,
     check,
-    /** Say what `lines()` gives beside the target. */
+    /** Show the lines from `lines()` next to the target. */
     show(target, lines) {
       shown = { target, lines };
       write();
@@ -47,7 +47,7 @@ export function tipOf(state) {
       element.style.left = `${left / zoom()}px`;
       element.style.top = `${top / zoom()}px`;
     },
-    /** Once all panes watch: what they draw anew is checked behind them. */
+    /** Start watching; called after all panes, so that the check runs after they have drawn. */
     follow() {
       state.watch("about maps step off pane", check);
       state.watch("run", hide);

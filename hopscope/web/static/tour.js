@@ -1,4 +1,4 @@
-// A tour in six questions. Each is an address of the page, with a line that answers it.
+// A tour in six questions. Each sets the state of the page, and has a line with the answer.
 
 import { button, fill, h } from "./dom.js";
 import { asks } from "./explained.js";
@@ -10,7 +10,7 @@ import { counted, number, symbolName, whole } from "./words.js";
 const NOTHING = { off: [], head: "", ghost: "", step: null, pane: "" };
 const STOPS = 6;
 
-/** The bar of the tour; it is there while the address says so. */
+/** The bar of the tour, which is visible while the address has a stop of the tour. */
 export function tourOf(state) {
   const line = h("p", { role: "status" });
   const count = h("b", {});
@@ -33,7 +33,7 @@ export function tourOf(state) {
   return element;
 }
 
-/** What begins it, in the bar at the top. */
+/** The button in the top bar that starts the tour. */
 export function tourButton(state) {
   const begin = button("tour", () => go(state, 1), { class: "plain", title: "Six questions, answered here" });
   state.watch("about", () => {
@@ -42,7 +42,7 @@ export function tourButton(state) {
   return begin;
 }
 
-/** Only of a model over facts whose circuit was found. */
+/** The tour needs a model over facts with a circuit. */
 function offered({ about }) {
   return Boolean(about?.task && about.circuit && arrows(about).length);
 }
@@ -67,7 +67,7 @@ function stops(state) {
   const others = everyHead(model)
     .filter((its) => !used.has(headName(its)))
     .map((its) => ({ ...its, destination: "", as: state.as }));
-  /** The losses with exactly this switched off; where it is not, how to switch it off. */
+  /** A text of the losses if exactly this is switched off; otherwise how to switch it off. */
   const without = (off, what) => {
     const names = (list) => list.map(named).sort().join();
     if (names(state.off) !== names(off))

@@ -1,5 +1,5 @@
-// A language model that was taken apart: at which role and layer the answer can be turned, which
-// heads bring what, and how far answers follow when exactly these are exchanged.
+// The circuit of a language model: how far answers follow each role and layer, the heads of the
+// circuit, and how far answers follow when exactly these are patched.
 
 import { ofFindings } from "./commands.js";
 import { fill, h, select, table } from "./dom.js";
@@ -68,7 +68,8 @@ function show(pane, state) {
   );
 }
 
-/** A row for each role, a column for each layer: how far the answer follows the stream there. */
+/** A table of how far answers follow the patched stream: a row for each role, a column for each
+ *  layer. */
 function byLayer({ roles, layers, follows }, name) {
   const cell = ({ mean, low, high }) =>
     h(

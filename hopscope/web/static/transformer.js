@@ -1,5 +1,5 @@
-// The transformer of hopscope/models/transformer.py, forward: vectors or tokens in, the residual
-// stream layer by layer, numbers at the read positions out. It takes some examples at a time, in
+// The forward pass of hopscope/models/transformer.py: from vectors or tokens, through the residual
+// stream layer by layer, to outputs at the read positions. It takes several examples at a time, in
 // flat arrays [example, position, d_model].
 
 import { add, affine, gelu, norm } from "./algebra.js";
@@ -7,7 +7,7 @@ import { paint } from "./paint.js";
 import { affineIn, roomFor } from "./vectors.js";
 
 export class Transformer {
-  /** `config` as hopscope/web/carried.py tells it; `tensors` by name, as a checkpoint has them. */
+  /** `config` is from hopscope/web/carried.py; `tensors` are those of a checkpoint, by name. */
   constructor(config, tensors) {
     Object.assign(this, config);
     this.tensors = tensors;
@@ -92,9 +92,10 @@ export class Transformer {
 
   /** The residual stream of examples [from, to) after a layer, at the last `read` positions.
    *
-   *  `changes` holds what heads of this layer do instead, by their numbers; `means` the mean attention
-   *  of all heads; `carried(head, example)` gives what a head carries instead, [read, inner];
-   *  `seen(example, head, pattern)` is shown all attention, `brought(example, mixed)` what is carried.
+   *  `changes` are the changes of this layer's heads, by their numbers; `means` is the mean attention
+   *  of all heads; `carried(head, example)` returns a replaced output, [read, inner];
+   *  `seen(example, head, pattern)` is called with all attention, `brought(example, mixed)` with the
+   *  outputs of heads.
    */
   layer(number, x, all, { from, to, read, changes, means, carried, seen, brought }) {
     const { d_model: width, inner, heads, d_head, causal } = this;
@@ -142,7 +143,7 @@ export class Transformer {
       let most = -Infinity;
       for (let to = 0; to < end; to++) {
         const k = (n * length + to) * inner + head * width;
-        let one = 0, two = 0; // two sums, as each has to wait for itself
+        let one = 0, two = 0; // two independent sums, for speed
         for (let i = 1; i < width; i += 2) {
           one += query[q + i - 1] * key[k + i - 1];
           two += query[q + i] * key[k + i];
@@ -158,7 +159,7 @@ export class Transformer {
     }
   }
 
-  /** What one head's attention carries to the reading positions. */
+  /** Compute one head's output at the reading positions: the mean of values by its attention. */
   mix(pattern, value, n, head, read, length, mixed) {
     const { inner, d_head: width } = this;
     for (let row = 0; row < read; row++) {
@@ -184,7 +185,7 @@ function lastRows(x, examples, length, read, width) {
   return found;
 }
 
-/** One head's part of what is carried in an example, from one array into another. */
+/** Copy one head's part of the outputs in an example from one array to another. */
 function copyHead(source, target, { inner, head, width }) {
   for (let at = head * width; at < target.length; at += inner)
     for (let n = at; n < at + width; n++) target[n] = source[n];

@@ -1,6 +1,6 @@
-// What is switched off, what is done instead, and what each head and path costs. Everything is made
-// once and updated: what is replaced between the press of a mouse's button and its release takes no
-// click.
+// The list of what is switched off, with the replacement of each, and the loss without each head
+// and path. Elements are made once and updated, because an element that is replaced between pointer
+// down and up gets no click.
 
 import { able, button, fill, h, select, write } from "./dom.js";
 import { everyHead, headName, headsOf } from "./paths.js";
@@ -71,7 +71,7 @@ export function trayOf(state, live) {
   };
 }
 
-/** Elements by name, each made once as long as it is asked for. */
+/** Elements by name, each cached as long as its name is in the list. */
 function kept(make) {
   let made = new Map();
   return (names) => {
@@ -80,7 +80,7 @@ function kept(make) {
   };
 }
 
-/** One thing that is off, by its name. */
+/** The row of one item that is off, by its name. */
 function row(state, name) {
   const its = () => state.off.find((one) => named(one) === name);
   const words = changeWords(item(name));
@@ -126,7 +126,7 @@ function switchOff(state, wanted) {
   state.change(heads.map((its) => ({ ...its, as: state.as })));
 }
 
-/** Every head and path in turn: what the loss is without it. */
+/** The list of losses without each head and path. */
 export function costsOf(state) {
   const count = h("small");
   const list = h("ol");
@@ -153,7 +153,7 @@ export function costsOf(state) {
   };
 }
 
-/** One of them, as a switch. */
+/** One entry of that list, which switches its head or path. */
 function cost(state, change) {
   const [name] = change.split("=");
   const { layer, head, destination } = item(name);

@@ -1,5 +1,5 @@
 // @ts-check
-// The state of the page as the part of its address behind #, and back. Names, not indices.
+// Converts the state of the page to the part of its address after #, and back. Names, not indices.
 
 /** @typedef {import("./state.js").Change} Change */
 
@@ -28,17 +28,16 @@ const PLAIN = {
   colour: /^(moves|emerged|kind)$/,
   pane: /^[a-z]{1,12}$/,
   scale: /^(linear|log)$/,
-  asked: /^\S{1,40}$/, // of a language model: the kind of question, or the symbol that is exchanged
+  asked: /^\S{1,40}$/, // for language models: the kind of question, or the exchanged symbol
   as: /^(uniform|itself|previous|position|mean|resample)$/,
 };
-export const OF_HEADS = ["mean", "resample"]; // what a whole head can do, and one row cannot
-const MOST = 2 ** 31; // what numbers are below, as in hopscope/web/questions.py
-const MOST_TOKENS = 4096; // as there
-const MOST_OFF = 4096; // more than a server takes, which says so: fewer would be another state
+export const OF_HEADS = ["mean", "resample"]; // changes of whole heads, not of single rows
+const MOST = 2 ** 31; // numbers are below this, as in hopscope/web/questions.py
+const MOST_TOKENS = 4096; // as in hopscope/web/questions.py
+const MOST_OFF = 4096; // more than a server accepts, which reports it; none may be dropped here
 const ITEM = /^(\d{1,3})\.(\d{1,3})(?::([^=:;]{1,40}))?(?:=([a-z]{1,10}))?$/;
 
-/** The state that an address tells; whatever cannot be read is left at its start, and added to the
- *  list `dropped`.
+/** Parse an address into a state; invalid parts keep their defaults, and are added to `dropped`.
  *  @param {string} hash
  *  @param {string[]} dropped */
 export function parse(hash, dropped = []) {
@@ -75,7 +74,7 @@ function decoded(text) {
   }
 }
 
-/** One change: "1.0", "2.1:query", "2.1:query=itself"; null where it is none.
+/** Parse one change: "1.0", "2.1:query", "2.1:query=itself"; null if it is invalid.
  *  @returns {Change | null} */
 export function item(text, as = "uniform") {
   const found = ITEM.exec(text);
@@ -86,7 +85,8 @@ export function item(text, as = "uniform") {
   return { layer: Number(layer), head: Number(head), destination, as: way };
 }
 
-/** What of a state a run does not have: the state without it, and a list of it in words. */
+/** Find parts of a state that a run does not have: a patch that removes them, and their list in
+ *  words. */
 export function fitted({ off, head, step, ex, order, tokens }, about) {
   const { task, model, checkpoints } = about;
   const has = (its) =>
@@ -100,7 +100,7 @@ export function fitted({ off, head, step, ex, order, tokens }, about) {
     patch.head = "";
     dropped.push(`head=${head}`);
   }
-  // Without a task (n-gram) the slider stands at more epochs than there are checkpoints.
+  // Without a task (n-gram) the slider has more epochs than there are checkpoints.
   if (step !== null && (task ? !checkpoints.includes(step) : !checkpoints?.length)) {
     patch.step = null;
     dropped.push(`step=${step}`);
@@ -120,26 +120,26 @@ export function fitted({ off, head, step, ex, order, tokens }, about) {
   return { patch, dropped };
 }
 
-/** The number of the last example (of a benchmark: question) that can be seen: a saved page carries
- *  some, a server has more. */
+/** The number of the last example (for a benchmark: question) that can be shown; a saved page has
+ *  fewer than a server. */
 export function lastExample({ task, lm }) {
   const count = task?.drawn ?? lm?.questions ?? Infinity;
   return ((task ?? lm)?.carried ?? count) - 1;
 }
 
-/** The name of a change, without what is done instead.
+/** The name of a change, without the replacement.
  *  @param {{layer: number, head: number, destination?: string}} its */
 export function named(its) {
   return `${its.layer}.${its.head}${its.destination ? `:${its.destination}` : ""}`;
 }
 
-/** The change in the words of `hopscope ablate --head`.
+/** The change as an argument of `hopscope ablate --head`.
  *  @param {Change} its */
 export function asFlag(its) {
   return `${named(its)}=${its.as}`;
 }
 
-/** The address of a state; what stands at its start is left out. */
+/** The address of a state, without default values. */
 export function format(state) {
   const parts = [];
   const add = (name, value) => {

@@ -1,14 +1,14 @@
-// A matrix product on the processor's vectors (SIMD), some times as fast as loops of JavaScript: a
-// small WebAssembly function, assembled here. Where a browser or a policy refuses WebAssembly there
-// is none, and loops of algebra.js do the same.
+// A matrix product with SIMD instructions, several times as fast as loops in JavaScript: a small
+// WebAssembly function, assembled here. If the browser or a policy refuses WebAssembly, the loops of
+// algebra.js are used.
 //
 // The function makes a tile of 4 rows × 8 outputs: y[r] = bias + Σ_n x[r][n] · w[n], where the 8
 // outputs are two vectors of 4 numbers. A panel of weights is [1 + inputs, 8], its first row the bias.
 
 const [ROWS, OUTPUTS] = [4, 8];
-const BLOCK = 64; // rows that are on their way together
+const BLOCK = 64; // rows that are copied into memory together
 
-const [X, W, Y, COUNT, X_STEP, Y_STEP] = [0, 1, 2, 3, 4, 5]; // addresses in bytes, steps from row to row
+const [X, W, Y, COUNT, X_STEP, Y_STEP] = [0, 1, 2, 3, 4, 5]; // addresses (bytes), count, strides
 const [ROW, LEFT, RIGHT, ONE, SUM] = [6, 9, 10, 11, 12]; // rows 1 to 3 of x; weights; a number of x; sums
 
 const whole = (n) => (n < 128 ? [n] : [(n & 127) | 128, ...whole(n >> 7)]); // LEB128
@@ -34,7 +34,7 @@ const body = [
     ...[...get(sums[r][0]), ...get(ONE), ...get(LEFT), ...times, ...plus, ...set(sums[r][0])],
     ...[...get(sums[r][1]), ...get(ONE), ...get(RIGHT), ...times, ...plus, ...set(sums[r][1])],
   ]),
-  ...[...get(COUNT), ...constant(1), 0x6b, 0x22, COUNT, 0x0d, 0x00, 0x0b], // until all inputs are there
+  ...[...get(COUNT), ...constant(1), 0x6b, 0x22, COUNT, 0x0d, 0x00, 0x0b], // over all inputs
   ...sums.flatMap(([left, right]) => [
     ...[...get(Y), ...get(left), ...store(0), ...get(Y), ...get(right), ...store(16)],
     ...add(Y, get(Y_STEP)),
@@ -45,17 +45,17 @@ const section = (id, bytes) => [id, ...whole(bytes.length), ...bytes];
 const locals = [2, 3, 0x7f, 11, 0x7b]; // three addresses, eleven vectors
 const MODULE = Uint8Array.from([
   ...[0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00],
-  ...section(1, [1, 0x60, 6, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0]), // six whole numbers, no result
+  ...section(1, [1, 0x60, 6, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0]), // six i32, no result
   ...section(2, [1, 1, 0x6d, 1, 0x6d, 2, 0, 1]), // memory m.m
   ...section(3, [1, 0]),
-  ...section(7, [1, 1, 0x74, 0, 0]), // its name is t
+  ...section(7, [1, 1, 0x74, 0, 0]), // exported as t
   ...section(10, [1, ...whole(locals.length + body.length), ...locals, ...body]),
 ]);
 
-/** Memory in which the products of one model are computed: rows of x and y on their way, and behind
- *  them the weights, in panels. */
+/** The memory for the products of one model: blocks of rows of x and y, followed by the weights in
+ *  panels. */
 class Room {
-  /** `widest` is the most numbers that a row has. */
+  /** `widest` is the largest length of a row. */
   constructor(widest) {
     this.memory = new WebAssembly.Memory({ initial: 1 });
     const made = new WebAssembly.Instance(new WebAssembly.Module(MODULE), { m: { m: this.memory } });
@@ -64,7 +64,7 @@ class Room {
     [this.x, this.y] = [this.take(BLOCK * widest), this.take(BLOCK * (widest + OUTPUTS))];
   }
 
-  /** Place for so many numbers: the number of the first. */
+  /** Allocate `count` numbers; returns the index of the first. */
   take(count) {
     const at = this.used;
     this.used += count;
@@ -75,7 +75,7 @@ class Room {
   }
 }
 
-/** A room, or null where there is no WebAssembly. */
+/** Make a Room; null without WebAssembly. */
 export function roomFor(widest) {
   try {
     return new Room(widest);

@@ -1,18 +1,18 @@
-// Numbers and names as texts.
+// Formats numbers and names as text.
 
-const WHOLE = new Intl.NumberFormat("en-US"); // once: to make one takes longer than to use it
+const WHOLE = new Intl.NumberFormat("en-US"); // made once, because making it is slow
 
-/** A number with three digits that matter. */
+/** A number with about three significant digits. */
 export function number(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   const size = Math.abs(value);
-  if (size < 1e-9) return "0"; // of numbers with seven digits
+  if (size < 1e-9) return "0"; // below the precision of float32
   if (size < 1e-4) return value.toExponential(1);
   if (size < 0.1) return value.toFixed(4);
   return size < 10 ? value.toFixed(3) : value.toFixed(size < 100 ? 1 : 0);
 }
 
-/** Attention as it stands in tables: half precision, in which it comes, has three digits. */
+/** Attention for tables: three digits, because it comes in half precision. */
 export const digits = (share) => Number(share.toPrecision(3));
 
 /** A share in percent. */
@@ -20,7 +20,7 @@ export function percent(share) {
   return `${(100 * share).toFixed(1)} %`;
 }
 
-/** What a component is needed for. */
+/** The kinds of components in words. */
 export const KINDS = { moves: "moves content", routes: "routes later heads", weak: "weak" };
 
 /** A whole number with thin spaces: 57 000. */
@@ -33,14 +33,14 @@ export function counted(count, what) {
   return `${whole(count)} ${what}${count === 1 ? "" : "s"}`;
 }
 
-/** What stands where a model's numbers would be: they are on their way, or there is no model yet. */
+/** The text shown before numbers arrive: they are being measured, or there is no checkpoint yet. */
 export function waiting({ about, steps }, measured) {
   if (steps.length) return `${measured} …`;
   const goesOn = about.state === "in training" ? "" : `: \`hopscope resume ${about.name}\` trains it`;
   return `No checkpoint yet${goesOn}.`;
 }
 
-/** q, k0, v1 for the roles of our own tasks; any other name as it is. */
+/** The short name of a role of our tasks (q, k0, v1); any other name is unchanged. */
 export function shortRole(role) {
   const found = /^(query|key|value)(?: (\d+)(?:\.(\d+))?)?$/.exec(role);
   if (!found) return role;
@@ -62,12 +62,12 @@ export function chainOrder(roles) {
   });
 }
 
-/** Subscripts: x1 → x₁. */
+/** A symbol's name with subscripts: x1 → x₁. */
 export function symbolName(name) {
   return name.replace(/\d/g, (digit) => "₀₁₂₃₄₅₆₇₈₉"[digit]);
 }
 
-/** A change as a sentence. */
+/** A changed head or row in words. */
 export function changeWords(item) {
   return item.destination
     ? `head ${item.layer}.${item.head} at ${item.destination}`

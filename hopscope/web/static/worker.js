@@ -1,9 +1,9 @@
-// The engine in a thread of its own: questions come as messages, and go back answered. A saved page
-// has this and all that it imports as one function, hopscopeEngine (hopscope/web/bundle.py).
+// Runs the engine in a worker: requests and answers are messages. A saved page has this module and
+// all that it imports as one function, hopscopeEngine (hopscope/web/bundle.py).
 
 import { Engine } from "./engine.js";
 
-/** Answer what is asked from now on. */
+/** Answer messages from now on. */
 export function serve() {
   const open = new Map();
   let engine = null;
