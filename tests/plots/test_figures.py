@@ -4,6 +4,7 @@ figure, at its own width and at others, the texts are inside it and apart from e
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
