@@ -39,8 +39,9 @@ def learned(
     validation: Float[np.ndarray, "check column"],
     level: float | Float[np.ndarray, "column"],
 ) -> list[int | None]:
-    """For each column (a hop or a model), the step at which its loss was learned (fell below its
-    level); None if it never was, or if no validation loss is below the level.
+    """For each column (a hop or a model), the step at which it was learned: its training loss,
+    averaged over ten steps, is first below its level. None if it never is, or if no validation loss
+    is.
     """
     known: np.ndarray = np.any(validation < level, axis=0)
     found = first_below(steps, train, level)

@@ -35,12 +35,11 @@ class Site(Config):
     heads: tuple[int, ...]
     destinations: tuple[Role, ...]
     source: Role | None = None
-    """The source role; None: the whole output of the rows is patched."""
+    """The source role; None: sources are those of `relation`, or else all positions."""
     chain: Literal["own", "others"] = "own"
     """Whether the source role is in the destination's own chain, or in all other chains."""
     relation: str = ""
-    """The relation that leads to the sources; empty: they are given by a role, or are all
-    positions."""
+    """The relation of the task that leads to the sources; empty without one."""
     times: Positive = 1
     """How many times the relation is followed."""
 

@@ -2,8 +2,8 @@
 
 Chains are shuffled in every example, so attention is averaged over the positions of a role, not
 over fixed positions. Role maps give how much of its attention a role pays to each role of its own
-chain, to each role of all other chains, to itself, to the position before, and to where the
-relations of a task lead.
+chain, to each role in the other chains together, to itself, to the position before, and to where
+the relations of a task lead.
 """
 
 from collections.abc import Callable, Iterator

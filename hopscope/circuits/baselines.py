@@ -139,8 +139,8 @@ def largest(scores: Scores) -> Tensor:
 
 
 def _ranked(attribution: "Attribution", by: By, scores: Scores) -> tuple[ScoredArrow, ...]:
-    """Every arrow or row that moves an answer, the highest score first, with the symbol and answer
-    for which its score is highest.
+    """Every arrow or row that moves an answer, the highest absolute score first, with the symbol
+    and answer for which that score is highest.
     """
     pairs, most = attribution.pairs, scores.abs().flatten(0, 1).max(0)
     names, found = list(pairs.counterfactuals), []

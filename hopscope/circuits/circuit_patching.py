@@ -1,4 +1,4 @@
-"""Patch every component of a circuit: which symbols it brings, and which its roles hold.
+"""Patch every component of a circuit: which symbols it brings; and probe its roles.
 
 Components with paths are patched path by path. Components without paths (such as heads that attend
 by position) are patched as a whole. If that moves an answer, they are also patched for each

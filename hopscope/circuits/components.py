@@ -64,7 +64,7 @@ def estimate_columns(name: str, estimate: Estimate | None) -> dict[str, float | 
 class Component(Config):
     """Attention rows that do one thing: heads of one layer attend from some roles to one target.
 
-    | kind   | when the loss without the component exceeds a threshold, beyond its interval    |
+    | kind   | more than a threshold of the gap is lost without it, beyond the interval        |
     | moves  | with prescribed attention: its values move content                              |
     | routes | only with computed attention: it determines where later heads look              |
     | weak   | in neither case; yet the search kept it                                         |

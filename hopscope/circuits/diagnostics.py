@@ -44,7 +44,9 @@ class PathFlow(Config):
 
 
 class Backup(Config):
-    """A head outside of the circuit that can replace a component (the field's backup head)."""
+    """A head that can replace a component (the field's backup head): the circuit leaves out its
+    rows from the component's destination roles.
+    """
 
     head: Head
     instead_of: Component
@@ -148,7 +150,7 @@ def flow_of(graph: FactGraph | None, paths: Iterable[Path]) -> PathFlow | None:
 
 
 def _backups(measure: _Measure, circuit: Circuit) -> tuple[Backup, ...]:
-    """The heads outside the circuit that look where a component looks and recover enough in its
+    """For every component, heads whose left-out rows look at its target and recover enough in its
     place.
     """
     ablator = measure.ablator
@@ -175,7 +177,9 @@ def _backups(measure: _Measure, circuit: Circuit) -> tuple[Backup, ...]:
 def _same_target(
     looks: Mapping[Row, Sequence[Target]], state: State, component: Component
 ) -> list[Head]:
-    """The heads outside the circuit whose rows from the component's roles look at its target."""
+    """The heads whose rows from the component's destination roles look at its target, though the
+    circuit leaves these rows out.
+    """
     live = {*state.live}
     rows = {head: [(head, role) for role in component.destinations] for head in state.patterns}
     return [

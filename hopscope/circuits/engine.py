@@ -130,8 +130,8 @@ def streams(
     start: int = 0,
     stop: int | None = None,
 ) -> Iterator[Stream]:
-    """The stream after each layer from `start` to before `stop` (default: the last layer). `x` is
-    the stream before layer `start`.
+    """The stream after each of the layers `start` to `stop` - 1 (default: to the last layer). `x`
+    is the stream before layer `start`.
     """
     for layer in range(start, adapter.layers if stop is None else stop):
         x = adapter.finish(layer, x, attend(layer, adapter.project(layer, x)))

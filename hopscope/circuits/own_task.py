@@ -308,7 +308,7 @@ def _check_first_axis(drawn: Drawn, examples: int) -> None:
 
 
 def _check_kinds(drawn: Drawn) -> None:
-    """Refuse what is of another kind than the field takes."""
+    """Raise CircuitError if a field of `drawn` is not of the kind that it takes."""
     by_name = "a dict of tensors by their names"
     for name, fits, expected in (
         ("roles", isinstance(drawn.roles, Tensor) or _are_names(drawn.roles),

@@ -81,8 +81,8 @@ def proposed_targets(
     """For every row, the targets that describe its attention, the most exact first. Rows without
     such a target are left out.
 
-    Sources with a gain below `least` over an even share are not used, nor are relations that lead
-    to the same place in every example.
+    Sources with a gain below `least` are not used (in mixtures: below MIXED), nor are relations
+    that equal attention by position.
     """
     conditions, examples = [*examples.conditions], _with_lookups(examples)
     examples = examples.part(slice(max(8, ENOUGH // examples.length)))

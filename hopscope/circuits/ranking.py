@@ -47,8 +47,8 @@ class ScoredArrow(Config):
     source: Role | None = None
     chain: Literal["own", "others"] = "own"
     score: float
-    """How far the arrow moves the answer that it moves most, 0 (own symbol) to 1 (the other
-    chain's), among the hops that the model answers."""
+    """How far the arrow moves the answer that it moves most, in either direction: 0 is the own
+    symbol, 1 the other chain's. Only hops that the model answers count."""
     symbol: str
     """The exchanged symbol for which the score is highest."""
     hop: int

@@ -1,6 +1,7 @@
 """Read the circuits and the emergence that are saved with a run, without torch.
 
-A saved emergence is ignored if its paths or steps are no longer those of the run.
+A saved emergence is ignored if its paths are not those of the circuit, or its steps not those of
+the run's checkpoints.
 """
 
 import hashlib

@@ -3,7 +3,7 @@
 A circuit is run with prescribed attention (its rows look at their targets) and with computed
 attention (its rows compute it from what the circuit provides). All other rows are ablated in one
 of three ways: with even attention (as in the search), or with their output replaced by its mean
-over examples, or by that in the next example. All are measured on the same fresh examples.
+over examples, or by that in the previous example. All are measured on the same fresh examples.
 
 This module shares no code with the walk of the search, so the scores also check its losses.
 """
@@ -129,7 +129,7 @@ class Runs:
     @cached_property
     def _instead(self) -> dict[Rest, list[Brought]]:
         """The outputs of the heads of each layer in the model: their mean over all examples, and
-        those in the next example.
+        those in the previous example (of the first: the last).
         """
         _, brought = self._recorded
         return {

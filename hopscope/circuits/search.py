@@ -211,9 +211,9 @@ def completed(search: Search, state: State) -> State:
 
 
 def _with_more(search: Search, state: State, choices: Sequence[tuple[Row, Target]]) -> State | None:
-    """The state with more of the choices, taken in the order of what each gains alone. Of the
-    numbers of choices tried, it has the smallest that recovers enough, or else the one that gains
-    most. None if no choice gains enough.
+    """The state with some of the choices added, in the order of what each gains alone: the smallest
+    number tried that recovers enough, or else the number that gains most. None if the gain is too
+    small.
     """
     live = {row: state[row[0]].of(row[1]) for row in state.live}
     choices = [

@@ -57,7 +57,7 @@ def estimate_tables(adapter: Adapter | CallbackModel, examples: Examples) -> Tab
 
 
 def other_tables(adapter: Adapter | CallbackModel, task: Questions, seed: int = 0) -> Tables:
-    """The tables for rows that follow a table without a circuit. They are estimated on OTHERS other
+    """Tables for rows that follow a table which no circuit has. They are estimated on OTHERS other
     examples, so that they do not depend on the number of measured examples.
     """
     return estimate_tables(adapter, examples_of(task, OTHERS, seed, "tables"))

@@ -29,7 +29,7 @@ class Kind:
     recipe, and returns a function that makes the `Stepper` for a run folder (see
     `hopscope.runs.stepper`)."""
     run: str
-    """The class of a run (or a function that returns it); its argument is a RunFolder."""
+    """The class of a run, or a function that returns a run; the argument is a RunFolder."""
     text: str = "hopscope.cli.tables:last_loss_parts"
     """A function that returns what is printed about a run, as `Piece`s and texts."""
     rows: str = "hopscope.cli.tables:last_losses"

@@ -32,10 +32,10 @@ class Tracing(Config):
     the last layer."""
     gains: Annotated[Real, Field(gt=0, lt=1)] = 0.02
     """Heads are patched in layers where a role gains: patched after the layer, it moves the answer
-    by at least this much more than before it. They are patched with the exchanges that gain."""
+    by at least this much more than before it. They are patched with the symbols that gain."""
     counts: Annotated[Real, Field(gt=0, lt=1)] = 0.1
-    """A head's row counts if it moves the answer by at least this share of the way to the donor's.
-    """
+    """An attention row counts if it moves the answer by at least this share of the way to that of
+    the counterfactual."""
     most: Positive = 24
     """The largest number of rows whose sources are searched for, the strongest first."""
 

@@ -51,7 +51,7 @@ class Model(Config):
 
     @property
     def mlp_width(self) -> int:
-        """Hidden width of the feed-forward layer, given or derived."""
+        """Hidden width of the MLP, given or derived."""
         return self.d_mlp or 4 * self.d_model
 
 

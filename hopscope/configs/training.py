@@ -73,7 +73,7 @@ class Training(Config):
         return tuple(sorted({0, *regular, *extra, self.steps}))
 
     def warnings(self) -> list[str]:
-        """A line for each setting that refers to steps after the last one."""
+        """A line for each setting that needs more steps than the training has."""
         late = ", ".join(f"{step:,}" for step in self.checkpoint_at if step > self.steps)
         found = []
         if self.warmup >= self.steps:

@@ -161,7 +161,7 @@ def _needed_paths(hops: int) -> list[tuple[tuple[Role, Role], ...]]:
     paths: list[set[tuple[Role, Role]]] = [set() for _ in range(1 + hops.bit_length())]
 
     def want(number: int, count: int) -> None:
-        """The value (or the query) that carries x_m must come to hold x_m … x_{m + count - 1}."""
+        """Add the paths by which the value (or query) x_m gets x_m … x_{m + count - 1}."""
         if count <= 1:
             return
         layer = (count - 1).bit_length()

@@ -37,7 +37,7 @@ class Rows:
     """Chains as rows of counts, with an entry for each pattern that occurs in a chain."""
 
     start: Int[np.ndarray, "row_and_end"]
-    """The index of the first entry of each row, and the number of entries at the end."""
+    """The index of the first entry of each row; the last element is the number of entries."""
     pattern: Int[np.ndarray, "entry"]
     counts: Float[np.ndarray, "column entry"]
     """How often each symbol followed the pattern (other columns after `for_loss`)."""

@@ -200,7 +200,9 @@ class Moment:
 
 
 def approach(run: NgramRun, seed: int) -> list[Moment]:
-    """The model's distance to the induction head at each recorded epoch of the last stage."""
+    """The model's distance to the induction head at each recorded epoch of the last stage (with a
+    full first layer, at each checkpoint).
+    """
     experiment = run.recipe
     chains = chains_of(experiment, seed, "validation")
     head, matched = gih(chains, experiment.model.window, experiment.process.parents)

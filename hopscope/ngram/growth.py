@@ -147,8 +147,8 @@ def growth_explained(run: NgramRun, seed: int) -> GrowthExplained:
     """Why a grows as fast as it does: its growth as trained, and under several assumptions.
 
     trained: as trained. counts: computed from the counts of every chain. found: only with chains in
-    which some match is followed by the target symbol, so that every chain favours a larger a. even:
-    as if all chains had the same number of matches. With both, a grows as log(t)/gap.
+    which some match is followed by the target symbol, so that no answer vanishes for a large a.
+    even: as if all chains had the same number of matches. With both, a grows as log(t)/gap.
     """
     experiment, course = run.recipe, run.course(seed)
     descent = experiment.descent

@@ -7,9 +7,10 @@ mean is over chains and x_S. The modification is the last factor: the informatio
 next symbol is weighted by the frequency of its combination of symbols, which penalises large sets.
 In terms of the joint distribution, I(S) = E[ Σ_{x,e} P(x,e)²/μ(e) − Σ_x μ(x)² ].
 
-In long chains, this is proportional to the gain of c_S while a is small, if each head copies one
-lag. If heads copy a mixture, two windows x and y agree to a degree F_S(x, y), the product of their
-inner products over the heads in S. Then the gain of c_S is the information seen through the heads,
+In long chains, and if each head copies one lag, the set with the most information gains most in c_S
+while a is small. If heads copy a mixture, two windows x and y agree to a degree F_S(x, y), the
+product of their inner products over the heads in S. Then c_S gains by the information seen through
+the heads,
 
     I(S) = E[ Σ_{x,y} F_S(x,y) · (Σ_e P(x,e) P(y,e)/μ(e) − μ(x) μ(y)) ]
 """

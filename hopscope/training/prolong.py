@@ -21,7 +21,7 @@ MAY_DIFFER = {
 
 def prolong(shorter: RunFolder, experiment: Experiment, store: Store) -> RunFolder:
     """A new run of the experiment, at the step of the shorter run; `train` continues it. Raises
-    RunMismatch if the shorter run is not the beginning of the experiment.
+    RunMismatch if the shorter run is not the beginning of the experiment, or the new run has begun.
     """
     reached = shorter.manifest.step
     if reason := _obstacle(experiment, shorter.recipe, reached):

@@ -109,7 +109,7 @@ class CallbackModel(Examined):
     def _check_taken_back(self, inputs: Tensor, layer: int) -> None:
         """Raise CircuitError if a layer ignores the returned attention in some head or row. The
         first row is not checked (if causal, it sees only itself). If only some positions have
-        outputs, rows are not checked, since not every row matters then.
+        outputs, only heads are checked, since not every row matters then.
         """
         last = inputs.shape[1] - 1
         rows = sorted({*torch.linspace(min(1, last), last, ROWS).long().tolist()})

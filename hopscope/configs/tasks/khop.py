@@ -61,7 +61,7 @@ class KHop(FactTask):
         there all hops lead back to it.
         """
         meets = 1 / self.alphabet
-        known = [1.0] * self.length  # probability that all hops so far are found, by position
+        known = [1.0] * self.length  # probability to find all hops so far among n tokens
         found = []
         for _ in range(self.hops):
             longer = [0.0]

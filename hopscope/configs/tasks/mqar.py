@@ -41,8 +41,8 @@ class MQAR(FactTask):
     """Query slot s = 1, 2, … has a query with a weight of s^(power - 1) (Arora et al.: 0.01, so
     that most queries come soon after the pairs); at 1 all slots are equally likely."""
     filler: Literal["random", "blank"] = "random"
-    """Tokens at positions without a query: random ones that are not keys of the sequence (as in the
-    original), or a blank token."""
+    """Tokens at positions without a query: random ones that are not keys of the sequence, or a
+    blank token. (The original's default is random, too.)"""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

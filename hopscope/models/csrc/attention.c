@@ -1,7 +1,7 @@
 /* Attention from the last `read` of `seq` positions to all positions (causal: to none after them).
 
-   The data of one head of one example fits into the first two cache levels, and attention weights are
-   never written to memory: the backward pass computes them again, from the logarithm of each row's sum,
+   The data of one head of one example fits into the first two cache levels, and attention weights
+   never leave them: the backward pass computes them again, from the logarithm of each row's sum,
    which the forward pass saves. */
 
 #include "attention.h"
