@@ -9,11 +9,7 @@ import torch
 from stopping import Stops, changed, content
 
 from hopscope.configs import MQAR, Experiment, KHop, Model, Retrieval, Task
-from hopscope.errors import (
-    Diverged,
-    Interrupted,
-    RunMismatch,
-)
+from hopscope.errors import Diverged, Interrupted, RunMismatch
 from hopscope.runs.checkpoint import to_safetensors
 from hopscope.store import Store
 from hopscope.store.checkpoints import optimiser_name
@@ -128,21 +124,6 @@ def test_on_a_gpu_a_stopped_run_ends_with_the_same_bits(
     (stretch,) = cut.folder.manifest.computed
     assert "CUDA" in stretch.torch
     assert stretch.kernels.startswith("triton ")
-
-
-def test_a_kill_between_the_last_checkpoint_and_the_end_is_made_good(
-    tmp_path: Path, tiny: Experiment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = content(train(tiny, tmp_path / "whole").folder)
-    with monkeypatch.context() as patched:
-        patched.setattr("hopscope.store.tables.RunTable.merged", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            train(tiny, tmp_path / "cut")
-    folder = Store(tmp_path / "cut").create(tiny)
-    assert (folder.manifest.step, folder.manifest.complete) == (12, False)
-    run = train(tiny, tmp_path / "cut")
-    assert run.folder.manifest.complete
-    assert content(run.folder) == whole
 
 
 def test_divergence_names_the_last_good_checkpoint(store: Store, tiny: Experiment) -> None:
