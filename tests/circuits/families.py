@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from slow import scaled
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -62,8 +63,4 @@ def of_family(family: str, attention: str | None = "eager", **config: Any) -> An
 
 def made(family: str, **more: Any) -> Any:
     """A random model of one of these families, with attention that is far from even."""
-    model = of_family(family, **{**FAMILIES[family][0], **more})
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(4)
-    return model
+    return scaled(of_family(family, **{**FAMILIES[family][0], **more}), 4)

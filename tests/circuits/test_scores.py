@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from slow import Slow
+from slow import Slow, scaled
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
@@ -208,11 +208,7 @@ LOOKS: list[tuple[tuple[int, int], Role, Target]] = [
 def random_model(task: Task, seed: int = 1, **more: Any) -> Transformer:
     """Large random weights: nothing in it is nearly zero."""
     config = Model(layers=2, heads=2, d_model=12, init="fan-in", **more)
-    model = Transformer.seeded(config, task.interface(), seed)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(2)
-    return model
+    return scaled(Transformer.seeded(config, task.interface(), seed), 2)  # type: ignore[no-any-return]
 
 
 def noisy_model(task: Task) -> Transformer:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from slow import scaled
 
 from hopscope.circuits import (
     Ablator,
@@ -28,11 +29,7 @@ TASK = KHop(hops=1, length=7, alphabet=3)
 
 def model_of(causal: bool) -> Transformer:
     config = Model(layers=2, heads=2, d_model=8, init="fan-in", causal=causal)
-    model = Transformer.seeded(config, TASK.interface(), 0)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(3)
-    return model
+    return scaled(Transformer.seeded(config, TASK.interface(), 0), 3)  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize("causal", [True, False])

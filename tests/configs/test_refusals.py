@@ -27,7 +27,7 @@ from hopscope.configs import (
 from hopscope.configs.kinds import KINDS, kind_of
 from hopscope.errors import HopscopeError
 
-F1 = Prompts(formulation="f1", hops=1)
+F1, GREEDY = Prompts(formulation="f1", hops=1), Asking(protocol="greedy")
 
 
 def asked(formulation: str, **fields: Any) -> Callable[[], Prompts]:
@@ -106,7 +106,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (bench(), "prompts"),
     (bench(F1, F1), "once"),
     (bench(F1, seeds=(0, 1)), "a benchmark has one"),
-    (bench(F1, model="http://127.0.0.1:1/v1"), "write the model's name after the URL, as http"),
+    (bench(F1, model="http://x/v1", asking=GREEDY), "write the model's name after the URL, as"),
     (endpoint(False), "an endpoint gives no probabilities: use --protocol paper or greedy"),
     (endpoint(True, protocol="greedy"), "a chat endpoint begins its answers itself"),
     (lambda: Experiment.from_json("{"), "Experiment: Invalid JSON"),

@@ -28,6 +28,9 @@ def test_it_is_carried_out_kept_and_opened(store: Store) -> None:
     assert run.checkpoints == [0, 10, 20, 30, 40]
     steps, losses = opened(store.find("sums")).losses()
     assert steps.tolist() == list(range(41))
+    watcher = Stops(1)
+    assert content(train(Sums(), store, watcher=watcher).folder) == content(run.folder)
+    assert not watcher.stopped  # it was complete, and nothing was computed
     expected = sum(np.random.default_rng([0, step]).random() for step in range(1, 41))
     assert losses[-1, 0, 0] == pytest.approx(expected)
 

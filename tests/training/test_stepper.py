@@ -66,15 +66,6 @@ def test_losses_are_fetched_after_a_time_and_at_the_end(
     assert run.losses("train")[0].tolist() == list(range(1, 21))
 
 
-def test_asking_again_returns_the_run(store: Store, tiny: Experiment) -> None:
-    config = changed(tiny, steps=112, checkpoint_every=60)
-    first, watcher = train(config, store), Stops(1)
-    # Validation is sparse before the last hundred steps.
-    assert first.losses("validation")[0].tolist() == [0, 4, 8, 12, *range(13, 113)]
-    assert content(train(config, store, watcher=watcher).folder) == content(first.folder)
-    assert not watcher.stopped  # nothing was trained
-
-
 @pytest.mark.parametrize(
     ("step", "number", "exit_code", "seeds", "optimiser", "precision"),
     [
@@ -175,14 +166,3 @@ def test_the_first_bad_loss_is_named(store: Store, value: float, what: str) -> N
     buffer.add("train", 2, torch.tensor([[0.5], [value]]))
     with pytest.raises(Diverged, match=f"hop 3 {what} at step 2 .seed 6.; .* is none: lower"):
         buffer.fetch()
-
-
-def test_parts_are_named_for_the_steps_that_each_covers_alone(
-    store: Store, tiny: Experiment
-) -> None:
-    buffer = MetricsBuffer(tiny, store.create(tiny), 3)
-    for step in (4, 5):
-        buffer.add("train", step, torch.tensor([[0.5, 0.7]]))
-        buffer.fetch()
-        assert list(buffer.take(step)) == [f"metrics/part-{step - 1:08}-{step:08}.parquet"]
-    assert buffer.take(6) == {}
