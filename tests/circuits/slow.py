@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hopscope.circuits import Carried, Examples, Pattern, Source, Target, target
+from hopscope.circuits import CallbackModel, Carried, Examples, Pattern, Source, Target, target
 from hopscope.circuits.ablation import Change
 from hopscope.circuits.pattern import ITSELF, PREVIOUS, UNIFORM
 from hopscope.facts import Role
@@ -16,6 +16,7 @@ from hopscope.models import Transformer
 from hopscope.models.transformer import Block
 
 Edit = Callable[[int, Tensor], Tensor]
+Edited = Callable[[Edit], Edit]
 
 CHANGES: list[Change] = [
     Pattern(rest=UNIFORM),
@@ -117,3 +118,18 @@ def walked(model: Transformer, inputs: Tensor, attention: Edit, heads: Edit) -> 
         pattern = attention(layer, block.pattern(x, inputs.shape[1], range(model.config.heads)))
         x = block.write(x, heads(layer, pattern @ block.values(x)))
     return model.leave(x)
+
+
+def whole(
+    model: Transformer, edited: Edited = lambda attention: attention,
+    shape: tuple[int, int] = (3, 2), *, everywhere: bool = False, **more: Any,
+) -> CallbackModel:  # fmt: skip
+    """A module that makes something of the edit that it is given, and answers at the positions that
+    are read, or everywhere.
+    """
+
+    def forward(inputs: Tensor, attention: Edit) -> Tensor:
+        every: Tensor = model(inputs, attention=edited(attention), read=inputs.shape[1])
+        return every if everywhere else every[:, -model.interface.read :]
+
+    return CallbackModel(forward, model, shape, **more)
