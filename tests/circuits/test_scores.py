@@ -289,11 +289,3 @@ def test_intervals_are_those_of_a_bootstrap() -> None:
         assert its.high - its.mean == pytest.approx(1.96 * again.std(), rel=0.05)
         assert its.mean - its.low == pytest.approx(its.high - its.mean)
     assert Estimate.ratio(np.ones(3), np.array([1.0, -1.0, 0.0])) is None  # there is no share
-
-
-def test_a_share_stays_between_none_and_all() -> None:
-    found = Estimate.of_shares(np.array([1.0] * 318 + [0.0] * 2))
-    assert found.mean == 318 / 320
-    assert (round(found.low, 3), round(found.high, 3)) == (0.976, 1.0)
-    every = Estimate.of_shares(np.ones(320))
-    assert every.low < 0.99 < every.high == pytest.approx(1)

@@ -111,7 +111,6 @@ def test_files_of_recipes_name_their_kind_whose_parts_are_fetched_when_used() ->
         fetched(KIND.prepare)
 
 
-@given(st.text(max_size=300))
-def test_long_texts_are_shortened_and_short_ones_are_not(text: str) -> None:
-    short = shortened(text)
-    assert short == text if len(text) <= SHOWN else short == text[:SHOWN] + "…"
+def test_long_texts_are_shortened_and_short_ones_are_not() -> None:
+    assert shortened("x" * SHOWN) == "x" * SHOWN
+    assert shortened("x" * SHOWN + "y") == "x" * SHOWN + "…"
