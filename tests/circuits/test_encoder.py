@@ -208,10 +208,18 @@ def test_blocks_that_are_not_what_they_were_said_to_be_are_refused(model: Strang
 
 @torch.no_grad()
 def test_an_encoder_of_another_kind_is_refused() -> None:
+    """Also one that is wrong by a few per cent."""
+
+    class Off(EncoderAdapter):
+        def added(self, layer: int, brought: Tensor) -> Tensor:
+            return 1.05 * super().added(layer, brought)
+
     torch.manual_seed(0)
     model = Stranger(True, True).eval()
-    with pytest.raises(CircuitError, match="for nn.TransformerEncoder is off by .*; use Callback"):
-        encoder_of(model, causal=False).embed(examples_of(TWO_HOPS, 4).inputs)
+    wrong = encoder_of(model, causal=False), examples_of(TWO_HOPS, 4).inputs
+    for adapter, inputs in (wrong, (Off(model.encoder, causal=True), torch.randn(4, 6, WIDTH))):
+        with pytest.raises(CircuitError, match="nn.TransformerEncoder is off by .*; use Callback"):
+            adapter.embed(inputs)
     layer = nn.TransformerEncoderLayer(WIDTH, HEADS)
     with pytest.raises(CircuitError, match="make it with batch_first=True"):
         adapter_of(nn.TransformerEncoder(layer, 1, enable_nested_tensor=False))
