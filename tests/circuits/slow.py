@@ -1,8 +1,9 @@
 """Attention as a pattern prescribes it, one position at a time, and a pass with edits: slow, and
-obvious.
+obvious; and models that are changed for it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -34,6 +35,16 @@ def scaled(model: Any, by: float) -> Any:
         for parameter in model.parameters():
             parameter.mul_(by)
     return model
+
+
+@contextmanager
+def hooked(module: Any, change: Callable[[Tensor], Tensor]) -> Iterator[None]:
+    """What enters a module is changed."""
+    handle = module.register_forward_pre_hook(lambda _, args: (change(args[0]), *args[1:]))
+    try:
+        yield
+    finally:
+        handle.remove()
 
 
 class Slow:

@@ -1,6 +1,7 @@
 """Discovery on models whose circuits are known, and on those that have none."""
 
 from collections.abc import Callable
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -166,16 +167,11 @@ def with_roles(task: Retrieval, name: Callable[[Role], str], fixed: bool = False
         role, chain = batch.roles.role.long(), batch.roles.chain
         same = ((role == order.role) & (chain == order.chain)).all(1) | (not fixed)
         kept = same.nonzero()[:examples, 0]
-        inputs, targets = batch.inputs[kept], batch.targets[kept]
-        some = Batch(inputs, targets, Roles(number[role[kept]], chain[kept]))
-        return Examples(
-            inputs,
-            some.roles,
-            tuple(parse_role(each) for each in roles),
-            lambda outputs: question_losses(task, outputs, some),
-            task.chance(),
-            task.interface().read,
-        )
+        named = Roles(number[role[kept]], chain[kept])
+        some = Batch(batch.inputs[kept], batch.targets[kept], named)
+        table, read = tuple(map(parse_role, roles)), task.interface().read
+        losses = partial(question_losses, task, batch=some)
+        return Examples(some.inputs, named, table, losses, task.chance(), read)
 
     return questions
 

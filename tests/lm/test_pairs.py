@@ -1,7 +1,6 @@
 """Minimal pairs, and patches between them: those of the whole model, by hooks."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from copy import deepcopy
 from functools import partial
 from random import Random
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from calling import Patch
+from slow import hooked
 from solving import solved
 from tokenizers import Regex, pre_tokenizers, processors
 from torch import Tensor
@@ -235,16 +235,6 @@ def local(make_tiny: Callable[..., LanguageModel]) -> LanguageModel:
 @pytest.fixture(scope="module")
 def batch(local: LanguageModel) -> PairBatch:
     return PairBatch(DecoderAdapter(local.model), pairs(local, TWO, 0, 0, 3), len(role_table(TWO)))
-
-
-@contextmanager
-def hooked(module: Any, change: Callable[[Tensor], Tensor]) -> Iterator[None]:
-    """What enters a module is changed."""
-    handle = module.register_forward_pre_hook(lambda _, args: (change(args[0]), *args[1:]))
-    try:
-        yield
-    finally:
-        handle.remove()
 
 
 @torch.no_grad()
