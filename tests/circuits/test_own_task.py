@@ -249,6 +249,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     (drawn(relations={"on": zeros(4, 6, 5).bool()}), r"'on' is torch.bool \[4, 6, 5\]"),
     (drawn(relations={"on": zeros(4, 6, 6)}), r"'on' is torch.int64 \[4, 6, 6\]"),
     (drawn(relations={"on": zeros(4, 6).bool()}), r"'on' is torch.bool \[4, 6\]"),
+    (drawn(conditions={"if": zeros(3)}), r"condition 'if' is \[3\]"),
     (drawn(conditions={"if": zeros(4, number=2)}), "'if' has numbers 2"),
 ]
 """What is wrong with a task, and with what it draws."""

@@ -115,6 +115,14 @@ def test_a_mechanism_from_pairs_to_its_figure(say: Say, tmp_path: Path, planted:
 
 
 MISTAKES = [
+    (
+        "lm circuit --model mine --template raw --hops 2 --questions 10 --search-questions 10",
+        "mine answers equations-d2 at chance",
+    ),
+    (
+        "lm ask --model http://127.0.0.1:9/v1 --protocol greedy",
+        "write the model's name after the URL, as http:",
+    ),
     ("lm ask --hops x", "--hops is 'x'; expected a number or a range"),
     ("lm ask --model mine --formulations f1", "mine has no chat template: use --template raw"),
     ("lm heads --model mine --questions 1", "'--questions': 1 is not in the range x>=10"),

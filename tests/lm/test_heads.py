@@ -9,7 +9,7 @@ import pytest
 import torch
 from slow import hooked
 
-from hopscope.cli.lm_text import heads_piece
+from hopscope.cli.lm_text import effect_text, heads_piece
 from hopscope.configs import Prompts
 from hopscope.facts import Role, parse_facts, parse_role
 from hopscope.lm.heads import (
@@ -87,6 +87,7 @@ def test_the_terminal_shows_the_heads_that_the_page_shows() -> None:
     scores = HeadScores(
         *("x", "y", (route,), own, zero, np.array([0.5]), zero, zero), questions=4, correct=2
     )
+    assert "nothing to switch off" in effect_text(None)
     (best,) = best_heads(scores.as_data())
     assert (best["head"], best["beyond"]) == (0, 0)
     (row,) = heads_piece(scores).rows

@@ -164,5 +164,6 @@ def test_the_first_bad_loss_is_named(store: Store, value: float, what: str) -> N
     buffer = MetricsBuffer(recipe, store.create(recipe), 0)
     buffer.add("train", 1, torch.tensor([[0.5], [0.5]]))
     buffer.add("train", 2, torch.tensor([[0.5], [value]]))
+    assert buffer.take(2) == {}  # nothing was fetched yet
     with pytest.raises(Diverged, match=f"hop 3 {what} at step 2 .seed 6.; .* is none: lower"):
         buffer.fetch()
