@@ -5,17 +5,18 @@ from typing import Any
 
 import pytest
 import torch
+from slow import scaled
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     transformers = pytest.importorskip("transformers")
 
 TOKENS = 64
-IDS = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
-GPT2 = {"n_layer": 2, "n_head": 4, "n_embd": 32, "n_positions": 24, "vocab_size": TOKENS, **IDS}
+COMMON = {"vocab_size": TOKENS, "bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
+GPT2 = {"n_layer": 2, "n_head": 4, "n_embd": 32, "n_positions": 24}
 LLAMA = {
     "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "hidden_size": 32,
-    "intermediate_size": 40, "vocab_size": TOKENS, "max_position_embeddings": 24, **IDS,
+    "intermediate_size": 40, "max_position_embeddings": 24,
 }  # fmt: skip
 SINGLE = {key: value for key, value in LLAMA.items() if key != "num_key_value_heads"}
 WIDE = {**LLAMA, "head_dim": 16}
@@ -52,12 +53,14 @@ FAMILIES: dict[str, tuple[dict[str, Any], str | None]] = {
 where a layer normalises that first, or computes its two parts side by side)."""
 
 
-def made(family: str, **more: Any) -> Any:
-    """A random model of a family, with attention that is far from even."""
-    config = transformers.AutoConfig.for_model(family, **{**FAMILIES[family][0], **more})
+def of_family(family: str, attention: str | None = "eager", **config: Any) -> Any:
+    """A random model; attention None: as transformers computes it for this family."""
+    configured = transformers.AutoConfig.for_model(family, **{**COMMON, **config})
     torch.manual_seed(0)
-    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(4)
+    model = transformers.AutoModelForCausalLM.from_config(configured, attn_implementation=attention)
     return model.float().eval()
+
+
+def made(family: str, **more: Any) -> Any:
+    """A random model of one of these families, with attention that is far from even."""
+    return scaled(of_family(family, **{**FAMILIES[family][0], **more}), 4)

@@ -1,26 +1,17 @@
 """A model written as nanoGPT's is, what its train.py writes, and one that has learned a task."""
 
+from collections import OrderedDict
 from types import SimpleNamespace
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, gelu, layer_norm, scaled_dot_product_attention
+from torch.nn.functional import cross_entropy, scaled_dot_product_attention
 
 from hopscope import KHop
 from hopscope.tasks import examples, sampler_of
 
 SIZES = {"n_layer": 2, "n_head": 2, "n_embd": 32, "block_size": 16, "vocab_size": 5}
 TASK = KHop(hops=1, alphabet=4, length=16)
-
-
-class Norm(nn.Module):
-    def __init__(self, width: int, bias: bool) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(width))
-        self.bias = nn.Parameter(torch.zeros(width)) if bias else None
-
-    def forward(self, x: Tensor) -> Tensor:
-        return layer_norm(x, self.weight.shape, self.weight, self.bias)
 
 
 class Attention(nn.Module):
@@ -44,24 +35,16 @@ class Attention(nn.Module):
         return out
 
 
-class Mlp(nn.Module):
-    def __init__(self, width: int, bias: bool) -> None:
-        super().__init__()
-        self.c_fc, self.c_proj = (
-            nn.Linear(width, 4 * width, bias),
-            nn.Linear(4 * width, width, bias),
-        )
-
-    def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.c_proj(gelu(self.c_fc(x)))
-        return out
+def mlp(width: int, bias: bool) -> nn.Module:
+    up, down = nn.Linear(width, 4 * width, bias), nn.Linear(4 * width, width, bias)
+    return nn.Sequential(OrderedDict(c_fc=up, gelu=nn.GELU(), c_proj=down))
 
 
 class Block(nn.Module):
     def __init__(self, heads: int, width: int, bias: bool) -> None:
         super().__init__()
-        self.ln_1, self.ln_2 = Norm(width, bias), Norm(width, bias)
-        self.attn, self.mlp = Attention(heads, width, bias), Mlp(width, bias)
+        self.ln_1, self.ln_2 = (nn.LayerNorm(width, bias=bias) for _ in range(2))
+        self.attn, self.mlp = Attention(heads, width, bias), mlp(width, bias)
 
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.attn(self.ln_1(x))
@@ -80,7 +63,7 @@ class GPT(nn.Module):
                 "wte": nn.Embedding(SIZES["vocab_size"], width),
                 "wpe": nn.Embedding(SIZES["block_size"], width),
                 "h": nn.ModuleList(blocks),
-                "ln_f": Norm(width, bias),
+                "ln_f": nn.LayerNorm(width, bias=bias),
             }
         )
         self.lm_head = nn.Linear(width, SIZES["vocab_size"], bias=False)

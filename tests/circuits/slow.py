@@ -1,13 +1,15 @@
 """Attention as a pattern prescribes it, one position at a time, and a pass with edits: slow, and
-obvious.
+obvious; and models that are changed for it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from hopscope.circuits import Carried, Examples, Pattern, Source, Target, target
+from hopscope.circuits import CallbackModel, Carried, Examples, Pattern, Source, Target, target
 from hopscope.circuits.ablation import Change
 from hopscope.circuits.pattern import ITSELF, PREVIOUS, UNIFORM
 from hopscope.facts import Role
@@ -15,6 +17,7 @@ from hopscope.models import Transformer
 from hopscope.models.transformer import Block
 
 Edit = Callable[[int, Tensor], Tensor]
+Edited = Callable[[Edit], Edit]
 
 CHANGES: list[Change] = [
     Pattern(rest=UNIFORM),
@@ -24,6 +27,24 @@ CHANGES: list[Change] = [
     Carried("mean"),
     Carried("resample"),
 ]
+
+
+def scaled(model: Any, by: float) -> Any:
+    """The model with larger weights, by which its attention is far from even."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(by)
+    return model
+
+
+@contextmanager
+def hooked(module: Any, change: Callable[[Tensor], Tensor]) -> Iterator[None]:
+    """What enters a module is changed."""
+    handle = module.register_forward_pre_hook(lambda _, args: (change(args[0]), *args[1:]))
+    try:
+        yield
+    finally:
+        handle.remove()
 
 
 class Slow:
@@ -108,3 +129,18 @@ def walked(model: Transformer, inputs: Tensor, attention: Edit, heads: Edit) -> 
         pattern = attention(layer, block.pattern(x, inputs.shape[1], range(model.config.heads)))
         x = block.write(x, heads(layer, pattern @ block.values(x)))
     return model.leave(x)
+
+
+def whole(
+    model: Transformer, edited: Edited = lambda attention: attention,
+    shape: tuple[int, int] = (3, 2), *, everywhere: bool = False, **more: Any,
+) -> CallbackModel:  # fmt: skip
+    """A module that makes something of the edit that it is given, and answers at the positions that
+    are read, or everywhere.
+    """
+
+    def forward(inputs: Tensor, attention: Edit) -> Tensor:
+        every: Tensor = model(inputs, attention=edited(attention), read=inputs.shape[1])
+        return every if everywhere else every[:, -model.interface.read :]
+
+    return CallbackModel(forward, model, shape, **more)

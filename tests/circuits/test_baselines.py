@@ -10,14 +10,15 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
+from slow import walked
 
 from hopscope.circuits import (
     Adapter,
     CallbackModel,
     Circuit,
+    Examples,
     adapter_of,
     budget,
-    discover,
     examples_of,
 )
 from hopscope.circuits.account import Site
@@ -44,11 +45,6 @@ from hopscope.models import Transformer
 from hopscope.models.planted import Planted, planted
 
 QUERY = Role("query")
-
-
-@pytest.fixture(scope="module")
-def circuit(two_hops: Planted) -> Circuit:
-    return discover(two_hops.model, two_hops.task, examples=16)
 
 
 @pytest.fixture(scope="module")
@@ -275,29 +271,22 @@ TASK = Retrieval(hops=2, chains=2, dim=6, symbols="one-hot")
 READERS = (Role("value", 0), Role("query"))
 
 
-def by_hand(adapter: Adapter, site: Site, *, places: bool) -> float:
+def by_hand(model: Transformer, examples: Examples, site: Site, *, places: bool) -> float:
     """One example and position after the other."""
-    examples = examples_of(TASK, 12)
-    x = adapter.embed(examples.inputs)
-    for layer in range(adapter.layers):
-        mixed = adapter.project(layer, x).weights() @ adapter.project(layer, x).values
+    role = examples.roles.role
+
+    def heads(layer: int, mixed: torch.Tensor) -> torch.Tensor:
         new = mixed.clone()
-        for example in range(12) if layer == site.layer else ():
-            for at in range(examples.length):
-                role = examples.table[int(examples.roles.role[example, at])]
-                if role in site.destinations:
-                    alike = [
-                        (e, p)
-                        for e in range(12)
-                        for p in range(examples.length)
-                        if examples.table[int(examples.roles.role[e, p])] == role
-                        and (not places or p == at)
-                    ]
-                    for head in site.heads:
-                        its = torch.stack([mixed[e, head, p] for e, p in alike]).mean(0)
-                        new[example, head, at] = its
-        x = adapter.finish(layer, x, new)
-    return float(examples.losses_of(adapter.unembed(x)).mean())
+        for e, p in examples.positions(*site.destinations).nonzero() if layer == site.layer else ():
+            alike = role == role[e, p]
+            if places:
+                alike[:, :p] = alike[:, p + 1 :] = False
+            for head in site.heads:
+                new[e, head, p] = mixed[:, head][alike].mean(0)
+        return new
+
+    out = walked(model, examples.inputs, lambda _, own: own, heads)
+    return float(examples.losses_of(out).mean())
 
 
 @pytest.mark.parametrize("layer", [0, 1])
@@ -305,15 +294,15 @@ def test_means_by_place_and_by_role_are_those_by_hand(
     random_model: Transformer, layer: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     adapter = replaceable(random_model)
-    site = Site(layer=layer, heads=(1,), destinations=READERS)
+    site, examples = Site(layer=layer, heads=(1,), destinations=READERS), examples_of(TASK, 12)
     with torch.no_grad():
-        place, role = (by_hand(adapter, site, places=places) for places in (True, False))
-    (its,) = mean_ablate(adapter, examples_of(TASK, 12), [site], 1.0)
+        place, role = (by_hand(random_model, examples, site, places=its) for its in (True, False))
+    (its,) = mean_ablate(adapter, examples, [site], 1.0)
     assert its.by_place.mean == pytest.approx(place, rel=2e-7, abs=1e-6)
     assert its.by_role.mean == pytest.approx(role, rel=2e-7, abs=1e-6)
     assert its.model.mean != pytest.approx(its.by_role.mean, rel=2e-7, abs=1e-6)
     monkeypatch.setattr(budget, "CALL_BYTES", 1)  # example by example
-    (again,) = mean_ablate(adapter, examples_of(TASK, 12), [site], 1.0)
+    (again,) = mean_ablate(adapter, examples, [site], 1.0)
     assert again.by_place.mean == pytest.approx(place, rel=2e-7, abs=1e-6)
 
 

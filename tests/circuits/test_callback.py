@@ -4,31 +4,14 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from slow import CHANGES
+from slow import CHANGES, Edit, Edited, whole
 from torch import Tensor
 
 from hopscope.circuits import Ablation, Ablator, CallbackModel, Carried, Examples, role_maps
 from hopscope.errors import CircuitError
 from hopscope.models import Transformer
 
-Edit = Callable[[int, Tensor], Tensor]
-Edited = Callable[[Edit], Edit]
 SHAPE = (3, 2)
-
-
-def whole(
-    model: Transformer, edited: Edited = lambda attention: attention,
-    shape: tuple[int, int] = SHAPE, *, causal: bool = True, everywhere: bool = False,
-) -> CallbackModel:  # fmt: skip
-    """A module that makes something of the edit that it is given, and answers at the positions that
-    are read, or everywhere.
-    """
-
-    def forward(inputs: Tensor, attention: Edit) -> Tensor:
-        every: Tensor = model(inputs, attention=edited(attention), read=inputs.shape[1])
-        return every if everywhere else every[:, -model.interface.read :]
-
-    return CallbackModel(forward, model, shape, causal=causal)
 
 
 def keeping(layer: int, *parts: int | slice) -> Edited:

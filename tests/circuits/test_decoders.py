@@ -1,14 +1,12 @@
 """Decoders of transformers: the engine against the models' own passes, attention and hooks."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from families import FAMILIES, TOKENS, made
-from slow import CHANGES
+from slow import CHANGES, hooked
 from torch import Tensor, nn
 
 from hopscope.circuits import Ablation, Ablator, Pattern, adapter_of, examples_of, repeated_tokens
@@ -43,24 +41,6 @@ def output_of(model: Any, layer: int) -> nn.Module:
     return next(its for name, its in attention.named_children() if name in names)
 
 
-@contextmanager
-def edited(module: nn.Module, head: int, heads: int) -> Iterator[list[Tensor]]:
-    """A module whose input brings the mean over examples for one head; yields what it was."""
-    seen: list[Tensor] = []
-
-    def edit(_: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        seen.append(inputs[0])
-        parts = inputs[0].unflatten(-1, (heads, -1)).clone()
-        parts[..., head, :] = parts[..., head, :].mean(0)
-        return (parts.flatten(-2), *inputs[1:])
-
-    hook = module.register_forward_pre_hook(edit)
-    try:
-        yield seen
-    finally:
-        hook.remove()
-
-
 @torch.no_grad()
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_engine_computes_what_the_model_computes(family: str, tokens: Tensor) -> None:
@@ -71,8 +51,15 @@ def test_the_engine_computes_what_the_model_computes(family: str, tokens: Tensor
     for found, wanted in zip(its.weights, expected.attentions, strict=True):
         assert torch.allclose(found, wanted, atol=1e-5)
 
+    def edit(x: Tensor) -> Tensor:
+        seen.append(x)
+        parts = x.unflatten(-1, (adapter.heads, -1)).clone()
+        parts[..., HEAD, :] = parts[..., HEAD, :].mean(0)
+        return parts.flatten(-2)
+
     # An ablation by hooks, which no code of ours knows; and the same from the middle.
-    with edited(output_of(model, LAYER), HEAD, adapter.heads) as seen:
+    seen: list[Tensor] = []
+    with hooked(output_of(model, LAYER), edit):
         wanted = model(tokens, use_cache=False).logits
     assert close(its.brought[LAYER].transpose(1, 2).flatten(2), seen[0])
     assert not torch.allclose(wanted, expected.logits, atol=1e-2 * float(wanted.abs().max()))

@@ -1,11 +1,13 @@
 """Discovery on models whose circuits are known, and on those that have none."""
 
 from collections.abc import Callable
+from functools import partial
 from itertools import combinations
 from typing import Any
 
 import pytest
 import torch
+from every_task import one_hot
 from torch import Tensor, nn
 
 from hopscope.circuits import (
@@ -45,11 +47,6 @@ from hopscope.tasks import Batch, Roles, dataset, question_losses
 Rows = set[tuple[tuple[int, int], Role]]
 
 
-def task_of(hops: int, chains: int) -> Retrieval:
-    symbols = chains * (hops + 1)
-    return Retrieval(hops=hops, chains=chains, dim=symbols + symbols % 2, symbols="one-hot")
-
-
 def rows_of(circuit: Circuit) -> Rows:
     return {row for each in circuit.components for row in each.rows}
 
@@ -70,11 +67,11 @@ def check_planted(known: Planted, circuit: Circuit, missing: int = 0) -> None:
 
 
 CHAINS: list[tuple[VectorTask, dict[str, Any]]] = [
-    (task_of(1, 2), {}),
-    (task_of(2, 4), {"spare_layers": [1], "heads": 2}),
-    (task_of(3, 2), {"twins": True}),
-    (task_of(4, 2), {}),
-    (task_of(5, 2), {"spare_layers": [0]}),
+    (one_hot(1, 2), {}),
+    (one_hot(2, 4), {"spare_layers": [1], "heads": 2}),
+    (one_hot(3, 2), {"twins": True}),
+    (one_hot(4, 2), {}),
+    (one_hot(5, 2), {"spare_layers": [0]}),
 ]
 
 
@@ -170,16 +167,11 @@ def with_roles(task: Retrieval, name: Callable[[Role], str], fixed: bool = False
         role, chain = batch.roles.role.long(), batch.roles.chain
         same = ((role == order.role) & (chain == order.chain)).all(1) | (not fixed)
         kept = same.nonzero()[:examples, 0]
-        inputs, targets = batch.inputs[kept], batch.targets[kept]
-        some = Batch(inputs, targets, Roles(number[role[kept]], chain[kept]))
-        return Examples(
-            inputs,
-            some.roles,
-            tuple(parse_role(each) for each in roles),
-            lambda outputs: question_losses(task, outputs, some),
-            task.chance(),
-            task.interface().read,
-        )
+        named = Roles(number[role[kept]], chain[kept])
+        some = Batch(batch.inputs[kept], batch.targets[kept], named)
+        table, read = tuple(map(parse_role, roles)), task.interface().read
+        losses = partial(question_losses, task, batch=some)
+        return Examples(some.inputs, named, table, losses, task.chance(), read)
 
     return questions
 
@@ -204,7 +196,7 @@ def test_what_has_no_name_is_a_table_where_positions_say_it_else_as_in_the_model
     fixed: bool,
 ) -> None:
     """All positions have one role, and no chain is known."""
-    known = planted(task_of(1, 2))
+    known = planted(one_hot(1, 2))
     task = with_roles(known.task, lambda _: "letter", fixed)  # type: ignore[arg-type]
     circuit = discover(known.model, task, examples=32, fresh=32)
     assert circuit.sufficient
@@ -281,7 +273,7 @@ def test_a_model_that_has_not_learned_is_refused_unless_forced(two_hops: Planted
     assert found.found is not None
     assert found.found.forced
     assert found.verdict.startswith("Nothing to explain")
-    alone = task_of(hops=2, chains=1)  # the loss at chance is 0
+    alone = one_hot(hops=2, chains=1)  # the loss at chance is 0
     model = Transformer.seeded(Model(layers=2, heads=1, d_model=8), alone.interface(), 0)
     for force in (False, True):
         with pytest.raises(CircuitError, match="the loss at chance is 0 on this task"):

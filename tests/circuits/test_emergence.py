@@ -18,7 +18,6 @@ from hopscope.circuits import (
     discover,
     examples_of,
     patterns,
-    role_maps,
     target,
 )
 from hopscope.circuits.emergence import Emergence
@@ -80,16 +79,9 @@ def test_paths_come_in_order_and_those_that_never_did_last() -> None:
         assert (again.to_dict(), again.order) == (story.to_dict(), story.order)
 
 
-def test_every_path_is_followed_through_every_checkpoint(
-    two_hops: Planted, circuit: Circuit
-) -> None:
-    history, drawn = Growing(two_hops.model), examples_of(two_hops.task, 16, purpose="emergence")
+def test_paths_emerge_as_the_loss_falls(two_hops: Planted, circuit: Circuit) -> None:
+    history = Growing(two_hops.model)
     story = replace(emergence(history, circuit, examples=16), steps_per_epoch=5.0)
-    for column, step in enumerate(history.checkpoints):
-        maps = role_maps(adapter_of(history.model_at(step)), drawn)
-        for row, path in enumerate(story.paths):
-            expected = maps.between(path.destination, path.source)[path.layer, path.head]
-            assert story.attention[row, column] == pytest.approx(expected, abs=1e-6)
     first, step = story.order[0]
     assert step is not None
     assert story.emerged(first) == step

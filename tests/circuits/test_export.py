@@ -143,20 +143,19 @@ def test_mlps_are_nodes_between_the_layers(random_model: Transformer, two_hops: 
 
 
 def test_an_example_for_circuitsvis(two_hops: Planted) -> None:
+    """Positions have their roles, and tokens their numbers as well."""
     examples = examples_of(two_hops.task, 3)
     shown = circuitsvis(adapter_of(two_hops.model), examples, 2)
     expected = two_hops.model.attention(examples.inputs[2:3])[:, 0]
     assert torch.allclose(torch.tensor(shown["attention"]), expected, atol=1e-6)
     assert shown["tokens"][-1].startswith("query (")
-
-
-def test_tokens_for_circuitsvis_have_their_numbers() -> None:
-    examples = examples_of(KHop(alphabet=4, length=8), 2)
-    model = Transformer(Model(layers=1, heads=1, d_model=8), KHop(alphabet=4, length=8).interface())
-    names = circuitsvis(adapter_of(model), examples, 1)["tokens"]
-    numbers = [name.rpartition(" = ")[2] for name in names]
-    assert numbers == [str(token) for token in examples.inputs[1].tolist()]
-    assert names[-1] == f"query = {numbers[-1]}"
+    letters = examples_of(TASK, 2)
+    model = Transformer(Model(layers=1, heads=1, d_model=8), TASK.interface())
+    names = circuitsvis(adapter_of(model), letters, 1)["tokens"]
+    assert [name.rpartition(" = ")[2] for name in names] == list(
+        map(str, letters.inputs[1].tolist())
+    )
+    assert names[-1].startswith("query = ")
 
 
 def test_what_is_not_exported_is_said(

@@ -53,24 +53,14 @@ def test_what_is_not_a_nanogpt_is_refused(tmp_path: Path) -> None:
         nanogpt(made(bias=True)).embed(torch.full((1, 4), 5))
 
 
-def without(name: str) -> Harm:
-    return lambda weights, _: weights.pop(name)
-
-
 @pytest.mark.parametrize(
     ("harm", "line"),
     [
-        (without("lm_head.weight"), r"has no lm_head\.weight: is it whole\?"),
-        (without("transformer.wpe.weight"), "no transformer.wpe.weight.*needs a BlockAdapter"),
-        (without("transformer.ln_f.bias"), "has no transformer.ln_f.bias"),
-        (without("transformer.h.1.ln_1.weight"), "has no transformer.h.1.ln_1.weight"),
+        (lambda w, _: w.pop("transformer.wpe.weight"), "no transformer.wpe.*a BlockAdapter"),
         (lambda w, _: w.update({"lm_head.bias": torch.ones(5)}), "an unknown lm_head.bias"),
-        (lambda w, _: w.update({"transformer.h.0.attn.q_norm.weight": torch.ones(2)}), "unknown"),
         (lambda _, sizes: sizes.update(n_layer=3), "has no transformer.h.2.attn.c_attn.bias"),
         (lambda _, sizes: sizes.update(n_embd=16), r"is \(.*\); by the other sizes it is \("),
         (lambda _, sizes: sizes.update(block_size=8), r"wpe.weight is \(16, 32\); .* \(8, 32\)"),
-        (lambda _, sizes: sizes.update(n_head=2.5), "n_head is 2.5"),
-        (lambda _, sizes: sizes.update(n_head=None), "n_head is None"),
         (lambda _, sizes: sizes.update(n_layer="two"), "n_layer is 'two'; expected a whole number"),
         (lambda w, _: w.update({"lm_head.weight": w["lm_head.weight"].half()}), "of torch.float16"),
         (lambda w, _: w.update({"lm_head.weight": [1.0]}), "lm_head.weight is no dense tensor"),

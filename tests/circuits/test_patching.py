@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from every_task import one_hot
 from slow import walked
 from torch import Tensor, nn
 
@@ -191,11 +192,6 @@ def test_a_hop_without_answers_of_its_own_has_no_score(
 
 
 EXAMPLES = 16
-
-
-def one_hot(hops: int, chains: int = 4) -> Retrieval:
-    count = chains * (hops + 1)
-    return Retrieval(hops=hops, chains=chains, symbols="one-hot", dim=max(4, count + count % 2))
 
 
 def brought(task: VectorTask, paths: Sequence[Path], path: Path) -> set[str]:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from slow import CHANGES, slow_attention, walked
+from slow import CHANGES, scaled, slow_attention, walked
 from torch import Tensor
 
 from hopscope.circuits import (
@@ -82,10 +82,7 @@ def test_every_pattern_is_painted_as_a_loop_over_positions_would(
     """Each head of a layer follows another one; tables are those of other examples."""
     every = [*PATTERNS, *(BY_TOKEN if isinstance(task, KHop) else ())]
     config = Model(layers=1, heads=len(every), d_model=2 * len(every), init="fan-in", causal=causal)
-    model = Transformer.seeded(config, task.interface(), 0)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(3)
+    model = scaled(Transformer.seeded(config, task.interface(), 0), 3)
     adapter, examples = adapter_of(model), with_relations(examples_of(task, 5))
     examples = replace(examples, tables=estimate_tables(adapter, examples_of(task, 4, seed=1)))
     (own,) = patterns(adapter, examples.inputs)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from slow import whole
 from torch import Tensor, nn
 
 from hopscope.circuits import (
@@ -123,31 +124,22 @@ def test_tokens_are_read_by_discriminants() -> None:
     assert np.isnan(single.stream.other_chain).all()
 
 
-def callback_model(model: Transformer, *, streams: bool) -> CallbackModel:
-    def forward(inputs: Tensor, attention: Any) -> Tensor:
-        return model(inputs, attention=attention, read=inputs.shape[1])[:, -model.interface.read :]
+def test_a_callback_model_is_probed_by_the_streams_that_it_hands_out(two_hops: Planted) -> None:
+    task, model = two_hops.task, two_hops.model
 
     def handed_out(inputs: Tensor) -> list[Tensor]:
         return record(adapter_of(model), inputs).streams  # type: ignore[arg-type]
 
-    shape, read = (model.config.layers, model.config.heads), model.interface.read
-    return CallbackModel(
-        forward, model, shape, answers=read, streams=handed_out if streams else None
-    )
-
-
-def test_a_callback_model_is_probed_by_the_streams_that_it_hands_out(two_hops: Planted) -> None:
-    task, model = two_hops.task, two_hops.model
-    expected, found = (
-        probe(m, task, EXAMPLES) for m in (model, callback_model(model, streams=True))
-    )
+    given: Any = {"shape": (3, 1), "answers": model.interface.read}
+    expected = probe(model, task, EXAMPLES)
+    found = probe(whole(model, **given, streams=handed_out), task, EXAMPLES)
     for layer, role in product(range(found.layers + 1), found.roles):
         assert found.decodable(role, layer) == expected.decodable(role, layer), (layer, role)
     assert found.loss == pytest.approx(expected.loss, abs=1e-6)
     with pytest.raises(CircuitError, match="the outputs of single heads are not known"):
         found.added((0, 0), "query")
     with pytest.raises(CircuitError, match="give CallbackModel a function `streams`"):
-        probe(callback_model(model, streams=False), task, EXAMPLES)
+        probe(whole(model, **given), task, EXAMPLES)
 
 
 def test_examples_of_your_own_name_their_symbols(two_hops: Planted) -> None:

@@ -4,12 +4,10 @@ from dataclasses import replace
 
 import pytest
 import torch
+from slow import scaled
 
 from hopscope.circuits import (
-    Ablation,
     Ablator,
-    Examples,
-    Pattern,
     Source,
     adapter_of,
     discover,
@@ -19,7 +17,6 @@ from hopscope.circuits import (
     table_of,
 )
 from hopscope.circuits.ablation import State
-from hopscope.circuits.attention import attended
 from hopscope.circuits.prescriber import Prescriber
 from hopscope.circuits.search import Search
 from hopscope.circuits.tables import DIGITS, tables_of
@@ -32,11 +29,7 @@ TASK = KHop(hops=1, length=7, alphabet=3)
 
 def model_of(causal: bool) -> Transformer:
     config = Model(layers=2, heads=2, d_model=8, init="fan-in", causal=causal)
-    model = Transformer.seeded(config, TASK.interface(), 0)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(3)
-    return model
+    return scaled(Transformer.seeded(config, TASK.interface(), 0), 3)  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize("causal", [True, False])
@@ -91,8 +84,8 @@ def test_a_token_that_is_new_to_a_table_attends_to_itself_and_gets_nothing() -> 
 def test_a_table_knows_nothing_of_the_examples_that_it_is_measured_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A circuit's tables are those of the search's examples, however many others follow; another
-    evaluation example changes no other row; and read from its file, a circuit has the same losses.
+    """A circuit's tables are those of the search's examples, however many others follow; with them
+    it has the losses that were measured.
     """
     model, role = model_of(causal=True), Role("query")
     adapter = adapter_of(model)
@@ -117,20 +110,3 @@ def test_a_table_knows_nothing_of_the_examples_that_it_is_measured_on(
     fresh = replace(examples_of(TASK, 8, 3, "measurement"), tables=kept)
     losses = Ablator(model, fresh).losses([one.ablation()]).mean((0, 1)).tolist()
     assert losses == pytest.approx(one.losses.prescribed, abs=1e-6)
-    changed = fresh.inputs.clone()
-    changed[0] = (changed[0] + 1) % TASK.alphabet
-    rows = [_rows(model, examples) for examples in (fresh, replace(fresh, inputs=changed))]
-    for layer in range(2):
-        assert torch.equal(rows[0][layer, 1:], rows[1][layer, 1:])
-    assert torch.equal(rows[0][0, 0], rows[1][0, 0])  # by position; by token, its own tokens count
-    assert not torch.equal(rows[0][1, 0], rows[1][1, 0])
-
-
-def _rows(model: Transformer, examples: Examples) -> torch.Tensor:
-    """The attention of a head by position and of one by token."""
-    changes = {
-        (0, 1): Pattern(rest=table_of("position", (0, 1))),
-        (1, 0): Pattern(rest=table_of("token", (1, 0))),
-    }
-    found = attended(adapter_of(model), examples, Ablation.of({**changes})).weights
-    return torch.stack((found[0][:, 1], found[1][:, 0]))

@@ -16,18 +16,20 @@ from hopscope.configs import (
     InductionModel,
     KHop,
     LmBench,
+    LmCircuit,
     Model,
     NgramExperiment,
     NgramProcess,
     Prompts,
     Retrieval,
+    Tracing,
     Training,
     read_recipe,
 )
 from hopscope.configs.kinds import KINDS, kind_of
 from hopscope.errors import HopscopeError
 
-F1 = Prompts(formulation="f1", hops=1)
+F1, GREEDY = Prompts(formulation="f1", hops=1), Asking(protocol="greedy")
 
 
 def asked(formulation: str, **fields: Any) -> Callable[[], Prompts]:
@@ -42,6 +44,10 @@ def endpoint(opening: bool, **asking: Any) -> Callable[[], LmBench]:
     return bench(
         F1.replace(opening=opening), model="http://127.0.0.1:1/v1#x", asking=Asking(**asking)
     )
+
+
+def circuit(**fields: Any) -> Callable[[], LmCircuit]:
+    return lambda: LmCircuit(**{"model": "x", "prompts": Prompts(formulation="f1"), **fields})
 
 
 REFUSED: list[tuple[Callable[[], object], str]] = [
@@ -106,6 +112,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (bench(), "prompts"),
     (bench(F1, F1), "once"),
     (bench(F1, seeds=(0, 1)), "a benchmark has one"),
+    (bench(F1, model="http://x/v1", asking=GREEDY), "write the model's name after the URL, as"),
     (endpoint(False), "an endpoint gives no probabilities: use --protocol paper or greedy"),
     (endpoint(True, protocol="greedy"), "a chat endpoint begins its answers itself"),
     (lambda: Experiment.from_json("{"), "Experiment: Invalid JSON"),
@@ -117,6 +124,14 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: read_recipe("[1]"), "a recipe is a JSON object; got [1]"),
     (lambda: kind_of(Retrieval()), "got Retrieval; expected a recipe of a run: Experiment (facts)"),
     (lambda: kind_of(int), "got <class 'int'>; expected a recipe of a run"),
+    (circuit(model="http://127.0.0.1:1/v1#x"), "is an endpoint, which shows no weights"),
+    (circuit(seeds=(0, 1)), "a circuit is searched with one"),
+    (
+        circuit(questions=14, tracing=Tracing(searched=15)),
+        "14 questions: give --search-questions 14",
+    ),
+    (circuit(prompts=Prompts(formulation="f1", chains=2)), "cannot be paired: answers are"),
+    (circuit(elsewhere=Prompts(formulation="f4")), "equations-d5 has no role 'key 2.1'"),
     (lambda: read_recipe("{"), "a recipe is JSON, and this is not"),
 ]
 

@@ -208,15 +208,8 @@ class Never(Solver):
 def test_a_model_without_probabilities_is_asked_otherwise(tmp_path: Path) -> None:
     with pytest.raises(LmError, match="solver gives no probabilities: use --protocol paper"):
         ask(bench("exact"), Solver, tmp_path)
-    where = "http://127.0.0.1:9/v1"
-    kind = {"prompts": (Prompts(formulation="f1"),)}
-    for model, protocol, line in (
-        (f"{where}#tiny", "exact", "an endpoint gives no probabilities: use --protocol paper"),
-        (where, "greedy", f"write the model's name after the URL, as {where}#NAME"),
-    ):
-        with pytest.raises(ConfigError, match=line):
-            LmBench(model=model, asking=Asking(protocol=protocol), **kind)
-    away = LmBench(model=f"{where}#tiny", asking=Asking(protocol="greedy"), **kind)
+    prompts, greedy = (Prompts(formulation="f1"),), Asking(protocol="greedy")
+    away = LmBench(model="http://127.0.0.1:9/v1#tiny", prompts=prompts, asking=greedy)
     with pytest.raises(ConfigError, match="an endpoint computes on its own: use auto"):
         prepare(away, "cuda")
     prepare(away, "auto")

@@ -16,8 +16,8 @@ from calling import watcher
 
 from hopscope.circuits import Circuit
 from hopscope.circuits.components import Estimate
-from hopscope.configs import LmCircuit, Prompts, Tracing
-from hopscope.errors import ConfigError, Interrupted, NotLearned, RunDamaged, RunMismatch
+from hopscope.configs import LmCircuit, Tracing
+from hopscope.errors import Interrupted, NotLearned, RunDamaged, RunMismatch
 from hopscope.export.tracked import tracked
 from hopscope.facts import FactGraph, Role, parse_facts, parse_role
 from hopscope.lm.circuit import find_circuit, search
@@ -385,23 +385,3 @@ def test_what_is_no_row_is_refused(recipe: LmCircuit, tmp_path: Path) -> None:
         folder.commit({"rows/part-00000000.jsonl": row}, step=2)
         with pytest.raises(RunDamaged, match="did not write"):
             saved_rows(folder)
-
-
-MISTAKES = [
-    ({"model": "http://127.0.0.1:1/v1#x"}, "is an endpoint, which shows no weights"),
-    ({"seeds": (0, 1)}, "a circuit is searched with one"),
-    (
-        {"questions": 14, "tracing": Tracing(searched=15)},
-        "there are 14 questions: give --search-questions 14",
-    ),
-    ({"prompts": Prompts(formulation="f1", hops=2, chains=2)}, "cannot be paired: answers are"),
-    ({"elsewhere": Prompts(formulation="functions")}, "equations-d2 has no role 'key 2'"),
-]
-
-
-def test_what_cannot_be_traced_is_one_line(recipe: LmCircuit) -> None:
-    for changed, answer in MISTAKES:
-        fields = {name: getattr(recipe, name) for name in LmCircuit.model_fields} | changed
-        with pytest.raises(ConfigError, match=answer) as refused:
-            LmCircuit(**fields)
-        assert len(str(refused.value).splitlines()) == 1

@@ -65,33 +65,26 @@ def test_the_claims_are_judged_on_one_model(
 
 
 def test_heads_are_read_switched_off_and_kept(say: Say, tmp_path: Path) -> None:
-    words = "lm heads --model mine --template raw --hops 1 --top 1".split()
-    out = say(*words, "--questions", "12", "--save", "heads.json", "--figure", "heads.svg")[1]
+    words = "lm heads --model mine --template raw --hops 1 --top 1 --questions 10".split()
+    out = say(*words, "--save", "heads.json", "--figure", "heads.svg")[1]
     assert "key 0 → query" in out
-    assert "Accuracy on 12 other questions" in out or "nothing to switch off" in out
-    say(*words, "--questions", "10", "--save", "heads.retrieval.json")
-    kept, scores = (
-        json.loads((tmp_path / f"{name}.json").read_text()) for name in ("heads", "heads.retrieval")
-    )
+    assert "Accuracy on 10 other questions" in out or "nothing to switch off" in out
     assert (tmp_path / "heads.svg").stat().st_size
+    kept = json.loads((tmp_path / "heads.json").read_text())
     assert len(kept["own"]) == len(kept["routes"])
-    assert len(scores) == 8
-    words += ["--questions", "10"]
-    out, err = say(*words, "--json", "--figure", "h.svg")[1:]
-    assert json.loads(out)["questions"] == 10
-    assert "figure: h.svg" in err
+    assert json.loads(say(*words, "--json", "--save", "h.retrieval.json")[1])["questions"] == 10
+    assert len(json.loads((tmp_path / "h.retrieval.json").read_text())) == 8
     store = Store(tmp_path / "kept")
     prompts = (Prompts(formulation="f1", hops=1),)
-    mine, other, chat = (
-        store.create(LmBench(model=model, prompts=prompts, asking=Asking(template=template)))
-        for model, template in (("mine", "raw"), ("other", "raw"), ("mine", "chat"))
+    mine, chat = (
+        store.create(LmBench(model="mine", prompts=prompts, asking=Asking(template=template)))
+        for template in ("raw", "chat")
     )
     words += ["--store", str(store.root), "--keep"]
     assert f"kept with {mine.name}" in say(*words, mine.name)[1]
     assert json.loads(RunFolder(mine.path).read("heads-equations-d1.json"))["own"]
     mine.commit({WEIGHTS: b'{"parameters":1,"weights":"others"}'})
     for run, line in (
-        (other, "a benchmark of other (template raw, float32); the heads are of mine"),
         (chat, "a benchmark of mine (template chat, float32); the heads are of mine"),
         (mine, "was begun with other weights than mine has now"),
     ):
@@ -126,17 +119,15 @@ MISTAKES = [
         "lm circuit --model mine --template raw --hops 2 --questions 10 --search-questions 10",
         "mine answers equations-d2 at chance",
     ),
-    ("lm ask --hops x", "--hops is 'x'; expected a number or a range"),
     (
         "lm ask --model http://127.0.0.1:9/v1 --protocol greedy",
         "write the model's name after the URL, as http:",
     ),
+    ("lm ask --hops x", "--hops is 'x'; expected a number or a range"),
     ("lm ask --model mine --formulations f1", "mine has no chat template: use --template raw"),
     ("lm heads --model mine --questions 1", "'--questions': 1 is not in the range x>=10"),
     ("lm circuit --questions 9", "'--questions': 9 is not in the range x>=10"),
     ("lm ask --sample 2147483648", "'--sample': 2147483648 is not in the range 0<=x<=2147483647"),
-    ("show", "Missing argument"),
-    ("lm pull", "Missing argument"),
 ]
 
 

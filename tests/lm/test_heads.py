@@ -1,12 +1,15 @@
 """Heads that look things up: found in a model made to have one, and switched off."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
+from slow import hooked
 
-from hopscope.cli.lm_text import heads_piece
+from hopscope.cli.lm_text import effect_text, heads_piece
 from hopscope.configs import Prompts
 from hopscope.facts import Role, parse_facts, parse_role
 from hopscope.lm.heads import (
@@ -84,6 +87,7 @@ def test_the_terminal_shows_the_heads_that_the_page_shows() -> None:
     scores = HeadScores(
         *("x", "y", (route,), own, zero, np.array([0.5]), zero, zero), questions=4, correct=2
     )
+    assert "nothing to switch off" in effect_text(None)
     (best,) = best_heads(scores.as_data())
     assert (best["head"], best["beyond"]) == (0, 0)
     (row,) = heads_piece(scores).rows
@@ -130,13 +134,10 @@ def test_heads_switched_off_bring_nothing(make_tiny: Make) -> None:
     local, heads = make_tiny("raw", 3), [(0, 1), (1, 2), (1, 3)]
     found = switch_off(local, EQUATIONS, heads, 5, 6)
 
-    def silenced(layer: int) -> Callable[..., tuple[torch.Tensor]]:
-        def hook(_: object, inputs: tuple[torch.Tensor]) -> tuple[torch.Tensor]:
-            parts = inputs[0].unflatten(-1, (4, -1)).clone()
-            parts[..., [h for at, h in heads if at == layer], :] = 0
-            return (parts.flatten(-2),)
-
-        return hook
+    def silence(layer: int, x: torch.Tensor) -> torch.Tensor:
+        parts = x.unflatten(-1, (4, -1)).clone()
+        parts[..., [h for at, h in heads if at == layer], :] = 0
+        return parts.flatten(-2)
 
     def accuracy() -> float:
         shares = []
@@ -149,14 +150,10 @@ def test_heads_switched_off_bring_nothing(make_tiny: Make) -> None:
         return float(np.mean(shares))
 
     assert found.model.mean == pytest.approx(accuracy(), abs=1e-5)
-    layers = local.model.model.layers
-    handles = [
-        layer.self_attn.o_proj.register_forward_pre_hook(silenced(n))
-        for n, layer in enumerate(layers)
-    ]
-    assert found.without.mean == pytest.approx(accuracy(), abs=1e-5)
-    for handle in handles:
-        handle.remove()
+    with ExitStack() as silent:
+        for n, layer in enumerate(local.model.model.layers):
+            silent.enter_context(hooked(layer.self_attn.o_proj, partial(silence, n)))
+        assert found.without.mean == pytest.approx(accuracy(), abs=1e-5)
     assert found.random is not None
     assert found.more is not None
     assert found.more.mean == pytest.approx(found.random.mean - found.without.mean, abs=1e-6)

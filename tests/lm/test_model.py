@@ -11,7 +11,7 @@ import pytest
 import torch
 import transformers
 from calling import Patch
-from transformers import AutoModelForCausalLM
+from families import LLAMA, made, of_family
 
 from hopscope.errors import ConfigError, LmError
 from hopscope.lm.model import LanguageModel, dtype_of, load
@@ -99,11 +99,8 @@ def test_a_model_that_does_not_fit_is_one_line(mine: Path, monkeypatch: Patch) -
 PROMPT = "{{ messages[0]['content'] }}"
 TEMPLATES = [
     ("{{ messages[0]['content'] | upper }}", "changes the question, or prints it twice: use --te"),
-    ("user: ", "changes the question, or prints it twice: use --template raw"),
     (PROMPT * 2, "changes the question, or prints it twice: use --template raw"),
     ("{{ raise_exception('give a\n role') }}", "refuses a question: give a role: use --template"),
-    ("{{ messages[0]['content']", "refuses a question: unexpected end of template.*: use --te"),
-    ("{{ messages[0]['content'] + 1 }}", "refuses a question: .*: use --template raw"),
 ]
 
 
@@ -118,59 +115,47 @@ def test_a_chat_template_has_to_print_the_question_once(tiny: LanguageModel) -> 
     assert text == f"user: {ASKED.prompt}\nyou: b is"
 
 
-COMMON: dict[str, Any] = {
-    "vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
-    "max_position_embeddings": 64, "pad_token_id": 0, "bos_token_id": None, "eos_token_id": 0,
-}  # fmt: skip
-LLAMA = COMMON | {"intermediate_size": 32, "num_key_value_heads": 2}
-
-
-def of_family(tokenizer: Any, family: str, **options: Any) -> LanguageModel:
-    config = getattr(transformers, f"{family}Config")(**options)
-    model = AutoModelForCausalLM.from_config(config, attn_implementation="eager")
-    return LanguageModel(model, tokenizer, "tiny", "raw", 4)
-
-
 COUNTS, OTHER = (
     "counts the positions of tokens itself (as ALiBi",
     "has layers other than plain atten",
 )
 REFUSED = [
-    ("Mpt", {"d_model": 32, "n_heads": 4, "n_layers": 1}, COUNTS),
-    ("Mamba", {"hidden_size": 32, "num_hidden_layers": 1}, OTHER),
-    ("Lfm2", LLAMA | {"layer_types": ["conv", "full_attention"]}, OTHER),
+    ("mpt", {"d_model": 32, "n_heads": 4, "n_layers": 1}, COUNTS),
+    ("mamba", {"hidden_size": 32, "num_hidden_layers": 1}, OTHER),
+    ("lfm2", LLAMA | {"layer_types": ["conv", "full_attention"]}, OTHER),
 ]
 
 
 def test_who_goes_by_other_places_is_refused(tiny: LanguageModel) -> None:
     for family, options, does in REFUSED:
         with pytest.raises(LmError) as refused:
-            of_family(tiny.tokenizer, family, **options | {"vocab_size": 64})
+            LanguageModel(of_family(family, **options), tiny.tokenizer, "tiny", "raw")
         line = str(refused.value)
-        assert line.startswith(f"tiny is a model of type {family.lower()}, which {does}")
+        assert line.startswith(f"tiny is a model of type {family}, which {does}")
         assert line.endswith("serve it, and ask the endpoint with --protocol paper or greedy")
         assert "\n" not in line
 
 
 MIXED = ["sliding_attention", "full_attention"]
-WINDOW, CONTEXT = (24, "window of attention"), (64, "context")
+WINDOW, CONTEXT = (16, "window of attention"), (24, "context")
 ROOMS = [
-    ("Llama", {}, CONTEXT),
-    ("Mistral", {"sliding_window": 24}, WINDOW),
-    ("Gemma3Text", {"sliding_window": 24, "layer_types": MIXED}, WINDOW),
-    ("Gemma3Text", {"sliding_window": 24, "layer_types": MIXED[1:] * 2}, CONTEXT),
-    ("Qwen2", {"sliding_window": 24}, CONTEXT),
-    ("Llama4Text", {"attention_chunk_size": 24}, WINDOW),
-    ("GPTNeo", {"window_size": 24, "attention_types": [[["global", "local"], 1]]}, WINDOW),
+    ("llama", {}, CONTEXT),
+    ("mistral", {"sliding_window": 16}, WINDOW),
+    ("gemma3_text", {"sliding_window": 16, "layer_types": MIXED}, WINDOW),
+    ("gemma3_text", {"sliding_window": 16, "layer_types": MIXED[1:] * 2}, CONTEXT),
+    ("qwen2", {"sliding_window": 16}, CONTEXT),
+    ("llama4_text", {"attention_chunk_size": 16}, WINDOW),
+    ("gpt_neo", {"window_size": 16, "attention_types": [[["global", "local"], 1]]}, WINDOW),
 ]
 
 
 def test_the_smallest_of_context_and_windows_is_the_room(tiny: LanguageModel) -> None:
     for family, options, expected in ROOMS:
-        config = getattr(transformers, f"{family}Config")(**LLAMA | options)
+        config = transformers.AutoConfig.for_model(family, **LLAMA | options)
         its = SimpleNamespace(model=transformers.PreTrainedModel(config))
         assert LanguageModel.room.func(its) == expected, (family, options)
-    its = of_family(tiny.tokenizer, "Gemma3Text", **LLAMA, head_dim=8, sliding_window=16)
+    model = made("gemma3_text", sliding_window=16, max_position_embeddings=64)
+    its = LanguageModel(model, tiny.tokenizer, "tiny", "raw", 4)
     short, long = (
         Question(prompt, "0", ("0", "1"), (), 0, 0)
         for prompt in ("a = 1 a ?", "a = 1 b = a c = b c = ?")

@@ -1,7 +1,6 @@
 """Minimal pairs, and patches between them: those of the whole model, by hooks."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from copy import deepcopy
 from functools import partial
 from random import Random
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from calling import Patch
+from slow import hooked
 from solving import solved
 from tokenizers import Regex, pre_tokenizers, processors
 from torch import Tensor
@@ -237,16 +237,6 @@ def batch(local: LanguageModel) -> PairBatch:
     return PairBatch(DecoderAdapter(local.model), pairs(local, TWO, 0, 0, 3), len(role_table(TWO)))
 
 
-@contextmanager
-def hooked(module: Any, change: Callable[[Tensor], Tensor]) -> Iterator[None]:
-    """What enters a module is changed."""
-    handle = module.register_forward_pre_hook(lambda _, args: (change(args[0]), *args[1:]))
-    try:
-        yield
-    finally:
-        handle.remove()
-
-
 @torch.no_grad()
 def logits(local: LanguageModel, tokens: Tensor) -> Tensor:
     return local.model(tokens).logits[:, -1]
@@ -328,22 +318,16 @@ def test_rows_are_the_donor_s_question_by_question(local: LanguageModel, batch: 
 
 
 def test_random_rows_are_of_the_same_layers_and_never_the_circuit_s() -> None:
-    rows = [(0, 0, 2), (0, 1, 2), (1, 3, 5)]
-    drawn = [random_rows(2, 4, rows, Random(n)) for n in range(50)]
-    assert all(sorted(row[0] for row in each) == [0, 0, 1] for each in drawn)
-    assert all({role for _, _, role in each} == {2, 5} for each in drawn)
-    assert not {row for each in drawn for row in each} & set(rows)
-    assert len({tuple(each) for each in drawn}) > 3
-
-
-def test_random_rows_are_as_many_or_none() -> None:
     """What a layer lacks is drawn from the others: a smaller control would look weaker."""
-    rows = [(0, 0, 0), (0, 1, 0), (0, 2, 0)]
-    drawn = [random_rows(2, 4, rows, Random(n)) for n in range(50)]
-    assert {len({*each} - {*rows}) for each in drawn} == {3}
-    assert all((0, 3, 0) in each for each in drawn)
-    assert {row for each in drawn for row in each} == {(0, 3, 0), *((1, h, 0) for h in range(4))}
-    assert random_rows(1, 4, rows, Random(0)) == []
+    few, full = [(0, 0, 2), (0, 1, 2), (1, 3, 5)], [(0, 0, 0), (0, 1, 0), (0, 2, 0)]
+    some, others = ([random_rows(2, 4, rows, Random(n)) for n in range(50)] for rows in (few, full))
+    assert all(sorted(row[0] for row in each) == [0, 0, 1] for each in some)
+    assert all({role for _, _, role in each} == {2, 5} for each in some)
+    assert not {row for each in some for row in each} & {*few}
+    assert {len({*each}) for each in others} == {3}
+    assert {row for each in others for row in each} == {(0, 3, 0), *((1, h, 0) for h in range(4))}
+    assert all((0, 3, 0) in each for each in others)
+    assert random_rows(1, 4, full, Random(0)) == []
 
 
 def test_the_lens_is_the_model_s_own_end(local: LanguageModel, batch: PairBatch) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from every_task import one_hot
 from torch import Tensor
 
 from hopscope.configs import ConditionalRetrieval, KHop, Retrieval, VectorTask
@@ -12,11 +13,6 @@ from hopscope.tasks import Batch, dataset, hop_losses
 from hopscope.theory import Path, depths, flow
 
 EXAMPLES = 64
-
-
-def one_hot(hops: int, chains: int = 4) -> Retrieval:
-    symbols = chains * (hops + 1)
-    return Retrieval(hops=hops, chains=chains, symbols="one-hot", dim=max(4, symbols + symbols % 2))
 
 
 def sphere(hops: int, chains: int = 4, dim: int = 64) -> Retrieval:
@@ -120,36 +116,6 @@ def test_its_paths_are_needed_attended_fully_and_enough(grown: Planted) -> None:
         return edited
 
     assert losses(grown, batch, only_paths).max() < 1e-6
-
-
-def test_spare_layers_and_idle_heads_change_nothing() -> None:
-    task = one_hot(3)
-    plain, padded = planted(task), planted(task, spare_layers=(1, 2, 5), heads=3)
-    assert padded.model.config.layers == 6
-    assert padded.model.config.heads == 3
-    assert [p.layer for p in padded.paths] == [{0: 0, 1: 3, 2: 4}[p.layer] for p in plain.paths]
-    batch = dataset(task, 0, 20)
-    assert torch.allclose(plain.model(batch.inputs), padded.model(batch.inputs), atol=1e-5)
-    idle = padded.model.attention(batch.inputs)[3, :, 1]
-    assert (idle[:, -1] > 0).all()  # an idle head attends somewhere, and writes nothing
-
-
-def test_twins_share_the_work() -> None:
-    twins = planted(one_hot(3), twins=True)
-    assert twins.model.config.heads == 2
-    assert len(twins.paths) == 2 * len(planted(one_hot(3)).paths)
-    batch = dataset(twins.task, 0, 50)
-    whole = losses(twins, batch).max()
-    assert whole < 1e-6
-    one, other = (path for path in twins.paths if path.layer == 0 and path.destination.fact == 0)
-    cut_one, cut_other = (without(path, twins.task, batch) for path in (one, other))
-    # A key that is half there is still found; with neither twin it is not.
-    assert losses(twins, batch, cut_one).max() < 1e-6
-
-    def cut_both(layer: int, pattern: Tensor) -> Tensor:
-        return cut_other(layer, cut_one(layer, pattern))
-
-    assert losses(twins, batch, cut_both).max() > 0.02 * twins.task.chance()
 
 
 @pytest.mark.parametrize(

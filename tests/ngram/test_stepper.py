@@ -11,13 +11,11 @@ import pytest
 from calling import watcher
 from stopping import content
 
-from hopscope.configs import Descent, Experiment, NgramExperiment
-from hopscope.errors import ConfigError, Diverged, Interrupted, RunMismatch
+from hopscope.configs import Descent, NgramExperiment
+from hopscope.errors import ConfigError, Diverged, Interrupted
 from hopscope.ngram import train
-from hopscope.ngram.run import NgramRun
 from hopscope.ngram.stepper import checkpoint_epochs, record_epochs
 from hopscope.store import Store
-from hopscope.training import Run
 
 Make = Callable[..., NgramExperiment]
 
@@ -98,10 +96,3 @@ def test_what_cannot_be_trained_is_said(experiment: Make, tmp_path: Path) -> Non
     wild = {"stages": "CWa", "epochs": (60,), "lr": 1e6}
     with pytest.raises(Diverged, match=r"not a number after epoch \d+; .*lower descent.lr"):
         train(experiment(model={"first": "full"}, descent=wild), tmp_path)
-
-
-def test_runs_of_one_kind_are_not_taken_for_the_other(store: Store, tiny: Experiment) -> None:
-    with pytest.raises(RunMismatch, match="expected one of kind facts"):
-        _ = Run(store.create(NgramExperiment())).recipe
-    with pytest.raises(RunMismatch, match="expected one of kind ngram"):
-        _ = NgramRun(store.create(tiny)).recipe

@@ -8,12 +8,7 @@ from hopscope.configs import Experiment
 from hopscope.errors import RunDamaged
 from hopscope.runs.checkpoint import read_tensors, to_safetensors, weights_at
 from hopscope.store import RunFolder, Store
-from hopscope.store.checkpoints import (
-    checkpoint_name,
-    diverged,
-    optimiser_name,
-    outdated,
-)
+from hopscope.store.checkpoints import checkpoint_name, diverged, optimiser_name, outdated
 
 STATE = {"b": torch.tensor([1.5, -2.0]), "a": torch.ones(2, 2)}
 

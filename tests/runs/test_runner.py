@@ -11,6 +11,7 @@ from hopscope.errors import RunDamaged, RunWarning, TrainingError
 from hopscope.runs import Stepper, opened, train
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import checkpoint_name
+from hopscope.store.tables import RunTable
 
 
 @pytest.fixture(autouse=True)
@@ -27,6 +28,9 @@ def test_it_is_carried_out_kept_and_opened(store: Store) -> None:
     assert run.checkpoints == [0, 10, 20, 30, 40]
     steps, losses = opened(store.find("sums")).losses()
     assert steps.tolist() == list(range(41))
+    watcher = Stops(1)
+    assert content(train(Sums(), store, watcher=watcher).folder) == content(run.folder)
+    assert not watcher.stopped  # it was complete, and nothing was computed
     expected = sum(np.random.default_rng([0, step]).random() for step in range(1, 41))
     assert losses[-1, 0, 0] == pytest.approx(expected)
 
@@ -75,6 +79,18 @@ def test_without_memory_or_killed_it_ends_with_the_same_bytes(
             train(Sums(), store)
     assert "\n" not in str(told.value)
     assert store.find("sums").manifest.step == 20
+    assert content(train(Sums(), store).folder) == whole
+
+
+def test_a_kill_between_the_last_checkpoint_and_the_end_is_made_good(
+    store: Store, monkeypatch: pytest.MonkeyPatch, whole: dict[str, bytes]
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(RunTable, "merged", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            train(Sums(), store)
+    manifest = store.find("sums").manifest
+    assert (manifest.step, manifest.complete) == (40, False)
     assert content(train(Sums(), store).folder) == whole
 
 

@@ -1,6 +1,13 @@
-"""Every kind of task, in several settings, and what its first examples are."""
+"""Every kind of task, in several settings, what its first examples are, and one that is easy."""
 
 from hopscope.configs import MQAR, ConditionalRetrieval, Induction, KHop, Retrieval, Task
+
+
+def one_hot(hops: int, chains: int = 4) -> Retrieval:
+    """Retrieval of symbols none of which looks like another."""
+    symbols = chains * (hops + 1)
+    return Retrieval(hops=hops, chains=chains, symbols="one-hot", dim=max(4, symbols + symbols % 2))
+
 
 FIRST_EXAMPLES: list[tuple[Task, str]] = [
     (Retrieval(), "0ec23e6834decb3d"),

@@ -1,6 +1,5 @@
 """Associative recall against a slow reading of every sequence, and its circuit, written by hand."""
 
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -67,18 +66,6 @@ def test_gaps_follow_their_law() -> None:
         law = torch.arange(1, 9) ** (power - 1)
         # three standard errors at most
         assert torch.allclose(seen, law / law.sum(), atol=0.012), power
-
-
-def test_tokens_pairs_and_fillers_are_drawn_evenly() -> None:
-    task = MQAR(pairs=2, queries=1, alphabet=8, length=8)
-    batch = dataset(task, 1, 20_000)
-    keys = torch.bincount(batch.inputs[:, 0], minlength=8) / 20_000
-    assert torch.allclose(keys, torch.tensor([0.25] * 4 + [0.0] * 4), atol=0.01)
-    asked = batch.roles.chain[batch.roles.role == 2].float()
-    assert float(asked.mean()) == pytest.approx(0.5, abs=0.011)
-    # A filler is one of the 2 keys that are left (each left in half of the sequences), or a value.
-    filler = torch.bincount(batch.inputs[:, -1], minlength=8) / 20_000
-    assert torch.allclose(filler, torch.tensor([1 / 12] * 4 + [1 / 6] * 4), atol=0.009)
 
 
 def written(task: MQAR) -> Transformer:

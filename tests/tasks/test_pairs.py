@@ -60,10 +60,3 @@ def test_symbols_of_tokens() -> None:
     assert not askers(hops, 1, COUNT).any()
     assert torch.equal(known[:, 0, 0], batch.inputs[:, -1])
     assert torch.equal(known[:, 0, 1:], batch.targets[:, -1])
-
-
-def test_a_task_says_why_it_cannot_be_paired() -> None:
-    assert Retrieval().swap_obstacle() is None
-    assert TOKENS.swap_obstacle() is None
-    assert "it has 1 chain, which has none" in str(Retrieval(chains=1).swap_obstacle())
-    assert "stands in the facts of many positions at once" in str(KHop().swap_obstacle())

@@ -5,7 +5,6 @@ import weakref
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -112,16 +111,6 @@ def test_the_dataset_is_its_examples_whatever_the_threads() -> None:
         torch.set_num_threads(before)
     with pytest.raises(ConfigError, match="count is 0; a dataset has at least 1 example"):
         dataset(task, 0, 0)
-
-
-def test_streams_and_seeds_are_apart() -> None:
-    sampler, index = sampler_of(Retrieval()), torch.arange(4)
-    drawn = [
-        examples(sampler, seed, index, stream).inputs[..., :4]
-        for seed in (0, 1)
-        for stream in ("train", "validation")
-    ]
-    assert not any(torch.isclose(one, other).any() for one, other in combinations(drawn, 2))
 
 
 @pytest.mark.parametrize("models", [0, 3])

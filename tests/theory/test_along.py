@@ -20,6 +20,7 @@ def test_a_reading_between_strangers_is_a_jump() -> None:
     reading = Reading(1, QUERY, Role("value", 1))  # shares nothing with the query
     found = follow(graph, [reading])
     assert found.jumps == (reading,)
+    assert str(reading) == "layer 1: query reads value 1"
     assert "x2" in found.holdings[QUERY]
 
 

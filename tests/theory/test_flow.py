@@ -43,18 +43,6 @@ def test_one_head_per_layer_is_enough_and_both_ways_at_most_doubles() -> None:
         assert found.minimum[f"x{hops}"] == hops.bit_length() + 1, hops
 
 
-def test_the_schedule_of_three_hops_is_the_doubling_circuit() -> None:
-    readings = [str(r) for r in flow(chain_of_facts(3), heads=1).schedule("x3")]
-    assert readings == [
-        "layer 1: value 0 reads key 0",
-        "layer 1: value 1 reads key 1",
-        "layer 1: value 2 reads key 2",
-        "layer 2: query reads value 0",
-        "layer 2: value 1 reads value 2",
-        "layer 3: query reads value 1",
-    ]
-
-
 def test_any_order_of_facts_can_be_asked() -> None:
     for order in itertools.permutations(range(3)):
         found = flow(chain_of_facts(3), order=order)
