@@ -126,11 +126,18 @@ def test_half_a_request_is_not_waited_for(server: Served) -> None:
         assert 0.2 < time.monotonic() - begun_at < 5
 
 
+def descriptors() -> int:
+    return len([*Path("/proc/self/fd").iterdir()])
+
+
 def test_who_asks_at_once_is_answered_beside_many_who_hang(server: Served) -> None:
-    """Those go that hang; and nobody has to knock twice while the server does something else."""
+    """Those go that hang, and leave nothing open; and nobody has to knock twice while the server
+    does something else.
+    """
     everybody = threading.Event()
     with ExitStack() as stack:
         server.get()
+        before = descriptors()
         server.server.servers[0].get_loop().call_soon_threadsafe(everybody.wait)
         try:
             hanging = [stack.enter_context(server.connect()) for _ in range(300)]
@@ -143,6 +150,7 @@ def test_who_asks_at_once_is_answered_beside_many_who_hang(server: Served) -> No
         assert time.monotonic() - begun < 2
         assert closed(hanging[0], 5)
         wait_until(lambda: len(server.server.server_state.connections) <= 8)
+    wait_until(lambda: descriptors() <= before)
 
 
 def test_a_reader_that_does_not_read_is_given_up(server: Served) -> None:
