@@ -13,16 +13,15 @@ import importlib.util
 import os
 import re
 import shutil
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from answering import Quiet, running
 
 import hopscope
 from hopscope.web.app import HEADERS
@@ -115,7 +114,7 @@ def _note(said: Any, complaints: list[str]) -> None:
         complaints.append(said.text)
 
 
-class Plain(SimpleHTTPRequestHandler):
+class Plain(Quiet, SimpleHTTPRequestHandler):
     """Files of a folder, an empty page at /blank, and one at /saved that may use WebAssembly."""
 
     def do_GET(self) -> None:
@@ -134,20 +133,6 @@ class Plain(SimpleHTTPRequestHandler):
         self.send_header("Content-Security-Policy", policy)
         self.send_header("Cache-Control", "no-store")
         super().end_headers()
-
-    def log_message(self, *_: object) -> None:
-        """Nobody reads it."""
-
-
-@contextmanager
-def running(handler: Callable[..., Any]) -> Iterator[Any]:
-    """A server of this handler, and its address."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield server, f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture(scope="package")

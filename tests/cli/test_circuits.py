@@ -38,13 +38,13 @@ def files(run: Run) -> set[str]:
     return {*Store().find(run.name).manifest.files}
 
 
-def test_the_whole_story(here: Path, run: Run, known: Planted, said: Said) -> None:
+def test_the_whole_story(here: Path, run: Run, two_hops: Planted, said: Said) -> None:
     with pytest.raises(CircuitError, match=r"has no circuit yet: `hopscope circuit"):
         command(("emergence", run.name))
     found = said("circuit", run.name, "--examples", "32", "--repeat", "2")
     assert "100%" in found  # both searches found every component
     circuit = Circuit.from_json(Store().find(run.name).read("circuit.json"))
-    assert set(circuit.paths) == set(known.paths)
+    assert set(circuit.paths) == set(two_hops.paths)
     said_more = said("circuit", run.name, "--diagnose")
     assert "along these paths the query learns x1, x2" in said_more
 

@@ -2,20 +2,19 @@
 
 import json
 import shutil
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from calling import End, Patch, Say, ends, registry, watcher
 from musat_rows import saved, tables
+from stopping import begun, changed, content
 
 from hopscope.configs import Experiment, Recipe
-from hopscope.errors import Interrupted, NotLearned
+from hopscope.errors import NotLearned
 from hopscope.papers.experiment import PaperExperiment
 from hopscope.papers.registry import PAPERS, Registry
 from hopscope.papers.row import Row
-from hopscope.runs import Stop
 from hopscope.store import RunFolder, Store
 from hopscope.training import train
 
@@ -174,27 +173,9 @@ def test_what_fails_loses_nothing_else(
     assert len(runs(papers)) == 2
 
 
-def content(folder: RunFolder) -> Mapping[str, bytes]:
-    return {name: folder.read(name) for name in folder.manifest.files}
-
-
-def begin(experiment: Experiment) -> None:
-    """A training that was stopped before its first step."""
-    stop = Stop()
-    stop.ask("enough")
-    with pytest.raises(Interrupted):
-        train(experiment, Path("kept"), stop=stop)
-
-
-def longer(recipe: Recipe, **changes: object) -> Experiment:
-    assert isinstance(recipe, Experiment)
-    training = recipe.training.model_copy(update={"steps": 30, **changes})
-    return recipe.model_copy(update={"training": training})
-
-
 @pytest.fixture
-def full(recipes: Recipes) -> Experiments:
-    return tuple(map(longer, recipes))
+def full(recipes: Experiments) -> Experiments:
+    return tuple(changed(recipe, steps=30) for recipe in recipes)
 
 
 @pytest.fixture
@@ -223,7 +204,7 @@ def test_what_a_lesser_protocol_trained_is_not_trained_again(
 
 
 def test_what_was_begun_goes_on_where_it_is(say: Say, papers: Registry, full: Experiments) -> None:
-    begin(full[0])
+    begun(full[0], Store("kept"))
     Store("kept").create(full[1])  # without a state to go on from, it has not begun
     out = say("musat/two", "--protocol", "full", papers=papers)[1]
     assert out.count("goes on from") == 1

@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from calling import Patch, Said, Say
+from stopping import with_losses
 
 from hopscope.configs import Experiment, NgramExperiment, Retrieval, Training
 from hopscope.plots.progress import Pace
 from hopscope.store import RunFolder, Store
-from hopscope.store.metrics import loss_rows, losses_file
-from hopscope.store.tables import METRICS
 from hopscope.training import train
 
 RISE = ("rise", "rise_low", "rise_high")
@@ -190,15 +189,11 @@ Runs = Callable[..., tuple[list[str], list[str]]]
 Three = dict[str, RunFolder]
 
 
-def made(hops: int, step: int, seeds: tuple[int, ...] = (0,), **changes: object) -> RunFolder:
+def made(hops: int, step: int, seeds: tuple[int, ...] = (0,), **more: bool) -> RunFolder:
     """A run of ten steps, of which some are done; its losses are 0.25."""
     recipe = Experiment(task=Retrieval(hops=hops), training=Training(steps=10), seeds=seeds)
-    folder = Store().create(recipe)
-    steps = np.arange(1, step + 1, dtype=np.int32)
     losses = np.full((step, len(seeds), hops), 0.25, np.float32)
-    rows = loss_rows("train", recipe, steps, losses)
-    folder.commit({METRICS.part_name(0, step): losses_file([rows])}, step=step, **changes)
-    return folder
+    return with_losses(Store(), recipe, losses, **more)
 
 
 @pytest.fixture

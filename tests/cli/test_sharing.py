@@ -7,15 +7,14 @@ from typing import ClassVar
 
 import pytest
 from calling import Patch, Said, Say
+from stopping import begun
 
 from hopscope.circuits import Circuit
 from hopscope.cli import sharing
 from hopscope.cli.main import run as command
 from hopscope.configs import Experiment, KHop, Model, Training
-from hopscope.errors import Interrupted, RunReadOnly, SharingError
-from hopscope.runs import Stop
+from hopscope.errors import RunReadOnly, SharingError
 from hopscope.store import RunFolder, Store, gallery
-from hopscope.training import train
 
 KHOP = Experiment(
     task=KHop(hops=1, length=6, alphabet=3),
@@ -28,11 +27,7 @@ KHOP = Experiment(
 @pytest.fixture
 def half(root: Path) -> RunFolder:
     """A fleet that was stopped after its first step."""
-    stop = Stop()
-    stop.ask("the test")
-    with pytest.raises(Interrupted):
-        train(KHOP, root / "runs", stop=stop)
-    return Store(root / "runs").find("khop")
+    return begun(KHOP, Store())
 
 
 def test_a_run_goes_to_tensorboard(root: Path, hopscope: Say) -> None:

@@ -10,6 +10,7 @@ import pytest
 from calling import Captured, Patch
 from rich.console import Console
 from rich.text import Text
+from stopping import content
 
 from hopscope.cli.display import Changing, RunDisplay
 from hopscope.cli.flags import seeds_of
@@ -67,9 +68,7 @@ def test_train_makes_a_run_of_each_seed(
         assert out[-4:] == [*names, "3 of 3 runs are complete"]
         shown = any(line.startswith("3 of 3 runs complete · 36 of 36 steps") for line in out)
         assert shown == (name == "workers")
-        found.append(
-            [{file: f.read(file) for file in f.manifest.files} for f in map(store.find, names)]
-        )
+        found.append([content(store.find(name)) for name in names])
     assert found[0] == found[1]
 
 

@@ -13,6 +13,7 @@ import pytest
 from asking import TOKEN, check_headers
 from served import Served, heard, request, served
 from standin import RUN, SECRET, StandIn
+from waiting import until
 
 from hopscope.web.serving import Patience
 
@@ -149,8 +150,8 @@ def test_who_asks_at_once_is_answered_beside_many_who_hang(server: Served) -> No
         assert server.get().startswith(b"HTTP/1.1 200")
         assert time.monotonic() - begun < 2
         assert closed(hanging[0], 5)
-        wait_until(lambda: len(server.server.server_state.connections) <= 8)
-    wait_until(lambda: descriptors() <= before)
+        until(lambda: len(server.server.server_state.connections) <= 8)
+    until(lambda: descriptors() <= before)
 
 
 def test_a_reader_that_does_not_read_is_given_up(server: Served) -> None:
@@ -159,17 +160,10 @@ def test_a_reader_that_does_not_read_is_given_up(server: Served) -> None:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         server.views.asked.clear()
         client.sendall(COSTS)
-        wait_until(lambda: server.views.streaming)
-        wait_until(lambda: not server.views.streaming)
+        until(lambda: server.views.streaming)
+        until(lambda: not server.views.streaming)
         assert server.get().startswith(b"HTTP/1.1 200")
     server.views.endless = False
-
-
-def wait_until(happened: object, seconds: float = 20) -> None:
-    end = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_a_unix_socket_is_its_owners_alone_and_gone_afterwards(tmp_path: Path) -> None:
@@ -199,17 +193,17 @@ def test_work_stops_when_its_client_has_left_and_holds_up_nothing_lighter() -> N
         for asked, busy in ((HEAVY, lambda: views.working), (COSTS, lambda: views.streaming)):
             with running.connect() as client:
                 client.sendall(asked)
-                wait_until(busy)
+                until(busy)
                 for light in LIGHT:
                     assert SECRET.encode() in running.send(light), light
                 assert busy()
-            wait_until(lambda busy=busy: not busy(), 2)
+            until(lambda busy=busy: not busy(), 2)
         with running.connect() as first, running.connect() as second:
             first.sendall(STORY)
-            wait_until(lambda: views.working == 1)
+            until(lambda: views.working == 1)
             second.sendall(HEAVY)
-            wait_until(lambda: views.working == 2, 2)
-        wait_until(lambda: not views.working, 2)
+            until(lambda: views.working == 2, 2)
+        until(lambda: not views.working, 2)
     assert views.stopped == 3
 
 
@@ -221,7 +215,7 @@ def test_the_end_stops_work_and_streams() -> None:
         clients = [running.connect() for _ in range(2)]
         for client, data in zip(clients, (HEAVY, COSTS), strict=True):
             client.sendall(data)
-        wait_until(lambda: views.working)
+        until(lambda: views.working)
     assert time.monotonic() - begun < 8
     for client in clients:
         client.close()
