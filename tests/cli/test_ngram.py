@@ -6,7 +6,6 @@ import pytest
 from calling import Said
 from stopping import begun
 
-from hopscope.cli.main import main
 from hopscope.configs import NgramExperiment
 from hopscope.store import Store
 
@@ -65,13 +64,3 @@ def test_a_tie_has_no_winner(root: Path, said: Said) -> None:
     assert "predicted to choose the heads at lags 1, 2." in out  # of one lag each
     assert "Stage I has no favourite: 3 sets have the most information." in out
     assert "no favourite" not in said("ngram", "theory", "--tables", "10")
-
-
-def test_what_takes_more_memory_than_there_is_is_said_in_a_line(
-    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.argv", ["hopscope", "ngram", "theory", "--tables", "1000000000000"])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 1
-    assert "takes more memory than there is (Unable to allocate" in capsys.readouterr().err

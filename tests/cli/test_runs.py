@@ -79,10 +79,6 @@ def test_a_folder_is_a_run_wherever_it_lies(
     assert path.name in said("verify", "./")
 
 
-def test_a_gallery_model_has_no_last_commit(root: Path, said: Said) -> None:
-    assert "last commit" not in said("show", "gallery/demo")
-
-
 def test_an_empty_store_names_the_command_for_that_store(root: Path, said: Said) -> None:
     assert said("runs").endswith("/runs: `hopscope train demo` makes one\n")
     line = "no runs in other: `hopscope train demo --store other` makes one\n"

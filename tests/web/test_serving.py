@@ -39,11 +39,7 @@ def raw_requests() -> Iterator[bytes]:
     get, end = b"GET /api/runs HTTP/1.1\r\n", HOST + SURE + b"\r\n"
     yield b"GET http://evil.test/api/runs HTTP/1.1\r\n" + end
     yield b"GET http://localhost/api/runs HTTP/1.1\r\nHost: evil.test\r\n" + SURE + b"\r\n"
-    for line in (
-        b"CONNECT localhost:80",
-        b"get /api/runs",
-        b"GET /api/runs/a b",
-    ):
+    for line in (b"CONNECT localhost:80", b"get /api/runs", b"GET /api/runs/a b"):
         yield line + b" HTTP/1.1\r\n" + end
     yield b"GET /api/runs HTTP/2.0\r\n" + end
     yield b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"

@@ -29,7 +29,6 @@ from hopscope.web.tensors import unpacked
 from hopscope.web.views import Views
 
 DEMO = "gallery-demo"
-PART = ("1.0:query=uniform", "0.1=itself")
 
 
 def wait() -> None:
@@ -44,21 +43,6 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
 
 def losses(rows: list[dict[str, Any]]) -> list[list[float]]:
     return [[value for name, value in row.items() if name.startswith("hop_")] for row in rows]
-
-
-def test_losses_of_the_circuit_are_those_of_the_command(
-    views: Views, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Those of the whole model are compared in `test_trained`."""
-    asked = AblateQuestion(changes=PART, examples=32, sample=3, circuit=True)
-    found = views.ablate(DEMO, asked, wait)
-    flags = [flag for change in PART for flag in ("--head", change)]
-    rows = said(capsys, "ablate", "gallery/demo", *flags, "--examples", "32", "--sample", "3",
-                "--circuit")  # fmt: skip
-    told = [found["clean"]["mean"], found["changed"]["mean"]]
-    np.testing.assert_allclose(told, losses(rows), atol=1e-6)
-    fewer = views.ablate(DEMO, asked.model_copy(update={"examples": 4}), wait)
-    assert sum(found["clean"]["half"]) < 0.7 * sum(fewer["clean"]["half"])
 
 
 def test_a_head_by_position_attends_as_on_other_examples(
