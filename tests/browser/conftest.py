@@ -5,8 +5,8 @@ of a plain server of `hopscope/web/static` on this machine, under the policy tha
 for. When the test is over, a request to anywhere but this machine fails it, and so does an error
 on the console that is not `forgiven`.
 
-Modules of the page are tested in this browser, too: `page.goto(f"{site}/blank")`, and import them
-in `page.evaluate`. Tests of the page itself read what people see, and wait by `lookers.ready`.
+Modules of the page are tested in this browser, too: `blank.evaluate` can import them. Tests of the
+page itself read what people see, and wait by `lookers.ready`.
 """
 
 import importlib.util
@@ -142,6 +142,13 @@ def site() -> Iterator[str]:
         yield address
 
 
+@pytest.fixture
+def blank(page: Any, site: str) -> Any:
+    """The page, open and empty, from which modules of the page can be imported."""
+    page.goto(f"{site}/blank")
+    return page
+
+
 @pytest.fixture(scope="package")
 def explorer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a real server of an empty store, with what comes with hopscope."""
@@ -149,6 +156,15 @@ def explorer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
     with served(tmp_path_factory.mktemp("store")) as address:
         yield address
+
+
+@pytest.fixture
+def demo(page: Any, explorer: str) -> Any:
+    """The page, open at the demo."""
+    from tests.browser.lookers import opened
+
+    opened(page, explorer, "/run/gallery-demo")
+    return page
 
 
 @pytest.fixture(scope="package")

@@ -53,7 +53,7 @@ def test_a_row_for_each_claim_verdict_by_verdict(claims: Claims) -> None:
     assert lines[3:5] == ["not reproduced: 1", "musat/below-0.5    The loss is low"]
     assert lines[6:8] == [
         "not measured: 1, 1 of which are ours",
-        "chen/winner                                The parents win | none",
+        "chen/winner                           The parents win | none",
     ]
     assert claims("chen")[0] == "chen/winner"  # how an id begins
     assert claims("win")[0] == "chen/winner"  # the paper may be left out

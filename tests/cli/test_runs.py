@@ -35,9 +35,8 @@ def test_damage_hides_no_other_run_and_can_be_removed(
     code, out, err = hopscope("runs")
     assert code == 1
     assert whole in out
-    first, second = err.splitlines()
-    assert f"{damaged}/metrics/losses.parquet is damaged (its SHA-256 differs)" in first + second
-    assert f"{strange}/manifest.json is damaged (its SHA-256 differs)" in first + second
+    assert all(name in err for name in (damaged, strange))
+    assert err.count("\n") == 2
     before = Store().names()
     assert "would remove" in hopscope("rm", whole, "--dry-run")[1]
     assert Store().names() == before

@@ -12,15 +12,16 @@ OTHER = Prompts(formulation="equations", hops=3)
 SPEECHLESS = {"index": 0, "acceptable": ["0", "1"], "answer": None, "said": ["what?"]}
 """An answer that cannot be right."""
 HALF = {"mean": 0.5, "low": 0.4, "high": 0.6}
-PROOF = Proof(
-    exchange="x1…", circuit=HALF, random=HALF, more=None, rest=HALF, everything=HALF, questions=3
-)
+PROOF = {
+    "exchange": "x1…", "circuit": HALF, "random": HALF, "more": None, "rest": HALF,
+    "everything": HALF, "questions": 3,
+}  # fmt: skip
 FOUND = {
     "answered": {"right": 3, "of": 4, "interval": [0.2, 0.9], "chance": 0.25},
     "roles": ["query", "answer"], "layers": list(range(29)), "verdict": ["look-ups: stacked"],
     "follows": {"x1": [[HALF] * 29] * 2, "x1…": [[HALF] * 29] * 2},
     "circuit": [{"name": "1.0", "told": "value 0 → answer"}],
-    "proof": [PROOF.model_dump()], "elsewhere": [],
+    "proof": [Proof.model_validate(PROOF).model_dump()], "elsewhere": [],
 }  # fmt: skip
 
 
