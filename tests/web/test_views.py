@@ -49,7 +49,7 @@ def test_a_head_by_position_attends_as_on_other_examples(
     views: Views, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """On 256 of those for tables, however many losses are measured on; on a circuit, as its own
-    tables say, where it has them.
+    tables say, where it has them. All losses are those of the command.
     """
     run = load("gallery/demo")
     assert isinstance(run, Study)
@@ -64,14 +64,17 @@ def test_a_head_by_position_attends_as_on_other_examples(
         (("--circuit",), dict(circuit.ablation().changes), {**tables, **tables_of(circuit)}),
     ):
         asked = AblateQuestion(changes=changed, examples=32, sample=3, circuit=bool(flags))
-        found = views.ablate(DEMO, asked, wait)["changed"]["mean"]
+        told = views.ablate(DEMO, asked, wait)
         rows = said(capsys, "ablate", "gallery/demo", "--head", changed[0], "--head", changed[1],
                     "--examples", "32", "--sample", "3", *flags)  # fmt: skip
         its = replace(examples, tables=followed)
         changes = changes_of(changed, base)
         wanted = Ablator(adapter, its).losses([Ablation.of(changes)])[0].mean(0)
-        np.testing.assert_allclose(found, wanted, atol=1e-6)
-        np.testing.assert_allclose(losses(rows)[1], wanted, atol=1e-6)
+        found = [told["clean"]["mean"], told["changed"]["mean"]]
+        np.testing.assert_allclose(found[1], wanted, atol=1e-6)
+        np.testing.assert_allclose(losses(rows), found, atol=1e-6)
+        fewer = views.ablate(DEMO, asked.model_copy(update={"examples": 4}), wait)
+        assert sum(told["clean"]["half"]) < 0.7 * sum(fewer["clean"]["half"])
 
 
 FIRST = """
