@@ -13,7 +13,7 @@ import sparing  # before hopscope, whose functions it wraps
 import torch
 from hypothesis import HealthCheck, settings
 
-from hopscope.configs import Experiment, Model, Retrieval, Training
+from hopscope.configs import Experiment, Model, Retrieval
 from hopscope.store import Store
 
 if TYPE_CHECKING:  # rooms that are imported here would be imported before types are checked
@@ -79,20 +79,9 @@ def store(tmp_path: Path) -> Store:
 
 @pytest.fixture
 def tiny() -> Experiment:
-    """Trains in well under a second."""
-    return Experiment(
-        task=Retrieval(hops=2, chains=2),
-        model=Model(layers=2, heads=2, d_model=16),
-        training=Training(
-            steps=12,
-            batch=8,
-            examples=64,
-            checkpoint_every=5,
-            validate_every=4,
-            validation_examples=16,
-            precision="float32",
-        ),
-    )
+    from stopping import TINY
+
+    return TINY
 
 
 @pytest.fixture(scope="session")

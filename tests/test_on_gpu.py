@@ -1,5 +1,6 @@
 """On a pretended GPU every analysis finds what it finds on the CPU, and a model trains alike."""
 
+import os
 from collections.abc import Callable
 from dataclasses import is_dataclass
 from itertools import product
@@ -108,6 +109,10 @@ def test_a_model_trains_alike_on_a_gpu(
     with pretended_gpu():
         found = torch.stack(losses(GPU)).cpu()
     assert torch.allclose(found, expected, atol=1e-5)
+
+
+def test_no_other_gpu_is_seen() -> None:
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == ""
 
 
 def test_what_is_on_a_gpu_is_not_mixed_with_what_is_not() -> None:

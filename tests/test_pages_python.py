@@ -72,10 +72,7 @@ def runs() -> Names:
 
 
 GIVEN: Mapping[str, Mapping[str, Callable[[], Names]]] = {
-    "docs/circuits.md": {
-        "EncoderAdapter(": encoder,
-        "OwnTask(draw": drawn,
-    },
+    "docs/circuits.md": {"EncoderAdapter(": encoder, "OwnTask(draw": drawn},
     "docs/questions/gpt2.md": {"hopscope.Study(model": repeater},
     "docs/questions/induction.md": {"Study.series(": repeated},
     "docs/questions/nanogpt.md": {'nanogpt("ckpt.pt")': checkpoint},

@@ -5,24 +5,23 @@ of a plain server of `hopscope/web/static` on this machine, under the policy tha
 for. When the test is over, a request to anywhere but this machine fails it, and so does an error
 on the console that is not `forgiven`.
 
-Modules of the page are tested in this browser, too: `page.goto(f"{site}/blank")`, and import them
-in `page.evaluate`. Tests of the page itself read what people see, and wait by `lookers.ready`.
+Modules of the page are tested in this browser, too: `blank.evaluate` can import them. Tests of the
+page itself read what people see, and wait by `lookers.ready`.
 """
 
 import importlib.util
 import os
 import re
 import shutil
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from answering import Quiet, running
 
 import hopscope
 from hopscope.web.app import HEADERS
@@ -115,7 +114,7 @@ def _note(said: Any, complaints: list[str]) -> None:
         complaints.append(said.text)
 
 
-class Plain(SimpleHTTPRequestHandler):
+class Plain(Quiet, SimpleHTTPRequestHandler):
     """Files of a folder, an empty page at /blank, and one at /saved that may use WebAssembly."""
 
     def do_GET(self) -> None:
@@ -135,26 +134,19 @@ class Plain(SimpleHTTPRequestHandler):
         self.send_header("Cache-Control", "no-store")
         super().end_headers()
 
-    def log_message(self, *_: object) -> None:
-        """Nobody reads it."""
-
-
-@contextmanager
-def running(handler: Callable[..., Any]) -> Iterator[Any]:
-    """A server of this handler, and its address."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        yield server, f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
-
 
 @pytest.fixture(scope="package")
 def site() -> Iterator[str]:
     """The address of a server of the page's files."""
     with running(partial(Plain, directory=STATIC)) as (_, address):
         yield address
+
+
+@pytest.fixture
+def blank(page: Any, site: str) -> Any:
+    """The page, open and empty, from which modules of the page can be imported."""
+    page.goto(f"{site}/blank")
+    return page
 
 
 @pytest.fixture(scope="package")
@@ -164,6 +156,15 @@ def explorer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
     with served(tmp_path_factory.mktemp("store")) as address:
         yield address
+
+
+@pytest.fixture
+def demo(page: Any, explorer: str) -> Any:
+    """The page, open at the demo."""
+    from tests.browser.lookers import opened
+
+    opened(page, explorer, "/run/gallery-demo")
+    return page
 
 
 @pytest.fixture(scope="package")

@@ -10,13 +10,14 @@ from functools import partial
 from typing import Any
 
 import pytest
+from answering import running
 from asking import TOKEN
 from attacks import ROUTED, good
 from served import Served, served
 from standin import RUN, SECRET
 
 from hopscope.web.policy import GUARDS
-from tests.browser.conftest import FLAGS, STATIC, Plain, running
+from tests.browser.conftest import FLAGS, STATIC, Plain
 from tests.browser.lookers import until
 
 EVIL = "evil.test"
@@ -40,7 +41,7 @@ def server() -> Iterator[Served]:
 def evil() -> Iterator[int]:
     """The port of the attacker's own server."""
     with running(partial(_Evil, directory=STATIC)) as (site, _):
-        yield site.server_address[1]
+        yield site.server_port
 
 
 @pytest.fixture(scope="module")

@@ -1,13 +1,13 @@
 """Saved pages of runs of every kind open from a file with the network cut."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from language import FOUND, KIND, SPEECHLESS, benchmark
 
-from hopscope.configs import Asking, LmBench, LmCircuit
+from hopscope.configs import LmCircuit
 from hopscope.errors import ConfigError
 from hopscope.store import Store
 from hopscope.web.bundle import write_page
@@ -15,7 +15,7 @@ from hopscope.web.carried import QUESTIONS, carried
 from hopscope.web.mechanism import Traced
 from hopscope.web.views import Views
 from tests.browser.lookers import SOON, asked, complaints_of_axe, pressed, table_of
-from tests.browser.test_main_seen import FOUND, KIND, of_language_models
+from tests.browser.test_main_seen import of_language_models
 
 NGRAM = "gallery-ngram"
 SEEN = {"ngram": ".predicted svg", "lm": ".prompt", "mechanism": ".shares"}
@@ -69,17 +69,7 @@ def test_a_benchmark_carries_its_first_questions(page: Any, saved: dict[str, str
 
 def test_words_that_cannot_be_right_are_shown(page: Any, views: Views, tmp_path: Path) -> None:
     """And an accuracy that could not be measured is an empty cell."""
-    greedy = LmBench(model="x", prompts=(KIND,), questions=30, asking=Asking(protocol="greedy"))
-    folder = views.store.create(greedy)
-    given = {
-        "kind": KIND.label,
-        "index": 0,
-        "correct": "0",
-        "acceptable": ["0", "1"],
-        "answer": None,
-        "said": ["what?"],
-    }
-    folder.commit({"answers/all.jsonl": json.dumps(given).encode() + b"\n"})
+    folder = benchmark(views.store, SPEECHLESS, kinds=(KIND,), protocol="greedy")
     page.goto(write_page(views, folder.name.rpartition("-")[2], tmp_path / "greedy.html").as_uri())
     page.wait_for_selector("#pane-question .prompt:visible", timeout=SOON)
     told = page.inner_text("#pane-question")

@@ -22,10 +22,9 @@ SIDES = {1: 60, 3: 100, 5: 132, 16: 132, 24: 132, 64: 132, 128: 132}
 
 
 @pytest.mark.slow
-def test_discs_can_be_hit_and_do_not_overlap(page: Any, site: str) -> None:
-    page.goto(f"{site}/blank")
+def test_discs_can_be_hit_and_do_not_overlap(blank: Any) -> None:
     for heads, side in SIDES.items():
-        drawn = page.evaluate(DRAWN, [2, heads, side])
+        drawn = blank.evaluate(DRAWN, [2, heads, side])
         first, second = drawn[:heads], drawn[heads:]
         assert first == second  # in each layer, around its middle
         for n, (x, y, radius) in enumerate(first):

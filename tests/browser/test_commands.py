@@ -83,19 +83,18 @@ def check_example(page: Any, capsys: pytest.CaptureFixture[str], drawn: bool = T
 
 
 @pytest.mark.slow
-def test_an_example(page: Any, explorer: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_example(demo: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """That the command line draws, that no command draws, and that is typed."""
-    opened(page, explorer, "/run/gallery-demo")
     for address in (*DRAWN, *NOT_DRAWN):
-        page.evaluate(f"location.hash = '#/run/gallery-demo?{address}'")
-        ready(page)
-        check_example(page, capsys, drawn=address in DRAWN)
-    before = page.inner_text(".token b >> nth=0")
-    page.locator(".token").first.dblclick()
-    page.keyboard.type("b1" if before != "b1" else "c1")
-    page.keyboard.press("Enter")
-    ready(page)
-    check_example(page, capsys, drawn=False)
+        demo.evaluate(f"location.hash = '#/run/gallery-demo?{address}'")
+        ready(demo)
+        check_example(demo, capsys, drawn=address in DRAWN)
+    before = demo.inner_text(".token b >> nth=0")
+    demo.locator(".token").first.dblclick()
+    demo.keyboard.type("b1" if before != "b1" else "c1")
+    demo.keyboard.press("Enter")
+    ready(demo)
+    check_example(demo, capsys, drawn=False)
 
 
 def test_maps(page: Any, explorer: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -171,9 +170,8 @@ LINES = """async (texts) => {
 """All lines that the page writes, with these texts wherever a text stands in them."""
 
 
-def test_whatever_is_named_is_one_literal(page: Any, site: str) -> None:
-    page.goto(f"{site}/blank")
-    for text, made in zip(TEXTS, page.evaluate(LINES, list(TEXTS)), strict=True):
+def test_whatever_is_named_is_one_literal(blank: Any) -> None:
+    for text, made in zip(TEXTS, blank.evaluate(LINES, list(TEXTS)), strict=True):
         for line in filter(None, (each["shell"] for each in made)):
             words = shlex.split(line)
             quoted = text.replace("'", "''")
@@ -188,7 +186,6 @@ def test_whatever_is_named_is_one_literal(page: Any, site: str) -> None:
             assert names <= {"hopscope"}, lines
 
 
-def test_a_key_of_the_terminal_is_in_no_command(page: Any, site: str) -> None:
-    page.goto(f"{site}/blank")
-    for made in page.evaluate(LINES, list(KEYS)):
+def test_a_key_of_the_terminal_is_in_no_command(blank: Any) -> None:
+    for made in blank.evaluate(LINES, list(KEYS)):
         assert {each["shell"] for each in made} == {""}

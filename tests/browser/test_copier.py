@@ -72,19 +72,17 @@ def compared(page: Any, run: NgramRun, epoch: int, text: str) -> None:
     assert bool(head["matches"]) == matched
 
 
-def test_the_gallerys_model(page: Any, site: str) -> None:
-    page.goto(f"{site}/blank")
+def test_the_gallerys_model(blank: Any) -> None:
     for epoch in (0, 2000, 57000):
         for text in ("abcabcab", "aabbacbcaabcbcbbaacbabcc", "aabb"):
-            compared(page, NgramRun(gallery.find("ngram")), epoch, text)
+            compared(blank, NgramRun(gallery.find("ngram")), epoch, text)
 
 
-def test_other_forms_of_it(page: Any, site: str, tmp_path: Path) -> None:
-    page.goto(f"{site}/blank")
+def test_other_forms_of_it(blank: Any, tmp_path: Path) -> None:
     for form in ({"constant": True, "degree": 1}, {"unit_copies": True, "heads": 2, "window": 3}):
         recipe = NgramExperiment(
             process=NgramProcess(length=12),
             model=InductionModel(**form),
             descent=Descent(stages="CWa", epochs=(6,), chains=20, validation_chains=5, records=3),
         )
-        compared(page, NgramRun(train(recipe, Store(tmp_path)).folder), 6, "abcabbcacbbc")
+        compared(blank, NgramRun(train(recipe, Store(tmp_path)).folder), 6, "abcabbcacbbc")

@@ -161,10 +161,9 @@ def test_nothing_is_computed_twice(page: Any, site: str) -> None:
     assert found == [5, 0, 1]  # both layers before; the last as it is, what it carries, and changed
 
 
-def test_a_question_is_given_up_between_steps(page: Any, site: str) -> None:
+def test_a_question_is_given_up_between_steps(blank: Any) -> None:
     """Between which the page is awake."""
-    page.goto(f"{site}/blank")
-    told = page.evaluate("""async () => {
+    told = blank.evaluate("""async () => {
       const { drive } = await import("/bench.js");
       const giving = new AbortController();
       const slow = (function* () { for (;;) { giving.abort(); yield; } })();

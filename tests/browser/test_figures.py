@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from hopscope.circuits import Circuit, discover
-from hopscope.configs import Retrieval
-from hopscope.models.planted import planted
+from hopscope.models.planted import Planted
 from hopscope.plots.circuit import circuit_figure
 from hopscope.plots.look import DARK, LIGHT
 from hopscope.plots.page import Section, figure_html
@@ -23,9 +22,8 @@ Array.from(document.querySelectorAll("svg path, svg use, svg text"), each => get
 
 
 @pytest.fixture(scope="module")
-def circuit() -> Circuit:
-    known = planted(Retrieval(hops=2, chains=2, dim=6, symbols="one-hot"))
-    return discover(known.model, known.task, examples=16)
+def circuit(two_hops: Planted) -> Circuit:
+    return discover(two_hops.model, two_hops.task, examples=16)
 
 
 @pytest.mark.slow

@@ -121,39 +121,37 @@ def test_losses_that_were_measured_are_not_measured_again(
 
 
 def test_keys_and_clicks_change_nothing_of_a_run_that_is_still_opened(
-    page: Any, explorer: str, forgiven: list[str]
+    demo: Any, forgiven: list[str]
 ) -> None:
-    opened(page, explorer, "/run/gallery-demo")
-    run = held(page, "**/api/runs/gallery-ngram")
-    page.click('.runs a[href="#/run/gallery-ngram"]')
-    until(page, lambda: run)
+    run = held(demo, "**/api/runs/gallery-ngram")
+    demo.click('.runs a[href="#/run/gallery-ngram"]')
+    until(demo, lambda: run)
     for key in ("ArrowLeft", "ArrowUp", "n"):
-        page.locator(".slider").press(key)
-    page.locator(".heads .map").first.click()
+        demo.locator(".slider").press(key)
+    demo.locator(".heads .map").first.click()
     run[0].continue_()
-    assert asked(page) == {}
-    assert not page.is_visible(".error")
+    assert asked(demo) == {}
+    assert not demo.is_visible(".error")
     forgiven.append("422")  # the browser notes an answer that is no 200
-    page.evaluate("location.hash = '#/run/gallery-planted?seed=99'")
-    assert asked(page) == {}
-    assert page.inner_text(".error span").endswith(": seed=99")
+    demo.evaluate("location.hash = '#/run/gallery-planted?seed=99'")
+    assert asked(demo) == {}
+    assert demo.inner_text(".error span").endswith(": seed=99")
 
 
 @pytest.mark.slow
-def test_what_is_drawn_stays_until_the_new_maps_are_there(page: Any, explorer: str) -> None:
+def test_what_is_drawn_stays_until_the_new_maps_are_there(demo: Any) -> None:
     """And what is learned meanwhile gives no question up."""
-    opened(page, explorer, "/run/gallery-demo")
-    waiting = held(page, "**/arrays/maps")
+    waiting = held(demo, "**/arrays/maps")
     row = {"id": "gallery-demo", "name": "gallery/demo", "state": "complete"}
     answer = {"rows": [row], "cursor": "x"}
     for _ in range(2):
-        with page.expect_response("**/api/runs?since=*"):
-            page.route("**/api/runs?since=*", lambda its: its.fulfill(json=answer), times=1)
-    until(page, lambda: waiting)
-    assert (len(waiting), page.locator(".map").count()) == (1, 12)
+        with demo.expect_response("**/api/runs?since=*"):
+            demo.route("**/api/runs?since=*", lambda its: its.fulfill(json=answer), times=1)
+    until(demo, lambda: waiting)
+    assert (len(waiting), demo.locator(".map").count()) == (1, 12)
     waiting[0].continue_()
-    page.unroute_all()
-    assert pressed(page, "Home") == {"step": "0"}
+    demo.unroute_all()
+    assert pressed(demo, "Home") == {"step": "0"}
 
 
 @pytest.mark.slow

@@ -43,13 +43,12 @@ def test_what_is_pressed_keeps_the_keyboard(page: Any, explorer: str) -> None:
     assert asked(page)["ex"] == "5"
 
 
-def test_an_arrow_keeps_the_keyboard_when_the_run_changes(page: Any, explorer: str) -> None:
-    opened(page, explorer, "/run/gallery-demo")
-    page.focus('.tag[data-path="1.3 value 1 → value 0"]')
-    learned(page)
-    path = page.evaluate("() => document.activeElement.dataset.path")
+def test_an_arrow_keeps_the_keyboard_when_the_run_changes(demo: Any) -> None:
+    demo.focus('.tag[data-path="1.3 value 1 → value 0"]')
+    learned(demo)
+    path = demo.evaluate("() => document.activeElement.dataset.path")
     assert path == "1.3 value 1 → value 0"
-    assert pressed(page, "Enter")["off"] == "1.3:value 0"
+    assert pressed(demo, "Enter")["off"] == "1.3:value 0"
 
 
 def test_the_cell_that_the_arrows_reach_is_said_and_escape_goes_one_step_back(
@@ -71,20 +70,19 @@ def test_the_cell_that_the_arrows_reach_is_said_and_escape_goes_one_step_back(
     assert left == [[False, 1, True], [False, 0, True], [False, 0, False]]
 
 
-def test_letters_are_no_keys_for_those_who_switch_them_off(page: Any, explorer: str) -> None:
-    opened(page, explorer, "/run/gallery-demo")
-    page.keyboard.press("?")
-    page.uncheck(".letters input")
-    page.keyboard.press("Escape")
+def test_letters_are_no_keys_for_those_who_switch_them_off(demo: Any) -> None:
+    demo.keyboard.press("?")
+    demo.uncheck(".letters input")
+    demo.keyboard.press("Escape")
     for _ in range(2):  # and so it stays
-        assert pressed(page, "n", "f", "/", "[", "r", "?", "Home") == {"step": "0"}
-        assert not page.is_visible("dialog")
-        assert page.evaluate("() => document.activeElement === document.body")
-        page.reload()
-        ready(page)
-    page.click("[aria-label='Keys']")
-    page.check(".letters input")
-    assert pressed(page, "Escape", "n")["ex"] == "1"
+        assert pressed(demo, "n", "f", "/", "[", "r", "?", "Home") == {"step": "0"}
+        assert not demo.is_visible("dialog")
+        assert demo.evaluate("() => document.activeElement === document.body")
+        demo.reload()
+        ready(demo)
+    demo.click("[aria-label='Keys']")
+    demo.check(".letters input")
+    assert pressed(demo, "Escape", "n")["ex"] == "1"
 
 
 FIT = """() => { const { width } = document.querySelector(".arcs").viewBox.baseVal;
@@ -105,40 +103,35 @@ document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "Home",
 }"""
 
 
-def test_keys_count_as_soon_as_the_list_of_them_is_closed(page: Any, explorer: str) -> None:
+def test_keys_count_as_soon_as_the_list_of_them_is_closed(demo: Any) -> None:
     """Its box keeps the keyboard until the page is drawn anew."""
-    opened(page, explorer, "/run/gallery-demo")
-    page.evaluate(AT_ONCE)
-    assert asked(page) == {"step": "0"}
+    demo.evaluate(AT_ONCE)
+    assert asked(demo) == {"step": "0"}
 
 
-def test_a_table_is_scrolled_by_keys_unless_all_of_it_is_seen(page: Any, explorer: str) -> None:
-    opened(page, explorer, "/run/gallery-demo")
-    table_of(page, "heads")
-    page.keyboard.press("End")
-    page.wait_for_function("() => document.activeElement.scrollTop > 200")
-    page.keyboard.press("Home")
-    page.wait_for_function("() => document.activeElement.scrollTop === 0")
-    assert pressed(page, "ArrowLeft") == {}
-    page.evaluate("location.hash = '#/run/gallery-demo?pane=losses'")
-    asked(page)
-    table = table_of(page, "losses")
+def test_a_table_is_scrolled_by_keys_unless_all_of_it_is_seen(demo: Any) -> None:
+    table_of(demo, "heads")
+    demo.keyboard.press("End")
+    demo.wait_for_function("() => document.activeElement.scrollTop > 200")
+    demo.keyboard.press("Home")
+    demo.wait_for_function("() => document.activeElement.scrollTop === 0")
+    assert pressed(demo, "ArrowLeft") == {}
+    demo.evaluate("location.hash = '#/run/gallery-demo?pane=losses'")
+    asked(demo)
+    table = table_of(demo, "losses")
     assert table.evaluate("(e) => e.scrollHeight <= e.clientHeight")
-    assert pressed(page, "Home")["step"] == "0"
+    assert pressed(demo, "Home")["step"] == "0"
 
 
-def test_the_slider_takes_all_keys_of_a_slider_and_the_left_button_alone(
-    page: Any, explorer: str
-) -> None:
-    opened(page, explorer, "/run/gallery-demo")
+def test_the_slider_takes_all_keys_of_a_slider_and_the_left_button_alone(demo: Any) -> None:
     for place in (".slider", ".time .chart"):
-        page.locator(place).first.click(button="right", position={"x": 200, "y": 20})
-        assert asked(page) == {}
-    page.focus(".slider")
+        demo.locator(place).first.click(button="right", position={"x": 200, "y": 20})
+        assert asked(demo) == {}
+    demo.focus(".slider")
     for key, at in (("Home", 0), ("ArrowUp", 1), ("PageUp", 3), ("ArrowDown", 2), ("PageDown", 0)):
-        pressed(page, key)
-        assert page.get_attribute(".slider", "aria-valuenow") == str(at)
-    assert page.evaluate("() => document.activeElement.matches('.slider')")
+        pressed(demo, key)
+        assert demo.get_attribute(".slider", "aria-valuenow") == str(at)
+    assert demo.evaluate("() => document.activeElement.matches('.slider')")
 
 
 UNDER = """() => { const { activeElement: its } = document;

@@ -11,46 +11,43 @@ from tests.browser.lookers import asked, opened, pressed, ready
 UNDER = "() => Boolean(document.querySelector('.tag:hover, .arrow:hover'))"
 
 
-def test_what_is_pointed_at_is_told_and_switched_off_while_it_is_there(
-    page: Any, explorer: str
-) -> None:
+def test_what_is_pointed_at_is_told_and_switched_off_while_it_is_there(demo: Any) -> None:
     """The tip goes with another size, another step, another run. What it says of a component is
     what the circuit says.
     """
-    opened(page, explorer, "/run/gallery-demo")
     circuit = saved_circuit(gallery.find("demo"), 0)
     assert circuit is not None
-    assert page.inner_text("#pane-circuit .body > :first-child") == circuit.verdict
+    assert demo.inner_text("#pane-circuit .body > :first-child") == circuit.verdict
     by_position = next(each for each in circuit.components if each.heads == (2,))
     assert by_position.lost_computed is not None
-    page.hover('.chip[data-item="0.2"]')
-    its = page.inner_text(".tip")
+    demo.hover('.chip[data-item="0.2"]')
+    its = demo.inner_text(".tip")
     assert circuit.described(by_position) in its
     cost = by_position.lost_computed.mean
     assert f"weak, the circuit loses {100 * cost:.1f} % without it" in its
-    page.hover('.map[data-head="0.1"]')
-    assert pressed(page, "a")["off"] == "0.1"
-    page.hover(".heads h2")
-    assert pressed(page, "a")["off"] == "0.1"
-    page.hover('.tag[data-path="1.3 value 1 → value 0"]')
-    before = page.inner_text(".tip")
+    demo.hover('.map[data-head="0.1"]')
+    assert pressed(demo, "a")["off"] == "0.1"
+    demo.hover(".heads h2")
+    assert pressed(demo, "a")["off"] == "0.1"
+    demo.hover('.tag[data-path="1.3 value 1 → value 0"]')
+    before = demo.inner_text(".tip")
     moves = next(each for each in circuit.components if each.at == ((1, 3),))
     assert moves.lost_computed is not None
     cost = moves.lost_computed.mean
     for told in ("1.3 value 1 → value 0", "moves content", f"{100 * cost:.1f} % ±"):
         assert told in before
-    pressed(page, "Home")
-    assert "attention here" in page.inner_text(".tip")
-    assert page.inner_text(".tip") != before
-    pressed(page, "f")
-    assert page.is_visible(".tip") == page.evaluate(UNDER)
-    page.evaluate("location.hash = '#/run/gallery-planted'")
-    ready(page)
-    page.locator(".tag").first.hover()
-    assert page.is_visible(".tip")
-    page.go_back()
-    ready(page)
-    assert page.is_visible(".tip") == page.evaluate(UNDER)
+    pressed(demo, "Home")
+    assert "attention here" in demo.inner_text(".tip")
+    assert demo.inner_text(".tip") != before
+    pressed(demo, "f")
+    assert demo.is_visible(".tip") == demo.evaluate(UNDER)
+    demo.evaluate("location.hash = '#/run/gallery-planted'")
+    ready(demo)
+    demo.locator(".tag").first.hover()
+    assert demo.is_visible(".tip")
+    demo.go_back()
+    ready(demo)
+    assert demo.is_visible(".tip") == demo.evaluate(UNDER)
 
 
 VALUES = """() => [document.querySelector(".legend > p").textContent,
@@ -81,41 +78,39 @@ ABOVE = """() => hopscope.state.set({ losses: {
 } }, "none")"""
 
 
-def test_losses_that_are_all_above_chance_are_seen(page: Any, explorer: str) -> None:
+def test_losses_that_are_all_above_chance_are_seen(demo: Any) -> None:
     """And what is cut is said."""
-    opened(page, explorer, "/run/gallery-demo")
-    usual = page.inner_text(".time .hint")
-    page.evaluate(ABOVE)
-    page.wait_for_function("(usual) => document.querySelector('.time .hint').innerText !== usual",
+    usual = demo.inner_text(".time .hint")
+    demo.evaluate(ABOVE)
+    demo.wait_for_function("(usual) => document.querySelector('.time .hint').innerText !== usual",
                            arg=usual)  # fmt: skip
-    assert "losses above 10.8 are cut" in page.inner_text(".time .hint")
-    dots = page.locator(".time .chart").first.locator(".dot")
+    assert "losses above 10.8 are cut" in demo.inner_text(".time .hint")
+    dots = demo.locator(".time .chart").first.locator(".dot")
     heights = [float(dot.get_attribute("cy")) for dot in dots.all()]
     assert len(heights) == 4
     assert sum(height > 10 for height in heights) == 2  # both hops at the first step
 
 
 @pytest.mark.slow
-def test_undo_and_the_history(page: Any, explorer: str) -> None:
+def test_undo_and_the_history(demo: Any) -> None:
     """It does not do again what the history took back, and outlives what moved beside it; the same
     preset twice is one change.
     """
-    opened(page, explorer, "/run/gallery-demo")
-    undo = page.locator(".tray button:text('undo')")
+    undo = demo.locator(".tray button:text('undo')")
     for head in ("2.0", "2.1"):
-        page.click(f'.chip[data-item="{head}"]')
-    page.go_back()
-    assert pressed(page, "u")["off"] == "2.0"
+        demo.click(f'.chip[data-item="{head}"]')
+    demo.go_back()
+    assert pressed(demo, "u")["off"] == "2.0"
     assert undo.is_disabled()
-    page.click('.chip[data-item="2.1"]')
-    assert pressed(page, "n")["ex"] == "1"
-    page.go_back()
-    found = pressed(page, "u")
+    demo.click('.chip[data-item="2.1"]')
+    assert pressed(demo, "n")["ex"] == "1"
+    demo.go_back()
+    found = pressed(demo, "u")
     assert ("ex" in found, found["off"]) == (False, "2.0")
     for _ in range(2):
-        page.select_option('[aria-label="Presets"]', "every head off")
-        assert len(asked(page)["off"].split(";")) == 12
-        assert page.input_value('[aria-label="Presets"]') == ""
-    page.keyboard.press("Escape")
+        demo.select_option('[aria-label="Presets"]', "every head off")
+        assert len(asked(demo)["off"].split(";")) == 12
+        assert demo.input_value('[aria-label="Presets"]') == ""
+    demo.keyboard.press("Escape")
     undo.click()
-    assert asked(page)["off"] == "2.0"
+    assert asked(demo)["off"] == "2.0"

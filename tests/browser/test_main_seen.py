@@ -1,15 +1,14 @@
 """Everybody can use the page: of every kind and state of run, at any size."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from language import FOUND, KIND, OTHER, benchmark, heads
 from short import FLEET, ID
 
-from hopscope.configs import LmBench, LmCircuit, Prompts
-from hopscope.lm.findings import Proof
+from hopscope.configs import LmCircuit
 from hopscope.store import RunFolder, Store
 from hopscope.web.mechanism import Traced
 from tests.browser.lookers import (
@@ -25,25 +24,6 @@ from tests.browser.lookers import (
     table_of,
 )
 
-KIND = Prompts(formulation="equations", hops=2)
-OTHER = Prompts(formulation="equations", hops=3)
-HEADS = {
-    "model": "x", "kind": KIND.label, "questions": 4, "correct": 3, "switched_off": None,
-    "routes": [{"route": "query → key 0", "purpose": "look-up"}],
-    "own": [[[0.1, 0.2], [0.9, 0.1]]], "others": [[[0.1, 0.1], [0.2, 0.1]]], "threshold": [0.3],
-}  # fmt: skip
-ANSWER = {"kind": KIND.label, "index": 0, "correct": "0", "probabilities": {"0": 0.6, "1": 0.2}}
-HALF = {"mean": 0.5, "low": 0.4, "high": 0.6}
-PROOF = Proof(
-    exchange="x1…", circuit=HALF, random=HALF, more=None, rest=HALF, everything=HALF, questions=3
-)
-FOUND = {
-    "answered": {"right": 3, "of": 4, "interval": [0.2, 0.9], "chance": 0.25},
-    "roles": ["query", "answer"], "layers": list(range(29)), "verdict": ["look-ups: stacked"],
-    "follows": {"x1": [[HALF] * 29] * 2, "x1…": [[HALF] * 29] * 2},
-    "circuit": [{"name": "1.0", "told": "value 0 → answer"}],
-    "proof": [PROOF.model_dump()], "elsewhere": [],
-}  # fmt: skip
 STATES = {
     "training": ("/run/{training}", ".time"),
     "lm": ("/run/{lm}", ".accuracies"),
@@ -60,11 +40,8 @@ SLOW = ("planted", "maximised")
 
 def of_language_models(store: Store) -> dict[str, RunFolder]:
     """A benchmark with its heads, and a mechanism whose findings are to be patched in."""
-    bench = store.create(LmBench(model="x", prompts=(KIND, OTHER), questions=30))
-    line = json.dumps(ANSWER).encode() + b"\n"
-    bench.commit(
-        {"answers/all.jsonl": line, f"heads-{KIND.label}.json": json.dumps(HEADS).encode()}
-    )
+    bench = benchmark(store, {"index": 0, "probabilities": {"0": 0.6, "1": 0.2}})
+    bench.commit(heads(KIND.label))
     traced = store.create(LmCircuit(model="x", prompts=KIND))
     traced.commit({}, complete=True)
     return {"lm": bench, "mechanism": traced}

@@ -67,8 +67,7 @@ def test_squares_follow_what_is_switched_off(page: Any, explorer: str) -> None:
     assert not page.locator(".nodes.old").count()
 
 
-def test_by_keyboard_alone(page: Any, explorer: str) -> None:
-    opened(page, explorer, "/run/gallery-demo")
+def test_by_keyboard_alone(demo: Any) -> None:
     for key, step in (
         ("Home", 0),
         ("ArrowRight", 100),
@@ -77,29 +76,29 @@ def test_by_keyboard_alone(page: Any, explorer: str) -> None:
         ("[", 400),
         ("End", 2500),
     ):
-        assert pressed(page, key) == {"step": str(step)}  # at 400 the first path emerges
+        assert pressed(demo, key) == {"step": str(step)}  # at 400 the first path emerges
     here = "() => document.activeElement.dataset.path ?? document.activeElement.dataset.item"
-    page.keyboard.press("Tab")  # the first stop leads to what is drawn
-    page.keyboard.press("Enter")
-    assert page.evaluate(here)
-    pressed(page, "/", "1", ".", "3", "Enter")
-    assert page.evaluate(here) == "1.3"
+    demo.keyboard.press("Tab")  # the first stop leads to what is drawn
+    demo.keyboard.press("Enter")
+    assert demo.evaluate(here)
+    pressed(demo, "/", "1", ".", "3", "Enter")
+    assert demo.evaluate(here) == "1.3"
     for _ in range(4):  # past the other heads of its layer: 12 keys in all
-        page.keyboard.press("ArrowLeft")
-    assert page.evaluate(here) == "1.3 value 1 → value 0"
-    page.keyboard.press("Enter")
-    assert measured(page) == by_command("1.3:value 0=uniform")
-    assert "off" not in pressed(page, "a")
-    assert pressed(page, "u")["off"] == "1.3:value 0"
-    assert pressed(page, "n")["ex"] == "1"
-    assert pressed(page, "/", "Backspace", "0", ".", "3", "Enter")["head"] == "0.3"
-    assert "pane" in pressed(page, "Escape", "f")
-    assert "pane" not in pressed(page, "Escape")
-    page.keyboard.press("?")
-    box = page.locator("dialog").bounding_box()
+        demo.keyboard.press("ArrowLeft")
+    assert demo.evaluate(here) == "1.3 value 1 → value 0"
+    demo.keyboard.press("Enter")
+    assert measured(demo) == by_command("1.3:value 0=uniform")
+    assert "off" not in pressed(demo, "a")
+    assert pressed(demo, "u")["off"] == "1.3:value 0"
+    assert pressed(demo, "n")["ex"] == "1"
+    assert pressed(demo, "/", "Backspace", "0", ".", "3", "Enter")["head"] == "0.3"
+    assert "pane" in pressed(demo, "Escape", "f")
+    assert "pane" not in pressed(demo, "Escape")
+    demo.keyboard.press("?")
+    box = demo.locator("dialog").bounding_box()
     for beside, is_open in ((-5, True), (20, False)):  # a click within, and one beside it
-        page.mouse.click(box["x"] - beside, box["y"] + 5)
-        assert page.is_visible("dialog") == is_open
+        demo.mouse.click(box["x"] - beside, box["y"] + 5)
+        assert demo.is_visible("dialog") == is_open
 
 
 SCRUB = """() => { for (let n = 0; n < 14; n++) {
@@ -107,22 +106,18 @@ SCRUB = """() => { for (let n = 0; n < 14; n++) {
 } }"""
 
 
-def test_scrubbing_asks_for_nothing_until_one_rests(
-    page: Any, explorer: str, requests: list[str]
-) -> None:
-    opened(page, explorer, "/run/gallery-demo")
+def test_scrubbing_asks_for_nothing_until_one_rests(demo: Any, requests: list[str]) -> None:
     before = len(requests)
-    page.evaluate(SCRUB)
-    assert asked(page) == {"step": "500"}
+    demo.evaluate(SCRUB)
+    assert asked(demo) == {"step": "500"}
     asked_for = [url for url in requests[before:] if "/api/" in url and "since=" not in url]
     assert [url.rsplit("/", 1)[1] for url in asked_for] == ["example"]
 
 
-def test_costs_are_those_of_the_command_the_worst_first(page: Any, explorer: str) -> None:
-    opened(page, explorer, "/run/gallery-demo")
-    page.click(".tray button:text('what each costs')")
-    ready(page)
-    rows = [row.split() for row in page.locator(".costs li").all_inner_texts()]
+def test_costs_are_those_of_the_command_the_worst_first(demo: Any) -> None:
+    demo.click(".tray button:text('what each costs')")
+    ready(demo)
+    rows = [row.split() for row in demo.locator(".costs li").all_inner_texts()]
     costs = {" ".join(name): float(cost) for *name, cost in rows}
     assert len(costs) > 12
     assert list(costs.values()) == sorted(costs.values(), reverse=True)

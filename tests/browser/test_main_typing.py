@@ -29,31 +29,30 @@ def other(page: Any, place: int) -> str:
     return "b1" if page.locator(WORDS).nth(place).inner_text() != "b1" else "c1"
 
 
-def test_the_keyboard_goes_where_it_should(page: Any, explorer: str) -> None:
+def test_the_keyboard_goes_where_it_should(demo: Any) -> None:
     """Enter stays at the position, Tab leaves for the next, Escape gives up what is typed, and a
     button is pressed right after it.
     """
-    opened(page, explorer, "/run/gallery-demo")
-    text = other(page, 2)
-    edited(page, 2, text)
-    assert pressed(page, "Enter")["tokens"].split()[2] == text
-    assert page.evaluate(PLACE) == "2"
-    page.keyboard.press("Enter")
-    assert page.evaluate("() => document.activeElement.matches('.token input')")
-    page.keyboard.press("Tab")
-    assert (page.evaluate(PLACE), page.locator(".token input").count()) == ("3", 0)
-    page.keyboard.press("Enter")
-    text = other(page, 4)
-    page.keyboard.type(text)
-    assert pressed(page, "Tab")["tokens"].split()[3] == text
-    assert page.evaluate(PLACE) == "4"
-    page.keyboard.press("Enter")
-    page.keyboard.type("zz")
-    page.keyboard.press("Escape")
-    assert (page.evaluate(PLACE), page.locator(".token input").count()) == ("4", 0)
-    edited(page, 2, other(page, 2))
-    page.locator(".example button:text('next')").click(delay=90)
-    assert asked(page) == {"ex": "1"}
+    text = other(demo, 2)
+    edited(demo, 2, text)
+    assert pressed(demo, "Enter")["tokens"].split()[2] == text
+    assert demo.evaluate(PLACE) == "2"
+    demo.keyboard.press("Enter")
+    assert demo.evaluate("() => document.activeElement.matches('.token input')")
+    demo.keyboard.press("Tab")
+    assert (demo.evaluate(PLACE), demo.locator(".token input").count()) == ("3", 0)
+    demo.keyboard.press("Enter")
+    text = other(demo, 4)
+    demo.keyboard.type(text)
+    assert pressed(demo, "Tab")["tokens"].split()[3] == text
+    assert demo.evaluate(PLACE) == "4"
+    demo.keyboard.press("Enter")
+    demo.keyboard.type("zz")
+    demo.keyboard.press("Escape")
+    assert (demo.evaluate(PLACE), demo.locator(".token input").count()) == ("4", 0)
+    edited(demo, 2, other(demo, 2))
+    demo.locator(".example button:text('next')").click(delay=90)
+    assert asked(demo) == {"ex": "1"}
 
 
 def test_what_is_refused_leaves_nothing_behind(

@@ -10,6 +10,15 @@ from hopscope.cli.main import run as command
 from tests.browser.lookers import check_for_everybody
 
 CLAIM = "#claim-musat-depth-law"
+SPILLING = """() => {
+  document.querySelectorAll("details").forEach((one) => { one.open = true; });
+  const texts = [...document.querySelectorAll("html, h1, h2, p, li, dt, dd, th, td")];
+  return texts.filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent);
+}"""
+"""Texts that are wider than their place, the page in its window among them."""
+LONGER = """() => document.querySelectorAll("h2, p, dd, code").forEach(
+  (one) => one.append("x".repeat(90)))"""
+"""A word that does not fit on a telephone, at the end of each text."""
 
 
 @pytest.fixture(scope="module")
@@ -39,3 +48,12 @@ def test_a_claim_shows_its_values_to_who_asks(page: Any, address: str) -> None:
     )
     assert len(seen) > 40
     assert all(seen)
+
+
+@pytest.mark.slow
+def test_nothing_is_cut_off_on_any_screen(page: Any, address: str) -> None:
+    page.goto(address)
+    page.evaluate(LONGER)
+    for width in (360, 768, 1400):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate(SPILLING) == [], width

@@ -14,11 +14,10 @@ GHOSTS = """async ([own, names]) => {
 }"""
 
 
-def test_rows_of_another_step_and_of_another_seed(page: Any, site: str) -> None:
-    page.goto(f"{site}/blank")
+def test_rows_of_another_step_and_of_another_seed(blank: Any) -> None:
     first, second = [0.5, 0.5, 0.0625, 0.9375], [0.0, 1.0, 0.25, 0.75]
     names = ["step-0", "seed-3", "step-100", "seed-5", "seed-4", "step-7", ""]
-    found = page.evaluate(GHOSTS, [[*first, *second], names])
+    found = blank.evaluate(GHOSTS, [[*first, *second], names])
     early, late = [["query", "value 0", 0.5]], [["query", "value 0", 1], ["value 0", "query", 0.25]]
     assert found == [early, early, late, late, [], [], []]
 
@@ -29,7 +28,6 @@ EVENTS = """async (about) => {
 }"""
 
 
-def test_a_hop_that_is_learned_is_the_one_that_was_asked(page: Any, site: str) -> None:
-    page.goto(f"{site}/blank")
+def test_a_hop_that_is_learned_is_the_one_that_was_asked(blank: Any) -> None:
     about = {"task": {"hops": ["hop 5"]}, "circuit": None, "learned": [40]}
-    assert page.evaluate(EVENTS, about) == [["hop 5", "hop 5 is learned", 40]]
+    assert blank.evaluate(EVENTS, about) == [["hop 5", "hop 5 is learned", 40]]

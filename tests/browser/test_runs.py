@@ -29,8 +29,7 @@ def row(name: str, date: str) -> dict[str, str]:
     return {"id": name.replace("/", "-"), "name": name, "date": date, "state": "complete"}
 
 
-def test_runs_stand_in_groups_and_are_sorted(page: Any, site: str) -> None:
-    page.goto(f"{site}/blank")
+def test_runs_stand_in_groups_and_are_sorted(blank: Any) -> None:
     rows = [
         row("old", "2026-01-01") | {"task": "mqar"},
         row("gallery/three-heads", "2026-09-01") | {"task": "retrieval"},
@@ -40,19 +39,18 @@ def test_runs_stand_in_groups_and_are_sorted(page: Any, site: str) -> None:
         row("demo", "2026-06-01") | {"task": "retrieval"},
         row("gallery/demo", "2026-02-01") | {"task": "retrieval"},
     ]
-    usual = page.evaluate(ORDERED, [rows])
+    usual = blank.evaluate(ORDERED, [rows])
     assert usual[:5] == ["Gallery", "demo", "planted", "ngram", "three-heads"]  # its own order
     assert usual[5:] == ["Mine", "new", "demo", "old"]
-    kinds = page.evaluate(ORDERED, [rows, ["Group runs", "by kind"], ["Sort runs", "name"]])
+    kinds = blank.evaluate(ORDERED, [rows, ["Group runs", "by kind"], ["Sort runs", "name"]])
     assert kinds[:6] == ["retrieval", "demo", "demo", "planted", "three-heads", "new"]
     assert kinds[6:] == ["ngram", "ngram", "mqar", "old"]
-    flat = page.evaluate(ORDERED, [rows, ["Group runs", "ungrouped"]])
+    flat = blank.evaluate(ORDERED, [rows, ["Group runs", "ungrouped"]])
     assert flat == [name for name in usual if name not in ("Gallery", "Mine")]
 
 
-def test_a_row_says_its_state_first_and_counts_many_seeds(page: Any, site: str) -> None:
+def test_a_row_says_its_state_first_and_counts_many_seeds(blank: Any) -> None:
     """And the search for a seed finds that seed, and no other that begins with its digits."""
-    page.goto(f"{site}/blank")
     rows = [
         row("a", "2026-01-03") | {"seeds": [1, 2], "state": "training", "task": "mqar"},
         row("b", "2026-01-02") | {"seeds": [*range(64)], "task": "mqar"},
@@ -61,7 +59,7 @@ def test_a_row_says_its_state_first_and_counts_many_seeds(page: Any, site: str) 
     pair, many, one = "training · seed 1 · seed 2 · mqar", "64 seeds · mqar", "seed 12 · retrieval"
     found = {"": [pair, many, one], "seed 12": [many, one], "seed 1 mqar": [pair, many]}
     for words, told in found.items():
-        assert page.evaluate(TOLD, [rows, ["Filter runs", words]]) == told, words
+        assert blank.evaluate(TOLD, [rows, ["Filter runs", words]]) == told, words
 
 
 def test_runs_that_differ_in_their_seed_are_told_apart(page: Any, fleet: tuple[str, Path]) -> None:

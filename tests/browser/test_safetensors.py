@@ -18,12 +18,11 @@ READ = """async (text) => {
 }"""
 
 
-def read(page: Any, site: str, file: bytes) -> Any:
-    page.goto(f"{site}/blank")
-    return page.evaluate(READ, base64.b64encode(file).decode())
+def read(blank: Any, file: bytes) -> Any:
+    return blank.evaluate(READ, base64.b64encode(file).decode())
 
 
-def test_every_type_and_every_half(page: Any, site: str) -> None:
+def test_every_type_and_every_half(blank: Any) -> None:
     bits = torch.arange(1 << 16, dtype=torch.int32).to(torch.int16)
     written = {
         "half": bits.view(torch.float16),
@@ -36,7 +35,7 @@ def test_every_type_and_every_half(page: Any, site: str) -> None:
         "number": torch.tensor(2.5),
         "none": torch.zeros(0, 3),
     }
-    about, found = read(page, site, save(written, {"json": '{"said": "</script>"}'}))
+    about, found = read(blank, save(written, {"json": '{"said": "</script>"}'}))
     assert about == {"said": "</script>"}
     assert {name for name, _, _ in found} == set(written)
     for name, shape, data in found:
@@ -46,6 +45,6 @@ def test_every_type_and_every_half(page: Any, site: str) -> None:
         assert torch.equal(numbers.nan_to_num(nan=12345), expected.nan_to_num(nan=12345))
 
 
-def test_numbers_that_are_not_known_are_refused_in_one_line(page: Any, site: str) -> None:
-    found = read(page, site, save({"x": torch.tensor([True])}))
+def test_numbers_that_are_not_known_are_refused_in_one_line(blank: Any) -> None:
+    found = read(blank, save({"x": torch.tensor([True])}))
     assert found.startswith("x has numbers of type BOOL; known are F64,F32,F16")

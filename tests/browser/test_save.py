@@ -12,10 +12,9 @@ from tests.browser.conftest import STATIC
 from tests.browser.lookers import opened
 
 
-def test_a_cell_is_no_formula(page: Any, site: str) -> None:
-    page.goto(f"{site}/blank")
+def test_a_cell_is_no_formula(blank: Any) -> None:
     cells = ["=1+1", "+1", "-1", "@a", "a,b", 'say "x"', "plain", -0.5, 1e-7, None]
-    text = page.evaluate(
+    text = blank.evaluate(
         """async (cells) => {
           const { csv } = await import("/save.js");
           return csv(["a", "b"], cells.map((cell) => [cell, 1]));

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from answering import Quiet, running
 from safetensors.numpy import save
 
-from tests.browser.conftest import BLANK, STATIC, running
+from tests.browser.conftest import BLANK, STATIC
 
 ASK = """async ([method, ...rest]) => {
   const { openSource } = await import("/source.js");
@@ -26,7 +27,7 @@ ASK = """async ([method, ...rest]) => {
 }"""
 
 
-class Asked(BaseHTTPRequestHandler):
+class Asked(Quiet, BaseHTTPRequestHandler):
     """Notes what it was asked and answers by the path."""
 
     protocol_version = "HTTP/1.1"
@@ -55,9 +56,6 @@ class Asked(BaseHTTPRequestHandler):
         if "/arrays/" in self.path or self.path.endswith("/example"):
             return 200, "application/octet-stream", save({"x": np.ones(2)}, {"json": '{"a": 1}'})
         return SAID.get(self.path, (200, "application/json", b'{"fine": true}'))
-
-    def log_message(self, *_: object) -> None:
-        """Nobody reads it."""
 
 
 BROKEN = 99

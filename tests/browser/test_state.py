@@ -17,9 +17,8 @@ TOGGLED = """async ([as, off, items]) => {
 """What is off after each of the items was toggled."""
 
 
-def toggled(page: Any, site: str, off: list[str], *items: str, as_: str = "uniform") -> Any:
-    page.goto(f"{site}/blank")
-    return page.evaluate(TOGGLED, [as_, off, items])
+def toggled(blank: Any, off: list[str], *items: str, as_: str = "uniform") -> Any:
+    return blank.evaluate(TOGGLED, [as_, off, items])
 
 
 HEADS_AND_ROWS = (
@@ -34,18 +33,18 @@ HEADS_AND_ROWS = (
 )
 
 
-def test_a_head_and_its_rows(page: Any, site: str) -> None:
+def test_a_head_and_its_rows(blank: Any) -> None:
     for off, item, left in HEADS_AND_ROWS:
-        assert toggled(page, site, off, item) == [left], (off, item)
+        assert toggled(blank, off, item) == [left], (off, item)
     for way, row in (("mean", "uniform"), ("resample", "uniform"), ("itself", "itself")):
-        after = toggled(page, site, [], "1.0:query", "1.1", as_=way)  # a row does what a row can
+        after = toggled(blank, [], "1.0:query", "1.1", as_=way)  # a row does what a row can
         assert after[-1] == [f"1.0:query={row}", f"1.1={way}"]
 
 
-def test_nothing_is_off_twice_whatever_is_pressed(page: Any, site: str) -> None:
+def test_nothing_is_off_twice_whatever_is_pressed(blank: Any) -> None:
     names = ["1.0", "1.0:query", "1.0:key 0", "1.1", "1.1:query"]
     pressed = Random(0).choices(names, k=200)
-    for after in toggled(page, site, [], *pressed):
+    for after in toggled(blank, [], *pressed):
         off = [text.removesuffix("=uniform") for text in after]
         rows = [name for name in off if ":" in name]
         assert len(set(off)) == len(off)

@@ -36,31 +36,29 @@ FITTED = """async (abouts) => {
 }"""
 
 
-def test_a_step_is_left_out_where_a_run_has_none_of_it(page: Any, site: str) -> None:
-    page.goto(f"{site}/blank")
+def test_a_step_is_left_out_where_a_run_has_none_of_it(blank: Any) -> None:
     facts = {"task": {"roles": []}, "checkpoints": [0, 500]}
     abouts: list[Any] = [facts, {}, {"checkpoints": []}, {"checkpoints": [0, 500]}]
     left_out = ["step=99"]
-    assert page.evaluate(FITTED, abouts) == [left_out, left_out, left_out, []]
+    assert blank.evaluate(FITTED, abouts) == [left_out, left_out, left_out, []]
 
 
-def test_back_and_forward(page: Any, explorer: str) -> None:
-    opened(page, explorer, "/run/gallery-demo")
+def test_back_and_forward(demo: Any) -> None:
     for head in ("2.0", "2.1"):
-        page.click(f'.chip[data-item="{head}"]')
-    for go, off in ((page.go_back, "2.0"), (page.go_back, None), (page.go_forward, "2.0")):
+        demo.click(f'.chip[data-item="{head}"]')
+    for go, off in ((demo.go_back, "2.0"), (demo.go_back, None), (demo.go_forward, "2.0")):
         go()
-        assert asked(page).get("off") == off
-        assert page.locator(".tray li").count() == bool(off)
-    assert pressed(page, "Home", "n")["ex"] == "1"
-    page.go_back()
-    assert asked(page)["step"] == "0"
-    page.click('.runs a[href="#/run/gallery-planted"]')
-    ready(page)
-    assert page.inner_text("h1") == "gallery/planted"
-    page.go_back()
-    assert asked(page)["off"] == "2.0"
-    assert page.inner_text("h1") == "gallery/demo"
+        assert asked(demo).get("off") == off
+        assert demo.locator(".tray li").count() == bool(off)
+    assert pressed(demo, "Home", "n")["ex"] == "1"
+    demo.go_back()
+    assert asked(demo)["step"] == "0"
+    demo.click('.runs a[href="#/run/gallery-planted"]')
+    ready(demo)
+    assert demo.inner_text("h1") == "gallery/planted"
+    demo.go_back()
+    assert asked(demo)["off"] == "2.0"
+    assert demo.inner_text("h1") == "gallery/demo"
 
 
 def test_going_back_stops_what_plays(page: Any, explorer: str) -> None:
@@ -81,14 +79,13 @@ PARSED = """async (addresses) => {
 }"""
 
 
-def test_addresses_are_read_and_nonsense_is_left_out(page: Any, site: str) -> None:
-    page.goto(f"{site}/blank")
+def test_addresses_are_read_and_nonsense_is_left_out(blank: Any) -> None:
     odd = "#/run/a%2Fb?step=x&off=1.0;<img>;2.1:q=rm;9&kind=__proto__&ex=-1&pane=%00"
     many = ";".join(f"{n // 64}.{n % 64}" for n in range(640))
     long = f"#/?seed={2**31 - 1}&off={many}&tokens={'+'.join(['ba'] * 4096)}"
     whole = "#/?as=mean&off=1.3:query;1.2:query=resample;1.1:query=itself;1.0"
     addresses = [odd, long, f"#/?seed={2**31}", "#/run/%E0%A4%A", whole]
-    found = page.evaluate(PARSED, addresses)
+    found = blank.evaluate(PARSED, addresses)
     (state, _, again), (large, written, _), (none, *_), (broken, *_), (rows, *_) = found
     assert again == state
     assert state["run"] == "a/b"

@@ -8,8 +8,8 @@ import safetensors.torch
 from calling import Captured, End, Patch, Say, ends, hopscope, registry, root  # noqa: F401
 
 from hopscope.cli.main import run as command
-from hopscope.configs import Experiment, Recipe, Retrieval, Training
-from hopscope.models.planted import Planted, planted
+from hopscope.configs import Experiment, Recipe, Training
+from hopscope.models.planted import Planted
 from hopscope.papers import registry as registry_
 from hopscope.papers.experiment import PaperExperiment
 from hopscope.papers.registry import PAPERS, Registry
@@ -35,20 +35,15 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def known() -> Planted:
-    return planted(Retrieval(hops=2, chains=2, dim=6, symbols="one-hot"))
-
-
-@pytest.fixture(scope="module")
-def run(story: Path, known: Planted) -> Run:
+def run(story: Path, two_hops: Planted) -> Run:
     """A run of four steps, in whose later checkpoints the planted weights were put."""
     experiment = Experiment(
-        task=known.task,
-        model=known.model.config,
+        task=two_hops.task,
+        model=two_hops.model.config,
         training=Training(steps=4, batch=4, examples=16, checkpoint_every=2, validate_every=1),
     )
     made = train(experiment, story / "runs")
-    state = {name: tensor.detach() for name, tensor in known.model.state_dict().items()}
+    state = {name: tensor.detach() for name, tensor in two_hops.model.state_dict().items()}
     for step in (2, 4):
         name = checkpoint_name(step)
         with safetensors.safe_open(made.folder.path / name, "pt") as file:
@@ -79,8 +74,8 @@ def say(root: Path, hopscope: Say, monkeypatch: Patch) -> Say:  # noqa: F811
 
 
 @pytest.fixture
-def recipes(tiny: Experiment) -> tuple[Recipe, ...]:
-    return tuple(tiny.model_copy(update={"seeds": (seed,)}) for seed in (0, 1))
+def recipes(tiny: Experiment) -> tuple[Experiment, ...]:
+    return tuple(tiny.replace(seeds=(seed,)) for seed in (0, 1))
 
 
 @pytest.fixture

@@ -56,12 +56,6 @@ def trained(story: Path, run: Run, root: Path, monkeypatch: Patch) -> str:
     return run.name
 
 
-def test_variants_are_a_list_of_objects(trained: str, capsys: Captured) -> None:
-    rows = answered(capsys, "papers claims", "--variants fan-in pair", trained)
-    assert rows
-    assert all(row.keys() == rows[0].keys() for row in rows)
-
-
 def answered(capsys: Captured, name: str, line: str, trained: str) -> Any:
     """What a program reads."""
     query = "select *, 'nan'::float as no, 1.5::decimal as sum from metrics"

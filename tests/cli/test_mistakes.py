@@ -35,9 +35,7 @@ papers claims musat chen --results found | got musat chen; expected one claim, o
 papers claims musat/abc-fuor-heads --results found | did you mean musat/abc-four-heads
 papers report --results nowhere | no folder nowhere; --results is what
 papers report --save p.pdf | --save is p.pdf; expected a name that ends in .html
-papers report --save p | --save is p; expected a name that ends in .html
 depth --table five | expected a range of hops like 1..64
-depth --table 0..3 | expected a range of hops
 depth --hops 2 --task conditional | give one of --hops, --task and FACT
 depth --json --hops 2 --figure x.svg | --json prints what --figure would draw
 depth --figure x | ends in .svg, .pdf, .png, not x
@@ -72,7 +70,6 @@ sweep --plan gone.py | gone.py
 sweep --slurm sweep.py --shards 2 | --shards is 2; expected at most 1, one for each pack of 4
 sweep --slurm sweep.py --pack 0 | pack is 0; expected a number of models from 1 on
 sweep --slurm sweep.py --gpus 0.25 | --gpus is 0.25; expected a whole number with --slurm
-sweep --slurm sweep.py --cpus 0 | --cpus is 0; expected 1 or more
 sweep --slurm sweep.py --cpus nan | --cpus is nan; expected a whole number
 sweep --slurm sweep.py --time-limit 0 | --time-limit is 0; expected 5 or more
 sweep --slurm sweep.py --time-limit inf | --time-limit is inf; expected a whole number

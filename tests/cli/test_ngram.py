@@ -4,11 +4,9 @@ from pathlib import Path
 
 import pytest
 from calling import Said
+from stopping import begun
 
-from hopscope.cli.main import main
 from hopscope.configs import NgramExperiment
-from hopscope.errors import Interrupted
-from hopscope.runs import Stop, train
 from hopscope.store import Store
 
 SMALL = (
@@ -37,10 +35,7 @@ def test_a_run_from_its_training_to_its_removal(root: Path, said: Said) -> None:
 
 
 def test_the_losses_of_an_unfinished_run_are_drawn(root: Path, said: Said) -> None:
-    stop = Stop()
-    stop.ask("enough")
-    with pytest.raises(Interrupted):
-        train(NgramExperiment(), stop=stop)
+    begun(NgramExperiment(), Store())
     assert "of 57,000" in said("show", "ngram", "--figure", "losses.svg")
     assert [path.name for path in root.glob("*.svg")] == ["losses.svg"]
 
@@ -69,13 +64,3 @@ def test_a_tie_has_no_winner(root: Path, said: Said) -> None:
     assert "predicted to choose the heads at lags 1, 2." in out  # of one lag each
     assert "Stage I has no favourite: 3 sets have the most information." in out
     assert "no favourite" not in said("ngram", "theory", "--tables", "10")
-
-
-def test_what_takes_more_memory_than_there_is_is_said_in_a_line(
-    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.argv", ["hopscope", "ngram", "theory", "--tables", "1000000000000"])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 1
-    assert "takes more memory than there is (Unable to allocate" in capsys.readouterr().err

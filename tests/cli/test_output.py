@@ -120,11 +120,13 @@ def test_each_end_has_its_line_and_its_exit_code(monkeypatch: Patch, capsys: Cap
     stopped = Interrupted("stopped by SIGHUP at step 7")
     stopped.exit_code = 129
     failed = ImportError("numpy failed to import")  # what an import makes of Ctrl-C
+    much = "this takes more memory than there is (Unable to allocate): take smaller numbers"
     for error, ctrl_c, code, line in (
         (KeyboardInterrupt(), False, 130, "hopscope: interrupted\n"),
         (RuntimeError("Query interrupted"), False, 130, "hopscope: interrupted\n"),
         (failed, True, 130, "hopscope: interrupted\n"),
         (stopped, False, 129, "hopscope: stopped by SIGHUP at step 7\n"),
+        (MemoryError("Unable to allocate\nmore"), False, 1, f"hopscope: {much}\n"),
     ):
         assert told(monkeypatch, error, ctrl_c) == code
         assert capsys.readouterr().err == line

@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from calling import Patch, Said, Say
+from stopping import with_losses
 
 from hopscope.configs import Experiment, NgramExperiment, Retrieval, Training
 from hopscope.plots.progress import Pace
 from hopscope.store import RunFolder, Store
-from hopscope.store.metrics import loss_rows, losses_file
-from hopscope.store.tables import METRICS
 from hopscope.training import train
 
 RISE = ("rise", "rise_low", "rise_high")
@@ -36,9 +35,8 @@ def test_damage_hides_no_other_run_and_can_be_removed(
     code, out, err = hopscope("runs")
     assert code == 1
     assert whole in out
-    first, second = err.splitlines()
-    assert f"{damaged}/metrics/losses.parquet is damaged (its SHA-256 differs)" in first + second
-    assert f"{strange}/manifest.json is damaged (its SHA-256 differs)" in first + second
+    assert all(name in err for name in (damaged, strange))
+    assert err.count("\n") == 2
     before = Store().names()
     assert "would remove" in hopscope("rm", whole, "--dry-run")[1]
     assert Store().names() == before
@@ -78,10 +76,6 @@ def test_a_folder_is_a_run_wherever_it_lies(
         assert path.name in said("verify", name)
     monkeypatch.chdir(path)
     assert path.name in said("verify", "./")
-
-
-def test_a_gallery_model_has_no_last_commit(root: Path, said: Said) -> None:
-    assert "last commit" not in said("show", "gallery/demo")
 
 
 def test_an_empty_store_names_the_command_for_that_store(root: Path, said: Said) -> None:
@@ -190,15 +184,11 @@ Runs = Callable[..., tuple[list[str], list[str]]]
 Three = dict[str, RunFolder]
 
 
-def made(hops: int, step: int, seeds: tuple[int, ...] = (0,), **changes: object) -> RunFolder:
+def made(hops: int, step: int, seeds: tuple[int, ...] = (0,), **more: bool) -> RunFolder:
     """A run of ten steps, of which some are done; its losses are 0.25."""
     recipe = Experiment(task=Retrieval(hops=hops), training=Training(steps=10), seeds=seeds)
-    folder = Store().create(recipe)
-    steps = np.arange(1, step + 1, dtype=np.int32)
     losses = np.full((step, len(seeds), hops), 0.25, np.float32)
-    rows = loss_rows("train", recipe, steps, losses)
-    folder.commit({METRICS.part_name(0, step): losses_file([rows])}, step=step, **changes)
-    return folder
+    return with_losses(Store(), recipe, losses, **more)
 
 
 @pytest.fixture

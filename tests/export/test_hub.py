@@ -5,11 +5,11 @@ import hashlib
 import json
 import sys
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from http.server import BaseHTTPRequestHandler
 from urllib.parse import urlparse
 
 import pytest
+from answering import Quiet, running
 
 from hopscope.errors import RunMismatch, SharingError
 from hopscope.export.hub import Hub, check_place
@@ -78,7 +78,7 @@ class Server:
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     mine = Server()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet, BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             length = int(self.headers.get("Content-Length", 0))
             path = urlparse(self.path).path
@@ -94,16 +94,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
         do_POST = do_HEAD = do_GET  # noqa: N815
 
-        def log_message(self, *_: object) -> None:
-            return None
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    Thread(target=http.serve_forever, daemon=True).start()
-    mine.url = f"http://127.0.0.1:{http.server_port}"
     monkeypatch.setenv("HF_TOKEN", "hf_key")
-    yield mine
-    http.shutdown()
-    http.server_close()
+    with running(Handler) as (_, mine.url):
+        yield mine
 
 
 @pytest.fixture

@@ -3,15 +3,15 @@
 import functools
 import json
 import shutil
-import threading
 import tomllib
 import zipfile
 from collections.abc import Iterator
 from fnmatch import fnmatch
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 
 import pytest
+from answering import Quiet, running
 
 from hopscope.errors import RunMissing, SharingError
 from hopscope.export import released
@@ -22,6 +22,10 @@ from hopscope.store.manifest import MANIFEST
 CLONE = Path(__file__).parents[2]
 OWN = "transformer-d-fan-in"
 NAME = f"gallery/{OWN}"
+
+
+class Files(Quiet, SimpleHTTPRequestHandler):
+    """The files of a folder."""
 
 
 @pytest.fixture
@@ -50,15 +54,8 @@ def assets(tmp_path: Path) -> Path:
 @pytest.fixture
 def address(assets: Path) -> Iterator[str]:
     """The same on a web server."""
-
-    class Quiet(SimpleHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=assets)) as it:
-        threading.Thread(target=it.serve_forever).start()
-        yield f"http://127.0.0.1:{it.server_port}"
-        it.shutdown()
+    with running(functools.partial(Files, directory=assets)) as (_, found):
+        yield found
 
 
 def test_the_package_and_the_index_are_the_whole_gallery() -> None:

@@ -52,12 +52,7 @@ from hopscope.plots.ngram import (
     stages_figure,
     transfer_figure,
 )
-from hopscope.plots.probe import (
-    added_rows,
-    probe_figure,
-    probe_remarks,
-    probe_rows,
-)
+from hopscope.plots.probe import added_rows, probe_figure, probe_remarks, probe_rows
 from hopscope.plots.table_figures import figures
 from hopscope.plots.words import emergence_table, ordered_roles, short_target
 from hopscope.runs import opened

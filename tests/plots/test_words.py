@@ -15,12 +15,7 @@ from hopscope.plots.layout import hanging, laid_out, wrapped
 from hopscope.plots.names import described, run_title
 from hopscope.plots.symbols import seed_text
 from hopscope.plots.terminal import plot, sparkline
-from hopscope.plots.words import (
-    circuit_grid,
-    component_rows,
-    remarks,
-    score_rows,
-)
+from hopscope.plots.words import circuit_grid, component_rows, remarks, score_rows
 from hopscope.store import Store
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from stopping import with_losses
 
 from hopscope.configs import Experiment, Retrieval
 from hopscope.errors import RunDamaged
 from hopscope.store import Listed, RunFolder, Store, summary
-from hopscope.store.metrics import loss_rows, losses_file
 from hopscope.store.summary import CACHE, summaries
 from hopscope.store.tables import METRICS
 
@@ -84,11 +84,7 @@ def test_a_damaged_run_is_listed_as_such_and_hides_no_other(store: Store, run: R
 
 
 def trained(store: Store, recipe: Experiment, steps: int, loss: float) -> RunFolder:
-    folder = store.create(recipe)
-    values = np.full((steps, 1, 2), loss, np.float32) * np.arange(1, 3, dtype=np.float32)
-    rows = loss_rows("train", recipe, np.arange(1, steps + 1, dtype=np.int32), values)
-    folder.commit({METRICS.part_name(0, steps): losses_file([rows])}, step=steps)
-    return folder
+    return with_losses(store, recipe, np.full((steps, 1, 2), [loss, 2 * loss], np.float32))
 
 
 def test_summaries_are_read_once_and_made_again_when_losses_change(

@@ -10,12 +10,13 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from stopping import with_losses
 from waiting import ctrl_c
 
 from hopscope.configs import Experiment
 from hopscope.errors import ConfigError, RunDamaged, RunWarning, StoreError
 from hopscope.store import RunFolder, Store
-from hopscope.store.metrics import loss_rows, losses, losses_file
+from hopscope.store.metrics import losses
 from hopscope.store.query import SqlQuery, metrics_of
 from hopscope.store.tables import METRICS, connection, merged_tables
 
@@ -48,24 +49,21 @@ REFUSED = (
 )
 
 
-def with_losses(store: Store, experiment: Experiment) -> RunFolder:
-    folder = store.create(experiment)
-    steps = np.arange(1, 5, dtype=np.int32)
-    values = np.linspace(0, 1, 8 * len(experiment.seeds), dtype=np.float32)
-    rows = loss_rows("train", experiment, steps, values.reshape(4, -1, 2))
-    folder.commit({METRICS.part_name(0, 4): losses_file([rows])}, step=4)
-    return folder
+def few_losses(store: Store, recipe: Experiment) -> RunFolder:
+    """Of four steps."""
+    values = np.linspace(0, 1, 8 * len(recipe.seeds), dtype=np.float32)
+    return with_losses(store, recipe, values.reshape(4, -1, 2))
 
 
 @pytest.fixture
 def run(store: Store, tiny: Experiment) -> RunFolder:
-    return with_losses(store, tiny)
+    return few_losses(store, tiny)
 
 
 @pytest.fixture
 def other(store: Store, tiny: Experiment) -> RunFolder:
     """A second run, of two seeds."""
-    return with_losses(store, tiny.replace(seeds=(9, 8)))
+    return few_losses(store, tiny.replace(seeds=(9, 8)))
 
 
 def test_metrics_join_their_runs(store: Store, run: RunFolder, other: RunFolder) -> None:
@@ -191,8 +189,8 @@ def test_names_stand_for_themselves(tmp_path: Path, tiny: Experiment) -> None:
     for odd, beside in (
         ("a*b", "aXb"), ("a[1]", "a1"), ("q?x", "qzx"), ("o'brien", "x"), ("ü", "u"),
     ):  # fmt: skip
-        run = with_losses(Store(tmp_path / odd), tiny)
-        with_losses(Store(tmp_path / beside), tiny)
+        run = few_losses(Store(tmp_path / odd), tiny)
+        few_losses(Store(tmp_path / beside), tiny)
         assert Store(tmp_path / odd).sql(COUNTS).rows() == [(run.name, 8)], odd
         run.commit(*merged_tables(run))
         assert len(losses(run, "train")[0]) == 4, odd

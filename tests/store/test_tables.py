@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from stopping import with_losses
 
 from hopscope.configs import Experiment, NgramExperiment, Retrieval
 from hopscope.errors import RunDamaged, StoreUnwritable
@@ -97,10 +98,9 @@ def test_files_without_a_column_a_row_or_their_bytes_are_damage(
 def test_a_flipped_byte_is_damage_even_if_the_file_can_be_read(
     store: Store, tiny: Experiment
 ) -> None:
-    folder, steps = store.create(tiny), np.arange(1, 200, dtype=np.int32)
-    found = np.random.default_rng(0).random((199, 1, 2)).astype(np.float32)
-    name = METRICS.part_name(0, 1)
-    folder.commit({name: losses_file([loss_rows("train", tiny, steps, found)])})
+    found = np.random.default_rng(0).random((199, 1, 2), np.float32)
+    folder = with_losses(store, tiny, found)
+    (name,) = folder.files("metrics/")
     whole = (folder.path / name).read_bytes()
     for place in range(5, len(whole), len(whole) // 40):
         flipped = bytearray(whole)
@@ -165,10 +165,7 @@ def test_a_wrong_query_is_not_called_a_full_folder() -> None:
 
 
 def test_a_table_is_read_while_its_parts_are_merged(store: Store) -> None:
-    folder = store.create(RECIPE)
-    folder.commit(
-        {METRICS.part_name(0, 4): losses_file([loss_rows("train", RECIPE, *values(1, 4))])}
-    )
+    folder = with_losses(store, RECIPE, values(1, 4)[1])
     early = RunFolder(folder.path)
     folder.commit(*merged_tables(folder))
     assert len(losses(early, "train")[0]) == 4

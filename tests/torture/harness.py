@@ -18,12 +18,13 @@ from pathlib import Path
 import duckdb  # noqa: F401
 import pytest
 import safetensors.torch  # noqa: F401
+from stopping import TINY, changed, content
 
 import hopscope.circuits
 import hopscope.cli.main
 import hopscope.ngram
 import hopscope.plots
-from hopscope.configs import Experiment, Model, Retrieval, Training
+from hopscope.configs import Experiment
 from hopscope.store import Store
 
 TESTS = Path(__file__).parents[1]
@@ -109,14 +110,10 @@ def hopscope_(folder: Path, *words: str) -> int:
     return 0
 
 
-def transformer(seed: int = 0, steps: int = 6, every: int = 3) -> Experiment:
+def transformer(seed: int = 0, steps: int = 6) -> Experiment:
     """A small model that is trained in no time."""
-    training = Training(
-        steps=steps, batch=8, examples=64, checkpoint_every=every, validate_every=every,
-        validation_examples=16, precision="float32",
-    )  # fmt: skip
-    task, model = Retrieval(hops=1, chains=2), Model(layers=2, heads=1, d_model=16)
-    return Experiment(task=task, model=model, training=training, seeds=(seed,))
+    few = changed(TINY, steps=steps, checkpoint_every=3, validate_every=3)
+    return few.replace(seeds=(seed,))
 
 
 def train_words(folder: Path, recipe: Experiment, name: str = "recipe.json") -> tuple[str, ...]:
@@ -130,4 +127,4 @@ def committed(root: Path) -> dict[str, dict[str, bytes]]:
     runs, problems = Store(root).readable() if root.exists() else ([], [])
     damage = [line for run in runs for line in run.verify() if "not in the manifest" not in line]
     assert problems + damage == []
-    return {run.name: {name: run.read(name) for name in run.manifest.files} for run in runs}
+    return {run.name: content(run) for run in runs}

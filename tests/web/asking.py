@@ -101,14 +101,17 @@ def check_headers(headers: Mapping[str, str], path: str, status: int) -> None:
     assert "set-cookie" not in headers
 
 
-async def answered(app: Any, ask: Ask) -> Answer:
-    """What the app answers to a client that does not leave."""
+async def answered(app: Any, ask: Ask, sent: list[dict[str, Any]] | None = None) -> Answer:
+    """What the app answers to a client that sends these messages (default: the whole request) and
+    does not leave; status 0: nothing.
+    """
     heard: list[dict[str, Any]] = []
-    sent = [{"type": "http.request", "body": ask.body if ask.method != "GET" else b""}]
+    if sent is None:
+        sent = [{"type": "http.request", "body": ask.body if ask.method != "GET" else b""}]
 
     async def receive() -> dict[str, Any]:
         if sent:
-            return sent.pop()
+            return sent.pop(0)
         await asyncio.Event().wait()
         raise AssertionError
 
@@ -116,6 +119,8 @@ async def answered(app: Any, ask: Ask) -> Answer:
         heard.append(message)
 
     await app(ask.scope(), receive, send)
+    if not heard:
+        return Answer(0, {}, b"")
     start, *rest = heard
     headers = {name.decode(): value.decode() for name, value in start["headers"]}
     assert len(headers) == len(start["headers"])

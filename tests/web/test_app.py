@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from asking import TOKEN, Answer, Ask, answered, ask_all, asked, check_headers, made
+from asking import TOKEN, Answer, Ask, answered, ask_all, asked, made
 from attacks import ROUTED, good
 from standin import RUN, SECRET, StandIn
 
@@ -163,27 +163,6 @@ KEEP = Ask("PUT", f"/api/runs/{RUN}/views/mine".encode())
 LONG = b'{"a": "' + b"x" * 256 * 1024 + b'"}'
 
 
-async def sent(app: Any, messages: list[dict[str, Any]]) -> list[Any]:
-    """What is answered to a request that comes in these messages, and then no further."""
-    heard: list[dict[str, Any]] = []
-
-    async def receive() -> dict[str, Any]:
-        if messages:
-            return messages.pop(0)
-        await asyncio.Event().wait()
-        raise AssertionError
-
-    async def send(message: dict[str, Any]) -> None:
-        heard.append(message)
-
-    await app(KEEP.scope(), receive, send)
-    if heard:
-        headers = {name.decode(): value.decode() for name, value in heard[0]["headers"]}
-        check_headers(headers, KEEP.path.decode(), heard[0]["status"])
-        assert headers["connection"] == "close"  # what is still sent is not waited for
-    return [message.get("status") or message["body"] for message in heard]
-
-
 def chunk(data: bytes) -> dict[str, Any]:
     return {"type": "http.request", "body": data, "more_body": True}
 
@@ -197,10 +176,14 @@ def test_a_body_is_short_however_its_length_is_told_and_comes_within_seconds() -
     answers = ask_all(explorer, [told, lied, told.but(more=((b"content-length", b"9" * 99),))])
     assert [answer.status for answer in answers] == [413] * 3
     long = [chunk(b'{"a": "'), *(chunk(b"x" * 60_000) for _ in range(10))]
-    assert asyncio.run(sent(explorer, long))[0] == 413
-    status, body = asyncio.run(sent(explorer, [chunk(b"{")]))
-    assert (status, b"expected a request within 0.05 s" in body) == (408, True)
-    assert asyncio.run(sent(explorer, [{"type": "http.disconnect"}])) == []
+    for sent, status, told in (
+        (long, 413, b""),
+        ([chunk(b"{")], 408, b"expected a request within 0.05 s"),
+    ):
+        answer = asyncio.run(answered(explorer, KEEP, sent))
+        assert (answer.status, told in answer.body) == (status, True)
+        assert answer.headers["connection"] == "close"  # what is still sent is not waited for
+    assert asyncio.run(answered(explorer, KEEP, [{"type": "http.disconnect"}])).status == 0
     explorer.end()
     assert views.asked == []
 

@@ -1,31 +1,20 @@
 """Stores that were tampered with: that run shows a line, all else goes on, nothing changes."""
 
 import hashlib
-import json
 import os
-import pickle
 import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from asking import Answer, Ask, asked
+from stopping import TINY, changed
 
-from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.store import Store
 from hopscope.training import train
 from hopscope.web.views import Views
 
-TINY = Experiment(
-    task=Retrieval(hops=1, chains=2),
-    model=Model(layers=1, heads=1, d_model=8),
-    training=Training(
-        steps=2, batch=4, examples=8, checkpoint_every=1, validate_every=1,
-        validation_examples=4, precision="float32",
-    ),
-)  # fmt: skip
 CANARY = b"the content of a file beside the store"
 
 
@@ -34,7 +23,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a store of two runs, and a file beside it that nobody may read."""
     root = tmp_path_factory.mktemp("whole")
     for seed in (0, 1):
-        train(TINY.model_copy(update={"seeds": (seed,)}), root / "runs")
+        train(changed(TINY, steps=2, checkpoint_every=1).replace(seeds=(seed,)), root / "runs")
     (root / "canary.json").write_bytes(CANARY)
     return root
 
@@ -96,41 +85,16 @@ def replaced(path: Path, make: Callable[[Path], object]) -> None:
     make(path)
 
 
-def rewritten(folder: Path, change: Callable[[bytes], bytes]) -> None:
-    last(folder).write_bytes(change(last(folder).read_bytes()))
-
-
-def listed(folder: Path, files: dict[str, object]) -> None:
-    text = json.loads((folder / "manifest.json").read_text())
-    text["files"] |= files
-    (folder / "manifest.json").write_text(json.dumps(text))
-
-
-class Evil:
-    def __reduce__(self) -> tuple[Any, tuple[str]]:
-        return os.system, ("touch $HOPSCOPE_PWNED",)
-
-
-BESIDE = {"../../canary.json": {"size": len(CANARY), "sha256": hashlib.sha256(CANARY).hexdigest()}}
 HOSTILE: dict[str, Callable[[Path], None]] = {
     "a link for a run": moved,
     "a link for weights": lambda run: replaced(last(run), lambda its: its.symlink_to(canary(run))),
-    "a file beside": lambda run: listed(run, BESIDE),
-    "pickled": lambda run: rewritten(
-        run, lambda data: pickle.dumps(Evil()).ljust(len(data), b"\0")
-    ),
-    "a pipe for a manifest": lambda run: replaced(run / "manifest.json", os.mkfifo),
-    "no JSON": lambda run: replaced(
-        run / "manifest.json", lambda its: its.write_bytes(b"[" * 100_000)
-    ),
+    "no JSON": lambda run: replaced(run / "manifest.json", lambda its: its.write_bytes(b"[" * 99)),
 }
+"""What else can be forged is decided in `tests/store`."""
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_run_harms_nothing_but_itself(
-    whole: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOPSCOPE_PWNED", str(tmp_path / "pwned"))
+def test_a_hostile_run_harms_nothing_but_itself(whole: Path, tmp_path: Path, name: str) -> None:
     root = tmp_path / "copy"
     shutil.copytree(whole, root)
     first, second = Store(root / "runs").names()
@@ -149,7 +113,6 @@ def test_a_hostile_run_harms_nothing_but_itself(
             assert "\n" not in answer.json()["error"]
     assert {answer.status for answer in told(views, every_question(known[second]))} == {200}
     assert digest(root) == before
-    assert not (tmp_path / "pwned").exists()
 
 
 def test_another_run_under_a_known_name_is_no_mistake_of_ours(whole: Path, tmp_path: Path) -> None:

@@ -1,10 +1,9 @@
 """A benchmark of a language model on the page."""
 
-import json
-
 import pytest
+from language import SPEECHLESS, benchmark, heads
 
-from hopscope.configs import Asking, LmBench, Prompts
+from hopscope.configs import Prompts
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.lm.results import results
 from hopscope.store import Store
@@ -16,24 +15,13 @@ KINDS = (Prompts(formulation="f1", hops=1, chains=2), Prompts(formulation="f4", 
 LABEL = KINDS[0].label
 
 
-def line(index: int, right: float) -> bytes:
-    chances = {"0": right, "1": 0.8 - right}
-    answer = {"kind": LABEL, "index": index, "correct": "0", "probabilities": chances}
-    return (json.dumps(answer) + "\n").encode()
-
-
-HEADS = {
-    "model": "x", "kind": LABEL, "questions": 4, "correct": 3, "switched_off": None,
-    "routes": [{"route": "key 0 → query", "purpose": "look-up"}],
-    "own": [[[0.1, 0.2], [0.9, 0.1]]], "others": [[[0.1, 0.1], [0.2, 0.1]]], "threshold": [0.3],
-}  # fmt: skip
-
-
 @pytest.fixture
 def asked(store: Store) -> tuple[Views, str]:
-    bench = LmBench(model="x", prompts=KINDS, questions=3, asking=Asking())
-    folder = store.create(bench)
-    folder.commit({"answers/all.jsonl": line(0, 0.6) + line(2, 0.2)})
+    first, third = (
+        {"index": index, "probabilities": {"0": right, "1": 0.8 - right}}
+        for index, right in ((0, 0.6), (2, 0.2))
+    )
+    folder = benchmark(store, first, third, kinds=KINDS)
     return Views(store), folder.name.rpartition("-")[2]
 
 
@@ -58,17 +46,7 @@ def test_a_question_is_told_with_its_answer(asked: tuple[Views, str]) -> None:
 
 
 def test_words_that_cannot_be_right_have_no_chance(store: Store) -> None:
-    bench = LmBench(model="x", prompts=KINDS, questions=3, asking=Asking(protocol="greedy"))
-    folder = store.create(bench)
-    given = {
-        "kind": LABEL,
-        "index": 0,
-        "correct": "0",
-        "acceptable": ["0", "1"],
-        "answer": None,
-        "said": ["what?"],
-    }
-    folder.commit({"answers/all.jsonl": json.dumps(given).encode() + b"\n"})
+    folder = benchmark(store, SPEECHLESS, kinds=KINDS, protocol="greedy")
     id_ = folder.name.rpartition("-")[2]
     _, told = unpacked(Views(store).example(id_, ExampleQuestion(index=0)))
     assert (told["answer"]["said"], told["right"]) == (["what?"], None)
@@ -78,7 +56,7 @@ def test_heads_are_shown_with_their_routes(asked: tuple[Views, str]) -> None:
     views, id_ = asked
     folder = views.shelf.folder(id_)
     assert views.run(id_)["heads"] == []
-    folder.commit({f"heads-{LABEL}.json": json.dumps(HEADS).encode()})
+    folder.commit(heads(LABEL))
     route = views.run(id_)["heads"][0]["routes"][0]
     assert (route["layer"], route["head"], route["beyond"]) == (1, 0, 1)
     assert route["own"] == pytest.approx(0.9)
@@ -91,7 +69,7 @@ def test_what_is_not_there_is_told(asked: tuple[Views, str]) -> None:
     views, id_ = asked
     for question, line in (
         ({"kind": "f9"}, "there are no questions 'f9' here; expected equations"),
-        ({"index": 3}, "index is 3; the questions are 0 … 2"),
+        ({"index": 30}, "index is 30; the questions are 0 … 29"),
         ({"tokens": ("a",)}, "the questions of a benchmark are given"),
     ):
         with pytest.raises(ConfigError, match=line):

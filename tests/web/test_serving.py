@@ -13,6 +13,7 @@ import pytest
 from asking import TOKEN, check_headers
 from served import Served, heard, request, served
 from standin import RUN, SECRET, StandIn
+from waiting import until
 
 from hopscope.web.serving import Patience
 
@@ -38,11 +39,7 @@ def raw_requests() -> Iterator[bytes]:
     get, end = b"GET /api/runs HTTP/1.1\r\n", HOST + SURE + b"\r\n"
     yield b"GET http://evil.test/api/runs HTTP/1.1\r\n" + end
     yield b"GET http://localhost/api/runs HTTP/1.1\r\nHost: evil.test\r\n" + SURE + b"\r\n"
-    for line in (
-        b"CONNECT localhost:80",
-        b"get /api/runs",
-        b"GET /api/runs/a b",
-    ):
+    for line in (b"CONNECT localhost:80", b"get /api/runs", b"GET /api/runs/a b"):
         yield line + b" HTTP/1.1\r\n" + end
     yield b"GET /api/runs HTTP/2.0\r\n" + end
     yield b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -126,11 +123,18 @@ def test_half_a_request_is_not_waited_for(server: Served) -> None:
         assert 0.2 < time.monotonic() - begun_at < 5
 
 
+def descriptors() -> int:
+    return len([*Path("/proc/self/fd").iterdir()])
+
+
 def test_who_asks_at_once_is_answered_beside_many_who_hang(server: Served) -> None:
-    """Those go that hang; and nobody has to knock twice while the server does something else."""
+    """Those go that hang, and leave nothing open; and nobody has to knock twice while the server
+    does something else.
+    """
     everybody = threading.Event()
     with ExitStack() as stack:
         server.get()
+        before = descriptors()
         server.server.servers[0].get_loop().call_soon_threadsafe(everybody.wait)
         try:
             hanging = [stack.enter_context(server.connect()) for _ in range(300)]
@@ -142,7 +146,8 @@ def test_who_asks_at_once_is_answered_beside_many_who_hang(server: Served) -> No
         assert server.get().startswith(b"HTTP/1.1 200")
         assert time.monotonic() - begun < 2
         assert closed(hanging[0], 5)
-        wait_until(lambda: len(server.server.server_state.connections) <= 8)
+        until(lambda: len(server.server.server_state.connections) <= 8)
+    until(lambda: descriptors() <= before)
 
 
 def test_a_reader_that_does_not_read_is_given_up(server: Served) -> None:
@@ -151,17 +156,10 @@ def test_a_reader_that_does_not_read_is_given_up(server: Served) -> None:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         server.views.asked.clear()
         client.sendall(COSTS)
-        wait_until(lambda: server.views.streaming)
-        wait_until(lambda: not server.views.streaming)
+        until(lambda: server.views.streaming)
+        until(lambda: not server.views.streaming)
         assert server.get().startswith(b"HTTP/1.1 200")
     server.views.endless = False
-
-
-def wait_until(happened: object, seconds: float = 20) -> None:
-    end = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_a_unix_socket_is_its_owners_alone_and_gone_afterwards(tmp_path: Path) -> None:
@@ -191,17 +189,17 @@ def test_work_stops_when_its_client_has_left_and_holds_up_nothing_lighter() -> N
         for asked, busy in ((HEAVY, lambda: views.working), (COSTS, lambda: views.streaming)):
             with running.connect() as client:
                 client.sendall(asked)
-                wait_until(busy)
+                until(busy)
                 for light in LIGHT:
                     assert SECRET.encode() in running.send(light), light
                 assert busy()
-            wait_until(lambda busy=busy: not busy(), 2)
+            until(lambda busy=busy: not busy(), 2)
         with running.connect() as first, running.connect() as second:
             first.sendall(STORY)
-            wait_until(lambda: views.working == 1)
+            until(lambda: views.working == 1)
             second.sendall(HEAVY)
-            wait_until(lambda: views.working == 2, 2)
-        wait_until(lambda: not views.working, 2)
+            until(lambda: views.working == 2, 2)
+        until(lambda: not views.working, 2)
     assert views.stopped == 3
 
 
@@ -213,7 +211,7 @@ def test_the_end_stops_work_and_streams() -> None:
         clients = [running.connect() for _ in range(2)]
         for client, data in zip(clients, (HEAVY, COSTS), strict=True):
             client.sendall(data)
-        wait_until(lambda: views.working)
+        until(lambda: views.working)
     assert time.monotonic() - begun < 8
     for client in clients:
         client.close()

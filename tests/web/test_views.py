@@ -29,7 +29,6 @@ from hopscope.web.tensors import unpacked
 from hopscope.web.views import Views
 
 DEMO = "gallery-demo"
-PART = ("1.0:query=uniform", "0.1=itself")
 
 
 def wait() -> None:
@@ -46,26 +45,11 @@ def losses(rows: list[dict[str, Any]]) -> list[list[float]]:
     return [[value for name, value in row.items() if name.startswith("hop_")] for row in rows]
 
 
-def test_losses_of_the_circuit_are_those_of_the_command(
-    views: Views, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Those of the whole model are compared in `test_trained`."""
-    asked = AblateQuestion(changes=PART, examples=32, sample=3, circuit=True)
-    found = views.ablate(DEMO, asked, wait)
-    flags = [flag for change in PART for flag in ("--head", change)]
-    rows = said(capsys, "ablate", "gallery/demo", *flags, "--examples", "32", "--sample", "3",
-                "--circuit")  # fmt: skip
-    told = [found["clean"]["mean"], found["changed"]["mean"]]
-    np.testing.assert_allclose(told, losses(rows), atol=1e-6)
-    fewer = views.ablate(DEMO, asked.model_copy(update={"examples": 4}), wait)
-    assert sum(found["clean"]["half"]) < 0.7 * sum(fewer["clean"]["half"])
-
-
 def test_a_head_by_position_attends_as_on_other_examples(
     views: Views, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """On 256 of those for tables, however many losses are measured on; on a circuit, as its own
-    tables say, where it has them.
+    tables say, where it has them. All losses are those of the command.
     """
     run = load("gallery/demo")
     assert isinstance(run, Study)
@@ -80,14 +64,17 @@ def test_a_head_by_position_attends_as_on_other_examples(
         (("--circuit",), dict(circuit.ablation().changes), {**tables, **tables_of(circuit)}),
     ):
         asked = AblateQuestion(changes=changed, examples=32, sample=3, circuit=bool(flags))
-        found = views.ablate(DEMO, asked, wait)["changed"]["mean"]
+        told = views.ablate(DEMO, asked, wait)
         rows = said(capsys, "ablate", "gallery/demo", "--head", changed[0], "--head", changed[1],
                     "--examples", "32", "--sample", "3", *flags)  # fmt: skip
         its = replace(examples, tables=followed)
         changes = changes_of(changed, base)
         wanted = Ablator(adapter, its).losses([Ablation.of(changes)])[0].mean(0)
-        np.testing.assert_allclose(found, wanted, atol=1e-6)
-        np.testing.assert_allclose(losses(rows)[1], wanted, atol=1e-6)
+        found = [told["clean"]["mean"], told["changed"]["mean"]]
+        np.testing.assert_allclose(found[1], wanted, atol=1e-6)
+        np.testing.assert_allclose(losses(rows), found, atol=1e-6)
+        fewer = views.ablate(DEMO, asked.model_copy(update={"examples": 4}), wait)
+        assert sum(told["clean"]["half"]) < 0.7 * sum(fewer["clean"]["half"])
 
 
 FIRST = """

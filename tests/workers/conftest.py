@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from stopping import TINY
+from waiting import smallest
 
-from hopscope.configs import Experiment, Model, NgramExperiment, Retrieval, Training
+from hopscope.configs import Experiment, NgramExperiment
 
-TRAINING = Training(
-    steps=6, batch=4, examples=16, checkpoint_every=4, validation_examples=4, precision="float32"
-)
 DESCENT = {"chains": 60, "validation_chains": 20, "records": 4, "epochs": (4, 4, 4)}
 
 
@@ -28,11 +27,8 @@ def members(tiny: Experiment) -> tuple[Experiment, ...]:
 @pytest.fixture(scope="session")
 def five() -> tuple[Experiment, ...]:
     """Recipes of six steps that differ in their seeds alone."""
-    task, model = Retrieval(hops=1, chains=2), Model(layers=1, heads=1, d_model=8)
-    return tuple(
-        Experiment(task=task, model=model, training=TRAINING, seeds=(seed,))
-        for seed in (2, 0, 1, 4, 3)
-    )
+    short = smallest(TINY, steps=6, batch=4, checkpoint_every=4)
+    return tuple(short.replace(seeds=(seed,)) for seed in (2, 0, 1, 4, 3))
 
 
 @pytest.fixture(scope="session")

@@ -160,13 +160,6 @@ def test_a_fleet_stays_until_every_member_is_kept(recipes: list[Experiment], sto
     assert fleet not in store.names()
 
 
-def test_a_fleet_that_somebody_trained_stays(recipes: list[Experiment], store: Store) -> None:
-    train(together(recipes), store, "cpu")
-    assert carry_out(recipes, store, device="cpu", workers=Here(pack=3)).complete
-    assert together(recipes).run_name() in store.names()
-    assert len(store.names()) == 4
-
-
 @pytest.mark.parametrize(
     "add",
     [

@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from waiting import ctrl_c, files, smallest, until
+from waiting import alive, ctrl_c, files, smallest, stat, until
 
 from hopscope.configs import Experiment
 from hopscope.errors import Interrupted, StoreError
@@ -30,18 +30,6 @@ OFTEN = 0.02
 RUNS = int(os.environ.get("HOPSCOPE_CHAOS", "9"))
 LIMIT = 60.0 * max(10, RUNS)
 """Seconds for the runs, on a machine that does much else. pyproject.toml ends a test after 900."""
-
-
-def stat(pid: int) -> list[str]:
-    """State, parent and more of a process; nothing of one that is gone."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return ["X"]
-
-
-def alive(pid: int) -> bool:
-    return stat(pid)[0] not in "ZX"
 
 
 def parent(pid: int) -> int:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from waiting import ctrl_c
+from waiting import alive, ctrl_c
 
 from hopscope.configs import Experiment
 from hopscope.errors import ConfigError, Interrupted, TrainingError
@@ -68,10 +68,6 @@ def reports(
     with stop.listening(), pool.open(jobs, stop) as workers:
         sweep._hand_out(deque(map(_Task, jobs)), workers)
     return sweep.reports
-
-
-def alive(pid: int) -> bool:
-    return Path(f"/proc/{pid}/cmdline").exists() and bool(Path(f"/proc/{pid}/cmdline").read_bytes())
 
 
 def test_jobs_are_shared_out_with_a_share_of_the_cores(fake, jobs, tmp_path: Path) -> None:

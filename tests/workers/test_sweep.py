@@ -97,13 +97,7 @@ def test_recipes_are_carried_out_in_their_order_and_what_is_complete_is_taken(
 
 @pytest.mark.parametrize(("at", "complete", "step"), [(1, 0, 1), (17, 2, 5)])
 def test_what_was_stopped_ends_as_if_it_had_not_been(
-    whole: Runs,
-    store: Store,
-    recipes: Recipes,
-    names: list[str],
-    at: int,
-    complete: int,
-    step: int,
+    whole: Runs, store: Store, recipes: Recipes, names: list[str], at: int, complete: int, step: int
 ) -> None:
     diary = Diary(at)
     short = carry_out(recipes, store, minute(diary), workers=Here(watcher=diary))

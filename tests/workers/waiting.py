@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 
-from stopping import changed
+from stopping import changed, content
 
 from hopscope.configs import Experiment, Model
 from hopscope.runs import Stop
@@ -20,11 +21,23 @@ PATIENCE = 240.0
 """Seconds for what takes a few, on a machine that does much else."""
 
 
-def until(true: Callable[[], object]) -> None:
-    end = time.monotonic() + PATIENCE
+def until(true: Callable[[], object], seconds: float = PATIENCE) -> None:
+    end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def stat(pid: int) -> list[str]:
+    """State, parent and more of a process; nothing of one that is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ["X"]
+
+
+def alive(pid: int) -> bool:
+    return stat(pid)[0] not in "ZX"
 
 
 @contextmanager
@@ -69,4 +82,4 @@ def stopped(job: Job) -> list[Report]:
 def files(store: Store, recipe: Experiment) -> dict[str, bytes]:
     folder = store.find(recipe.run_name())
     assert folder.verify() == []
-    return {name: folder.read(name) for name in folder.manifest.files}
+    return content(folder)

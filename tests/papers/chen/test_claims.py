@@ -7,15 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chen_rows import (
-    TINY,
-    choice_row,
-    course_row,
-    growth_row,
-    setting_row,
-    training,
-    transfer_row,
-)
+from chen_rows import TINY, choice_row, course_row, growth_row, setting_row, training, transfer_row
 
 from hopscope.configs import NgramExperiment
 from hopscope.ngram import growth_explained, train

@@ -17,7 +17,6 @@ from hopscope.lm.prompts import Question
 from hopscope.lm.results import results
 from hopscope.milestones import WINDOW, first_below, learned_below
 from hopscope.models.planted import planted
-from hopscope.papers.musat.experiments import EXPERIMENTS
 from hopscope.papers.musat.measure_answers import answer_rows
 from hopscope.papers.musat.measure_depth import PLANTED, depth_rows
 from hopscope.papers.musat.measure_runs import (
@@ -42,7 +41,6 @@ from hopscope.papers.musat.rows import (
 from hopscope.papers.row import Row, read_row
 from hopscope.runs import opened
 from hopscope.store import Store
-from hopscope.store.gallery import find
 from hopscope.study import RunStudy
 from hopscope.training import Run, train
 
@@ -189,18 +187,6 @@ def test_who_learned_nothing_has_a_row_without_a_story(tmp_path: Path) -> None:
     assert row.learned_at == (None,)
     assert (row.useful, row.removals, row.shared, row.whole) == ((), (), (), ())
     assert row.emergence is None
-
-
-SLOW = ("musat/fig5", "musat/fig7", "musat/variants")
-CIRCUITS = [pytest.param(name, marks=pytest.mark.slow) for name in SLOW]
-
-
-@pytest.mark.parametrize("name", ["musat/fig4-ic", *CIRCUITS])
-def test_rows_are_of_the_kinds_that_the_experiment_names(name: str) -> None:
-    experiment = next(each for each in EXPERIMENTS if each.name == name)
-    rows = experiment.measure(find("demo"))
-    assert rows
-    assert {type(row) for row in rows} <= set(experiment.rows)
 
 
 class Guesser:

@@ -22,15 +22,7 @@ from hopscope.papers.musat.circuit_claims import by_variant, nearest
 from hopscope.papers.musat.emergence_claims import first_paths
 from hopscope.papers.musat.experiments import preset_recipe, under
 from hopscope.papers.musat.rows import CircuitRow, VariantRow
-from hopscope.papers.musat.variants import (
-    BEST,
-    LONG,
-    VARIANTS,
-    WARMUP,
-    Variant,
-    chosen,
-    variant_of,
-)
+from hopscope.papers.musat.variants import BEST, LONG, VARIANTS, WARMUP, Variant, chosen, variant_of
 
 WEIGHTS = "262,144 examples and initial weights of 1/√inputs"
 
