@@ -103,7 +103,7 @@ def effect_text(off: "SwitchedOff | None") -> str:
         f"  without {names}: {off.without}",
     ]
     if off.random is None:
-        lines.append("  without as many others: the model has not as many")
+        lines.append("  without as many others: the model does not have as many")
     else:
         lines += [
             f"  without as many random others              {off.random}",

@@ -103,7 +103,7 @@ class RunTable:
         except QueryError as error:
             raise RunDamaged(
                 f"the {self.name} of {folder.name} cannot be read ({str(error)[:200]}): "
-                f"`{folder.command('verify')}` says which file was damaged, if one was"
+                f"`{folder.command('verify')}` shows damaged files"
             ) from error
 
 

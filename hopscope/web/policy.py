@@ -152,7 +152,7 @@ def token(policy: Policy, asked: RequestHead) -> None:
 def path(_: Policy, asked: RequestHead) -> None:
     """Refuse paths with other characters or with `..`."""
     if not PATH.fullmatch(asked.raw_path) or DOTS.search(asked.raw_path):
-        raise Refused(404, "there is nothing here")
+        raise Refused(404, "no such path")
 
 
 def body(_: Policy, asked: RequestHead) -> None:

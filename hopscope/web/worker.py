@@ -97,7 +97,7 @@ class Worker:
 
         def checked() -> T:
             if stop.is_set():  # the server ends (other stops have cancelled the turn)
-                raise Refused(503, "the server ends: start `hopscope view` again")
+                raise Refused(503, "the server is stopping: start `hopscope view` again")
             return compute()
 
         def begin() -> None:
