@@ -81,7 +81,10 @@ class RunTable:
         }
 
     def check(self, folder: RunFolder) -> None:
-        """Read all values of a run's files (they have no checksum); raises RunDamaged."""
+        """Decode all values of a run's files; raises RunDamaged.
+
+        Parquet footers have no checksum of the values.
+        """
         every = ", ".join(self.columns)
         self.select(folder, f"select bit_xor(hash({every})) from rows", {})
 
