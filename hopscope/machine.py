@@ -40,7 +40,7 @@ def cache_root() -> Path:
         return Path(os.environ.get("HOPSCOPE_CACHE") or Path.home() / ".cache" / "hopscope")
     except RuntimeError as error:
         raise ConfigError(
-            "the cache is below the home folder, and there is none: set HOPSCOPE_CACHE to a folder"
+            "there is no home folder for the cache: set HOPSCOPE_CACHE to a folder"
         ) from error
 
 

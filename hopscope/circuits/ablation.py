@@ -48,9 +48,7 @@ class Carried:
 
     def __post_init__(self) -> None:
         if self.instead not in CARRIED:
-            raise CircuitError(
-                f"a head is to carry {self.instead!r}; expected {' or '.join(CARRIED)}"
-            )
+            raise CircuitError(f"instead is {self.instead!r}; expected {' or '.join(CARRIED)}")
 
     def of(self, usual: "Tensor") -> "Tensor":
         """The replacement for every example (its first axis may have length 1), given the heads'
@@ -74,8 +72,8 @@ class Ablation:
         for head, change in changes.items():
             if not _is_head(head) or not isinstance(change, Pattern | Carried):
                 raise CircuitError(
-                    f"{head!r} is to do {change!r}; expected (layer, head) with a Pattern or "
-                    "Carried, as in {(1, 0): Pattern()}"
+                    f"the change of {head!r} is {change!r}; expected (layer, head) with a Pattern "
+                    "or Carried, as in {(1, 0): Pattern()}"
                 )
         return cls(tuple(sorted(changes.items(), key=lambda item: item[0])))
 
@@ -157,7 +155,9 @@ def changes_of(
         if any(
             at == head and (row == destination or None in (row, destination)) for at, row in said
         ):
-            raise ConfigError(f"head {name} is given twice ({text!r}); say what it does once")
+            raise ConfigError(
+                f"head {name} is given twice ({text!r}); give one change for each head or row"
+            )
         said.append((head, destination))
         if destination is None:
             changes[head] = _of_head(text, head, what)
@@ -227,7 +227,7 @@ def _named(text: str, destination: Role, what: str) -> Target:
         ) from error
     if named != destination:
         raise ConfigError(
-            f"the change {text[:100]!r} is of the row {destination}, and names {named}"
+            f"the change {text[:100]!r} is for the row {destination} but names {named}"
         )
     return target("own", source)
 

@@ -90,7 +90,7 @@ class Ablator:
         an exception that it raises ends the measurement.
         """
         if isinstance(ablations, Ablation) or not len(ablations):
-            raise CircuitError("losses are asked for a list of ablations, of at least one")
+            raise CircuitError("losses() takes a non-empty list of ablations")
         for head in dict.fromkeys(head for each in ablations for head, _ in each.changes):
             check_head(self.adapter, head)
         patterns = (change for each in ablations for _, change in each.changes)
@@ -145,8 +145,8 @@ class Ablator:
                 spots = prescriber.spots(role, self.examples.length)
                 if len(spots) and not bool(prescriber.drawn(target, spots)[1].any()):
                     raise CircuitError(
-                        f"{layer}.{head}: {role} cannot look at {target}, which it sees in no "
-                        "example: it comes later, or before the layer's window"
+                        f"{layer}.{head}: {role} can never see {target}: in every example it "
+                        "comes later, or before the layer's window"
                     )
 
     def _check_attention(self) -> None:

@@ -77,7 +77,7 @@ def baselines(
     """
     check_circuit(circuit)
     if circuit.task is None:
-        raise CircuitError("the circuit names no task, so that no minimal pairs can be drawn")
+        raise CircuitError("the circuit names no task, so no minimal pairs can be drawn")
     adapter = replaceable(model)
     circuit.check_model(adapter.digest())
     pairs = pairs_of(circuit.task, examples, seed)
@@ -214,8 +214,8 @@ class Attribution:
         adapter = self.adapter
         if not isinstance(adapter, Additive):
             raise CircuitError(
-                "what single heads add is not known of this model, so that nothing can be "
-                "attributed to them directly: its adapter has no `added`"
+                "this model's adapter has no `added`, so nothing can be attributed to single "
+                "heads directly"
             )
         found, roles = self._nothing(), range(len(self.table))
         for its, number, other in self._counterfactuals():

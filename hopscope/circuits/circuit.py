@@ -143,7 +143,7 @@ class Circuit(Displayed, Config):
         if self.losses.mean("model") >= self.losses.chance:
             return "Nothing to explain: the model's loss is not below chance"
         if self.losses.gap <= 0:
-            return "Nothing to recover: even attention does as well"
+            return "Nothing to recover: the loss is as low with even attention"
         shares = f"{self.recovered():z.1%} recovered"
         if self.losses.prescribed is None:
             shares += " (computed attention, all else from another question)"
@@ -178,8 +178,8 @@ class Circuit(Displayed, Config):
             if score.rest == "even" and score.recovered and score.recovered.low > 1 + SLACK
         ]
         found += [
-            f"{each.name} looks at {source}, a place that by the law of depth no position has "
-            f"found by layer {each.layer}: the relation hands it over"
+            f"{each.name} looks at {source}, which by the law of depth no position can have found "
+            f"by layer {each.layer}: the relation itself gives it away"
             for each in self.components
             for source in each.sources
             if source.times > 2 ** max(0, each.layer - 1)
@@ -237,7 +237,7 @@ class Circuit(Displayed, Config):
         """Write the circuit to a JSON file, which `Circuit.load` reads."""
         if FilePath(path).suffix in (".svg", ".pdf", ".png"):
             raise CircuitError(
-                f"{path} is to be a figure, and a circuit is saved as JSON: `hopscope circuit "
+                f"{path} has the ending of a figure; a circuit is saved as JSON: `hopscope circuit "
                 "RUN --figure FILE` draws it, in Python circuit.picture(path)"
             )
         write_bytes(FilePath(path), self.to_bytes())

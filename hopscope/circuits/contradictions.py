@@ -64,13 +64,14 @@ def _theory_and_probes(
             share, after = decodable.most(role, symbol)
             if symbol in theory[role] and share <= HALF:
                 yield Contradiction(
-                    f"along the paths {role} comes to hold {symbol}; measured is {share:.2f} of it "
-                    "at most"
+                    f"by its paths {role} should decode {symbol}, but at most {share:.2f} of it is "
+                    "decodable there"
                 )
             if symbol not in theory[role] and share > HALF:
                 since = f"after layer {after - 1}" if after else "from the start"
                 yield Contradiction(
-                    f"{role} holds {share:.2f} of {symbol} {since}, and no path brings it there",
+                    f"{share:.2f} of {symbol} is decodable at {role} {since}, but no path brings "
+                    "it there",
                     _bringers(circuit, role, symbol, after),
                 )
 
@@ -107,8 +108,8 @@ def _patching_and_probes(circuit: Circuit, account: Account) -> Iterator[Contrad
                 there = account.decodable.share(path.destination, symbol, path.layer + 1)
                 if there is not None and there <= HALF:
                     yield Contradiction(
-                        f"{path} moves {symbol} ({share.mean:.2f}), of which {path.destination} "
-                        f"then holds {there:.2f}"
+                        f"{path} moves {symbol} ({share.mean:.2f}), but then only {there:.2f} of "
+                        f"it is decodable at {path.destination}"
                     )
 
 
@@ -120,13 +121,13 @@ def _patching_and_kinds(circuit: Circuit, account: Account) -> Iterator[Contradi
         if component.kind in ("moves", "routes") and not symbols and not tells_place:
             yield Contradiction(
                 f"{component.name} {circuit.described(component)} is needed ({component.kind}), "
-                "yet brings no symbol: no answer leaves when it brings what another chain has",
+                "but moves no symbol: no answer changes when it is patched from another chain",
                 "its mean will do: it brings a constant"
                 if mean and mean.brings == "constant"
                 else "",
             )
         if component.kind == "weak" and symbols:
             yield Contradiction(
-                f"{component.name} {circuit.described(component)} counts as weak, yet answers "
-                f"leave when it brings another chain's {', '.join(symbols)}"
+                f"{component.name} {circuit.described(component)} counts as weak, but answers "
+                f"change when its {', '.join(symbols)} is patched from another chain"
             )

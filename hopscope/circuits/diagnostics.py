@@ -39,7 +39,7 @@ class PathFlow(Config):
         learned = (
             f"along these paths the query learns {', '.join(self.reached) or 'nothing'}{missed}"
         )
-        jumps = [f"found by no key that is known: {path}" for path in self.jumps]
+        jumps = [f"no shared symbol lets attention match: {path}" for path in self.jumps]
         return "\n".join([learned, *jumps])
 
 

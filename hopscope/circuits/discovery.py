@@ -106,8 +106,8 @@ def _check_asks(task: Questions) -> None:
     """Raise CircuitError if the task's loss at chance is 0: then no circuit can be below chance."""
     if isinstance(task, FactTask) and task.chance() <= 0:
         raise CircuitError(
-            "the loss at chance is 0 on this task (of a single chain there is nothing to look up),"
-            " so that no circuit is better than none: examine a model of two chains or more"
+            "the loss at chance is 0 on this task (a single chain needs no look-up), so no "
+            "circuit can be below chance: use a task with at least two chains"
         )
 
 

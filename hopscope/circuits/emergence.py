@@ -62,15 +62,15 @@ class Emergence(Displayed):
     def emerged(self, path: Path) -> float | None:
         """The step at which attention along the path first passes one half; None if never."""
         if path not in self.paths:
-            raise CircuitError(f"{path} is no path of this circuit")
+            raise CircuitError(f"{path} is not a path of this circuit")
         return crossing(self.steps, self.attention[self.paths.index(path)])
 
     def learned(self, hop: int) -> int | None:
         """The step at which a hop (from 1) was learned; None if it never was."""
         if self.learned_at is None:
             raise CircuitError(
-                "when hops were learned is not known, as this training kept no losses: attention "
-                "and losses at its checkpoints are in `attention` and `losses`"
+                "when hops were learned is unknown, because this training saved no losses: "
+                "attention and losses at its checkpoints are in `attention` and `losses`"
             )
         if hop not in self.asked:
             raise CircuitError(f"hop is {hop}; this task asks {', '.join(map(str, self.asked))}")

@@ -269,8 +269,8 @@ def check_attention(layer: int, weights: Tensor, causal: bool) -> None:
     later = float(weights.triu(1).max()) if causal else 0.0
     if later > NEAR:
         raise CircuitError(
-            f"layer {layer} attends to later positions (by up to {later:.3g}), and the model was "
-            "said to be causal: say causal=False (of transformers, only decoders are read)"
+            f"layer {layer} attends to later positions (by up to {later:.3g}), but the model is "
+            "declared causal: pass causal=False (from transformers, only decoders are supported)"
         )
 
 

@@ -142,7 +142,7 @@ class Examples:
         if source not in self.tables:
             layer, head = source.head or (0, 0)
             raise CircuitError(
-                f"head {layer}.{head} is to attend {source}, and no table was estimated for it: "
+                f"head {layer}.{head} attends {source}, but no table was estimated for it: "
                 "estimate_tables(model, other_examples) makes them"
             )
         return self.tables[source]
@@ -376,8 +376,7 @@ def check_form(examples: object, count: int) -> None:
         )
     if len(examples) != count:
         raise CircuitError(
-            f"{count} examples were asked for, and {len(examples)} drawn: draw as many as the "
-            "first argument says"
+            f"the function drew {len(examples)} examples; expected {count}, its first argument"
         )
     if not examples.table or len(set(examples.table)) < len(examples.table):
         named = ", ".join(map(str, examples.table)) or "none"
@@ -409,8 +408,8 @@ def _check_free(kind: str, name: str, table: Sequence[Role] = ()) -> None:
     taken |= {role.kind for role in table}  # a relation "value" followed twice is "value 2"
     if name in taken or any(mark in f"{name} " for mark in (" ×", " and ", " leads ")):
         raise CircuitError(
-            f"a {kind} is called {name!r}, which hopscope says of something else (a role, "
-            "itself, previous, uniform, position, ×, and, leads): give it another name"
+            f"the {kind} name {name!r} has another meaning in hopscope (a role, itself, previous, "
+            "uniform, position, ×, and, leads): choose another name"
         )
 
 

@@ -188,7 +188,7 @@ def transformer_lens_weights(model: Transformer, native: bool = True) -> dict[st
     embeddings.
     """
     if model.fleet:
-        raise CircuitError("a fleet was to be exported; export its members: model.member(i)")
+        raise CircuitError("cannot export a fleet; export single members: model.member(i)")
     weights = _native(model)
     if native:
         return weights

@@ -241,9 +241,9 @@ class _Answers:
         """Advice for a loss of a wrong shape, for the error message."""
         shape = tuple(found.shape) if isinstance(found, Tensor) else ()
         if shape == self.at.shape:
-            return "say to which hop each answer belongs (Drawn(hop=…))"
+            return "give the hop of each answer: Drawn(hop=…)"
         if len(shape) == 3 and shape[:2] == self.at.shape:
-            return f"say OwnTask(…, hops={shape[2]}), and leave out Drawn(hop=…)"
+            return f"pass OwnTask(…, hops={shape[2]}), and leave out Drawn(hop=…)"
         return "leave out the mean (reduction='none')"
 
 
@@ -259,7 +259,7 @@ def _weights(hop: Tensor, hops: int, shape: tuple[int, int]) -> Float[Tensor, "e
     if int(hop.max()) >= hops:
         raise CircuitError(
             f"hop has numbers up to {int(hop.max())}, and the task has {hops} "
-            f"hop{'s' * (hops > 1)}: say OwnTask(…, hops={int(hop.max()) + 1})"
+            f"hop{'s' * (hops > 1)}: pass OwnTask(…, hops={int(hop.max()) + 1})"
         )
     member = torch.nn.functional.one_hot(hop.long(), hops).float()
     count = member.sum((0, 1))

@@ -390,7 +390,7 @@ def check_answers(sure: Answers) -> None:
     if not has_answers(sure.flatten()):
         raise NotLearned(
             "this model's answers are no nearer to its own chain's symbols than to another's: it "
-            "answers at chance, so that none can follow; train it further"
+            "answers at chance, so patching cannot change them; train it further"
         )
 
 

@@ -162,8 +162,7 @@ class Probe(Displayed, Config):
         """
         if self.heads is None:
             raise CircuitError(
-                "the outputs of single heads are not known of this model: its adapter has no "
-                "`added`"
+                "the outputs of single heads are unknown: this model's adapter has no `added`"
             )
         layers, heads = self.heads.own.shape[:2]
         layer, number = head

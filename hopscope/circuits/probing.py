@@ -283,9 +283,8 @@ def _along_relations(examples: Examples) -> Sample:
     follows = [each for each in examples.follows() if examples.relations[each[0]].dim() == 2]
     if inputs.dim() != 2 or inputs.is_floating_point():
         raise CircuitError(
-            "inputs are not tokens [batch, seq], so these questions must say what their symbols "
-            "are: give a function that draws Examples with symbols [batch, chain, symbol, …] and "
-            "names"
+            "inputs are not tokens [batch, seq], so the symbols must be given: pass a function "
+            "that draws Examples with symbols [batch, chain, symbol, …] and names"
         )
     padded = torch.cat((torch.zeros_like(inputs[:, :1]), inputs + 1), 1).long()
     led = [padded.gather(1, examples.landing(name, times) + 1) for name, times in follows]
@@ -347,7 +346,7 @@ def _handed_out(adapter: CallbackModel, inputs: Tensor) -> Sequence[Tensor]:
     """The residual streams of a CallbackModel; raises CircuitError if it has no `streams`."""
     if adapter.streams is None:
         raise CircuitError(
-            "this model's residual stream is not handed out: give CallbackModel a function "
+            "this CallbackModel has no residual streams: give CallbackModel a function "
             "`streams` from inputs to the stream before the first layer and after each"
         )
     found = list(adapter.streams(inputs))

@@ -122,7 +122,7 @@ def _with_lookups(examples: Examples) -> Examples:
     for name in fixed:
         warnings.warn(
             f"the relation {name!r} leads to the same place or offset in every example: it cannot "
-            'be told from "by position", and explains nothing here; vary lengths or places',
+            'be distinguished from "by position" and is ignored; vary lengths or places',
             stacklevel=2,
         )
     return replace(

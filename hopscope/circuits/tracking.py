@@ -94,13 +94,13 @@ def model_of(history: History, step: int, member: int | None) -> AnyModel:
     if member is None:
         if isinstance(model, Transformer) and model.fleet:
             raise CircuitError(
-                "the history is that of a fleet: hopscope.load(NAME, seed=SEED) studies a member "
+                "the history belongs to a fleet: hopscope.load(NAME, seed=SEED) studies a member "
                 "with its own"
             )
         return model
     if not isinstance(model, Transformer):
         raise CircuitError(
-            f"member is {member}, and a {type(model).__name__} is no fleet: leave out member"
+            f"member is {member}, but a {type(model).__name__} is not a fleet: leave out member"
         )
     return model.member(member)
 

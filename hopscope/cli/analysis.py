@@ -141,12 +141,12 @@ def circuit(asked: Asked, again: bool, every: bool, diagnose: bool, **search: An
 
 def _circuit_alone(asked: Asked, path: Path) -> Output:
     """Show a circuit from a file, without its model."""
-    refuse_unused("beside a circuit's file", "--seed", "--step", "--circuit-file", "--store",
+    refuse_unused("with a circuit's file", "--seed", "--step", "--circuit-file", "--store",
                   "--again", "--all", "--diagnose", "--examples", "--sample", "--task",
                   "--device")  # fmt: skip
     if asked.to.save and asked.to.save.name.endswith(SAVED):
         raise ConfigError(
-            f"--save is {asked.to.save}, for which the model is needed: name its run, and this "
+            f"--save {asked.to.save} needs the model: name its run, and this "
             f"file as --circuit-file {path}"
         )
     return _circuit_output(Circuit.load(path))
@@ -173,7 +173,7 @@ def _export(found: Circuit, subject: Subject, ending: str, path: Path) -> None:
         write_bytes(path, json.dumps(shown).encode())
         return
     if not isinstance(study.model, Transformer):
-        raise ConfigError(f"{ending} is written of hopscope's own models")
+        raise ConfigError(f"{ending} needs one of hopscope's own models")
     if ending == ".edges.json":
         write_bytes(path, json.dumps(edges(found, study.model)).encode())
         return
@@ -196,12 +196,12 @@ def _search(asked: Asked, study: "Study", *, keep: bool, repeat: int, force: boo
         progress(), examples=asked.examples, seed=asked.sample, force=force, searches=repeat
     )
     if keeps or not asked.to.save:
-        kept = "kept with the run" if keeps else NOT_KEPT
+        kept = "saved with the run" if keeps else NOT_KEPT
         note(f"found in {time.monotonic() - started:.0f} s; {kept}")
     return found
 
 
-NOT_KEPT = "not kept: --save FILE writes it to a file"
+NOT_KEPT = "not saved: --save FILE writes it to a file"
 
 
 def _can_keep(study: "Study") -> bool:
@@ -263,7 +263,7 @@ def patch(asked: Asked, no_keep: bool) -> Output:
     if not keeps:
         study = Study(study.model, study.task, circuit=study.circuit)
     found = study.patch(asked.examples, asked.sample)
-    kept = "kept with the run's circuit" if keeps else NOT_KEPT
+    kept = "saved with the run's circuit" if keeps else NOT_KEPT
     assert found.account is not None
     return Output(found.to_dict(), [account(found), kept], found.picture, frame=found.account.frame)
 

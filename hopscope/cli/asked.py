@@ -27,7 +27,7 @@ run_options = (
     option("--task FILE", "Task of a model from elsewhere: a JSON file, or repeated-tokens.",
            type=str),
     option("--circuit-file FILE",
-           "Take the circuit from this file, not the one kept with the run."),
+           "Take the circuit from this file, not the one saved with the run."),
     flags.store,
 )  # fmt: skip
 ABOUT = """

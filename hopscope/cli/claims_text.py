@@ -105,7 +105,7 @@ def _print_whole(claim: Claim, finding: Finding) -> None:
         for number, line in enumerate(lines if text else ()):
             say(f"{'' if number else name:<{margin}}{line}")
     if why:
-        say("", "what shows why:", *continued(why.command, width()))
+        say("", "command that shows why:", *continued(why.command, width()))
 
 
 def show_variants(words: Sequence[str], results: Results, *, json: bool) -> None:

@@ -71,7 +71,7 @@ class Changing:
         except (OSError, OutputLost) as error:
             self.lost = True
             why = error.strerror if isinstance(error, OSError) else error
-            warn(f"the training goes on, and nothing more is shown of it ({why})")
+            warn(f"the training continues without a display ({why})")
             drop_output(error)
 
 

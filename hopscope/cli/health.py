@@ -74,11 +74,11 @@ def needs() -> Check:
         lacks = [*filter(lack, needed(""))]
     except PackageNotFoundError:
         todo = "pip install --config-settings editable_mode=compat -e FOLDER"
-        found = "hopscope is imported from a folder, and not installed: what it needs is not known"
+        found = "hopscope is imported from a folder and not installed: its requirements are unknown"
         return Check("packages", found, todo)
     if lacks:
         return Check("packages", _told(lacks), "install hopscope again with pip", wrong=True)
-    return Check("packages", "all that it needs is installed")
+    return Check("packages", "all requirements are installed")
 
 
 def extras() -> list[str]:
@@ -129,7 +129,7 @@ def device() -> Check:
     from hopscope.training.device import device_of, precision_of
 
     chosen = device_of("auto")
-    precision = f"{precision_of(Training(), chosen)} unless told"
+    precision = f"{precision_of(Training(), chosen)} by default"
     if chosen.type == "cpu":
         return Check("device", f"no GPU: the processor, {precision}")
     with warnings.catch_warnings(action="ignore"):  # this check shows it instead
@@ -234,7 +234,7 @@ def doctor(store: Store, json: bool) -> int:
         say_json([{field: getattr(check, field) for field in fields} for check in found])
     else:
         _print(found)
-        say("", f"{len(wrong)} of {len(found)} are wrong" if wrong else "nothing is wrong")
+        say("", f"{len(wrong)} of {len(found)} are wrong" if wrong else "no problems found")
     return 1 if wrong else 0
 
 

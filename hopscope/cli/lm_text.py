@@ -55,7 +55,9 @@ def circuit_run_parts(run: "LmCircuitRun") -> list[Part]:
 
 
 def share_rows(run: "LmCircuitRun") -> list[dict[str, Any]]:
-    """Return how much patching each role changes the answer: a row for each exchange and layer."""
+    """Return how far answers follow the patched stream at each role before each layer: a row for
+    each exchange, role and layer.
+    """
     found = run.findings
     return [
         {"exchange": name, "role": str(found.roles[role]), "layer": layer, **share.model_dump()}
@@ -103,7 +105,7 @@ def effect_text(off: "SwitchedOff | None") -> str:
         f"  without {names}: {off.without}",
     ]
     if off.random is None:
-        lines.append("  without as many others: the model has not as many")
+        lines.append("  without as many others: the model does not have as many")
     else:
         lines += [
             f"  without as many random others              {off.random}",

@@ -260,7 +260,7 @@ def write_readme(papers: Registry, results: Results) -> Path:
     path = results.root / "README.md"
     if path.is_file() and not read_bytes(path).startswith(HEAD.partition(" from")[0].encode()):
         raise ConfigError(
-            f"{path} is not a page of hopscope's, and would be written over: choose another folder "
+            f"{path} was not written by hopscope and would be overwritten: choose another folder "
             "with --results"
         )
     write_bytes(path, readme(papers, results).encode())

@@ -247,7 +247,7 @@ def tag(run: str, tags: tuple[str, ...], remove: bool, store: Store) -> None:
     for each in now:
         count = sum(each in own for own in store.tags().values())
         if count > 1:
-            say(f"{each} is the tag of {count} runs: it names none of them alone")
+            say(f"{count} runs have the tag {each}, so it cannot stand for one run")
 
 
 @command(flags.run, flags.store)

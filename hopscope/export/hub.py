@@ -132,21 +132,21 @@ class Hub:
 def check_place(place: str) -> None:
     """Raise SharingError unless this is OWNER/NAME."""
     if re.fullmatch(r"\w[\w.-]{0,95}/\w[\w.-]{0,95}", place, re.ASCII) is None:
-        raise SharingError(f"{place[:100]!r} is no place on a hub; expected OWNER/NAME")
+        raise SharingError(f"{place[:100]!r} is not a place on a hub; expected OWNER/NAME")
 
 
 def check_licence(licence: str) -> None:
     """Raise SharingError if this cannot be the hub's name of a licence."""
     if re.fullmatch(r"[a-z0-9][a-z0-9.+-]*", licence) is None:
         raise SharingError(
-            f"{licence[:100]!r} is no licence; expected the hub's name of one, as cc-by-4.0"
+            f"{licence[:100]!r} is not a licence; expected the hub's name of one, as cc-by-4.0"
         )
 
 
 def _check_sizes(manifest: Manifest, sizes: Mapping[str, int], path: Path) -> None:
     """Raise SharingError if files differ in size from the manifest, or do not fit on this disk."""
     if CONFIG not in manifest.files:
-        raise SharingError(f"{manifest.name[:100]!r} is no run: it has no {CONFIG}")
+        raise SharingError(f"{manifest.name[:100]!r} is not a run: it has no {CONFIG}")
     free = shutil.disk_usage(path).free // 2  # the run is written twice
     total = sum(entry.size for entry in manifest.files.values())
     if len(manifest.files) > MOST_FILES or total > free:
@@ -179,4 +179,4 @@ def _sound(place: str) -> Iterator[None]:
     try:
         yield
     except StoreError as error:
-        raise SharingError(f"{place} holds no sound run: {error}") from error
+        raise SharingError(f"{place} has no valid run: {error}") from error

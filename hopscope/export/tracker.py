@@ -194,8 +194,8 @@ def wandb(place: Place, library: Any, run: Tracked) -> Iterator[Log]:
     """Open a run of Weights & Biases whose id is the run's hash.
 
     The x axis of its charts is our step, not wandb's own step, which can only rise; so a series may
-    be added later than others. With WANDB_MODE=offline every call writes a folder on this machine,
-    for `wandb sync`.
+    be added later than others. With WANDB_MODE=offline every call with new numbers writes a new
+    folder on this machine, for `wandb sync`.
     """
     home, online = _wandb_home(place, library)
     note = f"hopscope-{run.id}.json"  # in an offline folder: the last step of each series

@@ -101,7 +101,7 @@ class Endpoint:
             return f"{got}: correct the URL, or the model {self.name!r}"
         if status == 429 or status >= 500:
             return f"{got}, {RETRIES + 1} times: ask later; `hopscope resume` goes on"
-        return f"{got}: correct the URL, or what is asked"
+        return f"{got}: correct the URL or the request"
 
     def _quote(self, text: str) -> str:
         """Return the server's text on one line, without the key."""

@@ -267,7 +267,9 @@ class LmFindings(Displayed):
 
     @cached_property
     def strongest(self) -> list[HeadRow]:
-        """The strongest attention rows: their share reaches the limit, and its interval is above 0.
+        """At most `tracing.most` attention rows, strongest first, that count.
+
+        A row counts if its share is at least `tracing.counts`, with an interval above 0.
 
         This is a search: its intervals are not corrected for the number of rows tried. The effect
         of the chosen rows is measured on the fresh questions of the proof.

@@ -221,7 +221,7 @@ def _check_files(name: str, folder: Path, files: list[Any]) -> None:
     if lacks:
         raise LmError(
             f"{name} cannot be opened without {', '.join(lacks[:3])}: pull a whole model (an "
-            "adapter alone is none)"
+            "adapter alone is not one)"
         )
     for file in files:
         path = folder / file.rfilename

@@ -229,6 +229,6 @@ def _drawn(
 ) -> int:
     if temperature == GREEDY:
         return int(logits.argmax())
-    below = (logits - logits.max()).double() / temperature  # at most 0, so it cannot overflow
+    below = (logits - logits.max()).double() / temperature  # at most 0: never +inf
     weights = torch.softmax(below.float(), dim=-1)
     return int(torch.multinomial(weights, 1, generator=generator))

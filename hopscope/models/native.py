@@ -184,7 +184,7 @@ def _checked(source: str, wanted: str) -> Backend:
         if each == wanted:
             return each
     why = (
-        f"{wanted!r} cannot be taken here, for want of the processor, the system's permission or a "
+        f"{wanted!r} is not available here: it needs the processor, the system's permission, and a "
         "compiler at installation; name another backend or none"
         if wanted in ON_CPU
         else f"got {wanted!r}, expected amx, avx512 or torch"

@@ -24,7 +24,7 @@ def model_from(
     """
     other = "it belongs to a model of another shape"
     if config.layers > len(weights):  # each layer has several weights
-        raise ModelError(f"{source} has not the weights of {config.layers:,} layers: {other}")
+        raise ModelError(f"{source} does not have the weights of {config.layers:,} layers: {other}")
     try:
         with torch.device("meta"):
             model = Transformer(config, interface, seeds)

@@ -293,7 +293,7 @@ class Judge(Generic[R]):
     ) -> float | None:
         """Return the permutation test over the variants that can be compared with the deciding one.
 
-        None if the claim has settings or is about all models, or if there are too few variants.
+        None if the claim has several settings or is about all models, or with too few variants.
         """
         if self.of == "all" or any(len(group(own, self.setting)) > 1 for own in rows.values()):
             return None

@@ -132,7 +132,7 @@ def go_on_from_shorter(
     store: Store,
     say: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Begin runs from complete runs of the other protocol that differ only by fewer steps."""
+    """Begin runs from complete runs, of any protocol, that differ only by fewer steps."""
     from hopscope.training.prolong import goes_on, prolong
 
     known = [

@@ -34,8 +34,8 @@ def read_tensors(folder: RunFolder, name: str) -> dict[str, Tensor]:
     for key, tensor in state.items():
         if tensor.dtype not in NUMBERS or not tensor.isfinite().all():
             raise folder.damaged(
-                f"{source}: {key[:100]} holds what is not a number; no training of hopscope "
-                "writes that"
+                f"{source}: {key[:100]} contains NaN, infinity or a wrong type, which "
+                "hopscope never writes"
             )
     # The gallery stores float16, but computes in float32.
     return {key: t.float() if t.dtype == torch.float16 else t for key, t in state.items()}

@@ -58,9 +58,9 @@ class Stop:
     def listening(self) -> Iterator[None]:
         """Turn signals into stops within this block (in the main thread only).
 
-        If the run was still computing, it raises `Interrupted` in the block. If the block ends
-        without an error, a signal that arrived is raised again after it. A nested block of the same
-        stop does nothing.
+        A run that stops before its end raises `Interrupted`, which leaves the block. If the block
+        ends without an error, a signal that arrived is raised again after it. A nested block of the
+        same stop does nothing.
         """
         if self._listens or threading.current_thread() is not threading.main_thread():
             yield

@@ -48,8 +48,8 @@ def diverged(folder: RunFolder, what: str, remedy: str) -> Diverged:
 
 
 def outdated(folder: RunFolder, planned: Container[int]) -> tuple[str, ...]:
-    """Return the files that the next commit removes: the last optimiser's, and checkpoints of
-    unplanned steps (left by interruptions).
+    """Return the files that the next commit removes: that of the last optimiser, and checkpoints
+    of unplanned steps (left by interruptions).
     """
     unplanned = [step for step in checkpoint_steps(folder) if step not in planned]
     return (*folder.files(OPTIMISERS), *map(checkpoint_name, unplanned))

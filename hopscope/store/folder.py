@@ -249,8 +249,8 @@ class RunFolder(Displayed):
         self.check_writable()
         expected = self.recipe.run_name()
         if self.name != expected:
-            renamed = f"{expected} under another name: rename its folder to go on with it"
-            done = "complete: there is nothing to go on with"
+            renamed = f"{expected} under another name: rename its folder to continue it"
+            done = "complete: no steps are left"
             raise RunMismatch(f"{self.name} is {done if self.manifest.complete else renamed}")
 
     def leftovers(self) -> list[str]:

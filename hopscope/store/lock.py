@@ -78,10 +78,10 @@ class Held:
         """
         if self.folder.is_dir() and lock_content(self.folder) != self.content:
             holder = holder_of(self.folder)
-            by = "went on elsewhere" if holder is None else f"was taken over by {holder}"
+            by = "was continued elsewhere" if holder is None else f"was taken over by {holder}"
             raise RunBusy(
-                f"{name} {by}, as this process was not heard of for too long: what it computed "
-                "since its last checkpoint is dropped"
+                f"{name} {by}, because this process did not update its lock for too long: what it "
+                "computed since its last checkpoint is dropped"
             )
 
     def release(self) -> None:

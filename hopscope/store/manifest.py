@@ -133,7 +133,7 @@ def is_derived(name: str) -> bool:
 def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of a run's folder.
 
-    Raises RunMissing without a manifest, RunDamaged or RunMismatch (another format).
+    Raises RunMissing if there is none, RunDamaged, or RunMismatch for another format.
     """
     try:
         data = read_inside(folder, MANIFEST, MOST_BYTES)

@@ -65,7 +65,9 @@ def losses(
     expected = np.stack([steps.repeat(len(seeds) * len(hops)), np.tile(hops, shape[0] * shape[1])])
     if not np.array_equal([rows["step"], rows["hop"]], expected):
         each = "step, seed and hop that its config asks for"
-        raise folder.damaged(f"the metrics of {folder.name} have not one row for each {each}")
+        raise folder.damaged(
+            f"the metrics of {folder.name} do not have exactly one row for each {each}"
+        )
     return steps, rows["loss"].reshape(shape)
 
 
@@ -119,6 +121,6 @@ def parameter_series(folder: RunFolder, seed: int) -> dict[str, Float64[np.ndarr
     steps = np.unique(rows["step"])
     series = {str(name): rows["value"][names == name] for name in np.unique(names)}
     if any(len(each) != len(steps) for each in series.values()):
-        what = f"the parameters of {folder.name} have not one row for each step and name"
+        what = f"the parameters of {folder.name} do not have exactly one row for each step and name"
         raise folder.damaged(what)
     return {"step": steps.astype(float), **series}

@@ -100,7 +100,7 @@ class Store(Displayed):
         matches = matches or [each for each in names if name and name in each]
         if not matches and name and name in beside:
             raise ConfigError(
-                f"{beside} is the run of this very recipe: to go on from it, change the recipe "
+                f"{beside} is the run of this same recipe: to continue from it, change the recipe "
                 "(e.g. training.steps)"
             )
         if len(matches) != 1:
@@ -125,9 +125,10 @@ class Store(Displayed):
         found = [each for each in names if each == name or (is_hash and each.endswith(f"-{name}"))]
         found = found or self._tagged(name, names)
         if len(found) != 1:
+            many = f"{len(found)} runs in {self.root} are" if found else f"no run in {self.root} is"
             raise RunMissing(
-                f"{len(found) or 'no'} runs in {self.root} are named {name!r}, and rm takes no "
-                f"less than a whole name, hash or tag. There are: {_nearest(name, found or names)}"
+                f"{many} named {name!r}; rm needs a whole name, hash or tag of one run. There are: "
+                f"{_nearest(name, found or names)}"
             )
         return found[0]
 

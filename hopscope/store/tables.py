@@ -81,7 +81,10 @@ class RunTable:
         }
 
     def check(self, folder: RunFolder) -> None:
-        """Read all values of a run's files (they have no checksum); raises RunDamaged."""
+        """Decode all values of a run's files; raises RunDamaged.
+
+        Parquet footers have no checksum of the values.
+        """
         every = ", ".join(self.columns)
         self.select(folder, f"select bit_xor(hash({every})) from rows", {})
 
@@ -103,7 +106,7 @@ class RunTable:
         except QueryError as error:
             raise RunDamaged(
                 f"the {self.name} of {folder.name} cannot be read ({str(error)[:200]}): "
-                f"`{folder.command('verify')}` says which file was damaged, if one was"
+                f"`{folder.command('verify')}` shows damaged files"
             ) from error
 
 

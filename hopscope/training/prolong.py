@@ -60,7 +60,9 @@ def _obstacle(longer: Experiment, shorter: Recipe, reached: int) -> str | None:
         if old != new:
             return f"is another training: its {name} is {old}, expected {new}"
     if not isinstance(shorter, Experiment) or not 0 < reached < longer.steps:
-        return f"is at step {reached:,}: there is nothing to go on from to {longer.steps:,} steps"
+        return (
+            f"is at step {reached:,}; expected 1 to {longer.steps - 1:,}, fewer than the new steps"
+        )
     old_plan, plan = shorter.training, longer.training
     if any(old_plan.rate(step) != plan.rate(step) for step in range(reached)):
         return (

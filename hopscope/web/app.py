@@ -224,7 +224,7 @@ class Explorer:
         except ClientLeft:
             return None
         except asyncio.CancelledError:
-            await reply.refuse(Refused(503, "the server ends: start `hopscope view` again"))
+            await reply.refuse(Refused(503, "the server is stopping: start `hopscope view` again"))
             raise
         except Exception as error:  # noqa: BLE001  (whatever it is, it ends here)
             await reply.refuse(self.refused(error))
@@ -235,8 +235,8 @@ class Explorer:
             if route.method == method:
                 return route, parts
         if found or path in self.page:
-            raise Refused(405, "this is asked by another method")
-        raise Refused(404, "there is nothing here")
+            raise Refused(405, "wrong HTTP method for this path")
+        raise Refused(404, "no such path")
 
     async def _answer(self, route: Route, asked: Request, reply: "Reply", left: Left) -> None:
         """Send the answer of the first worker that returns one."""
@@ -282,10 +282,10 @@ class Explorer:
             status = next(status for kind, status in STATUS if isinstance(error, kind))
             return Refused(status, FOLDERS.sub("", self.views.told(error)))
         number = next(self._mistakes)
-        self.note(f"error {number} of this server, a mistake of hopscope:")
+        self.note(f"error {number} of this server, an internal error of hopscope:")
         for line in "".join(traceback.format_exception(error)).splitlines():
             self.note(line)
-        return Refused(500, f"a mistake of hopscope: see error {number} in its terminal")
+        return Refused(500, f"an internal error of hopscope: see error {number} in its terminal")
 
     def stop(self) -> None:
         """Stop all computations."""

@@ -60,7 +60,9 @@ class Bench(ShownRun):
     def example(self, asked: ExampleQuestion) -> bytes:
         prompts = self._prompts(asked.kind)
         if asked.changes or asked.circuit or asked.tokens is not None:
-            raise ConfigError("the questions of a benchmark are given: ask for them by number")
+            raise ConfigError(
+                "the questions of a benchmark cannot be changed: ask for them by number"
+            )
         if asked.index >= self.recipe.questions:
             raise ConfigError(
                 f"index is {asked.index}; the questions are 0 … {self.recipe.questions - 1}"

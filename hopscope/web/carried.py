@@ -96,7 +96,7 @@ def _more(views: "Views", id_: str, described: dict[str, Any], room: int) -> dic
         described["lm"]["carried"] = min(QUESTIONS, described["lm"]["questions"])
         return {"questions": _questions(views, id_, described["lm"])}
     if not described["arrays"]:
-        raise ConfigError(f"{folder.name} has nothing to show before all of it is measured")
+        raise ConfigError(f"{folder.name} cannot be shown before it is complete")
     return {}
 
 

@@ -7,7 +7,7 @@
     origin    the request is not from a page of another origin
     token     the request has the token. The page itself is public, because it holds no data; the
               route that exchanges the URL's word for the token checks that word instead
-    path      a path has only letters, digits, `.-_~` and encoded spaces, and no `..`
+    path      a path has only letters, digits, `.-_~` and encoded spaces, and no part of dots only
     body      the body is JSON, with exactly one header for its length
 
 The first guard that refuses decides the answer, which repeats nothing from the request.
@@ -150,9 +150,9 @@ def token(policy: Policy, asked: RequestHead) -> None:
 
 
 def path(_: Policy, asked: RequestHead) -> None:
-    """Refuse paths with other characters or with `..`."""
+    """Refuse paths with other characters, or with a part of dots only (such as `..`)."""
     if not PATH.fullmatch(asked.raw_path) or DOTS.search(asked.raw_path):
-        raise Refused(404, "there is nothing here")
+        raise Refused(404, "no such path")
 
 
 def body(_: Policy, asked: RequestHead) -> None:

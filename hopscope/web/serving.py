@@ -172,9 +172,9 @@ def _trouble(error: OSError, address: Address) -> str:
     if error.errno == errno.EADDRINUSE:
         return f"--port {address.port} is in use: choose another, or leave it out for a free one"
     if error.errno == errno.EACCES:
-        return f"--port {address.port} is not yours to open: choose one from 1,024 on"
+        return f"--port {address.port} needs root rights: choose one from 1,024 on"
     if error.errno == errno.EADDRNOTAVAIL:
-        return f"--host {address.host} is no address of this machine: `ip address` lists them"
+        return f"--host {address.host} is not an address of this machine: `ip address` lists them"
     return f"cannot listen at {address.host}: {error.strerror}"
 
 

@@ -67,7 +67,7 @@ def _kept(path: Path) -> str:
     try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
-            raise ConfigError(f"${VARIABLE} {path} is no regular file")
+            raise ConfigError(f"${VARIABLE} {path} is not a regular file")
         if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
             raise ConfigError(f"${VARIABLE} {path} can be read by others: chmod 600 {path}")
         text = os.read(descriptor, 1_000).decode("latin-1").strip()

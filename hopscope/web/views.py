@@ -106,7 +106,7 @@ class Views:
     def keep(self, id_: str, name: str, view: dict[str, Any] | None) -> None:
         """Keep a view (an address of the page) with the run, under a name; None removes it."""
         if self.read_only:
-            raise RunReadOnly("this page is read-only: a view cannot be kept; copy its address")
+            raise RunReadOnly("this page is read-only: a view cannot be saved; copy its address")
         if NAME.fullmatch(name) is None:
             raise ConfigError(
                 f"the view is called {name[:60]!r}; expected up to 60 letters, digits, spaces, "
@@ -114,11 +114,13 @@ class Views:
             )
         address = (view or {}).get("address")
         if view is not None and not (len(view) == 1 and isinstance(address, str)):
-            raise ConfigError('a view is {"address": "#/run/…"}: nothing else is kept')
+            raise ConfigError('a view is {"address": "#/run/…"}: nothing else can be saved')
         if len(str(address)) > MOST_LETTERS:
             raise ConfigError(f"the view takes more than {MOST_LETTERS:,} letters")
         if self._is_study(id_):
-            raise ConfigError("a study is no run, beside which a view is kept: copy its address")
+            raise ConfigError(
+                "views are saved with runs, and a study is not a run: copy its address"
+            )
         folder = self.shelf.folder(id_)
         with folder.locked():
             kept = json.loads(folder.read(VIEWS)) if VIEWS in folder.manifest.files else {}

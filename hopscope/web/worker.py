@@ -43,7 +43,7 @@ class Worker:
         self._thread.start()
 
     async def answer(self, compute: Callable[[Ask], T], left: Left) -> T:
-        """Return the result of a computation, after the earlier requests are done."""
+        """Return the result of a computation, which takes one turn in the queue."""
         with self._place() as stop:
             return await self._turn(lambda: compute(_asking(stop)), stop, left)
 
@@ -97,7 +97,7 @@ class Worker:
 
         def checked() -> T:
             if stop.is_set():  # the server ends (other stops have cancelled the turn)
-                raise Refused(503, "the server ends: start `hopscope view` again")
+                raise Refused(503, "the server is stopping: start `hopscope view` again")
             return compute()
 
         def begin() -> None:

@@ -172,8 +172,8 @@ def split_fleet(fleet: RunFolder, store: Store) -> None:
         if keeps:
             fleet.commit({}, drop=(PACKED,))
             warnings.warn(
-                f"{fleet.name} has files or tags of yours, so it stays, beside the runs of its "
-                f"seeds: `{fleet.command('rm')}` removes it",
+                f"{fleet.name} has files or tags of yours, so it was not removed when it was "
+                f"split into runs of its seeds: `{fleet.command('rm')}` removes it",
                 RunWarning,
                 stacklevel=3,
             )

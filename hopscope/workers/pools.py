@@ -127,7 +127,7 @@ class Processes:
         if not 1 <= self.count <= cores():
             raise ConfigError(
                 f"workers is {self.count}; expected 1 to {cores()}, as many as there are cores: "
-                "more would wait for each other"
+                "more would slow each other down"
             )
         needed = self.job_threads * self.count
         if needed > cores():

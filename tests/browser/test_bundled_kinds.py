@@ -82,5 +82,5 @@ def test_words_that_cannot_be_right_are_shown(page: Any, views: Views, tmp_path:
 def test_a_mechanism_that_is_not_all_measured_has_no_page(tmp_path: Path) -> None:
     views = Views(Store(tmp_path / "runs"))
     begun = views.store.create(LmCircuit(model="y", prompts=KIND))
-    with pytest.raises(ConfigError, match="has nothing to show before all of it is measured"):
+    with pytest.raises(ConfigError, match="cannot be shown before it is complete"):
         carried(views, begun.name.rpartition("-")[2])

@@ -127,7 +127,7 @@ def test_every_question(page: Any, server: Any) -> None:
 BROKE = "0: the answer broke off: is `hopscope view` still running?"
 ERRORS = (
     (["run", "gone"], "404: no such run"),
-    (["run", "dumb"], "502: the server answered 502 without a word"),
+    (["run", "dumb"], "502: the server answered 502 without a message"),
     (["overTime", "b", {}], "422: no such head"),
     (["overTime", "c", {}], "0: the answer broke off in the middle of a line: ask again"),
     (["overTime", "broken", {}], BROKE),

@@ -40,7 +40,7 @@ SMALL = {"hidden_size": 16, "num_attention_heads": 2, "num_hidden_layers": 1}
 MODELS: dict[str, tuple[Callable[[], Any], str]] = {
     "Bloom": (
         lambda: of_family("bloom", n_layer=1, n_head=2, hidden_size=16),
-        "BloomForCausalLM computes its attention itself.*use CallbackModel",
+        "BloomForCausalLM does not use transformers' attention interface.*use CallbackModel",
     ),
     "Llama 4": (
         lambda: of_family(
@@ -68,7 +68,7 @@ MODELS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: transformers.BertForMaskedLM(
             transformers.BertConfig(**SMALL, vocab_size=TOKENS, intermediate_size=16)
         ),
-        "attends to later positions.*only decoders are read",
+        "attends to later positions.*only decoders are supported",
     ),
     "two devices": (on_two_devices, r"on 2 devices \(cpu, meta\)"),
     "no weights": (lambda: made("gpt2").to("meta"), "this model has no weights"),
@@ -79,7 +79,7 @@ MODELS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "one answer": (
         lambda: transformers.AutoModelForSequenceClassification.from_config(made("gpt2").config),
-        r"does not hand one stream .* \(Cannot handle batch sizes > 1",
+        r"does not pass one stream .* \(Cannot handle batch sizes > 1",
     ),
     "another forward": (with_another_forward, "a forward in this GPT2LMHeadModel was replaced"),
 }

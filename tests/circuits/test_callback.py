@@ -58,7 +58,7 @@ def test_a_layer_head_or_row_that_goes_on_with_its_own_attention_is_named(
     every = slice(None)
     for layer in range(3):
         for parts, line in (
-            ((), "does not go on with what `attention`"),
+            ((), "does not use what `attention`"),
             ((every, 1), "head 1 can"),
             ((every, every, slice(3)), "row 1, row 2 can"),
             ((every, every, -1), rf"row {examples.length - 1} can"),
@@ -96,7 +96,7 @@ def test_what_is_no_attention_or_has_another_shape_is_refused(
     later = handing(lambda p: p.transpose(-1, -2) / p.shape[-1])
     for edited, shape, line in (
         (lambda edit: lambda n, p: p, SHAPE, r"by layers \[\], expected 0 … 2"),
-        (handing(lambda p: None), SHAPE, r"layer 0 handed out None"),
+        (handing(lambda p: None), SHAPE, r"layer 0 passed None"),
         (handing(lambda p: p.log().clamp(-9)), SHAPE, "attention of -9"),
         (handing(lambda p: 2 * p), SHAPE, "sums up to 2"),
         (handing(lambda p: (100 * p).long()), SHAPE, "attention of torch.int64"),

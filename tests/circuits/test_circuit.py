@@ -135,7 +135,7 @@ def test_what_cannot_be_done_is_refused() -> None:
         ("3.0=0 valve>query", "there is no role '0 valve'"),
         ("3.0:query=value", "or a role that it looks at"),
         ("3.0:query=mean", "mean replaces what a whole head carries"),
-        ("3.0:query=key 0>value 0", "is of the row query, and names value 0"),
+        ("3.0:query=key 0>value 0", "is for the row query but names value 0"),
         ("1.0=uniform, 1.0=mean", twice),
         ("1.0=uniform, 1.0:query=itself", twice),
         ("1.0:query=itself, 1.0=uniform", twice),

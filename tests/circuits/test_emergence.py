@@ -155,7 +155,7 @@ def test_members_of_fleets_and_models_from_elsewhere_are_followed(
     assert np.allclose(alone.attention, member.attention, atol=1e-6)
     elsewhere = Growing(planted, made=lambda model, step: adapter_of(model))
     assert emergence(elsewhere, circuit, examples=8).to_dict() == alone.to_dict()
-    with pytest.raises(CircuitError, match="a TransformerAdapter is no fleet: leave out member"):
+    with pytest.raises(CircuitError, match="a TransformerAdapter is not a fleet: leave out member"):
         emergence(elsewhere, circuit, member=0, examples=8)
 
 
@@ -166,7 +166,7 @@ def test_hops_are_learned_and_epochs_last_as_the_training_says(
     assert (told.learned(1), told.learned(2), told.epoch(32.0)) == (7, None, 2)
     silent = emergence(Growing(two_hops.model), circuit, examples=4)
     assert (silent.learned_at, silent.epoch(32.0)) == (None, None)
-    with pytest.raises(CircuitError, match="is not known, as this training kept no losses"):
+    with pytest.raises(CircuitError, match="is unknown, because this training saved no losses"):
         silent.learned(1)
 
 
@@ -181,7 +181,10 @@ def test_what_cannot_be_followed_is_refused(two_hops: Planted, circuit: Circuit)
     earlier = discover(Growing(planted).model_at(25), two_hops.task, examples=8)
     for ask, line in (
         (lambda: STORY.learned(0), "hop is 0; this task asks 1"),
-        (lambda: STORY.emerged(Path(0, 0, Role("value", 1), Role("query"))), "is no path of this"),
+        (
+            lambda: STORY.emerged(Path(0, 0, Role("value", 1), Role("query"))),
+            "is not a path of this",
+        ),
         (lambda: follow(Growing(planted, (30,)), circuit), "at least 2 checkpoints, got 1"),
         (
             lambda: follow(Growing(planted), circuit.model_copy(update=no_task)),

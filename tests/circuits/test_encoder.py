@@ -196,7 +196,10 @@ def test_blocks_that_are_not_what_they_were_said_to_be_are_refused(model: Strang
         ({"block": given(mask=seen)}, "block 0 gave `attend` mask; expected what scaled_dot_prod"),
         ({"block": given(dropout_p=0.1)}, r"gave `attend` dropout_p=0.1; .* \(`module.eval\(\)`\)"),
         ({"block": given(is_causal=True, attn_mask=seen)}, "is_causal=True and a mask: give one"),
-        ({"block": given(is_causal=True), "causal": False}, "is_causal=True: say causal=True, too"),
+        (
+            {"block": given(is_causal=True), "causal": False},
+            "is_causal=True: pass causal=True, too",
+        ),
         ({"shape": (LAYERS, 2)}, "is that the model's shape"),
         ({"shape": (LAYERS + 1, HEADS)}, r"block 3 failed \(index 3 .*: is \(4, 3\) the model's"),
         ({"shape": (LAYERS, 0)}, "expected at least one"),

@@ -162,7 +162,7 @@ def test_what_is_not_exported_is_said(
     random_model: Transformer, two_hops: Planted, circuit: Circuit
 ) -> None:
     fleet = Transformer(random_model.config, random_model.interface, models=(0, 1))
-    with pytest.raises(CircuitError, match="a fleet was to be exported"):
+    with pytest.raises(CircuitError, match="cannot export a fleet"):
         transformer_lens_weights(fleet)
     with pytest.raises(CircuitError, match="this circuit was found in "):
         edges(circuit, random_model)

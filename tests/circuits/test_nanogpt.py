@@ -63,7 +63,7 @@ def test_what_is_not_a_nanogpt_is_refused(tmp_path: Path) -> None:
         (lambda _, sizes: sizes.update(block_size=8), r"wpe.weight is \(16, 32\); .* \(8, 32\)"),
         (lambda _, sizes: sizes.update(n_layer="two"), "n_layer is 'two'; expected a whole number"),
         (lambda w, _: w.update({"lm_head.weight": w["lm_head.weight"].half()}), "of torch.float16"),
-        (lambda w, _: w.update({"lm_head.weight": [1.0]}), "lm_head.weight is no dense tensor"),
+        (lambda w, _: w.update({"lm_head.weight": [1.0]}), "lm_head.weight is not a dense tensor"),
     ],
 )
 def test_a_checkpoint_that_is_not_whole_is_refused(harm: Harm, line: str) -> None:

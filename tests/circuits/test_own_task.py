@@ -203,7 +203,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"roles": ["letter", "count", "count"]}, "expected each role once"),
     ({"roles": ["letter"]}, "has the role 'count'"),
     ({"hops": 3}, r"hop 2 \(of 0 … 2\) has no answer"),
-    ({"hops": 1}, r"say OwnTask\(…, hops=2\)"),
+    ({"hops": 1}, r"pass OwnTask\(…, hops=2\)"),
     ({"hops": 0}, "hops is 0"),
     ({"chance": "3"}, "chance is '3'"),
     ({"hops": True}, "hops is True"),
@@ -285,7 +285,7 @@ def test_every_mistake_in_a_loss_or_an_answer_has_its_line() -> None:
     for its, outputs, line in (
         (own(loss=lambda o, t: o.mean()), OUTPUTS, r"the loss is \[\]"),
         (own(loss=lambda o, t: 3.0), OUTPUTS, "the loss is float"),
-        (own(loss=lambda o, t: torch.zeros(4, 5, 3)), OUTPUTS, r"say OwnTask\(…, hops=3\)"),
+        (own(loss=lambda o, t: torch.zeros(4, 5, 3)), OUTPUTS, r"pass OwnTask\(…, hops=3\)"),
         (own(), OUTPUTS[..., :3], r"classes 0 … 4; expected .* with 0 … 2"),
         (
             own(**drawn(targets=zeros(4, 5, number=-1))),

@@ -76,7 +76,7 @@ def test_a_component_of_several_heads_has_the_account_of_each_of_its_paths(twins
     for path in again.components[-1].paths:  # each of two brings a half
         its = again.account.of(again.components[-1], path)  # type: ignore[union-attr]
         assert its.moved({"x2": 2})["x2"].mean == pytest.approx(0.5, abs=0.01)  # type: ignore[union-attr]
-    assert not any("yet brings no symbol" in line for line in said_of(again))
+    assert not any("but moves no symbol" in line for line in said_of(again))
 
 
 def test_contradictions_are_named(found: Circuit) -> None:
@@ -90,7 +90,7 @@ def test_contradictions_are_named(found: Circuit) -> None:
     query = decodable.roles.index(QUERY)
     nothing = tuple((*layer[:query], (0.0,) * 4, *layer[query + 1 :]) for layer in decodable.shares)
     said = said_of(with_account(found, decodable=decodable.model_copy(update={"shares": nothing})))
-    assert any("query comes to hold x3; measured is 0.00" in line for line in said)
+    assert any("by its paths query should decode x3, but at most 0.00" in line for line in said)
     assert any("value 1 → query moves x3 (1.00), of which" in line for line in said)
     given = tuple((1.0,) * 4 for _ in decodable.roles)
     full = decodable.model_copy(update={"shares": (given, *decodable.shares[1:])})
@@ -98,7 +98,7 @@ def test_contradictions_are_named(found: Circuit) -> None:
     assert any("value 0 holds 1.00 of x3 from the start" in line for line in said)
     silent = tuple(its.model_copy(update={"moves": ()}) for its in account.patched)
     muted = said_of(with_account(found, patched=silent))
-    assert sum("yet brings no symbol" in line for line in muted) == len(found.components)
+    assert sum("but moves no symbol" in line for line in muted) == len(found.components)
     weak = tuple(each.model_copy(update={"kind": "weak"}) for each in found.components)
     waved = said_of(found.model_copy(update={"components": weak}))
     assert sum("counts as weak, yet" in line for line in waved) == len(found.components)

@@ -198,7 +198,7 @@ def test_what_cannot_be_measured_is_named(two_hops: Planted, random_model: Trans
         (
             Ablator(two_hops.model, examples),
             Ablation.of({(0, 0): Pattern(rest=table_of("position", (0, 0)))}),
-            "head 0.0 is to attend by position, and no table was estimated for it",
+            "head 0.0 attends by position, but no table was estimated for it",
         ),
     ):
         with pytest.raises(CircuitError, match=line) as caught:

@@ -136,7 +136,7 @@ def test_a_callback_model_is_probed_by_the_streams_that_it_hands_out(two_hops: P
     for layer, role in product(range(found.layers + 1), found.roles):
         assert found.decodable(role, layer) == expected.decodable(role, layer), (layer, role)
     assert found.loss == pytest.approx(expected.loss, abs=1e-6)
-    with pytest.raises(CircuitError, match="the outputs of single heads are not known"):
+    with pytest.raises(CircuitError, match="the outputs of single heads are unknown"):
         found.added((0, 0), "query")
     with pytest.raises(CircuitError, match="give CallbackModel a function `streams`"):
         probe(whole(model, **given), task, EXAMPLES)

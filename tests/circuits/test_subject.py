@@ -139,7 +139,7 @@ def test_what_cannot_be_examined_is_named(random_model: Transformer, two_hops: P
         (lambda: adapter(fleet), "a fleet of 2; examine one member"),
         (
             lambda: adapter(load("gallery/demo")),
-            "Study is no model, but has one: give its `.model`",
+            "Study is not a model, but has one: pass its `.model`",
         ),
         (lambda: unwrap(baselines)(random_model, KHop(), KHop()), "got KHop"),
         (lambda: unwrap(patch_circuit)(random_model, KHop(), KHop()), "got KHop"),

@@ -150,7 +150,7 @@ def test_a_circuit_in_a_file_takes_the_place_of_the_run_s(here: Path, run: Run, 
         said("circuit", "kept.json", "--save", name)
     assert (here / "kept.svg").stat().st_size
     assert Circuit.load(here / "again.json") == Circuit.load(here / "kept.json")
-    with pytest.raises(ConfigError, match="edges.json, for which the model is needed"):
+    with pytest.raises(ConfigError, match="edges.json needs the model"):
         command(("circuit", "kept.json", "--save", "x.edges.json"))
 
 

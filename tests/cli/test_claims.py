@@ -86,11 +86,11 @@ def test_what_is_not_reproduced_says_why(claims: Claims, monkeypatch: Patch) -> 
     ours = next(number for number, line in enumerate(lines) if line.startswith("ours"))
     assert lines[ours : ours + 2] == ["ours      0.72", "          0.8 (one; two)"]  # by clauses
     assert "why       It is <0.72>." in lines
-    assert lines[-2:] == ["what shows why:", COMMAND]
+    assert lines[-2:] == ["command that shows why:", COMMAND]
     (told,) = json.loads("".join(claims("below-0.5", "--json")))
     assert told["why"] == {"says": "It is <0.72>.", "command": COMMAND}
     monkeypatch.setenv("COLUMNS", "40")
-    copied = "\n".join(claims("below-0.5")).partition("what shows why:\n")[2]
+    copied = "\n".join(claims("below-0.5")).partition("command that shows why:\n")[2]
     assert copied.count(" \\\n") == 1
     assert shlex.split(copied.replace("\\\n", "")) == shlex.split(COMMAND)
     unmeasured = claims("below-0.5", "--results", ".")  # nothing to give a reason for

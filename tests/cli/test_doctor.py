@@ -28,7 +28,7 @@ def found() -> dict[str, Check]:
 
 def test_here_nothing_is_wrong(root: Path, capsys: Captured) -> None:
     assert hopscope(["doctor"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "nothing is wrong"
+    assert capsys.readouterr().out.splitlines()[-1] == "no problems found"
     assert hopscope(["doctor", "--json"]) == 0
     looked = {check["name"]: check for check in json.loads(capsys.readouterr().out)}
     assert not [check for check in looked.values() if check["state"] == "wrong"]

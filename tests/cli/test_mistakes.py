@@ -25,7 +25,7 @@ show demo | or gallery/demo, which comes with hopscope
 sql 'select 1 as x, 2 as x' --json | several columns are called x: name them with `as`
 sql x --csv --json | --csv and --json were both given; expected one of them
 rm | rm needs the name of a run, --tag or --older-than
-rm x | are named 'x', and rm takes no less than a whole name, hash or tag
+rm x | is named 'x'; rm needs a whole name, hash or tag
 tag d1 --remove | --remove needs at least one tag
 lm ask --model nobody-7b | no model 'nobody-7b'
 lm heads --model http://x/v1#y | is an endpoint, which shows no weights

@@ -181,7 +181,7 @@ def test_a_full_device_stops_no_training(root: Path, tiny: Experiment) -> None:
         code, err = ended(started("train", "tiny.json", stdout=full.fileno()))
         assert code == 2
         assert [line.split(",")[0] for line in err] == [
-            "hopscope: the training goes on",
+            "hopscope: the training continues without a display",
             "hopscope: cannot write the output: No space left on device",
         ]
         assert Store().find(tiny.run_name()).manifest.complete

@@ -131,7 +131,7 @@ def test_runs_of_workers_are_measured_meanwhile(say: Say, experiment: PaperExper
 def test_results_that_cannot_be_written_are_one_line(say: Say, two: Registry) -> None:
     for path, line, trained in (
         ("found", "cannot write found/README.md: ", False),
-        ("found/README.md", "found/README.md is not a page of hopscope's, and would be ", False),
+        ("found/README.md", "found/README.md was not written by hopscope and would be ", False),
         ("found/musat", "cannot write found/musat/two.jsonl: ", True),
     ):
         Path(path).parent.mkdir(exist_ok=True)

@@ -124,7 +124,7 @@ def test_a_tag_stands_where_a_run_is_asked_for(root: Path, said: Said) -> None:
     assert said("show", "mine").splitlines()[-1].endswith(" UTC, tags: first, mine")
     assert said("verify", "mine")
     out = said("tag", other, "mine")
-    assert out == f"{other}: mine\nmine is the tag of 2 runs: it names none of them alone\n"
+    assert out == f"{other}: mine\n2 runs have the tag mine, so it cannot stand for one run\n"
     said("tag", other, "mine", "--remove")
     assert said("tag", "mine", "first", "--remove") == f"{one}: mine\n"
     assert said("rm", "mine", "--dry-run") == f"would remove {Store().root / one}\n"
@@ -161,7 +161,7 @@ def test_a_training_begins_where_a_shorter_one_ended(root: Path, hopscope: Say, 
     assert (code, Store().names()) == (2, [short])
     assert "device is 'cuda:7', but torch sees no GPU: use --device cpu" in err
     same = (*flags, "training.steps=4", "--prolong", short[-6:])
-    assert "is the run of this very recipe: to go on from it, change" in hopscope(*same)[2]
+    assert "is the run of this same recipe: to continue from it, change" in hopscope(*same)[2]
     out = said(*longer)
     assert "step 4 of 6" in out
     assert "final loss" in out

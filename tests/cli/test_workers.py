@@ -141,7 +141,7 @@ def test_a_display_that_fails_is_dropped(capsys: Captured) -> None:
         shown.stop()
         assert asked == [1]
         err = capsys.readouterr().err
-        assert err.startswith("hopscope: the training goes on, and nothing more is shown of it (")
+        assert err.startswith("hopscope: the training continues without a display (")
         assert err.count("\n") == 1
     with pytest.raises(OutputLost, match="disk full"):  # told again when the command ends
         flush()

@@ -152,7 +152,7 @@ def test_names_that_no_run_has_are_refused(
         content["check"] = hashlib.sha256(text).hexdigest()
         pushed.files |= {name: b"x", MANIFEST: json.dumps(content).encode()}
         with pytest.raises(
-            SharingError, match="me/mine holds no sound run: .*is not a name of a run"
+            SharingError, match="me/mine has no valid run: .*is not a name of a run"
         ):
             hub.pull("me/mine", store)
         assert not any(name in asked for asked in pushed.asked)
@@ -166,15 +166,15 @@ def test_what_is_not_as_promised_is_refused(
     files, good, config = pushed.files, pushed.files[name], demo.read("config.json")
     other = {**fleet.manifest.files, "config.json": FileEntry.of(config)}
     other_recipe = fleet.manifest.model_copy(update={"files": other}).to_bytes()
-    damaged = f"no sound run: .*{name} is damaged"
+    damaged = f"no valid run: .*{name} is damaged"
     for change, sizes, reason in (
         ({name: good[:-1] + b"x"}, {}, damaged),
         ({name: good + b"x" * 100_000}, {}, f"{name} has .* bytes on the hub; its manifest says"),
         ({name: good + b"x" * 100_000}, {name: len(good)}, damaged),
         ({name: None}, {}, f"{name} has None bytes on the hub"),
-        ({MANIFEST: b"{}"}, {}, "me/mine holds no sound run: .*SHA-256 differs"),
+        ({MANIFEST: b"{}"}, {}, "me/mine has no valid run: .*SHA-256 differs"),
         ({}, {MANIFEST: 2**30}, f"{MANIFEST} of me/mine is larger than"),
-        ({"config.json": config, MANIFEST: other_recipe}, {}, "no sound run: .*manifest is of run"),
+        ({"config.json": config, MANIFEST: other_recipe}, {}, "no valid run: .*manifest is of run"),
     ):
         pushed.files = {at: data for at, data in (files | change).items() if data is not None}
         pushed.sizes = sizes
@@ -232,10 +232,10 @@ def test_what_cannot_be_shared_is_told_in_one_line(
     with pytest.raises(SharingError, match="not logged in to the hub: `hf auth login`"):
         hub.push(fleet, "me/mine")
     for place in ("mine", "a/b/c", "../x", "me/../x", "me/", "-/-", "a b/c"):
-        with pytest.raises(SharingError, match="is no place on a hub; expected OWNER/NAME"):
+        with pytest.raises(SharingError, match="is not a place on a hub; expected OWNER/NAME"):
             check_place(place)
     for licence in ("a: b\nx", "Apache 2.0", ""):
-        with pytest.raises(SharingError, match="is no licence; expected the hub's name of one"):
+        with pytest.raises(SharingError, match="is not a licence; expected the hub's name of one"):
             hub.push(fleet, "me/mine", licence)
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(

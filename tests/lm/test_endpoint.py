@@ -128,7 +128,7 @@ AT_ONCE = [
     ),
     (
         lambda _: httpx.Response(400, text="too\n long\x1b[31m" + "x" * 300),
-        "answered 400 (too long?[31m" + "x" * 137 + "): correct the URL, or what is asked",
+        "answered 400 (too long?[31m" + "x" * 137 + "): correct the URL or the request",
     ),
     (lambda _: httpx.Response(307, headers={"Location": "http://elsewhere/v1"}), "answered 307"),
     *(

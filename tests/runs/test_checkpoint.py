@@ -40,7 +40,7 @@ def test_the_next_commit_replaces_the_optimiser_and_what_was_not_planned(folder:
 
 
 def test_what_is_no_checkpoint_is_one_line(folder: RunFolder) -> None:
-    no_number, name = "a holds what is not a number", checkpoint_name(7)
+    no_number, name = "a contains NaN, infinity or a wrong type", checkpoint_name(7)
     for data, text in (
         (b"", "is not a checkpoint"),
         (to_safetensors(STATE)[:-1], "is not a checkpoint"),

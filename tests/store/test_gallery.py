@@ -146,7 +146,7 @@ def test_a_copy_is_a_run_under_a_name_of_its_own(
     monkeypatch.setenv("HOPSCOPE_STORE", str(store.root))
     with pytest.raises(RunMismatch, match="is there already: `hopscope rm mine` removes it"):
         store.copy(source, "mine")
-    with pytest.raises(RunMismatch, match="mine is complete: there is nothing to go on with"):
+    with pytest.raises(RunMismatch, match="mine is complete: no steps are left"):
         made.check_resumable()
     made.remove()
     assert "mine" not in store.names()
@@ -159,7 +159,7 @@ def test_a_run_under_another_name_does_not_go_on(store: Store, tiny: Experiment)
     folder = store.create(tiny)
     folder.check_resumable()
     folder.path.rename(store.root / "other")
-    line = f"other is {tiny.run_name()} under another name: rename its folder to go on"
+    line = f"other is {tiny.run_name()} under another name: rename its folder to continue"
     with pytest.raises(RunMismatch, match=line):
         store.find("other").check_resumable()
 

@@ -161,10 +161,10 @@ def test_a_commit_of_who_lost_the_lock_is_refused_before_anything_is_written(
 ) -> None:
     with folder.locked():
         leave(folder, ELSEWHERE)
-        with pytest.raises(RunBusy, match="was taken over by process 7 on elsewhere, as this"):
+        with pytest.raises(RunBusy, match="was taken over by process 7 on elsewhere, because"):
             folder.commit({LATE: b"late"}, step=3)
         (folder.path / LOCK).unlink()
-        with pytest.raises(RunBusy, match="went on elsewhere, as this process was not heard of"):
+        with pytest.raises(RunBusy, match="was continued elsewhere, because this process did not"):
             folder.commit({LATE: b"late"}, step=3)
     assert not (folder.path / LATE).exists()
     assert RunFolder(folder.path).manifest.step == 0

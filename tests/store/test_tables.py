@@ -149,7 +149,7 @@ def test_parameters_come_back_by_parts_or_merged(store: Store) -> None:
         assert np.array_equal([[each["w[0]"], each["a"]] for each in found], numbers)
     data = parameters_file(np.array([7], np.int32), {3: {"a": np.zeros(1)}})
     folder.commit({PARAMETERS.part_name(5, 7): data})  # b has no row there
-    with pytest.raises(RunDamaged, match="have not one row for each step and name"):
+    with pytest.raises(RunDamaged, match="do not have exactly one row for each step and name"):
         parameter_series(folder, 3)
 
 

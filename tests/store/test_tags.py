@@ -38,7 +38,9 @@ def test_a_run_is_found_by_its_tag(store: Store, two: tuple[str, str]) -> None:
     with pytest.raises(RunMissing, match=f"2 runs match 'baseline'.*{one}.*{other}"):
         store.find("baseline")
     assert store.find("baseline", beside=one).name == other
-    with pytest.raises(RunMissing, match="2 runs in .* are named 'baseline', and rm takes no less"):
+    with pytest.raises(
+        RunMissing, match="2 runs in .* are named 'baseline'; rm needs a whole name"
+    ):
         store.remove("baseline")
     assert len(store.names()) == 2
 

@@ -126,7 +126,7 @@ def test_members_and_steps_of_a_fleet(fleet: Store) -> None:
     early = load("retrieval", seed=5, step=10, store=fleet)
     assert early.name == f"{name}-seed-5-step-10"
     assert early.circuit_file == "circuit-seed-5-step-10.json"
-    with pytest.raises(CircuitError, match="the history is that of a fleet: hopscope.load"):
+    with pytest.raises(CircuitError, match="the history belongs to a fleet: hopscope.load"):
         model_of(open_run(name, fleet), 10, None)  # as for a Study of a member with this history
     own, other = (dict(each.model.named_parameters()) for each in (second, early))
     assert any(bool((own[key] != other[key]).any()) for key in own)

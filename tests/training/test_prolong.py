@@ -39,7 +39,7 @@ def test_a_prolonged_run_is_one_trained_in_one_go(
     [
         ({}, {"lr": 0.5}, r"is another training: its training\.lr is .*, expected 0\.5"),
         ({"schedule": "cosine"}, {}, r"its training\.schedule is cosine"),
-        ({}, {"steps": 12}, r"is at step 12: there is nothing to go on from to 12 steps"),
+        ({}, {"steps": 12}, r"is at step 12; expected 1 to 11, fewer than the new steps"),
         ({}, {"checkpoint_every": 3}, "no checkpoint of step 3, .* own training.checkpoint"),
         # Of a training of 120 steps, the first 20 are not among the last 100.
         ({"steps": 120, "validate_every": 50, "checkpoint_every": 100},

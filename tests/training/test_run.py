@@ -55,7 +55,8 @@ def test_a_config_that_asks_for_other_weights_or_losses_is_refused(
     forged = Run(store.create(tiny.replace(model=many)))
     forged.folder.commit({checkpoint_name(12): last})
     with pytest.raises(
-        RunDamaged, match="has not the weights of 1,000,000,000 layers: .*: restore it from a copy"
+        RunDamaged,
+        match="does not have the weights of 1,000,000,000 layers: .*: restore it from a copy",
     ):
         _ = forged.model
     task = tiny.task.replace(hops=tiny.task.hops + 1)

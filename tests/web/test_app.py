@@ -87,7 +87,7 @@ def test_a_stream_is_a_line_for_each_answer_whatever_stands_in_it() -> None:
     assert lines(answer)[-1] == {"error": "no head 9.9 in x", "status": 422}
     views.error = ZeroDivisionError("in /home/somebody")
     (answer,) = asked(post("over-time"), views=views, notes=notes)
-    told = {"error": "a mistake of hopscope: see error 1 in its terminal", "status": 500}
+    told = {"error": "an internal error of hopscope: see error 1 in its terminal", "status": 500}
     assert (len(lines(answer)), lines(answer)[-1]) == (4, told)
     assert "ZeroDivisionError" in "\n".join(notes)
 
@@ -213,9 +213,9 @@ def test_an_error_has_a_status_and_names_no_folder_and_a_mistake_is_told_as_a_nu
     mistakes = ask_all(explorer, [get(OF_RUN), get(OF_RUN)])
     explorer.end()
     for number, answer in enumerate(mistakes, 1):
-        told = f"a mistake of hopscope: see error {number} in its terminal"
+        told = f"an internal error of hopscope: see error {number} in its terminal"
         assert (answer.status, answer.json()["error"]) == (500, told)
-    assert notes[0] == "error 1 of this server, a mistake of hopscope:"
+    assert notes[0] == "error 1 of this server, an internal error of hopscope:"
     assert "ZeroDivisionError" in "\n".join(notes)
     for kind, status in STATUSES.items():
         views.error = kind("x")

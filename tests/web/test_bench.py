@@ -70,7 +70,7 @@ def test_what_is_not_there_is_told(asked: tuple[Views, str]) -> None:
     for question, line in (
         ({"kind": "f9"}, "there are no questions 'f9' here; expected equations"),
         ({"index": 30}, "index is 30; the questions are 0 … 29"),
-        ({"tokens": ("a",)}, "the questions of a benchmark are given"),
+        ({"tokens": ("a",)}, "the questions of a benchmark cannot be changed"),
     ):
         with pytest.raises(ConfigError, match=line):
             views.example(id_, ExampleQuestion(**question))

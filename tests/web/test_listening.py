@@ -44,8 +44,8 @@ def test_a_second_server_takes_the_next_port_and_small_answers_go_out_at_once(
 
 def test_other_refusals_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     for number, text in (
-        (errno.EACCES, "--port 80 is not yours to open: choose one from 1,024 on"),
-        (errno.EADDRNOTAVAIL, "--host 10.9.9.9 is no address of this machine"),
+        (errno.EACCES, "--port 80 needs root rights: choose one from 1,024 on"),
+        (errno.EADDRNOTAVAIL, "--host 10.9.9.9 is not an address of this machine"),
         (errno.ENOBUFS, "cannot listen at 10.9.9.9: No buffer space available"),
     ):
         error = OSError(number, os.strerror(number))

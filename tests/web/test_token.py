@@ -40,8 +40,8 @@ OTHERS: tuple[tuple[Callable[[Path], object], str], ...] = (
     (lambda path: written(path, 0o644, "t" * 43), "can be read by others: chmod 600 "),
     (lambda path: written(path, 0o600, "secret"), "holds no token: expected 32 to 200 letters"),
     (lambda path: path.symlink_to("/etc/passwd"), "cannot be read: Too many levels of symbolic"),
-    (lambda path: os.mkfifo(path, 0o600), "is no regular file"),
-    (lambda path: path.mkdir(0o700), "is no regular file"),
+    (lambda path: os.mkfifo(path, 0o600), "is not a regular file"),
+    (lambda path: path.mkdir(0o700), "is not a regular file"),
     (lambda path: written(path.parent, 0o600, ""), "cannot be read: Not a directory"),
     (lambda _: None, "cannot be made: No such file or directory"),
 )

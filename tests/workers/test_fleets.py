@@ -175,7 +175,7 @@ def test_a_fleet_of_a_sweep_that_a_user_added_to_stays(
     fleet = store.create(together(recipes))
     add(store, fleet)
     before = (store.tags(), fleet.untracked(), fleet.files("circuit"))
-    with pytest.warns(RunWarning, match="files or tags of yours, so it stays"):
+    with pytest.warns(RunWarning, match="files or tags of yours, so it was not removed"):
         assert carry_out(recipes, store, device="cpu", workers=Here(pack=3)).complete
     assert len(store.names()) == 4
     kept = RunFolder(fleet.path)

@@ -59,7 +59,9 @@ def adapter_of(model: AnyModel) -> Adapter | CallbackModel:
         return ADAPTERS[name](model)
     inside = getattr(model, "model", None)
     if isinstance(inside, nn.Module) and not isinstance(model, nn.Module):
-        raise CircuitError(f"a {type(model).__name__} is no model, but has one: give its `.model`")
+        raise CircuitError(
+            f"a {type(model).__name__} is not a model, but has one: pass its `.model`"
+        )
     raise CircuitError(
         f"there is no adapter for a {type(model).__name__}; there are adapters for decoders of "
         "transformers, TransformerLens and nn.TransformerEncoder, and for any module "
@@ -74,7 +76,6 @@ def replaceable(model: AnyModel) -> Adapter:
     adapter = adapter_of(model)
     if isinstance(adapter, CallbackModel):
         raise CircuitError(
-            "what heads bring cannot be replaced through a CallbackModel; expected an Adapter: "
-            "write a BlockAdapter"
+            "a CallbackModel cannot replace head outputs; expected an Adapter: write a BlockAdapter"
         )
     return adapter

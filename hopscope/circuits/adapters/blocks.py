@@ -95,7 +95,7 @@ class BlockAdapter(ProvedAdapter):
                     "scaled_dot_product_attention takes, without dropout (`module.eval()`)"
                 )
             if is_causal and (attn_mask is not None or not self.causal):
-                what = ": say causal=True, too" if attn_mask is None else " and a mask: give one"
+                what = ": pass causal=True, too" if attn_mask is None else " and a mask: give one"
                 raise CircuitError(f"block {layer} gave `attend` is_causal=True{what}")
             if (
                 attn_mask is not None
@@ -104,7 +104,7 @@ class BlockAdapter(ProvedAdapter):
             ):
                 raise CircuitError(
                     f"a block gave `attend` a mask for {len(attn_mask)} examples and queries of "
-                    f"{len(query)}: examples are repeated and chosen, so a mask may not depend on "
+                    f"{len(query)}: examples are repeated and chosen, so a mask must not depend on "
                     "them; give examples of one length, without padding"
                 )
             weigh = partial(attention_weights, mask=attn_mask, scale=scale, causal=self.causal)

@@ -117,15 +117,15 @@ class CallbackModel(Examined):
         lost = [f"head {head}" for head in heads]
         if len(heads) == self.heads:
             raise CircuitError(
-                f"layer {layer} does not go on with what `attention` returns: its outputs stay the "
-                "same whatever that is. Mix the values by the returned attention"
+                f"layer {layer} does not use what `attention` returns: its outputs stay the same "
+                "whatever that is. Mix the values by the returned attention"
             )
         if whole:
             numbers, _ = self._ignored(inputs, layer, [(slice(None), row) for row in rows])
             lost += [f"row {rows[number]}" for number in numbers]
         if lost:
             raise CircuitError(
-                f"layer {layer} does not go on with all that `attention` returns: "
+                f"layer {layer} does not use all that `attention` returns: "
                 f"{', '.join(lost[:4])}{' …' if lost[4:] else ''} can be anything, and the outputs "
                 "stay the same. Mix the values of every head by the returned attention, in every "
                 "row"
@@ -157,7 +157,7 @@ class CallbackModel(Examined):
             got = tuple(weights.shape) if isinstance(weights, Tensor) else weights
             other_heads = isinstance(weights, Tensor) and len(weights.shape) == len(expected)
             raise CircuitError(
-                f"layer {layer} handed out {got} as attention, expected {expected} (batch, "
+                f"layer {layer} passed {got} as attention, expected {expected} (batch, "
                 f"head, query, key): {SHAPE if other_heads else FUSED}"
             )
         if layer not in self._known:
@@ -187,13 +187,12 @@ def _check_asked(asked: Sequence[int], layers: int) -> None:
     if sorted(set(asked)) != list(range(layers)):
         why = f"; {SHAPE}" if asked else f": {FUSED}"
         raise CircuitError(
-            f"attention was handed out by layers {sorted(set(asked))}, expected 0 … "
-            f"{layers - 1}{why}"
+            f"layers {sorted(set(asked))} passed their attention, expected 0 … {layers - 1}{why}"
         )
     twice = next((layer for layer in range(layers) if asked.count(layer) > 1), None)
     if twice is not None:
         raise CircuitError(
-            f"layer {twice} handed out its attention {asked.count(twice)} times, expected once: "
+            f"layer {twice} passed its attention {asked.count(twice)} times, expected once: "
             "give every layer a number of its own, also where they share weights"
         )
 

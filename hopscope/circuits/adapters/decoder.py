@@ -345,8 +345,8 @@ class _Shared(TorchFunctionMode):
 
 def _refusal(model: Any) -> str:
     return (
-        f"{type(model).__name__} computes its attention itself, and not through transformers' "
-        "attention interface, so that it cannot be replaced: use CallbackModel, or load it in "
+        f"{type(model).__name__} does not use transformers' attention interface, so its "
+        "attention cannot be replaced: use CallbackModel, or load it in "
         "TransformerLens"
     )
 
@@ -360,8 +360,8 @@ def _replaced(model: Any) -> str:
 
 def _other_layers(model: Any) -> str:
     return (
-        f"{type(model).__name__} does not hand one stream [example, position, width] from layer to "
-        "layer, so that its layers cannot be run one by one: use CallbackModel"
+        f"{type(model).__name__} does not pass one stream [example, position, width] from layer to "
+        "layer, so its layers cannot be run one by one: use CallbackModel"
     )
 
 

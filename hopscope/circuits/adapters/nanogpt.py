@@ -86,7 +86,7 @@ def _check_numbers(weights: Mapping[str, Any], sizes: Mapping[str, Any]) -> None
             raise CircuitError(f"{name} is {sizes[name]!r}; expected a whole number from 1")
     for name, its in weights.items():
         if not isinstance(its, Tensor) or its.is_sparse or not its.is_floating_point():
-            raise CircuitError(f"{name} is no dense tensor of numbers: this is not a nanoGPT")
+            raise CircuitError(f"{name} is not a dense tensor of numbers: this is not a nanoGPT")
     if len({its.dtype for its in weights.values()}) > 1:
         kinds = sorted({str(its.dtype) for its in weights.values()})
         raise CircuitError(f"the weights are of {', '.join(kinds)}; expected one kind of number")

@@ -163,7 +163,7 @@ async function allOf(reading, told = "the answer broke off") {
 /** The error of a refused request: the server's text, or its status if there is no text. */
 async function refused(answer) {
   const told = await answer.json().catch(() => null);
-  return failure(told?.error ?? `the server answered ${answer.status} without a word`, answer.status);
+  return failure(told?.error ?? `the server answered ${answer.status} without a message`, answer.status);
 }
 
 function parsed(line) {
