@@ -19,6 +19,19 @@ def memory_bytes() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
+def out_of_memory(error: BaseException) -> str:
+    """The line that says what did not fit into memory; empty for another error.
+
+    On a processor torch raises a plain RuntimeError. Torch's own class is known by its name, since
+    torch may not be imported.
+    """
+    said = str(error).partition("\n")[0]
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return said[:120] or type(error).__name__
+    _, allocator, rest = said.partition("DefaultCPUAllocator: ")
+    return rest[:120] if isinstance(error, RuntimeError) and allocator else ""
+
+
 def processor() -> str:
     """The processor's name, as far as the system tells it."""
     table = Path("/proc/cpuinfo")

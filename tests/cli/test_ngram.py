@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
+import torch
 from calling import Said
 
-from hopscope.cli.main import main
+from hopscope.cli.main import _explained, main
 from hopscope.configs import NgramExperiment
 from hopscope.errors import Interrupted
 from hopscope.runs import Stop, train
@@ -79,3 +80,7 @@ def test_what_takes_more_memory_than_there_is_is_said_in_a_line(
         main()
     assert ended.value.code == 1
     assert "takes more memory than there is (Unable to allocate" in capsys.readouterr().err
+    with pytest.raises(RuntimeError) as torchs:
+        torch.empty(2**60)
+    assert _explained(torchs.value, interrupted=False) == 1
+    assert "is (can't allocate memory: you tried to allocate" in capsys.readouterr().err
