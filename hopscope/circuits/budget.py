@@ -92,9 +92,11 @@ def check_examples(task: Task, examples: int) -> None:
     _check(needed, f"{examples:,} examples of {shape.length:,} positions")
 
 
-def check_search(examples: int, stream: int, attention: int) -> None:
-    """Refuse a search whose single ablation this machine cannot hold."""
-    needed = examples * (AT_ONCE * attention + WIDTHS * stream)
+def check_search(examples: int, stream: int, attention: int, outputs: int) -> None:
+    """Refuse a search whose single ablation this machine cannot hold. `outputs` are the bytes of
+    those that a loss takes of all examples at once.
+    """
+    needed = examples * (AT_ONCE * attention + WIDTHS * stream + outputs)
     _check(needed, f"a search with {examples:,} examples")
 
 

@@ -16,7 +16,7 @@ After a site, there are up to four ways on. They are rows of one batch, and diff
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -44,6 +44,7 @@ from hopscope.circuits.examples import (
     example_seed,
     examples_of,
 )
+from hopscope.circuits.marking import output_bytes
 from hopscope.configs import FactTask, Task
 from hopscope.errors import CircuitError, NotLearned
 from hopscope.facts import Role
@@ -364,10 +365,20 @@ class Patching:
         self, x: Float[Tensor, "variant batch seq d_model"]
     ) -> Float[Tensor, "mark variant batch hop"]:
         """Where the answers stand; losses know all examples, so those not here answer zeros."""
-        found = self.adapter.unembed(x[:, :, -self.read :].flatten(0, 1)).unflatten(0, x.shape[:2])
-        every = found.new_zeros(len(x), len(self.pairs.examples), *found.shape[2:])
-        every[:, self.some] = found
-        return self.pairs.nearness(every.cpu())[:, :, self.some]
+        found = []
+        for part in x[:, :, -self.read :].split(self.together):
+            outputs = self.adapter.unembed(part.flatten(0, 1)).unflatten(0, part.shape[:2])
+            every = outputs.new_zeros(len(part), len(self.pairs.examples), *outputs.shape[2:])
+            every[:, self.some] = outputs
+            found.append(self.pairs.nearness(every.cpu())[:, :, self.some])
+        return torch.cat(found, 1)
+
+    @cached_property
+    def together(self) -> int:
+        """Variants whose outputs for all examples one call may hold."""
+        examples = self.pairs.examples
+        one = output_bytes(self.adapter, examples) * len(examples)
+        return max(1, budget.call_bytes(self.adapter.device) // one)
 
 
 def has_answers(sure: Float[Tensor, "batch *hop"]) -> Bool[Tensor, "*hop"]:
