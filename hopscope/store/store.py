@@ -274,8 +274,16 @@ def _open(recipe: Recipe, path: Path) -> RunFolder:
 
 
 def _has_manifest(folder: Path | str) -> bool:
-    """Is there a manifest? (Paths as text, since there may be thousands.)"""
-    return os.path.lexists(f"{folder}{os.sep}{MANIFEST}")
+    """Is there a manifest, or a folder that this user may not look into? (Paths are text, since
+    there may be thousands.)
+    """
+    try:
+        os.lstat(f"{folder}{os.sep}{MANIFEST}")
+    except PermissionError:
+        return True  # to read the run says why it cannot be read
+    except OSError:
+        return False
+    return True
 
 
 def _nearest(name: str, names: Sequence[str]) -> str:

@@ -295,10 +295,12 @@ def misnamed(path: Path) -> str:
 
 def signature(path: Path, asked: bool) -> Signature:
     """What changes with every commit to a run, and (if asked) with who trains it; empty where there
-    is no manifest.
+    is no manifest, and zeros where this user may not look for one.
     """
     try:
         stat = os.lstat(f"{path}{os.sep}{MANIFEST}")
+    except PermissionError:
+        return 0, 0, 0, 0
     except OSError:
         return ()
     trained = asked and holder_of(path) is not None
