@@ -3,6 +3,7 @@
 import ctypes
 import os
 import platform
+import resource
 import sys
 import threading
 from pathlib import Path
@@ -11,7 +12,16 @@ from hopscope.errors import ConfigError
 
 MOST_THREADS = 1_024
 """Torch crashes when it is asked for very many."""
+FILES = 4096
+"""Files and connections that may be open, if the system allows so many."""
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4
+
+
+def allow_many_files() -> None:
+    """Raise the number of files that this process may have open, as far as it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < min(FILES, hard):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(FILES, hard), hard))
 
 
 def memory_bytes() -> int:

@@ -18,7 +18,7 @@ import click
 from hopscope.cli.commands import CommandGroup
 from hopscope.cli.output import drop_output, flush, forgive_encodings, note, say, warn
 from hopscope.errors import ConfigError, HopscopeError, Interrupted, OutputLost, RunWarning
-from hopscope.machine import keep_pages, out_of_memory
+from hopscope.machine import allow_many_files, keep_pages, out_of_memory
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
@@ -31,6 +31,7 @@ def main() -> None:
     """The entry point: one line for whatever a user can cause, and an exit code."""
     forgive_encodings()
     keep_pages()
+    allow_many_files()
     warnings.showwarning = _show_warning
     if instruction := os.environ.get(COMPLETE):
         from click.shell_completion import shell_complete

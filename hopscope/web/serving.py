@@ -8,7 +8,6 @@ than a moment. Who sends a request at once is answered, whatever hangs beside it
 import asyncio
 import errno
 import os
-import resource
 import signal
 import socket
 import stat
@@ -23,6 +22,7 @@ from typing import Any
 import uvicorn
 
 from hopscope.errors import ConfigError
+from hopscope.machine import allow_many_files
 from hopscope.web.address import PORT, Address
 from hopscope.web.app import Explorer
 
@@ -35,8 +35,6 @@ NEXT = 100
 """Ports that are tried, from the first on."""
 WAITING = 1024
 """Connections that may wait to be accepted."""
-DESCRIPTORS = 4096
-"""Files and connections that may be open, if the system allows so many."""
 
 
 @dataclass
@@ -113,9 +111,7 @@ class Server(uvicorn.Server):
 def serve(explorer: Explorer, opened: socket.socket) -> None:
     """Answer at this socket until a signal comes: Ctrl-C and its like are no error."""
     sys.setswitchinterval(SWITCH)
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < min(DESCRIPTORS, hard):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(DESCRIPTORS, hard), hard))
+    allow_many_files()
     running = Server(explorer)
 
     def end(*_: object) -> None:
