@@ -3,6 +3,7 @@
 import ctypes
 import os
 import platform
+import resource
 import sys
 import threading
 from pathlib import Path
@@ -11,12 +12,34 @@ from hopscope.errors import ConfigError
 
 MOST_THREADS = 1_024
 """The most threads that can be set: torch crashes with very many."""
+FILES = 4096
+"""The number of open files and connections to ask for, if the system allows it."""
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_MAX = -1, -2, -4
+
+
+def allow_many_files() -> None:
+    """Raise the number of files that this process may have open, as far as it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < min(FILES, hard):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(FILES, hard), hard))
 
 
 def memory_bytes() -> int:
     """The physical memory of this machine, in bytes."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def out_of_memory(error: BaseException) -> str:
+    """The line that says what did not fit into memory; empty for another error.
+
+    On a processor torch raises a plain RuntimeError. Torch's own class is known by its name, since
+    torch may not be imported.
+    """
+    said = str(error).partition("\n")[0]
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return said[:120] or type(error).__name__
+    _, allocator, rest = said.partition("DefaultCPUAllocator: ")
+    return rest[:120] if isinstance(error, RuntimeError) and allocator else ""
 
 
 def processor() -> str:

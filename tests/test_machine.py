@@ -1,6 +1,7 @@
 """The machine, beside what the kernel says of it."""
 
 import ctypes
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hopscope.errors import ConfigError
-from hopscope.machine import cache_root, memory_bytes
+from hopscope.machine import allow_many_files, cache_root, memory_bytes
 
 MEMINFO = Path("/proc/meminfo")
 HAS_MALLOPT = sys.platform.startswith("linux") and hasattr(ctypes.CDLL(None), "mallopt")
@@ -65,3 +66,12 @@ def test_the_cache_is_where_it_is_said_or_below_the_home_folder(
     monkeypatch.setattr(Path, "home", homeless)
     with pytest.raises(ConfigError, match="there is none: set HOPSCOPE_CACHE to a folder"):
         cache_root()
+
+
+def test_more_files_may_be_open_than_a_shell_allows() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (200, hard))
+    allow_many_files()
+    found = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert found == (min(4096, hard), hard)

@@ -17,6 +17,7 @@ from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.components import Estimate, estimate_columns
 from hopscope.circuits.engine import Adapter, check_attention, check_finite
 from hopscope.circuits.examples import Examples, Questions, check_interval, examples_of
+from hopscope.circuits.marking import Gathered, output_slices
 from hopscope.circuits.pattern import Head, Pattern
 from hopscope.circuits.prescriber import Prescriber, prescriber_of
 from hopscope.circuits.tables import other_tables, with_tables
@@ -127,11 +128,21 @@ class Ablator:
         self, ablations: Sequence[Ablation], ask: Callable[[], None]
     ) -> Iterator[tuple[int, Float[Tensor, "batch hop"]]]:
         """The number and the losses of each ablation, each computed with a full forward pass."""
-        assert isinstance(self.adapter, CallbackModel)
+        model, examples = self.adapter, self.examples
+        assert isinstance(model, CallbackModel)
+        slices = output_slices(model, examples)
+        parts = [examples.part(some) for some in slices]
+        prescribers = [self.prescriber]
+        if len(slices) > 1:
+            prescribers = [prescriber_of(model, part) for part in parts]
+        every = [*zip(slices, parts, prescribers, strict=True)]
         for number, ablation in enumerate(ablations):
             ask()
-            outputs, _ = as_a_whole(self.adapter, self.examples, self.prescriber, ablation)
-            yield number, self.examples.losses_of(outputs)
+            marks = Gathered(len(examples))
+            for some, part, prescriber in every:
+                outputs, _ = as_a_whole(model, part, prescriber, ablation)
+                marks.put(some, examples.marks_of(outputs, some))
+            yield number, examples.losses_from(marks.all)
 
     def check_paths(self, changes: Mapping[Head, Change]) -> None:
         """Raise CircuitError if a row is to look at a role of its chain that it can see in no

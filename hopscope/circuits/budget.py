@@ -92,11 +92,12 @@ def check_examples(task: Task, examples: int) -> None:
     _check(needed, f"{examples:,} examples of {shape.length:,} positions")
 
 
-def check_search(examples: int, stream: int, attention: int) -> None:
-    """Raise CircuitError if this machine cannot hold a single ablation of the search. `stream` and
-    `attention` are the bytes of one example's residual stream and of a layer's attention.
+def check_search(examples: int, stream: int, attention: int, outputs: int) -> None:
+    """Raise CircuitError if this machine cannot hold a single ablation of the search. `stream`,
+    `attention` and `outputs` are bytes of one example: of the residual stream, of a layer's
+    attention, and of the outputs that the loss needs of all examples at once.
     """
-    needed = examples * (AT_ONCE * attention + WIDTHS * stream)
+    needed = examples * (AT_ONCE * attention + WIDTHS * stream + outputs)
     _check(needed, f"a search with {examples:,} examples")
 
 

@@ -25,6 +25,7 @@ from hopscope.circuits.components import Component, Estimate
 from hopscope.circuits.engine import Adapter, Brought, Stream, as_model, forward
 from hopscope.circuits.examples import Examples, Questions, questions_of
 from hopscope.circuits.maps import RoleMaps
+from hopscope.circuits.marking import Marker
 from hopscope.circuits.patching import EXAMPLES, chunks_of, pairs_of, patch
 from hopscope.circuits.probing import probe
 from hopscope.configs import Discovery
@@ -107,6 +108,7 @@ def mean_ablate(
     if not sites:
         return ()
     read, chunks = examples.read_of(adapter.answers_at()), chunks_of(adapter, examples, 1)
+    marker = Marker(adapter, examples)
 
     @lru_cache(maxsize=1)  # consecutive sites are often in the same layer
     def before(layer: int) -> tuple[Stream, Brought]:
@@ -120,13 +122,12 @@ def mean_ablate(
 
     def loss(layer: int, brought: Brought) -> Estimate:
         """The loss if the outputs of a layer's heads are replaced by `brought`."""
-        stream, outputs = before(layer)[0], []
+        stream, ends = before(layer)[0], []
         for some in chunks:
             x = adapter.finish(layer, stream[some], brought[some])
-            end = forward(adapter, x, start=layer + 1)
-            outputs.append(adapter.unembed(end[:, -read:]).cpu())
-        losses = examples.losses_of(torch.cat(outputs))
-        return Estimate.of(losses.mean(-1).double().numpy())
+            ends.append(forward(adapter, x, start=layer + 1)[:, -read:])
+        losses = marker.losses(torch.cat(ends))
+        return Estimate.of(losses.mean(-1).cpu().double().numpy())
 
     found, model = [], loss(0, before(0)[1])
     for site in sites:

@@ -19,7 +19,8 @@ from hopscope.circuits.budget import FLOAT, check_examples, check_search
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.components import Component, Estimate, Found, Kind, Losses
 from hopscope.circuits.engine import Adapter
-from hopscope.circuits.examples import Examples, Questions, examples_of
+from hopscope.circuits.examples import Examples, Questions, SplitLoss, examples_of
+from hopscope.circuits.marking import output_bytes
 from hopscope.circuits.pattern import Head, Target
 from hopscope.circuits.scores import scores_of
 from hopscope.circuits.search import Search, rows_by_step, searched
@@ -122,7 +123,8 @@ def _check_memory(adapter: Adapter | CallbackModel, task: Questions, settings: D
     if not isinstance(adapter, CallbackModel):
         few = examples_of(task, FEW, purpose="search")
         stream = adapter.embed(few.inputs).nbytes // FEW
-        check_search(most, stream, FLOAT * adapter.heads * few.length**2)
+        outputs = 0 if isinstance(few.losses, SplitLoss) else output_bytes(adapter, few)
+        check_search(most, stream, FLOAT * adapter.heads * few.length**2, outputs)
 
 
 def _check_learned(loss: float, chance: float, settings: Discovery, force: bool) -> None:

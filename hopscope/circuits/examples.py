@@ -38,6 +38,21 @@ LEADS = " leads"
 
 
 @dataclass(frozen=True)
+class SplitLoss:
+    """A loss that takes the outputs of some examples at a time: a large vocabulary needs that."""
+
+    marks: Callable[[Tensor, slice], Tensor]
+    """Outputs [*variant, some, read, width] of a slice of the examples → its marks [*variant, some,
+    …], the losses of single answers or of hops."""
+    total: Callable[[Tensor], Float[Tensor, "*variant batch hop"]] = lambda marks: marks
+    """The marks of all examples → the loss of each example and hop."""
+
+    def __call__(self, outputs: Tensor) -> Float[Tensor, "*variant batch hop"]:
+        """The same for the outputs of all examples."""
+        return self.total(self.marks(outputs, slice(0, outputs.shape[-3])))
+
+
+@dataclass(frozen=True)
 class Examples:
     """Examples, with the role and chain of every position, and a loss for every hop."""
 
@@ -47,8 +62,8 @@ class Examples:
     table: tuple[Role, ...]
     """The roles that `roles.role` indexes."""
     losses: Callable[[Tensor], Float[Tensor, "*variant batch hop"]]
-    """A function from outputs [*variant, batch, read, width] to the loss of each example and hop.
-    """
+    """Outputs [*variant, batch, read, width] → the loss of each example and hop. Unless it is a
+    SplitLoss, it is given the outputs of all examples, which must then fit into memory."""
     chance: float
     """The loss of an answer that ignores how the facts connect."""
     read: int | None = None
@@ -225,9 +240,11 @@ class Examples:
         return holds & self.condition(rest) if rest else holds
 
     def losses_of(self, outputs: Tensor) -> Float[Tensor, "*variant batch hop"]:
-        """The loss of each example and hop; raises CircuitError if a user's loss returns another
-        shape.
-        """
+        """The loss of each example and hop; refuses what a function of one's own got wrong."""
+        return self.losses_from(self.marks_of(outputs, slice(0, len(self))))
+
+    def marks_of(self, outputs: Tensor, some: slice) -> Tensor:
+        """What the losses need of the outputs of some examples: their marks, else all of them."""
         read = self.read
         if read is not None and outputs.dim() > 2:
             if outputs.shape[-2] < read:
@@ -236,7 +253,11 @@ class Examples:
                     f"{outputs.shape[-2]}: read answers there, or give CallbackModel outputs at all"
                 )
             outputs = outputs[..., -read:, :]
-        found = self.losses(outputs)
+        return self.losses.marks(outputs, some) if isinstance(self.losses, SplitLoss) else outputs
+
+    def losses_from(self, marks: Tensor) -> Float[Tensor, "*variant batch hop"]:
+        """The loss of each example and hop, from what `marks_of` gives of all examples."""
+        found = (self.losses.total if isinstance(self.losses, SplitLoss) else self.losses)(marks)
         if not isinstance(found, Tensor) or found.dim() < 2 or found.shape[-2] != len(self):
             got = list(found.shape) if isinstance(found, Tensor) else type(found).__name__
             raise CircuitError(
@@ -313,8 +334,8 @@ def examples_of(
     check_examples(task, count)
     batch = dataset(task, example_seed(purpose, seed), count, "validation")
 
-    def losses(outputs: Tensor) -> Tensor:
-        return question_losses(task, outputs.to(batch.targets.device), batch)
+    def marks(outputs: Tensor, some: slice) -> Tensor:
+        return question_losses(task, outputs.to(batch.targets.device), batch.part(some))
 
     inputs, roles, table = batch.inputs, batch.roles, task.roles()
     chances = task.chances(task.labelled_positions())
@@ -324,7 +345,7 @@ def examples_of(
         inputs,
         roles,
         table,
-        losses,
+        SplitLoss(marks),
         fmean(chances),
         read,
         graph=task.graph(),

@@ -21,7 +21,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from hopscope.circuits.examples import Examples, check_form, check_places, outputs_at
+from hopscope.circuits.examples import Examples, SplitLoss, check_form, check_places, outputs_at
 from hopscope.errors import CircuitError
 from hopscope.facts import FactGraph, parse_facts, parse_role
 from hopscope.tasks import Roles
@@ -58,8 +58,8 @@ class Drawn:
 
 
 Loss = Callable[[Tensor, Tensor], Tensor]
-"""A function from outputs at the answers [example, answer, …] and targets to a loss for each answer
-[example, answer], or for each answer and hop.
+"""Outputs at the answers [example, answer, …] and targets → a loss for each answer, or for each
+answer and hop. It may be called on some of the examples.
 """
 
 
@@ -145,7 +145,7 @@ class OwnTask:
             inputs=drawn.inputs,
             roles=Roles(role, chain),
             table=self.table,
-            losses=answers.losses,
+            losses=SplitLoss(answers.marks, answers.total),
             chance=self.chance,
             read=answers.read,
             relations=dict(drawn.relations),
@@ -214,36 +214,44 @@ class _Answers:
         hop = torch.zeros_like(at) if drawn.hop is None and hops == 1 else drawn.hop
         self.weights = None if hop is None else _weights(hop, hops, (examples, count))
 
-    def losses(self, outputs: Tensor) -> Float[Tensor, "*variant example hop"]:
-        """The loss of each example and hop, from outputs [*variant, example, position, width]."""
+    def marks(self, outputs: Tensor, some: slice) -> Tensor:
+        """The loss of each answer (or of each and hop) of some examples, from their outputs
+        [*variant, some, position, width].
+        """
         if outputs.dim() > 3:
-            return torch.stack([self.losses(each) for each in outputs])
-        found = self.loss(outputs_at(outputs, self.at), self.targets.to(outputs.device))
-        expected = [*self.at.shape, *([self.hops] if self.weights is None else [])]
+            return torch.stack([self.marks(each, some) for each in outputs])
+        at = self.at[some]
+        found = self.loss(outputs_at(outputs, at), self.targets[some].to(outputs.device))
+        expected = [*at.shape, *([self.hops] if self.weights is None else [])]
         if not isinstance(found, Tensor) or list(found.shape) != expected:
             got = list(found.shape) if isinstance(found, Tensor) else type(found).__name__
             raise CircuitError(
                 f"the loss is {got}; expected one for each answer"
                 f"{' and hop' if self.weights is None else ''}, {expected}: "
-                f"{self._advice(found)}"
+                f"{self._advice(found, at.shape)}"
             )
+        return found.float()
+
+    def total(self, marks: Tensor) -> Float[Tensor, "*variant example hop"]:
+        """The loss of each example and hop, from the marks of all examples."""
         if self.weights is None:
-            return found.float().mean(1)
-        weights = self.weights.to(outputs.device)
-        losses = torch.einsum("ea,eah->eh", found.float(), weights)
+            return marks.mean(-2)
+        weights = self.weights.to(marks.device)
+        losses = torch.einsum("...ea,eah->...eh", marks, weights)
         # The mean over a hop's answers is a ratio of two sums over examples. To first order (the
         # delta method) it varies by the losses of an example less the mean, not by how many answers
         # of the hop the example has.
         lacking = 1 - weights.sum(1)
-        return torch.where(lacking == 0, losses, losses + lacking * losses.mean(0))
+        return torch.where(lacking == 0, losses, losses + lacking * losses.mean(-2, keepdim=True))
 
-    def _advice(self, found: object) -> str:
-        """Advice for a loss of a wrong shape, for the error message."""
+    @staticmethod
+    def _advice(found: object, answers: tuple[int, ...]) -> str:
+        """What to do about a loss of another shape."""
         shape = tuple(found.shape) if isinstance(found, Tensor) else ()
-        if shape == self.at.shape:
-            return "give the hop of each answer: Drawn(hop=…)"
-        if len(shape) == 3 and shape[:2] == self.at.shape:
-            return f"pass OwnTask(…, hops={shape[2]}), and leave out Drawn(hop=…)"
+        if shape == answers:
+            return "say to which hop each answer belongs (Drawn(hop=…))"
+        if len(shape) == 3 and shape[:2] == answers:
+            return f"say OwnTask(…, hops={shape[2]}), and leave out Drawn(hop=…)"
         return "leave out the mean (reduction='none')"
 
 

@@ -17,7 +17,7 @@ attention is computed:
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -45,6 +45,7 @@ from hopscope.circuits.examples import (
     example_seed,
     examples_of,
 )
+from hopscope.circuits.marking import output_bytes
 from hopscope.configs import FactTask, Task
 from hopscope.errors import CircuitError, NotLearned
 from hopscope.facts import Role
@@ -371,13 +372,21 @@ class Patching:
     def nearness(
         self, x: Float[Tensor, "variant batch seq d_model"]
     ) -> Float[Tensor, "mark variant batch hop"]:
-        """The nearness of the answers, from streams after the last layer. Losses need all examples,
-        so the outputs of those not in this part are zeros.
-        """
-        found = self.adapter.unembed(x[:, :, -self.read :].flatten(0, 1)).unflatten(0, x.shape[:2])
-        every = found.new_zeros(len(x), len(self.pairs.examples), *found.shape[2:])
-        every[:, self.some] = found
-        return self.pairs.nearness(every.cpu())[:, :, self.some]
+        """Where the answers stand; losses know all examples, so those not here answer zeros."""
+        found = []
+        for part in x[:, :, -self.read :].split(self.together):
+            outputs = self.adapter.unembed(part.flatten(0, 1)).unflatten(0, part.shape[:2])
+            every = outputs.new_zeros(len(part), len(self.pairs.examples), *outputs.shape[2:])
+            every[:, self.some] = outputs
+            found.append(self.pairs.nearness(every.cpu())[:, :, self.some])
+        return torch.cat(found, 1)
+
+    @cached_property
+    def together(self) -> int:
+        """Variants whose outputs for all examples one call may hold."""
+        examples = self.pairs.examples
+        one = output_bytes(self.adapter, examples) * len(examples)
+        return max(1, budget.call_bytes(self.adapter.device) // one)
 
 
 def has_answers(sure: Float[Tensor, "batch *hop"]) -> Bool[Tensor, "*hop"]:

@@ -98,8 +98,7 @@ def probe(
             _check_enough(rows, x.shape[-1], drawn.table[role], examples)
             if role in score_rows:
                 into[:, role] = _cell(x, fresh, rows, score_rows[role])
-    runs = Runs(adapter, drawn)
-    (outputs,) = runs.outputs([(State(), "even")])
+    (measured,) = Runs(adapter, drawn).measured([(State(), "even")])
     return Probe(
         model=adapter.digest(),
         task=task if isinstance(task, FactTask) else None,
@@ -111,7 +110,7 @@ def probe(
         fitted=examples,
         examples=len(drawn),
         seed=seed,
-        loss=float(runs.losses(outputs).mean()),
+        loss=float(measured.losses.mean()),
         chance=drawn.chance,
     )
 

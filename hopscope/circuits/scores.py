@@ -9,6 +9,7 @@ This module shares no code with the walk of the search, so the scores also check
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import torch
@@ -20,6 +21,7 @@ from hopscope.circuits.attention import chunks
 from hopscope.circuits.components import AttentionKind, Estimate, PerExample, Rest, Score
 from hopscope.circuits.engine import Adapter, Brought, Heads, forward, record
 from hopscope.circuits.examples import Examples
+from hopscope.circuits.marking import Gathered, output_slices
 from hopscope.circuits.pattern import Pattern
 from hopscope.circuits.prescriber import Prescriber, prescriber_of
 from hopscope.circuits.walk import from_model
@@ -38,24 +40,33 @@ def scores_of(
     rests = RESTS[:1] if isinstance(adapter, CallbackModel) else RESTS
     states: dict[AttentionKind, State] = {"prescribed": circuit, "computed": circuit.computed}
     asked = [(state, rest) for rest in rests for state in (nothing, *states.values())]
-    model, outputs = runs.model, iter(runs.outputs(asked))
-    found = []
+    model, *measured = runs.measured([(State(), "even"), *asked])
+    each, found = iter(measured), []
     for rest in rests:
-        ablated = runs.losses(next(outputs))
-        gap = ablated - runs.losses(model)
+        ablated = next(each).losses
+        gap = ablated - model.losses
         for attention in states:
-            its = next(outputs)
-            agreement, same = runs.agreement(model, its)
+            its = next(each)
             found.append(
                 Score(
                     attention=attention,
                     rest=rest,
-                    recovered=Estimate.ratio(ablated - runs.losses(its), gap),
-                    agreement=agreement,
-                    same_answer=same,
+                    recovered=Estimate.ratio(ablated - its.losses, gap),
+                    agreement=its.agreement,
+                    same_answer=its.same_answer,
                 )
             )
     return tuple(found)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A state's losses, and how far its outputs at the answers are the model's."""
+
+    losses: PerExample
+    """The loss of each example, mean over hops."""
+    agreement: Estimate | None
+    same_answer: Estimate | None
 
 
 class Runs:
@@ -64,21 +75,36 @@ class Runs:
     def __init__(self, adapter: Adapter | CallbackModel, examples: Examples) -> None:
         self.adapter, self.examples = adapter, examples.on(adapter.device)
         self.read = self.examples.read_of(adapter.answers_at())
-        self.chunks = chunks(adapter, self.examples)
+        most = chunks(adapter, self.examples)[0].stop
+        self.chunks = output_slices(adapter, self.examples, most)
 
-    def outputs(self, asked: Sequence[tuple[State, Rest]]) -> list[Tensor]:
-        """For each state, the outputs at the read positions. All rows without a target are ablated
-        in the given way (`Rest`).
+    def measured(self, asked: Sequence[tuple[State, Rest]]) -> list[Measured]:
+        """What is measured of each state, with all rows without a target ablated in this way. The
+        first is the model: the others are compared with it.
         """
-        found: list[list[Tensor]] = [[] for _ in asked]
+        count = len(self.examples)
+        found = [(Gathered(count), Gathered(count), Gathered(count)) for _ in asked]
         for some in self.chunks:
             prescriber = prescriber_of(self.adapter, self.examples.part(some))
-            for outputs, (state, rest) in zip(found, asked, strict=True):
-                outputs.append(self._outputs(prescriber, some, state, rest).float().cpu())
-        return [torch.cat(outputs) for outputs in found]
+            model = self._outputs(prescriber, some, *asked[0])
+            for number, (marks, *both) in enumerate(found):
+                outputs = self._outputs(prescriber, some, *asked[number]) if number else model
+                marks.put(some, self.examples.marks_of(outputs, some))
+                for each, part in zip(
+                    both, self.compared(prescriber.examples, model, outputs), strict=True
+                ):
+                    each.put(some, part)
+        return [
+            Measured(self._losses(marks.all), *self.agreement(first.all, second.all))
+            for marks, first, second in found
+        ]
 
     def _outputs(self, prescriber: Prescriber, some: slice, state: State, rest: Rest) -> Tensor:
-        """The outputs of some examples."""
+        """The outputs of some examples at the read positions."""
+        return self._run(prescriber, some, state, rest).float().cpu()
+
+    def _run(self, prescriber: Prescriber, some: slice, state: State, rest: Rest) -> Tensor:
+        """The same, on the device of the model."""
         ablation, inputs = state.ablation, self.examples.inputs[some]
 
         if isinstance(self.adapter, CallbackModel):
@@ -121,58 +147,46 @@ class Runs:
         ]
         return torch.stack(found, 1)
 
-    @property
-    def model(self) -> Tensor:
-        """The model's own outputs at the read positions."""
-        return self._recorded[0]
-
     @cached_property
     def _instead(self) -> dict[Rest, list[Brought]]:
         """The outputs of the heads of each layer in the model: their mean over all examples, and
         those in the previous example (of the first: the last).
         """
-        _, brought = self._recorded
+        assert not isinstance(self.adapter, CallbackModel)
+        parts = [record(self.adapter, self.examples.inputs[some]).brought for some in self.chunks]
+        brought = [torch.cat(layer) for layer in zip(*parts, strict=True)]
         return {
             "mean": [layer.mean(0, keepdim=True) for layer in brought],
             "resample": [layer.roll(1, 0) for layer in brought],
         }
 
-    @cached_property
-    def _recorded(self) -> tuple[Tensor, list[Brought]]:
-        """The model's own outputs, and the outputs of the heads of each layer (empty for a
-        CallbackModel).
-        """
-        if isinstance(self.adapter, CallbackModel):
-            return self.outputs([(State(), "even")])[0], []
-        outputs, brought = [], []
-        for some in self.chunks:
-            pass_ = record(self.adapter, self.examples.inputs[some])
-            outputs.append(self.adapter.unembed(pass_.streams[-1][:, -self.read :]).float().cpu())
-            brought.append(pass_.brought)
-        return torch.cat(outputs), [torch.cat(layer) for layer in zip(*brought, strict=True)]
+    def _losses(self, marks: Tensor) -> PerExample:
+        losses: PerExample = self.examples.losses_from(marks).mean(-1).double().cpu().numpy()
+        return losses
 
-    def losses(self, outputs: Tensor) -> PerExample:
-        """The loss of each example, mean over hops."""
-        found: PerExample = self.examples.losses_of(outputs).mean(-1).double().cpu().numpy()
-        return found
-
-    def agreement(self, model: Tensor, circuit: Tensor) -> tuple[Estimate | None, Estimate | None]:
-        """The agreement of the circuit's outputs with the model's at the answers: R² and None for
-        vectors; KL divergence and the share of equal most likely classes for classes.
+    def compared(self, examples: Examples, model: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor]:
+        """For some examples the divergence from the model's outputs at the answers, and how many
+        answers are the same; of vectors the model's, and these.
         """
-        model, circuit = (self.examples.answers_of(each).double() for each in (model, circuit))
-        if not self.examples.classes:
-            spread = (model - model.mean(0)).square().flatten(1).sum(1).numpy()
-            off = (model - circuit).square().flatten(1).sum(1).numpy()
-            lost = Estimate.ratio(off, spread)
-            if lost is None:
-                return None, None
-            return Estimate(mean=1 - lost.mean, low=1 - lost.high, high=1 - lost.low), None
+        model, outputs = (examples.answers_of(each).double() for each in (model, outputs))
+        if not examples.classes:
+            return model, outputs
         # A model may answer several hops at one position, each with classes of its own.
-        model, circuit = (
-            each.unflatten(-1, (self.examples.abreast, -1)) for each in (model, circuit)
-        )
-        logs, others = model.log_softmax(-1), circuit.log_softmax(-1)
-        divergence = (logs.exp() * (logs - others)).sum(-1).flatten(1).mean(1).numpy()
-        same = (model.argmax(-1) == circuit.argmax(-1)).double().flatten(1).mean(1).numpy()
-        return Estimate.of(divergence), Estimate.of_shares(same)
+        model, outputs = (each.unflatten(-1, (examples.abreast, -1)) for each in (model, outputs))
+        logs, others = model.log_softmax(-1), outputs.log_softmax(-1)
+        divergence = (logs.exp() * (logs - others)).sum(-1).flatten(1).mean(1)
+        same = (model.argmax(-1) == outputs.argmax(-1)).double().flatten(1).mean(1)
+        return divergence, same
+
+    def agreement(self, first: Tensor, second: Tensor) -> tuple[Estimate | None, Estimate | None]:
+        """How far outputs at the answers are the model's, as they were `compared` in all examples:
+        the agreement, and the share of same answers.
+        """
+        if self.examples.classes:
+            return Estimate.of(first.numpy()), Estimate.of_shares(second.numpy())
+        spread = (first - first.mean(0)).square().flatten(1).sum(1).numpy()
+        off = (first - second).square().flatten(1).sum(1).numpy()
+        lost = Estimate.ratio(off, spread)
+        if lost is None:
+            return None, None
+        return Estimate(mean=1 - lost.mean, low=1 - lost.high, high=1 - lost.low), None

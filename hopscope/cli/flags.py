@@ -1,7 +1,7 @@
 """Arguments and flags that several commands share."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import click
@@ -92,3 +92,18 @@ def seeds_of(text: str) -> tuple[int, ...]:
             )
         found += seeds
     return tuple(found)
+
+
+def seeds_text(seeds: Sequence[int]) -> str:
+    """Seeds as --seeds takes them.
+
+    >>> seeds_text((0, 1, 2, 7))
+    '0..2,7'
+    """
+    parts: list[list[int]] = []
+    for seed in seeds:
+        if parts and seed == parts[-1][-1] + 1:
+            parts[-1] = [parts[-1][0], seed]
+        else:
+            parts.append([seed])
+    return ",".join("..".join(map(str, part)) for part in parts)

@@ -16,7 +16,7 @@ import click
 from hopscope.cli.commands import CommandGroup
 from hopscope.cli.output import drop_output, flush, forgive_encodings, note, say, warn
 from hopscope.errors import ConfigError, HopscopeError, Interrupted, OutputLost, RunWarning
-from hopscope.machine import keep_pages
+from hopscope.machine import allow_many_files, keep_pages, out_of_memory
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
@@ -29,6 +29,7 @@ def main() -> None:
     """Run the command line in `sys.argv`; show an error as one line; exit with its code."""
     forgive_encodings()
     keep_pages()
+    allow_many_files()
     warnings.showwarning = _show_warning
     if instruction := os.environ.get(COMPLETE):
         from click.shell_completion import shell_complete
@@ -89,8 +90,7 @@ def _explained(error: BaseException, *, interrupted: bool) -> int:
     elif isinstance(error, HopscopeError):
         warn(error)
         code = error.exit_code
-    elif isinstance(error, MemoryError):
-        said = str(error).partition("\n")[0][:120] or "MemoryError"
+    elif said := out_of_memory(error):
         warn(f"this takes more memory than there is ({said}): take smaller numbers")
         code = 1
     else:

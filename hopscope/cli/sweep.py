@@ -84,6 +84,7 @@ def _cells(row: "Plan") -> dict[str, object]:
     """Return the cells of a row to print: jobs counted by size, and the time left."""
     cells = row.to_dict()
     del cells["hours"]
+    cells["seeds"] = flags.seeds_text(row.seeds)
     sizes = Counter(row.jobs)
     cells["jobs"] = ", ".join(f"{count} × {size}" for size, count in sizes.items()) or "–"
     cells["left"] = "unknown" if row.seconds is None else _time(row.seconds)

@@ -19,6 +19,7 @@ from hopscope.configs import Dtype
 from hopscope.errors import LmError
 from hopscope.lm.known import KNOWN, cached, is_hub_name, open_files
 from hopscope.lm.prompts import first_line, forms, raw_text
+from hopscope.machine import out_of_memory
 from hopscope.training.device import device_of
 
 T = TypeVar("T")
@@ -197,7 +198,9 @@ def load(
     tokenizer, model = open_files(where, path, files, options)
     try:
         model = model.to(target)
-    except torch.OutOfMemoryError as error:
+    except (MemoryError, RuntimeError) as error:
+        if not out_of_memory(error):
+            raise
         raise no_room(where, target) from error
     return LanguageModel(model, tokenizer, where, template, max_tokens)
 
@@ -225,7 +228,9 @@ def in_memory(
     while waiting:
         try:
             made = work(waiting[0])
-        except torch.OutOfMemoryError as error:
+        except (MemoryError, RuntimeError) as error:
+            if not out_of_memory(error):
+                raise
             if len(waiting[0]) == 1:
                 raise no_room(f"one question of {sizes[waiting[0][0]]} tokens", device) from error
             halves = [(each[: len(each) // 2], each[len(each) // 2 :]) for each in waiting]

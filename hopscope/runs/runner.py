@@ -13,7 +13,7 @@ from pathlib import Path
 from hopscope import display
 from hopscope.configs import Recipe
 from hopscope.errors import Interrupted, RunDamaged, RunWarning, TrainingError
-from hopscope.machine import check_threads
+from hopscope.machine import check_threads, out_of_memory
 from hopscope.runs.stepper import MakeStepper, Stepper, Watcher
 from hopscope.runs.stop import Stop, exit_code
 from hopscope.store import RunFolder, Store
@@ -70,15 +70,15 @@ def prepared(  # noqa: PLR0913  (only sweeps pass `mark`)
 @contextmanager
 def _out_of_memory(folder: RunFolder) -> Iterator[None]:
     """Raise TrainingError if memory runs out, so that a sweep continues with its other runs."""
-    import torch
-
     try:
         yield
-    except (MemoryError, torch.OutOfMemoryError) as error:
-        first, *_ = str(error).splitlines() or ["MemoryError"]
+    except (MemoryError, RuntimeError) as error:
+        said = out_of_memory(error)
+        if not said:
+            raise
         raise TrainingError(
             f"{folder.name} ran out of memory at step {folder.manifest.step} or after it "
-            f"({first[:120]}): free some, and the same command goes on; or take a smaller batch "
+            f"({said}): free some, and the same command goes on; or take a smaller batch "
             "or model, or --pack 1"
         ) from error
 

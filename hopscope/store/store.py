@@ -279,8 +279,16 @@ def _open(recipe: Recipe, path: Path) -> RunFolder:
 
 
 def _has_manifest(folder: Path | str) -> bool:
-    """Return whether the folder has a manifest (paths may be text: there may be thousands)."""
-    return os.path.lexists(f"{folder}{os.sep}{MANIFEST}")
+    """Return whether the folder has a manifest, or is private to another user (paths may be text:
+    there may be thousands).
+    """
+    try:
+        os.lstat(f"{folder}{os.sep}{MANIFEST}")
+    except PermissionError:
+        return True  # opening the run raises an error that says so
+    except OSError:
+        return False
+    return True
 
 
 def _nearest(name: str, names: Sequence[str]) -> str:

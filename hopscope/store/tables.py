@@ -7,6 +7,7 @@ are merged into one file. The bytes of a file depend only on its rows.
 import atexit
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -31,7 +32,9 @@ class QueryError(Exception):
     """An error of DuckDB; the text is its first line."""
 
     def __init__(self, error: Exception) -> None:
-        super().__init__((str(error).splitlines() or [""])[0][:300])
+        said = (str(error).splitlines() or [""])[0]
+        few = ": allow more (`ulimit -n`)" if "Too many open files" in said else ""
+        super().__init__(said[:300] + few)
         self.kind = type(error).__name__
 
 
@@ -212,6 +215,9 @@ def pattern(path: Path) -> str:
     'runs[[]1]/a[*]b'
     """
     if re.search("[\ud800-\udfff]", str(path)):
+        encoding = sys.getfilesystemencoding()
+        if encoding != "utf-8":
+            raise RunDamaged(f"{str(path)!r} is read as {encoding} here: set PYTHONUTF8=1")
         raise RunDamaged(f"{str(path)!r} has a name that is not UTF-8: rename the folder")
     return re.sub(r"[*?[]", r"[\g<0>]", str(path))
 

@@ -8,7 +8,6 @@ So slow clients cannot block others.
 import asyncio
 import errno
 import os
-import resource
 import signal
 import socket
 import stat
@@ -23,6 +22,7 @@ from typing import Any
 import uvicorn
 
 from hopscope.errors import ConfigError
+from hopscope.machine import allow_many_files
 from hopscope.web.address import PORT, Address
 from hopscope.web.app import Explorer
 
@@ -35,8 +35,6 @@ NEXT = 100
 """Number of ports to try."""
 WAITING = 1024
 """Largest number of connections that wait to be accepted."""
-DESCRIPTORS = 4096
-"""Largest number of open files and connections, if the system allows it."""
 
 
 @dataclass
@@ -113,9 +111,7 @@ class Server(uvicorn.Server):
 def serve(explorer: Explorer, opened: socket.socket) -> None:
     """Answer at this socket until SIGINT, SIGTERM or SIGHUP, which end it without an error."""
     sys.setswitchinterval(SWITCH)
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < min(DESCRIPTORS, hard):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(DESCRIPTORS, hard), hard))
+    allow_many_files()
     running = Server(explorer)
 
     def end(*_: object) -> None:

@@ -296,10 +296,12 @@ def misnamed(path: Path) -> str:
 
 def signature(path: Path, asked: bool) -> Signature:
     """Return a tuple that changes with every commit to a run, and (if `asked`) when training starts
-    or stops; empty without a manifest.
+    or stops; empty without a manifest, zeros if the folder is private to another user.
     """
     try:
         stat = os.lstat(f"{path}{os.sep}{MANIFEST}")
+    except PermissionError:
+        return 0, 0, 0, 0
     except OSError:
         return ()
     trained = asked and holder_of(path) is not None

@@ -94,6 +94,8 @@ def test_answers_everywhere_are_marked_hop_by_hop() -> None:
         several = [outputs.roll(number, 0) for number in range(count)]
         expected_of_each = torch.stack([examples.losses_of(each) for each in several])
         assert torch.equal(examples.losses_of(torch.stack(several)), expected_of_each)
+    parts = [examples.marks_of(outputs[some], some) for some in (slice(0, 3), slice(3, 4))]
+    assert torch.allclose(examples.losses_from(torch.cat(parts)), examples.losses_of(outputs))
 
 
 def test_how_many_answers_of_a_hop_an_example_has_is_no_variance() -> None:

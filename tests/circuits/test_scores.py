@@ -271,9 +271,9 @@ def test_answers_are_compared_where_they_are_asked() -> None:
     out = model(examples.inputs).detach()
     elsewhere = torch.where(asked[:, -out.shape[1] :, None], out, torch.randn_like(out))
     runs = Runs(adapter_of(model), examples)
-    kl, same = runs.agreement(out, elsewhere)
+    kl, same = runs.agreement(*runs.compared(examples, out, elsewhere))
     assert (kl.mean, same.mean) == (pytest.approx(0, abs=1e-9), 1)
-    assert runs.agreement(out, torch.randn_like(out))[0].mean > 0.1
+    assert runs.agreement(*runs.compared(examples, out, torch.randn_like(out)))[0].mean > 0.1
 
 
 def test_intervals_are_those_of_a_bootstrap() -> None:

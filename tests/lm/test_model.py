@@ -87,9 +87,14 @@ def test_what_cannot_be_opened_is_one_line(tmp_path: Path, mine: Path, tiny: Lan
         load(str(mine), device="tpu")
 
 
-def test_a_model_that_does_not_fit_is_one_line(mine: Path, monkeypatch: Patch) -> None:
+@pytest.mark.parametrize(
+    "error", [torch.OutOfMemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")]
+)
+def test_a_model_that_does_not_fit_is_one_line(
+    mine: Path, monkeypatch: Patch, error: Exception
+) -> None:
     def full(*_: Any) -> None:
-        raise torch.OutOfMemoryError
+        raise error
 
     monkeypatch.setattr(transformers.PreTrainedModel, "to", full)
     with pytest.raises(LmError, match="does not fit into the memory of cpu: use --dtype bfloat16"):

@@ -58,6 +58,10 @@ def test_stopped_anywhere_it_ends_with_the_same_bytes(
     [
         (torch.OutOfMemoryError("CUDA out of memory.\nmore"), TrainingError,
          r"at step 20 or after it \(CUDA out of memory"),
+        (RuntimeError("[enforce fail at alloc_cpu.cpp:124] err == 0. DefaultCPUAllocator: can't "
+                      "allocate memory: you tried to allocate 8 bytes.\nmore"), TrainingError,
+         r"at step 20 or after it \(can't allocate memory: you tried to allocate 8 bytes\.\)"),
+        (RuntimeError("of another kind"), RuntimeError, "^of another kind$"),
         (MemoryError(), TrainingError, r"at step 20 or after it \(MemoryError"),
         (KeyboardInterrupt(), KeyboardInterrupt, "^$"),  # as a kill: nothing more is written
     ],

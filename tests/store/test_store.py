@@ -1,13 +1,17 @@
 """A folder of runs: they are found, made and removed, and what others put there stays."""
 
+import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hopscope.configs import Experiment, Retrieval
 from hopscope.errors import RunDamaged, RunMismatch, RunMissing, StoreError, StoreUnwritable
 from hopscope.store import RunFolder, Store, default_root
+from hopscope.web.shelf import Shelf
 
 
 def test_asking_for_a_run_that_exists_returns_it_without_writing(store: Store) -> None:
@@ -104,6 +108,37 @@ def test_a_folder_whose_name_is_not_utf_8_is_refused_before_there_is_a_run(tmp_p
     with pytest.raises(RunDamaged, match="has a name that is not UTF-8"):
         odd.create(Experiment())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_locale_without_utf_8_is_not_the_fault_of_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.getfilesystemencoding", lambda: "ascii")
+    with pytest.raises(RunDamaged, match="is read as ascii here: set PYTHONUTF8=1$"):
+        Store(tmp_path / os.fsdecode(b"runs-\x80")).create(Experiment())
+
+
+def test_a_run_of_another_user_that_may_not_be_read_is_named(
+    store: Store, tiny: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tests may run as root, whom the system refuses nothing."""
+    path = store.create(tiny).path
+
+    def refusing(real: Callable[..., Any]) -> Callable[..., Any]:
+        def of(where: Any, *more: Any, **named: Any) -> Any:
+            if str(where).startswith(f"{path}{os.sep}"):
+                raise PermissionError(errno.EACCES, "Permission denied", str(where))
+            return real(where, *more, **named)
+
+        return of
+
+    monkeypatch.setattr(os, "lstat", refusing(os.lstat))
+    monkeypatch.setattr(os, "open", refusing(os.open))
+    (line,) = store.listed()[1]
+    assert path.name in line
+    assert "permission denied" in line.lower()
+    rows = Shelf(store).since()["rows"]
+    assert [row["state"] for row in rows if row["name"] == path.name] == ["damaged"]
 
 
 def test_the_environment_names_the_store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

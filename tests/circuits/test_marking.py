@@ -1,0 +1,112 @@
+"""Outputs of a large vocabulary are never computed of all examples at once."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from hopscope.circuits import Ablation, Ablator, CallbackModel, Pattern, Site, budget, examples_of
+from hopscope.circuits.ablation import State
+from hopscope.circuits.adapters import TransformerAdapter
+from hopscope.circuits.circuit_patching import mean_ablate
+from hopscope.circuits.engine import Adapter
+from hopscope.circuits.patching import pairs_of, patched
+from hopscope.circuits.scores import Runs
+from hopscope.configs import MQAR, Model
+from hopscope.facts import Role
+from hopscope.models import Transformer
+
+TASK = MQAR(pairs=2, alphabet=2048, length=12, queries=2)
+ONE = 8 * TASK.alphabet * 4
+"""The bytes of the outputs of one example: it is read at eight positions."""
+COUNT = 7
+
+
+SITES = [
+    Site(layer=layer, heads=(head,), destinations=(Role("query"),))
+    for layer in range(2)
+    for head in range(2)
+]
+
+
+class Noting(TransformerAdapter):
+    """A model that notes of how many examples its outputs are computed together."""
+
+    most = 0
+
+    def unembed(self, x: Tensor) -> Tensor:
+        self.most = max(self.most, len(x))
+        return super().unembed(x)
+
+
+def ablated(model: Adapter | CallbackModel) -> Tensor:
+    changes = [Ablation(), Ablation.of({(1, 0): Pattern()})]
+    return Ablator(model, examples_of(TASK, COUNT)).losses(changes)
+
+
+@torch.no_grad()
+def scored(model: Adapter) -> Tensor:
+    changed = State({(1, 0): Pattern()})
+    found = Runs(model, examples_of(TASK, COUNT)).measured([(State(), "even"), (changed, "mean")])
+    agreed = [each for its in found for each in (its.agreement, its.same_answer) if each]
+    return torch.tensor([*found[1].losses, *(n for each in agreed for n in (each.mean, each.high))])
+
+
+def averaged(model: Adapter) -> Tensor:
+    found = mean_ablate(model, examples_of(TASK, COUNT), SITES, 1.0)
+    return torch.tensor([[its.by_place.mean, its.by_role.high] for its in found])
+
+
+def exchanged(model: Adapter) -> Tensor:
+    variants = [(number, "x1") for number in range(len(SITES))]
+    return patched(model, pairs_of(TASK, COUNT), SITES, variants)[1]
+
+
+@pytest.mark.parametrize(
+    ("measure", "examples"), [(ablated, 2), (scored, 2), (averaged, 2), (exchanged, COUNT)]
+)  # fmt: skip
+def test_outputs_of_a_few_examples_at_a_time_mark_the_same(
+    measure: Callable[[Adapter], Tensor], examples: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A patch is measured on the outputs of one variant at a time, as its losses know all pairs."""
+    model = Transformer.seeded(
+        Model(layers=2, heads=2, d_model=16, init="fan-in"), TASK.interface(), 0
+    )
+    usual, few = Noting(model), Noting(model)
+    expected = measure(usual)
+    monkeypatch.setattr(budget, "CALL_BYTES", 2 * ONE)
+    assert torch.allclose(measure(few), expected, atol=1e-5)
+    assert few.most <= examples < usual.most
+
+
+def test_a_whole_model_is_run_on_a_few_examples_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Transformer.seeded(Model(layers=2, heads=2, d_model=16), TASK.interface(), 0)
+    ran: list[int] = []
+
+    def forward(inputs: Tensor, attention: Any) -> Tensor:
+        ran.append(len(inputs))
+        outputs: Tensor = model(inputs, attention=attention, read=inputs.shape[1])
+        return outputs[:, -TASK.interface().read :]
+
+    whole = CallbackModel(forward, model, (2, 2))
+    expected = ablated(whole)
+    assert max(ran) == COUNT
+    ran.clear()
+    monkeypatch.setattr(budget, "CALL_BYTES", 2 * ONE)
+    assert torch.allclose(ablated(whole), expected, atol=1e-5)
+    assert max(ran) == 2
+
+
+def test_a_loss_of_ones_own_that_takes_all_outputs_is_given_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = Noting(Transformer.seeded(Model(layers=2, d_model=16), TASK.interface(), 0))
+    examples = examples_of(TASK, COUNT)
+    plain = replace(examples, losses=lambda outputs: 2 * examples.losses(outputs))
+    expected = Ablator(model, examples).losses([Ablation()])
+    monkeypatch.setattr(budget, "CALL_BYTES", 2 * ONE)
+    assert torch.equal(Ablator(model, plain).losses([Ablation()]), 2 * expected)
+    assert model.most == COUNT
