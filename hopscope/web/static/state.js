@@ -166,22 +166,25 @@ export class State {
     for (const each of written) this.draw(each);
   }
 
-  /** Browsers refuse more than some hundred entries a minute: scrubbing replaces, and only rests. */
+  /** Browsers refuse more than some hundred entries a minute: scrubbing replaces, and only rests; so does
+   *  what they refuse (WebKit, the 101st in ten seconds). */
   remember(how) {
     if (location.protocol === "about:") return; // written into a frame: it has no address
     const address = format(this);
     if (address === location.hash) return;
     clearTimeout(this.later);
-    if (how === "push") return history.pushState(null, "", address);
-    this.later = setTimeout(() => this.remembered(), 150);
+    this.later = how === "push" && written("pushState", address) ? 0 : this.soon();
+  }
+
+  soon() {
+    return setTimeout(() => this.remembered(), 150);
   }
 
   /** Write now what waits to be written. */
   remembered() {
     if (!this.later) return;
     clearTimeout(this.later);
-    this.later = 0;
-    history.replaceState(null, "", format(this));
+    this.later = written("replaceState", format(this)) ? 0 : this.soon();
   }
 
   /** Switch something off, or on again if it is off in any way: a row with its whole head. Nothing is
@@ -251,6 +254,16 @@ export class State {
       if (Math.abs(step - this.step) < Math.abs(steps[best] - this.step)) best = n;
     });
     return best;
+  }
+}
+
+/** Was the address written? */
+function written(how, address) {
+  try {
+    history[how](null, "", address);
+    return true;
+  } catch {
+    return false;
   }
 }
 
