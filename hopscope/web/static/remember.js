@@ -1,11 +1,12 @@
 // What the browser keeps for this reader from one visit to the next.
 
-/** What is kept under a name, or with a value: keep it. A page in a frame of its own origin may keep
- *  nothing. */
-export function remembered(name, value) {
+/** What is kept under a name, or with a value: keep it; `where` says for how long. A page in a frame of
+ *  its own origin may keep nothing, nor may any where site data are blocked. */
+export function remembered(name, value, where = "localStorage") {
   try {
-    if (value) localStorage.setItem(`hopscope-${name}`, value);
-    return localStorage.getItem(`hopscope-${name}`);
+    const kept = globalThis[where];
+    if (value) kept.setItem(`hopscope-${name}`, value);
+    return kept.getItem(`hopscope-${name}`);
   } catch {
     return null;
   }

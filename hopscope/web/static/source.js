@@ -16,9 +16,9 @@
 //
 // What cannot be answered is an error whose message is one line for the reader of the page.
 
+import { remembered } from "./remember.js";
 import { unpacked } from "./safetensors.js";
 
-const KEPT = "hopscope-token";
 /** @type {any} */
 let registered = null;
 
@@ -37,14 +37,14 @@ export const gives = (address) => /^#(once|token)=/.test(address);
 
 /** The token, for the word of the address (#once=…&/run/…), which the server takes once; or the token
  *  itself, where somebody wrote it there (#token=…). The address keeps neither; the token is kept for
- *  this tab alone, so that the page can be loaded again. */
+ *  this tab alone, so that the page can be loaded again (where the browser keeps nothing, it cannot). */
 async function takeToken() {
   const [, way, word, rest] = /^#(once|token)=([^&]*)&?(.*)$/s.exec(location.hash) ?? [];
-  if (!way) return sessionStorage.getItem(KEPT) ?? "";
+  const kept = (token) => remembered("token", token, "sessionStorage") ?? "";
+  if (!way) return kept();
   history.replaceState(null, "", `${location.pathname}${location.search}${rest ? `#${rest}` : ""}`);
   const token = way === "token" ? word : await exchanged(word);
-  if (token) sessionStorage.setItem(KEPT, token);
-  return token || (sessionStorage.getItem(KEPT) ?? "");
+  return kept(token) || token;
 }
 
 /** The token for a word; empty if it is refused, which the server says again to the next question. */
