@@ -172,3 +172,25 @@ def test_a_question_is_given_up(page: Any, server: Any) -> None:
         }"""
     )
     assert told == "AbortError"
+
+
+def test_of_a_page_that_is_left_nothing_is_said(
+    page: Any, server: Any, forgiven: list[str]
+) -> None:
+    """Firefox then fails what is asked as if there were no network; when the reader comes back, or
+    stays, a server that is gone is told of again.
+    """
+    forgiven.append("ERR_INTERNET_DISCONNECTED")
+    page.goto(address(server))
+    assert page.evaluate(ASK, ["runs"]) == FINE
+    page.context.set_offline(True)
+    for goes in ("beforeunload", "pagehide"):
+        page.evaluate("(goes) => dispatchEvent(new Event(goes))", goes)
+        assert page.evaluate(ASK, ["runs"]) == "undefined: the page was left"
+        page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
+        assert "the server does not answer" in page.evaluate(ASK, ["runs"])
+    page.evaluate("dispatchEvent(new Event('beforeunload'))")
+    page.context.set_offline(False)
+    assert page.evaluate(ASK, ["runs"]) == FINE
+    page.context.set_offline(True)
+    assert "the server does not answer" in page.evaluate(ASK, ["runs"])

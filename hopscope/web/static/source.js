@@ -21,6 +21,7 @@ import { unpacked } from "./safetensors.js";
 
 /** @type {any} */
 let registered = null;
+let left = false; // does the reader go on to another page?
 
 /** Have this answer instead of a server. */
 export function answerWith(source) {
@@ -63,6 +64,8 @@ export class Server {
 
   constructor(token) {
     this.token = token;
+    for (const goes of ["beforeunload", "pagehide"]) addEventListener(goes, () => (left = true));
+    addEventListener("pageshow", () => (left = false)); // the browser may have kept the page as it was
   }
 
   async runs(since = "", options = {}) {
@@ -150,12 +153,16 @@ function failure(text, status = 0) {
   return Object.assign(new Error(text), { status });
 }
 
-/** What is read from the server; where that fails, a line that says so. */
+/** What is read from the server; where that fails, a line that says so. Where the page is left, what it
+ *  asked is given up, which some browsers (Firefox) call a failure of the network. */
 async function allOf(reading, told = "the answer broke off") {
   try {
-    return await reading;
+    const found = await reading;
+    left = false; // it is still there
+    return found;
   } catch (error) {
     if (error.name === "AbortError") throw error;
+    if (left) throw new DOMException("the page was left", "AbortError");
     throw failure(`${told}: is \`hopscope view\` still running?`);
   }
 }
