@@ -248,3 +248,25 @@ def test_what_is_maximised_is_drawn_higher_and_then_as_before(page: Any, explore
             ready(page)
             heights.append(place.bounding_box()["height"])
         assert heights[0] == heights[2] < heights[1] / 1.3, pane
+
+
+TWICE = """() => {
+  const all = [...document.querySelectorAll("body *")];
+  const sizes = all.map((each) => parseFloat(getComputedStyle(each).fontSize));
+  all.forEach((each, n) => { each.style.fontSize = `${2 * sizes[n]}px`; });
+}"""
+LINES = ".hint p, .whose, .readout, .key b span, .now, .now b"
+SHORT = """() => [...document.querySelectorAll("LINES")].filter((each) =>
+  each.checkVisibility() && each.clientHeight && each.scrollHeight > each.clientHeight + 2
+).map((each) => each.outerHTML)""".replace("LINES", LINES)
+
+
+@pytest.mark.parametrize("width", [400, 1000, 1400])
+def test_letters_twice_as_large_are_not_cut(page: Any, explorer: str, width: int) -> None:
+    """By the browser's settings for text alone, as opposed to its zoom."""
+    page.set_viewport_size({"width": width, "height": 900})
+    opened(page, explorer, "/run/gallery-demo?off=1.3")
+    page.evaluate(TWICE)
+    ready(page)
+    assert page.evaluate(SHORT) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
