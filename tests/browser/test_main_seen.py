@@ -270,3 +270,11 @@ def test_letters_twice_as_large_are_not_cut(page: Any, explorer: str, width: int
     ready(page)
     assert page.evaluate(SHORT) == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_what_only_a_background_says_is_printed(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo")
+    page.emulate_media(media="print")
+    printed = "(all) => [...new Set(all.map((i) => getComputedStyle(i).printColorAdjust))]"
+    for what in (".swatches i", ".symbol i", ".loss i", ".token", ".gone", ".thumb"):
+        assert page.locator(what).evaluate_all(printed) == ["exact"], what
