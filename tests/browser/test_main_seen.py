@@ -18,11 +18,13 @@ from tests.browser.lookers import (
     asked,
     check_for_everybody,
     complaints_of_axe,
+    held,
     opened,
     pressed,
     ready,
     served,
     table_of,
+    until,
 )
 
 KIND = Prompts(formulation="equations", hops=2)
@@ -171,7 +173,7 @@ def test_a_run_without_a_checkpoint_says_so_in_every_pane(
     assert (page.locator(".arcs path").count(), page.inner_text(".time .hint")) == (0, "")
     told = page.locator(".pane:visible .quiet").all_inner_texts()
     assert "being measured" not in " ".join(told).lower()
-    assert told.count("No checkpoint yet.") == 3  # somebody trains it, so nobody is told how
+    assert told.count("No checkpoint yet.") == 4  # somebody trains it, so nobody is told how
     for pane in ("heads", "losses", "time"):
         table = table_of(page, pane)
         for kind in ("SVG", "PNG"):
@@ -278,3 +280,19 @@ def test_what_only_a_background_says_is_printed(page: Any, explorer: str) -> Non
     printed = "(all) => [...new Set(all.map((i) => getComputedStyle(i).printColorAdjust))]"
     for what in (".swatches i", ".symbol i", ".loss i", ".token", ".gone", ".thumb"):
         assert page.locator(what).evaluate_all(printed) == ["exact"], what
+
+
+def test_an_example_that_is_not_there_yet_is_announced(page: Any, explorer: str) -> None:
+    """In the room that it will take; and not beside an error."""
+    waits = held(page, "**/example")
+    page.goto(f"{explorer}/#token={TOKEN}&/run/gallery-demo")
+    line, strip = page.locator(".example .strip .quiet"), page.locator(".strip")
+    line.wait_for()
+    assert line.inner_text() == "The example is being computed …"
+    high = strip.bounding_box()["height"]
+    until(page, lambda: waits)
+    page.evaluate("hopscope.state.fail('example', 'no')")
+    line.wait_for(state="hidden")
+    waits[0].continue_()
+    ready(page)
+    assert (line.is_visible(), strip.bounding_box()["height"]) == (False, high)
