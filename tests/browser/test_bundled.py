@@ -239,6 +239,7 @@ def test_symbols_are_typed_into_it(page: Any, saved: tuple[str, str], views: Vie
     page.keyboard.press("Enter")
     ready(page)
     assert "symbols of yours: what is true is not known" in page.inner_text("#pane-example .hint")
+    assert page.inner_text(".answers h3") == "Answers what is right is not known here"
     texts[place] = "c1"
     _, about = unpacked(views.example(ID, ExampleQuestion(tokens=tuple(texts))))
     shown = page.locator(".answers li span").all_inner_texts()

@@ -19,3 +19,12 @@ def test_what_is_written_down_is_of_what_is_looked_at(page: Any, explorer: str) 
     found = measured(page)[0]
     assert not page.locator(".loss-bars.old").count()
     assert float(first.inner_text()) == found != float(before)
+
+
+def test_a_page_that_is_come_back_to_asks_again(page: Any, explorer: str) -> None:
+    """The browser may have kept it as it was, without what was on its way."""
+    opened(page, explorer, "/run/gallery-demo?off=1.3")
+    found = measured(page)
+    with page.expect_request("**/ablate"):
+        page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
+    assert measured(page) == found

@@ -17,11 +17,13 @@ from tests.browser.lookers import (
     asked,
     check_for_everybody,
     complaints_of_axe,
+    held,
     opened,
     pressed,
     ready,
     served,
     table_of,
+    until,
 )
 
 STATES = {
@@ -148,7 +150,7 @@ def test_a_run_without_a_checkpoint_says_so_in_every_pane(
     assert (page.locator(".arcs path").count(), page.inner_text(".time .hint")) == (0, "")
     told = page.locator(".pane:visible .quiet").all_inner_texts()
     assert "being measured" not in " ".join(told).lower()
-    assert told.count("No checkpoint yet.") == 3  # somebody trains it, so nobody is told how
+    assert told.count("No checkpoint yet.") == 4  # somebody trains it, so nobody is told how
     for pane in ("heads", "losses", "time"):
         table = table_of(page, pane)
         for kind in ("SVG", "PNG"):
@@ -225,3 +227,49 @@ def test_what_is_maximised_is_drawn_higher_and_then_as_before(page: Any, explore
             ready(page)
             heights.append(place.bounding_box()["height"])
         assert heights[0] == heights[2] < heights[1] / 1.3, pane
+
+
+TWICE = """() => {
+  const all = [...document.querySelectorAll("body *")];
+  const sizes = all.map((each) => parseFloat(getComputedStyle(each).fontSize));
+  all.forEach((each, n) => { each.style.fontSize = `${2 * sizes[n]}px`; });
+}"""
+LINES = ".hint p, .whose, .readout, .key b span, .now, .now b"
+SHORT = """() => [...document.querySelectorAll("LINES")].filter((each) =>
+  each.checkVisibility() && each.clientHeight && each.scrollHeight > each.clientHeight + 2
+).map((each) => each.outerHTML)""".replace("LINES", LINES)
+
+
+@pytest.mark.parametrize("width", [400, 1000, 1400])
+def test_letters_twice_as_large_are_not_cut(page: Any, explorer: str, width: int) -> None:
+    """By the browser's settings for text alone, as opposed to its zoom."""
+    page.set_viewport_size({"width": width, "height": 900})
+    opened(page, explorer, "/run/gallery-demo?off=1.3")
+    page.evaluate(TWICE)
+    ready(page)
+    assert page.evaluate(SHORT) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_what_only_a_background_says_is_printed(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo")
+    page.emulate_media(media="print")
+    printed = "(all) => [...new Set(all.map((i) => getComputedStyle(i).printColorAdjust))]"
+    for what in (".swatches i", ".symbol i", ".loss i", ".token", ".gone", ".thumb"):
+        assert page.locator(what).evaluate_all(printed) == ["exact"], what
+
+
+def test_an_example_that_is_not_there_yet_is_announced(page: Any, explorer: str) -> None:
+    """In the room that it will take; and not beside an error."""
+    waits = held(page, "**/example")
+    page.goto(f"{explorer}/#token={TOKEN}&/run/gallery-demo")
+    line, strip = page.locator(".example .strip .quiet"), page.locator(".strip")
+    line.wait_for()
+    assert line.inner_text() == "The example is being computed …"
+    high = strip.bounding_box()["height"]
+    until(page, lambda: waits)
+    page.evaluate("hopscope.state.fail('example', 'no')")
+    line.wait_for(state="hidden")
+    waits[0].continue_()
+    ready(page)
+    assert (line.is_visible(), strip.bounding_box()["height"]) == (False, high)

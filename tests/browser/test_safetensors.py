@@ -1,6 +1,7 @@
 """The page's reader of files of arrays gives the numbers that were written."""
 
 import base64
+import gzip
 from typing import Any
 
 import torch
@@ -48,3 +49,17 @@ def test_every_type_and_every_half(blank: Any) -> None:
 def test_numbers_that_are_not_known_are_refused_in_one_line(blank: Any) -> None:
     found = read(blank, save({"x": torch.tensor([True])}))
     assert found.startswith("x has numbers of type BOOL; known are F64,F32,F16")
+
+
+UNZIP = """async (text) => {
+  Blob.prototype.stream = () => { throw new DOMException("", "NotReadableError"); };
+  const { unzipped } = await import("/safetensors.js");
+  return [...new Uint8Array(await unzipped(text))];
+}"""
+
+
+def test_a_page_is_unzipped_where_no_blob_can_be_read(page: Any, site: str) -> None:
+    """As in WebKit, in the worker of a page from a file."""
+    page.goto(f"{site}/blank")
+    file = bytes(range(256))
+    assert page.evaluate(UNZIP, base64.b64encode(gzip.compress(file)).decode()) == [*file]

@@ -97,6 +97,18 @@ def test_a_word_becomes_a_token_that_outlives_a_reload(page: Any, server: Any) -
     ]
 
 
+def test_where_nothing_may_be_kept_the_token_is_in_memory(page: Any, server: Any) -> None:
+    """As in Firefox, with cookies and site data blocked."""
+    page.add_init_script(
+        """for (const name of ["sessionStorage", "localStorage"])
+          Object.defineProperty(window, name, { get() { throw new Error("it is insecure"); } });
+        """
+    )
+    page.goto(f"{address(server)}/#once=w0rd&/")
+    assert page.evaluate(ASK, ["runs"]) == FINE
+    assert server.asked[-1] == ["GET", "/api/runs", "Bearer s3cret", ""]
+
+
 FINE = {"fine": True}
 ARRAYS = {"about": {"a": 1}, "names": ["x"]}
 QUESTIONS = (
@@ -158,3 +170,25 @@ def test_a_question_is_given_up(page: Any, server: Any) -> None:
         }"""
     )
     assert told == "AbortError"
+
+
+def test_of_a_page_that_is_left_nothing_is_said(
+    page: Any, server: Any, forgiven: list[str]
+) -> None:
+    """Firefox then fails what is asked as if there were no network; when the reader comes back, or
+    stays, a server that is gone is told of again.
+    """
+    forgiven.append("ERR_INTERNET_DISCONNECTED")
+    page.goto(address(server))
+    assert page.evaluate(ASK, ["runs"]) == FINE
+    page.context.set_offline(True)
+    for goes in ("beforeunload", "pagehide"):
+        page.evaluate("(goes) => dispatchEvent(new Event(goes))", goes)
+        assert page.evaluate(ASK, ["runs"]) == "undefined: the page was left"
+        page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
+        assert "the server does not answer" in page.evaluate(ASK, ["runs"])
+    page.evaluate("dispatchEvent(new Event('beforeunload'))")
+    page.context.set_offline(False)
+    assert page.evaluate(ASK, ["runs"]) == FINE
+    page.context.set_offline(True)
+    assert "the server does not answer" in page.evaluate(ASK, ["runs"])

@@ -72,3 +72,27 @@ def test_a_head_then_its_arrow_then_the_head(page: Any, explorer: str) -> None:
     assert measured(page) == whole
     assert asked(page)["off"] == "1.3"
     assert not page.is_visible(".error")
+
+
+REFUSES = """() => {
+  for (const way of ["pushState", "replaceState"]) history[way] = () => {
+    throw new DOMException("more than 100 times per 10 seconds", "SecurityError");
+  };
+}"""
+"""As WebKit does; what is the prototype's comes back when these are deleted."""
+
+
+def test_what_the_history_refuses_is_written_later(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo")
+    page.evaluate(REFUSES)
+    for _ in range(2):
+        page.keyboard.press("n")
+    page.locator(".example .hint:has-text('number 2')").wait_for()
+    page.wait_for_timeout(400)  # it is tried again, and refused
+    assert "ex=" not in page.url
+    page.evaluate("delete history.pushState; delete history.replaceState")
+    assert asked(page)["ex"] == "2"
+    page.keyboard.press("n")
+    assert asked(page)["ex"] == "3"
+    page.go_back()
+    assert asked(page)["ex"] == "2"

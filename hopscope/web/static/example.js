@@ -1,7 +1,7 @@
 // One example: its tokens as chips, the attention of one head as arcs over them, and its answers.
 
 import { ofExample } from "./commands.js";
-import { able, announce, button, fill, h, hovered, roving, s, zoom } from "./dom.js";
+import { able, announce, button, fill, h, hovered, roving, s, write, zoom } from "./dom.js";
 import { ofToken } from "./colours.js";
 import { taskLine } from "./explained.js";
 import { chosen } from "./heads.js";
@@ -10,7 +10,7 @@ import { Pane } from "./pane.js";
 import { headName } from "./paths.js";
 import { tokenLit } from "./pointed.js";
 import { lastExample } from "./url.js";
-import { digits, number, shortRole } from "./words.js";
+import { digits, number, shortRole, waiting } from "./words.js";
 
 const LEAST = 0.06;
 const [LEAST_WIDE, GAP, ROW] = [30, 3, 88]; // pixels: token width, gap, height of a row with arcs
@@ -24,7 +24,8 @@ export function examplePane(state) {
   const strip = h("div", { class: "strip" });
   const arcs = s("svg", { class: "arcs", "aria-hidden": "true" });
   const chips = h("ol", { class: "tokens" });
-  strip.append(arcs, chips);
+  const wait = h("p", { class: "quiet" });
+  strip.append(arcs, chips, wait);
   pane.body.append(taskLine(state), strip);
   Object.assign(pane, { strip, arcs, chips, buttons: toolsOf(state) });
   const tokens = () => state.example?.json.tokens ?? [];
@@ -48,6 +49,10 @@ export function examplePane(state) {
   });
   pane.draws("example", refill);
   pane.watch("about pane", () => makeRoom());
+  pane.watch("about example error", () => {
+    wait.hidden = Boolean(state.example || state.error);
+    write(wait, waiting(state, "The example is being computed"));
+  });
   pane.watch("error", () => {
     if (state.error?.kind === "example") refill(); // typed text was refused: show the last example
   });

@@ -40,6 +40,8 @@ export class Live {
     state.watch("about losses step off", (keys) => this.rest("ablate", keys, () => this.ablate()));
     state.watch("about ex asked", () => state.about?.lm && this.benchmark());
     state.watch("step off", () => this.dropStreams());
+    // Back on a page that the browser kept: what was asked when it was left is asked again.
+    addEventListener("pageshow", ({ persisted }) => persisted && this.openRun());
   }
 
   /** Run one request of a kind at a time; an error becomes a line on the page. The next answer of

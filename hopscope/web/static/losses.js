@@ -160,6 +160,7 @@ function showAnswers(state, place) {
   const all = asked.flatMap((its) => its.hops).filter((its) => its.truth !== null);
   const good = all.filter((its) => its.right).length;
   const whose = state.off.length && !seen.changes ? ", with nothing off" : "";
+  const how = all.length ? `${good} of ${all.length} right in this example${whose}` : "what is right is not known here";
   const shown = asked.slice(0, 12).map(({ position, chain, hops }) => {
     const token = seen.tokens[position] ?? { text: "?", chain: -1 };
     return h(
@@ -183,7 +184,7 @@ function showAnswers(state, place) {
   });
   fill(
     place,
-    h("h3", {}, "Answers ", h("small", {}, `${good} of ${all.length} right in this example${whose}`)),
+    h("h3", {}, "Answers ", h("small", {}, how)),
     h("ul", {}, shown),
   );
 }

@@ -1,10 +1,12 @@
 // Settings that the browser stores between visits.
 
-/** Read a stored setting; with a value, store it first. Some frames have no storage. */
-export function remembered(name, value) {
+/** Read a stored setting; with a value, store it first, in the given storage. Some frames have no
+ *  storage, nor has a browser that blocks site data: the value is then null. */
+export function remembered(name, value, where = "localStorage") {
   try {
-    if (value) localStorage.setItem(`hopscope-${name}`, value);
-    return localStorage.getItem(`hopscope-${name}`);
+    const kept = globalThis[where];
+    if (value) kept.setItem(`hopscope-${name}`, value);
+    return kept.getItem(`hopscope-${name}`);
   } catch {
     return null;
   }

@@ -101,7 +101,7 @@ export function runsPane(state, source) {
           others = await ask();
           state.mend("runs");
         } catch (error) {
-          state.fail("runs", error.message);
+          if (error.name !== "AbortError") state.fail("runs", error.message);
         }
         setTimeout(again, source.live ? (others ? 0 : POLL) : 1e9);
       };

@@ -55,5 +55,6 @@ export function unzipped(text) {
   const letters = atob(text);
   const bytes = new Uint8Array(letters.length);
   for (let n = 0; n < bytes.length; n++) bytes[n] = letters.charCodeAt(n);
-  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+  // Not through a Blob: WebKit lets the worker of a page that was opened from a file read none.
+  return new Response(new Response(bytes).body.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
 }

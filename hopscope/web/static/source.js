@@ -16,11 +16,12 @@
 //
 // An error's message is one line for the user of the page.
 
+import { remembered } from "./remember.js";
 import { unpacked } from "./safetensors.js";
 
-const KEPT = "hopscope-token";
 /** @type {any} */
 let registered = null;
+let left = false; // has the user left the page?
 
 /** Use this source instead of a server. */
 export function answerWith(source) {
@@ -37,14 +38,14 @@ export const gives = (address) => /^#(once|token)=/.test(address);
 
 /** The token: exchanged for the word in the address (#once=…&/run/…), which is valid once, or
  *  written there by the user (#token=…). Both are removed from the address; the token is stored for
- *  this tab only, so that the page can be reloaded. */
+ *  this tab only, so that the page can be reloaded (if the browser stores anything). */
 async function takeToken() {
   const [, way, word, rest] = /^#(once|token)=([^&]*)&?(.*)$/s.exec(location.hash) ?? [];
-  if (!way) return sessionStorage.getItem(KEPT) ?? "";
+  const kept = (token) => remembered("token", token, "sessionStorage") ?? "";
+  if (!way) return kept();
   history.replaceState(null, "", `${location.pathname}${location.search}${rest ? `#${rest}` : ""}`);
   const token = way === "token" ? word : await exchanged(word);
-  if (token) sessionStorage.setItem(KEPT, token);
-  return token || (sessionStorage.getItem(KEPT) ?? "");
+  return kept(token) || token;
 }
 
 /** Exchange a word for the token; empty if it is refused (the next request then shows the error). */
@@ -63,6 +64,8 @@ export class Server {
 
   constructor(token) {
     this.token = token;
+    for (const goes of ["beforeunload", "pagehide"]) addEventListener(goes, () => (left = true));
+    addEventListener("pageshow", () => (left = false)); // the browser may have kept the page as it was
   }
 
   async runs(since = "", options = {}) {
@@ -150,12 +153,16 @@ function failure(text, status = 0) {
   return Object.assign(new Error(text), { status });
 }
 
-/** Await a promise of the server's answer; a failure becomes an error with one line. */
+/** Await a promise of the server's answer; a failure becomes an error with one line. When the user
+ *  leaves the page, requests are aborted, which Firefox reports as a failure of the network. */
 async function allOf(reading, told = "the answer broke off") {
   try {
-    return await reading;
+    const found = await reading;
+    left = false; // the user stayed
+    return found;
   } catch (error) {
     if (error.name === "AbortError") throw error;
+    if (left) throw new DOMException("the page was left", "AbortError");
     throw failure(`${told}: is \`hopscope view\` still running?`);
   }
 }

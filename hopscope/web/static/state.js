@@ -167,22 +167,25 @@ export class State {
     for (const each of written) this.draw(each);
   }
 
-  /** Update the address. Browsers allow about a hundred changes a minute, so "replace" is delayed. */
+  /** Update the address. Browsers allow about a hundred changes a minute, so "replace" is delayed, as
+   *  is a "push" that the browser refuses (WebKit, after a hundred in ten seconds). */
   remember(how) {
     if (location.protocol === "about:") return; // a frame with srcdoc has no address
     const address = format(this);
     if (address === location.hash) return;
     clearTimeout(this.later);
-    if (how === "push") return history.pushState(null, "", address);
-    this.later = setTimeout(() => this.remembered(), 150);
+    this.later = how === "push" && written("pushState", address) ? 0 : this.soon();
+  }
+
+  soon() {
+    return setTimeout(() => this.remembered(), 150);
   }
 
   /** Write a delayed address now. */
   remembered() {
     if (!this.later) return;
     clearTimeout(this.later);
-    this.later = 0;
-    history.replaceState(null, "", format(this));
+    this.later = written("replaceState", format(this)) ? 0 : this.soon();
   }
 
   /** Switch an item off, or on again if it or its whole head is off. A head that is switched off as
@@ -252,6 +255,16 @@ export class State {
       if (Math.abs(step - this.step) < Math.abs(steps[best] - this.step)) best = n;
     });
     return best;
+  }
+}
+
+/** Was the address written? */
+function written(how, address) {
+  try {
+    history[how](null, "", address);
+    return true;
+  } catch {
+    return false;
   }
 }
 
