@@ -17,9 +17,9 @@ from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.components import Estimate, estimate_columns
 from hopscope.circuits.engine import Adapter, check_attention, check_finite
 from hopscope.circuits.examples import Examples, Questions, check_interval, examples_of
-from hopscope.circuits.marking import Gathered, output_slices
 from hopscope.circuits.pattern import Head, Pattern
 from hopscope.circuits.prescriber import Prescriber, prescriber_of
+from hopscope.circuits.slices import Gathered, output_slices
 from hopscope.circuits.tables import other_tables, with_tables
 from hopscope.circuits.walk import Walk
 from hopscope.configs import Config, FactTask
@@ -138,11 +138,11 @@ class Ablator:
         every = [*zip(slices, parts, prescribers, strict=True)]
         for number, ablation in enumerate(ablations):
             ask()
-            marks = Gathered(len(examples))
+            terms = Gathered(len(examples))
             for some, part, prescriber in every:
                 outputs, _ = as_a_whole(model, part, prescriber, ablation)
-                marks.put(some, examples.marks_of(outputs, some))
-            yield number, examples.losses_from(marks.all)
+                terms.put(some, examples.terms_of(outputs, some))
+            yield number, examples.losses_from(terms.all)
 
     def check_paths(self, changes: Mapping[Head, Change]) -> None:
         """Raise CircuitError if a row is to look at a role of its chain that it can see in no

@@ -25,9 +25,9 @@ from hopscope.circuits.components import Component, Estimate
 from hopscope.circuits.engine import Adapter, Brought, Stream, as_model, forward
 from hopscope.circuits.examples import Examples, Questions, questions_of
 from hopscope.circuits.maps import RoleMaps
-from hopscope.circuits.marking import Marker
 from hopscope.circuits.patching import EXAMPLES, chunks_of, pairs_of, patch
 from hopscope.circuits.probing import probe
+from hopscope.circuits.slices import SlicedLosses
 from hopscope.configs import Discovery
 from hopscope.facts import Role
 from hopscope.theory import Path
@@ -108,7 +108,7 @@ def mean_ablate(
     if not sites:
         return ()
     read, chunks = examples.read_of(adapter.answers_at()), chunks_of(adapter, examples, 1)
-    marker = Marker(adapter, examples)
+    sliced = SlicedLosses(adapter, examples)
 
     @lru_cache(maxsize=1)  # consecutive sites are often in the same layer
     def before(layer: int) -> tuple[Stream, Brought]:
@@ -126,7 +126,7 @@ def mean_ablate(
         for some in chunks:
             x = adapter.finish(layer, stream[some], brought[some])
             ends.append(forward(adapter, x, start=layer + 1)[:, -read:])
-        losses = marker.losses(torch.cat(ends))
+        losses = sliced.losses(torch.cat(ends))
         return Estimate.of(losses.mean(-1).cpu().double().numpy())
 
     found, model = [], loss(0, before(0)[1])

@@ -20,10 +20,10 @@ from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.components import Component, Estimate, Found, Kind, Losses
 from hopscope.circuits.engine import Adapter
 from hopscope.circuits.examples import Examples, Questions, SplitLoss, examples_of
-from hopscope.circuits.marking import output_bytes
 from hopscope.circuits.pattern import Head, Target
 from hopscope.circuits.scores import scores_of
 from hopscope.circuits.search import Search, rows_by_step, searched
+from hopscope.circuits.slices import output_bytes
 from hopscope.circuits.tables import tables_in
 from hopscope.configs import Discovery, FactTask
 from hopscope.errors import CircuitError, NotLearned

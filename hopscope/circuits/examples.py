@@ -39,17 +39,20 @@ LEADS = " leads"
 
 @dataclass(frozen=True)
 class SplitLoss:
-    """A loss that takes the outputs of some examples at a time: a large vocabulary needs that."""
+    """A loss that is computed from the outputs of a few examples at a time, since those of all
+    examples may not fit into memory (a large vocabulary).
+    """
 
-    marks: Callable[[Tensor, slice], Tensor]
-    """Outputs [*variant, some, read, width] of a slice of the examples → its marks [*variant, some,
-    …], the losses of single answers or of hops."""
-    total: Callable[[Tensor], Float[Tensor, "*variant batch hop"]] = lambda marks: marks
-    """The marks of all examples → the loss of each example and hop."""
+    terms: Callable[[Tensor, slice], Tensor]
+    """A function from outputs [*variant, some, read, width] and their slice of the examples to the
+    loss terms of that slice [*variant, some, …]: one for each answer, or for each hop.
+    """
+    total: Callable[[Tensor], Float[Tensor, "*variant batch hop"]] = lambda terms: terms
+    """A function from the terms of all examples to the loss of each example and hop."""
 
     def __call__(self, outputs: Tensor) -> Float[Tensor, "*variant batch hop"]:
-        """The same for the outputs of all examples."""
-        return self.total(self.marks(outputs, slice(0, outputs.shape[-3])))
+        """The loss of each example and hop, from the outputs of all examples."""
+        return self.total(self.terms(outputs, slice(0, outputs.shape[-3])))
 
 
 @dataclass(frozen=True)
@@ -62,8 +65,9 @@ class Examples:
     table: tuple[Role, ...]
     """The roles that `roles.role` indexes."""
     losses: Callable[[Tensor], Float[Tensor, "*variant batch hop"]]
-    """Outputs [*variant, batch, read, width] → the loss of each example and hop. Unless it is a
-    SplitLoss, it is given the outputs of all examples, which must then fit into memory."""
+    """A function from outputs [*variant, batch, read, width] to the loss of each example and hop.
+    Unless it is a SplitLoss, the outputs of all examples must fit into memory.
+    """
     chance: float
     """The loss of an answer that ignores how the facts connect."""
     read: int | None = None
@@ -240,11 +244,13 @@ class Examples:
         return holds & self.condition(rest) if rest else holds
 
     def losses_of(self, outputs: Tensor) -> Float[Tensor, "*variant batch hop"]:
-        """The loss of each example and hop; refuses what a function of one's own got wrong."""
-        return self.losses_from(self.marks_of(outputs, slice(0, len(self))))
+        """The loss of each example and hop; raises CircuitError if a user's loss returns another
+        shape.
+        """
+        return self.losses_from(self.terms_of(outputs, slice(0, len(self))))
 
-    def marks_of(self, outputs: Tensor, some: slice) -> Tensor:
-        """What the losses need of the outputs of some examples: their marks, else all of them."""
+    def terms_of(self, outputs: Tensor, some: slice) -> Tensor:
+        """The loss terms of some examples; their outputs if the loss is not a SplitLoss."""
         read = self.read
         if read is not None and outputs.dim() > 2:
             if outputs.shape[-2] < read:
@@ -253,11 +259,11 @@ class Examples:
                     f"{outputs.shape[-2]}: read answers there, or give CallbackModel outputs at all"
                 )
             outputs = outputs[..., -read:, :]
-        return self.losses.marks(outputs, some) if isinstance(self.losses, SplitLoss) else outputs
+        return self.losses.terms(outputs, some) if isinstance(self.losses, SplitLoss) else outputs
 
-    def losses_from(self, marks: Tensor) -> Float[Tensor, "*variant batch hop"]:
-        """The loss of each example and hop, from what `marks_of` gives of all examples."""
-        found = (self.losses.total if isinstance(self.losses, SplitLoss) else self.losses)(marks)
+    def losses_from(self, terms: Tensor) -> Float[Tensor, "*variant batch hop"]:
+        """The loss of each example and hop, from what `terms_of` returns for all examples."""
+        found = (self.losses.total if isinstance(self.losses, SplitLoss) else self.losses)(terms)
         if not isinstance(found, Tensor) or found.dim() < 2 or found.shape[-2] != len(self):
             got = list(found.shape) if isinstance(found, Tensor) else type(found).__name__
             raise CircuitError(
@@ -334,7 +340,7 @@ def examples_of(
     check_examples(task, count)
     batch = dataset(task, example_seed(purpose, seed), count, "validation")
 
-    def marks(outputs: Tensor, some: slice) -> Tensor:
+    def terms(outputs: Tensor, some: slice) -> Tensor:
         return question_losses(task, outputs.to(batch.targets.device), batch.part(some))
 
     inputs, roles, table = batch.inputs, batch.roles, task.roles()
@@ -345,7 +351,7 @@ def examples_of(
         inputs,
         roles,
         table,
-        SplitLoss(marks),
+        SplitLoss(terms),
         fmean(chances),
         read,
         graph=task.graph(),

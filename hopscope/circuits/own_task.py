@@ -145,7 +145,7 @@ class OwnTask:
             inputs=drawn.inputs,
             roles=Roles(role, chain),
             table=self.table,
-            losses=SplitLoss(answers.marks, answers.total),
+            losses=SplitLoss(answers.terms, answers.total),
             chance=self.chance,
             read=answers.read,
             relations=dict(drawn.relations),
@@ -214,12 +214,12 @@ class _Answers:
         hop = torch.zeros_like(at) if drawn.hop is None and hops == 1 else drawn.hop
         self.weights = None if hop is None else _weights(hop, hops, (examples, count))
 
-    def marks(self, outputs: Tensor, some: slice) -> Tensor:
-        """The loss of each answer (or of each and hop) of some examples, from their outputs
+    def terms(self, outputs: Tensor, some: slice) -> Tensor:
+        """The loss of each answer of some examples (or of each answer and hop), from their outputs
         [*variant, some, position, width].
         """
         if outputs.dim() > 3:
-            return torch.stack([self.marks(each, some) for each in outputs])
+            return torch.stack([self.terms(each, some) for each in outputs])
         at = self.at[some]
         found = self.loss(outputs_at(outputs, at), self.targets[some].to(outputs.device))
         expected = [*at.shape, *([self.hops] if self.weights is None else [])]
@@ -232,12 +232,12 @@ class _Answers:
             )
         return found.float()
 
-    def total(self, marks: Tensor) -> Float[Tensor, "*variant example hop"]:
-        """The loss of each example and hop, from the marks of all examples."""
+    def total(self, terms: Tensor) -> Float[Tensor, "*variant example hop"]:
+        """The loss of each example and hop, from the terms of all examples."""
         if self.weights is None:
-            return marks.mean(-2)
-        weights = self.weights.to(marks.device)
-        losses = torch.einsum("...ea,eah->...eh", marks, weights)
+            return terms.mean(-2)
+        weights = self.weights.to(terms.device)
+        losses = torch.einsum("...ea,eah->...eh", terms, weights)
         # The mean over a hop's answers is a ratio of two sums over examples. To first order (the
         # delta method) it varies by the losses of an example less the mean, not by how many answers
         # of the hop the example has.
@@ -246,12 +246,12 @@ class _Answers:
 
     @staticmethod
     def _advice(found: object, answers: tuple[int, ...]) -> str:
-        """What to do about a loss of another shape."""
+        """Advice for a loss of a wrong shape, for the error message."""
         shape = tuple(found.shape) if isinstance(found, Tensor) else ()
         if shape == answers:
-            return "say to which hop each answer belongs (Drawn(hop=…))"
+            return "give the hop of each answer: Drawn(hop=…)"
         if len(shape) == 3 and shape[:2] == answers:
-            return f"say OwnTask(…, hops={shape[2]}), and leave out Drawn(hop=…)"
+            return f"pass OwnTask(…, hops={shape[2]}), and leave out Drawn(hop=…)"
         return "leave out the mean (reduction='none')"
 
 

@@ -45,7 +45,7 @@ from hopscope.circuits.examples import (
     example_seed,
     examples_of,
 )
-from hopscope.circuits.marking import output_bytes
+from hopscope.circuits.slices import output_bytes
 from hopscope.configs import FactTask, Task
 from hopscope.errors import CircuitError, NotLearned
 from hopscope.facts import Role

@@ -21,9 +21,9 @@ from hopscope.circuits.attention import chunks
 from hopscope.circuits.components import AttentionKind, Estimate, PerExample, Rest, Score
 from hopscope.circuits.engine import Adapter, Brought, Heads, forward, record
 from hopscope.circuits.examples import Examples
-from hopscope.circuits.marking import Gathered, output_slices
 from hopscope.circuits.pattern import Pattern
 from hopscope.circuits.prescriber import Prescriber, prescriber_of
+from hopscope.circuits.slices import Gathered, output_slices
 from hopscope.circuits.walk import from_model
 
 RESTS: tuple[Rest, ...] = ("even", "mean", "resample")
@@ -87,16 +87,16 @@ class Runs:
         for some in self.chunks:
             prescriber = prescriber_of(self.adapter, self.examples.part(some))
             model = self._outputs(prescriber, some, *asked[0])
-            for number, (marks, *both) in enumerate(found):
+            for number, (terms, *both) in enumerate(found):
                 outputs = self._outputs(prescriber, some, *asked[number]) if number else model
-                marks.put(some, self.examples.marks_of(outputs, some))
+                terms.put(some, self.examples.terms_of(outputs, some))
                 for each, part in zip(
                     both, self.compared(prescriber.examples, model, outputs), strict=True
                 ):
                     each.put(some, part)
         return [
-            Measured(self._losses(marks.all), *self.agreement(first.all, second.all))
-            for marks, first, second in found
+            Measured(self._losses(terms.all), *self.agreement(first.all, second.all))
+            for terms, first, second in found
         ]
 
     def _outputs(self, prescriber: Prescriber, some: slice, state: State, rest: Rest) -> Tensor:
@@ -160,8 +160,8 @@ class Runs:
             "resample": [layer.roll(1, 0) for layer in brought],
         }
 
-    def _losses(self, marks: Tensor) -> PerExample:
-        losses: PerExample = self.examples.losses_from(marks).mean(-1).double().cpu().numpy()
+    def _losses(self, terms: Tensor) -> PerExample:
+        losses: PerExample = self.examples.losses_from(terms).mean(-1).double().cpu().numpy()
         return losses
 
     def compared(self, examples: Examples, model: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor]:

@@ -22,9 +22,9 @@ from hopscope.circuits.ablation import Ablation, Change
 from hopscope.circuits.budget import Cache
 from hopscope.circuits.engine import Adapter, Brought, record
 from hopscope.circuits.examples import Examples
-from hopscope.circuits.marking import Marker
 from hopscope.circuits.pattern import AS_IN_MODEL, Pattern
 from hopscope.circuits.prescriber import Prescriber, Spots
+from hopscope.circuits.slices import SlicedLosses
 from hopscope.facts import Role
 
 Changes = tuple[Change, ...]
@@ -101,7 +101,7 @@ class Walk:
         self, adapter: Adapter, examples: Examples, prescriber: Prescriber, read: int
     ) -> None:
         self.adapter, self.examples, self.read = adapter, examples, read
-        self.prescriber, self.marker = prescriber, Marker(adapter, examples)
+        self.prescriber, self.sliced = prescriber, SlicedLosses(adapter, examples)
         self.part = 1
         """The number of examples in one call of a layer."""
         self._streams = Cache(budget.kept_bytes(adapter.device))
@@ -117,7 +117,7 @@ class Walk:
         changes = [self._by_layer(ablation) for ablation in ablations]
         every = Bundle(x, (), list(range(len(changes))))
         for bundle in self._onward(0, [every], changes, ask):
-            losses = self.marker.losses(bundle.x)
+            losses = self.sliced.losses(bundle.x)
             yield from ((member, losses) for member in bundle.members)
 
     def _by_layer(self, ablation: Ablation) -> list[Changes]:

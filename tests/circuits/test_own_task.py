@@ -94,7 +94,7 @@ def test_answers_everywhere_are_marked_hop_by_hop() -> None:
         several = [outputs.roll(number, 0) for number in range(count)]
         expected_of_each = torch.stack([examples.losses_of(each) for each in several])
         assert torch.equal(examples.losses_of(torch.stack(several)), expected_of_each)
-    parts = [examples.marks_of(outputs[some], some) for some in (slice(0, 3), slice(3, 4))]
+    parts = [examples.terms_of(outputs[some], some) for some in (slice(0, 3), slice(3, 4))]
     assert torch.allclose(examples.losses_from(torch.cat(parts)), examples.losses_of(outputs))
 
 
@@ -232,18 +232,18 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ),
     ({"roles": [0, 1]}, r"roles are \[0, 1\]"),
     *(
-        ({"roles": ["count", "letter", name]}, f"a role is called {name!r}")
+        ({"roles": ["count", "letter", name]}, f"the role name {name!r} has")
         for name in ("previous", "itself", "uniform", "position", "as in the model", "a and b")
     ),
     *(
-        (drawn(conditions={name: zeros(4)}), f"a condition is called {name!r}")
+        (drawn(conditions={name: zeros(4)}), f"the condition name {name!r} has")
         for name in ("a and b", "before leads")
     ),
     (drawn(hop=zeros(4)), r"hop is torch.int64 \[4\]"),
     *(
         (
             drawn(relations={name: zeros(4, 6)}),
-            f"a relation is called {name!r}, which hopscope says",
+            f"the relation name {name!r} has",
         )
         for name in ("letter", "previous", "itself", "by position", "hop ×2", "a and b", "on leads")
     ),

@@ -1,7 +1,7 @@
 """Losses from the outputs of a few examples at a time.
 
-Outputs are positions × classes numbers for each example. Of a language model's vocabulary, those of
-all examples would not fit into memory; those of a small one are computed all at once.
+An example has positions × classes outputs. With a language model's vocabulary, the outputs of all
+examples would not fit into memory. Those of a small one are computed in one slice.
 """
 
 from functools import cached_property
@@ -29,8 +29,8 @@ def output_bytes(adapter: Adapter | CallbackModel, examples: Examples) -> int:
 def output_slices(
     adapter: Adapter | CallbackModel, examples: Examples, most: int | None = None
 ) -> list[slice]:
-    """Slices of the examples, at most so many, whose outputs one call may hold; all together if
-    the loss takes the outputs of all.
+    """Slices of at most `most` examples, whose outputs fit into the bytes of one call; one slice of
+    `most` examples if the loss needs the outputs of all.
     """
     size = min(most or len(examples), len(examples))
     if isinstance(examples.losses, SplitLoss):
@@ -40,15 +40,15 @@ def output_slices(
 
 
 class Gathered:
-    """What was computed of all examples, slice by slice. It is one tensor from the first slice on:
-    small ones that are kept keep malloc from using the blocks between them for the next outputs.
+    """A tensor of all examples that is computed slice by slice. It is allocated at the first slice:
+    small tensors that stay between large ones would keep malloc from using their memory again.
     """
 
     def __init__(self, examples: int) -> None:
         self.examples, self.all = examples, torch.empty(0)
 
     def put(self, some: slice, part: Tensor) -> None:
-        """Add what was computed of the next slice."""
+        """Store the part of a slice."""
         if len(part) == self.examples:
             self.all = part
             return
@@ -57,20 +57,20 @@ class Gathered:
         self.all[some] = part
 
 
-class Marker:
-    """Marks the answers that a model gives to its examples."""
+class SlicedLosses:
+    """The losses of a model's answers, computed a few examples at a time."""
 
     def __init__(self, adapter: Adapter, examples: Examples) -> None:
         self.adapter, self.examples = adapter, examples
 
     @cached_property
     def slices(self) -> list[slice]:
-        """The examples whose outputs are computed together."""
+        """The slices of examples whose outputs are computed together."""
         return output_slices(self.adapter, self.examples)
 
     def losses(self, x: Float[Tensor, "batch read d_model"]) -> Float[Tensor, "batch hop"]:
         """The loss of each example and hop, from the streams after the last layer."""
-        marks = Gathered(len(x))
+        terms = Gathered(len(x))
         for some in self.slices:
-            marks.put(some, self.examples.marks_of(self.adapter.unembed(x[some]), some))
-        return self.examples.losses_from(marks.all)
+            terms.put(some, self.examples.terms_of(self.adapter.unembed(x[some]), some))
+        return self.examples.losses_from(terms.all)

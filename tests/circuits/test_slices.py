@@ -1,4 +1,4 @@
-"""Outputs of a large vocabulary are never computed of all examples at once."""
+"""Outputs of a large vocabulary are computed for a few examples at a time."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -32,8 +32,8 @@ SITES = [
 ]
 
 
-class Noting(TransformerAdapter):
-    """A model that notes of how many examples its outputs are computed together."""
+class Counting(TransformerAdapter):
+    """A model that counts the examples of each call of `unembed`."""
 
     most = 0
 
@@ -68,14 +68,14 @@ def exchanged(model: Adapter) -> Tensor:
 @pytest.mark.parametrize(
     ("measure", "examples"), [(ablated, 2), (scored, 2), (averaged, 2), (exchanged, COUNT)]
 )  # fmt: skip
-def test_outputs_of_a_few_examples_at_a_time_mark_the_same(
+def test_outputs_of_a_few_examples_at_a_time_give_the_same(
     measure: Callable[[Adapter], Tensor], examples: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A patch is measured on the outputs of one variant at a time, as its losses know all pairs."""
     model = Transformer.seeded(
         Model(layers=2, heads=2, d_model=16, init="fan-in"), TASK.interface(), 0
     )
-    usual, few = Noting(model), Noting(model)
+    usual, few = Counting(model), Counting(model)
     expected = measure(usual)
     monkeypatch.setattr(budget, "CALL_BYTES", 2 * ONE)
     assert torch.allclose(measure(few), expected, atol=1e-5)
@@ -103,7 +103,7 @@ def test_a_whole_model_is_run_on_a_few_examples_at_a_time(monkeypatch: pytest.Mo
 def test_a_loss_of_ones_own_that_takes_all_outputs_is_given_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    model = Noting(Transformer.seeded(Model(layers=2, d_model=16), TASK.interface(), 0))
+    model = Counting(Transformer.seeded(Model(layers=2, d_model=16), TASK.interface(), 0))
     examples = examples_of(TASK, COUNT)
     plain = replace(examples, losses=lambda outputs: 2 * examples.losses(outputs))
     expected = Ablator(model, examples).losses([Ablation()])
