@@ -233,11 +233,11 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"roles": 3}, "roles are 3"),
     ({"roles": [0, 1]}, r"roles are \[0, 1\]"),
     *(
-        ({"roles": ["count", "letter", name]}, f"a role is called {name!r}")
+        ({"roles": ["count", "letter", name]}, f"the role name {name!r} has another")
         for name in ("previous", "itself", "uniform", "position", "as in the model", "a and b")
     ),
     *(
-        (drawn(conditions={name: zeros(4)}), f"a condition is called {name!r}")
+        (drawn(conditions={name: zeros(4)}), f"the condition name {name!r} has another")
         for name in ("a and b", "before leads")
     ),
     (drawn(hop=zeros(4, 5, number=1)), "hop 0 .* has no answer"),
@@ -245,7 +245,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     *(
         (
             drawn(relations={name: zeros(4, 6)}),
-            f"a relation is called {name!r}, which hopscope says",
+            f"the relation name {name!r} has another meaning in hopscope",
         )
         for name in ("letter", "previous", "itself", "by position", "hop ×2", "a and b", "on leads")
     ),
