@@ -61,7 +61,7 @@ def test_a_whole_model_gives_what_a_walk_gives(
     for everywhere in (False, True):
         found = Ablator(whole(random_model, everywhere=everywhere), examples)
         assert torch.allclose(found.losses([Ablation(), *several]), walked, atol=1e-5)
-        with pytest.raises(CircuitError, match="what heads carry cannot be replaced through"):
+        with pytest.raises(CircuitError, match="a CallbackModel cannot replace head outputs"):
             found.losses([Ablation.of({(0, 0): Carried("mean")})])
     # The first row has no choice, and need not be taken back.
     first = whole(random_model, keeping(1, slice(None), slice(None), 0), everywhere=True)
