@@ -64,7 +64,9 @@ def test_the_cache_is_where_it_is_said_or_below_the_home_folder(
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.setattr(Path, "home", homeless)
-    with pytest.raises(ConfigError, match="there is none: set HOPSCOPE_CACHE to a folder"):
+    with pytest.raises(
+        ConfigError, match="no home folder for the cache: set HOPSCOPE_CACHE to a folder"
+    ):
         cache_root()
 
 

@@ -177,8 +177,8 @@ def as_a_whole(
     """Outputs and attention, with heads changed, of a model that cannot be run layer by layer."""
     if any(isinstance(change, Carried) for _, change in ablation.changes):
         raise CircuitError(
-            "what heads carry cannot be replaced through a CallbackModel: replace their "
-            "attention, or cut the model into blocks (BlockAdapter)"
+            "a CallbackModel cannot replace head outputs: replace their attention, or cut the "
+            "model into blocks (BlockAdapter)"
         )
     seen: dict[int, Tensor] = {}
 

@@ -44,7 +44,7 @@ def test_a_whole_model_gives_what_a_walk_gives(
     for everywhere in (False, True):
         found = Ablator(whole(random_model, everywhere=everywhere), examples)
         assert torch.allclose(found.losses([Ablation(), *several]), walked, atol=1e-5)
-        with pytest.raises(CircuitError, match="what heads carry cannot be replaced through"):
+        with pytest.raises(CircuitError, match="a CallbackModel cannot replace head outputs"):
             found.losses([Ablation.of({(0, 0): Carried("mean")})])
     # The first row has no choice, and need not be taken back.
     first = whole(random_model, keeping(1, slice(None), slice(None), 0), everywhere=True)
@@ -74,7 +74,7 @@ def test_a_layer_head_or_row_that_goes_on_with_its_own_attention_is_named(
                 weight.zero_()
     losses = Ablator(whole(random_model), examples).losses([Ablation()])
     assert torch.allclose(losses, Ablator(random_model, examples).losses([Ablation()]), atol=1e-5)
-    with pytest.raises(CircuitError, match="layer 1 does not go on"):
+    with pytest.raises(CircuitError, match="layer 1 does not use"):
         Ablator(whole(random_model, keeping(1)), examples).losses([Ablation()])
 
 
@@ -95,16 +95,24 @@ def test_what_is_no_attention_or_has_another_shape_is_refused(
     drop = torch.nn.Dropout(0.1)
     later = handing(lambda p: p.transpose(-1, -2) / p.shape[-1])
     for edited, shape, line in (
-        (lambda edit: lambda n, p: p, SHAPE, r"by layers \[\], expected 0 … 2"),
+        (lambda edit: lambda n, p: p, SHAPE, r"layers \[\] passed their attention, expected 0 … 2"),
         (handing(lambda p: None), SHAPE, r"layer 0 passed None"),
         (handing(lambda p: p.log().clamp(-9)), SHAPE, "attention of -9"),
         (handing(lambda p: 2 * p), SHAPE, "sums up to 2"),
         (handing(lambda p: (100 * p).long()), SHAPE, "attention of torch.int64"),
         (later, SHAPE, "attends to later positions"),
-        (lambda edit: lambda n, p: edit(min(n, 1), p), SHAPE, r"layers \[0, 1\], expected 0 … 2"),
+        (
+            lambda edit: lambda n, p: edit(min(n, 1), p),
+            SHAPE,
+            r"layers \[0, 1\] passed their attention",
+        ),
         (lambda edit: lambda n, p: edit(min(n, 1), p), (2, 2), "its attention 2 times"),
         (handing(lambda p: p), (3, 4), "is that the module's"),
-        (handing(lambda p: p), (2, 2), r"by layers \[0, 1, 2\], expected 0 … 1"),
+        (
+            handing(lambda p: p),
+            (2, 2),
+            r"layers \[0, 1, 2\] passed their attention, expected 0 … 1",
+        ),
         # Dropout comes after attention was handed out and taken back: its patterns look right.
         (lambda edit: lambda n, p: drop(edit(n, p)), SHAPE, "different outputs"),
     ):

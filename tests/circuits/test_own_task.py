@@ -232,18 +232,18 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ),
     ({"roles": [0, 1]}, r"roles are \[0, 1\]"),
     *(
-        ({"roles": ["count", "letter", name]}, f"the role name {name!r} has")
+        ({"roles": ["count", "letter", name]}, f"the role name {name!r} has another")
         for name in ("previous", "itself", "uniform", "position", "as in the model", "a and b")
     ),
     *(
-        (drawn(conditions={name: zeros(4)}), f"the condition name {name!r} has")
+        (drawn(conditions={name: zeros(4)}), f"the condition name {name!r} has another")
         for name in ("a and b", "before leads")
     ),
     (drawn(hop=zeros(4)), r"hop is torch.int64 \[4\]"),
     *(
         (
             drawn(relations={name: zeros(4, 6)}),
-            f"the relation name {name!r} has",
+            f"the relation name {name!r} has another meaning in hopscope",
         )
         for name in ("letter", "previous", "itself", "by position", "hop ×2", "a and b", "on leads")
     ),

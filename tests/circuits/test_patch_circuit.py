@@ -83,25 +83,25 @@ def test_contradictions_are_named(found: Circuit) -> None:
     """Value 0 looks x2 up as well, though nobody needs it there: theory and contents differ."""
     account, lines = found.account, said_of(found)
     assert account is not None
-    assert "value 0 holds 1.00 of x2 after layer 1" in lines[0]
+    assert "1.00 of x2 is decodable at value 0 after layer 1" in lines[0]
     assert "value 1 → value 0, which the answers do not need" in lines[0]
-    assert all("value 0 holds" in line for line in lines)
+    assert all("is decodable at value 0" in line for line in lines)
     decodable = account.decodable
     query = decodable.roles.index(QUERY)
     nothing = tuple((*layer[:query], (0.0,) * 4, *layer[query + 1 :]) for layer in decodable.shares)
     said = said_of(with_account(found, decodable=decodable.model_copy(update={"shares": nothing})))
     assert any("by its paths query should decode x3, but at most 0.00" in line for line in said)
-    assert any("value 1 → query moves x3 (1.00), of which" in line for line in said)
+    assert any("value 1 → query moves x3 (1.00), but then only" in line for line in said)
     given = tuple((1.0,) * 4 for _ in decodable.roles)
     full = decodable.model_copy(update={"shares": (given, *decodable.shares[1:])})
     said = said_of(with_account(found, decodable=full))
-    assert any("value 0 holds 1.00 of x3 from the start" in line for line in said)
+    assert any("1.00 of x3 is decodable at value 0 from the start" in line for line in said)
     silent = tuple(its.model_copy(update={"moves": ()}) for its in account.patched)
     muted = said_of(with_account(found, patched=silent))
     assert sum("but moves no symbol" in line for line in muted) == len(found.components)
     weak = tuple(each.model_copy(update={"kind": "weak"}) for each in found.components)
     waved = said_of(found.model_copy(update={"components": weak}))
-    assert sum("counts as weak, yet" in line for line in waved) == len(found.components)
+    assert sum("counts as weak, but" in line for line in waved) == len(found.components)
     bare = found.model_copy(update={"account": None})
     assert not contradictions(bare)
     assert not accounted_for(bare)

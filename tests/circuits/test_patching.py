@@ -379,7 +379,7 @@ def test_what_cannot_be_patched_is_said_in_a_line(two_hops: Planted) -> None:
         (lambda: patch(model, lambda *_: None, [row], 4), "draw no minimal pairs"),  # type: ignore[arg-type, return-value]
         (lambda: patch(model, task, [deep], 4), "there is no head 7.0"),
         (lambda: patch(model, task, [far], 4), "there is no role 'key 9' here"),
-        (lambda: patch(whole, task, [row], 4), "cannot be replaced through a CallbackModel"),
+        (lambda: patch(whole, task, [row], 4), "a CallbackModel cannot replace head outputs"),
         (lambda: patch(model, task, [row], 1), "examples is 1"),
         (lambda: pairs_of(task, 10**9), "1,000,000,000 examples"),
         (lambda: pairs_of(task, 4, seed=2**70), "seed is "),

@@ -159,7 +159,7 @@ def test_examples_of_your_own_name_their_symbols(two_hops: Planted) -> None:
     assert np.allclose(found.stream.own[..., :2], expected.stream.own[..., :2])
     assert not found.stream.own[..., 2].any()
     assert not found.stream.half[..., 2].any()
-    with pytest.raises(CircuitError, match="inputs are not tokens .* give a function that draws"):
+    with pytest.raises(CircuitError, match="inputs are not tokens .* pass a function that draws"):
         probe(two_hops.model, bare, EXAMPLES)
 
 

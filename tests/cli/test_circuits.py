@@ -211,7 +211,7 @@ def test_a_circuit_is_patched_and_held_against_other_methods(
     assert "components have a causal account" not in said("circuit", run.name)
     said("patch", run.name, "--examples", "8")
     assert "components have a causal account" in said("circuit", run.name)
-    assert "not kept" in said("patch", "gallery/demo", "--examples", "8")
+    assert "not saved" in said("patch", "gallery/demo", "--examples", "8")
     assert "EAP-IG" in said("baselines", run.name, "--examples", "8", "--figure", "b.svg")
     assert (here / "b.svg").is_file()
 

@@ -123,6 +123,6 @@ def test_packages_that_are_missing_or_too_old(monkeypatch: Patch) -> None:
     assert health.frames() == Check("data frames", "pandas 3.0")
     here = {"torch": "2.13.0+cpu", "numpy": "2.4.0", "duckdb": "1.5.0.dev1"}
     monkeypatch.setattr(extras, "version", here.__getitem__)  # of others only developers have need
-    assert health.needs() == Check("packages", "all that it needs is installed")
+    assert health.needs() == Check("packages", "all requirements are installed")
     monkeypatch.setattr(extras, "requires", installed)  # not installed: it knows no packages
     assert extras.install_extra("lm") == "pip install '.[lm]' in the clone of hopscope"

@@ -90,7 +90,7 @@ def test_files_without_a_column_a_row_or_their_bytes_are_damage(
         b"PAR1 and nothing else",
     ):
         folder.commit({METRICS.part_name(0, 1): data})
-        with pytest.raises(RunDamaged, match="not one row for each|cannot be read") as caught:
+        with pytest.raises(RunDamaged, match="exactly one row for each|cannot be read") as caught:
             losses(folder, "train")
         assert "\n" not in str(caught.value)
 

@@ -62,7 +62,9 @@ def test_a_config_that_asks_for_other_weights_or_losses_is_refused(
     task = tiny.task.replace(hops=tiny.task.hops + 1)
     forged = Run(store.create(tiny.replace(task=task)))
     forged.folder.commit({METRICS.file: run.folder.read(METRICS.file)})
-    with pytest.raises(RunDamaged, match="not one row for each .* hop that its config"):
+    with pytest.raises(
+        RunDamaged, match="not have exactly one row for each .* hop that its config"
+    ):
         forged.losses()
 
 

@@ -147,7 +147,7 @@ def test_vectors_and_models_that_run_as_a_whole(tmp_path: Path) -> None:
     assert words["tokens"][1]["text"] == "#1"
     itself = arrays["changes.attention"][1, 0]
     np.testing.assert_array_equal(itself, np.eye(len(itself)))
-    with pytest.raises(CircuitError, match="cannot be replaced through a CallbackModel"):
+    with pytest.raises(CircuitError, match="a CallbackModel cannot replace head outputs"):
         views.example("study", ExampleQuestion(changes=("1.0=mean",)))
     facts = views_of(tmp_path, Study(whole, task))  # a task of hopscope: symbols can be typed
     _, words = unpacked(facts.example("study", ExampleQuestion(order=3)))
