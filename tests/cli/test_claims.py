@@ -124,7 +124,7 @@ def test_the_report_is_one_page(folder: Path, capsys: Captured, monkeypatch: Pat
     assert capsys.readouterr().out == "page: reports/papers.html\n"
     text = (folder / "reports/papers.html").read_text()
     assert "The parents win" in text
-    assert text.count("<svg ") == 1
+    assert text.count("<svg ") == 2
     assert hopscope(["papers", "report"]) == 0  # its own page is written anew
     (folder / "mine.html").write_text("mine")
     with pytest.raises(ConfigError, match="mine.html is there, and hopscope did not write it"):

@@ -76,12 +76,13 @@ def test_the_page_is_whole_stands_alone_and_is_the_same_again(text: str, results
     assert {link.removeprefix("#") for link in parser.links} <= set(parser.ids)
     assert alone(text)
     assert paper_page(THREE, results, draw) == text
+    assert "<strong>reduced protocol:</strong> 2 seeds instead of 8" in text
     assert "The parents win \\| none" in readme(THREE, results)
 
 
 def test_without_any_results_the_page_is_a_list_of_what_to_measure(tmp_path: Path) -> None:
     text = paper_page(THREE, THREE.results(tmp_path / "none"), draw)
-    assert "3 claims, 2 figures and tables, 0 of them measured" in text
+    assert "3 claims, 3 figures and tables, 0 of them measured" in text
     assert "<svg" not in text
     assert text.count(">not measured</span>") == 1 + 3 + 3  # key, table, sections
     found = counts([Finding("reproduced"), Finding("reproduced")])

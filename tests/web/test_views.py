@@ -73,8 +73,8 @@ def test_a_head_by_position_attends_as_on_other_examples(
         found = [told["clean"]["mean"], told["changed"]["mean"]]
         np.testing.assert_allclose(found[1], wanted, atol=1e-6)
         np.testing.assert_allclose(losses(rows), found, atol=1e-6)
-        fewer = views.ablate(DEMO, asked.model_copy(update={"examples": 4}), wait)
-        assert sum(told["clean"]["half"]) < 0.7 * sum(fewer["clean"]["half"])
+    fewer = views.ablate(DEMO, asked.model_copy(update={"examples": 4}), wait)
+    assert sum(told["clean"]["half"]) < 0.7 * sum(fewer["clean"]["half"])
 
 
 FIRST = """
