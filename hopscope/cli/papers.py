@@ -74,7 +74,7 @@ def experiments(experiment: str, protocol: Any, results: Path, json: bool, store
 @command(
     experiment_options,
     option("--time-limit MINUTES", "Stop each experiment after so many minutes with a checkpoint, "
-           "and the command with exit code 75; the same command goes on."),
+           "and the command with exit code 75; the same command continues."),
     option("--draw", "Draw the figures of what is measured in --results (if nothing is: of what "
            "came with hopscope); train nothing.", name="draws"),
     workers_options, results_option, flags.store,

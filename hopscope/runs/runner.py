@@ -78,7 +78,7 @@ def _out_of_memory(folder: RunFolder) -> Iterator[None]:
             raise
         raise TrainingError(
             f"{folder.name} ran out of memory at step {folder.manifest.step} or after it "
-            f"({said}): free some, and the same command goes on; or take a smaller batch "
+            f"({said}): free some, and the same command continues; or take a smaller batch "
             "or model, or --pack 1"
         ) from error
 

@@ -253,6 +253,6 @@ def _interrupted(reason: str, reports: Mapping[str, Report], wanted: int) -> Int
     complete = sum(each.state == "complete" for each in reports.values())
     text = (
         f"stopped by {reason}: {complete} of {wanted} runs are complete, {len(stopped)} wrote a "
-        "checkpoint; the same command goes on"
+        "checkpoint; the same command continues"
     )
     return Interrupted(stopped[0] if len(stopped) == 1 else text, reason, exit_code(reason))

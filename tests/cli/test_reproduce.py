@@ -77,7 +77,7 @@ def test_experiments_are_listed_and_trained_once(say: Say, two: Registry, recipe
     assert not Path("kept").exists()
     code, out, _ = say("musat/two", "--time-limit", "1e-9", papers=two)
     assert code == 75
-    assert "0 of 2 runs are measured; the same command goes on" in out
+    assert "0 of 2 runs are measured; the same command continues" in out
     assert not Path("found/musat").exists()
     code, out, _ = say("musat", papers=two)
     assert code == 0
@@ -106,7 +106,7 @@ def test_a_sweep_whose_time_is_over_goes_on(
     words = ("musat/two", "--time-limit", "2.9")  # 174 seconds: 12 steps and 6
     code, out, err = say(*words, papers=two)
     assert (code, err) == (75, "")
-    assert "musat/two: 1 of 2 runs are measured; the same command goes on\n" in out
+    assert "musat/two: 1 of 2 runs are measured; the same command continues\n" in out
     assert "1 of 2 runs so far; two instead of all" in Path("found/README.md").read_text()
     assert Store("kept").create(recipes[1]).manifest.step == 6
     code, out, _ = say(*words, papers=two)

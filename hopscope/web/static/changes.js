@@ -15,7 +15,7 @@ export function changesOf(texts, before = new Map()) {
       throw new Error(`the change "${text.slice(0, 100)}" is not understood by a saved page`);
     const rows = said.get(head) ?? [];
     if (rows.includes(role) || rows.includes(undefined) || (rows.length && !role))
-      throw new Error(`head ${head} is given twice ("${text}"); say what it does once`);
+      throw new Error(`head ${head} is given twice ("${text}"); give one change for each head or row`);
     said.set(head, [...rows, role]);
     changes.set(head, CARRIED.includes(word) ? { carried: word } : rowOf(changes.get(head), role, word));
   }
