@@ -234,7 +234,7 @@ def _run_all(
         measured = len(table.runs)
         if table.missing:
             say(f"{name}: {measured} of {measured + len(table.missing)} runs are measured; the "
-                "same command goes on")  # fmt: skip
+                "same command continues")  # fmt: skip
         else:
             say(f"results: {results.path(name)}")
         if table.runs and (shown := results.shown(name)) is not None:

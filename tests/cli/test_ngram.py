@@ -3,11 +3,9 @@
 from pathlib import Path
 
 import pytest
-import torch
 from calling import Said
 from stopping import begun
 
-from hopscope.cli.main import _explained, main
 from hopscope.configs import NgramExperiment
 from hopscope.store import Store
 
@@ -66,17 +64,3 @@ def test_a_tie_has_no_winner(root: Path, said: Said) -> None:
     assert "predicted to choose the heads at lags 1, 2." in out  # of one lag each
     assert "Stage I has no favourite: 3 sets have the most information." in out
     assert "no favourite" not in said("ngram", "theory", "--tables", "10")
-
-
-def test_what_takes_more_memory_than_there_is_is_said_in_a_line(
-    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sys.argv", ["hopscope", "ngram", "theory", "--tables", "1000000000000"])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 1
-    assert "takes more memory than there is (Unable to allocate" in capsys.readouterr().err
-    with pytest.raises(RuntimeError) as torchs:
-        torch.empty(2**60)
-    assert _explained(torchs.value, interrupted=False) == 1
-    assert "is (can't allocate memory: you tried to allocate" in capsys.readouterr().err

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 from calling import Captured, Patch, Said
 from rich.cells import cell_len
 
@@ -121,6 +122,8 @@ def test_each_end_has_its_line_and_its_exit_code(monkeypatch: Patch, capsys: Cap
     stopped.exit_code = 129
     failed = ImportError("numpy failed to import")  # what an import makes of Ctrl-C
     much = "this takes more memory than there is (Unable to allocate): take smaller numbers"
+    with pytest.raises(RuntimeError) as torchs:
+        torch.empty(2**60)
     for error, ctrl_c, code, line in (
         (KeyboardInterrupt(), False, 130, "hopscope: interrupted\n"),
         (RuntimeError("Query interrupted"), False, 130, "hopscope: interrupted\n"),
@@ -130,6 +133,8 @@ def test_each_end_has_its_line_and_its_exit_code(monkeypatch: Patch, capsys: Cap
     ):
         assert told(monkeypatch, error, ctrl_c) == code
         assert capsys.readouterr().err == line
+    assert told(monkeypatch, torchs.value) == 1
+    assert "than there is (can't allocate memory: you tried to allocate" in capsys.readouterr().err
     assert told(monkeypatch, failed) == 70
     err = capsys.readouterr().err
     assert err.startswith("Traceback")
