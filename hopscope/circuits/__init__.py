@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hopscope.circuits.ablation import Ablation, Carried
-    from hopscope.circuits.ablator import Ablator
+    from hopscope.circuits.ablator import Ablations, Ablator
     from hopscope.circuits.account import Account, Averaged, Effect, Patched, Site
     from hopscope.circuits.adapters import (
         BlockAdapter,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hopscope.circuits.discovery import discover
     from hopscope.circuits.emergence import Emergence
     from hopscope.circuits.engine import Adapter, Additive
-    from hopscope.circuits.examples import Examples, examples_of
+    from hopscope.circuits.examples import Examples, SplitLoss, examples_of
     from hopscope.circuits.maps import RoleMaps
     from hopscope.circuits.own_task import Drawn, OwnTask
     from hopscope.circuits.patching import Pairs, pairs_of, patch
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _FILES = {
     "ablation": "Ablation Carried",
-    "ablator": "Ablator",
+    "ablator": "Ablations Ablator",
     "account": "Account Averaged Effect Patched Site",
     "adapters": "BlockAdapter CallbackModel EncoderAdapter adapter_of nanogpt",
     "attention": "attention_maps patterns role_maps",
@@ -50,7 +50,7 @@ _FILES = {
     "discovery": "discover",
     "emergence": "Emergence",
     "engine": "Adapter Additive",
-    "examples": "Examples examples_of",
+    "examples": "Examples SplitLoss examples_of",
     "maps": "RoleMaps",
     "own_task": "Drawn OwnTask",
     "patching": "Pairs pairs_of patch",
@@ -63,11 +63,11 @@ _FILES = {
 }
 _HOME = {name: file for file, names in _FILES.items() for name in names.split()}
 __all__ = [
-    "Ablation", "Ablator", "Account", "Adapter", "Additive", "Arrow", "Averaged", "Baselines",
-    "BlockAdapter", "CallbackModel", "Carried", "Circuit", "Component", "Decodability",
+    "Ablation", "Ablations", "Ablator", "Account", "Adapter", "Additive", "Arrow", "Averaged",
+    "Baselines", "BlockAdapter", "CallbackModel", "Carried", "Circuit", "Component", "Decodability",
     "Diagnostics", "Drawn", "Effect", "Emergence", "EncoderAdapter", "Estimate", "Examples",
     "Losses", "OwnTask", "Pairs", "Patched", "Pattern", "Probe", "ProbeHistory", "Ranking",
-    "RoleMaps", "Score", "Site", "Source", "Table", "Target", "adapter_of", "along",
+    "RoleMaps", "Score", "Site", "Source", "SplitLoss", "Table", "Target", "adapter_of", "along",
     "attention_maps", "diagnose", "discover", "estimate_tables", "examples_of", "nanogpt",
     "pairs_of", "patch", "patch_circuit", "patterns", "probe_history", "repeated_tokens",
     "role_maps", "table_of", "target",

@@ -257,7 +257,7 @@ class Ablations(Displayed, Config):
         return data_frame(self.records())
 
     def __repr__(self) -> str:
-        return f"Ablations({len(self.rows)} changes of {self.of}, {self.examples} examples)"
+        return f"Ablations(of {self.of}, {len(self.rows)} in all, {self.examples} examples)"
 
     def __str__(self) -> str:
         width = max(len(row.changed) for row in self.rows)

@@ -122,13 +122,13 @@ class Examples:
         return replace(self._each(lambda numbers: numbers.to(device)), tables=tables)
 
     def part(self, some: slice | list[int]) -> "Examples":
-        """Some of the examples, for measuring attention. `losses` is unchanged, so the losses of a
-        part cannot be computed.
+        """Some of the examples, for measuring attention. Their losses cannot be computed, since a
+        loss knows all examples.
         """
         answered = None if self.answered is None else self.answered[some]
         targets = None if self.targets is None else self.targets[some]
         mine = self._each(lambda numbers: numbers[some])
-        return replace(mine, answered=answered, targets=targets)
+        return replace(mine, answered=answered, targets=targets, losses=_no_losses)
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> "Examples":
         """The same examples, with `change` applied to all tensors with a value per position."""
@@ -272,6 +272,10 @@ class Examples:
                 "length 1 if there is one loss), and do not take the mean over examples"
             )
         return found
+
+
+def _no_losses(_: Tensor) -> Tensor:
+    raise CircuitError("losses need all examples, and these are a part of them")
 
 
 def outputs_at(outputs: Tensor, answers: Int[Tensor, "batch answer"]) -> Tensor:

@@ -98,7 +98,8 @@ class OwnTask:
         loss: Loss = plain_losses,
         facts: Sequence[str] = (),
     ) -> None:
-        """`hops` is the number of hops with a separate loss, the same in every draw. `facts` (such
+        """`hops` is the number of hops with a separate loss, the same in every draw. `loss` is
+        called on a few examples at a time, so it must not depend on other examples. `facts` (such
         as "x0->x1") are the facts of one chain, if the roles are theirs; `diagnose` uses them to
         check whether the paths of a circuit bring every symbol to the query.
         """
@@ -221,7 +222,15 @@ class _Answers:
         if outputs.dim() > 3:
             return torch.stack([self.terms(each, some) for each in outputs])
         at = self.at[some]
-        found = self.loss(outputs_at(outputs, at), self.targets[some].to(outputs.device))
+        try:
+            found = self.loss(outputs_at(outputs, at), self.targets[some].to(outputs.device))
+        except RuntimeError as error:
+            if len(at) == len(self.at):
+                raise
+            raise CircuitError(
+                f"the loss of {len(at)} of {len(self.at)} examples failed "
+                f"({_first_line(error)}): an answer's loss must not depend on other examples"
+            ) from error
         expected = [*at.shape, *([self.hops] if self.weights is None else [])]
         if not isinstance(found, Tensor) or list(found.shape) != expected:
             got = list(found.shape) if isinstance(found, Tensor) else type(found).__name__
@@ -339,6 +348,11 @@ def _are_names(given: object) -> bool:
     if not isinstance(given, Sequence) or isinstance(given, str):
         return False
     return all(isinstance(name, str) for name in given)
+
+
+def _first_line(error: Exception) -> str:
+    """The first line of an error's message, at most 80 characters."""
+    return str(error).partition("\n")[0][:80]
 
 
 def _told(given: object) -> str:

@@ -119,8 +119,10 @@ def circuit(asked: Asked, again: bool, every: bool, diagnose: bool, **search: An
         return _circuit_alone(asked, path)
     if every:
         refuse_unused("with --all", "--seed", "--figure", "--diagnose", "--no-keep")
-        if asked.to.save:
-            ending(asked.to.save, (".json", *FRAMES))
+        if asked.to.save and ending(asked.to.save, (".json", *FRAMES, *SAVED)) in SAVED:
+            raise ConfigError(
+                f"--save is {asked.to.save}; --all writes a table: .json, .csv, .parquet"
+            )
         return circuits_of_all(asked, again=again, **search)
     if diagnose:
         refuse_unused("with --diagnose", "--json")

@@ -44,7 +44,7 @@ store = option(
 json = option("--json", "Print JSON only.")
 threads = option(
     "--threads N",
-    "Processor threads (default: all cores; a run that goes on takes as many as before). "
+    "Processor threads (default: all cores; a resumed run takes as many as before). "
     "Results are bit-identical for the same number of threads.",
 )
 device = option(

@@ -32,16 +32,20 @@ def losses_figure(records: Sequence[Record], chance: float, examples: int) -> Pi
         largest[head] = max(row["rise"], largest.get(head, row["rise"]))
     kept = sorted(largest, key=lambda head: -largest[head])[:MOST]
     heads = [head for head in largest if head in kept]
-    figure = picture(
-        "losses with heads changed",
-        f"Mean loss over hops on {examples:,} fresh examples, with a head (layer.head) changed. "
-        "Bars: 95 % interval of the rise, paired over examples. Dashed: nothing changed; dotted: "
-        "chance."
-        + f" Only the {MOST} of {len(largest):,} rows that rise most."
-        * (len(largest) > MOST),
-        ROW * (len(unchanged) + len(heads)) + 0.7,
-        columns=2,
+    caption = (
+        f"Mean loss over hops on {examples:,} fresh examples. Diamonds and dashed lines: nothing "
+        "changed; dotted: chance."
     )
+    if changed:
+        since = f" from the loss of {unchanged[-1]['changed']}" if len(unchanged) > 1 else ""
+        caption += (
+            " Dots: with a head (layer.head) changed; bars: the 95 % interval of the rise"
+            f"{since}, paired over examples."
+        )
+    if len(largest) > MOST:
+        caption += f" Only the {MOST} of {len(largest):,} rows that rise most."
+    height = ROW * (len(unchanged) + len(heads)) + 0.7
+    figure = picture("losses with heads changed", caption, height, columns=2)
     axes = figure.subplots()
     for at, row in enumerate(unchanged):
         axes.plot(row["loss"], at, "D", color=INK)
@@ -67,7 +71,8 @@ def losses_figure(records: Sequence[Record], chance: float, examples: int) -> Pi
         range(len(unchanged) + len(names)), [*(row["changed"] for row in unchanged), *names]
     )
     axes.set(xlabel="loss", ylim=(len(unchanged) + len(names) - 0.5, -0.5))
-    axes.set_xlim(left=0)
+    if min(row["loss"] for row in records) >= 0:
+        axes.set_xlim(left=0)
     if len(ways) > 1:
         figure.legend(loc="outside right upper")
     return figure

@@ -279,16 +279,21 @@ def _open(recipe: Recipe, path: Path) -> RunFolder:
 
 
 def _has_manifest(folder: Path | str) -> bool:
-    """Return whether the folder has a manifest, or is private to another user (paths may be text:
-    there may be thousands).
+    """Return whether the folder has a manifest, or has a run's name and is private to another user
+    (paths may be text: there may be thousands).
     """
     try:
         os.lstat(f"{folder}{os.sep}{MANIFEST}")
     except PermissionError:
-        return True  # opening the run raises an error that says so
+        return named_like_run(folder)  # opening the run raises an error that says so
     except OSError:
         return False
     return True
+
+
+def named_like_run(folder: Path | str) -> bool:
+    """Return whether the folder's name ends in a hash, as the names of runs do."""
+    return HASH.fullmatch(str(folder).rpartition("-")[2]) is not None
 
 
 def _nearest(name: str, names: Sequence[str]) -> str:

@@ -95,8 +95,8 @@ def view(
         return
     if in_notebook():
         raise ConfigError(
-            "a notebook cannot serve the page: hopscope.web.frame.Frame(run) shows that of a run "
-            "in a cell, and view(save='page.html') writes it"
+            "a notebook cannot serve the page: use hopscope.web.frame.Frame(run) to show a run's "
+            "page in a cell, or view(save='page.html') to write it"
         )
     show_page(views, state, decided(HERE, port, None, ()), browser=browser)
 

@@ -30,6 +30,7 @@ from hopscope.store.folder import GALLERY, born
 from hopscope.store.listing import committed, listed
 from hopscope.store.lock import holder_of
 from hopscope.store.manifest import MANIFEST
+from hopscope.store.store import named_like_run
 from hopscope.store.tags import read_tags
 
 HASH = re.compile(r"(?:.*-)?([0-9a-f]{10})", re.ASCII | re.DOTALL)
@@ -296,12 +297,12 @@ def misnamed(path: Path) -> str:
 
 def signature(path: Path, asked: bool) -> Signature:
     """Return a tuple that changes with every commit to a run, and (if `asked`) when training starts
-    or stops; empty without a manifest, zeros if the folder is private to another user.
+    or stops; empty without a manifest, zeros if it is private to another user.
     """
     try:
         stat = os.lstat(f"{path}{os.sep}{MANIFEST}")
     except PermissionError:
-        return 0, 0, 0, 0
+        return (0, 0, 0, 0) if named_like_run(path) else ()
     except OSError:
         return ()
     trained = asked and holder_of(path) is not None

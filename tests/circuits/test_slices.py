@@ -8,14 +8,26 @@ import pytest
 import torch
 from torch import Tensor
 
-from hopscope.circuits import Ablation, Ablator, CallbackModel, Pattern, Site, budget, examples_of
+from hopscope.circuits import (
+    Ablation,
+    Ablator,
+    CallbackModel,
+    Drawn,
+    OwnTask,
+    Pattern,
+    Site,
+    budget,
+    examples_of,
+)
 from hopscope.circuits.ablation import State
 from hopscope.circuits.adapters import TransformerAdapter
 from hopscope.circuits.circuit_patching import mean_ablate
 from hopscope.circuits.engine import Adapter
+from hopscope.circuits.own_task import plain_losses
 from hopscope.circuits.patching import pairs_of, patched
 from hopscope.circuits.scores import Runs
 from hopscope.configs import MQAR, Model
+from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.models import Transformer
 
@@ -110,3 +122,26 @@ def test_a_loss_of_ones_own_that_takes_all_outputs_is_given_them(
     monkeypatch.setattr(budget, "CALL_BYTES", 2 * ONE)
     assert torch.equal(Ablator(model, plain).losses([Ablation()]), 2 * expected)
     assert model.most == COUNT
+
+
+def test_a_part_of_the_examples_has_no_losses() -> None:
+    model = Counting(Transformer.seeded(Model(layers=2, d_model=16), TASK.interface(), 0))
+    with pytest.raises(CircuitError, match="losses need all examples"):
+        Ablator(model, examples_of(TASK, COUNT).part(slice(2, 4))).losses([Ablation()])
+
+
+def test_a_loss_that_needs_other_examples_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = torch.rand(COUNT, 1)
+
+    def weighted(outputs: Tensor, targets: Tensor) -> Tensor:
+        return weights * plain_losses(outputs, targets)
+
+    def draw(count: int, seed: int) -> Drawn:
+        inputs = examples_of(TASK, count, seed).inputs
+        return Drawn(inputs, torch.zeros(count, 1).long(), roles=torch.zeros_like(inputs))
+
+    model = Transformer.seeded(Model(layers=2, heads=2, d_model=16), TASK.interface(), 0)
+    task = OwnTask(draw, roles=["token"], chance=1.0, loss=weighted)
+    monkeypatch.setattr(budget, "CALL_BYTES", ONE // 4)  # two examples
+    with pytest.raises(CircuitError, match="of 7 examples failed .*depend on other examples"):
+        Ablator(model, examples_of(task, COUNT)).losses([Ablation()])

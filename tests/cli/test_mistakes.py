@@ -81,6 +81,7 @@ MODELS = """
 attention gallery/demo --examples 100000000 | positions would take about
 attention gallery/demo --example -1 | --example is -1; expected 0 to 9,999
 attention gallery/demo --example 1 --save x.csv | this is not a table; expected .json
+circuit gallery/demo --all --save x.edges.json | --all writes a table: .json, .csv, .parquet
 circuit gallery/demo --all --save x.svg | expected a name that ends in .json, .csv, .parquet
 emergence gallery/demo --all --save x.svg | --all has a figure for each seed: give --figure
 attention gallery/demo --save . | expected a name that ends in .json, .csv, .parquet, .svg
