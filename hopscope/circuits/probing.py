@@ -23,7 +23,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from hopscope import intervals
-from hopscope.circuits.ablation import Ablation, State
+from hopscope.circuits.ablation import Ablation
 from hopscope.circuits.adapters import AnyModel, CallbackModel, adapter_of
 from hopscope.circuits.attention import attended, chunks
 from hopscope.circuits.engine import (
@@ -98,7 +98,7 @@ def probe(
             _check_enough(rows, x.shape[-1], drawn.table[role], examples)
             if role in score_rows:
                 into[:, role] = _cell(x, fresh, rows, score_rows[role])
-    (measured,) = Runs(adapter, drawn).measured([(State(), "even")])
+    (measured,) = Runs(adapter, drawn).measured()
     return Probe(
         model=adapter.digest(),
         task=task if isinstance(task, FactTask) else None,

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from hopscope.circuits.ablation import State
@@ -40,7 +41,7 @@ def scores_of(
     rests = RESTS[:1] if isinstance(adapter, CallbackModel) else RESTS
     states: dict[AttentionKind, State] = {"prescribed": circuit, "computed": circuit.computed}
     asked = [(state, rest) for rest in rests for state in (nothing, *states.values())]
-    model, *measured = runs.measured([(State(), "even"), *asked])
+    model, *measured = runs.measured(asked)
     each, found = iter(measured), []
     for rest in rests:
         ablated = next(each).losses
@@ -61,7 +62,7 @@ def scores_of(
 
 @dataclass(frozen=True)
 class Measured:
-    """A state's losses, and how far its outputs at the answers are the model's."""
+    """The losses in a state, and the agreement of its outputs with the model's at the answers."""
 
     losses: PerExample
     """The loss of each example, mean over hops."""
@@ -78,17 +79,19 @@ class Runs:
         most = chunks(adapter, self.examples)[0].stop
         self.chunks = output_slices(adapter, self.examples, most)
 
-    def measured(self, asked: Sequence[tuple[State, Rest]]) -> list[Measured]:
-        """What is measured of each state, with all rows without a target ablated in this way. The
-        first is the model: the others are compared with it.
+    def measured(self, asked: Sequence[tuple[State, Rest]] = ()) -> list[Measured]:
+        """The measurements of the model, and of each state, in which all rows without a target are
+        ablated in the given way. All are compared with the model.
         """
         count = len(self.examples)
-        found = [(Gathered(count), Gathered(count), Gathered(count)) for _ in asked]
+        found = [(Gathered(count), Gathered(count), Gathered(count)) for _ in range(1 + len(asked))]
         for some in self.chunks:
             prescriber = prescriber_of(self.adapter, self.examples.part(some))
-            model = self._outputs(prescriber, some, *asked[0])
+            model = self._model(prescriber, some).float().cpu()
             for number, (terms, *both) in enumerate(found):
-                outputs = self._outputs(prescriber, some, *asked[number]) if number else model
+                outputs = model
+                if number:
+                    outputs = self._outputs(prescriber, some, *asked[number - 1]).float().cpu()
                 terms.put(some, self.examples.terms_of(outputs, some))
                 for each, part in zip(
                     both, self.compared(prescriber.examples, model, outputs), strict=True
@@ -99,12 +102,15 @@ class Runs:
             for terms, first, second in found
         ]
 
-    def _outputs(self, prescriber: Prescriber, some: slice, state: State, rest: Rest) -> Tensor:
-        """The outputs of some examples at the read positions."""
-        return self._run(prescriber, some, state, rest).float().cpu()
+    def _model(self, prescriber: Prescriber, some: slice) -> Tensor:
+        """The model's own outputs for some examples at the read positions."""
+        if isinstance(self.adapter, CallbackModel):
+            return self._outputs(prescriber, some, State(), "even")
+        ends, _ = self._recorded
+        return self.adapter.unembed(ends[some])
 
-    def _run(self, prescriber: Prescriber, some: slice, state: State, rest: Rest) -> Tensor:
-        """The same, on the device of the model."""
+    def _outputs(self, prescriber: Prescriber, some: slice, state: State, rest: Rest) -> Tensor:
+        """The outputs in a state for some examples at the read positions."""
         ablation, inputs = state.ablation, self.examples.inputs[some]
 
         if isinstance(self.adapter, CallbackModel):
@@ -152,21 +158,33 @@ class Runs:
         """The outputs of the heads of each layer in the model: their mean over all examples, and
         those in the previous example (of the first: the last).
         """
-        assert not isinstance(self.adapter, CallbackModel)
-        parts = [record(self.adapter, self.examples.inputs[some]).brought for some in self.chunks]
-        brought = [torch.cat(layer) for layer in zip(*parts, strict=True)]
+        _, brought = self._recorded
         return {
             "mean": [layer.mean(0, keepdim=True) for layer in brought],
             "resample": [layer.roll(1, 0) for layer in brought],
         }
+
+    @cached_property
+    def _recorded(self) -> tuple[Float[Tensor, "row read d_model"], list[Brought]]:
+        """The model's streams after the last layer at the read positions, and the outputs of the
+        heads of each layer.
+        """
+        assert not isinstance(self.adapter, CallbackModel)
+        ends, brought = [], []
+        for some in self.chunks:
+            recorded = record(self.adapter, self.examples.inputs[some])
+            ends.append(recorded.streams[-1][:, -self.read :])
+            brought.append(recorded.brought)
+        return torch.cat(ends), [torch.cat(layer) for layer in zip(*brought, strict=True)]
 
     def _losses(self, terms: Tensor) -> PerExample:
         losses: PerExample = self.examples.losses_from(terms).mean(-1).double().cpu().numpy()
         return losses
 
     def compared(self, examples: Examples, model: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor]:
-        """For some examples the divergence from the model's outputs at the answers, and how many
-        answers are the same; of vectors the model's, and these.
+        """Two values for each example, from outputs at the answers. For classes: the KL divergence
+        from the model's outputs, and the share of equal most likely classes. For vectors: the
+        outputs of the model, and the outputs themselves.
         """
         model, outputs = (examples.answers_of(each).double() for each in (model, outputs))
         if not examples.classes:
@@ -179,8 +197,8 @@ class Runs:
         return divergence, same
 
     def agreement(self, first: Tensor, second: Tensor) -> tuple[Estimate | None, Estimate | None]:
-        """How far outputs at the answers are the model's, as they were `compared` in all examples:
-        the agreement, and the share of same answers.
+        """The agreement with the model, from what `compared` returned for all examples: R² and None
+        for vectors; KL divergence and the share of equal most likely classes for classes.
         """
         if self.examples.classes:
             return Estimate.of(first.numpy()), Estimate.of_shares(second.numpy())

@@ -62,7 +62,7 @@ def ablated(model: Adapter | CallbackModel) -> Tensor:
 @torch.no_grad()
 def scored(model: Adapter) -> Tensor:
     changed = State({(1, 0): Pattern()})
-    found = Runs(model, examples_of(TASK, COUNT)).measured([(State(), "even"), (changed, "mean")])
+    found = Runs(model, examples_of(TASK, COUNT)).measured([(changed, "mean")])
     agreed = [each for its in found for each in (its.agreement, its.same_answer) if each]
     return torch.tensor([*found[1].losses, *(n for each in agreed for n in (each.mean, each.high))])
 
