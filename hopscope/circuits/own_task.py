@@ -24,6 +24,7 @@ from torch.nn.functional import cross_entropy
 from hopscope.circuits.examples import Examples, SplitLoss, check_form, check_places, outputs_at
 from hopscope.errors import CircuitError
 from hopscope.facts import FactGraph, parse_facts, parse_role
+from hopscope.machine import out_of_memory
 from hopscope.tasks import Roles
 
 ENOUGH = 8
@@ -225,7 +226,7 @@ class _Answers:
         try:
             found = self.loss(outputs_at(outputs, at), self.targets[some].to(outputs.device))
         except RuntimeError as error:
-            if len(at) == len(self.at):
+            if len(at) == len(self.at) or out_of_memory(error):
                 raise
             raise CircuitError(
                 f"the loss of {len(at)} of {len(self.at)} examples failed "

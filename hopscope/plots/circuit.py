@@ -161,7 +161,7 @@ def _strokes(circuit: Circuit, story: Emergence | None) -> dict[Path, list[Strok
 
 
 def _symbols(circuit: Circuit, account: Account, component: Component, path: Path) -> list[Stroke]:
-    """Return a stroke for each symbol that a path moves to the answer, or by which it routes."""
+    """Return a stroke for each symbol that a path moves to the answer or routes by."""
     patched, names = account.of(component, path), account.decodable.symbols
     carried = list_carried(circuit, patched)
     routed = [s for s in (patched.routed if patched else ()) if s not in carried]

@@ -150,7 +150,7 @@ def test_a_run_without_a_checkpoint_says_so_in_every_pane(
     assert (page.locator(".arcs path").count(), page.inner_text(".time .hint")) == (0, "")
     told = page.locator(".pane:visible .quiet").all_inner_texts()
     assert "being measured" not in " ".join(told).lower()
-    assert told.count("No checkpoint yet.") == 4  # somebody trains it, so nobody is told how
+    assert told.count("No checkpoint yet.") == 4  # no command: it is being trained
     for pane in ("heads", "losses", "time"):
         table = table_of(page, pane)
         for kind in ("SVG", "PNG"):

@@ -172,11 +172,11 @@ def test_a_question_is_given_up(page: Any, server: Any) -> None:
     assert told == "AbortError"
 
 
-def test_of_a_page_that_is_left_nothing_is_said(
+def test_a_page_that_the_user_leaves_shows_no_error(
     page: Any, server: Any, forgiven: list[str]
 ) -> None:
-    """Firefox then fails what is asked as if there were no network; when the reader comes back, or
-    stays, a server that is gone is told of again.
+    """Firefox reports the aborted requests as failures of the network. When the user comes back or
+    stays, a server that is gone is reported again.
     """
     forgiven.append("ERR_INTERNET_DISCONNECTED")
     page.goto(address(server))

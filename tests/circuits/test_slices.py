@@ -131,9 +131,11 @@ def test_a_part_of_the_examples_has_no_losses() -> None:
 
 
 def test_a_loss_that_needs_other_examples_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    weights = torch.rand(COUNT, 1)
+    weights, full = torch.rand(COUNT, 1), False
 
     def weighted(outputs: Tensor, targets: Tensor) -> Tensor:
+        if full:
+            torch.empty(2**60)  # more memory than there is
         return weights * plain_losses(outputs, targets)
 
     def draw(count: int, seed: int) -> Drawn:
@@ -143,5 +145,9 @@ def test_a_loss_that_needs_other_examples_is_refused(monkeypatch: pytest.MonkeyP
     model = Transformer.seeded(Model(layers=2, heads=2, d_model=16), TASK.interface(), 0)
     task = OwnTask(draw, roles=["token"], chance=1.0, loss=weighted)
     monkeypatch.setattr(budget, "CALL_BYTES", ONE // 4)  # two examples
+    ablator = Ablator(model, examples_of(task, COUNT))
     with pytest.raises(CircuitError, match="of 7 examples failed .*depend on other examples"):
-        Ablator(model, examples_of(task, COUNT)).losses([Ablation()])
+        ablator.losses([Ablation()])
+    full = True
+    with pytest.raises(RuntimeError, match="can't allocate memory"):
+        ablator.losses([Ablation()])

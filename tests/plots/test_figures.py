@@ -280,7 +280,7 @@ def test_heads_with_the_largest_rise_are_drawn_a_mark_for_each_way() -> None:
     left, right = bars.get_segments()[0]
     assert [left[0], right[0]] == pytest.approx([1.02, 1.22])  # 2.0=itself: its rise ± 0.1
     alone = losses_figure([record("the model", -0.1, None), record("1.3=mean", 0.5, 0.4)], 0.75, 8)
-    assert alone.axes[0].get_xlim()[0] < -0.1  # losses of one's own may be below 0
+    assert alone.axes[0].get_xlim()[0] < -0.1  # a user's losses may be below 0
     assert [label.get_text() for label in alone.axes[0].get_yticklabels()][1] == "1.3=mean"
 
 
