@@ -266,8 +266,8 @@ def test_an_example_that_is_not_there_yet_is_announced(page: Any, explorer: str)
     line, strip = page.locator(".example .strip .quiet"), page.locator(".strip")
     line.wait_for()
     assert line.inner_text() == "The example is being computed …"
-    high = strip.bounding_box()["height"]
     until(page, lambda: waits)
+    high = strip.bounding_box()["height"]  # the page is laid out when it asks
     page.evaluate("hopscope.state.fail('example', 'no')")
     line.wait_for(state="hidden")
     waits[0].continue_()
