@@ -1,6 +1,6 @@
 """Circuits that hopscope finds in models trained by other papers' recipes, with plain loops.
 
-    python benchmarks/strangers.py train --to models [--only guo] [--minutes 30] [--device cuda]
+    python benchmarks/strangers.py train --to models [--only guo] [--seeds 0 1] [--device cuda]
     python benchmarks/strangers.py read --models models >> results/strangers.jsonl
 
 Training can be stopped, and continues from the last checkpoint; `read` prints a JSON row for each
@@ -27,6 +27,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,9 @@ from hopscope.tasks.khop import landings
 from hopscope.theory.chain import reach
 
 TRAINED_FROM = 1_000_000
-"""The first seed of training examples; circuits are found and measured with other seeds."""
+"""The first seed of the training examples of the model with seed 0; the model with seed n begins n
+times as many later. Circuits are found and measured with other seeds.
+"""
 SAVED_EVERY = 60.0
 """The seconds between two checkpoints."""
 TESTED = 4096
@@ -334,14 +337,18 @@ def train(chosen: argparse.Namespace) -> None:
     chosen.to.mkdir(parents=True, exist_ok=True)
     if chosen.device != "cpu":
         torch.cuda.set_stream(torch.cuda.Stream())  # the default stream cannot be recorded
-    for name in chosen.only or RECIPES:
+    for name, seed in product(chosen.only or RECIPES, chosen.seeds):
         end = time.monotonic() + 60 * chosen.minutes
-        _trained(name, chosen.to / f"{name}.pt", end, chosen.device)
+        _trained(name, seed, _path(chosen.to, name, seed), end, chosen.device)
 
 
-def _trained(name: str, path: Path, end: float, device: str) -> None:
-    recipe = RECIPES[name]
-    torch.manual_seed(0)
+def _path(folder: Path, name: str, seed: int) -> Path:
+    return folder / f"{name}-{seed}.pt"
+
+
+def _trained(name: str, seed: int, path: Path, end: float, device: str) -> None:
+    recipe, first = RECIPES[name], (1 + seed) * TRAINED_FROM
+    torch.manual_seed(seed)
     model = recipe.blank().to(device).train()
     gpu = model.device.type == "cuda"
     rate = torch.tensor(recipe.rate, device=device) if gpu else recipe.rate
@@ -357,11 +364,11 @@ def _trained(name: str, path: Path, end: float, device: str) -> None:
     begun, saved = time.process_time() - spent, time.monotonic()
     while step < recipe.steps and time.monotonic() < end:
         _set_rate(optimiser, recipe.rate * warmed_and_falling(step, recipe.steps))
-        drawn = recipe.draw(recipe.batch, TRAINED_FROM + step)
+        drawn = recipe.draw(recipe.batch, first + step)
         loss = update(drawn.inputs.to(device), drawn.targets.to(device))
         step += 1
         if step % 100 == 0:
-            row = {"model": name, "step": step, "loss": round(loss.item(), 4)}
+            row = {"model": name, "seed": seed, "step": step, "loss": round(loss.item(), 4)}
             print_row(row | {"cpu": round(time.process_time() - begun)})
         now = time.monotonic()
         if now > min(saved + SAVED_EVERY, end) or step == recipe.steps:
@@ -418,15 +425,15 @@ class Recorded:
 
 def read(chosen: argparse.Namespace) -> None:
     """Print a row for each fully trained model."""
-    for name in chosen.only or RECIPES:
-        recipe, path = RECIPES[name], chosen.models / f"{name}.pt"
+    for name, seed in product(chosen.only or RECIPES, chosen.seeds):
+        recipe, path = RECIPES[name], _path(chosen.models, name, seed)
         if not path.exists():
             continue
         kept = torch.load(path, weights_only=True, map_location="cpu")
         if kept["step"] == recipe.steps:
             model = recipe.blank().eval()
             model.load_state_dict(kept["model"])
-            print_row(row(name, recipe, model))
+            print_row(row(name, seed, recipe, model))
 
 
 @torch.no_grad()
@@ -440,12 +447,13 @@ def error(recipe: Recipe, model: nn.Module) -> float:
     return float(torch.cat(wrong).mean())
 
 
-def row(name: str, recipe: Recipe, model: nn.Module) -> dict[str, Any]:
+def row(name: str, seed: int, recipe: Recipe, model: nn.Module) -> dict[str, Any]:
     """The row of one model: its error, its circuit and the verdict."""
     about = {
         "benchmark": "strangers", "model": name, "paper": recipe.paper,
         "shape": f"{recipe.layers} x {recipe.heads}", "error": round(error(recipe, model), 4),
-        "machine": processor(), "threads": torch.get_num_threads(), "seeds": {"search": 0},
+        "machine": processor(), "threads": torch.get_num_threads(),
+        "seeds": {"model": seed, "search": 0},
     }  # fmt: skip
     begun = time.process_time()
     try:
@@ -486,6 +494,7 @@ def main() -> None:
         command = commands.add_parser(name)
         command.set_defaults(way=way)
         command.add_argument("--only", nargs="*", choices=RECIPES)
+        command.add_argument("--seeds", nargs="*", type=int, default=[0])
         if name == "train":
             command.add_argument("--to", type=Path, required=True)
             command.add_argument("--minutes", type=float, default=math.inf)
