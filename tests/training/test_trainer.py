@@ -1,5 +1,7 @@
 """The trainer against plain PyTorch: torch's AdamW on the module, one loss, no flat vectors."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
@@ -73,12 +75,12 @@ def test_bf16_keeps_a_float32_master_and_stays_near() -> None:
         assert torch.allclose(exact.advance(), rounded.advance(), rtol=0.02, atol=0.01)
 
 
-def test_validation_in_bf16_uses_the_weights_of_the_last_step() -> None:
-    trainer = Trainer(experiment(lr=0.1, warmup=0), CPU, "bf16")
+@pytest.mark.parametrize("losses", [Trainer.advance, Trainer.validate])
+def test_losses_in_bf16_are_those_of_the_weights_after_the_last_step(losses: Callable) -> None:
+    trainer, resumed = (Trainer(experiment(lr=0.1, warmup=0), CPU, "bf16") for _ in range(2))
     trainer.advance()
-    resumed = Trainer(experiment(lr=0.1, warmup=0), CPU, "bf16")
     resumed.restore(trainer.weights.named(), trainer.optimiser.state(), trainer.step)
-    assert torch.equal(trainer.validate(), resumed.validate())
+    assert torch.equal(losses(trainer), losses(resumed))
 
 
 def test_validation_uses_a_stream_of_its_own() -> None:
