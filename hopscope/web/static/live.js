@@ -4,7 +4,7 @@
 
 import { FETCHED } from "./fetched.js";
 import { cutOf, squaresOf } from "./maps.js";
-import { asFlag } from "./url.js";
+import { asFlag } from "./changes.js";
 
 const [CLICK, REST, SCRUB] = [20, 140, 420];
 const STREAMS = { "over-time": "overTime", costs: "costs" }; // streams, and the state's key of each

@@ -1,6 +1,6 @@
 // Access to the arrays of a run: attention between roles (Maps), and probes of roles (Contents).
 
-import { asFlag } from "./url.js";
+import { asFlag } from "./changes.js";
 
 /** Role maps of all checkpoints. */
 export class Maps {

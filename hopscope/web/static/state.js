@@ -2,8 +2,9 @@
 // The state of the page: values from the address (view) and fetched values (data). A function that
 // draws registers the keys on which it depends, and is called when one of them changes.
 
+import { OF_HEADS, asFlag } from "./changes.js";
 import { gives } from "./source.js";
-import { OF_HEADS, START, asFlag, fitted, format, parse } from "./url.js";
+import { START, fitted, format, parse } from "./url.js";
 
 const VIEW = Object.keys(START);
 const REST = 120;

@@ -1,10 +1,10 @@
 // A tour in six questions. Each sets the state of the page, and has a line with the answer.
 
+import { OF_HEADS, named } from "./changes.js";
 import { button, fill, h } from "./dom.js";
 import { asks } from "./explained.js";
 import { current } from "./losses.js";
 import { arrows, everyHead, headName, headsOf } from "./paths.js";
-import { OF_HEADS, named } from "./url.js";
 import { counted, number, symbolName, whole } from "./words.js";
 
 const NOTHING = { off: [], head: "", ghost: "", step: null, pane: "" };

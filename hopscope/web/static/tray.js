@@ -2,9 +2,9 @@
 // and path. Elements are made once and updated, because an element that is replaced between pointer
 // down and up gets no click.
 
+import { OF_HEADS, item, named } from "./changes.js";
 import { able, button, fill, h, select, write } from "./dom.js";
 import { everyHead, headName, headsOf } from "./paths.js";
-import { OF_HEADS, item, named } from "./url.js";
 import { WAYS, changeWords, number } from "./words.js";
 
 const MANY = 6;
