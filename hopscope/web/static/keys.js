@@ -91,7 +91,7 @@ const ACTIONS = {
   "[": (state) => jump(state, -1),
   "]": (state) => jump(state, 1),
   " ": playOrPause,
-  a: (state) => state.under && state.toggle(state.under),
+  a: (state) => state.point?.head !== undefined && state.toggle(state.point),
   u: (state) => state.undo(),
   n: (state) => next(state),
   f: (state) => state.set({ pane: state.pane ? "" : atHand(state) }),

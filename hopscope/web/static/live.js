@@ -110,7 +110,6 @@ export class Live {
     for (const [kind, stop] of Object.entries(this.open)) if (!again || !STAYING.includes(kind)) stop.abort();
     for (const timer of Object.values(this.timers)) clearTimeout(timer);
     this.timers = {};
-    state.under = null;
     if (!id) return;
     state.set({ opening: true }, "none");
     return this.ask("run", async (signal) => {

@@ -59,8 +59,6 @@ export class State {
     this.waiting = false;
     this.words = new Set();
     this.rests = 0;
-    /** @type {Point | null} The item that the key "a" switches off. */
-    this.under = null;
     this.near = ""; // the pane that was pointed at last
     this.letters = true; // are shortcuts of one character on?
     Object.seal(this);
@@ -211,16 +209,14 @@ export class State {
     if (this.undone.length) this.set({ off: this.undone.pop() });
   }
 
-  /** The pointer or the focus is on this: a head, or one of its arrows. */
-  enter(item) {
-    this.under = item;
-    this.set({ point: item }, "none");
+  /** The pointer or the focus is on this: a head, one of its arrows, a hop. */
+  enter(point) {
+    this.set({ point }, "none");
   }
 
-  /** The pointer or the focus has left this item. */
-  leave(item) {
-    if (this.under === item) this.under = null;
-    if (this.point === item) this.set({ point: null }, "none");
+  /** The pointer or the focus has left this. */
+  leave(point) {
+    if (this.point === point) this.set({ point: null }, "none");
   }
 
   /** Is this row of a head (or with no destination: the whole head) switched off? */
