@@ -2,20 +2,14 @@
 // Sends the page's requests: a run's arrays once, an example and losses when nothing has changed for
 // a moment (so not while the user scrubs). A newer request of one kind aborts the older one.
 
+import { asFlag } from "./changes.js";
 import { FETCHED } from "./fetched.js";
 import { cutOf, squaresOf } from "./maps.js";
-import { asFlag } from "./changes.js";
+import { OF_MODEL } from "./state.js";
 
 const [CLICK, REST, SCRUB] = [20, 140, 420];
 const STREAMS = { "over-time": "overTime", costs: "costs" }; // streams, and the state's key of each
 const STAYING = [...Object.keys(STREAMS), "fleet"]; // continue if the model is trained further
-
-/** Values of the state that are of one model; reset when another model is opened. */
-const GONE = {
-  ...{ example: null, question: null, answer: null, cut: null, refused: "", costs: null, overTime: null, maps: null, losses: null },
-  ...{ contents: null, unmeasured: "", fleet: null, findings: null, values: null, curves: null },
-  ...{ spot: null, hover: null, pair: null, point: null },
-};
 /** Choices that are kept between the models of one run. */
 const CHOSEN = { reading: null };
 
@@ -133,7 +127,7 @@ export class Live {
         this.current = null;
       }
       this.shown = `${id} ${seed}`;
-      const gone = { ...(again ? ahead : GONE), ...(state.about?.id === id ? {} : CHOSEN) };
+      const gone = { ...(again ? ahead : OF_MODEL), ...(state.about?.id === id ? {} : CHOSEN) };
       // An error line is removed by the next answer of its kind, not by further training.
       const error = again && state.error?.kind ? state.error : null;
       state.set({ ...gone, about, steps, opening: false, error }, "none");
@@ -143,11 +137,11 @@ export class Live {
       const drawn = [...ready].filter((name) => FETCHED[name] && !ahead[name] && name !== "emergence");
       await Promise.all(drawn.map((name) => ask(name)));
       if (signal.aborted) return; // the user has opened another run
-      this.begin(id);
+      const example = this.begin(id);
       for (const name of ["parameters", "findings", "maps"])
         if (!ready.has(name) && !ahead[name]) await ask(name);
       if (this.missed && !signal.aborted) return this.openRun();
-      await this.first(signal);
+      await example;
       // The slowest and least important last.
       if (has.has("contents") && !ready.has("contents") && !signal.aborted) await this.squares(about);
       if (!about.emerged && !signal.aborted) await ask("emergence");
@@ -181,7 +175,7 @@ export class Live {
     this.shown = "";
     this.current = null;
     state.undone = [];
-    state.set({ ...GONE, ...CHOSEN, about: null, steps: null }, "none");
+    state.set({ ...OF_MODEL, ...CHOSEN, about: null, steps: null }, "none");
   }
 
   /** The description of a run; null if the run lacks this seed, which is then removed from the
@@ -199,20 +193,13 @@ export class Live {
     }
   }
 
-  /** Allow requests about the run, and send the first ones. */
-  begin(id) {
+  /** Allow requests about the run, and send the first ones; wait for the example. */
+  async begin(id) {
     if (this.current === id) return;
     this.current = id;
-    this.rest("example", new Set(["about"]), () => this.example());
-    this.rest("ablate", new Set(["about"]), () => this.ablate());
-  }
-
-  /** Wait for the first example, at most 5 s, or until it is not needed. */
-  async first(signal) {
-    const { state } = this;
-    const waits = () => state.about?.task && state.steps.length && !state.example && !state.error;
-    for (let n = 0; n < 100 && waits() && !signal.aborted; n++)
-      await new Promise((done) => setTimeout(done, 50));
+    if (!this.state.about.task || !this.state.steps.length) return;
+    this.ablate();
+    await this.example();
   }
 
   question(more = {}) {
@@ -266,7 +253,6 @@ export class Live {
   /** Measure losses on few examples first, then on more if there is no newer request. */
   ablate() {
     const { state, source } = this;
-    const { at, seed } = state;
     const noted = state.losses ? state.losses.validationSteps.length : state.about.arrays.includes("losses");
     if (!state.off.length && noted) {
       this.open.ablate?.abort();
@@ -277,9 +263,10 @@ export class Live {
       try {
         const { fits, answer: measured } = state;
         for (const examples of this.counts.filter((its) => !fits || its > measured.examples)) {
+          const { at, shown } = state;
           const asked = this.question({ examples });
           const found = await source.ablate(state.run, asked, { signal });
-          const answer = { ...found, at, seed, changes: asked.changes ?? [] };
+          const answer = { ...found, of: shown, at, changes: asked.changes ?? [] };
           state.set({ answer, asking: examples !== this.counts.at(-1) }, "none");
           await new Promise((done) => setTimeout(done, 60));
           if (signal.aborted) return;
@@ -297,9 +284,8 @@ export class Live {
   /** Fetch the squares (probes) of the changed model; without them the squares are pale. */
   async readCut(signal) {
     const { state, source } = this;
-    const { at, seed } = state;
     const asked = this.question({ examples: this.counts.at(-1), probe: true });
-    const found = { at, seed, asked: asked.changes.join(";"), contents: null, why: "" };
+    const found = { of: state.shown, contents: null, why: "" };
     try {
       const { decodable } = await source.ablate(state.run, asked, { signal });
       found.contents = cutOf(decodable, state.steps);

@@ -1,7 +1,5 @@
 // Access to the arrays of a run: attention between roles (Maps), and probes of roles (Contents).
 
-import { asFlag } from "./changes.js";
-
 /** Role maps of all checkpoints. */
 export class Maps {
   constructor(arrays, roles) {
@@ -82,9 +80,9 @@ export function cutOf({ own, roles }, all) {
 }
 
 /** The squares to draw: of the changed model if known, else of the unchanged model (`old`). */
-export function squaresOf({ contents, cut, off, at, seed }) {
+export function squaresOf({ contents, cut, off, shown }) {
   if (!off.length) return { contents, old: false };
-  const fits = cut?.at === at && cut.seed === seed && cut.asked === off.map(asFlag).join(";");
+  const fits = cut?.of === shown;
   return fits && cut.contents
     ? { contents: cut.contents, before: contents, old: false }
     : { contents, old: true, why: fits ? cut.why : "" };

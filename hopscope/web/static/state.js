@@ -15,31 +15,35 @@ const REST = 120;
  * @typedef {{layer?: number, head?: number, destination?: string, source?: string, hop?: number, chain?: number}} Point
  */
 
+/** State of one model, which begins anew when another is opened. */
+export const OF_MODEL = {
+  // Arrays of the run (fetched.js); null until they are fetched.
+  ...{ losses: null, maps: null, contents: null, fleet: null, findings: null, values: null, curves: null },
+  // Answers: to the example (of a benchmark: question), to what is switched off (its losses; its
+  // squares), and streams.
+  ...{ example: null, question: null, answer: null, cut: null, overTime: null, costs: null },
+  // Why losses or squares cannot be measured.
+  ...{ refused: "", unmeasured: "" },
+  /** What is pointed at. @type {Point | null} */
+  point: null,
+  // A cell of the map, a token, a pair of tokens.
+  ...{ spot: null, hover: null, pair: null },
+};
 /** State that is not in the address: fetched values, open requests, the pointer. */
 const DATA = {
   /** The run's description from hopscope/web/views.py. @type {any} */
   about: null,
   /** The run's checkpoints. @type {number[] | null} */
   steps: null,
-  // Arrays of the run (fetched.js); null until they are fetched.
-  ...{ losses: null, maps: null, contents: null, fleet: null, findings: null, values: null, curves: null },
-  // Answers: to the example (of a benchmark: question), to what is switched off (its losses; its
-  // squares), and streams.
-  ...{ example: null, question: null, answer: null, cut: null, overTime: null, costs: null },
+  ...OF_MODEL,
+  reading: null, // the path chosen in the pane of seeds
   // Activity: is a run being opened, are losses being measured, which streams are open, is it
   // playing?
   ...{ opening: false, asking: false, working: "", playing: false },
-  // Why losses or squares cannot be measured.
-  ...{ refused: "", unmeasured: "" },
   /** The error line. @type {{text: string, kind?: string} | null} */
   error: null,
   // The list of runs: their number, and the one that changed.
   ...{ listed: 0, stale: null },
-  reading: null, // the path chosen in the pane of seeds
-  /** What is pointed at. @type {Point | null} */
-  point: null,
-  // A cell of the map, a token, a pair of tokens.
-  ...{ spot: null, hover: null, pair: null },
   // Is there a server; the theme, whose change redraws everything.
   ...{ alive: true, theme: "" },
 };
@@ -224,10 +228,14 @@ export class State {
     return this.off.some((its) => covers(its, { layer, head, destination }));
   }
 
-  /** Is the answer of the current checkpoint, seed and switches? */
+  /** The model that is shown, as a text: its checkpoint, its seed, and what is off. */
+  get shown() {
+    return JSON.stringify([this.at, this.seed, this.off.map(asFlag)]);
+  }
+
+  /** Is the answer of the model that is shown? */
   get fits() {
-    const { answer, at, seed, off } = this;
-    return answer?.at === at && answer.seed === seed && same(answer.changes, off.map(asFlag));
+    return this.answer?.of === this.shown;
   }
 
   /** Is the old run still shown while a new one is opened? Then changes are ignored, because they
