@@ -2,6 +2,7 @@
 
 import { ofSeed } from "./commands.js";
 import { fill, h, s, select } from "./dom.js";
+import { plain } from "./fetched.js";
 import { draw, squares } from "./heat.js";
 import { Maps } from "./maps.js";
 import { Pane } from "./pane.js";
@@ -31,7 +32,9 @@ function ask(state, live) {
   const { about } = state;
   if (state.fleet?.key === keyOf(about) || live.open.fleet) return false;
   live.ask("fleet", async (signal) => {
-    const maps = mapsOf(await live.source.arrays(about.id, "fleet", null, { signal }), about);
+    const its = await live.source.arrays(about.id, "fleet", null, { signal });
+    const { seeds, ...arrays } = plain(its);
+    const maps = new Maps({ ...arrays, steps: seeds }, its.about.roles);
     state.set({ fleet: { run: about.id, key: keyOf(about), maps, seeds: about.seeds } }, "none");
   }).then(() => state.fleet?.key === keyOf(about) && ask(state, live));
   return true;
@@ -40,11 +43,6 @@ function ask(state, live) {
 /** The cache key of the maps: the run and its checkpoints. */
 function keyOf({ id, checkpoints }) {
   return `${id} ${checkpoints}`;
-}
-
-function mapsOf({ tensors, about: words }, { seeds, task }) {
-  const arrays = Object.fromEntries(tensors);
-  return new Maps({ ...arrays, steps: arrays.seeds ?? { data: seeds } }, words?.roles ?? task.roles);
 }
 
 /** The shown pair of roles: the user's choice, or the last path of the circuit. */

@@ -285,10 +285,11 @@ export class Live {
   async readCut(signal) {
     const { state, source } = this;
     const asked = this.question({ examples: this.counts.at(-1), probe: true });
-    const found = { of: state.shown, contents: null, why: "" };
+    const { at, shown } = state;
+    const found = { of: shown, contents: null, why: "" };
     try {
       const { decodable } = await source.ablate(state.run, asked, { signal });
-      found.contents = cutOf(decodable, state.steps);
+      found.contents = cutOf(decodable, state.steps, at);
     } catch (error) {
       found.why = error.message;
     }

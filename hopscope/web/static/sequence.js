@@ -135,7 +135,7 @@ function refused(state) {
 function both(state) {
   const { alphabet } = state.about.ngram;
   const seen = tokens(state);
-  const plain = (model(state).first ?? "copies") === "copies";
+  const plain = model(state).first === "copies";
   return {
     alphabet,
     seen,

@@ -108,17 +108,7 @@ export function slider(state) {
             { class: "event hop" },
             s("title", {}, `${its.text} at step ${whole(its.step)}`),
             s("line", { x1: x, x2: x, y1: 4, y2: 16, style: { stroke: ofHop(its.hop) } }),
-            s(
-              "text",
-              { x: from, y: 11 },
-              its.text.startsWith("stage")
-                ? near
-                  ? its.name
-                  : `stage ${its.name}`
-                : near
-                  ? its.name.replace("hop ", "")
-                  : `${its.name} learned`,
-            ),
+            s("text", { x: from, y: 11 }, near ? its.name : its.long),
           ),
         );
       }
