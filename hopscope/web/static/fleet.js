@@ -1,7 +1,7 @@
 // Several seeds of one recipe side by side: in which heads of each does one role attend to another?
 
 import { ofSeed } from "./commands.js";
-import { fill, h, s, select } from "./dom.js";
+import { button, fill, h, s, select } from "./dom.js";
 import { plain } from "./fetched.js";
 import { draw, squares } from "./heat.js";
 import { Maps } from "./maps.js";
@@ -94,19 +94,12 @@ function show(pane, state, place) {
       draw(canvas, sharesOf(heads), maps.layers, maps.heads);
       const best = heads.reduce((one, other) => (other.share > one.share ? other : one));
       const told = [headName(best), number(best.share)];
-      return h(
-        "button",
-        {
-          type: "button",
-          class: "map used",
-          "aria-pressed": String((state.seed ?? seeds[0]) === seed),
-          "aria-label": `Seed ${seed}: strongest in head ${told.join(", ")}`,
-          on: { click: () => state.set({ seed }) },
-        },
-        canvas,
-        h("span", {}, `seed ${seed}`),
-        h("small", {}, told.join(" ")),
-      );
+      const shown = [canvas, h("span", {}, `seed ${seed}`), h("small", {}, told.join(" "))];
+      return button(shown, () => state.set({ seed }), {
+        class: "map used",
+        "aria-pressed": String((state.seed ?? seeds[0]) === seed),
+        "aria-label": `Seed ${seed}: strongest in head ${told.join(", ")}`,
+      });
     }),
   );
 }

@@ -1,7 +1,7 @@
 // A role map for every head (the wall). One of them is shown large, and linked to the example.
 
 import { ofMap } from "./commands.js";
-import { announce, choice, fill, h, hovered, mark, roving, s, write } from "./dom.js";
+import { announce, button, choice, fill, h, hovered, mark, roving, s, write } from "./dom.js";
 import { draw, squares, under } from "./heat.js";
 import { Pane } from "./pane.js";
 import { headOf } from "./maps.js";
@@ -91,21 +91,13 @@ function cell(state, item, used) {
   const canvas = h("canvas", { "aria-hidden": "true" });
   const enter = () => state.enter(item);
   const leave = () => state.leave(item);
-  const element = h(
-    "button",
-    {
-      type: "button",
-      tabindex: "-1",
-      class: `map${used.has(name) ? " used" : ""}`,
-      data: { head: name, key: name },
-      on: {
-        click: () => state.set({ head: state.head === name ? "" : name }),
-        ...hovered(enter, leave),
-      },
-    },
-    canvas,
-    h("span", {}, name),
-  );
+  const choose = () => state.set({ head: state.head === name ? "" : name });
+  const element = button([canvas, h("span", {}, name)], choose, {
+    tabindex: "-1",
+    class: `map${used.has(name) ? " used" : ""}`,
+    data: { head: name, key: name },
+    on: hovered(enter, leave),
+  });
   let shown = null;
   return {
     element,
@@ -145,8 +137,7 @@ function enlarged(state, place) {
   const said = h("p", { class: "readout" });
   const title = h("h3", {});
   const tokens = h("canvas", { class: "heat tokens" });
-  const off = h("button", { type: "button", class: "plain" });
-  off.addEventListener("click", () => state.toggle(chosen(state)));
+  const off = button("", () => state.toggle(chosen(state)), { class: "plain" });
   const spot = (event) => {
     const at = under(canvas, event, n, n);
     state.set({ spot: at && { destination: order[at[0]], source: order[at[1]] } }, "none");

@@ -1,6 +1,6 @@
 // Charts of curves as SVG: axes, series, levels, and the values under the pointer.
 
-import { h, s, write } from "./dom.js";
+import { button, h, labelledSvg, s, write } from "./dom.js";
 import { points } from "./pointed.js";
 import { number, whole } from "./words.js";
 
@@ -47,12 +47,7 @@ export function chart(width, asked) {
   const bottom = asked.bare ? 8 : 22;
   const toX = scale(x.low, x.high, LEFT, width - RIGHT, x.log);
   const toY = scale(y.low, y.high, height - bottom, TOP, false);
-  const made = s("svg", {
-    class: "chart",
-    viewBox: `0 0 ${width} ${height}`,
-    role: "img",
-    "aria-label": asked.title,
-  });
+  const made = labelledSvg("chart", width, height, asked.title);
   const grid = s("g", { class: "grid" });
   const named = (asked.levels ?? []).filter(({ name }) => name);
   for (const value of ticks(y.low, y.high, Math.max(2, Math.floor(height / 40)))) {
@@ -135,13 +130,9 @@ export function underPointer({ svg, toX }, { clientX }) {
 export function legend(state, entries) {
   const values = entries.map(() => h("span"));
   const keys = entries.map(({ name, colour, dash, on, point }, n) => {
-    const key = h(
-      on ? "button" : "span",
-      { class: "key", ...(on ? { type: "button", on: { click: on } } : {}) },
-      h("i", { class: dash ? "dashed" : "", style: { "--its": colour } }),
-      name,
-      h("b", {}, values[n]),
-    );
+    const sample = h("i", { class: dash ? "dashed" : "", style: { "--its": colour } });
+    const told = [sample, name, h("b", {}, values[n])];
+    const key = on ? button(told, on, { class: "key" }) : h("span", { class: "key" }, told);
     return point ? points(key, state, point) : key;
   });
   return {

@@ -1,7 +1,7 @@
 // The slider over all checkpoints: a notch for each, a mark for each path and hop, and a play
 // button.
 
-import { able, button, fill, h, mark, s } from "./dom.js";
+import { able, fill, h, icon, mark, s } from "./dom.js";
 import { ofHop } from "./colours.js";
 import { events } from "./events.js";
 import { nearest, underPointer } from "./lines.js";
@@ -22,10 +22,9 @@ export function slider(state) {
   // Outside of the SVG, so that moving them redraws nothing.
   const thumb = h("i", { class: "thumb" });
   const gone = h("i", { class: "gone" });
-  const play = button("▶", () => playOrPause(state), {
+  const play = icon("▶", "Play through the training", () => playOrPause(state), {
     class: "icon play",
     title: "Play (space)",
-    "aria-label": "Play through the training",
   });
   const bar = h("div", {
     class: "slider",

@@ -3,7 +3,7 @@
 // down and up gets no click.
 
 import { OF_HEADS, item, named } from "./changes.js";
-import { able, button, fill, h, select, write } from "./dom.js";
+import { able, button, fill, h, icon, select, write } from "./dom.js";
 import { everyHead, headName, headsOf } from "./paths.js";
 import { WAYS, changeWords, number } from "./words.js";
 
@@ -95,9 +95,7 @@ function row(state, name) {
       its().as,
       (as) => state.change(state.off.map((one) => (one === its() ? { ...one, as } : one))),
     ),
-    button("×", () => state.change(state.off.filter((one) => one !== its())), {
-      class: "icon",
-      "aria-label": `Switch ${words} on again`,
+    icon("×", `Switch ${words} on again`, () => state.change(state.off.filter((one) => one !== its())), {
       title: "On again",
     }),
   );
