@@ -312,7 +312,7 @@ def without_folder(text: str, folder: Path) -> str:
 def row_of(id_: str, run: Listed, path: Path) -> dict[str, Any]:
     """Return a run as a row of the page's table."""
     date = run.date.timestamp() if run.date else 0.0
-    row = {"id": id_, **run.to_dict(), "told": run.status, "revision": f"{date:.6f}"}
+    row = {"id": id_, **run.to_dict(), "revision": f"{date:.6f}"}
     row["problem"] = without_folder(run.problem, path.parent)
     if run.folder is None:
         return row

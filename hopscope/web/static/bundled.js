@@ -2,7 +2,8 @@
 // hopscope/web/carried.py): arrays directly, examples and losses by computing if the page has the
 // weights of the step, and otherwise losses that were measured in advance.
 
-import { everyHead, headName } from "./paths.js";
+import { named } from "./changes.js";
+import { arrows, everyHead, headName } from "./paths.js";
 import { unpacked, unzipped } from "./safetensors.js";
 import { answerWith } from "./source.js";
 import { engineOf } from "./thread.js";
@@ -121,9 +122,9 @@ class Bundle {
     const { model, circuit, task } = this.description;
     const heads = everyHead(model).map(headName);
     const replaced = (head) => before.some((its) => [`${head}=mean`, `${head}=resample`].includes(its));
-    const rows =
-      circuit?.paths.map(({ layer, head, destination }) => `${layer}.${head}:${destination}`) ??
-      heads.flatMap((head) => task.roles.map((role) => `${head}:${role}`));
+    const rows = circuit
+      ? arrows(this.description).map(named)
+      : heads.flatMap((head) => task.roles.map((role) => `${head}:${role}`));
     const left = [...new Set(rows)].filter((row) => !replaced(row.split(":")[0]));
     return [...heads, ...left].map((name) => `${name}=uniform`);
   }

@@ -7,9 +7,7 @@ export const FETCHED = {
   losses: (its) => ({ losses: lossesOf(its) }),
   maps: (its) => ({ maps: new Maps(plain(its), its.about.roles) }),
   contents: (its, { checkpoints }) => ({ contents: new Contents(plain(its), its.about.roles, checkpoints) }),
-  emergence: ({ about: { paths, emerged } }, about) => ({
-    about: { ...about, emerged: Object.fromEntries(paths.map((path, n) => [path, emerged[n]])) },
-  }),
+  emergence: (its, about) => ({ about: { ...about, ...its.about } }),
   findings: (its) => ({ findings: its.about }),
   parameters: (its) => ({ values: { ...plain(its), sets: its.about.sets } }),
 };
