@@ -1,11 +1,12 @@
 // A role map for every head (the wall). One of them is shown large, and linked to the example.
 
+import { item } from "./changes.js";
 import { ofMap } from "./commands.js";
 import { announce, button, choice, fill, h, hovered, mark, roving, s, write } from "./dom.js";
 import { draw, squares, under } from "./heat.js";
 import { Pane } from "./pane.js";
 import { headOf } from "./maps.js";
-import { everyHead, everyPath, headName, headsOf } from "./paths.js";
+import { everyHead, everyPath, hasHead, headName, headsOf } from "./paths.js";
 import { headLit } from "./pointed.js";
 import { chainOrder, digits, number, shortRole, waiting } from "./words.js";
 
@@ -77,12 +78,12 @@ export function headsPane(state) {
 
 /** The shown head: the user's choice, or one of the circuit, or the first of the last layer. */
 export function chosen(state) {
-  const found = /^(\d+)\.(\d+)$/.exec(state.head);
-  if (found && Number(found[1]) < state.about.model.layers && Number(found[2]) < state.about.model.heads)
-    return { layer: Number(found[1]), head: Number(found[2]) };
-  const all = state.about.circuit?.components ?? [];
+  const { circuit, model } = state.about;
+  const found = item(state.head);
+  if (found && hasHead(model, found)) return found;
+  const all = circuit?.components ?? [];
   const last = all.findLast((its) => its.paths.length) ?? all.at(-1);
-  return last ? { layer: last.layer, head: last.heads[0] } : { layer: state.about.model.layers - 1, head: 0 };
+  return last ? { layer: last.layer, head: last.heads[0] } : { layer: model.layers - 1, head: 0 };
 }
 
 function cell(state, item, used) {

@@ -8,8 +8,8 @@ import { cutOf, squaresOf } from "./maps.js";
 import { OF_MODEL } from "./state.js";
 
 const [CLICK, REST, SCRUB] = [20, 140, 420];
-const STREAMS = { "over-time": "overTime", costs: "costs" }; // streams, and the state's key of each
-const STAYING = [...Object.keys(STREAMS), "fleet"]; // continue if the model is trained further
+const STREAMS = ["overTime", "costs"]; // methods of the source, and the state's keys of their answers
+const STAYING = [...STREAMS, "fleet"]; // continue if the model is trained further
 /** Choices that are kept between the models of one run. */
 const CHOSEN = { reading: null };
 
@@ -59,7 +59,7 @@ export class Live {
 
   /** Write the names of the open streams into the state. */
   sayWorking() {
-    const working = Object.keys(STREAMS).filter((kind) => this.open[kind]);
+    const working = STREAMS.filter((kind) => this.open[kind]);
     this.state.set({ working: working.join(" ") }, "none");
   }
 
@@ -296,34 +296,26 @@ export class Live {
     if (!signal.aborted) state.set({ cut: found }, "none");
   }
 
-  overTime() {
-    return this.stream("over-time");
-  }
-
-  costs() {
-    return this.stream("costs");
-  }
-
   /** Start a stream of answers; if it is already open, stop it. */
   stream(kind) {
     const { state, source } = this;
     if (this.open[kind]) return this.stop(kind);
-    const [key, asked] = [STREAMS[kind], this.streamQuestion(kind)];
+    const asked = this.streamQuestion(kind);
     this.streamed[kind] = JSON.stringify(asked);
-    state.set({ [key]: [] }, "none");
+    state.set({ [kind]: [] }, "none");
     return this.ask(kind, async (signal) => {
       const rows = [];
-      for await (const row of source[key](state.run, asked, { signal })) {
+      for await (const row of source[kind](state.run, asked, { signal })) {
         if (signal.aborted) return;
         rows.push(row);
-        state.set({ [key]: [...rows] }, "none");
+        state.set({ [kind]: [...rows] }, "none");
       }
     });
   }
 
   streamQuestion(kind) {
     const { step, ...asked } = this.question({ examples: 256 });
-    return kind === "over-time" || step === undefined ? asked : { ...asked, step };
+    return kind === "overTime" ? asked : { ...asked, step };
   }
 
   stop(kind) {
@@ -334,11 +326,11 @@ export class Live {
 
   /** Stop the streams of other steps or switches, and drop their answers. */
   dropStreams() {
-    for (const [kind, key] of Object.entries(STREAMS)) {
+    for (const kind of STREAMS) {
       const asked = this.streamed[kind];
       if (asked === undefined || asked === JSON.stringify(this.streamQuestion(kind))) continue;
       this.stop(kind);
-      this.state.set({ [key]: null }, "none");
+      this.state.set({ [kind]: null }, "none");
     }
   }
 }

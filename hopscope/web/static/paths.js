@@ -38,6 +38,9 @@ const FAINT = 0.15;
 export const everyHead = ({ layers, heads }) =>
   Array.from({ length: layers * heads }, (_, n) => ({ layer: Math.floor(n / heads), head: n % heads }));
 
+/** Does the model have this head? */
+export const hasHead = ({ layers, heads }, { layer, head }) => layer < layers && head < heads;
+
 /** A head's name, as "2.0". */
 export const headName = ({ layer, head }) => `${layer}.${head}`;
 

@@ -29,9 +29,9 @@ export function trayOf(state, live) {
     (as) => state.set({ as }),
   );
   const told = "The same changes at every checkpoint, as curves in the training";
-  const every = plain("at every step", () => live.overTime(), told);
+  const every = plain("at every step", () => live.stream("overTime"), told);
   const hide = plain("hide curves", () => state.set({ overTime: null }, "none"));
-  const costs = plain("what each costs", () => live.costs(), "Every head and path in turn");
+  const costs = plain("what each costs", () => live.stream("costs"), "Every head and path in turn");
   const element = h(
     "div",
     { class: "tray" },
@@ -62,7 +62,7 @@ export function trayOf(state, live) {
       able(undo, state.undone.length);
       for (const its of [keep, none]) able(its, off.length);
       way.value = state.as;
-      const [curves, each] = ["over-time", "costs"].map((kind) => working?.split(" ").includes(kind));
+      const [curves, each] = ["overTime", "costs"].map((kind) => working?.split(" ").includes(kind));
       write(every, curves ? "stop" : "at every step");
       able(every, (off.length && state.steps.length > 1) || curves);
       write(costs, each ? "stop" : "what each costs");

@@ -2,6 +2,7 @@
 // Converts the state of the page to the part of its address after #, and back. Names, not indices.
 
 import { WAY, item, named } from "./changes.js";
+import { hasHead } from "./paths.js";
 
 export const START = {
   run: "",
@@ -77,10 +78,7 @@ function decoded(text) {
 export function fitted({ off, head, step, ex, order, tokens }, about) {
   const { task, model, checkpoints } = about;
   const has = (its) =>
-    task &&
-    its.layer < model.layers &&
-    its.head < model.heads &&
-    (!its.destination || task.roles.includes(its.destination));
+    task && hasHead(model, its) && (!its.destination || task.roles.includes(its.destination));
   const patch = { off: off.filter(has) };
   const dropped = off.filter((its) => !has(its)).map((its) => `off=${named(its)}`);
   if (head && !has(item(head) ?? {})) {
