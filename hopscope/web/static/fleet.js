@@ -20,7 +20,7 @@ export function fleetPane(state, live) {
   pane.body.append(place);
   pane.watch("about", () => {
     const told = "Maps of every seed are being measured …";
-    if (ask(state, live) && state.fleet?.run !== state.about.id) fill(place, h("p", { class: "quiet" }, told));
+    if (ask(state, live) && !state.fleet) fill(place, h("p", { class: "quiet" }, told));
   });
   pane.draws("about fleet reading seed theme", () => state.fleet && show(pane, state, place));
   return pane;
@@ -35,7 +35,7 @@ function ask(state, live) {
     const its = await live.source.arrays(about.id, "fleet", null, { signal });
     const { seeds, ...arrays } = plain(its);
     const maps = new Maps({ ...arrays, steps: seeds }, its.about.roles);
-    state.set({ fleet: { run: about.id, key: keyOf(about), maps, seeds: about.seeds } }, "none");
+    state.set({ fleet: { key: keyOf(about), maps, seeds: about.seeds } }, "none");
   }).then(() => state.fleet?.key === keyOf(about) && ask(state, live));
   return true;
 }

@@ -63,20 +63,20 @@ export function slider(state) {
     );
   });
   return {
-    build(up, width) {
+    build(toX, width) {
       const { steps, about } = state;
       const svg = s("svg", { viewBox: `0 0 ${width} 52`, width, height: 52, "aria-hidden": "true" });
-      const first = up.toX(steps[0]);
-      const end = up.toX(steps.at(-1));
+      const first = toX(steps[0]);
+      const end = toX(steps.at(-1));
       gone.style.left = `${first}px`;
       gone.style.width = `${end - first}px`;
       svg.append(s("line", { class: "track", x1: first, x2: end, y1: 22, y2: 22 }));
       if (steps.length < 400)
         for (const step of steps)
-          svg.append(s("line", { class: "notch", x1: up.toX(step), x2: up.toX(step), y1: 18, y2: 26 }));
+          svg.append(s("line", { class: "notch", x1: toX(step), x2: toX(step), y1: 18, y2: 26 }));
       const ends = [-99, -99]; // where the last name ends, on each of two lines
       for (const its of events(about).filter((each) => each.path)) {
-        const x = up.toX(its.step);
+        const x = toX(its.step);
         const half = (LETTER * its.name.length) / 2;
         const level = ends.findIndex((end) => end + GAP < x - half);
         if (level >= 0) ends[level] = x + half;
@@ -93,7 +93,7 @@ export function slider(state) {
         );
       }
       const others = events(about).filter((each) => !each.path);
-      const places = others.map((each) => up.toX(each.step));
+      const places = others.map((each) => toX(each.step));
       let taken = -99;
       for (const [n, its] of others.entries()) {
         const x = places[n];
@@ -111,7 +111,7 @@ export function slider(state) {
           ),
         );
       }
-      made = { svg, toX: up.toX, first, end };
+      made = { svg, toX, first, end };
       bar.setAttribute("aria-valuemax", String(steps.length - 1));
       fill(bar, svg, gone, thumb);
       return [play, bar];

@@ -1,7 +1,6 @@
 // The training: losses of every hop, and attention along every path.
 
 import { ofTraining } from "./commands.js";
-import { lossSeries } from "./curves.js";
 import { choice, fill, h, s, write, zoom } from "./dom.js";
 import { ofHop } from "./colours.js";
 import { chart, legend, nearest, underPointer } from "./lines.js";
@@ -13,6 +12,7 @@ import { pathColour } from "./strokes.js";
 import { counted, digits, number, shortRole, waiting, whole } from "./words.js";
 
 const SIDE = 190;
+const WINDOW = 25; // training losses are means of so many
 const CUT = 1.35; // the axis of losses ends at this multiple of chance, or of a higher lowest loss
 
 export function timePane(state) {
@@ -188,6 +188,45 @@ function build(pane, state, place) {
     });
     each.svg.addEventListener("pointerleave", () => point(pane, state, null));
   }
+}
+
+/** Training losses, smoothed and thinned, as lines; validation as dots. */
+function lossSeries({ trainSteps, train, validationSteps, validation }, member, hops) {
+  const made = [];
+  hops.forEach((name, n) => {
+    const ys = smoothed(trainSteps.map((_, at) => train(at, member, n)));
+    const by = Math.max(1, Math.floor(ys.length / 700));
+    made.push({
+      name,
+      hop: n + 1,
+      colour: ofHop(n),
+      thin: true,
+      xs: trainSteps.filter((_, at) => at % by === 0),
+      ys: ys.filter((_, at) => at % by === 0),
+    });
+    made.push({
+      name: `${name}, validation`,
+      hop: n + 1,
+      colour: ofHop(n),
+      xs: validationSteps,
+      ys: validationSteps.map((_, at) => validation(at, member, n)),
+      dots: validationSteps.length < 120,
+    });
+  });
+  return made;
+}
+
+function smoothed(values) {
+  let sum = 0;
+  const found = [];
+  const held = [];
+  for (const value of values) {
+    held.push(value);
+    sum += value;
+    if (held.length > WINDOW) sum -= held.shift();
+    found.push(sum / held.length);
+  }
+  return found;
 }
 
 /** Show the values at the step under the pointer (null: at the current step). */
