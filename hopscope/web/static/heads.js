@@ -15,13 +15,11 @@ const KINDS = [
   ["others", "others", "Attention to all other chains together"],
 ];
 
-const kindOf = ({ kind }) => (kind === "others" ? "others" : "own");
-
 export function headsPane(state) {
   const pane = new Pane(state, "heads", "Heads", {
     drawing: () => state.maps && picture(state),
     rows: () => numbers(state),
-    command: () => state.maps && ofMap(state, kindOf(state), chosen(state)),
+    command: () => state.maps && ofMap(state, state.kind, chosen(state)),
     tell: () => {
       for (const its of cells) its.tell();
     },
@@ -57,8 +55,7 @@ export function headsPane(state) {
   const update = () => {
     if (!cells.length) return;
     const order = chainOrder(state.maps.roles);
-    const kind = kindOf(state);
-    for (const its of cells) its.show(state, order, kind);
+    for (const its of cells) its.show(state, order);
     big?.update();
   };
   pane.draws("about maps theme", rebuild);
@@ -70,7 +67,7 @@ export function headsPane(state) {
   pane.watch("kind about", () =>
     fill(
       pane.tools,
-      choice("Attention to", KINDS, kindOf(state), (kind) => state.set({ kind })),
+      choice("Attention to", KINDS, state.kind, (kind) => state.set({ kind })),
     ),
   );
   return pane;
@@ -106,8 +103,8 @@ function cell(state, item, used) {
     light(point) {
       element.classList.toggle("lit", headLit(point, layer, head));
     },
-    show(its, order, kind) {
-      const matrix = its.maps.matrix(kind, its.at, item, order);
+    show(its, order) {
+      const matrix = its.maps.matrix(its.kind, its.at, item, order);
       draw(canvas, matrix, order.length, order.length);
       const off = its.off.some((one) => one.layer === layer && one.head === head);
       element.classList.toggle("off", off);
@@ -144,9 +141,8 @@ function enlarged(state, place) {
     state.set({ spot: at && { destination: order[at[0]], source: order[at[1]] } }, "none");
   };
   const told = ({ destination, source }) => {
-    const kind = kindOf(state);
-    const whose = kind === "others" ? " of other chains" : "";
-    const share = state.maps.of(state.at, { ...chosen(state), destination, source }, kind);
+    const whose = state.kind === "others" ? " of other chains" : "";
+    const share = state.maps.of(state.at, { ...chosen(state), destination, source }, state.kind);
     return `${destination} attends to ${source}${whose}: ${number(share)}`;
   };
   const grid = h("div", { class: "axes", tabindex: "0", role: "group", style: { "--roles": n } });
@@ -203,7 +199,7 @@ function enlarged(state, place) {
       const head = chosen(state);
       const name = headName(head);
       const { at, maps } = state;
-      const matrix = maps.matrix(kindOf(state), at, head, order);
+      const matrix = maps.matrix(state.kind, at, head, order);
       write(title, `Head ${name}`);
       const gone = state.isOff(head.layer, head.head);
       write(off, gone ? "switch on" : "switch off");
@@ -253,7 +249,7 @@ function picture(state) {
     const left = 10 + its.head * wide;
     const top = 10 + (layers - 1 - its.layer) * (wide + 16);
     made.append(
-      squares(state.maps.matrix(kindOf(state), state.at, its, order), n, n, size, left, top + 14),
+      squares(state.maps.matrix(state.kind, state.at, its, order), n, n, size, left, top + 14),
       s("text", { x: left, y: top + 9, class: "role" }, headName(its)),
     );
   }

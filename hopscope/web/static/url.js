@@ -24,7 +24,7 @@ export const START = {
 };
 const PLAIN = {
   head: /^\d+\.\d+$/,
-  kind: /^(own|others|example)$/,
+  kind: /^(own|others)$/,
   ghost: /^[\w.-]{1,40}$/,
   colour: /^(moves|emerged|kind)$/,
   pane: /^[a-z]{1,12}$/,
