@@ -60,13 +60,13 @@ class Bundle {
   /** Ask the engine; a computation in advance is aborted first. */
   async ask(method, asked, options) {
     this.ahead.abort();
-    return (await this.engine)[method](asked, options);
+    return (await this.engine).ask(method, asked, options);
   }
 
   /** Compute the unchanged model in advance, so that the first click is answered sooner. */
   async lookAhead(step) {
     const { signal } = (this.ahead = new AbortController());
-    await (await this.engine).ablate({ step, examples: AHEAD }, { signal }).catch(() => {});
+    await (await this.engine).ask("ablate", { step, examples: AHEAD }, { signal }).catch(() => {});
   }
 
   /** A question of a benchmark. */
