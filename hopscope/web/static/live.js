@@ -263,10 +263,10 @@ export class Live {
       try {
         const { fits, answer: measured } = state;
         for (const examples of this.counts.filter((its) => !fits || its > measured.examples)) {
-          const { at, shown } = state;
+          const { at, which } = state;
           const asked = this.question({ examples });
           const found = await source.ablate(state.run, asked, { signal });
-          const answer = { ...found, of: shown, at, changes: asked.changes ?? [] };
+          const answer = { ...found, of: which, at, changes: asked.changes ?? [] };
           state.set({ answer, asking: examples !== this.counts.at(-1) }, "none");
           await new Promise((done) => setTimeout(done, 60));
           if (signal.aborted) return;
@@ -285,8 +285,8 @@ export class Live {
   async readCut(signal) {
     const { state, source } = this;
     const asked = this.question({ examples: this.counts.at(-1), probe: true });
-    const { at, shown } = state;
-    const found = { of: shown, contents: null, why: "" };
+    const { at, which } = state;
+    const found = { of: which, contents: null, why: "" };
     try {
       const { decodable } = await source.ablate(state.run, asked, { signal });
       found.contents = cutOf(decodable, state.steps, at);

@@ -81,9 +81,9 @@ export function cutOf({ own, roles }, all, at) {
 }
 
 /** The squares to draw: of the changed model if known, else of the unchanged model (`old`). */
-export function squaresOf({ contents, cut, off, shown }) {
+export function squaresOf({ contents, cut, off, which }) {
   if (!off.length) return { contents, old: false };
-  const fits = cut?.of === shown;
+  const fits = cut?.of === which;
   return fits && cut.contents
     ? { contents: cut.contents, before: contents, old: false }
     : { contents, old: true, why: fits ? cut.why : "" };

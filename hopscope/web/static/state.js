@@ -228,14 +228,14 @@ export class State {
     return this.off.some((its) => covers(its, { layer, head, destination }));
   }
 
-  /** The model that is shown, as a text: its checkpoint, its seed, and what is off. */
-  get shown() {
+  /** Which model is shown: its checkpoint, its seed, and what is off, as a text. */
+  get which() {
     return JSON.stringify([this.at, this.seed, this.off.map(asFlag)]);
   }
 
   /** Is the answer of the model that is shown? */
   get fits() {
-    return this.answer?.of === this.shown;
+    return this.answer?.of === this.which;
   }
 
   /** Is the old run still shown while a new one is opened? Then changes are ignored, because they
