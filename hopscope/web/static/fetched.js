@@ -9,7 +9,11 @@ export const FETCHED = {
   contents: (its, { checkpoints }) => ({ contents: new Contents(plain(its), its.about.roles, checkpoints) }),
   emergence: (its, about) => ({ about: { ...about, ...its.about } }),
   findings: (its) => ({ findings: its.about }),
-  parameters: (its) => ({ values: { ...plain(its), sets: its.about.sets } }),
+  // The slider of an n-gram run stands at every recorded epoch; at some of them is a checkpoint.
+  parameters: (its) => {
+    const values = { ...plain(its), sets: its.about.sets };
+    return { values, steps: [...values.epochs.data] };
+  },
 };
 
 /** Tensors by name. */

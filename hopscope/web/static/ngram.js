@@ -31,9 +31,6 @@ export function ngramPanes(state) {
   const bars = h("div", { class: "predicted" });
   values.body.append(place);
   sequence.body.append(chips, bars);
-  values.watch("values", () => {
-    if (state.values) state.set({ curves: curves(state), steps: epochs(state) }, "none");
-  });
   values.draws("values step theme seed", () => ready(state) && showValues(values, state, wide));
   sequence.draws("values step tokens theme seed", () => {
     if (ready(state)) showSequence(sequence, state, chips, bars);
@@ -42,7 +39,7 @@ export function ngramPanes(state) {
 }
 
 /** Curves over time: the share of the parents' set, the lags of its heads, and a. */
-function curves(state) {
+export function curves(state) {
   const xs = epochs(state);
   const all = xs.map((_, n) => at(state, n));
   const groups = model(state).sets;

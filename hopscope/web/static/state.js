@@ -18,7 +18,7 @@ const REST = 120;
 /** State of one model, which begins anew when another is opened. */
 export const OF_MODEL = {
   // Arrays of the run (fetched.js); null until they are fetched.
-  ...{ losses: null, maps: null, contents: null, fleet: null, findings: null, values: null, curves: null },
+  ...{ losses: null, maps: null, contents: null, fleet: null, findings: null, values: null },
   // Answers: to the example (of a benchmark: question), to what is switched off (its losses; its
   // squares), and streams.
   ...{ example: null, question: null, answer: null, cut: null, overTime: null, costs: null },

@@ -4,6 +4,7 @@ import { ofTraining } from "./commands.js";
 import { choice, fill, h, s, write, zoom } from "./dom.js";
 import { ofHop } from "./colours.js";
 import { chart, legend, nearest, underPointer } from "./lines.js";
+import { curves } from "./ngram.js";
 import { Pane } from "./pane.js";
 import { arrows } from "./paths.js";
 import { pathLit } from "./pointed.js";
@@ -30,7 +31,7 @@ export function timePane(state) {
     if (pane.charts) update(pane, state);
   };
   pane.fills(place, rebuild);
-  pane.draws("about losses maps curves steps overTime colour scale theme seed pane", rebuild);
+  pane.draws("about losses maps values steps overTime colour scale theme seed pane", rebuild);
   pane.draws("step playing", () => pane.charts && update(pane, state));
   pane.watch("point", () => pane.charts && light(pane, state));
   pane.watch("about steps scale", () => tools(pane, state));
@@ -82,7 +83,8 @@ function build(pane, state, place) {
   const width = Math.max(280, room - side);
   const hops = about.task?.hops ?? ["loss"];
   const x = spanOf(state);
-  const two = steps.length > 1 && ((about.task && arrows(about).length > 0 && maps) || state.curves);
+  const parameters = state.values ? curves(state) : null;
+  const two = steps.length > 1 && ((about.task && arrows(about).length > 0 && maps) || parameters);
   const chances = [...new Set(about.task?.chance ?? (about.chance ? [about.chance] : []))].filter((its) => its > 0);
   const chance = Math.max(0, ...chances);
   const high = innerHeight / zoom();
@@ -128,7 +130,7 @@ function build(pane, state, place) {
   pane.cut = highest > top ? ` · losses above ${number(top)} are cut` : "";
   pane.paths = about.task ? arrows(about) : [];
   pane.seen =
-    state.curves ??
+    parameters ??
     (two
       ? pane.paths.map((path) => ({
           path,
@@ -140,13 +142,13 @@ function build(pane, state, place) {
         }))
       : []);
   const down = chart(width, {
-    title: state.curves ? "Parameters during training" : "Attention along every path of the circuit",
+    title: parameters ? "Parameters during training" : "Attention along every path of the circuit",
     height: tall,
-    low: Boolean(state.curves),
+    low: Boolean(parameters),
     x,
-    y: { low: 0, high: 1.04, label: state.curves ? "share" : "attention" },
+    y: { low: 0, high: 1.04, label: parameters ? "share" : "attention" },
     series: pane.seen,
-    levels: two && !state.curves ? [{ at: 0.5, name: "" }] : [],
+    levels: two && !parameters ? [{ at: 0.5, name: "" }] : [],
   });
   pane.charts = two ? [up, down] : [up];
   pane.drawn = [upper, pane.seen];
@@ -154,7 +156,7 @@ function build(pane, state, place) {
   const lines = [
     series.some((its) => its.thin) ? "faint: training losses" : "",
     state.overTime?.length ? "broad: with what is switched off" : "",
-    two && !state.curves ? "dots: one half, from which an arrow counts as emerged" : "",
+    two && !parameters ? "dots: one half, from which an arrow counts as emerged" : "",
   ].filter(Boolean);
   // Outside of the SVG, so that moving it redraws nothing.
   pane.cursor = h("i", { class: "cursor" });
