@@ -137,11 +137,11 @@ export class Live {
       const drawn = [...ready].filter((name) => FETCHED[name] && !ahead[name] && name !== "emergence");
       await Promise.all(drawn.map((name) => ask(name)));
       if (signal.aborted) return; // the user has opened another run
-      const example = this.begin(id);
+      this.begin(id);
       for (const name of ["parameters", "findings", "maps"])
         if (!ready.has(name) && !ahead[name]) await ask(name);
       if (this.missed && !signal.aborted) return this.openRun();
-      await example;
+      await this.first(signal);
       // The slowest and least important last.
       if (has.has("contents") && !ready.has("contents") && !signal.aborted) await this.squares(about);
       if (!about.emerged && !signal.aborted) await ask("emergence");
@@ -193,13 +193,20 @@ export class Live {
     }
   }
 
-  /** Allow requests about the run, and send the first ones; wait for the example. */
-  async begin(id) {
+  /** Allow requests about the run, and send the first ones. */
+  begin(id) {
     if (this.current === id) return;
     this.current = id;
-    if (!this.state.about.task || !this.state.steps.length) return;
-    this.ablate();
-    await this.example();
+    this.rest("example", new Set(["about"]), () => this.example());
+    this.rest("ablate", new Set(["about"]), () => this.ablate());
+  }
+
+  /** Wait for the first example, at most 5 s, or until it is not needed. */
+  async first(signal) {
+    const { state } = this;
+    const waits = () => state.about?.task && state.steps.length && !state.example && !state.error;
+    for (let n = 0; n < 100 && waits() && !signal.aborted; n++)
+      await new Promise((done) => setTimeout(done, 50));
   }
 
   question(more = {}) {
