@@ -4,8 +4,6 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
-
 from hopscope.configs import LmBench, Prompts
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.lm.prompts import question
@@ -79,12 +77,11 @@ class Bench(ShownRun):
                 {"start": s.start, "end": s.end, "role": str(s.role), "chain": s.chain}
                 for s in put.spans
             ],
-            "chain": put.chain,
             "correct": put.correct,
             "answer": given[0] if given else None,
             "right": chance_of_correct(given[0]) if given else None,
         }
-        return packed({"chain": np.array([put.chain], np.int32)}, about)
+        return packed({}, about)
 
     def _prompts(self, kind: str | None) -> Prompts:
         labels = {prompts.label: prompts for prompts in self.recipe.prompts}

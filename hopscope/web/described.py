@@ -75,32 +75,23 @@ def circuit_of(circuit: Circuit) -> dict[str, Any]:
     for component, kept in zip(circuit.components, found["components"], strict=True):
         kept |= {"name": component.name, "told": circuit.described(component)}
         kept |= {"destinations": [str(role) for role in component.destinations]}
-        kept |= {"paths": [moving_path(circuit, component, path) for path in component.paths]}
-    paths, account = [path_of(path) for path in circuit.paths], circuit.account is not None
-    return found | {"paths": paths, "verdict": circuit.verdict, "account": account}
+        kept |= {"paths": [path_of(circuit, component, path) for path in component.paths]}
+    return found | {"verdict": circuit.verdict, "account": circuit.account is not None}
 
 
-def moving_path(circuit: Circuit, component: Component, path: Path) -> dict[str, Any]:
-    """Return a path with the symbols that it moves to the answer (`carried`), and those that route
-    later heads (`routed`).
+def path_of(circuit: Circuit, component: Component, path: Path) -> dict[str, Any]:
+    """Return one path by names, with the symbols that it moves to the answer (`carried`), and those
+    that route later heads (`routed`).
     """
     patched = circuit.account.of(component, path) if circuit.account else None
-    return {
-        **path_of(path),
-        "carried": list_carried(circuit, patched),
-        "routed": list(patched.routed) if patched else [],
-    }
-
-
-def path_of(path: Path) -> dict[str, Any]:
-    """Return one path by names; `change` is the change that switches it off."""
     return {
         "layer": path.layer,
         "head": path.head,
         "destination": str(path.destination),
         "source": str(path.source),
         "name": name_of(path),
-        "change": f"{path.layer}.{path.head}:{path.destination}=uniform",
+        "carried": list_carried(circuit, patched),
+        "routed": list(patched.routed) if patched else [],
     }
 
 

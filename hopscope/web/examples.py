@@ -106,13 +106,10 @@ def _seen(ablator: Ablator, changes: Mapping[Head, Change]) -> tuple[np.ndarray,
 
 
 def tokens(shown: RenderedExample, table: Sequence[Role]) -> list[dict[str, Any]]:
-    """Return for every position its text, role, chain and fact."""
-    roles = (table[number] for number in shown.roles.role.tolist())
+    """Return for every position its text, role and chain."""
+    roles = (str(table[number]) for number in shown.roles.role.tolist())
     places = zip(shown.texts, roles, shown.roles.chain.tolist(), strict=True)
-    return [
-        {"text": text, "role": str(role), "chain": chain, "fact": role.fact}
-        for text, role, chain in places
-    ]
+    return [{"text": text, "role": role, "chain": chain} for text, role, chain in places]
 
 
 def shown_answers(run: Opened, shown: RenderedExample, outputs: Tensor) -> list[dict[str, Any]]:
@@ -169,12 +166,10 @@ def first_examples(task: Task, count: int) -> bytes:
     if "vectors" in found:
         arrays["vectors"] = found["vectors"]
         arrays["code"] = found["inputs"][..., found["vectors"].shape[-1] :]
-    table = task.roles()
     about = {
         "symbols": list(sampler_of(task).names),
         "candidates": list(shown[0].candidates),
-        "roles": [str(role) for role in table],
-        "facts": [role.fact for role in table],
+        "roles": [str(role) for role in task.roles()],
     }
     return packed(arrays, about)
 

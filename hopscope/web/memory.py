@@ -38,9 +38,3 @@ class Memory:
                 return None
             self._values.move_to_end(key)
             return self._values[key][0]
-
-    def __contains__(self, key: Hashable) -> bool:
-        return key in self._values
-
-    def __len__(self) -> int:
-        return len(self._values)

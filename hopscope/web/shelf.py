@@ -79,17 +79,11 @@ class Shelf:
         self._unread: dict[str, None] = {}
         """The names that were not read yet, the newest last."""
         self._turn: deque[str] = deque()
-        self._training: set[str] = set()
         self._lately: deque[str] = deque(maxlen=LATELY)
         self._tags: dict[str, tuple[str, ...]] = {}
         self._lock = RLock()
         for name in gallery.names():
             self._put(gallery.path(name), _of_gallery(name), ())
-
-    @property
-    def more(self) -> bool:
-        """Whether there are runs that were not read yet."""
-        return bool(self._unread)
 
     def since(self, cursor: str = "") -> dict[str, Any]:
         """Return the rows that changed since this cursor, the ids of removed runs, a new cursor,
@@ -107,7 +101,8 @@ class Shelf:
             problems, since = self._problems
             if since > known:
                 found["problems"] = problems
-            return {"cursor": f"{self._nonce}.{self._version}", "more": self.more, **found}
+            more = bool(self._unread)
+            return {"cursor": f"{self._nonce}.{self._version}", "more": more, **found}
 
     def find(self, id_: str) -> ShelfEntry:
         """Return the current entry of the run with this id; raises RunMissing."""
@@ -148,7 +143,9 @@ class Shelf:
     def look(self) -> None:
         """Find changes, and read some of the new runs (at least one)."""
         self._look_at_folder()
-        self._read({*self._training, *self._lately, *islice(self._turn, IN_TURN)})
+        runs = ((each.path.name, each.run.state) for each in self._entries.values())
+        training = [name for name, state in runs if state == "in training"]
+        self._read({*training, *self._lately, *islice(self._turn, IN_TURN)})
         self._turn.rotate(-IN_TURN)
         until = time.monotonic() + MOMENT
         while self._unread:
@@ -239,7 +236,6 @@ class Shelf:
             self._drop(other.run.name)
             self._unread[other.run.name] = None
         self._ids[run.name] = id_
-        (self._training.add if run.state == "in training" else self._training.discard)(path.name)
         row, entry = row_of(id_, run, path), self._entries.get(id_)
         same = entry is not None and entry.row == row
         self._version += not same
@@ -249,7 +245,6 @@ class Shelf:
 
     def _drop(self, name: str) -> None:
         """Remove a run from the shelf."""
-        self._training.discard(name)
         id_ = self._ids.pop(name, None)
         if id_ is not None:
             del self._entries[id_]
@@ -317,7 +312,7 @@ def without_folder(text: str, folder: Path) -> str:
 def row_of(id_: str, run: Listed, path: Path) -> dict[str, Any]:
     """Return a run as a row of the page's table."""
     date = run.date.timestamp() if run.date else 0.0
-    row = {"id": id_, **run.to_dict(), "told": run.status, "revision": f"{date:.6f}"}
+    row = {"id": id_, **run.to_dict(), "revision": f"{date:.6f}"}
     row["problem"] = without_folder(run.problem, path.parent)
     if run.folder is None:
         return row

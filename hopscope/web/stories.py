@@ -14,7 +14,7 @@ from hopscope.store import RunFolder
 from hopscope.store.checkpoints import checkpoint_steps
 from hopscope.study import RunStudy
 from hopscope.training import Run
-from hopscope.web.described import name_of
+from hopscope.web.described import emerged_of
 from hopscope.web.questions import Ask
 from hopscope.web.tensors import packed
 
@@ -53,14 +53,8 @@ def contents(folder: RunFolder, seed: int, ask: Ask, step: int | None = None) ->
 
 
 def emergence(folder: RunFolder, seed: int, ask: Ask) -> bytes:
-    """Return the steps at which each path of the circuit emerged and each hop was learned."""
-    story = RunStudy(Watched(folder, ask), seed).emergence()
-    about = {
-        "paths": [name_of(path) for path in story.paths],
-        "emerged": [story.emerged(path) for path in story.paths],
-        "learned": None if story.learned_at is None else list(story.learned_at),
-    }
-    return packed({"steps": np.array(story.steps, np.int32)}, about)
+    """Return the steps at which each path of the circuit emerged."""
+    return packed({}, {"emerged": emerged_of(RunStudy(Watched(folder, ask), seed).emergence())})
 
 
 def fleet(folder: RunFolder, _: int, ask: Ask) -> bytes:

@@ -29,5 +29,5 @@ EVENTS = """async (about) => {
 
 
 def test_a_hop_that_is_learned_is_the_one_that_was_asked(blank: Any) -> None:
-    about = {"task": {"hops": ["hop 5"]}, "circuit": None, "learned": [40]}
-    assert blank.evaluate(EVENTS, about) == [["hop 5", "hop 5 is learned", 40]]
+    about = {"task": {"hops": ["hop 5"], "asked": [5]}, "circuit": None, "learned": [40]}
+    assert blank.evaluate(EVENTS, about) == [["5", "hop 5 is learned", 40]]

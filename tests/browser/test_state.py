@@ -6,7 +6,7 @@ from typing import Any
 from tests.browser.lookers import asked, measured, opened
 
 TOGGLED = """async ([as, off, items]) => {
-  const [{ State }, { asFlag, item }] = await Promise.all([import("/state.js"), import("/url.js")]);
+  const { State } = await import("/state.js"), { asFlag, item } = await import("/changes.js");
   const state = new State();
   state.set({ as, off: off.map((text) => item(text, as)) }, "none");
   return items.map((text) => {

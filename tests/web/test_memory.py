@@ -15,7 +15,7 @@ def test_the_oldest_goes_first() -> None:
 
     assert [get("a"), get("b"), get("a"), get("c")] == ["A", "B", "A", "C"]
     assert made == ["a", "b", "c"]
-    assert ("a" in memory, "b" in memory, "c" in memory) == (True, False, True)
-    assert (len(memory), memory.held) == (2, 8)
+    assert [memory.known(key) for key in "abc"] == ["A", None, "C"]
+    assert memory.held == 8
     get("large", 11)
-    assert ("large" in memory, memory.held) == (False, 8)
+    assert (memory.known("large"), memory.held) == (None, 8)

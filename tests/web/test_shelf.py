@@ -84,8 +84,8 @@ def test_an_idle_look_asks_after_few_runs_and_in_time_after_each(
     cursor = shelf.since()["cursor"]
     assert listed.call_count == 12
     with runs[0].locked():
-        while runs[0].name not in shelf._training:
-            shelf.look()
+        while not any(row["state"] == "in training" for row in shelf.since()["rows"]):
+            pass
         shelf.find(id_of(runs[1].name))
         for _ in range(4):
             asked.clear()

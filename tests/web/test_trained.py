@@ -228,4 +228,4 @@ def test_what_is_known_is_not_computed_again(root: Path) -> None:
     assert asked("0.0=uniform") == 0
     small, question = Views(views.store, memory=1), AblateQuestion(examples=4)
     assert small.ablate(ID, question, wait) == views.ablate(ID, question, wait)
-    assert len(small.memory) == 0
+    assert small.memory.held == 0

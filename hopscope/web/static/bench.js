@@ -3,7 +3,7 @@
 //
 // Residual streams of the unchanged model are cached: a change in layer 2 is computed from there.
 
-import { byLayer } from "./changes.js";
+import { replaces } from "./changes.js";
 import { hopLosses } from "./examples.js";
 
 const ROWS_AT_ONCE = 256;
@@ -36,12 +36,10 @@ export class Bench {
     }));
   }
 
-  /** The loss of the first examples and every hop, [example, hop], with these changes. */
-  *losses(changes, count) {
-    const { all, model } = this;
-    const crossing = [...changes.values()].some(({ carried }) => carried);
-    const key = JSON.stringify([crossing ? count : 0, ...changes]);
-    const layers = byLayer(changes, model.layers);
+  /** The loss of the first examples and every hop, [example, hop], with the changes of each layer. */
+  *losses(layers, count) {
+    const { all } = this;
+    const key = JSON.stringify([layers.some(replaces) ? count : 0, layers.map((its) => [...its])]);
     const parts = this.first(count);
     const missing = parts.filter(({ known }) => !known.has(key));
     const carriers = missing.length ? yield* this.carriers(layers, count) : [];
@@ -114,7 +112,7 @@ export class Bench {
   *carriers(layers, count, { shown = null, read = this.all.read } = {}) {
     const found = [];
     for (const [layer, changes] of layers.entries()) {
-      if (![...changes.values()].some(({ carried }) => carried)) continue;
+      if (!replaces(changes)) continue;
       const usual = yield* this.carried(layer, count, read);
       if (shown) usual.set(yield* shown.carried(layer, 1, read));
       const size = this.reading(layer, read) * this.model.inner;

@@ -2,7 +2,8 @@
 // hopscope/web/carried.py): arrays directly, examples and losses by computing if the page has the
 // weights of the step, and otherwise losses that were measured in advance.
 
-import { everyHead, headName } from "./paths.js";
+import { named } from "./changes.js";
+import { arrows, everyHead, headName } from "./paths.js";
 import { unpacked, unzipped } from "./safetensors.js";
 import { answerWith } from "./source.js";
 import { engineOf } from "./thread.js";
@@ -28,31 +29,24 @@ class Bundle {
     return { cursor: "", rows: [this.carried.row] };
   }
 
-  /** A new object each time, as from a server, so that a run that is opened again is drawn again. */
-  async run(id, { seed } = {}) {
-    this.check(id, seed);
+  /** A new object each time, as from a server, so that a run that is opened again is drawn again.
+   *  Throws unless the page holds this run and seed; a run without a seed accepts any, as on a
+   *  server. All else is asked only of a run that was opened. */
+  async run(id, { seed = null } = {}) {
+    const { id: own, name, seed: held = seed } = this.description;
+    if (id !== own) throw new Error(`this page holds ${name} alone`);
+    if (seed !== null && seed !== held) throw new Error(`this page holds seed ${held} alone`);
     return { ...this.description };
   }
 
-  async arrays(id, name, seed) {
-    this.check(id, seed);
-    if (!Object.hasOwn(this.carried.arrays, name)) {
-      throw new Error(
-        `this page carries no arrays "${name}"; it has ${Object.keys(this.carried.arrays).join(", ")}`,
-      );
-    }
+  async arrays(_, name) {
     return unpacked(await unzipped(this.carried.arrays[name]));
   }
 
-  async example(id, question, options = {}) {
-    if (this.carried.questions) return this.question(id, question);
-    const asked = this.asked(id, question);
-    const { index = 0, changes, tokens, order = null } = asked;
-    const { carried } = this.description.task;
-    if (index >= carried || order !== null)
-      throw new Error(
-        `this page carries ${carried} examples, each in one order: \`hopscope view\` draws others`,
-      );
+  async example(_, question, options = {}) {
+    if (this.carried.questions) return this.question(question);
+    const asked = this.asked(question);
+    const { index = 0, changes, tokens } = asked;
     if (!this.has(asked.step)) {
       if (index || changes?.length || tokens)
         throw this.withoutWeights(asked.step, "its first example can be seen");
@@ -66,18 +60,17 @@ class Bundle {
   /** Ask the engine; a computation in advance is aborted first. */
   async ask(method, asked, options) {
     this.ahead.abort();
-    return (await this.engine)[method](asked, options);
+    return (await this.engine).ask(method, asked, options);
   }
 
   /** Compute the unchanged model in advance, so that the first click is answered sooner. */
   async lookAhead(step) {
     const { signal } = (this.ahead = new AbortController());
-    await (await this.engine).ablate({ step, examples: AHEAD }, { signal }).catch(() => {});
+    await (await this.engine).ask("ablate", { step, examples: AHEAD }, { signal }).catch(() => {});
   }
 
   /** A question of a benchmark. */
-  async question(id, { kind, index, seed }) {
-    this.check(id, seed);
+  async question({ kind, index }) {
     const found = this.carried.questions[kind];
     if (found?.[index] === undefined) {
       const { kinds, carried } = this.description.lm;
@@ -89,8 +82,8 @@ class Bundle {
     return unpacked(await unzipped(found[index]));
   }
 
-  async ablate(id, question, options = {}) {
-    const asked = this.asked(id, question);
+  async ablate(_, question, options = {}) {
+    const asked = this.asked(question);
     return this.has(asked.step) ? this.computed(asked, options) : this.measured(asked);
   }
 
@@ -100,9 +93,9 @@ class Bundle {
   }
 
   /** Answers for every checkpoint for which the page has or can compute one. */
-  async *overTime(id, question, options = {}) {
+  async *overTime(_, question, options = {}) {
     for (const step of this.description.checkpoints) {
-      const asked = this.asked(id, { ...question, step });
+      const asked = { ...question, step };
       if (!this.has(step) && this.known(asked) === null) continue;
       yield { step, ...(this.has(step) ? await this.computed(asked, options) : this.measured(asked)) };
     }
@@ -110,8 +103,8 @@ class Bundle {
 
   /** Losses with every head changed in turn, then every attention row on a path (without a circuit,
    *  every row). */
-  async *costs(id, question, options = {}) {
-    const asked = this.asked(id, question);
+  async *costs(_, question, options = {}) {
+    const asked = this.asked(question);
     const { changes: before = [], ...rest } = asked;
     if (this.has(asked.step)) {
       for (const change of this.inTurn(before)) {
@@ -129,9 +122,9 @@ class Bundle {
     const { model, circuit, task } = this.description;
     const heads = everyHead(model).map(headName);
     const replaced = (head) => before.some((its) => [`${head}=mean`, `${head}=resample`].includes(its));
-    const rows =
-      circuit?.paths.map(({ layer, head, destination }) => `${layer}.${head}:${destination}`) ??
-      heads.flatMap((head) => task.roles.map((role) => `${head}:${role}`));
+    const rows = circuit
+      ? arrows(this.description).map(named)
+      : heads.flatMap((head) => task.roles.map((role) => `${head}:${role}`));
     const left = [...new Set(rows)].filter((row) => !replaced(row.split(":")[0]));
     return [...heads, ...left].map((name) => `${name}=uniform`);
   }
@@ -140,27 +133,9 @@ class Bundle {
     return {};
   }
 
-  async keep() {
-    throw new Error("a saved page keeps no views: copy its address instead");
-  }
-
   /** The question with its step filled in (default: the last checkpoint). */
-  asked(id, question) {
-    this.check(id, question.seed);
-    const { checkpoints } = this.description;
-    const step = question.step ?? checkpoints.at(-1);
-    if (!checkpoints.includes(step)) {
-      throw new Error(`there is no checkpoint after step ${step}; there are ${checkpoints.join(", ")}`);
-    }
-    return { ...question, step };
-  }
-
-  /** Throw unless the page holds this run and seed. A run without a seed accepts any, as on a
-   *  server. */
-  check(id, seed = null) {
-    const { id: own, name, seed: held = seed } = this.description;
-    if (id !== own) throw new Error(`this page holds ${name} alone`);
-    if (seed !== null && seed !== held) throw new Error(`this page holds seed ${held} alone`);
+  asked(question) {
+    return { step: this.description.checkpoints.at(-1), ...question };
   }
 
   has(step) {

@@ -1,23 +1,54 @@
-// Parses changes of heads: 1.0=mean, or 1.0:query=uniform for the attention row of a role. A change
-// replaces the head's output, {carried: "mean"}, or the attention of its rows, {rows: {role: word},
-// rest: word}; a row without a word is unchanged.
+// @ts-check
+// Changes of heads as texts: 1.0=mean, or 1.0:query=uniform for the attention row of a role; the
+// page's commands and addresses have them, and the engine reads them.
 
-const CHANGE = /^(\d+\.\d+)(?::([^=]+))?=(uniform|itself|previous|position|mean|resample)$/;
-const CARRIED = ["mean", "resample"];
+/** @typedef {import("./state.js").Change} Change */
 
-/** Parse texts into changes, added to those in `before`; keys are "layer.head". */
-export function changesOf(texts, before = new Map()) {
-  const changes = new Map(before);
+export const WAY = /^(uniform|itself|previous|position|mean|resample)$/;
+export const OF_HEADS = ["mean", "resample"]; // changes of whole heads, not of single rows
+const ITEM = /^(\d{1,3})\.(\d{1,3})(?::([^=:;]{1,40}))?(?:=([a-z]{1,10}))?$/;
+
+/** Parse one change: "1.0", "2.1:query", "2.1:query=itself"; null if it is invalid.
+ *  @returns {Change | null} */
+export function item(text, as = "uniform") {
+  const found = ITEM.exec(text);
+  if (!found) return null;
+  const [, layer, head, destination = "", word] = found;
+  const way = word && WAY.test(word) ? word : as;
+  if (destination && OF_HEADS.includes(way)) return null;
+  return { layer: Number(layer), head: Number(head), destination, as: way };
+}
+
+/** The name of a change, without the replacement.
+ *  @param {{layer: number, head: number, destination?: string}} its */
+export function named(its) {
+  return `${its.layer}.${its.head}${its.destination ? `:${its.destination}` : ""}`;
+}
+
+/** The change as an argument of `hopscope ablate --head`.
+ *  @param {Change} its */
+export function asFlag(its) {
+  return `${named(its)}=${its.as}`;
+}
+
+/** No changes: of each layer, a Map by the number of the head. */
+export const unchanged = (layers) => Array.from({ length: layers }, () => new Map());
+
+/** Parse texts into changes of each layer, added to those in `before`. A change replaces the head's
+ *  output, {carried: "mean"}, or the attention of its rows, {rows: {role: word}, rest: word}; a row
+ *  without a word is unchanged. */
+export function changesOf(texts, before) {
+  const changes = before.map((its) => new Map(its));
   const said = new Map();
   for (const text of texts) {
-    const [, head, role, word] = CHANGE.exec(text) ?? [];
-    if (!head || (role && CARRIED.includes(word)))
-      throw new Error(`the change "${text.slice(0, 100)}" is not understood by a saved page`);
-    const rows = said.get(head) ?? [];
-    if (rows.includes(role) || rows.includes(undefined) || (rows.length && !role))
-      throw new Error(`head ${head} is given twice ("${text}"); give one change for each head or row`);
-    said.set(head, [...rows, role]);
-    changes.set(head, CARRIED.includes(word) ? { carried: word } : rowOf(changes.get(head), role, word));
+    const { layer, head, destination, as } = item(text);
+    const name = named({ layer, head });
+    const rows = said.get(name) ?? [];
+    if (rows.includes(destination) || rows.includes("") || (rows.length && !destination))
+      throw new Error(`head ${name} is given twice ("${text}"); give one change for each head or row`);
+    said.set(name, [...rows, destination]);
+    const own = changes[layer];
+    own.set(head, OF_HEADS.includes(as) ? { carried: as } : rowOf(own.get(head), destination, as));
   }
   return changes;
 }
@@ -28,12 +59,5 @@ function rowOf(before, role, word) {
   return { rows: { ...rows, [role]: word }, rest };
 }
 
-/** The changes of each layer, by the number of the head. */
-export function byLayer(changes, layers) {
-  const found = Array.from({ length: layers }, () => new Map());
-  for (const [key, change] of changes) {
-    const [layer, head] = key.split(".").map(Number);
-    found[layer].set(head, change);
-  }
-  return found;
-}
+/** Does one of these changes of a layer replace a head's output? */
+export const replaces = (changes) => [...changes.values()].some(({ carried }) => carried);

@@ -35,12 +35,12 @@ export function circuitPane(state, tip) {
   const below = h("div", { class: "below" });
   pane.body.append(pane.verdict, place, below);
   pane.rove = roving(place, () => [...place.querySelectorAll('[role="button"]')]);
-  const rebuild = () => {
+  pane.rebuild = () => {
     build(pane, state, place, below, tip);
     update(pane, state);
     tip.check();
   };
-  pane.rebuild = rebuild;
+  const { rebuild } = pane;
   state.watch("run", () => pane.opened.clear());
   pane.fills(place, rebuild);
   pane.draws("about maps fleet ghost colour theme pane", rebuild);
@@ -109,7 +109,7 @@ function build(pane, state, place, below, tip) {
   pane.svg.append(all("arrows", "group"), pane.nodes.group, all("labels", "tag"));
   const [boxes, discs] = [looseTags(scene, pane.arrows, state, tip), chips(scene, state, tip)];
   [pane.loose, pane.chips] = [boxes.made, discs.made];
-  pane.svg.append(boxes.group, discs.group, ...foldLines(folds, scene, pane, pane.rebuild));
+  pane.svg.append(boxes.group, discs.group, ...foldLines(folds, scene, pane));
   pane.whose = h("p", { class: "whose" });
   pane.folds = folds;
   write(pane.verdict, about.circuit?.verdict ?? "");
@@ -147,7 +147,7 @@ function heights(layers, busy, folds, room) {
 }
 
 /** A line for each fold of layers; pressing it shows the layers. */
-function foldLines(folds, { x, y, roles, width, side }, pane, rebuild) {
+function foldLines(folds, { x, y, roles, width, side }, pane) {
   return folds.map(([low, high]) => {
     const told = `${low}–${high}: nothing of the circuit`;
     const made = s(
@@ -158,7 +158,7 @@ function foldLines(folds, { x, y, roles, width, side }, pane, rebuild) {
     );
     const press = () => {
       pane.opened.add(low);
-      rebuild();
+      pane.rebuild();
     };
     switchable(made, [made], { enter() {}, leave() {}, press });
     return made;

@@ -15,10 +15,10 @@ export function ink(name) {
 const HOPS = 8;
 const CHAINS = 8;
 
-/** The colour of a symbol: the first `known` ones are grey, the others have the colours of hops. */
-export function ofSymbol(symbols, symbol, known = 1) {
+/** The colour of a symbol: the first is grey, the others have the colours of hops. */
+export function ofSymbol(symbols, symbol) {
   const place = symbols.indexOf(symbol);
-  return place < known ? "var(--known)" : `var(--hop-${(place - known) % HOPS})`;
+  return place < 1 ? "var(--known)" : ofHop(place - 1);
 }
 
 export function ofHop(number) {

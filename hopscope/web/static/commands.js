@@ -1,6 +1,6 @@
 // The command line and the lines of Python that give a pane's numbers; empty if there are none.
 
-import { asFlag } from "./url.js";
+import { asFlag } from "./changes.js";
 
 /** The step and seed of the shown model, without default values. */
 function which({ about, step, steps, at, seed }) {

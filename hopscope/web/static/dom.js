@@ -96,6 +96,11 @@ export function button(text, run, { disabled, ...props } = {}) {
   return made;
 }
 
+/** Make a button that shows a sign; screen readers say its label. */
+export function icon(sign, label, run, props = {}) {
+  return button(sign, run, { class: "icon", "aria-label": label, ...props });
+}
+
 /** Enable or disable a button. A disabled one stays focusable, so that the focus is not lost after
  *  the last "undo". */
 export function able(made, yes) {
@@ -111,6 +116,16 @@ export function select(label, options, chosen, run) {
   };
   const made = h("select", { "aria-label": label, on: { change: () => run(made.value) } }, options.map(option));
   return made;
+}
+
+/** Make an empty drawing with a description for screen readers. */
+export function labelledSvg(name, width, height, label, props = {}) {
+  return s("svg", { class: name, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, ...props });
+}
+
+/** Make a place that may scroll: the keyboard reaches it, and screen readers say its label. */
+export function region(name, label, ...children) {
+  return h("div", { class: name, tabindex: "0", role: "region", "aria-label": label }, children);
 }
 
 /** Make a table of texts (or cells) with the numbers of a drawing. */

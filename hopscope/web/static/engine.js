@@ -2,7 +2,7 @@
 // hopscope/web/measuring.py and examples.py.
 
 import { Bench, drive } from "./bench.js";
-import { byLayer, changesOf } from "./changes.js";
+import { changesOf, unchanged } from "./changes.js";
 import { answersOf, examplesOf, oneOf, tokensOf } from "./examples.js";
 import { unpacked, unzipped } from "./safetensors.js";
 import { Transformer } from "./transformer.js";
@@ -23,7 +23,7 @@ export class Engine {
     const bench = await this.bench(step);
     const { count: all, hops } = bench.all;
     const count = Math.min(examples, all);
-    const base = changesOf(before);
+    const base = changesOf(before, unchanged(bench.model.layers));
     const found = [];
     for (const its of [base, changesOf(changes, base)])
       found.push(summary(await drive(bench.losses(its, count), signal), count, hops));
@@ -36,7 +36,7 @@ export class Engine {
     const { model, all } = bench;
     const one = oneOf(all, index, tokens);
     const shown = new Bench(model, one, bench.means);
-    const seen = (texts) => drive(attended(shown, bench, byLayer(changesOf(texts), model.layers)), signal);
+    const seen = (texts) => drive(attended(shown, bench, changesOf(texts, unchanged(model.layers))), signal);
     const clean = await seen([]);
     const about = {
       tokens: tokensOf(one),

@@ -2,7 +2,7 @@
 
 import { arrows } from "./paths.js";
 
-/** The events of a training in order. */
+/** The events of a training in order: a name, (of hops and stages) a longer one, and a sentence. */
 export function events(about) {
   if (!about.task) return stages(about);
   const paths = arrows(about)
@@ -15,7 +15,8 @@ export function events(about) {
     }));
   const hops = (about.learned ?? []).map((step, n) => ({
     step,
-    name: about.task.hops[n],
+    name: String(about.task.asked[n]),
+    long: `${about.task.hops[n]} learned`,
     text: `${about.task.hops[n]} is learned`,
     hop: n,
   }));
@@ -26,7 +27,8 @@ export function events(about) {
 function stages(about) {
   let from = 0;
   return (about.ngram?.stages ?? []).map(({ trains, epochs }, n) => {
-    const found = { step: from, name: trains, text: `stage ${trains} begins`, hop: n };
+    const long = `stage ${trains}`;
+    const found = { step: from, name: trains, long, text: `${long} begins`, hop: n };
     from += epochs;
     return found;
   });

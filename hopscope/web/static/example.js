@@ -1,7 +1,7 @@
 // One example: its tokens as chips, the attention of one head as arcs over them, and its answers.
 
 import { ofExample } from "./commands.js";
-import { able, announce, button, fill, h, hovered, roving, s, write, zoom } from "./dom.js";
+import { able, announce, button, fill, h, hovered, icon, roving, s, write, zoom } from "./dom.js";
 import { ofToken } from "./colours.js";
 import { taskLine } from "./explained.js";
 import { chosen } from "./heads.js";
@@ -71,11 +71,8 @@ export function next(state, by = 1) {
 /** The buttons above the tokens. They are made once, and optional ones are at the left end, because
  *  a button that is replaced or moved while it is pressed gets no click. */
 function toolsOf(state) {
-  const before = button("‹", () => next(state, -1), {
-    class: "icon",
-    title: "The example before",
-    "aria-label": "The example before",
-  });
+  const title = "The example before";
+  const before = icon("‹", title, () => next(state, -1), { title });
   const after = button("next", () => next(state), { class: "plain", title: "Another example (n)" });
   const shuffle = button("shuffle", () => state.set({ order: 1 + Math.floor(Math.random() * 9999) }), {
     class: "plain",

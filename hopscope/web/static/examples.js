@@ -88,13 +88,12 @@ function logSum(logits) {
   return most + Math.log(logits.reduce((sum, logit) => sum + Math.exp(logit - most), 0));
 }
 
-/** The text, role, chain and fact of every position of one example. */
-export function tokensOf({ symbol, symbols, role, roles, chain, facts }) {
+/** The text, role and chain of every position of one example. */
+export function tokensOf({ symbol, symbols, role, roles, chain }) {
   return Array.from(symbol, (number, p) => ({
     text: symbols[number],
     role: roles[role[p]],
     chain: chain[p],
-    fact: facts[role[p]],
   }));
 }
 

@@ -1,7 +1,8 @@
 // Several seeds of one recipe side by side: in which heads of each does one role attend to another?
 
 import { ofSeed } from "./commands.js";
-import { fill, h, s, select } from "./dom.js";
+import { button, fill, h, s, select } from "./dom.js";
+import { plain } from "./fetched.js";
 import { draw, squares } from "./heat.js";
 import { Maps } from "./maps.js";
 import { Pane } from "./pane.js";
@@ -19,7 +20,7 @@ export function fleetPane(state, live) {
   pane.body.append(place);
   pane.watch("about", () => {
     const told = "Maps of every seed are being measured …";
-    if (ask(state, live) && state.fleet?.run !== state.about.id) fill(place, h("p", { class: "quiet" }, told));
+    if (ask(state, live) && !state.fleet) fill(place, h("p", { class: "quiet" }, told));
   });
   pane.draws("about fleet reading seed theme", () => state.fleet && show(pane, state, place));
   return pane;
@@ -31,8 +32,10 @@ function ask(state, live) {
   const { about } = state;
   if (state.fleet?.key === keyOf(about) || live.open.fleet) return false;
   live.ask("fleet", async (signal) => {
-    const maps = mapsOf(await live.source.arrays(about.id, "fleet", null, { signal }), about);
-    state.set({ fleet: { run: about.id, key: keyOf(about), maps, seeds: about.seeds } }, "none");
+    const its = await live.source.arrays(about.id, "fleet", null, { signal });
+    const { seeds, ...arrays } = plain(its);
+    const maps = new Maps({ ...arrays, steps: seeds }, its.about.roles);
+    state.set({ fleet: { key: keyOf(about), maps, seeds: about.seeds } }, "none");
   }).then(() => state.fleet?.key === keyOf(about) && ask(state, live));
   return true;
 }
@@ -40,11 +43,6 @@ function ask(state, live) {
 /** The cache key of the maps: the run and its checkpoints. */
 function keyOf({ id, checkpoints }) {
   return `${id} ${checkpoints}`;
-}
-
-function mapsOf({ tensors, about: words }, { seeds, task }) {
-  const arrays = Object.fromEntries(tensors);
-  return new Maps({ ...arrays, steps: arrays.seeds ?? { data: seeds } }, words?.roles ?? task.roles);
 }
 
 /** The shown pair of roles: the user's choice, or the last path of the circuit. */
@@ -96,19 +94,12 @@ function show(pane, state, place) {
       draw(canvas, sharesOf(heads), maps.layers, maps.heads);
       const best = heads.reduce((one, other) => (other.share > one.share ? other : one));
       const told = [headName(best), number(best.share)];
-      return h(
-        "button",
-        {
-          type: "button",
-          class: "map used",
-          "aria-pressed": String((state.seed ?? seeds[0]) === seed),
-          "aria-label": `Seed ${seed}: strongest in head ${told.join(", ")}`,
-          on: { click: () => state.set({ seed }) },
-        },
-        canvas,
-        h("span", {}, `seed ${seed}`),
-        h("small", {}, told.join(" ")),
-      );
+      const shown = [canvas, h("span", {}, `seed ${seed}`), h("small", {}, told.join(" "))];
+      return button(shown, () => state.set({ seed }), {
+        class: "map used",
+        "aria-pressed": String((state.seed ?? seeds[0]) === seed),
+        "aria-label": `Seed ${seed}: strongest in head ${told.join(", ")}`,
+      });
     }),
   );
 }

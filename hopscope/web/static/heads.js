@@ -1,11 +1,12 @@
 // A role map for every head (the wall). One of them is shown large, and linked to the example.
 
+import { item } from "./changes.js";
 import { ofMap } from "./commands.js";
-import { announce, choice, fill, h, hovered, mark, roving, s, write } from "./dom.js";
+import { announce, button, choice, fill, h, hovered, mark, roving, s, write } from "./dom.js";
 import { draw, squares, under } from "./heat.js";
 import { Pane } from "./pane.js";
 import { headOf } from "./maps.js";
-import { everyHead, everyPath, headName, headsOf } from "./paths.js";
+import { everyHead, everyPath, hasHead, headName, headsOf } from "./paths.js";
 import { headLit } from "./pointed.js";
 import { chainOrder, digits, number, shortRole, waiting } from "./words.js";
 
@@ -14,13 +15,11 @@ const KINDS = [
   ["others", "others", "Attention to all other chains together"],
 ];
 
-const kindOf = ({ kind }) => (kind === "others" ? "others" : "own");
-
 export function headsPane(state) {
   const pane = new Pane(state, "heads", "Heads", {
     drawing: () => state.maps && picture(state),
     rows: () => numbers(state),
-    command: () => state.maps && ofMap(state, kindOf(state), chosen(state)),
+    command: () => state.maps && ofMap(state, state.kind, chosen(state)),
     tell: () => {
       for (const its of cells) its.tell();
     },
@@ -56,8 +55,7 @@ export function headsPane(state) {
   const update = () => {
     if (!cells.length) return;
     const order = chainOrder(state.maps.roles);
-    const kind = kindOf(state);
-    for (const its of cells) its.show(state, order, kind);
+    for (const its of cells) its.show(state, order);
     big?.update();
   };
   pane.draws("about maps theme", rebuild);
@@ -69,7 +67,7 @@ export function headsPane(state) {
   pane.watch("kind about", () =>
     fill(
       pane.tools,
-      choice("Attention to", KINDS, kindOf(state), (kind) => state.set({ kind })),
+      choice("Attention to", KINDS, state.kind, (kind) => state.set({ kind })),
     ),
   );
   return pane;
@@ -77,12 +75,12 @@ export function headsPane(state) {
 
 /** The shown head: the user's choice, or one of the circuit, or the first of the last layer. */
 export function chosen(state) {
-  const found = /^(\d+)\.(\d+)$/.exec(state.head);
-  if (found && Number(found[1]) < state.about.model.layers && Number(found[2]) < state.about.model.heads)
-    return { layer: Number(found[1]), head: Number(found[2]) };
-  const all = state.about.circuit?.components ?? [];
+  const { circuit, model } = state.about;
+  const found = item(state.head);
+  if (found && hasHead(model, found)) return found;
+  const all = circuit?.components ?? [];
   const last = all.findLast((its) => its.paths.length) ?? all.at(-1);
-  return last ? { layer: last.layer, head: last.heads[0] } : { layer: state.about.model.layers - 1, head: 0 };
+  return last ? { layer: last.layer, head: last.heads[0] } : { layer: model.layers - 1, head: 0 };
 }
 
 function cell(state, item, used) {
@@ -91,21 +89,13 @@ function cell(state, item, used) {
   const canvas = h("canvas", { "aria-hidden": "true" });
   const enter = () => state.enter(item);
   const leave = () => state.leave(item);
-  const element = h(
-    "button",
-    {
-      type: "button",
-      tabindex: "-1",
-      class: `map${used.has(name) ? " used" : ""}`,
-      data: { head: name, key: name },
-      on: {
-        click: () => state.set({ head: state.head === name ? "" : name }),
-        ...hovered(enter, leave),
-      },
-    },
-    canvas,
-    h("span", {}, name),
-  );
+  const choose = () => state.set({ head: state.head === name ? "" : name });
+  const element = button([canvas, h("span", {}, name)], choose, {
+    tabindex: "-1",
+    class: `map${used.has(name) ? " used" : ""}`,
+    data: { head: name, key: name },
+    on: hovered(enter, leave),
+  });
   let shown = null;
   return {
     element,
@@ -113,8 +103,8 @@ function cell(state, item, used) {
     light(point) {
       element.classList.toggle("lit", headLit(point, layer, head));
     },
-    show(its, order, kind) {
-      const matrix = its.maps.matrix(kind, its.at, item, order);
+    show(its, order) {
+      const matrix = its.maps.matrix(its.kind, its.at, item, order);
       draw(canvas, matrix, order.length, order.length);
       const off = its.off.some((one) => one.layer === layer && one.head === head);
       element.classList.toggle("off", off);
@@ -145,16 +135,14 @@ function enlarged(state, place) {
   const said = h("p", { class: "readout" });
   const title = h("h3", {});
   const tokens = h("canvas", { class: "heat tokens" });
-  const off = h("button", { type: "button", class: "plain" });
-  off.addEventListener("click", () => state.toggle(chosen(state)));
+  const off = button("", () => state.toggle(chosen(state)), { class: "plain" });
   const spot = (event) => {
     const at = under(canvas, event, n, n);
     state.set({ spot: at && { destination: order[at[0]], source: order[at[1]] } }, "none");
   };
   const told = ({ destination, source }) => {
-    const kind = kindOf(state);
-    const whose = kind === "others" ? " of other chains" : "";
-    const share = state.maps.of(state.at, { ...chosen(state), destination, source }, kind);
+    const whose = state.kind === "others" ? " of other chains" : "";
+    const share = state.maps.of(state.at, { ...chosen(state), destination, source }, state.kind);
     return `${destination} attends to ${source}${whose}: ${number(share)}`;
   };
   const grid = h("div", { class: "axes", tabindex: "0", role: "group", style: { "--roles": n } });
@@ -211,7 +199,7 @@ function enlarged(state, place) {
       const head = chosen(state);
       const name = headName(head);
       const { at, maps } = state;
-      const matrix = maps.matrix(kindOf(state), at, head, order);
+      const matrix = maps.matrix(state.kind, at, head, order);
       write(title, `Head ${name}`);
       const gone = state.isOff(head.layer, head.head);
       write(off, gone ? "switch on" : "switch off");
@@ -261,7 +249,7 @@ function picture(state) {
     const left = 10 + its.head * wide;
     const top = 10 + (layers - 1 - its.layer) * (wide + 16);
     made.append(
-      squares(state.maps.matrix(kindOf(state), state.at, its, order), n, n, size, left, top + 14),
+      squares(state.maps.matrix(state.kind, state.at, its, order), n, n, size, left, top + 14),
       s("text", { x: left, y: top + 9, class: "role" }, headName(its)),
     );
   }

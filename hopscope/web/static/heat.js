@@ -20,7 +20,7 @@ export function draw(canvas, matrix, rows, columns) {
 }
 
 /** The same matrix as an SVG group at a place. */
-export function squares(matrix, rows, columns, cell, left = 0, top = 0) {
+export function squares(matrix, rows, columns, cell, left, top) {
   const made = [];
   for (let row = 0; row < rows; row++)
     for (let column = 0; column < columns; column++) {

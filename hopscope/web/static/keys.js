@@ -3,7 +3,7 @@
 import { button, h, table } from "./dom.js";
 import { next } from "./example.js";
 import { events } from "./events.js";
-import { arrows, everyHead, headName } from "./paths.js";
+import { arrows, everyHead, hasHead, headName } from "./paths.js";
 import { remembered } from "./remember.js";
 import { playOrPause } from "./slider.js";
 
@@ -91,7 +91,7 @@ const ACTIONS = {
   "[": (state) => jump(state, -1),
   "]": (state) => jump(state, 1),
   " ": playOrPause,
-  a: (state) => state.under && state.toggle(state.under),
+  a: (state) => state.point?.head !== undefined && state.toggle(state.point),
   u: (state) => state.undo(),
   n: (state) => next(state),
   f: (state) => state.set({ pane: state.pane ? "" : atHand(state) }),
@@ -182,6 +182,5 @@ export function searchBox(state) {
 /** Does the run's model have this head? True if the model's shape is unknown. */
 function exists(about, name) {
   const [layer, head] = name.split(".").map(Number);
-  const { layers, heads } = about?.model ?? {};
-  return !layers || (layer < layers && head < heads);
+  return !about?.model?.layers || hasHead(about.model, { layer, head });
 }

@@ -1,6 +1,6 @@
 // Charts of curves as SVG: axes, series, levels, and the values under the pointer.
 
-import { h, s, write } from "./dom.js";
+import { button, h, labelledSvg, s, write } from "./dom.js";
 import { points } from "./pointed.js";
 import { number, whole } from "./words.js";
 
@@ -23,7 +23,7 @@ export function scale(low, high, from, to, log = false) {
 }
 
 /** Round numbers for the ticks of an axis. */
-function ticks(low, high, count = 5, log = false) {
+function ticks(low, high, count, log = false) {
   if (log) {
     const found = [0];
     for (let value = 1; value <= high; value *= 10) if (value >= low) found.push(value);
@@ -39,7 +39,8 @@ function ticks(low, high, count = 5, log = false) {
 }
 
 /**
- * A chart of {title, height, x: {low, high, log, label?}, y: {low, high, label}, series, levels}.
+ * A chart of {title, height, x: {low, high, log}, y: {low, high, label}, series, levels, bare?, low?}:
+ * `bare` is without numbers below, `low` has its label at the bottom.
  * A series is {name, colour, xs, ys, dash?, dots?, thin?, changed?}; a level {at, name}.
  */
 export function chart(width, asked) {
@@ -47,14 +48,9 @@ export function chart(width, asked) {
   const bottom = asked.bare ? 8 : 22;
   const toX = scale(x.low, x.high, LEFT, width - RIGHT, x.log);
   const toY = scale(y.low, y.high, height - bottom, TOP, false);
-  const made = s("svg", {
-    class: "chart",
-    viewBox: `0 0 ${width} ${height}`,
-    role: "img",
-    "aria-label": asked.title,
-  });
+  const made = labelledSvg("chart", width, height, asked.title);
   const grid = s("g", { class: "grid" });
-  const named = (asked.levels ?? []).filter(({ name }) => name);
+  const named = asked.levels.filter(({ name }) => name);
   for (const value of ticks(y.low, y.high, Math.max(2, Math.floor(height / 40)))) {
     if (named.some(({ at }) => Math.abs(toY(at) - toY(value)) < 11)) continue; // a level's name
     grid.append(
@@ -70,12 +66,9 @@ export function chart(width, asked) {
     for (const value of ticks(x.low, x.high, Math.max(3, Math.floor(width / 110)), x.log)) {
       grid.append(s("text", { x: toX(value), y: height - 5, "text-anchor": "middle" }, whole(value)));
     }
-  if (y.label)
-    grid.append(
-      s("text", { class: "axis", x: LEFT + 6, y: asked.low ? height - bottom - 6 : TOP + 9 }, y.label),
-    );
+  grid.append(s("text", { class: "axis", x: LEFT + 6, y: asked.low ? height - bottom - 6 : TOP + 9 }, y.label));
   made.append(grid);
-  for (const level of asked.levels ?? []) {
+  for (const level of asked.levels) {
     made.append(
       s("line", { class: "level", x1: LEFT, x2: width - RIGHT, y1: toY(level.at), y2: toY(level.at) }),
       level.name
@@ -135,13 +128,9 @@ export function underPointer({ svg, toX }, { clientX }) {
 export function legend(state, entries) {
   const values = entries.map(() => h("span"));
   const keys = entries.map(({ name, colour, dash, on, point }, n) => {
-    const key = h(
-      on ? "button" : "span",
-      { class: "key", ...(on ? { type: "button", on: { click: on } } : {}) },
-      h("i", { class: dash ? "dashed" : "", style: { "--its": colour } }),
-      name,
-      h("b", {}, values[n]),
-    );
+    const sample = h("i", { class: dash ? "dashed" : "", style: { "--its": colour } });
+    const told = [sample, name, h("b", {}, values[n])];
+    const key = on ? button(told, on, { class: "key" }) : h("span", { class: "key" }, told);
     return point ? points(key, state, point) : key;
   });
   return {

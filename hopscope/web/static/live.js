@@ -2,20 +2,14 @@
 // Sends the page's requests: a run's arrays once, an example and losses when nothing has changed for
 // a moment (so not while the user scrubs). A newer request of one kind aborts the older one.
 
+import { asFlag } from "./changes.js";
 import { FETCHED } from "./fetched.js";
 import { cutOf, squaresOf } from "./maps.js";
-import { asFlag } from "./url.js";
+import { OF_MODEL } from "./state.js";
 
 const [CLICK, REST, SCRUB] = [20, 140, 420];
-const STREAMS = { "over-time": "overTime", costs: "costs" }; // streams, and the state's key of each
-const STAYING = [...Object.keys(STREAMS), "fleet"]; // continue if the model is trained further
-
-/** Values of the state that are of one model; reset when another model is opened. */
-const GONE = {
-  ...{ example: null, question: null, answer: null, cut: null, refused: "", costs: null, overTime: null, maps: null, losses: null },
-  ...{ contents: null, unmeasured: "", fleet: null, findings: null, values: null, curves: null },
-  ...{ spot: null, hover: null, pair: null, point: null },
-};
+const STREAMS = ["overTime", "costs"]; // methods of the source, and the state's keys of their answers
+const STAYING = [...STREAMS, "fleet"]; // continue if the model is trained further
 /** Choices that are kept between the models of one run. */
 const CHOSEN = { reading: null };
 
@@ -65,7 +59,7 @@ export class Live {
 
   /** Write the names of the open streams into the state. */
   sayWorking() {
-    const working = Object.keys(STREAMS).filter((kind) => this.open[kind]);
+    const working = STREAMS.filter((kind) => this.open[kind]);
     this.state.set({ working: working.join(" ") }, "none");
   }
 
@@ -110,7 +104,6 @@ export class Live {
     for (const [kind, stop] of Object.entries(this.open)) if (!again || !STAYING.includes(kind)) stop.abort();
     for (const timer of Object.values(this.timers)) clearTimeout(timer);
     this.timers = {};
-    state.under = null;
     if (!id) return;
     state.set({ opening: true }, "none");
     return this.ask("run", async (signal) => {
@@ -134,7 +127,7 @@ export class Live {
         this.current = null;
       }
       this.shown = `${id} ${seed}`;
-      const gone = { ...(again ? ahead : GONE), ...(state.about?.id === id ? {} : CHOSEN) };
+      const gone = { ...(again ? ahead : OF_MODEL), ...(state.about?.id === id ? {} : CHOSEN) };
       // An error line is removed by the next answer of its kind, not by further training.
       const error = again && state.error?.kind ? state.error : null;
       state.set({ ...gone, about, steps, opening: false, error }, "none");
@@ -182,7 +175,7 @@ export class Live {
     this.shown = "";
     this.current = null;
     state.undone = [];
-    state.set({ ...GONE, ...CHOSEN, about: null, steps: null }, "none");
+    state.set({ ...OF_MODEL, ...CHOSEN, about: null, steps: null }, "none");
   }
 
   /** The description of a run; null if the run lacks this seed, which is then removed from the
@@ -267,7 +260,6 @@ export class Live {
   /** Measure losses on few examples first, then on more if there is no newer request. */
   ablate() {
     const { state, source } = this;
-    const { at, seed } = state;
     const noted = state.losses ? state.losses.validationSteps.length : state.about.arrays.includes("losses");
     if (!state.off.length && noted) {
       this.open.ablate?.abort();
@@ -278,9 +270,10 @@ export class Live {
       try {
         const { fits, answer: measured } = state;
         for (const examples of this.counts.filter((its) => !fits || its > measured.examples)) {
+          const { at, which } = state;
           const asked = this.question({ examples });
           const found = await source.ablate(state.run, asked, { signal });
-          const answer = { ...found, at, seed, changes: asked.changes ?? [] };
+          const answer = { ...found, of: which, at, changes: asked.changes ?? [] };
           state.set({ answer, asking: examples !== this.counts.at(-1) }, "none");
           await new Promise((done) => setTimeout(done, 60));
           if (signal.aborted) return;
@@ -298,46 +291,38 @@ export class Live {
   /** Fetch the squares (probes) of the changed model; without them the squares are pale. */
   async readCut(signal) {
     const { state, source } = this;
-    const { at, seed } = state;
     const asked = this.question({ examples: this.counts.at(-1), probe: true });
-    const found = { at, seed, asked: asked.changes.join(";"), contents: null, why: "" };
+    const { at, which } = state;
+    const found = { of: which, contents: null, why: "" };
     try {
       const { decodable } = await source.ablate(state.run, asked, { signal });
-      found.contents = cutOf(decodable, state.steps);
+      found.contents = cutOf(decodable, state.steps, at);
     } catch (error) {
       found.why = error.message;
     }
     if (!signal.aborted) state.set({ cut: found }, "none");
   }
 
-  overTime() {
-    return this.stream("over-time");
-  }
-
-  costs() {
-    return this.stream("costs");
-  }
-
   /** Start a stream of answers; if it is already open, stop it. */
   stream(kind) {
     const { state, source } = this;
     if (this.open[kind]) return this.stop(kind);
-    const [key, asked] = [STREAMS[kind], this.streamQuestion(kind)];
+    const asked = this.streamQuestion(kind);
     this.streamed[kind] = JSON.stringify(asked);
-    state.set({ [key]: [] }, "none");
+    state.set({ [kind]: [] }, "none");
     return this.ask(kind, async (signal) => {
       const rows = [];
-      for await (const row of source[key](state.run, asked, { signal })) {
+      for await (const row of source[kind](state.run, asked, { signal })) {
         if (signal.aborted) return;
         rows.push(row);
-        state.set({ [key]: [...rows] }, "none");
+        state.set({ [kind]: [...rows] }, "none");
       }
     });
   }
 
   streamQuestion(kind) {
     const { step, ...asked } = this.question({ examples: 256 });
-    return kind === "over-time" || step === undefined ? asked : { ...asked, step };
+    return kind === "overTime" ? asked : { ...asked, step };
   }
 
   stop(kind) {
@@ -348,11 +333,11 @@ export class Live {
 
   /** Stop the streams of other steps or switches, and drop their answers. */
   dropStreams() {
-    for (const [kind, key] of Object.entries(STREAMS)) {
+    for (const kind of STREAMS) {
       const asked = this.streamed[kind];
       if (asked === undefined || asked === JSON.stringify(this.streamQuestion(kind))) continue;
       this.stop(kind);
-      this.state.set({ [key]: null }, "none");
+      this.state.set({ [kind]: null }, "none");
     }
   }
 }

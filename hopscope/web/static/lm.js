@@ -2,7 +2,7 @@
 
 import { ofChain } from "./colours.js";
 import { ofAccuracies, ofAnswers } from "./commands.js";
-import { button, fill, h, s, select, table } from "./dom.js";
+import { button, fill, h, icon, labelledSvg, region, s, select, table } from "./dom.js";
 import { next } from "./example.js";
 import { Pane } from "./pane.js";
 import { lastExample } from "./url.js";
@@ -21,12 +21,7 @@ export function lmPanes(state) {
   });
   const question = new Pane(state, "question", "Questions", { command: () => ofAnswers(state.about), fits });
   const chart = h("div", { class: "drawing" });
-  const heads = h("div", {
-    class: "routes",
-    tabindex: "0",
-    role: "region",
-    "aria-label": "Heads that look things up",
-  });
+  const heads = region("routes", "Heads that look things up");
   pane.body.append(chart, heads);
   pane.fills(chart, () => show(pane, state, chart));
   pane.draws("about theme", () => {
@@ -43,13 +38,10 @@ function show(pane, state, place) {
   const width = Math.min(900, Math.max(340, pane.room));
   const right = width - 70;
   const at = (share) => LEFT + share * (right - LEFT);
-  const svg = (pane.svg = s("svg", {
-    class: "values accuracies",
-    viewBox: `0 0 ${width} ${rows.length * ROW + 34}`,
-    style: { "max-width": `${width}px` },
-    role: "img",
-    "aria-label": `Accuracy: ${rows.map((its) => `${its.kind} ${number(its.accuracy)}`).join(", ")}`,
-  }));
+  const told = rows.map((its) => `${its.kind} ${number(its.accuracy)}`).join(", ");
+  const style = { "max-width": `${width}px` };
+  const svg = labelledSvg("values accuracies", width, rows.length * ROW + 34, `Accuracy: ${told}`, { style });
+  pane.svg = svg;
   for (const share of width < 600 ? [0, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1])
     svg.append(
       s("line", { class: "rule", x1: at(share), x2: at(share), y1: 4, y2: rows.length * ROW + 8 }),
@@ -144,11 +136,7 @@ function showQuestion(pane, state) {
       kind,
       (its) => state.set({ asked: its }),
     ),
-    button("‹", () => next(state, -1), {
-      class: "icon",
-      "aria-label": "The question before",
-      disabled: !state.ex,
-    }),
+    icon("‹", "The question before", () => next(state, -1), { disabled: !state.ex }),
     button("next", () => next(state), { class: "plain", disabled: state.ex >= last }),
   );
 }

@@ -1,7 +1,7 @@
 // The losses of the model, a bar for each hop, and its answers.
 
 import { ofChanged, ofNoted } from "./commands.js";
-import { announce, fill, h, mark, s, write } from "./dom.js";
+import { announce, fill, h, labelledSvg, mark, s, write } from "./dom.js";
 import { ofHop, ofToken } from "./colours.js";
 import { nearest } from "./lines.js";
 import { Pane } from "./pane.js";
@@ -83,12 +83,7 @@ function showBars(pane, state, place) {
  *  off, and `tell` writes the text for screen readers. */
 function barsOf(hops, state) {
   const foot = s("text", { class: "chance", y: ROW * hops.length + 8, "text-anchor": "middle" }, "chance");
-  const svg = s("svg", {
-    class: "loss-bars",
-    viewBox: `0 0 ${WIDE} ${ROW * hops.length + 14}`,
-    role: "img",
-    "aria-label": "Losses", // replaced by `tell`
-  });
+  const svg = labelledSvg("loss-bars", WIDE, ROW * hops.length + 14, "Losses"); // `tell` says more
   const rows = hops.map((hop, n) => row(hop, n, state));
   svg.append(...rows.flatMap(Object.values), foot);
   let shown = null;

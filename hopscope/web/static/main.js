@@ -2,7 +2,7 @@
 
 import { circuitPane } from "./circuit.js";
 import { forgetColours } from "./colours.js";
-import { button, fill, h, select } from "./dom.js";
+import { button, fill, h, icon, select } from "./dom.js";
 import { examplePane } from "./example.js";
 import { fleetPane } from "./fleet.js";
 import { headsPane } from "./heads.js";
@@ -152,18 +152,16 @@ function header(state, source, { find, help, showRuns }) {
         : null,
     );
   });
-  const themes = button(
-    "◐",
-    () =>
-      theme(state, THEMES[(THEMES.indexOf(document.documentElement.dataset.theme ?? "auto") + 1) % 3], true),
-    { class: "icon theme", title: "Light, dark, or as the system has it", "aria-label": "Light or dark" },
-  );
+  const nextTheme = () => THEMES[(THEMES.indexOf(document.documentElement.dataset.theme ?? "auto") + 1) % 3];
+  const themes = icon("◐", "Light or dark", () => theme(state, nextTheme(), true), {
+    class: "icon theme",
+    title: "Light, dark, or as the system has it",
+  });
   return h(
     "header",
     { class: "bar" },
-    button("☰", showRuns, {
+    icon("☰", "Runs", showRuns, {
       class: "icon show-runs",
-      "aria-label": "Runs",
       title: "Runs (r)",
       "aria-controls": "runs",
       "aria-expanded": "true",
@@ -181,7 +179,7 @@ function header(state, source, { find, help, showRuns }) {
     find,
     source.live ? keep : null,
     themes,
-    button("?", () => help.showModal(), { class: "icon", "aria-label": "Keys", title: "Keys (?)" }),
+    icon("?", "Keys", () => help.showModal(), { title: "Keys (?)" }),
   );
 }
 
@@ -206,7 +204,7 @@ function errorLine(state) {
     "div",
     { class: "error", role: "alert", hidden: true },
     text,
-    button("×", () => state.set({ error: null }, "none"), { class: "icon", "aria-label": "Close" }),
+    icon("×", "Close", () => state.set({ error: null }, "none")),
   );
   state.watch("error", () => {
     line.hidden = !state.error;

@@ -1,7 +1,5 @@
 // Access to the arrays of a run: attention between roles (Maps), and probes of roles (Contents).
 
-import { asFlag } from "./url.js";
-
 /** Role maps of all checkpoints. */
 export class Maps {
   constructor(arrays, roles) {
@@ -45,14 +43,13 @@ export function headOf({ shape: [, heads, size], data }, { layer, head }) {
   return { size, shares: data.subarray(start, start + size * size) };
 }
 
-/** Probes: how well each symbol can be decoded, [layer, role, symbol], at each measured checkpoint.
- *  Arrays without steps have one entry, which is used for all checkpoints. */
+/** Probes: how well each symbol can be decoded, [layer, role, symbol], at each measured checkpoint. */
 export class Contents {
   constructor({ steps, own }, names, all) {
     const [, roles, symbols] = own.shape.slice(-3);
     const size = own.shape.slice(-3).reduce((a, b) => a * b);
     const row = (n) => own.data.subarray(n * size, (n + 1) * size);
-    this.of = new Map((steps ? [...steps.data] : ["any"]).map((step, n) => [step, row(n)]));
+    this.of = new Map([...steps.data].map((step, n) => [step, row(n)]));
     Object.assign(this, { all, roles, symbols });
     this.place = new Map(names.map((role, n) => [role, n]));
   }
@@ -65,26 +62,28 @@ export class Contents {
 
   /** Was the checkpoint with this index measured? */
   has(at) {
-    return this.of.has(this.all[at]) || this.of.has("any");
+    return this.of.has(this.all[at]);
   }
 
   share(at, level, role, symbol) {
-    const row = this.of.get(this.all[at]) ?? this.of.get("any");
+    const row = this.of.get(this.all[at]);
     const r = this.place.get(role);
     return row && r !== undefined ? row[(level * this.roles + r) * this.symbols + symbol] : NaN;
   }
 }
 
-/** The Contents of an answer with heads switched off; its lists are [layer, role, symbol]. */
-export function cutOf({ own, roles }, all) {
+/** The Contents of an answer with heads switched off, at the checkpoint with index `at` of `all`; its
+ *  lists are [layer, role, symbol]. */
+export function cutOf({ own, roles }, all, at) {
   const data = Float32Array.from(own.flat(2).map((its) => its ?? NaN));
-  return new Contents({ own: { shape: [own.length, own[0].length, own[0][0].length], data } }, roles, all);
+  const shape = [1, own.length, own[0].length, own[0][0].length];
+  return new Contents({ steps: { data: [all[at]] }, own: { shape, data } }, roles, all);
 }
 
 /** The squares to draw: of the changed model if known, else of the unchanged model (`old`). */
-export function squaresOf({ contents, cut, off, at, seed }) {
+export function squaresOf({ contents, cut, off, which }) {
   if (!off.length) return { contents, old: false };
-  const fits = cut?.at === at && cut.seed === seed && cut.asked === off.map(asFlag).join(";");
+  const fits = cut?.of === which;
   return fits && cut.contents
     ? { contents: cut.contents, before: contents, old: false }
     : { contents, old: true, why: fits ? cut.why : "" };

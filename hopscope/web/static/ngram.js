@@ -2,7 +2,7 @@
 // sharpness of the last layer; and the model's answer to a sequence, next to the induction head's.
 
 import { ofNgram } from "./commands.js";
-import { fill, h, s } from "./dom.js";
+import { fill, h, labelledSvg, region, s } from "./dom.js";
 import { ofHop } from "./colours.js";
 import { Pane } from "./pane.js";
 import { at, epochs, isParents, model, parents, ready, setName } from "./parameters.js";
@@ -25,16 +25,12 @@ export function ngramPanes(state) {
     fits: values.fits,
   });
   // Made once, so that redrawing keeps the scroll position and the focus.
-  const name = "Parameters of the model";
-  const wide = h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": name });
+  const wide = region("wide", "Parameters of the model");
   const place = h("div", { class: "parameters" }, wide);
   const chips = h("div", { class: "letters" });
   const bars = h("div", { class: "predicted" });
   values.body.append(place);
   sequence.body.append(chips, bars);
-  values.watch("values", () => {
-    if (state.values) state.set({ curves: curves(state), steps: epochs(state) }, "none");
-  });
   values.draws("values step theme seed", () => ready(state) && showValues(values, state, wide));
   sequence.draws("values step tokens theme seed", () => {
     if (ready(state)) showSequence(sequence, state, chips, bars);
@@ -43,7 +39,7 @@ export function ngramPanes(state) {
 }
 
 /** Curves over time: the share of the parents' set, the lags of its heads, and a. */
-function curves(state) {
+export function curves(state) {
   const xs = epochs(state);
   const all = xs.map((_, n) => at(state, n));
   const groups = model(state).sets;
@@ -82,12 +78,7 @@ function showValues(pane, state, place) {
   const below = 62 + 28 * heads.length;
   const height = Math.max(34 + row * groups.length, below + 34);
   const told = groups.map((set, n) => `${setName(set)} ${number(part[n])}`).join(", ");
-  const svg = s("svg", {
-    class: "values",
-    viewBox: `0 0 ${Math.max(530, 380 + 44 * lags)} ${height}`,
-    role: "img",
-    "aria-label": `Selector: ${told}; a ${number(now.a)}`,
-  });
+  const svg = labelledSvg("values", Math.max(530, 380 + 44 * lags), height, `Selector: ${told}; a ${number(now.a)}`);
   svg.append(s("text", { class: "title", x: 0, y: 12 }, "selector: share of each set"));
   groups.forEach((set, n) => {
     const y = 26 + n * row;

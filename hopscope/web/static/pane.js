@@ -1,6 +1,6 @@
 // The frame of every pane: title, tools, menu, and the commands that give its numbers.
 
-import { able, announce, button, fill, h, table, write } from "./dom.js";
+import { able, announce, button, fill, h, icon, region, table, write } from "./dom.js";
 import { ink } from "./colours.js";
 import { MEANING } from "./explained.js";
 import { csv, handOut, png, standalone } from "./save.js";
@@ -19,28 +19,20 @@ export class Pane {
     this.hinted = h("p", {});
     this.tools = h("div", { class: "tools" });
     this.body = h("div", { class: "body" });
-    this.numbers = h("div", {
-      class: "behind",
-      hidden: true,
-      tabindex: "0",
-      role: "region",
-      "aria-label": `${title}: numbers`,
-    });
+    this.numbers = region("behind", `${title}: numbers`);
+    this.numbers.hidden = true;
     this.shell = line("$", "command", "copy");
     this.python = line(">>>", "Python", "copy Python");
     this.foot = h("div", { class: "foot" }, this.shell.element, this.python.element);
-    this.full = button("⤢", () => this.maximise(), {
-      class: "icon",
+    this.full = icon("⤢", `Maximise ${title}`, () => this.maximise(), {
       title: "Maximise (f)",
-      "aria-label": `Maximise ${title}`,
       "aria-pressed": "false",
     });
     const meaning = MEANING[name] ? h("p", { class: "meaning", hidden: true }, MEANING[name]) : null;
     const explain = meaning
-      ? button("?", (event) => this.explain(meaning, event.currentTarget), {
+      ? icon("?", `What is this? ${title}`, (event) => this.explain(meaning, event.currentTarget), {
           class: "icon explain",
           title: "What is this?",
-          "aria-label": `What is this? ${title}`,
           "aria-expanded": "false",
         })
       : null;

@@ -4,7 +4,7 @@
 const LETTERS = "abcdefghijklmnopqrstuvwxyz";
 
 export const ready = (state) => state.values && state.steps?.length;
-export const epochs = (state) => [...(state.values.epochs ?? state.values.steps).data];
+export const epochs = (state) => [...state.values.epochs.data];
 export const model = (state) => ({ ...state.about.ngram, sets: state.values.sets });
 export const parents = (state) => state.about.ngram.parents;
 export const setName = (set) => `{${set.map((head) => head + 1).join(",")}}`;

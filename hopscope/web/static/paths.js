@@ -38,6 +38,9 @@ const FAINT = 0.15;
 export const everyHead = ({ layers, heads }) =>
   Array.from({ length: layers * heads }, (_, n) => ({ layer: Math.floor(n / heads), head: n % heads }));
 
+/** Does the model have this head? */
+export const hasHead = ({ layers, heads }, { layer, head }) => layer < layers && head < heads;
+
 /** A head's name, as "2.0". */
 export const headName = ({ layer, head }) => `${layer}.${head}`;
 
@@ -49,15 +52,9 @@ export const everyPath = (maps) =>
 
 /** Paths to draw without a circuit: attention above `least` to a role of the own chain. */
 export function strong(maps, at, least = 0.3) {
-  const found = [];
-  for (const { layer, head } of everyHead(maps))
-    for (const destination of maps.roles)
-      for (const source of maps.roles) {
-        const path = { layer, head, destination, source };
-        if (destination === source || maps.of(at, path) < least) continue;
-        found.push({ ...path, key: pathKey(path), kind: "seen", carried: [], routed: [], emerged: null });
-      }
-  return found;
+  return everyPath(maps)
+    .filter((path) => path.destination !== path.source && maps.of(at, path) >= least)
+    .map((path) => ({ ...path, key: pathKey(path), kind: "seen", carried: [], routed: [], emerged: null }));
 }
 
 /** The paths of the ghost (a comparison): the planted circuit, the schedule of the theory, another

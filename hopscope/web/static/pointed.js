@@ -4,10 +4,8 @@ import { s, switchable } from "./dom.js";
 
 /** Set `point` while the pointer or the focus is on this element. */
 export function points(element, state, point) {
-  const enter = () => state.set({ point }, "none");
-  const leave = () => state.set({ point: null }, "none");
-  element.addEventListener("pointerenter", enter);
-  element.addEventListener("pointerleave", leave);
+  element.addEventListener("pointerenter", () => state.enter(point));
+  element.addEventListener("pointerleave", () => state.leave(point));
   return element;
 }
 

@@ -103,7 +103,7 @@ export function runsPane(state, source) {
         } catch (error) {
           if (error.name !== "AbortError") state.fail("runs", error.message);
         }
-        setTimeout(again, source.live ? (others ? 0 : POLL) : 1e9);
+        if (source.live) setTimeout(again, others ? 0 : POLL);
       };
       await again();
     },

@@ -57,12 +57,12 @@ export function standalone(drawn, background) {
 }
 
 /** The text of an SVG as PNG, at twice the size. */
-export async function png(text, scale = 2) {
+export async function png(text) {
   const image = new Image();
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
   await image.decode();
   const canvas = document.createElement("canvas");
-  [canvas.width, canvas.height] = [image.width * scale, image.height * scale];
+  [canvas.width, canvas.height] = [2 * image.width, 2 * image.height];
   canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
   return new Promise((done) => canvas.toBlob(done, "image/png"));
 }

@@ -1,7 +1,7 @@
 // The answer of the n-gram model to a sequence, next to the induction head's.
 
 import { inductionHead, predict } from "./copier.js";
-import { button, fill, h, mark, s } from "./dom.js";
+import { button, fill, h, labelledSvg, mark, s } from "./dom.js";
 import { ofChain } from "./colours.js";
 import { at, letters, model, parents, spaced, symbols } from "./parameters.js";
 import { counted, number } from "./words.js";
@@ -49,12 +49,8 @@ export function showSequence(pane, state, chips, place) {
   );
   const told = (n) => `${said ? number(said.answer[n]) : ""} (induction head ${number(head.answer[n])})`;
   const matches = `${counted(head.matches, "earlier place")} with the same parents`;
-  const svg = s("svg", {
-    class: "values",
-    viewBox: `0 0 420 ${30 + alphabet * 30}`,
-    role: "img",
-    "aria-label": `Next symbol: ${Array.from(head.answer, (_, n) => `${letters(n)} ${told(n)}`).join(", ")}`,
-  });
+  const all = Array.from(head.answer, (_, n) => `${letters(n)} ${told(n)}`).join(", ");
+  const svg = labelledSvg("values", 420, 30 + alphabet * 30, `Next symbol: ${all}`);
   svg.append(
     s(
       "text",
@@ -135,7 +131,7 @@ function refused(state) {
 function both(state) {
   const { alphabet } = state.about.ngram;
   const seen = tokens(state);
-  const plain = (model(state).first ?? "copies") === "copies";
+  const plain = model(state).first === "copies";
   return {
     alphabet,
     seen,

@@ -1,7 +1,7 @@
 // The slider over all checkpoints: a notch for each, a mark for each path and hop, and a play
 // button.
 
-import { able, button, fill, h, mark, s } from "./dom.js";
+import { able, fill, h, icon, mark, s } from "./dom.js";
 import { ofHop } from "./colours.js";
 import { events } from "./events.js";
 import { nearest, underPointer } from "./lines.js";
@@ -22,10 +22,9 @@ export function slider(state) {
   // Outside of the SVG, so that moving them redraws nothing.
   const thumb = h("i", { class: "thumb" });
   const gone = h("i", { class: "gone" });
-  const play = button("▶", () => playOrPause(state), {
+  const play = icon("▶", "Play through the training", () => playOrPause(state), {
     class: "icon play",
     title: "Play (space)",
-    "aria-label": "Play through the training",
   });
   const bar = h("div", {
     class: "slider",
@@ -64,20 +63,20 @@ export function slider(state) {
     );
   });
   return {
-    build(up, width) {
+    build(toX, width) {
       const { steps, about } = state;
       const svg = s("svg", { viewBox: `0 0 ${width} 52`, width, height: 52, "aria-hidden": "true" });
-      const first = up.toX(steps[0]);
-      const end = up.toX(steps.at(-1));
+      const first = toX(steps[0]);
+      const end = toX(steps.at(-1));
       gone.style.left = `${first}px`;
       gone.style.width = `${end - first}px`;
       svg.append(s("line", { class: "track", x1: first, x2: end, y1: 22, y2: 22 }));
       if (steps.length < 400)
         for (const step of steps)
-          svg.append(s("line", { class: "notch", x1: up.toX(step), x2: up.toX(step), y1: 18, y2: 26 }));
+          svg.append(s("line", { class: "notch", x1: toX(step), x2: toX(step), y1: 18, y2: 26 }));
       const ends = [-99, -99]; // where the last name ends, on each of two lines
       for (const its of events(about).filter((each) => each.path)) {
-        const x = up.toX(its.step);
+        const x = toX(its.step);
         const half = (LETTER * its.name.length) / 2;
         const level = ends.findIndex((end) => end + GAP < x - half);
         if (level >= 0) ends[level] = x + half;
@@ -94,7 +93,7 @@ export function slider(state) {
         );
       }
       const others = events(about).filter((each) => !each.path);
-      const places = others.map((each) => up.toX(each.step));
+      const places = others.map((each) => toX(each.step));
       let taken = -99;
       for (const [n, its] of others.entries()) {
         const x = places[n];
@@ -108,21 +107,11 @@ export function slider(state) {
             { class: "event hop" },
             s("title", {}, `${its.text} at step ${whole(its.step)}`),
             s("line", { x1: x, x2: x, y1: 4, y2: 16, style: { stroke: ofHop(its.hop) } }),
-            s(
-              "text",
-              { x: from, y: 11 },
-              its.text.startsWith("stage")
-                ? near
-                  ? its.name
-                  : `stage ${its.name}`
-                : near
-                  ? its.name.replace("hop ", "")
-                  : `${its.name} learned`,
-            ),
+            s("text", { x: from, y: 11 }, near ? its.name : its.long),
           ),
         );
       }
-      made = { svg, toX: up.toX, first, end };
+      made = { svg, toX, first, end };
       bar.setAttribute("aria-valuemax", String(steps.length - 1));
       fill(bar, svg, gone, thumb);
       return [play, bar];

@@ -2,8 +2,9 @@
 // The state of the page: values from the address (view) and fetched values (data). A function that
 // draws registers the keys on which it depends, and is called when one of them changes.
 
+import { OF_HEADS, asFlag } from "./changes.js";
 import { gives } from "./source.js";
-import { OF_HEADS, START, asFlag, fitted, format, parse } from "./url.js";
+import { START, fitted, format, parse } from "./url.js";
 
 const VIEW = Object.keys(START);
 const REST = 120;
@@ -14,31 +15,35 @@ const REST = 120;
  * @typedef {{layer?: number, head?: number, destination?: string, source?: string, hop?: number, chain?: number}} Point
  */
 
+/** State of one model, which begins anew when another is opened. */
+export const OF_MODEL = {
+  // Arrays of the run (fetched.js); null until they are fetched.
+  ...{ losses: null, maps: null, contents: null, fleet: null, findings: null, values: null },
+  // Answers: to the example (of a benchmark: question), to what is switched off (its losses; its
+  // squares), and streams.
+  ...{ example: null, question: null, answer: null, cut: null, overTime: null, costs: null },
+  // Why losses or squares cannot be measured.
+  ...{ refused: "", unmeasured: "" },
+  /** What is pointed at. @type {Point | null} */
+  point: null,
+  // A cell of the map, a token, a pair of tokens.
+  ...{ spot: null, hover: null, pair: null },
+};
 /** State that is not in the address: fetched values, open requests, the pointer. */
 const DATA = {
   /** The run's description from hopscope/web/views.py. @type {any} */
   about: null,
   /** The run's checkpoints. @type {number[] | null} */
   steps: null,
-  // Arrays of the run (fetched.js); null until they are fetched.
-  ...{ losses: null, maps: null, contents: null, fleet: null, findings: null, values: null, curves: null },
-  // Answers: to the example (of a benchmark: question), to what is switched off (its losses; its
-  // squares), and streams.
-  ...{ example: null, question: null, answer: null, cut: null, overTime: null, costs: null },
+  ...OF_MODEL,
+  reading: null, // the path chosen in the pane of seeds
   // Activity: is a run being opened, are losses being measured, which streams are open, is it
   // playing?
   ...{ opening: false, asking: false, working: "", playing: false },
-  // Why losses or squares cannot be measured.
-  ...{ refused: "", unmeasured: "" },
   /** The error line. @type {{text: string, kind?: string} | null} */
   error: null,
   // The list of runs: their number, and the one that changed.
   ...{ listed: 0, stale: null },
-  reading: null, // the path chosen in the pane of seeds
-  /** What is pointed at. @type {Point | null} */
-  point: null,
-  // A cell of the map, a token, a pair of tokens.
-  ...{ spot: null, hover: null, pair: null },
   // Is there a server; the theme, whose change redraws everything.
   ...{ alive: true, theme: "" },
 };
@@ -58,8 +63,6 @@ export class State {
     this.waiting = false;
     this.words = new Set();
     this.rests = 0;
-    /** @type {Point | null} The item that the key "a" switches off. */
-    this.under = null;
     this.near = ""; // the pane that was pointed at last
     this.letters = true; // are shortcuts of one character on?
     Object.seal(this);
@@ -210,16 +213,14 @@ export class State {
     if (this.undone.length) this.set({ off: this.undone.pop() });
   }
 
-  /** The pointer or the focus is on this: a head, or one of its arrows. */
-  enter(item) {
-    this.under = item;
-    this.set({ point: item }, "none");
+  /** The pointer or the focus is on this: a head, one of its arrows, a hop. */
+  enter(point) {
+    this.set({ point }, "none");
   }
 
-  /** The pointer or the focus has left this item. */
-  leave(item) {
-    if (this.under === item) this.under = null;
-    if (this.point === item) this.set({ point: null }, "none");
+  /** The pointer or the focus has left this. */
+  leave(point) {
+    if (this.point === point) this.set({ point: null }, "none");
   }
 
   /** Is this row of a head (or with no destination: the whole head) switched off? */
@@ -227,10 +228,14 @@ export class State {
     return this.off.some((its) => covers(its, { layer, head, destination }));
   }
 
-  /** Is the answer of the current checkpoint, seed and switches? */
+  /** Which model is shown: its checkpoint, its seed, and what is off, as a text. */
+  get which() {
+    return JSON.stringify([this.at, this.seed, this.off.map(asFlag)]);
+  }
+
+  /** Is the answer of the model that is shown? */
   get fits() {
-    const { answer, at, seed, off } = this;
-    return answer?.at === at && answer.seed === seed && same(answer.changes, off.map(asFlag));
+    return this.answer?.of === this.which;
   }
 
   /** Is the old run still shown while a new one is opened? Then changes are ignored, because they

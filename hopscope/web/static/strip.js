@@ -26,7 +26,7 @@ export function stripOf(state) {
     if (rail.hidden || width < 120) return;
     const { low, high, log } = spanOf(state);
     const toX = scale(low, high, EDGES.left, width - EDGES.right, log);
-    fill(rail, made.build({ toX }, width));
+    fill(rail, made.build(toX, width));
     made.update();
   };
   new ResizeObserver(() => {

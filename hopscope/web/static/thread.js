@@ -1,7 +1,7 @@
 // The engine of a saved page: in a worker, so that the page stays responsive while it computes, or
 // on the page itself if the browser allows no worker.
 
-/** A promise of the engine, with the methods `example` and `ablate`, on the page's data. */
+/** A promise of the engine on the page's data: `ask("example", asked, {signal})`, or "ablate". */
 export function engineOf(carried) {
   const parts = globalThis.hopscopeEngine;
   return new Promise((resolve) => {
@@ -32,15 +32,7 @@ class Thread {
     };
   }
 
-  example(asked, options) {
-    return this.ask("example", asked, options);
-  }
-
-  ablate(asked, options) {
-    return this.ask("ablate", asked, options);
-  }
-
-  ask(method, asked, { signal } = {}) {
+  ask(method, asked, { signal }) {
     signal?.throwIfAborted();
     const id = ++this.asked;
     return new Promise((answered, failed) => {

@@ -1,10 +1,10 @@
 // The training: losses of every hop, and attention along every path.
 
 import { ofTraining } from "./commands.js";
-import { lossSeries } from "./curves.js";
 import { choice, fill, h, s, write, zoom } from "./dom.js";
 import { ofHop } from "./colours.js";
 import { chart, legend, nearest, underPointer } from "./lines.js";
+import { curves } from "./ngram.js";
 import { Pane } from "./pane.js";
 import { arrows } from "./paths.js";
 import { pathLit } from "./pointed.js";
@@ -13,6 +13,7 @@ import { pathColour } from "./strokes.js";
 import { counted, digits, number, shortRole, waiting, whole } from "./words.js";
 
 const SIDE = 190;
+const WINDOW = 25; // training losses are means of so many
 const CUT = 1.35; // the axis of losses ends at this multiple of chance, or of a higher lowest loss
 
 export function timePane(state) {
@@ -30,7 +31,7 @@ export function timePane(state) {
     if (pane.charts) update(pane, state);
   };
   pane.fills(place, rebuild);
-  pane.draws("about losses maps curves steps overTime colour scale theme seed pane", rebuild);
+  pane.draws("about losses maps values steps overTime colour scale theme seed pane", rebuild);
   pane.draws("step playing", () => pane.charts && update(pane, state));
   pane.watch("point", () => pane.charts && light(pane, state));
   pane.watch("about steps scale", () => tools(pane, state));
@@ -82,7 +83,8 @@ function build(pane, state, place) {
   const width = Math.max(280, room - side);
   const hops = about.task?.hops ?? ["loss"];
   const x = spanOf(state);
-  const two = steps.length > 1 && ((about.task && arrows(about).length > 0 && maps) || state.curves);
+  const parameters = state.values ? curves(state) : null;
+  const two = steps.length > 1 && ((about.task && arrows(about).length > 0 && maps) || parameters);
   const chances = [...new Set(about.task?.chance ?? (about.chance ? [about.chance] : []))].filter((its) => its > 0);
   const chance = Math.max(0, ...chances);
   const high = innerHeight / zoom();
@@ -128,7 +130,7 @@ function build(pane, state, place) {
   pane.cut = highest > top ? ` · losses above ${number(top)} are cut` : "";
   pane.paths = about.task ? arrows(about) : [];
   pane.seen =
-    state.curves ??
+    parameters ??
     (two
       ? pane.paths.map((path) => ({
           path,
@@ -140,13 +142,13 @@ function build(pane, state, place) {
         }))
       : []);
   const down = chart(width, {
-    title: state.curves ? "Parameters during training" : "Attention along every path of the circuit",
+    title: parameters ? "Parameters during training" : "Attention along every path of the circuit",
     height: tall,
-    low: Boolean(state.curves),
+    low: Boolean(parameters),
     x,
-    y: { low: 0, high: 1.04, label: state.curves ? "share" : "attention" },
+    y: { low: 0, high: 1.04, label: parameters ? "share" : "attention" },
     series: pane.seen,
-    levels: two && !state.curves ? [{ at: 0.5, name: "" }] : [],
+    levels: two && !parameters ? [{ at: 0.5, name: "" }] : [],
   });
   pane.charts = two ? [up, down] : [up];
   pane.drawn = [upper, pane.seen];
@@ -154,7 +156,7 @@ function build(pane, state, place) {
   const lines = [
     series.some((its) => its.thin) ? "faint: training losses" : "",
     state.overTime?.length ? "broad: with what is switched off" : "",
-    two && !state.curves ? "dots: one half, from which an arrow counts as emerged" : "",
+    two && !parameters ? "dots: one half, from which an arrow counts as emerged" : "",
   ].filter(Boolean);
   // Outside of the SVG, so that moving it redraws nothing.
   pane.cursor = h("i", { class: "cursor" });
@@ -188,6 +190,45 @@ function build(pane, state, place) {
     });
     each.svg.addEventListener("pointerleave", () => point(pane, state, null));
   }
+}
+
+/** Training losses, smoothed and thinned, as lines; validation as dots. */
+function lossSeries({ trainSteps, train, validationSteps, validation }, member, hops) {
+  const made = [];
+  hops.forEach((name, n) => {
+    const ys = smoothed(trainSteps.map((_, at) => train(at, member, n)));
+    const by = Math.max(1, Math.floor(ys.length / 700));
+    made.push({
+      name,
+      hop: n + 1,
+      colour: ofHop(n),
+      thin: true,
+      xs: trainSteps.filter((_, at) => at % by === 0),
+      ys: ys.filter((_, at) => at % by === 0),
+    });
+    made.push({
+      name: `${name}, validation`,
+      hop: n + 1,
+      colour: ofHop(n),
+      xs: validationSteps,
+      ys: validationSteps.map((_, at) => validation(at, member, n)),
+      dots: validationSteps.length < 120,
+    });
+  });
+  return made;
+}
+
+function smoothed(values) {
+  let sum = 0;
+  const found = [];
+  const held = [];
+  for (const value of values) {
+    held.push(value);
+    sum += value;
+    if (held.length > WINDOW) sum -= held.shift();
+    found.push(sum / held.length);
+  }
+  return found;
 }
 
 /** Show the values at the step under the pointer (null: at the current step). */

@@ -25,7 +25,7 @@ export function tipOf(state) {
   const check = () => {
     if (!shown) return;
     if (shown.target.checkVisibility()) return write();
-    state.under = null;
+    state.set({ point: null }, "none");
     hide();
   };
   return {

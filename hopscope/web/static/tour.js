@@ -1,10 +1,10 @@
 // A tour in six questions. Each sets the state of the page, and has a line with the answer.
 
-import { button, fill, h } from "./dom.js";
+import { OF_HEADS, named } from "./changes.js";
+import { button, fill, h, icon } from "./dom.js";
 import { asks } from "./explained.js";
 import { current } from "./losses.js";
 import { arrows, everyHead, headName, headsOf } from "./paths.js";
-import { OF_HEADS, named } from "./url.js";
 import { counted, number, symbolName, whole } from "./words.js";
 
 const NOTHING = { off: [], head: "", ghost: "", step: null, pane: "" };
@@ -16,10 +16,7 @@ export function tourOf(state) {
   const count = h("b", {});
   const back = button("back", () => go(state, state.tour - 1), { class: "plain" });
   const next = button("next", () => go(state, state.tour + 1), { class: "plain" });
-  const end = button("×", () => state.set({ ...NOTHING, tour: 0 }), {
-    class: "icon",
-    "aria-label": "End the tour",
-  });
+  const end = icon("×", "End the tour", () => state.set({ ...NOTHING, tour: 0 }));
   const element = h("section", { class: "tour", "aria-label": "Tour", hidden: true }, count, line, back, next, end);
   state.watch("tour about example off answer losses step asking maps", () => {
     const stop = state.tour && offered(state) ? stops(state)[state.tour - 1] : null;

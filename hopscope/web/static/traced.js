@@ -2,7 +2,7 @@
 // circuit, and how far answers follow when exactly these are patched.
 
 import { ofFindings } from "./commands.js";
-import { fill, h, select, table } from "./dom.js";
+import { fill, h, region, select, table } from "./dom.js";
 import { Pane } from "./pane.js";
 import { number } from "./words.js";
 
@@ -52,11 +52,7 @@ function show(pane, state) {
       { class: "quiet" },
       `How far the answer follows when ${name} is exchanged before each layer; 1: all the way`,
     ),
-    h(
-      "div",
-      { class: "wide", tabindex: "0", role: "region", "aria-label": "By role and layer" },
-      byLayer(findings, name),
-    ),
+    region("wide", "By role and layer", byLayer(findings, name)),
     h("h3", {}, "The circuit"),
     h(
       "ul",
@@ -99,9 +95,9 @@ function proofs(title, all) {
   return [
     h("h3", {}, title, " ", h("small", {}, `${all[0].questions} questions`)),
     h("p", { class: "quiet" }, "How far the answer follows if these rows are the donor's; 1: all the way (95 %)"),
-    h(
-      "div",
-      { class: "wide", tabindex: "0", role: "region", "aria-label": title },
+    region(
+      "wide",
+      title,
       table(
         columns,
         all.map((its) => [

@@ -2,9 +2,9 @@
 // and path. Elements are made once and updated, because an element that is replaced between pointer
 // down and up gets no click.
 
-import { able, button, fill, h, select, write } from "./dom.js";
+import { OF_HEADS, item, named } from "./changes.js";
+import { able, button, fill, h, icon, select, write } from "./dom.js";
 import { everyHead, headName, headsOf } from "./paths.js";
-import { OF_HEADS, item, named } from "./url.js";
 import { WAYS, changeWords, number } from "./words.js";
 
 const MANY = 6;
@@ -29,9 +29,9 @@ export function trayOf(state, live) {
     (as) => state.set({ as }),
   );
   const told = "The same changes at every checkpoint, as curves in the training";
-  const every = plain("at every step", () => live.overTime(), told);
+  const every = plain("at every step", () => live.stream("overTime"), told);
   const hide = plain("hide curves", () => state.set({ overTime: null }, "none"));
-  const costs = plain("what each costs", () => live.costs(), "Every head and path in turn");
+  const costs = plain("what each costs", () => live.stream("costs"), "Every head and path in turn");
   const element = h(
     "div",
     { class: "tray" },
@@ -62,7 +62,7 @@ export function trayOf(state, live) {
       able(undo, state.undone.length);
       for (const its of [keep, none]) able(its, off.length);
       way.value = state.as;
-      const [curves, each] = ["over-time", "costs"].map((kind) => working?.split(" ").includes(kind));
+      const [curves, each] = ["overTime", "costs"].map((kind) => working?.split(" ").includes(kind));
       write(every, curves ? "stop" : "at every step");
       able(every, (off.length && state.steps.length > 1) || curves);
       write(costs, each ? "stop" : "what each costs");
@@ -95,9 +95,7 @@ function row(state, name) {
       its().as,
       (as) => state.change(state.off.map((one) => (one === its() ? { ...one, as } : one))),
     ),
-    button("×", () => state.change(state.off.filter((one) => one !== its())), {
-      class: "icon",
-      "aria-label": `Switch ${words} on again`,
+    icon("×", `Switch ${words} on again`, () => state.change(state.off.filter((one) => one !== its())), {
       title: "On again",
     }),
   );

@@ -1,7 +1,8 @@
 // @ts-check
 // Converts the state of the page to the part of its address after #, and back. Names, not indices.
 
-/** @typedef {import("./state.js").Change} Change */
+import { WAY, item, named } from "./changes.js";
+import { hasHead } from "./paths.js";
 
 export const START = {
   run: "",
@@ -23,19 +24,17 @@ export const START = {
 };
 const PLAIN = {
   head: /^\d+\.\d+$/,
-  kind: /^(own|others|example)$/,
+  kind: /^(own|others)$/,
   ghost: /^[\w.-]{1,40}$/,
   colour: /^(moves|emerged|kind)$/,
   pane: /^[a-z]{1,12}$/,
   scale: /^(linear|log)$/,
   asked: /^\S{1,40}$/, // for language models: the kind of question, or the exchanged symbol
-  as: /^(uniform|itself|previous|position|mean|resample)$/,
+  as: WAY,
 };
-export const OF_HEADS = ["mean", "resample"]; // changes of whole heads, not of single rows
 const MOST = 2 ** 31; // numbers are below this, as in hopscope/web/questions.py
 const MOST_TOKENS = 4096; // as in hopscope/web/questions.py
 const MOST_OFF = 4096; // more than a server accepts, which reports it; none may be dropped here
-const ITEM = /^(\d{1,3})\.(\d{1,3})(?::([^=:;]{1,40}))?(?:=([a-z]{1,10}))?$/;
 
 /** Parse an address into a state; invalid parts keep their defaults, and are added to `dropped`.
  *  @param {string} hash
@@ -74,26 +73,12 @@ function decoded(text) {
   }
 }
 
-/** Parse one change: "1.0", "2.1:query", "2.1:query=itself"; null if it is invalid.
- *  @returns {Change | null} */
-export function item(text, as = "uniform") {
-  const found = ITEM.exec(text);
-  if (!found) return null;
-  const [, layer, head, destination = "", word] = found;
-  const way = word && PLAIN.as.test(word) ? word : as;
-  if (destination && OF_HEADS.includes(way)) return null;
-  return { layer: Number(layer), head: Number(head), destination, as: way };
-}
-
 /** Find parts of a state that a run does not have: a patch that removes them, and their list in
  *  words. */
 export function fitted({ off, head, step, ex, order, tokens }, about) {
   const { task, model, checkpoints } = about;
   const has = (its) =>
-    task &&
-    its.layer < model.layers &&
-    its.head < model.heads &&
-    (!its.destination || task.roles.includes(its.destination));
+    task && hasHead(model, its) && (!its.destination || task.roles.includes(its.destination));
   const patch = { off: off.filter(has) };
   const dropped = off.filter((its) => !has(its)).map((its) => `off=${named(its)}`);
   if (head && !has(item(head) ?? {})) {
@@ -125,18 +110,6 @@ export function fitted({ off, head, step, ex, order, tokens }, about) {
 export function lastExample({ task, lm }) {
   const count = task?.drawn ?? lm?.questions ?? Infinity;
   return ((task ?? lm)?.carried ?? count) - 1;
-}
-
-/** The name of a change, without the replacement.
- *  @param {{layer: number, head: number, destination?: string}} its */
-export function named(its) {
-  return `${its.layer}.${its.head}${its.destination ? `:${its.destination}` : ""}`;
-}
-
-/** The change as an argument of `hopscope ablate --head`.
- *  @param {Change} its */
-export function asFlag(its) {
-  return `${named(its)}=${its.as}`;
 }
 
 /** The address of a state, without default values. */

@@ -25,4 +25,7 @@ export function serve() {
 }
 
 /** An engine on the page itself. */
-export const onPage = (carried) => new Engine(carried);
+export function onPage(carried) {
+  const engine = new Engine(carried);
+  return { ask: (method, asked, options) => engine[method](asked, options) };
+}
