@@ -25,11 +25,11 @@ LEAST = 0.03
 
 
 @drawn
-def probe_figure(found: Probe, of: str = "") -> Picture:
+def probe_figure(found: Probe) -> Picture:
     """Draw a cell for every layer and role, with a bar for each symbol, as high as its share."""
     roles = probed_roles(found)
     figure = picture(
-        of or "which symbols can be read at each role",
+        "which symbols can be read at each role",
         "How much of each symbol of its own chain a linear map reads off at each role, after each "
         f"layer ({found.measure}; a bar as high as its cell: all of it). {role_legend(roles)}",
         ROW * (found.layers + 1) + 0.9,
@@ -80,12 +80,12 @@ def _cell(
 
 
 @drawn
-def history_figure(history: ProbeHistory, of: str = "") -> Picture:
+def history_figure(history: ProbeHistory) -> Picture:
     """Draw, for each role, how well each symbol can be decoded in the course of the training."""
     roles = [r for r in probed_roles(history) if any(r == role for role, _, _ in history.learned())]
     roles = roles or probed_roles(history)
     figure = picture(
-        of or "when each symbol became decodable",
+        "when each symbol became decodable",
         "How much of each symbol of its own chain can be read at each role, in the layer that has "
         "the most of it, in the course of the training; dotted: one half.",
         0.85 * len(roles) + 0.9,

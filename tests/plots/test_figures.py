@@ -474,7 +474,7 @@ def commands(known: Planted, circuit: Circuit) -> Make:
         "circuit by time": circuit_figure(demo.circuit, story, f"circuit: {title}"),
         "emergence": emergence_figure(story, f"emergence: {title}"),
         "order": order_figure(story, f"order: {title}"),
-        "probe": probe_figure(probed, f"probe: {title}"),
+        "probe": probe_figure(probed),
         "show": loss_curves(demo.run),
         "depth": shared_information(Retrieval(hops=5).graph()),
         "compare": comparison_figure(both),
