@@ -11,7 +11,8 @@ from rows import print_table
 
 from hopscope.lm.findings import LmCircuitRun, LmFindings
 from hopscope.lm.rows import of_phase
-from hopscope.plots.lm_circuit import confirmed_rows, lm_circuit_figure, proof_rows, shown_roles
+from hopscope.plots.lm_circuit import lm_circuit_figure
+from hopscope.plots.lm_words import confirmed_table, proof_table, shown_roles
 from hopscope.plots.saving import save_figure
 from hopscope.store import Store
 
@@ -35,10 +36,12 @@ def main() -> None:
     for phase in ("proof", "elsewhere"):
         if proofs := found.proofs(phase):
             print(f"\n{phase}, {proofs[0].questions} questions\n")
-            print_table(*proof_rows(proofs))
+            table = proof_table(proofs, found.recipe.prompts)
+            print_table(table.columns, table.rows)
     if found.confirmed:
         print(f"\nwhat roles hold, on {found.confirmed[0].questions} fresh questions\n")
-        print_table(*confirmed_rows(found))
+        table = confirmed_table(found)
+        print_table(table.columns, table.rows)
 
 
 def roles(found: LmFindings) -> None:

@@ -14,8 +14,8 @@ from rows import print_table
 import hopscope
 from hopscope.circuits.circuit_patching import patch_circuit
 from hopscope.circuits.contradictions import accounted_for, contradictions
-from hopscope.plots.account import ACCOUNT_COLUMNS, account_rows
-from hopscope.plots.probe import added_rows, probe_remarks, probe_rows
+from hopscope.plots.account import account_table
+from hopscope.plots.words import added_table, probe_remarks, probe_table
 from hopscope.study import RunStudy
 
 
@@ -42,7 +42,8 @@ def print_arrows(study: RunStudy) -> None:
     circuit = study.circuit if study.has_circuit else study.discover()
     circuit = patch_circuit(study.model, circuit, study.task)
     print("\n## What every arrow brings\n")
-    print_table(ACCOUNT_COLUMNS, account_rows(circuit))
+    arrows = account_table(circuit)
+    print_table(arrows.columns, arrows.rows)
     assert circuit.account is not None
     print(
         f"\nOver {circuit.account.examples} minimal pairs. What is carried is the share of an "
@@ -65,10 +66,9 @@ def print_positions(study: RunStudy) -> None:
     """Print which symbols are decodable after every layer, and which heads add them."""
     found = study.probe()
     print("\n## Which symbols can be read\n")
-    print_table(*probe_rows(found))
-    print()
-    print_table(("head", "adds to", "symbols"), added_rows(found))
-    print()
+    for table in (probe_table(found), added_table(found)):
+        print_table(table.columns, table.rows)
+        print()
     for line in probe_remarks(found):
         print(f"* {line}")
 

@@ -16,7 +16,7 @@ from pages import BLOCK, PAGES, ROOT, blocks, commands
 
 import hopscope
 from hopscope.cli.commands import COMMANDS, GROUPS, load
-from hopscope.plots.account import account_rows
+from hopscope.plots.account import account_table
 
 DOCS = ROOT / "docs"
 IN_GLOSSARY = (
@@ -103,7 +103,7 @@ def test_every_row_of_an_account_is_in_the_notes_on_its_circuit() -> None:
     pages = {**dict(zip(models, models, strict=True)), "transformer-d": "transformer-d-fan-in"}
     for page, model in pages.items():
         told = (ROOT / "notes" / "travels" / f"{page}.md").read_text()
-        rows = account_rows(hopscope.load(f"gallery/{model}").circuit)
+        rows = account_table(hopscope.load(f"gallery/{model}").circuit).rows
         assert rows
         assert [row for row in rows if f"| {' | '.join(row)} |" not in told] == [], page
 

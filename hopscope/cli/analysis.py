@@ -22,8 +22,8 @@ from hopscope.cli.tables import Part, circuit_parts
 from hopscope.configs import Config, Discovery
 from hopscope.display import data_frame
 from hopscope.errors import ConfigError
+from hopscope.plots.account import account_table
 from hopscope.plots.piece import Piece, of_plots
-from hopscope.plots.pieces import account
 
 if TYPE_CHECKING:
     from hopscope.study import Study
@@ -267,7 +267,9 @@ def patch(asked: Asked, no_keep: bool) -> Output:
     found = study.patch(asked.examples, asked.sample)
     kept = "saved with the run's circuit" if keeps else NOT_KEPT
     assert found.account is not None
-    return Output(found.to_dict(), [account(found), kept], found.picture, frame=found.account.frame)
+    return Output(
+        found.to_dict(), [account_table(found), kept], found.picture, frame=found.account.frame
+    )
 
 
 @analysis(
@@ -289,7 +291,7 @@ def ablate(asked: Asked, head: tuple[str, ...], of_circuit: bool, order: Any) ->
     Without --head and --order, change every head in turn.
     """
     from hopscope.circuits import ablator, adapter_of
-    from hopscope.plots.words import ablation_rows
+    from hopscope.plots.words import ablation_table
 
     study = asked.fits
     of_circuit = of_circuit or asked.subject.circuit_file is not None
@@ -312,7 +314,7 @@ def ablate(asked: Asked, head: tuple[str, ...], of_circuit: bool, order: Any) ->
     if order is not None:
         records[0]["changed"] += f", facts {order}"
         records = measure(task, {}).records() + records
-    shown = Piece(f"{study.name}, {asked.examples} examples", *ablation_rows(records))
+    shown = ablation_table(records, f"{study.name}, {asked.examples} examples")
     return Output(
         records,
         [shown],

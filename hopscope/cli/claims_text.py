@@ -209,7 +209,7 @@ def _permutation_pieces(found: "list[VariantModels]") -> list[Piece]:
         known = [each[name] for each in outcomes]
         right, models = sum(each.right for each in known), sum(each.count for each in known)
         whole = sum(each.holds for each in known)
-        of_each = [[(k.split()[-1], its) for k, its in each.models.items()] for each in known]
+        of_each = [each.by_seed for each in known]
         chance = f"{permutation_test(of_each):.2g}" if all(of_each) else "–"
         rows.append((name, out_of(right, models), out_of(whole, len(known)), chance))
     shares = (

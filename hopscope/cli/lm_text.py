@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hopscope.cli.tables import Part, circuit_parts
-from hopscope.plots.piece import Piece
-from hopscope.plots.pieces import lm_findings
+from hopscope.plots.piece import Piece, pieces_of
 
 if TYPE_CHECKING:
     from hopscope.lm.findings import LmCircuitRun, LmFindings
@@ -42,7 +41,7 @@ def _number(value: float | None, digits: int = 3) -> str:
 def findings_parts(found: "LmFindings") -> list[Part]:
     """Return the findings of each phase, and the circuit."""
     title = f"{found.recipe.model} on {found.recipe.prompts.label}: {found.answered}"
-    return [title, *lm_findings(found), *circuit_parts(found.circuit)]
+    return [title, *pieces_of(found), *circuit_parts(found.circuit)]
 
 
 def circuit_run_parts(run: "LmCircuitRun") -> list[Part]:

@@ -61,8 +61,8 @@ def experiments(experiment: str, protocol: Any, results: Path, json: bool, store
                 "measured": state.measured,
                 "trained": state.trained,
                 "missing": len(state.missing),
-                "seconds_here": state.hours.here,
-                "seconds_gpu": state.hours.gpu,
+                "seconds_here": state.seconds_here,
+                "seconds_gpu": state.seconds_gpu,
             }
         else:
             row["measured"] = f"{state.measured} of {state.runs}"
@@ -191,7 +191,7 @@ def _what_there_is(state: ExperimentState) -> str:
 
 def _time(state: ExperimentState) -> str:
     """Return the time to train the missing runs as text, estimated from similar runs."""
-    here, gpu = state.hours.here, state.hours.gpu
+    here, gpu = state.seconds_here, state.seconds_gpu
     told = [f"about {in_time(here)} on a processor core" if here is not None else ""]
     told += [f"{in_time(gpu)} on an H200" if gpu is not None else ""]
     return ", ".join(filter(None, told)) or "nothing like them was timed yet"
@@ -231,10 +231,8 @@ def _run_all(
         failed += troubles if table.missing else []
         for trouble in troubles:
             warn(f"{name}: {trouble}")
-        measured = len(table.runs)
         if table.missing:
-            say(f"{name}: {measured} of {measured + len(table.missing)} runs are measured; the "
-                "same command continues")  # fmt: skip
+            say(f"{name}: {table.progress} are measured; the same command continues")
         else:
             say(f"results: {results.path(name)}")
         if table.runs and (shown := results.shown(name)) is not None:

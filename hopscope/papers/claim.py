@@ -106,7 +106,7 @@ def _what_is_left(missing: Sequence[str], tables: Sequence[ResultsTable]) -> str
     said = []
     for name in missing:
         begun = [
-            f"{table.protocol}: {len(table.runs)} of {len(table.runs) + len(table.missing)} runs"
+            f"{table.protocol}: {table.progress}"
             for table in tables
             if table.experiment == name and table.runs
         ]

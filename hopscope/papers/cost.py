@@ -1,7 +1,7 @@
 """The cost of trainings: in operations (for any machine), and in time, from recorded runs."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from math import log
 from typing import TYPE_CHECKING
@@ -86,20 +86,12 @@ def sample_and_cost(table: "ResultsTable", experiment: PaperExperiment) -> str:
     return f"{table.experiment}: {', '.join(filter(None, said))}"
 
 
-@dataclass(frozen=True)
-class Hours:
-    """The estimated time of runs in seconds; None if no similar run was recorded."""
-
-    here: float | None
-    """On one processor."""
-    gpu: float | None
-
-
-class RecordedHours:
+class RecordedTimes:
     """Recorded times of measured runs, from which those of other runs are estimated."""
 
     def __init__(self, results: "Results") -> None:
-        self._known: dict[bool, list[tuple[str, float, float]]] = {False: [], True: []}
+        # For each kind of run, on a processor or a GPU: the work and the seconds of every run.
+        self._known: defaultdict[tuple[str, bool], list[tuple[float, float]]] = defaultdict(list)
         for name, experiment in results.experiments.items():
             taken = results.seconds(name)
             recipes: Mapping[str, Recipe] = {}
@@ -108,21 +100,19 @@ class RecordedHours:
             for run, (machine, seconds) in taken.items():
                 if run in recipes and seconds > 0:
                     kind, work = _work(recipes[run])
-                    on_gpu = machine.startswith("NVIDIA")
-                    self._known[on_gpu].append((kind, work, seconds))
+                    self._known[kind, machine.startswith("NVIDIA")].append((work, seconds))
 
-    def hours(self, recipes: Sequence[Recipe]) -> Hours:
-        """Estimate the time of these runs one after the other, on a processor and on a GPU."""
-        return Hours(self._sum(recipes, gpu=False), self._sum(recipes, gpu=True))
-
-    def _sum(self, recipes: Sequence[Recipe], *, gpu: bool) -> float | None:
-        each = [self._seconds(recipe, gpu) for recipe in recipes]
+    def seconds(self, recipes: Sequence[Recipe], *, gpu: bool) -> float | None:
+        """Estimate the time of these runs one after the other, on one processor or a GPU; None if
+        no run like one of them was recorded.
+        """
+        each = [self._of_one(recipe, gpu) for recipe in recipes]
         return None if None in each else sum(filter(None, each))
 
-    def _seconds(self, recipe: Recipe, gpu: bool) -> float | None:
+    def _of_one(self, recipe: Recipe, gpu: bool) -> float | None:
         """Scale the time of the recorded run with the most similar work; None if there is none."""
         kind, work = _work(recipe)
-        alike = [(other, taken) for k, other, taken in self._known[gpu] if k == kind]
+        alike = self._known[kind, gpu]
         if not alike:
             return None
         nearest, seconds = min(alike, key=lambda pair: abs(log(pair[0] / work)))

@@ -103,6 +103,11 @@ class Tally:
         return sum(self.models.values()) if self.models else self.count * self.holds
 
     @property
+    def by_seed(self) -> list[tuple[str, bool]]:
+        """The seed of each model, and whether the claim holds for it."""
+        return [(name.split()[-1], holds) for name, holds in self.models.items()]
+
+    @property
     def said(self) -> str:
         """A text on how many models the claim holds for."""
         if not self.models:
@@ -161,7 +166,6 @@ class Judge(Generic[R]):
     """The variant by which we read the paper (None: that of the first row)."""
     alike: Callable[[list[R]], Any] = lambda _: None
     """Variants with an equal value of this, such as the length of training, can be compared."""
-    seeds: int = SEEDS
     no_seeds: str = ""
     """Why the claim needs no seeds; empty if it does."""
     undecided: Callable[[list[R]], str] = lambda _: ""
@@ -220,7 +224,7 @@ class Judge(Generic[R]):
         seeds = min(map(len, drawn.values()))
         return Tally(
             variant, held, self.ours(rows), models, count, seeds,
-            enough=bool(self.no_seeds) or seeds >= self.seeds, drawn=not self.no_seeds,
+            enough=bool(self.no_seeds) or seeds >= SEEDS, drawn=not self.no_seeds,
             failed=failed,
         )  # fmt: skip
 
@@ -280,9 +284,9 @@ class Judge(Generic[R]):
         few = [each for each in holding if not each.enough]
         if few:
             told = " / ".join(f"{each.variant}: {each.said}" for each in few)
-            words.append(f"fewer than {self.seeds} seeds of {told}")
+            words.append(f"fewer than {SEEDS} seeds of {told}")
         if not first.enough:
-            words.append(f"a verdict takes {self.seeds} seeds, and there are {first.seeds}")
+            words.append(f"a verdict takes {SEEDS} seeds, and there are {first.seeds}")
         return "; ".join(words)
 
     def _chance(
@@ -299,7 +303,7 @@ class Judge(Generic[R]):
             return None
         near = self.alike(rows[deciding[0].variant])
         known = [
-            [(key.split()[-1], its) for key, its in each.models.items()]
+            each.by_seed
             for each in outcomes
             if each.enough and self.alike(rows[each.variant]) == near
         ]

@@ -59,6 +59,11 @@ class ResultsTable:
         return [row for run in self.runs for row in run.rows]
 
     @property
+    def progress(self) -> str:
+        """The number of measured runs out of all, as text."""
+        return f"{len(self.runs)} of {len(self.runs) + len(self.missing)} runs"
+
+    @property
     def names(self) -> list[str]:
         """The names of the measured runs; empty if rows are computed without runs."""
         return [run.run for run in self.runs if run.run != COMPUTED]

@@ -1,12 +1,12 @@
 """Run experiments: train missing runs, and store the rows of each as soon as it is complete."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from hopscope.configs import Experiment, Recipe
 from hopscope.errors import OF_ONE_RUN, CircuitError, HopscopeError, StoreError
-from hopscope.papers.cost import Hours, RecordedHours
+from hopscope.papers.cost import RecordedTimes
 from hopscope.papers.experiment import PaperExperiment, Protocol
 from hopscope.papers.results import COMPUTED, Results
 from hopscope.store import RunFolder, Store
@@ -34,8 +34,10 @@ class ExperimentState:
     """The number of runs that are trained but not measured."""
     missing: tuple[Recipe, ...]
     """The recipes of runs that must be trained."""
-    hours: Hours
-    """The estimated time to train the missing runs, in seconds."""
+    seconds_here: float | None = 0.0
+    """The estimated time to train the missing runs on one processor; None if unknown."""
+    seconds_gpu: float | None = 0.0
+    """The same on a GPU."""
 
     @property
     def complete(self) -> bool:
@@ -49,7 +51,7 @@ def states(
 
     If the full protocol is measured, its state is returned instead of the wanted protocol's.
     """
-    recorded: RecordedHours | None = None
+    recorded: RecordedTimes | None = None
     found = []
     for each in experiments:
         known = results.measured(each.name)
@@ -60,15 +62,19 @@ def states(
         recipes = each.runs(protocol)
         left = {name: recipe for name, recipe in recipes.items() if name not in known}
         missing = tuple(recipe for recipe in left.values() if not is_complete(recipe, store))
-        hours = Hours(0.0, 0.0)
-        if missing:
-            recorded = recorded or RecordedHours(results)
-            hours = recorded.hours(missing)
         runs, measured = len(recipes), len(recipes) - len(left)
         if not recipes:
             runs, measured = 1, int(COMPUTED in known)
         trained = len(left) - len(missing)
-        found.append(ExperimentState(each, protocol, runs, measured, trained, missing, hours))
+        state = ExperimentState(each, protocol, runs, measured, trained, missing)
+        if missing:
+            recorded = recorded or RecordedTimes(results)
+            state = replace(
+                state,
+                seconds_here=recorded.seconds(missing, gpu=False),
+                seconds_gpu=recorded.seconds(missing, gpu=True),
+            )
+        found.append(state)
     return found
 
 

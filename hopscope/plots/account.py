@@ -4,8 +4,7 @@ from hopscope.circuits import Circuit
 from hopscope.circuits.account import Account, Averaged, Patched
 from hopscope.circuits.components import Component
 from hopscope.circuits.contradictions import accounted_for, contradictions
-
-ACCOUNT_COLUMNS = ("head", "arrow", "moves", "routes later heads")
+from hopscope.plots.piece import Piece
 
 
 def list_carried(circuit: Circuit, patched: Patched | None) -> list[str]:
@@ -13,14 +12,22 @@ def list_carried(circuit: Circuit, patched: Patched | None) -> list[str]:
     return list(patched.moved(circuit.asked)) if patched else []
 
 
-def account_rows(circuit: Circuit) -> list[tuple[str, ...]]:
-    """Return a row per arrow: head, source → destination, moved symbols, how it routes heads."""
+def account_table(circuit: Circuit) -> Piece:
+    """Return a row per arrow: head, source → destination, moved symbols, how it routes heads.
+
+    The lines below it say how many components have an account, and name contradictions.
+    """
     account = circuit.account
     if account is None:
-        return []
-    return [
+        return Piece()
+    rows = [
         row for component in circuit.components for row in _rows_of(circuit, account, component)
     ]
+    accounted = len(accounted_for(circuit))
+    lines = [f"{accounted} of {len(circuit.components)} components have a causal account"]
+    lines += [f"contradiction: {line}" for line in contradictions(circuit)]
+    columns = ("head", "arrow", "moves", "routes later heads")
+    return Piece("what each path moves", columns, rows, lines)
 
 
 def _rows_of(circuit: Circuit, account: Account, component: Component) -> list[tuple[str, ...]]:
@@ -82,12 +89,3 @@ def _from(account: Account, component: Component, patched: Patched) -> str:
         for giver in account.givers(source, symbol, component.layer)
     )
     return f" (put there by {', '.join(givers)})" if givers else ""
-
-
-def account_remarks(circuit: Circuit) -> list[str]:
-    """Return lines on how many components have an account, and on contradictions."""
-    if circuit.account is None:
-        return []
-    accounted = len(accounted_for(circuit))
-    lines = [f"{accounted} of {len(circuit.components)} components have a causal account"]
-    return lines + [f"contradiction: {line}" for line in contradictions(circuit)]

@@ -69,29 +69,3 @@ def _worth(axes: Axes, found: Baselines) -> None:
     axes.set(xscale="log", ylim=(LEAST - 0.05, 1.15), xlim=(0.8, 1.2 * found.possible))
     axes.set(xlabel=f"arrows kept, of {found.possible}", title="what arrows are worth")
     axes.set_ylabel("faithfulness")
-
-
-def baselines_rows(found: Baselines) -> tuple[list[str], list[list[str]]]:
-    """Return the columns and rows of a table with a row for each method.
-
-    It has precision and recall at the best threshold, the faithfulness with as many arrows as the
-    circuit has, and the measures of MIB.
-    """
-    columns = ["method", "rows: precision / recall", "arrows", "at", "faithfulness", "CPR", "CMD",
-               "AUROC"]  # fmt: skip
-    mine = found.circuit_kept
-    rows = [[f"circuit ({mine.arrows} arrows)", "", "", "", f"{mine.faithfulness:.2f}", "", "", ""]]
-    for ranking in found.rankings:
-        row, arrow = ranking.best(found.circuit, "row"), ranking.best(found.circuit, "arrow")
-        measures = found.measures(ranking)
-        rows.append(
-            [
-                ranking.method,
-                f"{row.precision:.2f} / {row.recall:.2f}",
-                f"{arrow.precision:.2f} / {arrow.recall:.2f}" if ranking.by == "arrow" else "·",
-                f"{row.threshold:.3f}",
-                f"{ranking.as_many.faithfulness:.2f}",
-                *("·" if each is None else f"{each:.2f}" for each in measures),
-            ]
-        )
-    return columns, rows

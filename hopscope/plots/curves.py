@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from hopscope.errors import ConfigError
 from hopscope.facts import symbol_name
-from hopscope.plots.look import COLOURS, DIM, LINES, Picture, drawn, figure_width, picture
+from hopscope.plots.look import COLOURS, DIM, LINES, Picture, band, drawn, figure_width, picture
 from hopscope.plots.names import run_title
 from hopscope.study.comparison import Comparison
 from hopscope.training import Run
@@ -132,16 +132,13 @@ def axis_end(panels: Sequence[Axes], levels: Sequence[float]) -> float:
 
 
 def _curve(
-    axes: Axes, steps: Sequence[int] | np.ndarray, losses: Losses, colour: str, label: str = ""
+    axes: Axes, steps: np.ndarray, losses: Losses, colour: str, label: str | None = None
 ) -> None:
     """Draw smoothed losses: the mean over models, and a band if there are several."""
     if not len(steps):
         return
     shown = slice(None, None, max(1, len(steps) // POINTS))
-    steps, smooth = steps[shown], smoothed(losses)[shown]
-    if losses.shape[1] > 1:
-        axes.fill_between(steps, smooth.min(1), smooth.max(1), color=colour, alpha=0.2, linewidth=0)
-    axes.plot(steps, smooth.mean(1), color=colour, label=label or None)
+    band(axes, steps[shown], smoothed(losses)[shown].T, colour, label)
 
 
 def _dots(axes: Axes, steps: Int[np.ndarray, "step"], losses: Losses, colour: str) -> None:

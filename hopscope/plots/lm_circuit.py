@@ -1,88 +1,18 @@
-"""The circuit of a language model: maps of roles by layers, and tables."""
+"""The circuit of a language model as a figure: maps of roles by layers."""
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 
 from hopscope.facts import Role
-from hopscope.lm.findings import LmCircuitRun, LmFindings, Proof
-from hopscope.lm.pairs import ON
+from hopscope.lm.findings import LmCircuitRun, LmFindings
+from hopscope.plots.lm_words import exchanged, shown_roles
 from hopscope.plots.look import SMALL, Picture, drawn, figure_width, picture, shade
-from hopscope.plots.terminal import sparkline
 
-SHOWN = 0.05
-"""A role is left out if no answer follows it by this share."""
 COLUMN, ROW = 0.14, 0.06
 """Least width of a role, and height of a layer, in inches."""
 PANEL, BESIDE = 1.4, 0.9
 """Least width of a panel, and width of the colour bar and labels, in inches."""
-
-
-def shown_roles(found: LmFindings) -> list[int]:
-    """Return the indices of the roles that answers follow in some layer."""
-    return [
-        number
-        for number, _ in enumerate(found.roles)
-        if any(abs(e.mean) >= SHOWN for by in found.shares.values() for e in by[number])
-    ]
-
-
-def exchanged(name: str) -> str:
-    """Return the name of an exchange in words.
-
-    >>> exchanged("x1"), exchanged("x1…")
-    ('x1, wherever it stands', 'x1, as a value alone')
-    """
-    if name.endswith(ON):
-        return f"{name.removesuffix(ON)}, as a value alone"
-    return f"{name}, wherever it stands"
-
-
-def role_rows(found: LmFindings) -> tuple[list[str], list[list[str]]]:
-    """Return the columns and rows of a table: how far answers follow each role, layer by layer."""
-    rows = []
-    for number in shown_roles(found):
-        layers = [[each.mean for each in by_role[number]] for by_role in found.shares.values()]
-        bars = [sparkline(its, width=len(its)) if max(its) >= SHOWN else "·" for its in layers]
-        rows.append([str(found.roles[number]), *bars])
-    return ["role", *found.shares], rows
-
-
-def lens_rows(found: LmFindings) -> tuple[list[str], list[list[str]]]:
-    """Return a table of the logit lens at its best layer, for roles that hold a symbol."""
-    rows = []
-    for number in shown_roles(found):
-        for symbol, seen in found.lens.items():
-            chance = seen.probability[number]
-            if np.isfinite(chance).all() and chance.max() >= 0.5:
-                best = int(chance.argmax())
-                rows.append(
-                    [str(found.roles[number]), symbol, str(found.layers[best]),
-                     f"{chance[best]:.2f}", f"{seen.rank[number, best]:.0f}"]
-                )  # fmt: skip
-    return ["role", "symbol", "clearest before layer", "probability", "rank"], rows
-
-
-def proof_rows(proofs: list[Proof]) -> tuple[list[str], list[list[str]]]:
-    """Return a table of proofs: how far answers follow if attention rows are the donor's."""
-    columns = ["exchange", "the circuit's rows", "random rows", "more than random",
-               "all other rows", "all rows"]  # fmt: skip
-    rows = [
-        [exchanged(each.exchange),
-         *("–" if share is None else str(share)
-           for share in (each.circuit, each.random, each.more, each.rest, each.everything))]
-        for each in proofs
-    ]  # fmt: skip
-    return columns, rows
-
-
-def confirmed_rows(found: LmFindings) -> tuple[list[str], list[list[str]]]:
-    """Return a table of what roles hold, on fresh questions."""
-    rows = [
-        [exchanged(its.exchange), str(its.role), str(its.layer), str(its.share)]
-        for its in found.confirmed
-    ]
-    return ["exchange", "role", "before layer", "the answer follows"], rows
 
 
 def run_figure(run: LmCircuitRun) -> Picture:

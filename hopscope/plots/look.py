@@ -34,6 +34,8 @@ LINES = 8
 """Number of colours of lines; after the last they repeat."""
 SHADES = 12
 """Number of colours of the scale from early to late."""
+BAND = 0.2
+"""Opacity of a band from the lowest to the highest model."""
 
 
 @dataclass(frozen=True)
@@ -179,3 +181,16 @@ def amounts() -> LinearSegmentedColormap:
 def shade(axes: Axes, values: Float[np.ndarray, "row column"], **options: Any) -> AxesImage:
     """Draw values between 0 and 1 as a map that fills the axes."""
     return axes.imshow(values, cmap=amounts(), vmin=0, vmax=1, aspect="auto", **options)
+
+
+def band(
+    axes: Axes,
+    x: np.ndarray,
+    values: Float[np.ndarray, "model x"],
+    colour: str,
+    label: str | None = None,
+) -> None:
+    """Draw the mean over models, and a band from the lowest to the highest if there are several."""
+    if len(values) > 1:
+        axes.fill_between(x, values.min(0), values.max(0), color=colour, alpha=BAND, linewidth=0)
+    axes.plot(x, values.mean(0), color=colour, label=label)

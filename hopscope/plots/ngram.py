@@ -24,6 +24,7 @@ from hopscope.plots.look import (
     PAPER,
     SMALL,
     Picture,
+    band,
     drawn,
     picture,
     shade,
@@ -33,8 +34,6 @@ from hopscope.plots.symbols import counted, seed_text
 
 LAGS = 4
 """Largest number of lags in a narrow figure."""
-BAND = 0.2
-"""Opacity of the band from the lowest to the highest seed."""
 NEAR = 0.01
 """Points closer than this share of a stage's width are drawn as one."""
 
@@ -219,13 +218,6 @@ def draw_stages(found: Stages, name: str) -> Picture:
         one.set_title(what, pad=15)
         one.legend()
     return figure
-
-
-def band(axes: Axes, x: np.ndarray, values: np.ndarray, colour: str, label: str) -> None:
-    """Draw the mean over seeds, and a band from the lowest to the highest."""
-    if len(values) > 1:
-        axes.fill_between(x, values.min(0), values.max(0), color=colour, alpha=BAND, linewidth=0)
-    axes.plot(x, values.mean(0), color=colour, label=label)
 
 
 class StageScale:

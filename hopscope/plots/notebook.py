@@ -40,7 +40,7 @@ def html(result: object) -> str:
         parts = [*map(_piece_html, pieces_of(result))]
         if isinstance(result, Picture):
             parts = [figure_html(result)]
-        elif draw and view != "run":  # the piece of a run has its own figure
+        elif draw and view != "pieces:run":  # the piece of a run has its own figure
             parts.insert(0, figure_html(of_plots(draw)(result)))
     except ModuleNotFoundError as error:
         parts = _as_text(result, f"{error.name} is not installed: pip install {error.name}")

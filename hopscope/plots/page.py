@@ -5,7 +5,6 @@ Figures are inline SVG with a text for screen readers.
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from html import escape
 
@@ -36,33 +35,22 @@ code { font-size: .9em } ul { padding-left: 1.2rem }
 )
 
 
-@dataclass(frozen=True)
-class Section:
-    """A heading, a paragraph, and the HTML that follows it."""
-
-    title: str
-    text: str
-    body: Sequence[str] = ()
-    anchor: str = ""
-    """The id for links to the section; empty if there are none."""
-
-
-def page(title: str, subtitle: str, sections: Iterable[Section], style: str = "") -> str:
+def page(title: str, subtitle: str, sections: Iterable[str], style: str = "") -> str:
     """Return the whole page; `style` is additional CSS."""
-    parts = [_section_html(section) for section in sections]
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title><style>{STYLE}{style}</style></head><body>"
-        f'<main><h1>{escape(title)}</h1><p class="dim">{escape(subtitle)}</p>{"".join(parts)}'
+        f'<main><h1>{escape(title)}</h1><p class="dim">{escape(subtitle)}</p>{"".join(sections)}'
         f"</main><footer><p>hopscope {__version__}</p></footer></body></html>\n"
     )
 
 
-def _section_html(section: Section) -> str:
-    start = f'<section id="{section.anchor}">' if section.anchor else "<section>"
-    text = f"<p>{prose_html(section.text)}</p>" if section.text else ""
-    return f"{start}<h2>{escape(section.title)}</h2>{text}{''.join(section.body)}</section>"
+def section_html(title: str, text: str, body: Iterable[str] = (), anchor: str = "") -> str:
+    """Return a heading, a paragraph and the HTML that follows; `anchor` is the id for links."""
+    start = f'<section id="{anchor}">' if anchor else "<section>"
+    paragraph = f"<p>{prose_html(text)}</p>" if text else ""
+    return f"{start}<h2>{escape(title)}</h2>{paragraph}{''.join(body)}</section>"
 
 
 def prose_html(text: str) -> str:

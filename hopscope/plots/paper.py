@@ -18,7 +18,7 @@ from hopscope.papers.registry import Registry
 from hopscope.papers.results import Results, ResultsTable
 from hopscope.plots.layout import clauses
 from hopscope.plots.look import Picture
-from hopscope.plots.page import Section, figure_html, page, prose_html
+from hopscope.plots.page import figure_html, page, prose_html, section_html
 
 Drawn = Sequence[tuple[str, Picture]]
 """Figures, each with a short name."""
@@ -98,7 +98,7 @@ def paper_page(papers: Registry, results: Results, draw: Draw) -> str:
         f"{sum(not table.missing for table in tables.values())} of them measured.",
         [
             _introduction(judged),
-            Section(
+            section_html(
                 "The claims",
                 "A line opens to the paper’s value, ours and the evidence.",
                 _claims(judged, experiments),
@@ -120,7 +120,7 @@ def counts(findings: Iterable[Finding]) -> dict[Verdict, int]:
     return {verdict: found[verdict] for verdict in get_args(Verdict)}
 
 
-def _introduction(judged: Sequence[tuple[Claim, Finding]]) -> Section:
+def _introduction(judged: Sequence[tuple[Claim, Finding]]) -> str:
     papers = "".join(f"<li>{escape(paper)}</li>" for paper in PAPERS.values())
     lines = [
         f'<div><dt><span class="number">{number}</span> {_verdict(verdict)}</dt>'
@@ -128,7 +128,7 @@ def _introduction(judged: Sequence[tuple[Claim, Finding]]) -> Section:
         for verdict, number in counts(f for claim, f in judged if claim.origin == "paper").items()
     ]
     ours = sum(claim.origin == "ours" for claim, _ in judged)
-    return Section(
+    return section_html(
         "What this is",
         "hopscope implements two papers on how attention heads build on one another. Here is what "
         "they say beside what we measured. A program judges every claim from small files of rows, "
@@ -206,7 +206,7 @@ def _experiment(
     table: ResultsTable | None,
     judged: Sequence[tuple[Claim, Finding]],
     draw: Callable[[ResultsTable], Drawn],
-) -> Section:
+) -> str:
     anchor = _anchor(experiment.name)
     body = [
         f'<p class="dim"><code>{escape(experiment.name)}</code></p>',
@@ -221,7 +221,7 @@ def _experiment(
             f"{escape(' / '.join(table.versions))} on {escape(' / '.join(table.machines))}.</p>"
         )
     body.append(_commands([_reproduce(experiment, table)]))
-    return Section(experiment.shows, "", body, anchor)
+    return section_html(experiment.shows, "", body, anchor)
 
 
 def _protocol(table: ResultsTable | None) -> str:
@@ -229,8 +229,7 @@ def _protocol(table: ResultsTable | None) -> str:
     if table is None:
         return '<p class="short"><strong>not measured yet</strong></p>'
     if table.missing:
-        total = len(table.runs) + len(table.missing)
-        told = f"{len(table.runs)} of {total} runs so far ({table.protocol} protocol)"
+        told = f"{table.progress} so far ({table.protocol} protocol)"
         return f'<p class="short"><strong>{told}</strong></p>'
     if table.protocol == "full":
         remark = f": {prose_html(table.remark)}" if table.remark else ""
@@ -250,9 +249,7 @@ def _judged_from(experiment: PaperExperiment, judged: Sequence[tuple[Claim, Find
     return f'<ul class="judged">{lines}</ul>' if lines else ""
 
 
-def _again(
-    experiments: Mapping[str, PaperExperiment], tables: Mapping[str, ResultsTable]
-) -> Section:
+def _again(experiments: Mapping[str, PaperExperiment], tables: Mapping[str, ResultsTable]) -> str:
     papers = dict.fromkeys(name.partition("/")[0] for name in experiments)
     machines = dict.fromkeys(
         f"hopscope {' / '.join(table.versions)}: {machine}"
@@ -260,7 +257,7 @@ def _again(
         for machine in table.machines
     )
     measured = "".join(f"<li>{escape(line)}</li>" for line in machines)
-    return Section(
+    return section_html(
         "Reproduce these results",
         "From a checkout, with Python 3.11 or later. With `--protocol full` the runs are of the "
         "papers’ own size; without, what two cores can do. Runs whose rows are there are not "

@@ -12,8 +12,6 @@ from hopscope.configs.kinds import fetched
 if TYPE_CHECKING:
     from hopscope.plots.look import Picture
 
-Rows = Sequence[Sequence[str]]
-
 
 @dataclass(frozen=True)
 class Piece:
@@ -22,45 +20,48 @@ class Piece:
     title: str = ""
     """The title of the table. In a notebook a piece with a title is folded."""
     columns: Sequence[str] = ()
-    rows: Rows = ()
+    rows: Sequence[Sequence[str]] = ()
     lines: Sequence[str] = ()
     figure: "Callable[[], Picture] | None" = None
     """A figure that notebooks show here."""
 
 
 SHOWN: Mapping[str, tuple[str | None, str | None]] = {
-    "hopscope.circuits.ablator:Ablations": ("ablations", "ablations:ablations_figure"),
-    "hopscope.circuits.circuit:Circuit": ("circuit", "circuit:circuit_figure"),
-    "hopscope.circuits.emergence:Emergence": ("emergence", "emergence:emergence_figure"),
+    "hopscope.circuits.ablator:Ablations": ("words:ablation_pieces", "ablations:ablations_figure"),
+    "hopscope.circuits.circuit:Circuit": ("words:circuit_pieces", "circuit:circuit_figure"),
+    "hopscope.circuits.emergence:Emergence": (
+        "words:emergence_pieces",
+        "emergence:emergence_figure",
+    ),
     "hopscope.circuits.maps:RoleMaps": (None, "maps:role_maps_figure"),
-    "hopscope.circuits.probe:Probe": ("probe", "probe:probe_figure"),
-    "hopscope.circuits.probe:ProbeHistory": ("probe_history", "probe:history_figure"),
-    "hopscope.circuits.ranking:Baselines": ("baselines", "baselines:baselines_figure"),
+    "hopscope.circuits.probe:Probe": ("words:probe_pieces", "probe:probe_figure"),
+    "hopscope.circuits.probe:ProbeHistory": ("words:history_pieces", "probe:history_figure"),
+    "hopscope.circuits.ranking:Baselines": ("words:baselines_pieces", "baselines:baselines_figure"),
     "hopscope.lm.heads:HeadScores": (None, "lm:heads_figure"),
-    "hopscope.lm.findings:LmFindings": ("lm_findings", "lm_circuit:lm_circuit_figure"),
-    "hopscope.lm.findings:LmCircuitRun": ("run", "notebook:figure_of"),
-    "hopscope.lm.results:BenchRun": ("run", "notebook:figure_of"),
-    "hopscope.ngram.run:NgramRun": ("run", "notebook:figure_of"),
-    "hopscope.papers.claim:Claim": ("claim", None),
-    "hopscope.papers.judge:Finding": ("finding", None),
-    "hopscope.runs.view:PlainRun": ("run", None),
-    "hopscope.store.folder:RunFolder": ("folder", None),
-    "hopscope.store.query:Answer": ("answer", None),
-    "hopscope.store.query:SqlQuery": ("sql_query", None),
-    "hopscope.store.store:Store": ("store", None),
-    "hopscope.study.comparison:Comparison": ("comparison", "curves:comparison_figure"),
-    "hopscope.study.run:RunStudy": ("study", None),
-    "hopscope.training.run:Run": ("run", "notebook:figure_of"),
+    "hopscope.lm.findings:LmFindings": ("lm_words:findings_pieces", "lm_circuit:lm_circuit_figure"),
+    "hopscope.lm.findings:LmCircuitRun": ("pieces:run", "notebook:figure_of"),
+    "hopscope.lm.results:BenchRun": ("pieces:run", "notebook:figure_of"),
+    "hopscope.ngram.run:NgramRun": ("pieces:run", "notebook:figure_of"),
+    "hopscope.papers.claim:Claim": ("pieces:claim", None),
+    "hopscope.papers.judge:Finding": ("pieces:finding", None),
+    "hopscope.runs.view:PlainRun": ("pieces:run", None),
+    "hopscope.store.folder:RunFolder": ("pieces:folder", None),
+    "hopscope.store.query:Answer": ("pieces:answer", None),
+    "hopscope.store.query:SqlQuery": ("pieces:sql_query", None),
+    "hopscope.store.store:Store": ("pieces:store", None),
+    "hopscope.study.comparison:Comparison": ("pieces:comparison", "curves:comparison_figure"),
+    "hopscope.study.run:RunStudy": ("pieces:study", None),
+    "hopscope.training.run:Run": ("pieces:run", "notebook:figure_of"),
 }
-"""For each class of results (by name, so that it is not imported here) the function of `pieces`
-that returns its pieces, and the function that draws its figure.
+"""For each class of results (by name, so that it is not imported here) the function that returns
+its pieces, and the function that draws its figure, as module:function of hopscope.plots.
 """
 
 
 def pieces_of(result: object) -> list[Piece]:
     """Return the pieces of a result of any class."""
     view, _ = entry_of(result)
-    pieces: list[Piece] = of_plots(f"pieces:{view}")(result) if view else []
+    pieces: list[Piece] = of_plots(view)(result) if view else []
     return pieces
 
 

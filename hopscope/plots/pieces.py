@@ -1,118 +1,24 @@
-"""The pieces of each class of results: lines of text and tables, for terminals and notebooks.
+"""Runs, stores, comparisons and claims as text, for terminals and notebooks.
 
-The terminal's pieces need no drawing library.
+This module needs no drawing library.
 """
 
 from typing import TYPE_CHECKING, Any
 
-from hopscope.circuits.circuit import Circuit
 from hopscope.configs.kinds import KINDS, fetched
-from hopscope.plots.account import ACCOUNT_COLUMNS, account_remarks, account_rows
 from hopscope.plots.names import run_title
 from hopscope.plots.piece import Piece
 from hopscope.plots.symbols import setting_text, when_text
-from hopscope.plots.words import (
-    COMPONENT_COLUMNS,
-    EMERGENCE_COLUMNS,
-    SCORE_COLUMNS,
-    ablation_rows,
-    component_rows,
-    emergence_table,
-    remarks,
-    score_rows,
-)
 from hopscope.runs import opened
 from hopscope.store import RunFolder, SqlQuery, Store
 from hopscope.store.listing import state_of
 from hopscope.store.query import Answer
 
 if TYPE_CHECKING:
-    from hopscope.circuits.ablator import Ablations
-    from hopscope.circuits.emergence import Emergence
-    from hopscope.circuits.probe import Probe, ProbeHistory
-    from hopscope.circuits.ranking import Baselines
-    from hopscope.lm.findings import LmFindings
     from hopscope.papers.claim import Claim
     from hopscope.papers.judge import Finding
     from hopscope.study.comparison import Comparison, Ended
     from hopscope.study.run import RunStudy
-
-
-def circuit(found: Circuit) -> list[Piece]:
-    """Return the verdict, the components, the scores, remarks, and the account of a circuit."""
-    return [
-        Piece(lines=(found.verdict, found.loss_line)),
-        Piece("each component", COMPONENT_COLUMNS, component_rows(found)),
-        Piece("recovered and agreement", SCORE_COLUMNS, score_rows(found)),
-        Piece("remarks", lines=remarks(found)),
-        account(found),
-    ]
-
-
-def account(found: Circuit) -> Piece:
-    """Return the table of what each arrow of the circuit moves."""
-    return Piece(
-        "what each path moves", ACCOUNT_COLUMNS, account_rows(found), account_remarks(found)
-    )
-
-
-def ablations(found: "Ablations") -> list[Piece]:
-    """The losses with each change, and with none."""
-    return [Piece("losses with heads changed", *ablation_rows(found.records()))]
-
-
-def emergence(story: "Emergence") -> list[Piece]:
-    """Return a table of when each path passed one half, then of when each hop was learned."""
-    return [Piece("each path and hop", EMERGENCE_COLUMNS, emergence_table(story))]
-
-
-def probe(found: "Probe") -> list[Piece]:
-    """Return the decodable symbols, and those that each head adds."""
-    from hopscope.plots.probe import added_rows, probe_remarks, probe_rows
-
-    return [
-        Piece("by layer and role", *probe_rows(found)),
-        Piece("symbols that each head adds", ("head", "adds to", "symbols"), added_rows(found)),
-        Piece(lines=probe_remarks(found)),
-    ]
-
-
-def probe_history(history: "ProbeHistory") -> list[Piece]:
-    """Return a table of when each symbol became decodable at each role."""
-    from hopscope.plots.probe import history_rows
-
-    columns = ("role", "symbol", "decodable from step")
-    return [Piece("when each symbol became decodable", columns, history_rows(history))]
-
-
-def baselines(found: "Baselines") -> list[Piece]:
-    """Return the table of methods with their precision, recall and faithfulness."""
-    from hopscope.plots.baselines import baselines_rows
-
-    return [Piece("", *baselines_rows(found))]
-
-
-def lm_findings(found: "LmFindings") -> list[Piece]:
-    """Return the findings of a language model, phase by phase, without the circuit."""
-    from hopscope.plots.lm_circuit import confirmed_rows, lens_rows, proof_rows, role_rows
-
-    where = {"proof": found.recipe.prompts, "elsewhere": found.recipe.elsewhere}
-    proofs = [
-        Piece(
-            f"how far the answer follows, on {known[0].questions} questions of {prompts.label}",
-            *proof_rows(known),
-        )
-        for phase, prompts in where.items()
-        if prompts and (known := found.proofs(phase))
-    ]
-    fresh = found.confirmed[0].questions if found.confirmed else 0
-    return [
-        Piece(lines=found.verdict()),
-        Piece("how far the answer follows, before each layer (█: all the way)", *role_rows(found)),
-        Piece("the logit lens, where it sees a symbol by half or more", *lens_rows(found)),
-        Piece(f"what roles hold, on {fresh} fresh questions", *confirmed_rows(found)),
-        *proofs,
-    ]
 
 
 def comparison(found: "Comparison") -> list[Piece]:

@@ -72,8 +72,7 @@ def told(found: Finding) -> str:
 
 def _protocol(table: ResultsTable) -> str:
     """Return the protocol, the number of runs if some are missing, and the remark."""
-    measured = len(table.runs)
-    so_far = f"{measured} of {measured + len(table.missing)} runs so far" if table.missing else ""
+    so_far = f"{table.progress} so far" if table.missing else ""
     return ": ".join(
         filter(None, (table.protocol, "; ".join(filter(None, (so_far, table.remark)))))
     )

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from hopscope.circuits import Circuit, RoleMaps
-from hopscope.circuits.emergence import Emergence
+from hopscope.circuits import Circuit
 from hopscope.configs import Retrieval
 from hopscope.papers.chen.rows import ChoiceRow, GrowthRow, SettingRow
 from hopscope.papers.musat.circuit_claims import by_variant, nearest
@@ -74,11 +73,10 @@ def _circuits(table: ResultsTable) -> list[Drawn]:
     for number, row in enumerate(table.of(CircuitRow)):
         name, circuit = _letter(number, row), Circuit.from_dict(row.circuit)
         letter = name.partition("-")[0].upper()
-        who, story = f"transformer {letter}: {', '.join(model_name(row).splitlines())}", _story(row)
+        who, story = f"transformer {letter}: {', '.join(model_name(row).splitlines())}", row.story
         if circuit.paths:
             found.append((f"circuit-{name}", circuit_figure(circuit, story, f"circuit of {who}")))
-        maps = RoleMaps.from_dict(row.maps.model_dump(mode="json"))
-        drawn_maps = role_maps_figure(maps, set(row.useful), f"role maps of {who}")
+        drawn_maps = role_maps_figure(row.role_maps, set(row.useful), f"role maps of {who}")
         found.append((f"maps-{name}", drawn_maps))
         if story is not None:
             found.append((f"emergence-{name}", emergence_figure(story, f"emergence in {who}")))
@@ -93,14 +91,6 @@ def _letter(number: int, row: CircuitRow) -> str:
         seed = f"-seed-{row.seed}" if row.seed else ""
         return f"d-{row.examples}{weights}{seed}"
     return "abc"[row.seed] if row.layers == 12 else f"{row.layers}x{row.heads}-{number}"
-
-
-def _story(row: CircuitRow) -> Emergence | None:
-    """Return the emergence of the row's circuit (None if not measured), with `learned_at`."""
-    kept = row.emergence
-    if kept is None:
-        return None
-    return Emergence.from_dict(kept.model_dump(mode="json") | {"learned_at": row.learned_at})
 
 
 def _depths(table: ResultsTable) -> list[Drawn]:

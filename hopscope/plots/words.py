@@ -1,23 +1,30 @@
-"""A circuit as text: a grid, a row per component, the table of scores, remarks, and emergence.
+"""The results of circuit analyses as text: a circuit, ablations, emergence, probes, baselines.
 
 This module needs no drawing library.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from hopscope.circuits import Circuit
 from hopscope.circuits.components import Component, Estimate, Score
 from hopscope.circuits.emergence import Emergence
+from hopscope.circuits.probe import Probe, ProbeHistory
 from hopscope.facts import Role
-from hopscope.plots.piece import Rows
+from hopscope.plots.account import account_table
+from hopscope.plots.piece import Piece
 from hopscope.plots.symbols import chain_order, short_role
+
+if TYPE_CHECKING:
+    from hopscope.circuits.ablator import Ablations
+    from hopscope.circuits.ranking import Baselines
 
 Record = Mapping[str, Any]
 """A row of `Ablations.records`."""
-COMPONENT_COLUMNS = ("head", "what it does", "", "lost without it", "computed", "stability")
-EMERGENCE_COLUMNS = ("head", "path", "emerged at step", "epoch", "attention at the end")
-SCORE_COLUMNS = ("attention", "everything else", "recovered", "agreement", "same answer")
+FULL, LITTLE = 0.95, 0.1
+"""Shares from which a symbol counts as fully decodable, and up to which it is not printed."""
 SHORT = {
     "position": "pos",
     "token": "tok",
@@ -78,9 +85,20 @@ def pathless(circuit: Circuit) -> list[Component]:
     return [each for each in drawn_components(circuit) if not each.paths]
 
 
-def component_rows(circuit: Circuit) -> list[tuple[str, ...]]:
-    """Return a row per component: head, target, kind, losses, stability (– if not measured)."""
+def circuit_pieces(circuit: Circuit) -> list[Piece]:
+    """Return the verdict, the components, the scores, remarks, and the account of a circuit."""
     return [
+        Piece(lines=(circuit.verdict, circuit.loss_line)),
+        component_table(circuit),
+        score_table(circuit),
+        Piece("remarks", lines=remarks(circuit)),
+        account_table(circuit),
+    ]
+
+
+def component_table(circuit: Circuit) -> Piece:
+    """Return a row per component: head, target, kind, losses, stability (– if not measured)."""
+    rows = [
         (
             each.name,
             circuit.described(each),
@@ -91,6 +109,8 @@ def component_rows(circuit: Circuit) -> list[tuple[str, ...]]:
         )
         for each in circuit.components
     ]
+    columns = ("head", "what it does", "", "lost without it", "computed", "stability")
+    return Piece("each component", columns, rows)
 
 
 def _share(estimate: Estimate | None) -> str:
@@ -100,9 +120,9 @@ def _share(estimate: Estimate | None) -> str:
     return f"{estimate.mean:z.1%} ± {100 * half:.1f}"
 
 
-def score_rows(circuit: Circuit) -> list[tuple[str, ...]]:
+def score_table(circuit: Circuit) -> Piece:
     """Return a row per way to run the circuit, with recovered loss and agreement with the model."""
-    return [
+    rows = [
         (
             score.attention,
             score.rest,
@@ -112,6 +132,8 @@ def score_rows(circuit: Circuit) -> list[tuple[str, ...]]:
         )
         for score in circuit.scores
     ]
+    columns = ("attention", "everything else", "recovered", "agreement", "same answer")
+    return Piece("recovered and agreement", columns, rows)
 
 
 def _agreement(score: Score) -> str:
@@ -142,13 +164,19 @@ def remarks(circuit: Circuit) -> list[str]:
     return lines
 
 
-def ablation_rows(records: Sequence[Record]) -> tuple[list[str], Rows]:
-    """The columns and rows of a table of losses with heads changed."""
+def ablation_pieces(found: "Ablations") -> list[Piece]:
+    """Return the losses with each change, and with none."""
+    return [ablation_table(found.records(), "losses with heads changed")]
+
+
+def ablation_table(records: Sequence[Record], title: str) -> Piece:
+    """Return a row per record: the losses with heads changed, and how much they rise."""
     losses = [name for name in records[0] if name == "loss" or name.startswith("hop_")]
     columns = ["changed", *(name.replace("_", " ") for name in losses), "rise"]
-    return columns, [
+    rows = [
         [row["changed"], *(f"{row[name]:.4f}" for name in losses), _rise(row)] for row in records
     ]
+    return Piece(title, columns, rows)
 
 
 def _rise(row: Record) -> str:
@@ -157,9 +185,9 @@ def _rise(row: Record) -> str:
     return f"{row['rise']:.4f} ± {(row['rise_high'] - row['rise_low']) / 2:.4f}"
 
 
-def emergence_table(story: Emergence) -> list[tuple[str, ...]]:
+def emergence_pieces(story: Emergence) -> list[Piece]:
     """Return a row per path by emergence, then a row per hop with the step it was learned at."""
-    rows: list[tuple[str, ...]] = [
+    paths = [
         (
             f"{path.layer}.{path.head}",
             f"{path.source} → {path.destination}",
@@ -168,10 +196,12 @@ def emergence_table(story: Emergence) -> list[tuple[str, ...]]:
         )
         for path, step in story.order
     ]
-    return rows + [
+    hops = [
         ("", f"hop {hop} is learned", *_moment(story, step), "")
         for hop, step in learned_hops(story)
     ]
+    columns = ("head", "path", "emerged at step", "epoch", "attention at the end")
+    return [Piece("each path and hop", columns, [*paths, *hops])]
 
 
 def learned_hops(story: Emergence) -> list[tuple[int, int | None]]:
@@ -186,3 +216,112 @@ def _moment(story: Emergence, step: int | float | None) -> tuple[str, str]:
         "never" if step is None else f"{step:,.0f}",
         "" if epoch is None else f"{epoch:.2f}",
     )
+
+
+def probe_pieces(found: Probe) -> list[Piece]:
+    """Return the decodable symbols, those that each head adds, and remarks."""
+    return [probe_table(found), added_table(found), Piece(lines=probe_remarks(found))]
+
+
+def probe_table(found: Probe) -> Piece:
+    """Return a row for each layer, last first, with each role's decodable symbols."""
+    roles = probed_roles(found)
+    names = ["input", *(f"layer {n}" for n in range(found.layers))]
+    rows = [
+        [names[layer], *(_shares(found, role, layer) for role in roles)]
+        for layer in reversed(range(found.layers + 1))
+    ]
+    return Piece("by layer and role", ["after", *map(short_role, roles)], rows)
+
+
+def probed_roles(found: Probe | ProbeHistory) -> list[Role]:
+    """Return the roles that occur, in the order of a chain."""
+    own = found.stream.own if isinstance(found, Probe) else found.own
+    return chain_order(r for n, r in enumerate(found.roles) if np.isfinite(own[..., n, :]).any())
+
+
+def _shares(found: Probe, role: Role, layer: int) -> str:
+    """Return the decodable symbols with their shares; a share near 1 is left out."""
+    texts = []
+    for symbol in found.symbols:
+        share = found.share(role, symbol, layer)
+        if share >= FULL:
+            texts.append(symbol)
+        elif share > LITTLE:
+            texts.append(f"{symbol}:{share:.2f}".replace("0.", "."))
+    return " ".join(texts) or "·"
+
+
+def added_table(found: Probe) -> Piece:
+    """Return a row for each head and role where the head adds symbols that were not decodable."""
+    if found.heads is None:
+        return Piece()
+    rows = []
+    for layer, head in np.ndindex(found.heads.own.shape[:2]):
+        for role in probed_roles(found):
+            shares_here = found.heads.own[layer, head, found.roles.index(role)]
+            texts = [
+                f"{symbol} {shares_here[found.symbols.index(symbol)]:.2f}"
+                for symbol in sorted(found.added((layer, head), role))
+            ]
+            if texts:
+                rows.append((f"{layer}.{head}", str(role), ", ".join(texts)))
+    return Piece("symbols that each head adds", ("head", "adds to", "symbols"), rows)
+
+
+def probe_remarks(found: Probe) -> list[str]:
+    """Return remarks on a probe, one line each."""
+    lines = []
+    if found.at_chance:
+        lines.append(
+            f"this model answers at chance (loss {found.loss:.3f}, chance {found.chance:.3f}): "
+            "little more than its input can be read"
+        )
+    others, noise = found.stream.other_chain, found.stream.other_example
+    if np.isfinite(others).any():
+        lines.append(f"symbols of another chain: at most {np.nanmax(others):.2f} can be read")
+    low, high = np.nanmin(noise), np.nanmax(noise)
+    lines.append(
+        f"symbols of another example (noise): {low:+.3f} … {high:+.3f}; "
+        f"intervals: ± {np.nanmax(found.stream.half):.3f} at most"
+    )
+    never = [str(r) for n, r in enumerate(found.roles) if np.isnan(found.stream.own[:, n]).all()]
+    if never:
+        lines.append(f"roles that never occur in a chain: {', '.join(never)}")
+    return lines
+
+
+def history_pieces(history: ProbeHistory) -> list[Piece]:
+    """Return a row for each role and symbol with the step at which it became decodable."""
+    rows = [
+        (str(role), symbol, "never" if step is None else f"{step:,.0f}")
+        for role, symbol, step in history.learned()
+    ]
+    columns = ("role", "symbol", "decodable from step")
+    return [Piece("when each symbol became decodable", columns, rows)]
+
+
+def baselines_pieces(found: "Baselines") -> list[Piece]:
+    """Return a row for each method.
+
+    It has precision and recall at the best threshold, the faithfulness with as many arrows as the
+    circuit has, and the measures of MIB.
+    """
+    columns = ["method", "rows: precision / recall", "arrows", "at", "faithfulness", "CPR", "CMD",
+               "AUROC"]  # fmt: skip
+    mine = found.circuit_kept
+    rows = [[f"circuit ({mine.arrows} arrows)", "", "", "", f"{mine.faithfulness:.2f}", "", "", ""]]
+    for ranking in found.rankings:
+        row, arrow = ranking.best(found.circuit, "row"), ranking.best(found.circuit, "arrow")
+        measures = found.measures(ranking)
+        rows.append(
+            [
+                ranking.method,
+                f"{row.precision:.2f} / {row.recall:.2f}",
+                f"{arrow.precision:.2f} / {arrow.recall:.2f}" if ranking.by == "arrow" else "·",
+                f"{row.threshold:.3f}",
+                f"{ranking.as_many.faithfulness:.2f}",
+                *("·" if each is None else f"{each:.2f}" for each in measures),
+            ]
+        )
+    return [Piece("", columns, rows)]

@@ -10,7 +10,7 @@ from hopscope.circuits import Circuit, discover
 from hopscope.models.planted import Planted
 from hopscope.plots.circuit import circuit_figure
 from hopscope.plots.look import DARK, LIGHT
-from hopscope.plots.page import Section, figure_html
+from hopscope.plots.page import figure_html, section_html
 from hopscope.plots.page import page as html
 from hopscope.plots.saving import save_figure
 
@@ -32,7 +32,7 @@ def test_figures_have_the_colours_of_light_and_dark(
 ) -> None:
     report = tmp_path / "page.html"
     report.write_text(
-        html("A page", "", [Section("A figure", "", [figure_html(circuit_figure(circuit))])])
+        html("A page", "", [section_html("A figure", "", [figure_html(circuit_figure(circuit))])])
     )
     file = save_figure(circuit_figure(circuit), tmp_path / "figure.svg")
     for shown in (report, file):

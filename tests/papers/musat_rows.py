@@ -1,5 +1,6 @@
 """Rows of Musat as they would be if all were as the paper says, and ways to bend them."""
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,12 +16,9 @@ from hopscope.papers.musat.rows import (
     Layers,
     LossCourse,
     LossRow,
-    Maps,
-    PathCourse,
     PlantedRow,
     Removal,
     SharedStep,
-    Story,
     VariantRow,
     WholeHead,
 )
@@ -96,14 +94,14 @@ def removal(layer: int, what: str, loss: float, *, joins: bool = False) -> Remov
     )  # fmt: skip
 
 
-def maps_of(attention: Sequence[float]) -> Maps:
+def maps_of(attention: Sequence[float]) -> dict[str, Any]:
     """Of three layers, the last of which attends so from values to their own keys."""
     roles = [f"{kind} {fact}" for fact in range(3) for kind in ("key", "value")]
     layers = [[[[0.0] * 6 for _ in roles]] for _ in range(3)]
     for fact, value in enumerate(attention):
         layers[2][0][2 * fact + 1][2 * fact] = value
     nothing = {name: [[[0.0] * 6]] * 3 for name in ("itself", "previous")}
-    return Maps.model_validate({"roles": roles, "own": layers, "others": layers, **nothing})
+    return {"roles": roles, "own": layers, "others": layers, **nothing}
 
 
 NAMES = ("key 0", "value 0", "key 1")
@@ -145,6 +143,10 @@ def variant_rows(variant: str) -> list[VariantRow]:
     ]
 
 
+IN_TURN = (3_500.0, 3_900.0, 4_400.0, 4_900.0)
+"""When the look-ups of transformer D emerge."""
+
+
 def emerging_row(examples: int) -> CircuitRow:
     known = loss_row(24, [0.02, 0.03, 0.03, 0.04], [3_600, 4_000, 4_200, 5_100])
     return with_(
@@ -159,34 +161,51 @@ def emerging_row(examples: int) -> CircuitRow:
             removal(6, "value 0 → query", 0.4),
         ),
         shared=(SharedStep(what="value 0 → query", heads=((4, 0), (6, 0)), loss=0.8),),
-        emergence=story([3_500.0, 3_900.0, 4_400.0, 4_900.0]),
+        emergence=story(IN_TURN),
     )
 
 
 ENDS = (("query", "value 0"), ("value 0", "value 1"), ("query", "value 2"), ("value 2", "value 3"))
 
 
-def story(steps: Sequence[float | None]) -> Story:
-    """Two paths for every hop, the second 2,000 steps after the first; a checkpoint between any
-    two.
+CHECKPOINTS = (0, 3_600, 4_000, 4_500, 8_000)
+
+
+def path_of(
+    layer: int, destination: str, source: str, emerged: float | None,
+    checkpoints: Sequence[int] = CHECKPOINTS, head: int = 0,
+) -> dict[str, Any]:  # fmt: skip
+    """A path along which attention passes one half at this step, which is between checkpoints."""
+    attention = [0.1] * len(checkpoints)
+    if emerged is not None:
+        after = bisect_left(checkpoints, emerged)
+        before, behind = checkpoints[after - 1 : after + 1]
+        share = (emerged - before) / (behind - before)
+        attention[after - 1] = 0.5 - 0.5 * share
+        attention[after:] = [0.5 + 0.5 * (1 - share)] * (len(checkpoints) - after)
+    return {
+        "layer": layer, "head": head, "destination": destination, "source": source,
+        "attention": attention,
+    }  # fmt: skip
+
+
+def story(
+    steps: Sequence[float | None], checkpoints: Sequence[int] = CHECKPOINTS
+) -> dict[str, Any]:
+    """Paths of two heads for every hop, those of the second 2,000 steps after those of the first; a
+    checkpoint between any two.
     """
     late = [None if step is None else step + 2_000 for step in steps]
     paths = [
-        PathCourse(
-            layer=layer, head=0, destination=end, source=source,
-            attention=(0.0, 0.1, 0.2, 0.3, 1.0), emerged_at_step=step, emerged_at_epoch=None,
-        )
-        for moments in (late, steps)
+        path_of(layer, end, source, step, checkpoints, head)
+        for head, moments in ((1, late), (0, steps))
         for layer, ((end, source), step) in enumerate(zip(ENDS, moments, strict=False), 1)
-    ]  # fmt: skip
-    losses = ((0.75,) * 4,) * 4 + ((0.1,) * 4,)
-    return Story(
-        steps=(0, 3_600, 4_000, 4_500, 6_400),
-        steps_per_epoch=None,
-        chance=0.75,
-        losses=losses,
-        paths=tuple(paths),
-    )
+    ]
+    losses = [*[[0.75] * 4] * (len(checkpoints) - 1), [0.1] * 4]
+    return {
+        "steps": [*checkpoints], "steps_per_epoch": None, "chance": 0.75, "losses": losses,
+        "paths": paths,
+    }  # fmt: skip
 
 
 def of_seeds(*rows: AnyRow) -> list[AnyRow]:

@@ -52,9 +52,16 @@ from hopscope.plots.ngram import (
     stages_figure,
     transfer_figure,
 )
-from hopscope.plots.probe import added_rows, probe_figure, probe_remarks, probe_rows
+from hopscope.plots.probe import probe_figure
 from hopscope.plots.table_figures import figures
-from hopscope.plots.words import emergence_table, ordered_roles, short_target
+from hopscope.plots.words import (
+    added_table,
+    emergence_pieces,
+    ordered_roles,
+    probe_remarks,
+    probe_table,
+    short_target,
+)
 from hopscope.runs import opened
 from hopscope.store import Store
 from hopscope.store.gallery import find
@@ -158,18 +165,19 @@ def probed(known: Planted) -> Probe:
 def test_a_probe_has_a_bar_for_each_symbol(probed: Probe) -> None:
     bars = [p for p in probe_figure(probed).axes[0].patches if p.get_width() < 0.5]
     assert len(bars) == (np.nan_to_num(probed.stream.own) > 0.03).sum()
-    columns, rows = probe_rows(probed)
-    assert columns == ["after", "q", "k0", "v0", "k1", "v1"]
+    table = probe_table(probed)
+    rows = table.rows
+    assert table.columns == ["after", "q", "k0", "v0", "k1", "v1"]
     assert rows[0][:2] == ["layer 3", "x0 x1 x2"]
     assert rows[-1] == ["input", "x0", "x0", "x1", "x1", "x2"]
     # Twins bring the same; what was decodable already is not added.
-    brought = added_rows(probed)
+    brought = added_table(probed).rows
     assert {("0.0", "value 0", "x0 1.00"), ("0.1", "value 0", "x0 1.00")} <= set(brought)
     assert not any(row[2].startswith("x0") for row in brought if row[1] == "query")
     named = tuple(Role("letter", r.fact) if r.kind == "value" else r for r in probed.roles)
     own = probed.model_copy(update={"roles": named})  # roles of a task of one's own are shown, too
-    assert probe_rows(own)[0] == ["after", "q", "k0", "letter", "k1", "l1"]
-    assert [row[1:] for row in probe_rows(own)[1]] == [row[1:] for row in rows]
+    assert probe_table(own).columns == ["after", "q", "k0", "letter", "k1", "l1"]
+    assert [row[1:] for row in probe_table(own).rows] == [row[1:] for row in rows]
     counts = {len(probe_figure(each).axes[0].patches) for each in (own, probed)}
     assert len(counts) == 1
 
@@ -288,7 +296,7 @@ def test_a_hop_that_is_asked_alone_has_its_number() -> None:
     last = replace(STORY, losses=STORY.losses[:, :1], learned_at=(14,), hops=(5,))
     assert Emergence.from_dict(last.to_dict()).asked == (5,)
     assert "hops" not in STORY.to_dict()
-    assert emergence_table(last)[-1][1:3] == ("hop 5 is learned", "14")
+    assert emergence_pieces(last)[0].rows[-1][1:3] == ("hop 5 is learned", "14")
     assert "x₅ learned" in ticks(order_figure(last).axes[0])
     texts = emergence_figure(last).axes[1].get_legend().get_texts()
     assert [text.get_text() for text in texts] == ["x₅", "chance"]
@@ -466,7 +474,7 @@ def commands(known: Planted, circuit: Circuit) -> Make:
         "circuit by time": circuit_figure(demo.circuit, story, f"circuit: {title}"),
         "emergence": emergence_figure(story, f"emergence: {title}"),
         "order": order_figure(story, f"order: {title}"),
-        "probe": probe_figure(probed, f"probe: {title}"),
+        "probe": probe_figure(probed),
         "show": loss_curves(demo.run),
         "depth": shared_information(Retrieval(hops=5).graph()),
         "compare": comparison_figure(both),

@@ -13,7 +13,7 @@ from hopscope.papers.registry import PAPERS
 from hopscope.papers.results import Results, ResultsTable
 from hopscope.plots.circuit import circuit_figure
 from hopscope.plots.look import Picture, picture
-from hopscope.plots.page import Section, figure_html, list_html, page, table_html
+from hopscope.plots.page import figure_html, list_html, page, section_html, table_html
 from hopscope.plots.paper import counts, paper_page
 from hopscope.plots.readme import readme
 from tests.plots.balance import Balance
@@ -95,7 +95,7 @@ def test_pages_escape_what_they_show_and_their_figures_do_not_share_ids(circuit:
     assert ids[0]
     assert not ids[0] & ids[1]
     parts = [one, table_html(["h"], [["<x>"]]), list_html([])]
-    text = page("t <1>", "s", [Section("a & b", "c", parts)])
+    text = page("t <1>", "s", [section_html("a & b", "c", parts)])
     for words in ("t &lt;1&gt;", "&lt;x&gt;", 'aria-label="a &quot;circuit&quot;. '):
         assert words in text
     assert alone(text)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import chen_rows
 import musat_rows
@@ -18,7 +19,7 @@ from hopscope.papers.chen.claims import NEAR
 from hopscope.papers.chen.rows import SettingRow
 from hopscope.papers.musat.circuit_claims import CLAIMS, by_variant
 from hopscope.papers.musat.measure_depth import depth_rows
-from hopscope.papers.musat.rows import CircuitRow, DepthRow, LossRow, Maps, Story
+from hopscope.papers.musat.rows import CircuitRow, DepthRow, LossRow
 from hopscope.papers.registry import PAPERS
 from hopscope.papers.results import ResultsTable
 from hopscope.papers.row import Row, read_row
@@ -41,23 +42,22 @@ KINDS = [("equations-d1", 1), ("equations-d2", 2), ("functions", 2)]
 @pytest.fixture(scope="module")
 def circuit_row() -> CircuitRow:
     """Weights written by hand, as if they had been trained."""
-    maps = Maps.model_validate(load("gallery/planted").attention(8).to_dict())
+    maps = load("gallery/planted").attention(8)
     return with_(
         musat_rows.circuit_row("key 0"),
         **loss_row(len(maps.own)).model_dump(exclude_unset=True),
         useful=sorted({(path.layer, path.head) for path in musat_rows.PLANTED.paths}),
-        maps=maps,
+        maps=maps.to_dict(),
     )
 
 
-def story(row: CircuitRow) -> Story:
+def story(row: CircuitRow) -> dict[str, Any]:
     """Paths that appear one after the other."""
     paths = Circuit.from_dict(row.circuit).paths
     steps = tuple(range(0, 10 * (len(paths) + 2), 10))
     attention = [[float(step > 10 * number + 5) for step in steps] for number in range(len(paths))]
     losses = np.linspace(1, 0, 2 * len(steps)).reshape(len(steps), 2)
-    told = Emergence(paths, steps, np.array(attention), losses, 0.75, 5.0)
-    return Story.model_validate(told.to_dict())
+    return Emergence(paths, steps, np.array(attention), losses, 0.75, 5.0).to_dict()
 
 
 def idle(row: CircuitRow) -> CircuitRow:

@@ -15,7 +15,7 @@ from hopscope.plots.layout import hanging, laid_out, wrapped
 from hopscope.plots.names import described, run_title
 from hopscope.plots.symbols import seed_text
 from hopscope.plots.terminal import plot, sparkline
-from hopscope.plots.words import circuit_grid, component_rows, remarks, score_rows
+from hopscope.plots.words import circuit_grid, component_table, remarks, score_table
 from hopscope.store import Store
 
 
@@ -30,7 +30,7 @@ def test_the_grid_says_who_reads_whom_and_which_rows_have_no_path(circuit: Circu
 
 
 def test_rows_of_a_circuit_say_what_is_lost_and_how_faithful_it_is(circuit: Circuit) -> None:
-    rows = component_rows(circuit)
+    rows = component_table(circuit).rows
     assert [row[0] for row in rows] == [each.name for each in circuit.components]
     twins = next(row for row in rows if row[0] == "3.0+1")
     assert twins[1:3] == ("value 1 → query", "moves")
@@ -38,11 +38,9 @@ def test_rows_of_a_circuit_say_what_is_lost_and_how_faithful_it_is(circuit: Circ
     assert lost is not None
     assert twins[3].startswith(f"{lost.mean:.1%}")
     unknown = circuit.components[0].model_copy(update={"lost": None, "kind": None})
-    assert component_rows(circuit.model_copy(update={"components": (unknown,)}))[0][2:4] == (
-        "–",
-        "–",
-    )
-    scores = score_rows(circuit)
+    shown = component_table(circuit.model_copy(update={"components": (unknown,)})).rows
+    assert shown[0][2:4] == ("–", "–")
+    scores = score_table(circuit).rows
     assert [row[:2] for row in scores] == [(s.attention, s.rest) for s in circuit.scores]
     assert scores[0][3].startswith("R² 1.000")
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from hopscope.milestones import HALF
 from hopscope.papers.claim import Claim
 from hopscope.papers.cost import training_flop
@@ -63,16 +65,9 @@ def seen_by_eye(row: CircuitRow) -> int:
     """Return the number of heads whose map shows a look-up: a role gives more than half of its
     attention to another role of its own chain.
     """
-    return sum(
-        any(
-            attention > HALF
-            for destination, sources in enumerate(own)
-            for source, attention in enumerate(sources)
-            if destination != source
-        )
-        for heads in row.maps.own
-        for own in heads
-    )
+    own = row.role_maps.own
+    other_role = ~np.eye(own.shape[-1], dtype=bool)
+    return int((other_role & (own > HALF)).any(axis=(-2, -1)).sum())
 
 
 def joined(row: CircuitRow) -> int:
@@ -81,10 +76,9 @@ def joined(row: CircuitRow) -> int:
     """
     if not row.useful:
         return 0
-    (layer, head), roles = row.useful[0], row.maps.roles
-    own = row.maps.own[layer][head]
+    maps, first = row.role_maps, row.useful[0]
     return sum(
-        own[roles.index(f"value {fact}")][roles.index(f"key {fact}")] > HALF
+        bool(maps.between(f"value {fact}", f"key {fact}")[first] > HALF)
         for fact in range(row.hops or 0)
     )
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from hopscope.facts import parse_role, symbol_name
+from hopscope.facts import symbol_name
 from hopscope.papers.claim import Claim
 from hopscope.papers.judge import Judge, span
 from hopscope.papers.musat.circuit_claims import (
@@ -96,11 +96,11 @@ def first_paths(row: CircuitRow, joins: bool = False) -> Mapping[int, FirstPath]
     a key joins a pair, or routes later heads.
     """
     found: dict[int, FirstPath] = {}
-    for path in row.emergence.paths if row.emergence is not None else ():
-        step = path.emerged_at_step
-        destination, source = parse_role(path.destination), parse_role(path.source)
-        if step is not None and (joins or source.kind == "value"):
-            fact = max(role.fact for role in (destination, source) if role.kind != "query")
+    story = row.story
+    for path, step in story.order if story else ():
+        if step is not None and (joins or path.source.kind == "value"):
+            ends = (path.destination, path.source)
+            fact = max(role.fact for role in ends if role.kind != "query")
             one = FirstPath(step, (path.layer, path.head))
             found[fact] = min(one, found.get(fact, one))
     return dict(sorted(found.items()))
@@ -111,7 +111,7 @@ def look_ups(row: CircuitRow) -> str:
     looked, every = first_paths(row), first_paths(row, joins=True)
     names = {fact: symbol_name(f"x{fact + 1}") for fact in looked}
     said = ", ".join(f"{names[fact]} {one}" for fact, one in looked.items()) or "no look-up"
-    moments = row.emergence.steps if row.emergence is not None else ()
+    moments = row.story.steps if row.story else ()
     close = [
         f"{names[earlier]} and {names[later]}"
         for earlier, later in pairwise(looked)

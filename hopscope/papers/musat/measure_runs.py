@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 
 from hopscope.circuits import Ablator, Circuit, Component, Pattern, discover, examples_of
 from hopscope.circuits.ablation import State
+from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.pattern import AS_IN_MODEL, UNIFORM
 from hopscope.circuits.tables import tables_of
 from hopscope.circuits.tracking import emergence
@@ -20,10 +21,8 @@ from hopscope.papers.musat.rows import (
     CircuitRow,
     LossCourse,
     LossRow,
-    Maps,
     Removal,
     SharedStep,
-    Story,
     VariantRow,
     WholeHead,
 )
@@ -135,7 +134,7 @@ def circuit_row(run: Run) -> CircuitRow:
         shared=without_steps(ablator, circuit),
         unnamed=len(circuit.unnamed),
         circuit=circuit.to_dict(),
-        maps=Maps.model_validate(best.attention().to_dict(digits=3)),
+        maps=best.attention().to_dict(digits=3),
     )
 
 
@@ -235,18 +234,16 @@ def fields_of(row: LossRow) -> dict[str, Any]:
 def emergence_rows(run: Run) -> list[CircuitRow]:
     """Return the row of a run with its circuit, and when each of its paths emerged."""
     row = circuit_row(run)
-    found = story(run, row)
-    return [row if found is None else row.model_copy(update={"emergence": found})]
+    found = emergence_of(run, Circuit.from_dict(row.circuit))
+    return [row if found is None else row.model_copy(update={"emergence": found.to_dict()})]
 
 
-def story(run: Run, row: CircuitRow) -> Story | None:
-    """Measure the emergence of the row's circuit in the run's first model; None without paths."""
-    circuit = Circuit.from_dict(row.circuit)
+def emergence_of(run: Run, circuit: Circuit) -> Emergence | None:
+    """Measure the emergence of a circuit of the run's first model; None without paths."""
     if not circuit.paths:
         return None
     member = 0 if len(run.recipe.seeds) > 1 else None
-    found = emergence(run, circuit, run.recipe.task, member=member)
-    return Story.model_validate(found.to_dict())
+    return emergence(run, circuit, run.recipe.task, member=member)
 
 
 def variant_rows(run: Run) -> list[VariantRow]:

@@ -8,14 +8,12 @@ from typing import ClassVar, TypeVar
 
 from pydantic import StrictBool, StrictFloat, StrictInt
 
+from hopscope.circuits.emergence import Emergence
+from hopscope.circuits.maps import RoleMaps
 from hopscope.papers.row import JsonObject, Numbers, Record, Row
 
 Head = tuple[StrictInt, StrictInt]
 """Layer and number of a head."""
-PerHead = tuple[tuple[Numbers, ...], ...]
-"""A number for each layer, head and role."""
-PerPair = tuple[tuple[tuple[Numbers, ...], ...], ...]
-"""A number for each layer, head, query role and key role."""
 
 
 class Layers(Record):
@@ -202,40 +200,6 @@ class SharedStep(Record):
     loss: StrictFloat
 
 
-class Maps(Record):
-    """Mean attention between roles, in the format of RoleMaps."""
-
-    roles: tuple[str, ...]
-    own: PerPair
-    others: PerPair
-    itself: PerHead
-    previous: PerHead
-
-
-class PathCourse(Record):
-    """The attention along one path during training."""
-
-    layer: StrictInt
-    head: StrictInt
-    destination: str
-    source: str
-    attention: Numbers
-    emerged_at_step: StrictFloat | None
-    emerged_at_epoch: StrictFloat | None
-
-
-class Story(Record):
-    """The emergence of a circuit's paths, in the format of Emergence."""
-
-    steps: tuple[StrictInt, ...]
-    steps_per_epoch: StrictFloat | None
-    chance: StrictFloat
-    losses: tuple[Numbers, ...]
-    learned_at: tuple[StrictInt | None, ...] | None = None
-    hops: tuple[StrictInt, ...] | None = None
-    paths: tuple[PathCourse, ...]
-
-
 class CircuitRow(LossRow):
     """A trained transformer with the circuit that was found in it."""
 
@@ -264,9 +228,23 @@ class CircuitRow(LossRow):
     """The number of components that follow a table, or keep the model's attention."""
     circuit: JsonObject
     """The circuit as `Circuit.to_dict` gives it."""
-    maps: Maps
-    emergence: Story | None = None
-    """The emergence of the circuit; None if it was not followed through training."""
+    maps: JsonObject
+    """Mean attention between roles, as `RoleMaps.to_dict` gives it."""
+    emergence: JsonObject | None = None
+    """The emergence of the circuit, as `Emergence.to_dict` gives it; None if it was not followed
+    through training."""
+
+    @property
+    def role_maps(self) -> RoleMaps:
+        """Mean attention between roles."""
+        return RoleMaps.from_dict(self.maps)
+
+    @property
+    def story(self) -> Emergence | None:
+        """The emergence of the circuit, with the steps at which this row's hops were learned."""
+        if self.emergence is None:
+            return None
+        return Emergence.from_dict({**self.emergence, "learned_at": self.learned_at})
 
 
 class VariantRow(CircuitRow):

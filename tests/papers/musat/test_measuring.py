@@ -22,10 +22,10 @@ from hopscope.papers.musat.measure_depth import PLANTED, depth_rows
 from hopscope.papers.musat.measure_runs import (
     FRESH_EXAMPLES,
     circuit_row,
+    emergence_of,
     emergence_rows,
     final_loss_rows,
     on_fresh_examples,
-    story,
     without_rows,
     without_steps,
 )
@@ -35,7 +35,6 @@ from hopscope.papers.musat.rows import (
     DepthRow,
     Layers,
     PlantedRow,
-    Story,
     longest,
 )
 from hopscope.papers.row import Row, read_row
@@ -118,8 +117,7 @@ def test_of_a_fleet_the_first_is_examined_and_followed(store: Store, emerged: Ci
     digest = adapter_of(fleet.model.member(0)).digest()
     circuit = Circuit.model_validate({**emerged.circuit, "model": digest})
     found = replace(emergence(fleet, circuit, member=0), steps_per_epoch=128.0)
-    row = emerged.model_copy(update={"circuit": circuit.to_dict()})
-    assert story(fleet, row) == Story.model_validate(found.to_dict())
+    assert emergence_of(fleet, circuit).to_dict() == found.to_dict()
 
 
 def test_a_circuit_is_found_and_every_path_removed(run: Run, emerged: CircuitRow) -> None:
@@ -149,11 +147,10 @@ def test_a_circuit_is_found_and_every_path_removed(run: Run, emerged: CircuitRow
     ablator = Ablator(best.model, examples_of(EXPERIMENT.task, FRESH_EXAMPLES, 1, "measurement"))
     query = ablator.losses([Ablation.of(changes_of(["1.0:query=uniform"]))])
     assert last.alone == pytest.approx(float(query.mean()), abs=1e-5)
-    maps = emerged.maps
+    maps = emerged.role_maps
     count = len(maps.roles)
-    assert np.shape(maps.own) == np.shape(maps.others) == (2, 1, count, count)
-    value, key = maps.roles.index("value 0"), maps.roles.index("key 0")
-    assert maps.own[0][0][value][key] > 0.5
+    assert maps.own.shape == maps.others.shape == (2, 1, count, count)
+    assert maps.between("value 0", "key 0")[0, 0] > 0.5
 
 
 def test_a_step_that_twins_take_is_removed_with_both() -> None:
@@ -171,13 +168,12 @@ def test_a_step_that_twins_take_is_removed_with_both() -> None:
 
 
 def test_paths_are_followed_through_the_checkpoints(run: Run, emerged: CircuitRow) -> None:
-    followed = emerged.emergence
+    followed = emerged.story
     assert followed.steps == tuple(run.checkpoints)
     assert followed.steps_per_epoch == 2**12 / 32
-    attention = [path.attention for path in followed.paths]
-    assert np.shape(attention) == (len(followed.paths), len(run.checkpoints))
-    assert all(values[-1] > 0.5 > values[0] for values in attention)
-    assert all(0 < (path.emerged_at_step or 0) < 250 for path in followed.paths)
+    assert followed.attention.shape == (len(followed.paths), len(run.checkpoints))
+    assert all(values[-1] > 0.5 > values[0] for values in followed.attention)
+    assert all(0 < (step or 0) < 250 for _, step in followed.order)
 
 
 def test_who_learned_nothing_has_a_row_without_a_story(tmp_path: Path) -> None:

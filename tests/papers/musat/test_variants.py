@@ -5,11 +5,14 @@ import re
 import pytest
 from musat_rows import (
     ABC,
+    IN_TURN,
     KNOWN,
     D,
     emerging_row,
     judged,
     of_seeds,
+    path_of,
+    story,
     tables,
     variant_rows,
     with_,
@@ -51,38 +54,31 @@ def test_a_variant_of_d_holds_if_all_its_seeds_do() -> None:
     assert loss(short).verdict == "not measured"
 
 
-def told_of(row: CircuitRow, **changes: object) -> CircuitRow:
-    """The row with another story."""
-    return with_(row, emergence=row.emergence.model_copy(update=changes))
-
-
 def test_only_look_ups_count_for_the_order() -> None:
     """A key stands before its value and never holds it: a path that reads it joins a pair."""
     row = tables()[D][0]
-    paths = row.emergence.paths
-    joins = {"destination": "value 3", "source": "key 3", "emerged_at_step": 10.0}
-    more = told_of(row, paths=(paths[0].model_copy(update=joins), *paths))
+    paths = row.emergence["paths"]
+    joining = path_of(1, "value 3", "key 3", 10.0)
+    more = with_(row, emergence=row.emergence | {"paths": [joining, *paths]})
     found = judged("d-order", tables() | {D: of_seeds(more)})
     assert found.verdict == "reproduced"  # pairs may be joined in any order
     assert (
         "x₄ 4,900 (4.0), in another order with paths that read keys: 3,500, 3,900, 4," in found.ours
     )
     keys = [
-        path.model_copy(update={"source": "key 1", "emerged_at_step": 3_600.0})
-        if path.source == "value 1"
-        else path
+        path_of(2, "value 0", "key 1", 3_590.0) if path["source"] == "value 1" else path
         for path in paths
     ]
-    fewer = told_of(row, paths=tuple(keys))
+    fewer = with_(row, emergence=row.emergence | {"paths": keys})
     assert sorted(first_paths(fewer)) == [0, 2, 3]
-    assert first_paths(fewer, joins=True)[1].step == 3_600
+    assert first_paths(fewer, joins=True)[1].step == pytest.approx(3_590)
     assert judged("d-order", tables() | {D: of_seeds(fewer)}).verdict == "not reproduced"
 
 
 def test_what_comes_between_the_same_checkpoints_or_not_at_all_is_said() -> None:
     row = tables()[D][0]
     assert "checkpoints" not in judged("d-order", tables()).ours
-    close = told_of(row, steps=(0, 3_600, 4_500, 6_400))
+    close = with_(row, emergence=story(IN_TURN, (0, 3_600, 4_500, 8_000)))
     found = judged("d-order", tables() | {D: of_seeds(close)})
     assert found.verdict == "reproduced"
     assert found.ours.endswith(", of which x₂ and x₃ between the same two checkpoints")
