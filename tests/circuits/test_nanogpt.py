@@ -49,6 +49,7 @@ def test_what_is_not_a_nanogpt_is_refused(tmp_path: Path) -> None:
         nanogpt(whole | {"model_args": {"n_head": 5}})
     with pytest.raises(CircuitError, match="17 tokens long; the model has 16 positions"):
         nanogpt(made(bias=True)).embed(torch.zeros(1, 17, dtype=torch.long))
+    nanogpt(made(bias=True)).embed(torch.zeros(1, 16, dtype=torch.long))
     with pytest.raises(CircuitError, match="tokens 5 … 5; the model knows 0 … 4"):
         nanogpt(made(bias=True)).embed(torch.full((1, 4), 5))
 

@@ -215,6 +215,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     (drawn(roles=zeros(4, 6).float()), "role of positions has numbers of type torch.float32"),
     (drawn(roles=zeros(6)), r"role of positions is \[6\]"),
     (drawn(answers_at=[2, 3, 4, 5, 6]), "answers stand at positions 2 … 6"),
+    (drawn(answers_at=[-1, 0, 1, 2, 3]), "answers stand at positions -1 … 3"),
     (drawn(answers_at=[2]), r"answers_at is torch.int64 \[1\]"),
     (drawn(answers_at=zeros(5).float()), r"answers_at is torch.float32 \[4, 5\]"),
     (drawn(answers_at=zeros(5).bool()), r"answers_at is torch.bool \[4, 5\]"),

@@ -26,7 +26,7 @@ from hopscope.circuits import (
 from hopscope.circuits.ablation import Ablation, changes_of
 from hopscope.circuits.engine import record
 from hopscope.circuits.examples import Purpose, example_seed
-from hopscope.circuits.probing import Reader, probe
+from hopscope.circuits.probing import Reader, discriminants, probe
 from hopscope.configs import MQAR, KHop, Model, Retrieval
 from hopscope.errors import CircuitError, ConfigError
 from hopscope.facts import Role, parse_role
@@ -122,6 +122,13 @@ def test_tokens_are_read_by_discriminants() -> None:
     single = probe(Transformer.seeded(model.config, khop.interface(), 0), khop, 200)
     assert single.share("query", "x0", 0) > 0.95
     assert np.isnan(single.stream.other_chain).all()
+
+
+def test_a_token_that_was_not_fitted_is_never_read() -> None:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(60, 3, generator=generator)
+    fitted = discriminants(x, 2 * (x[:, :1] > 0).long())  # tokens 0 and 2
+    assert sorted(fitted(x)[:, 0].argmax(-1).unique().tolist()) == [0, 2]
 
 
 def test_a_callback_model_is_probed_by_the_streams_that_it_hands_out(two_hops: Planted) -> None:
