@@ -16,8 +16,6 @@ const GONE = {
   ...{ contents: null, unmeasured: "", fleet: null, findings: null, values: null, curves: null },
   ...{ spot: null, hover: null, pair: null, point: null },
 };
-/** Choices that are kept between the models of one run. */
-const CHOSEN = { reading: null };
 
 export class Live {
   constructor(state, source) {
@@ -134,7 +132,7 @@ export class Live {
         this.current = null;
       }
       this.shown = `${id} ${seed}`;
-      const gone = { ...(again ? ahead : GONE), ...(state.about?.id === id ? {} : CHOSEN) };
+      const gone = again ? ahead : GONE;
       // An error line is removed by the next answer of its kind, not by further training.
       const error = again && state.error?.kind ? state.error : null;
       state.set({ ...gone, about, steps, opening: false, error }, "none");
@@ -182,7 +180,7 @@ export class Live {
     this.shown = "";
     this.current = null;
     state.undone = [];
-    state.set({ ...GONE, ...CHOSEN, about: null, steps: null }, "none");
+    state.set({ ...GONE, about: null, steps: null }, "none");
   }
 
   /** The description of a run; null if the run lacks this seed, which is then removed from the

@@ -34,7 +34,6 @@ const DATA = {
   error: null,
   // The list of runs: their number, and the one that changed.
   ...{ listed: 0, stale: null },
-  reading: null, // the path chosen in the pane of seeds
   /** What is pointed at. @type {Point | null} */
   point: null,
   // A cell of the map, a token, a pair of tokens.
