@@ -8,7 +8,7 @@ To add a command, write its function and an entry here.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -104,6 +104,15 @@ RUN, gallery/NAME is a model that comes with hopscope: see `hopscope gallery`.""
 class Command(click.Command):
     """A command that prints its help with `say`, like all other output."""
 
+    allow_extra_args = True  # `parse_args` refuses them
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words after the command; one too many is refused."""
+        extra = super().parse_args(ctx, args)
+        if extra and not ctx.resilient_parsing:
+            refuse_word(ctx, extra[0])
+        return extra
+
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
         """The option --help."""
         return _help_option() if self.add_help_option else None
@@ -184,6 +193,24 @@ def load(name: str) -> click.Command:
     found: click.Command = getattr(import_module(f"hopscope.cli.{module}"), function)
     found.name = name.rpartition(" ")[2]
     return found
+
+
+def refuse_word(ctx: click.Context, word: str) -> NoReturn:
+    """Fail for a word that the command does not take; for a number, suggest options for it."""
+    near = [each.opts[0] for each in ctx.command.params if _takes(each, word, ctx)]
+    known = " or ".join(filter(None, [", ".join(near[:-1]), *near[-1:]]))
+    ctx.fail(f"unexpected argument {word!r}{known and f': did you mean {known} {word}?'}")
+
+
+def _takes(option: click.Parameter, word: str, ctx: click.Context) -> bool:
+    """Return whether this is an option whose value is a number, and accepts this one."""
+    if option.metavar != "N":
+        return False
+    try:
+        option.type.convert(word, option, ctx)
+    except click.BadParameter:
+        return False
+    return True
 
 
 def _printing(flags: list[str], says: str, text: Callable[[click.Context], str]) -> click.Option:

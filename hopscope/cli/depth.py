@@ -6,6 +6,7 @@ from functools import partial
 import click
 
 from hopscope.cli import flags
+from hopscope.cli.commands import refuse_word
 from hopscope.cli.options import command, option, refuse_unused
 from hopscope.cli.output import prose, say, say_json
 from hopscope.cli.results import Destination, shown_or_drawn
@@ -47,6 +48,8 @@ def depth(
     --heads 1 some numbers are known only as bounds: from "at_least" to "layers" in --json.
     """
     to.check()
+    for number in filter(str.isdecimal, facts):  # a fact has an arrow
+        refuse_word(click.get_current_context(), number)
     if table is not None:
         refuse_unused("with --table", "--hops", "--task", "--order", "--bidirectional", "--heads",
                       "--figure")  # fmt: skip

@@ -174,11 +174,11 @@ def _steps(kept: Sequence[int]) -> str:
     click.argument("first", metavar="RUN", shell_complete=flags.RUNS),
     click.argument("second", metavar="RUN", shell_complete=flags.RUNS),
     flags.store,
-    frame=False,
 )
 def compare(_: Destination, first: str, second: str, store: Store) -> Output:
     """Show two runs of one kind side by side: the settings in which they differ, the losses of each
-    hop, and what their circuits share (kept circuits of the first model of each run).
+    hop, and what their circuits share (kept circuits of the first model of each run). Tables (.csv,
+    .parquet) hold the losses.
     """
     from hopscope.study import compare as compared
 

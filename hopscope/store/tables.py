@@ -33,6 +33,8 @@ class QueryError(Exception):
 
     def __init__(self, error: Exception) -> None:
         said = (str(error).splitlines() or [""])[0]
+        if "module 'pytz'" in said:  # DuckDB makes Python's times with it
+            said = "a time with a zone needs pytz: cast it (`now()::timestamp`), or install pytz"
         few = ": allow more (`ulimit -n`)" if "Too many open files" in said else ""
         super().__init__(said[:300] + few)
         self.kind = type(error).__name__

@@ -16,7 +16,7 @@ import numpy as np
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.saved import checked_circuit
 from hopscope.configs.recipe import differing
-from hopscope.display import Displayed
+from hopscope.display import Displayed, data_frame
 from hopscope.errors import CircuitError, ConfigError
 from hopscope.runs import opened
 from hopscope.shapes import Float32, Int32
@@ -114,6 +114,24 @@ class Comparison(Displayed):
         """The final values of each loss in both runs; None for a run that does not have it."""
         first, second = self.courses
         return {hop: (first.ended(hop), second.ended(hop)) for hop in self.hops}
+
+    def frame(self) -> Any:
+        """A data frame (pandas) of the losses, with a row for each hop and run that has it."""
+        return data_frame(
+            {
+                "hop": hop,
+                "run": name,
+                "train": ended.train,
+                "validation": ended.validation,
+                "first_learned": min(steps, default=None),
+                "last_learned": max(steps, default=None),
+                "never_learned": len(ended.learned) - len(steps),
+            }
+            for hop, both in self.losses.items()
+            for name, ended in zip(self.names, both, strict=True)
+            if ended is not None
+            for steps in ([step for step in ended.learned if step is not None],)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from short import FLEET, ID
@@ -10,7 +11,7 @@ from hopscope.store import Store
 from hopscope.study import load
 from hopscope.web.bundle import write_page
 from hopscope.web.views import Views
-from tests.browser.lookers import asked, bars, learned, opened
+from tests.browser.lookers import asked, bars, learned, opened, ready
 
 MAPS = "#pane-fleet .map"
 PATH = '[aria-label="Which path"]'
@@ -30,7 +31,7 @@ def test_it_is_asked_again_when_the_run_has_learned(
     learned(page, ID)  # nothing new
     assert of(requests) == 1
     page.select_option('[aria-label="Seed"]', "9")
-    assert asked(page) == {"seed": "9"}
+    assert asked(page) == {"seed": "9", "path": "key 0 → value 0"}
     page.wait_for_selector(MAPS)
     assert page.input_value(PATH) == "key 0 → value 0"
     before = of(requests)
@@ -40,6 +41,23 @@ def test_it_is_asked_again_when_the_run_has_learned(
         learned(page, ID)
     page.wait_for_selector(MAPS)
     assert (of(requests), page.locator(MAPS).count()) == (before + 1, 2)
+
+
+def test_the_chosen_path_is_in_the_address(page: Any, fleet: tuple[str, Path]) -> None:
+    opened(page, fleet[0], f"/run/{ID}")
+    page.wait_for_selector(MAPS)
+    page.select_option(PATH, "key 0 → value 0")
+    assert asked(page) == {"path": "key 0 → value 0"}
+    page.reload()
+    page.wait_for_selector(MAPS)
+    assert page.input_value(PATH) == "key 0 → value 0"
+    page.go_back()
+    ready(page)
+    assert page.input_value(PATH) == "key 0 → query"
+    for wrong in ("key 0 → key 0", "key 7 → query"):
+        opened(page, fleet[0], f"/run/{ID}?path={quote(wrong)}")
+        assert f"path={wrong}" in page.inner_text(".error")
+        assert (asked(page), page.input_value(PATH)) == ({}, "key 0 → query")
 
 
 def test_a_saved_page_opens_at_its_step_with_the_losses_of_its_model(

@@ -240,6 +240,13 @@ SHORT = """() => [...document.querySelectorAll("LINES")].filter((each) =>
 ).map((each) => each.outerHTML)""".replace("LINES", LINES)
 
 
+def test_lines_of_a_narrow_page_wrap(page: Any, explorer: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 900})
+    opened(page, explorer, "/run/gallery-demo?off=1.3")
+    assert page.inner_text(".whose").startswith("Squares: the changed model")
+    assert page.evaluate(SHORT) == []
+
+
 @pytest.mark.parametrize("width", [400, 1000, 1400])
 def test_letters_twice_as_large_are_not_cut(page: Any, explorer: str, width: int) -> None:
     """By the browser's settings for text alone, as opposed to its zoom."""

@@ -12,6 +12,10 @@ from hopscope.configs import Experiment, Retrieval
 from hopscope.store import Store
 
 LINES = """
+depth 3 | unexpected argument '3': did you mean --hops 3? (hopscope depth --help)
+ngram transfer gallery/ngram 5 | unexpected argument '5': did you mean --chains 5?
+probe gallery/demo 1 | --step, --seed, --sample or --threads 1? (hopscope probe --help)
+runs demo x | unexpected argument 'x' (hopscope runs --help)
 trian | unknown command 'trian': did you mean `hopscope train`?
 zzz | unknown command 'zzz': see `hopscope --help`
 lm aks | unknown command 'lm aks': did you mean `hopscope lm ask`?

@@ -178,6 +178,15 @@ def test_two_models_side_by_side(root: Path, said: Said, monkeypatch: Patch) -> 
     assert any(line.endswith("in gallery/planted alone") for line in lines)
     assert any(line.startswith("Loss of each hop during training") for line in lines)
     assert (root / "both.svg").stat().st_size > 1_000
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    for name in ("both.csv", "both.parquet"):
+        said("compare", "gallery/demo", "gallery/planted", "--save", name)
+    rows = pandas.read_parquet("both.parquet")
+    assert rows[["hop", "run", "first_learned"]].values.tolist() == [
+        ["hop 1", "gallery/demo", 404], ["hop 2", "gallery/demo", 595]
+    ]  # fmt: skip
+    pandas.testing.assert_frame_equal(pandas.read_csv("both.csv"), rows)
 
 
 Runs = Callable[..., tuple[list[str], list[str]]]

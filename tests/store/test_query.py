@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -100,6 +101,15 @@ def test_every_form_of_an_answer_holds_the_same(
     monkeypatch.setattr("hopscope.store.query.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match="needs pandas: `pip install pandas`; rows"):
         question.df()
+
+
+def test_a_time_with_a_zone_is_cast_or_needs_pytz(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pytz", None)
+    with pytest.raises(StoreError, match=r"needs pytz: cast it \(`now\(\)::timestamp`\), or inst"):
+        store.sql("select now()").rows()
+    assert len(store.sql("select now()::timestamp").rows()) == 1
 
 
 def test_writing_and_other_files_are_refused(store: Store, run: RunFolder, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Two runs side by side, held against each of them alone."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,24 @@ def test_settings_and_losses_are_those_of_each_run(trained: Store) -> None:
             assert list(ended.learned) == expected
             assert len(expected) == len(recipe.seeds)
     assert found.losses["hop 2"][0] is None
+
+
+def test_the_frame_has_a_row_for_each_hop_of_each_run(trained: Store) -> None:
+    pytest.importorskip("pandas")
+    found = compare(TINY.run_name(), FLEET.run_name(), trained)
+    one, fleet = found.courses
+    courses = replace(one, learned=[[None]]), replace(fleet, learned=[[30, None], [10, 20]])
+    rows = replace(found, courses=courses).frame()
+    assert rows.columns.tolist() == ["hop", "run", "train", "validation", "first_learned",
+                                     "last_learned", "never_learned"]  # fmt: skip
+    assert rows.fillna(-1).drop(columns=["train", "validation"]).values.tolist() == [
+        ["hop 1", one.name, -1, -1, 1],
+        ["hop 1", fleet.name, 10, 30, 0],
+        ["hop 2", fleet.name, 20, 20, 1],
+    ]
+    ended = found.losses["hop 2"][1]
+    assert ended is not None
+    assert (rows.train[2], rows.validation[2]) == (ended.train, ended.validation)
 
 
 def test_a_run_that_has_only_begun_has_no_circuit(store: Store) -> None:

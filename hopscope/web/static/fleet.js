@@ -13,7 +13,7 @@ export function fleetPane(state, live) {
   const pane = new Pane(state, "fleet", "Seeds", {
     drawing: () => state.fleet && picture(state),
     rows: () => numbers(state),
-    command: () => state.fleet && ofSeed(state.about, state.seed ?? state.fleet.seeds[0], reading(state)),
+    command: () => state.fleet && ofSeed(state.about, state.seed ?? state.fleet.seeds[0], shownPath(state)),
     fits: (about) => Boolean(about.task) && about.arrays.includes("fleet"),
   });
   const place = h("div", { class: "seeds" });
@@ -22,7 +22,7 @@ export function fleetPane(state, live) {
     const told = "Maps of every seed are being measured …";
     if (ask(state, live) && !state.fleet) fill(place, h("p", { class: "quiet" }, told));
   });
-  pane.draws("about fleet reading seed theme", () => state.fleet && show(pane, state, place));
+  pane.draws("about fleet path seed theme", () => state.fleet && show(pane, state, place));
   return pane;
 }
 
@@ -46,13 +46,13 @@ function keyOf({ id, checkpoints }) {
 }
 
 /** The shown pair of roles: the user's choice, or the last path of the circuit. */
-function reading(state) {
+function shownPath(state) {
   const { roles } = state.fleet.maps;
   const first = arrows(state.about).at(-1) ?? { destination: roles.at(-1), source: roles[0] };
-  const usual = { text: `${first.source} → ${first.destination}`, destination: first.destination, source: first.source };
-  const [source, destination] = (state.reading ?? usual.text).split(" → ");
-  const known = roles.includes(destination) && roles.includes(source);
-  return known ? { text: state.reading ?? usual.text, destination, source } : usual;
+  const usual = `${first.source} → ${first.destination}`;
+  const text = state.path || usual;
+  const [source, destination] = text.split(" → ");
+  return { text, destination, source };
 }
 
 /** Every head of one seed with its attention along a path, the last layer first. */
@@ -67,7 +67,7 @@ const sharesOf = (heads) => heads.map(({ share }) => share);
 function show(pane, state, place) {
   const { maps, seeds } = state.fleet;
   const roles = chainOrder(maps.roles);
-  const its = reading(state);
+  const its = shownPath(state);
   const all = roles.flatMap((destination) =>
     roles.filter((source) => source !== destination).map((source) => `${source} → ${destination}`),
   );
@@ -76,12 +76,7 @@ function show(pane, state, place) {
   );
   fill(
     pane.tools,
-    select(
-      "Which path",
-      all,
-      its.text,
-      (text) => state.set({ reading: text }, "none"),
-    ),
+    select("Which path", all, its.text, (path) => state.set({ path })),
   );
   fill(
     place,
@@ -111,7 +106,7 @@ function picture(state) {
   const made = s("svg", { viewBox: `0 0 ${seeds.length * wide + 12} ${maps.layers * size + 34}` });
   seeds.forEach((seed, at) =>
     made.append(
-      squares(sharesOf(along(maps, at, reading(state))), maps.layers, maps.heads, size, 10 + at * wide, 22),
+      squares(sharesOf(along(maps, at, shownPath(state))), maps.layers, maps.heads, size, 10 + at * wide, 22),
       s("text", { x: 10 + at * wide, y: 15 }, `seed ${seed}`),
     ),
   );
@@ -121,7 +116,7 @@ function picture(state) {
 function numbers(state) {
   if (!state.fleet) return { columns: [], rows: [] };
   const { maps, seeds } = state.fleet;
-  const its = reading(state);
+  const its = shownPath(state);
   const rows = seeds.flatMap((seed, at) =>
     everyHead(maps).map((head) => [
       seed, headName(head), its.destination, its.source, digits(maps.of(at, { ...head, ...its })),

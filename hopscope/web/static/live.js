@@ -10,8 +10,6 @@ import { OF_MODEL } from "./state.js";
 const [CLICK, REST, SCRUB] = [20, 140, 420];
 const STREAMS = ["overTime", "costs"]; // methods of the source, and the state's keys of their answers
 const STAYING = [...STREAMS, "fleet"]; // continue if the model is trained further
-/** Choices that are kept between the models of one run. */
-const CHOSEN = { reading: null };
 
 export class Live {
   constructor(state, source) {
@@ -127,7 +125,7 @@ export class Live {
         this.current = null;
       }
       this.shown = `${id} ${seed}`;
-      const gone = { ...(again ? ahead : OF_MODEL), ...(state.about?.id === id ? {} : CHOSEN) };
+      const gone = again ? ahead : OF_MODEL;
       // An error line is removed by the next answer of its kind, not by further training.
       const error = again && state.error?.kind ? state.error : null;
       state.set({ ...gone, about, steps, opening: false, error }, "none");
@@ -175,7 +173,7 @@ export class Live {
     this.shown = "";
     this.current = null;
     state.undone = [];
-    state.set({ ...OF_MODEL, ...CHOSEN, about: null, steps: null }, "none");
+    state.set({ ...OF_MODEL, about: null, steps: null }, "none");
   }
 
   /** The description of a run; null if the run lacks this seed, which is then removed from the

@@ -36,7 +36,6 @@ const DATA = {
   /** The run's checkpoints. @type {number[] | null} */
   steps: null,
   ...OF_MODEL,
-  reading: null, // the path chosen in the pane of seeds
   // Activity: is a run being opened, are losses being measured, which streams are open, is it
   // playing?
   ...{ opening: false, asking: false, working: "", playing: false },

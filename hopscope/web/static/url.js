@@ -15,6 +15,7 @@ export const START = {
   kind: "own",
   ghost: "",
   colour: "",
+  path: "",
   pane: "",
   scale: "",
   asked: "",
@@ -27,6 +28,7 @@ const PLAIN = {
   kind: /^(own|others)$/,
   ghost: /^[\w.-]{1,40}$/,
   colour: /^(moves|emerged|kind)$/,
+  path: /^[^→]{1,60} → [^→]{1,60}$/, // of the seeds: source → destination
   pane: /^[a-z]{1,12}$/,
   scale: /^(linear|log)$/,
   asked: /^\S{1,40}$/, // for language models: the kind of question, or the exchanged symbol
@@ -75,7 +77,7 @@ function decoded(text) {
 
 /** Find parts of a state that a run does not have: a patch that removes them, and their list in
  *  words. */
-export function fitted({ off, head, step, ex, order, tokens }, about) {
+export function fitted({ off, head, path, step, ex, order, tokens }, about) {
   const { task, model, checkpoints } = about;
   const has = (its) =>
     task && hasHead(model, its) && (!its.destination || task.roles.includes(its.destination));
@@ -84,6 +86,11 @@ export function fitted({ off, head, step, ex, order, tokens }, about) {
   if (head && !has(item(head) ?? {})) {
     patch.head = "";
     dropped.push(`head=${head}`);
+  }
+  const [source, destination] = path.split(" → ");
+  if (path && (source === destination || ![source, destination].every((role) => task?.roles.includes(role)))) {
+    patch.path = "";
+    dropped.push(`path=${path}`);
   }
   // Without a task (n-gram) the slider has more epochs than there are checkpoints.
   if (step !== null && (task ? !checkpoints.includes(step) : !checkpoints?.length)) {
