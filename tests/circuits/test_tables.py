@@ -63,6 +63,14 @@ def test_tables_are_the_same_a_few_examples_at_a_time(monkeypatch: pytest.Monkey
         assert torch.allclose(parts[source], table, atol=1.01 * 10**-DIGITS), source
 
 
+def test_tables_are_rounded_in_place() -> None:
+    """The tables of all heads are in memory once: no operation returns all of them again."""
+    adapter, examples = adapter_of(model_of(causal=True)), examples_of(TASK, 4)
+    with torch.profiler.profile() as profile:
+        estimate_tables(adapter, examples)
+    assert "aten::round" not in {event.key for event in profile.key_averages()}
+
+
 def test_a_token_that_is_new_to_a_table_attends_to_itself_and_gets_nothing() -> None:
     source = Source("token", head=(0, 0))
     examples = examples_of(TASK, 2)
