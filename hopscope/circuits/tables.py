@@ -14,6 +14,7 @@ from torch import Tensor
 from hopscope.circuits.ablation import Carried, Change, State
 from hopscope.circuits.adapters import CallbackModel
 from hopscope.circuits.attention import chunks, patterns
+from hopscope.circuits.budget import FLOAT
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.components import Table
 from hopscope.circuits.engine import Adapter
@@ -57,6 +58,13 @@ def estimate_tables(adapter: Adapter | CallbackModel, examples: Examples) -> Tab
     for table in means.values():
         table.round_(decimals=DIGITS)  # in place: the tables of a large model take gigabytes
     return means
+
+
+def table_bytes(adapter: Adapter | CallbackModel, examples: Examples) -> int:
+    """The bytes of the tables of all heads. A few examples have almost all tokens."""
+    tokens = _tokens(examples)
+    size = 0 if tokens is None else int(tokens.max()) + 1
+    return FLOAT * adapter.layers * adapter.heads * (examples.length**2 + size**2)
 
 
 def other_tables(adapter: Adapter | CallbackModel, task: Questions, seed: int = 0) -> Tables:

@@ -288,8 +288,10 @@ def test_more_examples_than_the_machine_holds_are_refused_at_once(
     with pytest.raises(CircuitError, match=r"examples of 10 positions would take about .* GiB"):
         discover(two_hops.model, two_hops.task, examples=2 * 10**9)
     monkeypatch.setattr("hopscope.circuits.budget.memory_bytes", lambda: 2**24)
-    with pytest.raises(CircuitError, match=r"a search with [\d,]+ examples would take about"):
-        discover(two_hops.model, two_hops.task, examples=1_000)
+    with pytest.raises(CircuitError, match=r"with examples=1,000 would.*: lower examples$"):
+        discover(two_hops.model, two_hops.task, examples=1_000, fresh=2)
+    with pytest.raises(CircuitError, match=r"with fresh=1,000 would.*: lower fresh$"):
+        discover(two_hops.model, two_hops.task, examples=4, fresh=1_000)
 
 
 def test_settings_are_kept_checked_and_heeded(two_hops: Planted) -> None:
