@@ -6,7 +6,8 @@ have a budget in bytes. An ablation that needs more runs on a slice of the examp
 """
 
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
+from math import prod
 
 import torch
 from torch import Tensor
@@ -126,6 +127,12 @@ def check_search(least: int, needed: Mapping[str, int], sizes: Mapping[str, int]
         what = " and ".join(f"{name}={sizes[name]:,}" for name in over)
         most = least + max(needed[name] for name in over)
         _check(most, f"a search with {what}", f"lower {' and '.join(over)}")
+
+
+def check_scores(sizes: Sequence[int]) -> None:
+    """Raise CircuitError if this machine cannot hold a method's scores (float64) of arrows."""
+    advice = "take a circuit of a task with fewer hops, or a model with fewer heads"
+    _check(2 * FLOAT * prod(sizes), "the scores of all arrows", advice)
 
 
 def _check(needed: int, what: str, advice: str) -> None:
