@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from hopscope.circuits import budget
 from hopscope.circuits.ablation import WORDS, Ablation, Carried, Change, changes_of
 from hopscope.circuits.adapters import AnyModel, CallbackModel, TransformerAdapter, adapter_of
 from hopscope.circuits.attention import patterns
@@ -17,9 +18,10 @@ from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.components import Estimate, estimate_columns
 from hopscope.circuits.engine import Adapter, check_attention, check_finite
 from hopscope.circuits.examples import Examples, Questions, check_interval, examples_of
+from hopscope.circuits.parts import Parts
 from hopscope.circuits.pattern import Head, Pattern
 from hopscope.circuits.prescriber import Prescriber, prescriber_of
-from hopscope.circuits.slices import Gathered, output_slices
+from hopscope.circuits.slices import Gathered, ablation_slices, output_slices
 from hopscope.circuits.tables import other_tables, with_tables
 from hopscope.circuits.walk import Walk
 from hopscope.configs import Config, FactTask
@@ -75,9 +77,11 @@ class Ablator:
                 f"the loss looks at the last {examples.read} positions; this model answers at "
                 f"{self.read}: examine it on fewer"
             )
-        self._each = self._whole
+        self._slices = [slice(0, len(examples))]
         if not isinstance(adapter, CallbackModel):
-            self._each = Walk(adapter, self.examples, self.prescriber, self.read).losses
+            self._slices = ablation_slices(adapter, self.examples)
+            self._parts = Parts(adapter, self.examples, self.read, self._slices)
+            self._walk = Walk(adapter, self.examples, self.prescriber, self.read)
         self._checked = False
 
     @torch.no_grad()
@@ -99,12 +103,16 @@ class Ablator:
             if role is not None:
                 self.examples.number(role)  # raises if the role does not exist
         self._check_attention()
-        found = {}
-        for number, its in self._each(ablations, ask):
-            found[number] = its
-            if progress is not None:
-                progress.at(len(found), len(ablations))
-        losses = torch.stack([found[number] for number in range(len(ablations))])
+        found, done = [Gathered(len(self.examples)) for _ in ablations], 0
+        for some in self._slices:
+            for number, its in self._each(some, ablations, ask):
+                found[number].put(some, its)
+                done += 1
+                if progress is not None:
+                    progress.at(done, len(self._slices) * len(ablations))
+        losses = torch.stack([its.all for its in found])
+        if len(self._slices) > 1:
+            losses = torch.stack([self.examples.losses_from(its) for its in losses])
         self._check_finite(ablations, losses)
         return losses
 
@@ -124,22 +132,33 @@ class Ablator:
             )
         check_finite(losses[ablations.index(first)], "the model's loss")
 
+    def _each(
+        self, some: slice, ablations: Sequence[Ablation], ask: Callable[[], None]
+    ) -> Iterator[tuple[int, Tensor]]:
+        """The number of each ablation, and its losses (for one of several slices: loss terms)."""
+        if isinstance(self.adapter, CallbackModel):
+            return self._whole(ablations, ask)
+        walk = self._walk if len(self._slices) == 1 else self._parts.walk(some)
+        return walk.losses(ablations, ask)
+
     def _whole(
         self, ablations: Sequence[Ablation], ask: Callable[[], None]
     ) -> Iterator[tuple[int, Float[Tensor, "batch hop"]]]:
         """The number and the losses of each ablation, each computed with a full forward pass."""
         model, examples = self.adapter, self.examples
         assert isinstance(model, CallbackModel)
-        slices = output_slices(model, examples)
+        every = model.layers * model.heads  # attention is kept for all of them
+        most = budget.ablated_at_once(model.device, every, examples.length, 0)
+        slices = output_slices(model, examples, most)
         parts = [examples.part(some) for some in slices]
         prescribers = [self.prescriber]
         if len(slices) > 1:
             prescribers = [prescriber_of(model, part) for part in parts]
-        every = [*zip(slices, parts, prescribers, strict=True)]
+        zipped = [*zip(slices, parts, prescribers, strict=True)]
         for number, ablation in enumerate(ablations):
             ask()
             terms = Gathered(len(examples))
-            for some, part, prescriber in every:
+            for some, part, prescriber in zipped:
                 outputs, _ = as_a_whole(model, part, prescriber, ablation)
                 terms.put(some, examples.terms_of(outputs, some))
             yield number, examples.losses_from(terms.all)

@@ -31,6 +31,7 @@ from torch.nn.functional import one_hot
 
 from hopscope.circuits.account import Site
 from hopscope.circuits.adapters import AnyModel, replaceable
+from hopscope.circuits.budget import check_scores
 from hopscope.circuits.circuit import Circuit, check_circuit
 from hopscope.circuits.engine import Adapter, Additive, Brought, Heads, Recorded, as_model, forward
 from hopscope.circuits.faithfulness import Faithfulness, Place
@@ -158,6 +159,10 @@ class Attribution:
 
     def __init__(self, adapter: Adapter, pairs: Pairs) -> None:
         self.adapter, self.pairs, self.table = adapter, pairs, pairs.examples.table
+        roles = len(self.table)
+        shape = (adapter.layers, adapter.heads, roles, roles, len(CHAINS))
+        self.sizes = (len(pairs.counterfactuals), len(pairs.hops), *shape)
+        check_scores(self.sizes)
         passes = self._passes(len(pairs.counterfactuals))
         self.answers: Answers = torch.cat([-_distance(its) for its in passes])
         check_answers(self.answers)
@@ -283,9 +288,7 @@ class Attribution:
         return torch.stack(sums, -1).cpu()
 
     def _nothing(self) -> Scores:
-        shape = (self.adapter.layers, self.adapter.heads, len(self.table), len(self.table), 2)
-        sizes = (len(self.pairs.counterfactuals), len(self.pairs.hops), *shape)
-        return torch.zeros(sizes, dtype=torch.float64)
+        return torch.zeros(self.sizes, dtype=torch.float64)
 
     def _as_share(self, found: Scores) -> Scores:
         """Sums of distances as shares of the way from the own answer to the counterfactual's; NaN

@@ -2,11 +2,12 @@
 
 A search holds one residual stream for each layer, the tensors of one call of a layer, and two
 caches: streams from which later states start, and drawn rows of attention. The last three each
-have a budget in bytes. A single ablation that needs more is still run.
+have a budget in bytes. An ablation that needs more runs on a slice of the examples at a time.
 """
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
+from math import prod
 
 import torch
 from torch import Tensor
@@ -20,9 +21,12 @@ CALL_BYTES = 16 * 2**20
 Larger calls wait for memory (2.4 times slower with 65 MB inside an MLP)."""
 KEPT_BYTES = 64 * 2**20
 """The most bytes of each cache (of residual streams, and of drawn rows of attention) on a CPU."""
-GPU_CALL, GPU_KEPT = 32, 64
-"""On a GPU a call may take 1/32 of its memory, and a cache 1/64: small calls would leave it idle.
-"""
+ABLATION_BYTES = 2 * 2**30
+"""The most bytes that one ablation may take in a layer on a CPU, over all its calls. Ablations on
+more or longer examples run on a slice of the examples at a time."""
+GPU_CALL, GPU_KEPT, GPU_ABLATION = 32, 64, 8
+"""On a GPU a call may take 1/32 of its memory, a cache 1/64, and an ablation in a layer 1/8: small
+calls would leave it idle."""
 
 FLOAT = 4
 """Bytes of one float32 number."""
@@ -30,6 +34,9 @@ AT_ONCE = 3
 """Tensors of the size of a layer's attention in one call: scores, softmax, and what replaces it."""
 WIDTHS = 12
 """Tensors of the size of a residual stream in one call (an MLP's inside counts four, twice)."""
+RECORDED = 2
+"""Tensors with the outputs of the heads of all layers that scores compare with: as they are, and of
+the example before."""
 DRAWING, ROLES, PAIRS = 4, 64, 3
 """The most memory that drawing an example takes: copies of its numbers, bytes for each position,
 and for tokens bytes for each pair of positions; measured on three tasks."""
@@ -53,8 +60,19 @@ def _of_memory(device: torch.device, processor: int, part: int) -> int:
 
 def at_once(device: torch.device, heads: int, length: int, width: int) -> int:
     """How many examples of this length fit in one call of a layer with this shape."""
-    one = FLOAT * (AT_ONCE * heads * length**2 + WIDTHS * length * width)
-    return max(1, call_bytes(device) // one)
+    return max(1, call_bytes(device) // layer_bytes(heads, length, width))
+
+
+def ablated_at_once(device: torch.device, heads: int, length: int, width: int) -> int:
+    """How many examples of this length are ablated together: full calls, if more than one."""
+    call = at_once(device, heads, length, width)
+    most = _of_memory(device, ABLATION_BYTES, GPU_ABLATION) // layer_bytes(heads, length, width)
+    return max(call, most // call * call)
+
+
+def layer_bytes(heads: int, length: int, width: int) -> int:
+    """How many bytes an example of this length takes in a layer with this shape."""
+    return FLOAT * (AT_ONCE * heads * length**2 + WIDTHS * length * width)
 
 
 class Cache:
@@ -83,28 +101,44 @@ class Cache:
             self.held -= self._tensors.popitem(last=False)[1].nbytes
 
 
-def check_examples(task: Task, examples: int) -> None:
+def check_examples(task: Task, examples: int, advice: str = "take fewer examples") -> None:
     """Raise CircuitError, before drawing, if this machine cannot hold so many examples."""
     shape = task.interface()
     numbers = shape.length * shape.numbers
     pairs = PAIRS * shape.length**2 if shape.tokens else 0
     needed = examples * (DRAWING * FLOAT * numbers + ROLES * shape.length + pairs)
-    _check(needed, f"{examples:,} examples of {shape.length:,} positions")
+    _check(needed, f"{examples:,} examples of {shape.length:,} positions", advice)
 
 
-def check_search(examples: int, stream: int, attention: int, outputs: int) -> None:
-    """Raise CircuitError if this machine cannot hold a single ablation of the search. `stream`,
-    `attention` and `outputs` are bytes of one example: of the residual stream, of a layer's
-    attention, and of the outputs that the loss needs of all examples at once.
+def check_ablation(examples: int, length: int, needed: int) -> None:
+    """Raise CircuitError if this machine cannot hold the `needed` bytes of a single ablation."""
+    what = f"an ablation on {examples:,} examples of {length:,} positions"
+    _check(needed, what, "take fewer or shorter examples")
+
+
+def check_search(least: int, needed: Mapping[str, int], sizes: Mapping[str, int]) -> None:
+    """Raise CircuitError if this machine cannot hold a search. `least` are the bytes that it takes
+    for any number of examples, and `needed` the bytes beyond for each of the `sizes`, by name.
     """
-    needed = examples * (AT_ONCE * attention + WIDTHS * stream + outputs)
-    _check(needed, f"a search with {examples:,} examples")
+    advice = "take shorter examples with fewer different tokens, or a model with fewer heads"
+    _check(least, "a search, with tables for all heads,", advice)
+    over = [name for name, its in needed.items() if least + its > memory_bytes()]
+    if over:
+        what = " and ".join(f"{name}={sizes[name]:,}" for name in over)
+        most = least + max(needed[name] for name in over)
+        _check(most, f"a search with {what}", f"lower {' and '.join(over)}")
 
 
-def _check(needed: int, what: str) -> None:
+def check_scores(sizes: Sequence[int]) -> None:
+    """Raise CircuitError if this machine cannot hold a method's scores (float64) of arrows."""
+    advice = "take a circuit of a task with fewer hops, or a model with fewer heads"
+    _check(2 * FLOAT * prod(sizes), "the scores of all arrows", advice)
+
+
+def _check(needed: int, what: str, advice: str) -> None:
     memory = memory_bytes()
     if needed > memory:
         raise CircuitError(
             f"{what} would take about {needed / 2**30:,.0f} GiB; this machine has "
-            f"{memory / 2**30:,.0f}: take fewer examples"
+            f"{memory / 2**30:,.0f}: {advice}"
         )

@@ -15,7 +15,13 @@ from hopscope import __version__
 from hopscope.circuits.ablation import Ablation, State
 from hopscope.circuits.ablator import Ablator, Progress
 from hopscope.circuits.adapters import AnyModel, CallbackModel, adapter_of
-from hopscope.circuits.budget import FLOAT, check_examples, check_search
+from hopscope.circuits.budget import (
+    RECORDED,
+    ablated_at_once,
+    check_examples,
+    check_search,
+    layer_bytes,
+)
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.components import Component, Estimate, Found, Kind, Losses
 from hopscope.circuits.engine import Adapter
@@ -24,7 +30,7 @@ from hopscope.circuits.pattern import Head, Target
 from hopscope.circuits.scores import scores_of
 from hopscope.circuits.search import Search, rows_by_step, searched
 from hopscope.circuits.slices import output_bytes
-from hopscope.circuits.tables import tables_in
+from hopscope.circuits.tables import table_bytes, tables_in
 from hopscope.configs import Discovery, FactTask
 from hopscope.errors import CircuitError, NotLearned
 from hopscope.facts import Role
@@ -117,14 +123,24 @@ def _check_memory(adapter: Adapter | CallbackModel, task: Questions, settings: D
     """Raise CircuitError, before drawing, if this machine cannot hold so many examples."""
     if adapter.device.type != "cpu":
         return
-    most = max(settings.examples, settings.fresh)
-    if isinstance(task, FactTask):
-        check_examples(task, most)
+    sizes = {"examples": settings.examples, "fresh": settings.fresh}
+    for name, size in sizes.items():
+        if isinstance(task, FactTask):
+            check_examples(task, size, f"lower {name}")
     if not isinstance(adapter, CallbackModel):
         few = examples_of(task, FEW, purpose="search")
-        stream = adapter.embed(few.inputs).nbytes // FEW
-        outputs = 0 if isinstance(few.losses, SplitLoss) else output_bytes(adapter, few)
-        check_search(most, stream, FLOAT * adapter.heads * few.length**2, outputs)
+        x = adapter.embed(few.inputs)
+        shape = adapter.heads, few.length, x.shape[-1]
+        split = isinstance(few.losses, SplitLoss)
+        most = ablated_at_once(adapter.device, *shape) if split else max(sizes.values())
+        outputs = 0 if split else output_bytes(adapter, few)
+        needed = {
+            name: min(size, most) * layer_bytes(*shape) + size * outputs
+            for name, size in sizes.items()
+        }
+        recorded = RECORDED * adapter.layers * settings.fresh * x.nbytes // FEW
+        needed["fresh"] = max(needed["fresh"], recorded)
+        check_search(table_bytes(adapter, few), needed, sizes)
 
 
 def _check_learned(loss: float, chance: float, settings: Discovery, force: bool) -> None:

@@ -72,12 +72,14 @@ class Search:
         self.heads = [(at, head) for at in range(adapter.layers) for head in range(adapter.heads)]
         self._known: dict[Ablation, np.ndarray] = {}
 
-    def losses(self, states: Sequence[State]) -> Float[np.ndarray, "state hop"]:
+    def losses(
+        self, states: Sequence[State], progress: Progress | None = None
+    ) -> Float[np.ndarray, "state hop"]:
         """The mean losses over the examples of the sketch."""
         ablations = [state.ablation for state in states]
         new = [ablation for ablation in dict.fromkeys(ablations) if ablation not in self._known]
         if new:
-            found = self.sketch.losses(new)
+            found = self.sketch.losses(new, progress)
             self._known |= zip(new, found.mean(1).double().cpu().numpy(), strict=True)
         return np.stack([self._known[ablation] for ablation in ablations])
 
@@ -131,7 +133,8 @@ class Search:
         variants = [
             State({head: Pattern(rest=rest)}) for head in self.heads for rest in (UNIFORM, ITSELF)
         ]
-        uniform, itself = self.losses(variants).mean(-1).reshape(-1, 2).T
+        self.progress.step(f"what each of {len(self.heads)} heads is worth")
+        uniform, itself = self.losses(variants, self.progress).mean(-1).reshape(-1, 2).T
         even = uniform <= self.settings.tie * itself
         rests = (UNIFORM if its else ITSELF for its in even)
         return State({h: Pattern(rest=rest) for h, rest in zip(self.heads, rests, strict=True)})

@@ -39,6 +39,21 @@ def output_slices(
     return [slice(at, min(at + size, len(examples))) for at in range(0, len(examples), size)]
 
 
+@torch.no_grad()
+def ablation_slices(adapter: Adapter, examples: Examples) -> list[slice]:
+    """Slices of examples that are ablated together; one slice if the loss needs all outputs."""
+    shape = adapter.heads, examples.length, adapter.embed(examples.inputs[:1]).shape[-1]
+    size, outputs = len(examples), 0
+    if isinstance(examples.losses, SplitLoss):
+        size = min(size, budget.ablated_at_once(adapter.device, *shape))
+    else:
+        outputs = size * output_bytes(adapter, examples)
+    if adapter.device.type == "cpu":
+        needed = size * budget.layer_bytes(*shape) + outputs
+        budget.check_ablation(size, examples.length, needed)
+    return [slice(at, min(at + size, len(examples))) for at in range(0, len(examples), size)]
+
+
 class Gathered:
     """A tensor of all examples that is computed slice by slice. It is allocated at the first slice:
     small tensors that stay between large ones would keep malloc from using their memory again.
@@ -64,13 +79,21 @@ class SlicedLosses:
         self.adapter, self.examples = adapter, examples
 
     @cached_property
-    def slices(self) -> list[slice]:
-        """The slices of examples whose outputs are computed together."""
-        return output_slices(self.adapter, self.examples)
+    def size(self) -> int:
+        """How many examples have their outputs computed together."""
+        together = output_slices(self.adapter, self.examples)[0]
+        return len(range(together.start, together.stop))
 
     def losses(self, x: Float[Tensor, "batch read d_model"]) -> Float[Tensor, "batch hop"]:
         """The loss of each example and hop, from the streams after the last layer."""
+        return self.examples.losses_from(self.terms(slice(0, len(x)), x))
+
+    def terms(self, some: slice, x: Float[Tensor, "some read d_model"]) -> Tensor:
+        """The loss terms of some examples, from their streams after the last layer."""
         terms = Gathered(len(x))
-        for some in self.slices:
-            terms.put(some, self.examples.terms_of(self.adapter.unembed(x[some]), some))
-        return self.examples.losses_from(terms.all)
+        for at in range(0, len(x), self.size):
+            part = x[at : at + self.size]
+            here = slice(at, at + len(part))
+            of_all = slice(some.start + at, some.start + here.stop)
+            terms.put(here, self.examples.terms_of(self.adapter.unembed(part), of_all))
+        return terms.all

@@ -14,6 +14,7 @@ from torch import Tensor
 from hopscope.circuits.ablation import Carried, Change, State
 from hopscope.circuits.adapters import CallbackModel
 from hopscope.circuits.attention import chunks, patterns
+from hopscope.circuits.budget import FLOAT
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.components import Table
 from hopscope.circuits.engine import Adapter
@@ -37,23 +38,33 @@ def estimate_tables(adapter: Adapter | CallbackModel, examples: Examples) -> Tab
     examples = examples.on(adapter.device)
     tokens = _tokens(examples)
     means: dict[Source, Tensor] = {}
+    slices = chunks(adapter, examples)
     if tokens is not None:
         size = int(tokens.max()) + 1
-        seen = torch.ones(examples.length, examples.length, device=examples.inputs.device)
-        count = _pair_sums(
-            (seen.tril() if adapter.causal else seen).expand(len(examples), -1, -1), tokens, size
-        )
-    for some in chunks(adapter, examples):
+        count = torch.zeros(size, size, device=tokens.device)
+        for some in slices:
+            count += _pair_counts(tokens[some], size, adapter.causal)
+        count.clamp_min_(1)
+    for some in slices:
         for layer, attention in enumerate(patterns(adapter, examples.inputs[some])):
             for head in range(adapter.heads):
                 at, own = (layer, head), attention[:, head].float()
                 sums = {Source("position", head=at): own.sum(0) / len(examples)}
                 if tokens is not None:
                     pairs = _pair_sums(own, tokens[some], size)
-                    sums[Source("token", head=at)] = pairs / count.clamp_min(1)
+                    sums[Source("token", head=at)] = pairs / count
                 for source, its in sums.items():
-                    means[source] = means[source] + its if source in means else its
-    return {source: table.round(decimals=DIGITS) for source, table in means.items()}
+                    means[source] = means[source].add_(its) if source in means else its
+    for table in means.values():
+        table.round_(decimals=DIGITS)  # in place: the tables of a large model take gigabytes
+    return means
+
+
+def table_bytes(adapter: Adapter | CallbackModel, examples: Examples) -> int:
+    """The bytes of the tables of all heads. A few examples have almost all tokens."""
+    tokens = _tokens(examples)
+    size = 0 if tokens is None else int(tokens.max()) + 1
+    return FLOAT * adapter.layers * adapter.heads * (examples.length**2 + size**2)
 
 
 def other_tables(adapter: Adapter | CallbackModel, task: Questions, seed: int = 0) -> Tables:
@@ -77,6 +88,14 @@ def _pair_sums(
     pairs = tokens[:, :, None] * size + tokens[:, None, :]
     sums = numbers.new_zeros(size * size).index_add_(0, pairs.flatten(), numbers.flatten())
     return sums.view(size, size)
+
+
+def _pair_counts(
+    tokens: Int[Tensor, "batch seq"], size: int, causal: bool
+) -> Float[Tensor, "token token"]:
+    """How many pairs of positions have these tokens, at a destination that sees the source."""
+    seen = torch.ones(*tokens.shape, tokens.shape[1], device=tokens.device)
+    return _pair_sums(seen.tril_() if causal else seen, tokens, size)
 
 
 def tables_in(tables: Tables, state: State) -> tuple[Table, ...]:

@@ -18,9 +18,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from hopscope.circuits import budget
-from hopscope.circuits.ablation import Ablation, Change
+from hopscope.circuits.ablation import Ablation, Change, Instead
 from hopscope.circuits.budget import Cache
-from hopscope.circuits.engine import Adapter, Brought, record
+from hopscope.circuits.engine import Adapter, Brought, Heads, as_model, forward
 from hopscope.circuits.examples import Examples
 from hopscope.circuits.pattern import AS_IN_MODEL, Pattern
 from hopscope.circuits.prescriber import Prescriber, Spots
@@ -90,18 +90,42 @@ def _joined(parts: list[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
+def head_outputs(adapter: Adapter, inputs: Tensor) -> list[Brought]:
+    """The outputs of the heads of each layer in the unchanged model."""
+    found: list[Brought] = []
+
+    def attend(layer: int, heads: Heads) -> Brought:
+        found.append(as_model(layer, heads))
+        return found[-1]
+
+    forward(adapter, adapter.embed(inputs), attend)
+    return found
+
+
 FEW = 0.25
 """Differing positions are computed separately if they are at most this share of all positions."""
 
 
 class Walk:
-    """A model, its examples, and the streams that are cached between calls of `losses`."""
+    """A model, its examples, and the streams that are cached between calls of `losses`.
+
+    For a part of the examples of an `Ablator`, `measure` gives the loss terms of the streams after
+    the last layer, and `carried` the outputs of the heads of each layer for a `Carried` change.
+    """
 
     def __init__(
-        self, adapter: Adapter, examples: Examples, prescriber: Prescriber, read: int
+        self,
+        adapter: Adapter,
+        examples: Examples,
+        prescriber: Prescriber,
+        read: int,
+        measure: Callable[[Tensor], Tensor] | None = None,
+        carried: Callable[[Instead], list[Brought]] | None = None,
     ) -> None:
         self.adapter, self.examples, self.read = adapter, examples, read
-        self.prescriber, self.sliced = prescriber, SlicedLosses(adapter, examples)
+        self.carried = carried or (lambda _: self._outputs)
+        self.prescriber = prescriber
+        self.measure = measure or SlicedLosses(adapter, examples).losses
         self.part = 1
         """The number of examples in one call of a layer."""
         self._streams = Cache(budget.kept_bytes(adapter.device))
@@ -117,7 +141,7 @@ class Walk:
         changes = [self._by_layer(ablation) for ablation in ablations]
         every = Bundle(x, (), list(range(len(changes))))
         for bundle in self._onward(0, [every], changes, ask):
-            losses = self.sliced.losses(bundle.x)
+            losses = self.measure(bundle.x)
             yield from ((member, losses) for member in bundle.members)
 
     def _by_layer(self, ablation: Ablation) -> list[Changes]:
@@ -171,9 +195,8 @@ class Walk:
             yield items[start : start + size]
 
     @cached_property
-    def carried(self) -> list[Brought]:
-        """The outputs of the heads of each layer in the unchanged model."""
-        return record(self.adapter, self.examples.inputs).brought
+    def _outputs(self) -> list[Brought]:
+        return head_outputs(self.adapter, self.examples.inputs)
 
 
 class Layer:
@@ -231,7 +254,8 @@ class Layer:
                 pattern = self.prescriber.attention_of(change, own, self.read)
                 mixed[:, head] = pattern.to(values.dtype) @ values[:, head]
             else:
-                mixed[:, head] = change.of(self.walk.carried[self.number][:, head, -self.read :])
+                usual = self.walk.carried(change.instead)[self.number]
+                mixed[:, head] = change.of(usual[:, head, -self.read :])
         return mixed
 
     def _finished(

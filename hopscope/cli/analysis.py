@@ -98,6 +98,8 @@ SAVED = (".edges.json", ".circuitsvis.json", ".safetensors", ".legacy.safetensor
 @analysis(
     128,
     option("--again", "Search again, though a circuit was found before."),
+    option("--fresh N", "Number of other examples, on which the circuit is measured.",
+           type=click.IntRange(2), default=Discovery().fresh),
     option("--repeat N", "Independent searches; the share that finds a component is its stability.",
            type=click.IntRange(1), default=1),
     option("--force", "Search even if the model has not learned its task."),
@@ -130,7 +132,7 @@ def circuit(asked: Asked, again: bool, every: bool, diagnose: bool, **search: An
     if found is not None:
         needs_model = diagnose or str(asked.to.save).endswith(SAVED)
         refuse_unused("as the circuit was found before (--again searches anew)",
-                      "--examples", "--sample", "--repeat", "--force", "--no-keep",
+                      "--examples", "--sample", "--fresh", "--repeat", "--force", "--no-keep",
                       *([] if needs_model else ["--device"]))  # fmt: skip
         if differs := found.differs_from(Discovery()):
             note(f"hopscope: {differs}")
@@ -144,7 +146,7 @@ def circuit(asked: Asked, again: bool, every: bool, diagnose: bool, **search: An
 def _circuit_alone(asked: Asked, path: Path) -> Output:
     """Show a circuit from a file, without its model."""
     refuse_unused("with a circuit's file", "--seed", "--step", "--circuit-file", "--store",
-                  "--again", "--all", "--diagnose", "--examples", "--sample", "--task",
+                  "--again", "--all", "--diagnose", "--examples", "--sample", "--fresh", "--task",
                   "--device")  # fmt: skip
     if asked.to.save and asked.to.save.name.endswith(SAVED):
         raise ConfigError(
@@ -185,7 +187,9 @@ def _export(found: Circuit, subject: Subject, ending: str, path: Path) -> None:
     write_bytes(path, safetensors.torch.save({n: t.contiguous() for n, t in weights.items()}))
 
 
-def _search(asked: Asked, study: "Study", *, keep: bool, repeat: int, force: bool) -> Circuit:
+def _search(
+    asked: Asked, study: "Study", *, keep: bool, fresh: int, repeat: int, force: bool
+) -> Circuit:
     """Find the circuit, and keep it with the run if `keep` is true and the run is writable."""
     from hopscope.study import RunStudy, Study
 
@@ -195,8 +199,9 @@ def _search(asked: Asked, study: "Study", *, keep: bool, repeat: int, force: boo
     keeps = keep and _can_keep(study)
     finding = study if keeps else Study(study.model, study.task)
     found = finding.discover(
-        progress(), examples=asked.examples, seed=asked.sample, force=force, searches=repeat
-    )
+        progress(), examples=asked.examples, fresh=fresh, seed=asked.sample, force=force,
+        searches=repeat,
+    )  # fmt: skip
     if keeps or not asked.to.save:
         kept = "saved with the run" if keeps else NOT_KEPT
         note(f"found in {time.monotonic() - started:.0f} s; {kept}")

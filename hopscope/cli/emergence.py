@@ -126,7 +126,7 @@ def _step(at: float) -> str:
     return "never" if at == inf else f"{at:,.0f}"
 
 
-def circuits_of_all(asked: Asked, *, again: bool, repeat: int, force: bool) -> Output:
+def circuits_of_all(asked: Asked, *, again: bool, fresh: int, repeat: int, force: bool) -> Output:
     """Find and keep the circuit of every seed; a line for each."""
     rows, watch = [], progress()
     for study in asked.subject.run_study("--all").members():
@@ -138,8 +138,9 @@ def circuits_of_all(asked: Asked, *, again: bool, repeat: int, force: bool) -> O
             else:
                 study.check_fits(asked.examples)
                 found = study.discover(
-                    examples=asked.examples, seed=asked.sample, force=force, searches=repeat
-                )
+                    examples=asked.examples, fresh=fresh, seed=asked.sample, force=force,
+                    searches=repeat,
+                )  # fmt: skip
         except NotLearned as error:
             rows.append(row | {"paths": str(error)})
             continue

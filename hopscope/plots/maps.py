@@ -8,6 +8,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 
 from hopscope.circuits import RoleMaps
+from hopscope.circuits.pattern import Head
 from hopscope.plots.look import (
     COLOURS,
     DIM,
@@ -33,13 +34,13 @@ TITLE = 0.2
 """Inches above a panel."""
 SPARSE = 4
 """Labels are left out if fewer than every fourth one fits."""
+MOST, ROWS = 64, 8
+"""The most heads that are drawn, and in how many rows if there are more."""
 USED = COLOURS[6]
 
 
 @drawn
-def role_maps_figure(
-    maps: RoleMaps, used: Collection[tuple[int, int]] = (), of: str = "role maps"
-) -> Picture:
+def role_maps_figure(maps: RoleMaps, used: Collection[Head] = (), of: str = "role maps") -> Picture:
     """Draw a map per head: destinations (rows) by sources (columns) of the own chain and of others.
 
     Heads in `used` (those of a circuit) are marked; `of` is the name of the figure.
@@ -50,19 +51,19 @@ def role_maps_figure(
         "left of the line those of the own chain, right of it those of all other chains."
         f"{' Star: heads of the circuit.' * bool(used)} {role_legend(maps.roles)}"
     )
-    layers, heads = maps.own.shape[:2]
-    grid = Grid.of(layers, heads, len(names), 2 * len(names), max(map(len, names)))
-    figure, panels = _panels((of, caption), grid, heads)
+    both = np.concatenate((maps.own, maps.others), axis=-1)
+    heads, arranged = _chosen(both, used)
+    grid = Grid.of(*arranged, len(names), 2 * len(names), max(map(len, names)))
+    figure, panels = _panels((of, caption + _left_out(both, heads)), grid, heads)
     for head, axes in panels.items():
-        both = np.concatenate((maps.own[head], maps.others[head]), axis=1)
-        _map(axes, both, (names, names * 2), grid)
+        _map(axes, both[head], (names, names * 2), grid)
         axes.axvline(len(names) - 0.5, color=DIM, linewidth=0.8)
         if head in used:
             axes.set_title(f"{axes.get_title()}*", color=USED, fontweight="bold", pad=2)
     star = "; *: head of the circuit" if used else ""
     figure.supxlabel(f"source: own chain (left of the line), other chains (right){star}")
     figure.supylabel("destination")
-    _scale(figure, panels)
+    _scale(figure, panels, arranged[0])
     return figure
 
 
@@ -74,7 +75,7 @@ def example_figure(
 ) -> Picture:
     """One example, position by position, for every head."""
     shown = np.asarray(attention, dtype=float)
-    layers, heads, queries, keys = shown.shape
+    queries, keys = shown.shape[2:]
     caption = (
         "Attention of each head (layer.head) in one example, from a position (row) to a position "
         "(column)."
@@ -82,15 +83,42 @@ def example_figure(
     if not np.triu(shown, k=1).any():  # causal: later positions are masked, not 0
         shown = np.where(np.tri(queries, keys, dtype=bool), shown, np.nan)
         caption += " Grey: positions that come later, which it cannot attend to."
-    grid = Grid.of(layers, heads, queries, keys, max(map(len, names)))
-    figure, panels = _panels((of, caption), grid, heads)
+    heads, arranged = _chosen(shown)
+    grid = Grid.of(*arranged, queries, keys, max(map(len, names)))
+    figure, panels = _panels((of, caption + _left_out(shown, heads)), grid, heads)
     for head, axes in panels.items():
         axes.set_facecolor(FAINT)
         _map(axes, shown[head], (names, names), grid)
     figure.supxlabel("source")
     figure.supylabel("destination")
-    _scale(figure, panels)
+    _scale(figure, panels, arranged[0])
     return figure
+
+
+def _chosen(
+    every: Float[np.ndarray, "layer head row column"], used: Collection[Head] = ()
+) -> tuple[list[Head], tuple[int, int]]:
+    """The heads that are drawn, and their number of rows and of heads in each. If there are too
+    many: those in `used`, then those whose maps differ most from the median over all heads.
+    """
+    heads = [*np.ndindex(every.shape[:2])]
+    if len(heads) <= MOST:
+        return heads, every.shape[:2]
+    flat = np.nan_to_num(every.reshape(len(heads), -1))
+    off = np.abs(flat - np.median(flat, axis=0)).max(1)
+    first = sorted(range(len(heads)), key=lambda n: (heads[n] not in used, -off[n]))
+    return [heads[n] for n in sorted(first[:MOST])], (ROWS, MOST // ROWS)
+
+
+def _left_out(every: Float[np.ndarray, "layer head row column"], heads: list[Head]) -> str:
+    """What the caption says about heads that are not drawn."""
+    count = every.shape[0] * every.shape[1]
+    if count == len(heads):
+        return ""
+    return (
+        f" Only {len(heads)} of {count:,} heads: those of the circuit, if it is known, and those "
+        "that differ most from the median head; --save FILE.json has all."
+    )
 
 
 @dataclass(frozen=True)
@@ -124,8 +152,8 @@ class Grid:
 
 
 def _panels(
-    said: tuple[str, str], grid: Grid, heads: int
-) -> tuple[Picture, dict[tuple[int, int], Axes]]:
+    said: tuple[str, str], grid: Grid, heads: Sequence[Head]
+) -> tuple[Picture, dict[Head, Axes]]:
     """A figure of this title and caption, with a titled panel per head."""
     figure = picture(*said, grid.size[0] * grid.down + grid.size[1] + 0.3, columns=2)
     figure.get_layout_engine().set(w_pad=0.02, h_pad=0.02)  # type: ignore[union-attr, call-arg]
@@ -133,8 +161,7 @@ def _panels(
     every = figure.subplots(grid.down, grid.across, squeeze=False).flat
     for axes in every[grid.panels :]:
         axes.remove()
-    for number, axes in enumerate(every[: grid.panels]):
-        head = divmod(number, heads)
+    for head, axes in zip(heads, every[: grid.panels], strict=True):
         axes.set_title(f"{head[0]}.{head[1]}", pad=2)
         panels[head] = axes
     return figure, panels
@@ -164,10 +191,9 @@ def _map(
     axes.spines[:].set(visible=True, linewidth=0.4)
 
 
-def _scale(figure: Picture, panels: dict[tuple[int, int], Axes]) -> None:
+def _scale(figure: Picture, panels: dict[Head, Axes], rows: int) -> None:
     """The colour bar of all panels."""
     every = list(panels.values())
-    rows = len({layer for layer, _ in panels})
     bar = figure.colorbar(every[0].images[0], ax=every, aspect=25, shrink=min(1, 2.2 / rows))
     bar.set_label("attention")
     bar.outline.set_linewidth(0.4)

@@ -23,7 +23,7 @@ from hopscope.circuits import (
 )
 from hopscope.circuits.account import Site
 from hopscope.circuits.adapters import replaceable
-from hopscope.circuits.baselines import baselines
+from hopscope.circuits.baselines import baselines, held_against
 from hopscope.circuits.circuit_patching import mean_ablate
 from hopscope.circuits.faithfulness import Chosen, Faithfulness
 from hopscope.circuits.patching import Pairs, pairs_of
@@ -50,6 +50,15 @@ QUERY = Role("query")
 @pytest.fixture(scope="module")
 def found(two_hops: Planted, circuit: Circuit) -> Baselines:
     return baselines(two_hops.model, circuit, 16, switches=Switches(steps=2, exact=True))
+
+
+def test_scores_that_the_machine_cannot_hold_are_refused_before(
+    two_hops: Planted, circuit: Circuit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = pairs_of(two_hops.task, 4)
+    monkeypatch.setattr(budget, "memory_bytes", lambda: 2**10)
+    with pytest.raises(CircuitError, match="the scores of all arrows would .* fewer hops"):
+        held_against(replaceable(two_hops.model), pairs, arrows_of(circuit))
 
 
 def test_a_circuit_is_its_arrows(two_hops: Planted, circuit: Circuit, found: Baselines) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from itertools import combinations
+from itertools import combinations, count
 from typing import Any
 
 import pytest
@@ -288,8 +288,10 @@ def test_more_examples_than_the_machine_holds_are_refused_at_once(
     with pytest.raises(CircuitError, match=r"examples of 10 positions would take about .* GiB"):
         discover(two_hops.model, two_hops.task, examples=2 * 10**9)
     monkeypatch.setattr("hopscope.circuits.budget.memory_bytes", lambda: 2**24)
-    with pytest.raises(CircuitError, match=r"a search with [\d,]+ examples would take about"):
-        discover(two_hops.model, two_hops.task, examples=1_000)
+    with pytest.raises(CircuitError, match=r"with examples=1,000 would.*: lower examples$"):
+        discover(two_hops.model, two_hops.task, examples=1_000, fresh=2)
+    with pytest.raises(CircuitError, match=r"with fresh=1,000 would.*: lower fresh$"):
+        discover(two_hops.model, two_hops.task, examples=4, fresh=1_000)
 
 
 def test_settings_are_kept_checked_and_heeded(two_hops: Planted) -> None:
@@ -299,6 +301,17 @@ def test_settings_are_kept_checked_and_heeded(two_hops: Planted) -> None:
     assert {each.kind for each in strict.components} <= {"weak", "routes"}
     with pytest.raises(ConfigError, match="Discovery.needed: .* got 2"):
         discover(two_hops.model, two_hops.task, needed=2)
+
+
+def test_the_first_part_of_a_search_tells_how_long_it_takes(two_hops: Planted) -> None:
+    said: list[str] = []
+    seconds = count(0, SECONDS)
+    progress = Progress(said.append, lambda: next(seconds))
+    search = Search(adapter_of(two_hops.model), two_hops.task, Discovery(examples=8), 0, progress)
+    assert search.nothing.patterns
+    heads = len(search.heads)
+    assert said[0] == f"what each of {heads} heads is worth"
+    assert said[1].startswith(f"{said[0]}: 1 of {2 * heads}, about ")
 
 
 def test_within_a_step_the_rest_is_told_from_what_is_done() -> None:

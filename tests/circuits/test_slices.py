@@ -19,12 +19,13 @@ from hopscope.circuits import (
     budget,
     examples_of,
 )
-from hopscope.circuits.ablation import State
+from hopscope.circuits.ablation import Carried, State
 from hopscope.circuits.adapters import TransformerAdapter
 from hopscope.circuits.circuit_patching import mean_ablate
 from hopscope.circuits.engine import Adapter
 from hopscope.circuits.own_task import plain_losses
 from hopscope.circuits.patching import pairs_of, patched
+from hopscope.circuits.pattern import AS_IN_MODEL
 from hopscope.circuits.scores import Runs
 from hopscope.configs import MQAR, Model
 from hopscope.errors import CircuitError
@@ -110,6 +111,52 @@ def test_a_whole_model_is_run_on_a_few_examples_at_a_time(monkeypatch: pytest.Mo
     monkeypatch.setattr(budget, "CALL_BYTES", 2 * ONE)
     assert torch.allclose(ablated(whole), expected, atol=1e-5)
     assert max(ran) == 2
+
+
+class Attending(TransformerAdapter):
+    """A model that counts the examples whose attention in a layer is held at once."""
+
+    most = 0
+
+    def embed(self, inputs: Tensor) -> Tensor:
+        self.most = max(self.most, len(inputs))
+        return super().embed(inputs)
+
+
+@pytest.mark.parametrize("count", [7, 8])
+def test_large_ablations_run_on_slices_of_the_examples(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Transformer.seeded(
+        Model(layers=3, heads=2, d_model=16, init="fan-in"), TASK.interface(), 0
+    )
+    whole, sliced = Attending(model), Attending(model)
+    changes: list[Pattern | Carried] = [Pattern(), Carried("mean"), Carried("resample")]
+    ablations = [
+        Ablation(),
+        *(Ablation.of({(layer, 1): its}) for layer in range(3) for its in changes),
+        Ablation.of(
+            {(0, 0): changes[2], (1, 1): Pattern().with_target(Role("query"), AS_IN_MODEL)}
+        ),
+    ]
+    expected = Ablator(whole, examples_of(TASK, count)).losses(ablations)
+    monkeypatch.setattr(budget, "CALL_BYTES", 1)
+    monkeypatch.setattr(budget, "ABLATION_BYTES", 2 * budget.layer_bytes(2, TASK.length, 16))
+    found = Ablator(sliced, examples_of(TASK, count)).losses(ablations)
+    assert torch.allclose(found, expected, rtol=1e-6, atol=1e-6)
+    assert (sliced.most, whole.most) == (2, count)
+
+
+def test_an_ablation_that_the_machine_cannot_hold_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = Transformer.seeded(Model(layers=2, d_model=16), TASK.interface(), 0)
+    examples = examples_of(TASK, COUNT)
+    plain = replace(examples, losses=examples.losses_of)
+    monkeypatch.setattr(budget, "memory_bytes", lambda: COUNT * ONE)
+    with pytest.raises(CircuitError, match="an ablation on 7 examples of 12 .* take fewer"):
+        Ablator(model, plain)
+    Ablator(model, examples)
 
 
 def test_a_loss_of_ones_own_that_takes_all_outputs_is_given_them(

@@ -21,6 +21,7 @@ from hopscope.circuits.prescriber import Prescriber
 from hopscope.circuits.search import Search
 from hopscope.circuits.tables import DIGITS, tables_of
 from hopscope.configs import KHop, Model
+from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.models import Transformer
 
@@ -61,6 +62,24 @@ def test_tables_are_the_same_a_few_examples_at_a_time(monkeypatch: pytest.Monkey
     assert parts.keys() == whole.keys()
     for source, table in whole.items():
         assert torch.allclose(parts[source], table, atol=1.01 * 10**-DIGITS), source
+
+
+def test_tables_that_the_machine_cannot_hold_are_refused_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    task = KHop(hops=1, length=7, alphabet=500)
+    model = Transformer.seeded(Model(layers=2, heads=2, d_model=8), task.interface(), 0)
+    monkeypatch.setattr("hopscope.circuits.budget.memory_bytes", lambda: 2**21)
+    with pytest.raises(CircuitError, match="a search, with tables for all heads, .*fewer diff"):
+        discover(model, task, examples=2, fresh=2, force=True)
+
+
+def test_tables_are_rounded_in_place() -> None:
+    """The tables of all heads are in memory once: no operation returns all of them again."""
+    adapter, examples = adapter_of(model_of(causal=True)), examples_of(TASK, 4)
+    with torch.profiler.profile() as profile:
+        estimate_tables(adapter, examples)
+    assert "aten::round" not in {event.key for event in profile.key_averages()}
 
 
 def test_a_token_that_is_new_to_a_table_attends_to_itself_and_gets_nothing() -> None:

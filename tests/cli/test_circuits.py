@@ -64,7 +64,10 @@ EXPORTS = {
 
 def test_the_ending_of_a_name_says_the_format(here: Path, run: Run, said: Said) -> None:
     pytest.importorskip("pandas")
-    said("circuit", run.name, "--again", "--examples", "16")
+    said("circuit", run.name, "--again", "--examples", "16", "--fresh", "64")
+    found = Circuit.from_json(Store().find(run.name).read("circuit.json")).found
+    assert found is not None
+    assert (found.settings.examples, found.settings.fresh) == (16, 64)
     for name, mark in EXPORTS.items():
         said("circuit", run.name, "--save", name)
         assert mark in (here / name).read_bytes(), name

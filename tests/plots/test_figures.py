@@ -35,6 +35,7 @@ from hopscope.models.planted import Planted
 from hopscope.ngram.evaluation import approach, transfer
 from hopscope.papers.registry import PAPERS
 from hopscope.papers.results import that_came_with_it
+from hopscope.plots import maps as role_maps
 from hopscope.plots.ablations import MOST, losses_figure
 from hopscope.plots.circuit import circuit_figure
 from hopscope.plots.curves import WINDOW, comparison_figure, loss_curves, smoothed
@@ -376,6 +377,22 @@ def test_maps_have_a_panel_per_head_and_mark_those_of_the_circuit(
     names = said[: said.index("k0", 1)]  # those that are left out are the same for both chains
     assert 1 < len(names) < 19
     assert said[len(names) : 2 * len(names)] == names
+
+
+def test_of_many_heads_those_of_the_circuit_and_the_least_usual_are_drawn() -> None:
+    roles = (Role("query"), Role("key"), Role("value"))
+    shares = np.full((16, 16, 3, 3), 0.1, np.float32)
+    shares[3, :, 0, 1] = 0.9
+    shares[5, 2:, 1, 2] = 0.3
+    made = RoleMaps(roles, shares, shares, shares[..., 0], shares[..., 0])
+    figure = role_maps_figure(made, [(7, 7)])
+    titles = [axes.get_title() for axes in figure.axes if axes.images]
+    assert len(titles) == role_maps.MOST
+    assert {*titles} >= {"7.7*", *(f"3.{n}" for n in range(16)), *(f"5.{n}" for n in range(2, 16))}
+    assert "Only 64 of 256 heads" in figure.caption
+    assert "--save FILE.json has all" in figure.caption
+    figure = example_figure(shares, ["a", "b", "c"])
+    assert len([axes for axes in figure.axes if axes.images]) == role_maps.MOST
 
 
 PLAN = [("C", 20), ("W", 500), ("a", 50)]
