@@ -54,7 +54,8 @@ def checkpoint_digest(folder: RunFolder, step: int, seed: int) -> str:
             raise folder.damaged(f"{folder.name}/{checkpoint_name(step)} is not of its fleet")
         own = weight[seeds.index(seed)] if len(seeds) > 1 else weight
         found.update(name.encode())
-        found.update(np.ascontiguousarray(own, np.float32).tobytes())
+        with np.errstate(over="ignore"):  # float64 may be too large
+            found.update(np.ascontiguousarray(own, np.float32).tobytes())
     return found.hexdigest()
 
 

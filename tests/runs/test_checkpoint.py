@@ -70,6 +70,13 @@ def test_what_is_no_checkpoint_is_one_line(folder: RunFolder) -> None:
             assert "\n" not in str(caught.value), text
 
 
+def test_weights_too_large_for_float32_have_a_digest(folder: RunFolder) -> None:
+    folder.commit(
+        {checkpoint_name(7): to_safetensors({"a": torch.tensor([1e300], dtype=torch.float64)})}
+    )
+    assert len(checkpoint_digest(folder, 7, 0)) == 64
+
+
 def test_weights_of_another_fleet_have_no_digest(store: Store, tiny: Experiment) -> None:
     fleet = store.create(tiny.replace(seeds=(0, 1)))
     for weight in (torch.tensor(1.5), torch.ones(1, 2)):
