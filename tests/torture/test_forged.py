@@ -14,7 +14,7 @@ import pytest
 from torture.harness import Ended, done, hopscope_, train_words, transformer
 
 from hopscope.store import Store
-from hopscope.store.manifest import CHECK, _digest
+from hopscope.store.manifest import CHECK, _digest, read_manifest
 
 pytestmark = pytest.mark.slow
 DAMAGES, FORGERIES = 12, 20
@@ -100,6 +100,7 @@ class World:
         """Write a file, and make the manifest name it with its hash."""
         (self.run / name).write_bytes(data)
         self.name_it(name, data)
+        read_manifest(self.run)  # is whole: commands read the file
 
     def name_it(self, name: str, data: bytes) -> None:
         manifest = json.loads((self.run / "manifest.json").read_text())
