@@ -45,7 +45,8 @@ def read_arrays(folder: RunFolder, name: str) -> dict[str, np.ndarray]:
     """
     source = f"{folder.name}/{name}"
     try:
-        arrays = {key: _array(**view) for key, view in deserialize(folder.read(name))}
+        views = deserialize(folder.read(name))  # type: ignore[no-untyped-call]
+        arrays = {key: _array(**view) for key, view in views}
     except (SafetensorError, ValueError, RecursionError) as error:
         raise folder.damaged(f"{source} is not a checkpoint ({str(error)[:200]})") from error
     for key, array in arrays.items():

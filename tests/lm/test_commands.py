@@ -127,7 +127,7 @@ def test_resume_asks_an_endpoint_only_if_its_url_is_named(
     monkeypatch.setattr("hopscope.lm.bench.Endpoint", endpoint)
     there = "http://127.0.0.1:9/v1#theirs"
     asking = Asking(protocol="greedy")
-    bench = LmBench(model=there, prompts=(Prompts(formulation="f1", hops=1),), asking=asking)
+    bench = LmBench(model=there, prompts=(Prompts(formulation="equations", hops=1),), asking=asking)
     name = Store(tmp_path / "runs").create(bench).name
     for words in ([], ["--endpoint", "http://127.0.0.1:9/v1#mine"]):
         code, _, err = say("resume", name, *words)
