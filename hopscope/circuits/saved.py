@@ -9,12 +9,11 @@ import json
 from pathlib import Path
 
 import numpy as np
-import safetensors.numpy
 
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.emergence import Emergence
 from hopscope.store import RunFolder
-from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps, chosen_step
+from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps, chosen_step, read_arrays
 
 EMERGENCE = "emergence.json"
 
@@ -50,11 +49,13 @@ def checkpoint_digest(folder: RunFolder, step: int, seed: int) -> str:
     computes it.
     """
     seeds, found = folder.recipe.seeds, hashlib.sha256()
-    weights = safetensors.numpy.load(folder.read(checkpoint_name(step)))
-    for name, weight in sorted(weights.items()):
+    for name, weight in sorted(read_arrays(folder, checkpoint_name(step)).items()):
+        if len(seeds) > 1 and weight.shape[:1] != (len(seeds),):
+            raise folder.damaged(f"{folder.name}/{checkpoint_name(step)} is not of its fleet")
         own = weight[seeds.index(seed)] if len(seeds) > 1 else weight
         found.update(name.encode())
-        found.update(np.ascontiguousarray(own, np.float32).tobytes())  # also if saved as float16
+        with np.errstate(over="ignore"):  # float64 may be too large
+            found.update(np.ascontiguousarray(own, np.float32).tobytes())
     return found.hexdigest()
 
 

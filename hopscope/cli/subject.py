@@ -98,7 +98,9 @@ class Subject:
         from transformers import AutoTokenizer
 
         try:
-            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+            tokenizer = AutoTokenizer.from_pretrained(
+                folder, local_files_only=True, trust_remote_code=False
+            )
         except (OSError, ValueError) as error:
             first = str(error).splitlines()[0][:120]
             raise CircuitError(f"the tokenizer in {folder} cannot be loaded: {first}") from error

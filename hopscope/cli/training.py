@@ -15,12 +15,12 @@ from hopscope.cli.options import command, completing, option, refuse_unused
 from hopscope.cli.output import say, warn
 from hopscope.cli.tables import circuit_parts, print_parts, print_rows, run_parts
 from hopscope.cli.workers import WorkerFlags, carried_out, ended, workers_options
-from hopscope.configs import Experiment, Recipe, read_recipe
+from hopscope.configs import Experiment, LmBench, Recipe, read_recipe
 from hopscope.configs.recipe import of_seeds
 from hopscope.errors import ConfigError
 from hopscope.plots.piece import pieces_of
 from hopscope.plots.symbols import setting_text
-from hopscope.store import Store
+from hopscope.store import RunFolder, Store
 from hopscope.store.files import check_files, read_bytes, write_bytes
 
 R = TypeVar("R", bound=Recipe)
@@ -83,12 +83,32 @@ def train(
     return 0
 
 
-@command(flags.run, flags.device, flags.threads, flags.store)
-def resume(run: str, device: str, threads: int | None, store: Store) -> None:
+@command(
+    flags.run, flags.device, flags.threads, flags.store,
+    option("--endpoint URL", "The run's endpoint again (with #NAME), if it asks one: "
+           "$HOPSCOPE_API_KEY is sent there."),
+)  # fmt: skip
+def resume(run: str, device: str, threads: int | None, store: Store, endpoint: str | None) -> None:
     """Continue a run that was stopped or killed; the result is the same as without the stop."""
     folder = store.find(run)
     folder.check_resumable()
+    _check_endpoint(folder, endpoint)
     show_trained(folder.recipe, store, device, threads)
+
+
+def _check_endpoint(folder: RunFolder, named: str | None) -> None:
+    """Raise ConfigError unless the user names the endpoint that the run asks.
+
+    The run may be somebody else's, and its endpoint receives the user's key.
+    """
+    recipe = folder.recipe
+    if not isinstance(recipe, LmBench) or not recipe.endpoint:
+        refuse_unused("as this run asks no endpoint", "--endpoint")
+    elif named != recipe.model and not folder.manifest.complete:
+        raise ConfigError(
+            f"{folder.name} sends its questions and $HOPSCOPE_API_KEY to {recipe.model}: if you "
+            f"trust it, add --endpoint {quote(recipe.model)}"
+        )
 
 
 @command(

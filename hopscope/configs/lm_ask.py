@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from hopscope.configs.config import Config, Positive, Real
-from hopscope.configs.prompts import Dtype, Prompts, model_word
+from hopscope.configs.prompts import Dtype, ModelName, Prompts, model_word
 from hopscope.configs.recipe import Recipe, Seeds
 
 
@@ -31,7 +31,7 @@ class LmBench(Recipe):
 
     kind: Literal["lm"] = "lm"
 
-    model: str
+    model: ModelName
     """A known model, a folder, a GGUF file, or the URL of an endpoint followed by #NAME."""
     prompts: Annotated[tuple[Prompts, ...], Field(min_length=1)]
     """The kinds of questions."""

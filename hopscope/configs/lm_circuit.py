@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from hopscope.configs.config import Config, Positive, Real, Whole
-from hopscope.configs.prompts import Dtype, Prompts, model_word
+from hopscope.configs.prompts import Dtype, ModelName, Prompts, model_word
 from hopscope.configs.recipe import Recipe, Seeds
 
 LEAST = 10
@@ -47,7 +47,7 @@ class LmCircuit(Recipe):
 
     kind: Literal["lm-circuit"] = "lm-circuit"
 
-    model: str
+    model: ModelName
     """A known model, a folder, or a GGUF file. An endpoint is not possible, since weights are
     needed."""
     prompts: Prompts

@@ -25,6 +25,9 @@ USUAL_HOPS = 5
 Dtype = Literal["float32", "bfloat16", "float16"]
 """The precision of a language model."""
 
+ModelName = Annotated[str, Field(pattern=r"^\P{C}*$")]
+"""The name of a language model. It is drawn in figures, which control characters would break."""
+
 GRAPHS = {
     "kingdoms": chain_of_facts(5),
     "functions": parse_facts(["alias->function", "variable->number", "function,number->value"]),

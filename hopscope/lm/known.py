@@ -163,7 +163,7 @@ def open_files(
     transformers.utils.logging.disable_progress_bar()
     transformers.utils.logging.set_verbosity_error()
     safe = {**files, "trust_remote_code": False}
-    weights = {**safe, **options, "use_safetensors": True}
+    weights = {**files, **options}
     if "gguf_file" in files:
         weights["quantization_config"] = transformers.GgufConfig(dequantize=True)
     what = "config"

@@ -76,6 +76,7 @@ def results_figure(every: Mapping[str, Sequence[Scored]]) -> Picture:
     second.set(title="every kind of question", xlabel="accuracy", xlim=(0, 1.02))
     second.invert_yaxis()
     handles, labels = second.get_legend_handles_labels()
+    labels = [label.replace("$", r"\$") for label in labels]  # no formulas of matplotlib
     figure.legend(handles, labels, loc="outside lower center", ncols=2)
     return figure
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Container
 
 import numpy as np
+from safetensors import SafetensorError, deserialize
 
 from hopscope.errors import CircuitError, ConfigError, Diverged
 from hopscope.store.folder import RunFolder
@@ -17,6 +18,8 @@ STEPS = f"{CHECKPOINTS}step-"
 OPTIMISERS = f"{CHECKPOINTS}optimiser-"
 SUFFIX = ".safetensors"
 NUMBERED = re.compile(rf"{STEPS}(\d+){re.escape(SUFFIX)}", re.ASCII)
+FLOATS = {"F16": "<f2", "BF16": "<u2", "F32": "<f4", "F64": "<f8"}
+"""The types of weights that are read, with the numpy type of their bytes."""
 
 
 def checkpoint_name(step: int) -> str:
@@ -33,6 +36,36 @@ def checkpoint_steps(folder: RunFolder) -> list[int]:
             raise folder.damaged(f"{folder.name} names {name}, expected {STEPS}NUMBER{SUFFIX}")
         found.append(int(number[1]))
     return sorted(found)
+
+
+def read_arrays(folder: RunFolder, name: str) -> dict[str, np.ndarray]:
+    """Read the tensors of a run's file, those of 16 bits as float32.
+
+    Raises RunDamaged unless all numbers are finite.
+    """
+    source = f"{folder.name}/{name}"
+    try:
+        views = deserialize(folder.read(name))  # type: ignore[no-untyped-call]
+        arrays = {key: _array(**view) for key, view in views}
+    except (SafetensorError, ValueError, RecursionError) as error:
+        raise folder.damaged(f"{source} is not a checkpoint ({str(error)[:200]})") from error
+    for key, array in arrays.items():
+        if array.dtype.kind != "f" or not np.isfinite(array).all():
+            raise folder.damaged(
+                f"{source}: {key[:100]} contains NaN, infinity or a wrong type, which "
+                "hopscope never writes"
+            )
+    return arrays
+
+
+def _array(dtype: str, shape: list[int], data: bytearray) -> np.ndarray:
+    """Return the numbers of a tensor; its bytes if hopscope does not compute with its type."""
+    if dtype not in FLOATS:
+        return np.frombuffer(data, np.uint8)
+    array = np.frombuffer(data, FLOATS[dtype]).reshape(shape)
+    if dtype == "BF16":  # the upper half of a float32
+        return (array.astype(np.uint32) << 16).view(np.float32)
+    return array.astype(np.float32) if dtype == "F16" else array  # as the gallery stores weights
 
 
 def optimiser_name(step: int) -> str:

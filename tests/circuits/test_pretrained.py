@@ -9,7 +9,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from hopscope.circuits.adapters.pretrained import pretrained
+from hopscope.cli.subject import Subject
 from hopscope.errors import CircuitError, RunWarning
+from hopscope.store import Store
 
 transformers = pytest.importorskip("transformers")
 
@@ -62,3 +64,29 @@ def test_what_a_config_leaves_out_is_said(folder: Path) -> None:
     changed(folder, n_layer=1)
     with pytest.warns(RunWarning, match=r"no place for transformer\.h\.1.* and \d+ more"):
         assert len(pretrained(folder).transformer.h) == 1
+
+
+def test_no_pickle_is_read_and_no_code_of_a_folder_is_run(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("builtins.input", lambda *_: "y")  # transformers asks whether to run it
+    (folder / "theirs.py").write_text(
+        f"open({str(tmp_path / 'was_run')!r}, 'w')\n"
+        "from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast\n"
+        "class Config(GPT2Config): model_type = 'theirs'\n"
+        "class Model(GPT2LMHeadModel): config_class = Config\n"
+        "class Words(PreTrainedTokenizerFast): pass\n"
+    )
+    words = {"tokenizer_class": "Words", "auto_map": {"AutoTokenizer": [None, "theirs.Words"]}}
+    (folder / "tokenizer_config.json").write_text(json.dumps(words))
+    with pytest.raises(CircuitError, match="tokenizer .* cannot be loaded"):
+        Subject(f"hf:{folder}", Store(tmp_path / "runs")).words()
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(OSError, match="safetensors"):
+        pretrained(folder)
+    code = {"AutoConfig": "theirs.Config", "AutoModelForCausalLM": "theirs.Model"}
+    changed(folder, model_type="theirs", auto_map=code)
+    with pytest.raises(ValueError, match="trust_remote_code"):
+        pretrained(folder)
+    assert not (tmp_path / "was_run").exists()

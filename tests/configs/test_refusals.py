@@ -110,6 +110,11 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (asked("f2", chains=27), "Prompts: chains is 27; lives-with has words for 26"),
     (lambda: Asking(protocol="guess"), "'exact', 'paper' or 'greedy', got 'guess'"),
     (bench(), "prompts"),
+    (
+        bench(F1, model="a\x1b[31m"),
+        r"LmBench.model: String should match pattern '^\P{C}*$', got 'a",
+    ),
+    (circuit(model="a\u202eb"), "LmCircuit.model: String should match pattern"),
     (bench(F1, F1), "once"),
     (bench(F1, seeds=(0, 1)), "a benchmark has one"),
     (bench(F1, model="http://x/v1", asking=GREEDY), "write the model's name after the URL, as"),

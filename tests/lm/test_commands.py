@@ -9,6 +9,7 @@ import pytest
 from calling import Patch, Say
 
 from hopscope.configs import Asking, LmBench, Prompts
+from hopscope.errors import EndpointFailed
 from hopscope.lm.model import LanguageModel
 from hopscope.lm.results import WEIGHTS
 from hopscope.store import RunFolder, Store
@@ -112,6 +113,28 @@ def test_a_mechanism_from_pairs_to_its_figure(say: Say, tmp_path: Path, planted:
     assert "what roles hold, on 10 fresh questions" in say("show", name)[1]
     rows = json.loads(say("show", name, "--json")[1])["results"]
     assert {row["exchange"] for row in rows} == {"x0", "x1", "x2", "x1…"}
+
+
+def test_resume_asks_an_endpoint_only_if_its_url_is_named(
+    say: Say, tmp_path: Path, monkeypatch: Patch
+) -> None:
+    opened: list[str] = []
+
+    def endpoint(url: str, *_: object, **__: object) -> None:
+        opened.append(url)
+        raise EndpointFailed("nobody there")
+
+    monkeypatch.setattr("hopscope.lm.bench.Endpoint", endpoint)
+    there = "http://127.0.0.1:9/v1#theirs"
+    asking = Asking(protocol="greedy")
+    bench = LmBench(model=there, prompts=(Prompts(formulation="equations", hops=1),), asking=asking)
+    name = Store(tmp_path / "runs").create(bench).name
+    for words in ([], ["--endpoint", "http://127.0.0.1:9/v1#mine"]):
+        code, _, err = say("resume", name, *words)
+        assert (code, opened) == (2, []), err
+        assert f"$HOPSCOPE_API_KEY to {there}: if you trust it, add --endpoint '{there}'" in err
+    assert "nobody there" in say("resume", name, "--endpoint", there)[2]
+    assert opened == ["http://127.0.0.1:9/v1"]
 
 
 MISTAKES = [

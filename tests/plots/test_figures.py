@@ -54,6 +54,7 @@ from hopscope.plots.ngram import (
     transfer_figure,
 )
 from hopscope.plots.probe import probe_figure
+from hopscope.plots.saving import svg
 from hopscope.plots.table_figures import figures
 from hopscope.plots.words import (
     added_table,
@@ -352,7 +353,10 @@ def test_accuracies_have_their_intervals_and_the_line_of_guessing() -> None:
     assert ends == [pytest.approx(row.interval) for rows in ANSWERS.values() for row in rows]
     assert ticks(right) == ["equations-d1", "kingdoms", "equations-d3"]
     assert list(left.lines[-1].get_ydata()) == [0.25, 0.25]
-    assert legend(figure) == ["small", "large"]
+
+
+def test_the_name_of_a_model_is_no_formula() -> None:
+    assert r"$\frac$" in svg(results_figure({r"$\frac$": ANSWERS["small"]}), "salt")
 
 
 def test_maps_have_a_panel_per_head_and_mark_those_of_the_circuit(

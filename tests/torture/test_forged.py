@@ -14,6 +14,7 @@ import pytest
 from torture.harness import Ended, done, hopscope_, train_words, transformer
 
 from hopscope.store import Store
+from hopscope.store.manifest import CHECK, _digest, read_manifest
 
 pytestmark = pytest.mark.slow
 DAMAGES, FORGERIES = 12, 20
@@ -99,13 +100,19 @@ class World:
         """Write a file, and make the manifest name it with its hash."""
         (self.run / name).write_bytes(data)
         self.name_it(name, data)
+        read_manifest(self.run)  # is whole: commands read the file
 
     def name_it(self, name: str, data: bytes) -> None:
         manifest = json.loads((self.run / "manifest.json").read_text())
-        manifest.pop("check", None)  # it would find every forgery of the manifest
         digest = hashlib.sha256(data).hexdigest()
         manifest["files"][name] = {"sha256": digest, "size": len(data)}
-        (self.run / "manifest.json").write_text(json.dumps(manifest))
+        (self.run / "manifest.json").write_bytes(signed(manifest))
+
+
+def signed(manifest: dict[str, Any]) -> bytes:
+    """The manifest with its own hash, which a forger can compute."""
+    manifest.pop(CHECK, None)
+    return json.dumps(manifest | {CHECK: _digest(manifest)}).encode()
 
 
 def _limited(root: Path, words: tuple[str, ...]) -> int:
@@ -156,10 +163,11 @@ def forge(world: World, chance: Random) -> str:
     elif how == "json":
         name = chance.choice(texts)
         content = json.loads((world.run / name).read_bytes())
-        content.pop("check", None)
+        content.pop(CHECK, None)
         holder, key = chance.choice([*places(content)])
         holder[key] = chance.choice(VALUES)
-        data, how = json.dumps(content).encode(), f"{key} = {str(holder[key])[:20]!r}"
+        data = signed(content) if name == "manifest.json" else json.dumps(content).encode()
+        how = f"{key} = {str(holder[key])[:20]!r}"
     else:
         suffix = ".safetensors" if how == "tensors" else ".parquet"
         name = chance.choice([each for each in world.files if each.endswith(suffix)])

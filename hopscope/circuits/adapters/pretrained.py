@@ -1,4 +1,7 @@
-"""`pretrained`: load a model of transformers from local files, with a check that it is complete."""
+"""`pretrained`: load a model of transformers from local files, with a check that it is complete.
+
+It reads no pickle and runs no code of the folder.
+"""
 
 import warnings
 from pathlib import Path
@@ -14,8 +17,8 @@ def pretrained(path: str | Path, **options: Any) -> Any:
     from transformers import AutoModelForCausalLM
 
     opened: Any = AutoModelForCausalLM.from_pretrained(
-        path, local_files_only=True, output_loading_info=True, ignore_mismatched_sizes=True,
-        **options,
+        path, local_files_only=True, trust_remote_code=False, use_safetensors=True,
+        output_loading_info=True, ignore_mismatched_sizes=True, **options,
     )  # fmt: skip
     model, loaded = opened
     for name, found, expected in sorted(loaded["mismatched_keys"]):
