@@ -2,7 +2,7 @@
 
 A changed head follows a pattern (its attention is prescribed), or its output is replaced by its
 mean over examples (mean ablation) or by its output in another example (resample ablation). The
-search works on *states*, which give every head a pattern and are changed attention row by attention
+search tries ablations that give every head a pattern, and changes them attention row by attention
 row. An attention row is one head's attention from all positions of one role. On the command line
 and the page a change is written:
 
@@ -15,7 +15,7 @@ and the page a change is written:
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -58,11 +58,15 @@ class Carried:
 
 
 Change = Pattern | Carried
+Row = tuple[Head, Role]
+"""An attention row: one head's attention from all positions of one role, the destination."""
 
 
 @dataclass(frozen=True)
 class Ablation:
-    """What some heads of a model do instead; all other heads are unchanged."""
+    """What some heads of a model do instead; all other heads are unchanged. A row of a changed head
+    is *live* if its pattern has a target for it; all other rows follow the pattern's rest.
+    """
 
     changes: tuple[tuple[Head, Change], ...] = ()
 
@@ -85,55 +89,47 @@ class Ablation:
             if at == layer and isinstance(change, Pattern)
         }
 
+    def target(self, row: Row) -> Target:
+        """The target of a row of a changed head."""
+        head, role = row
+        return _pattern(dict(self.changes)[head]).of(role)
+
+    @property
+    def live(self) -> list[Row]:
+        """The rows that have a target."""
+        return [(at, role) for at, change in self.changes for role, _ in _pattern(change).targets]
+
+    @property
+    def computed(self) -> "Ablation":
+        """The same, except that live rows compute their attention, from what the changed model
+        provides.
+        """
+        return self.looking_at(self.live, AS_IN_MODEL)
+
+    def looking_at(self, rows: Iterable[Row], target: Target) -> "Ablation":
+        """The same with this target for some rows of changed heads."""
+        changed = dict(self.changes)
+        for head, role in rows:
+            changed[head] = _pattern(changed[head]).with_target(role, target)
+        return Ablation(tuple(changed.items()))
+
+    def without(self, rows: Iterable[Row]) -> "Ablation":
+        """The same without the targets of some rows."""
+        changed = dict(self.changes)
+        for head, role in rows:
+            changed[head] = _pattern(changed[head]).without(role)
+        return Ablation(tuple(changed.items()))
+
+
+def _pattern(change: Change) -> Pattern:
+    """The change of a head whose rows are changed one by one."""
+    assert isinstance(change, Pattern)
+    return change
+
 
 def _is_head(given: object) -> bool:
     pair = given if isinstance(given, tuple) else ()
     return len(pair) == 2 and all(isinstance(number, Integral) for number in pair)
-
-
-Row = tuple[Head, Role]
-"""An attention row: one head's attention from all positions of one role, the destination."""
-
-
-@dataclass(frozen=True)
-class State:
-    """The pattern of every head; heads without a pattern are as in the model."""
-
-    patterns: Mapping[Head, Pattern] = field(default_factory=dict)
-
-    def __getitem__(self, head: Head) -> Pattern:
-        return self.patterns[head]
-
-    @property
-    def ablation(self) -> Ablation:
-        """The state as an ablation of the model."""
-        return Ablation.of(self.patterns)
-
-    @property
-    def live(self) -> list[Row]:
-        """The rows that have a target; all others are ablated."""
-        return [(head, role) for head, its in self.patterns.items() for role, _ in its.targets]
-
-    @property
-    def computed(self) -> "State":
-        """The same state, except that its live rows compute their attention, from what this state
-        provides; all other rows stay ablated.
-        """
-        return self.looking_at(self.live, AS_IN_MODEL)
-
-    def looking_at(self, rows: Iterable[Row], target: Target) -> "State":
-        """The state with this target for some rows."""
-        changed = dict(self.patterns)
-        for head, role in rows:
-            changed[head] = changed[head].with_target(role, target)
-        return State(changed)
-
-    def without(self, rows: Iterable[Row]) -> "State":
-        """The state with some rows ablated."""
-        changed = dict(self.patterns)
-        for head, role in rows:
-            changed[head] = changed[head].without(role)
-        return State(changed)
 
 
 CHANGE = re.compile(r"(\d{1,9})\.(\d{1,9})(?::([^=]+))?=(.+)", re.ASCII)

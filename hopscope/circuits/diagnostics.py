@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from hopscope.circuits.ablation import Row, State
+from hopscope.circuits.ablation import Ablation, Row
 from hopscope.circuits.ablator import Ablator
 from hopscope.circuits.adapters import AnyModel, adapter_of
 from hopscope.circuits.circuit import Circuit, check_circuit
@@ -99,7 +99,7 @@ def diagnose(
     adapter = adapter_of(model)
     circuit.check_model(adapter.digest())
     drawn = replace(examples_of(questions, examples, seed, "diagnosis"), tables=tables_of(circuit))
-    state = State(circuit.patterns)
+    state = circuit.ablation()
     measure = _Measure(Ablator(adapter, drawn), state)
     return Diagnostics(
         flow=flow_of(drawn.graph, circuit.paths),
@@ -111,18 +111,18 @@ def diagnose(
 class _Measure:
     """Measures what states of a model recover, compared with a circuit's state."""
 
-    def __init__(self, ablator: Ablator, state: State) -> None:
+    def __init__(self, ablator: Ablator, state: Ablation) -> None:
         self.ablator, self.state = ablator, state
-        nothing = State({head: Pattern(rest=its.rest) for head, its in state.patterns.items()})
-        self.losses = self._losses([State(), nothing, state])
+        nothing = state.without(state.live)
+        self.losses = self._losses([Ablation(), nothing, state])
 
-    def _losses(self, states: list[State]) -> np.ndarray:
-        found = self.ablator.losses([state.ablation for state in states]).mean(-1)
+    def _losses(self, states: list[Ablation]) -> np.ndarray:
+        found = self.ablator.losses(states).mean(-1)
         losses: np.ndarray = found.double().cpu().numpy()
         return losses
 
     def recovered(
-        self, states: list[State], than: Literal["nothing", "circuit"] = "nothing"
+        self, states: list[Ablation], than: Literal["nothing", "circuit"] = "nothing"
     ) -> list[Estimate | None]:
         """The share of the gap that each state recovers, minus what `than` recovers."""
         if not states:
@@ -175,13 +175,13 @@ def _backups(measure: _Measure, circuit: Circuit) -> tuple[Backup, ...]:
 
 
 def _same_target(
-    looks: Mapping[Row, Sequence[Target]], state: State, component: Component
+    looks: Mapping[Row, Sequence[Target]], state: Ablation, component: Component
 ) -> list[Head]:
     """The heads whose rows from the component's destination roles look at its target, though the
     circuit leaves these rows out.
     """
     live = {*state.live}
-    rows = {head: [(head, role) for role in component.destinations] for head in state.patterns}
+    rows = {head: [(head, role) for role in component.destinations] for head, _ in state.changes}
     return [
         head
         for head, its in rows.items()
@@ -190,8 +190,8 @@ def _same_target(
 
 
 def _restored(measure: _Measure) -> tuple[Restored, ...]:
-    patterns = measure.state.patterns
-    idle = [head for head, pattern in patterns.items() if not pattern.targets]
-    states = [State({**patterns, head: Pattern(rest=AS_IN_MODEL)}) for head in idle]
+    changes, live = dict(measure.state.changes), {head for head, _ in measure.state.live}
+    idle = [head for head in changes if head not in live]
+    states = [Ablation.of({**changes, head: Pattern(rest=AS_IN_MODEL)}) for head in idle]
     gains = measure.recovered(states, "circuit")
     return tuple(Restored(head=h, gained=g) for h, g in zip(idle, gains, strict=True) if g)

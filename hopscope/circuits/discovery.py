@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from hopscope import __version__
-from hopscope.circuits.ablation import Ablation, State
+from hopscope.circuits.ablation import Ablation
 from hopscope.circuits.ablator import Ablator, Progress
 from hopscope.circuits.adapters import AnyModel, CallbackModel, adapter_of
 from hopscope.circuits.budget import (
@@ -95,7 +95,7 @@ def discover(
 
 
 def _with_stability(
-    components: Sequence[Component], states: Sequence[State]
+    components: Sequence[Component], states: Sequence[Ablation]
 ) -> tuple[Component, ...]:
     """Each component with the share of searches that found it: the same rows and target."""
     if len(states) < 2:
@@ -153,14 +153,14 @@ def _check_learned(loss: float, chance: float, settings: Discovery, force: bool)
 
 
 def measure_components(
-    search: Search, fresh: Examples, circuit: State
+    search: Search, fresh: Examples, circuit: Ablation
 ) -> tuple[list[Component], Losses]:
     """Every component with its kind and what is lost without it, and the losses of the circuit."""
     components = components_of(circuit)
     less = [circuit.without(each.rows) for each in components]
-    states = [State(), search.nothing, *(s for c in (circuit, *less) for s in (c, c.computed))]
+    states = [Ablation(), search.nothing, *(s for c in (circuit, *less) for s in (c, c.computed))]
     ablator = Ablator(search.sketch.adapter, fresh)
-    losses = ablator.losses([state.ablation for state in states], search.progress)
+    losses = ablator.losses(states, search.progress)
     model, ablated, prescribed, computed, *each = losses.double().cpu().numpy()
     gap = (ablated - model).mean(-1)
     found = []
@@ -183,14 +183,14 @@ def measure_components(
     )
 
 
-def components_of(state: State) -> list[Component]:
+def components_of(state: Ablation) -> list[Component]:
     """The components of a state, layer by layer. Steps of the same heads to the same target form
     one component.
     """
     groups: dict[tuple[int, Target, tuple[Head, ...]], list[Role]] = {}
     for rows in rows_by_step(state):
-        (first, role), heads = rows[0], tuple(sorted(head for head, _ in rows))
-        groups.setdefault((first[0], state[first].of(role), heads), []).append(role)
+        ((layer, _), role), heads = rows[0], tuple(sorted(head for head, _ in rows))
+        groups.setdefault((layer, state.target(rows[0]), heads), []).append(role)
     found = [
         Component(
             layer=layer,

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from hopscope.circuits.ablation import State
+from hopscope.circuits.ablation import Ablation
 from hopscope.circuits.adapters import CallbackModel
 from hopscope.circuits.attention import chunks
 from hopscope.circuits.components import AttentionKind, Estimate, PerExample, Rest, Score
@@ -32,14 +32,14 @@ RESTS: tuple[Rest, ...] = ("even", "mean", "resample")
 
 @torch.no_grad()
 def scores_of(
-    adapter: Adapter | CallbackModel, examples: Examples, circuit: State, nothing: State
+    adapter: Adapter | CallbackModel, examples: Examples, circuit: Ablation, nothing: Ablation
 ) -> tuple[Score, ...]:
     """The scores of a circuit with prescribed and with computed attention, and all other rows
     ablated in three ways (for a CallbackModel, where only attention can be replaced, in one).
     """
     runs = Runs(adapter, examples)
     rests = RESTS[:1] if isinstance(adapter, CallbackModel) else RESTS
-    states: dict[AttentionKind, State] = {"prescribed": circuit, "computed": circuit.computed}
+    states: dict[AttentionKind, Ablation] = {"prescribed": circuit, "computed": circuit.computed}
     asked = [(state, rest) for rest in rests for state in (nothing, *states.values())]
     model, *measured = runs.measured(asked)
     each, found = iter(measured), []
@@ -79,7 +79,7 @@ class Runs:
         most = chunks(adapter, self.examples)[0].stop
         self.chunks = output_slices(adapter, self.examples, most)
 
-    def measured(self, asked: Sequence[tuple[State, Rest]] = ()) -> list[Measured]:
+    def measured(self, asked: Sequence[tuple[Ablation, Rest]] = ()) -> list[Measured]:
         """The measurements of the model, and of each state, in which all rows without a target are
         ablated in the given way. All are compared with the model.
         """
@@ -105,28 +105,28 @@ class Runs:
     def _model(self, prescriber: Prescriber, some: slice) -> Tensor:
         """The model's own outputs for some examples at the read positions."""
         if isinstance(self.adapter, CallbackModel):
-            return self._outputs(prescriber, some, State(), "even")
+            return self._outputs(prescriber, some, Ablation(), "even")
         ends, _ = self._recorded
         return self.adapter.unembed(ends[some])
 
-    def _outputs(self, prescriber: Prescriber, some: slice, state: State, rest: Rest) -> Tensor:
+    def _outputs(self, prescriber: Prescriber, some: slice, state: Ablation, rest: Rest) -> Tensor:
         """The outputs in a state for some examples at the read positions."""
-        ablation, inputs = state.ablation, self.examples.inputs[some]
+        inputs = self.examples.inputs[some]
 
         if isinstance(self.adapter, CallbackModel):
 
             def edit(layer: int, own: Tensor) -> Tensor:
-                return prescriber.replaced(ablation.patterns(layer), own)
+                return prescriber.replaced(state.patterns(layer), own)
 
             return self.adapter.outputs(inputs, edit)[:, -self.read :]
 
         def attend(layer: int, heads: Heads) -> Brought:
-            weights = self._weights(prescriber.of(layer), ablation.patterns(layer), heads)
+            weights = self._weights(prescriber.of(layer), state.patterns(layer), heads)
             brought = weights.to(heads.values.dtype) @ heads.values
             if rest == "even":
                 return brought
             instead = self._instead[rest][layer][some if rest == "resample" else slice(None)]
-            for head, pattern in ablation.patterns(layer).items():
+            for head, pattern in state.patterns(layer).items():
                 roles = [role for role, _ in pattern.targets]
                 rows = prescriber.examples.positions(*roles)[..., None]
                 brought[:, head] = torch.where(rows, brought[:, head], instead[:, head])

@@ -1,7 +1,8 @@
 """The search for a circuit among the attention rows of a model.
 
 An *attention row* is one head's attention from all positions of one role. The search reads the
-model's own attention, and tries states of the model in which rows look at a target or are ablated:
+model's own attention, and tries states of the model (`Ablation`s of all heads) in which rows look
+at a target or are ablated:
 
 1. `drafted`: every row with a proposed target looks at it; all others are ablated.
 2. `improved`: row by row, another target is taken if it recovers more.
@@ -22,7 +23,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Float
 
-from hopscope.circuits.ablation import Ablation, Row, State
+from hopscope.circuits.ablation import Ablation, Row
 from hopscope.circuits.ablator import Ablator, Progress
 from hopscope.circuits.adapters import CallbackModel
 from hopscope.circuits.engine import Adapter
@@ -73,20 +74,19 @@ class Search:
         self._known: dict[Ablation, np.ndarray] = {}
 
     def losses(
-        self, states: Sequence[State], progress: Progress | None = None
+        self, states: Sequence[Ablation], progress: Progress | None = None
     ) -> Float[np.ndarray, "state hop"]:
         """The mean losses over the examples of the sketch."""
-        ablations = [state.ablation for state in states]
-        new = [ablation for ablation in dict.fromkeys(ablations) if ablation not in self._known]
+        new = [state for state in dict.fromkeys(states) if state not in self._known]
         if new:
             found = self.sketch.losses(new, progress)
             self._known |= zip(new, found.mean(1).double().cpu().numpy(), strict=True)
-        return np.stack([self._known[ablation] for ablation in ablations])
+        return np.stack([self._known[state] for state in states])
 
-    def recovered(self, states: Sequence[State]) -> Recovered:
+    def recovered(self, states: Sequence[Ablation]) -> Recovered:
         """The shares that these states recover, with prescribed and with computed attention."""
         both = [each for state in states for each in (state, state.computed)]
-        model, nothing = self.losses([State(), self.nothing])
+        model, nothing = self.losses([Ablation(), self.nothing])
         gap, found = nothing - model, self.losses(both).reshape(len(states), 2, -1)
         known = gap > KNOWN_HOP * gap.max()
         if not known.any():
@@ -94,9 +94,9 @@ class Search:
         mean = (nothing.mean() - found.mean(-1)) / gap.mean()
         return Recovered(mean, ((nothing - found) / gap)[..., known].min(-1))
 
-    def prescribed(self, states: Sequence[State]) -> Float[np.ndarray, "state"]:
+    def prescribed(self, states: Sequence[Ablation]) -> Float[np.ndarray, "state"]:
         """The mean share over hops that these states recover with prescribed attention."""
-        model, nothing = self.losses([State(), self.nothing]).mean(-1)
+        model, nothing = self.losses([Ablation(), self.nothing]).mean(-1)
         found: np.ndarray = (nothing - self.losses(states).mean(-1)) / max(nothing - model, 1e-9)
         return found
 
@@ -126,26 +126,30 @@ class Search:
         ]
 
     @cached_property
-    def nothing(self) -> State:
+    def nothing(self) -> Ablation:
         """The state with everything ablated: each head attends evenly, or to its own position if
         that gives a clearly lower loss.
         """
         variants = [
-            State({head: Pattern(rest=rest)}) for head in self.heads for rest in (UNIFORM, ITSELF)
+            Ablation.of({head: Pattern(rest=rest)})
+            for head in self.heads
+            for rest in (UNIFORM, ITSELF)
         ]
         self.progress.step(f"what each of {len(self.heads)} heads is worth")
         uniform, itself = self.losses(variants, self.progress).mean(-1).reshape(-1, 2).T
         even = uniform <= self.settings.tie * itself
         rests = (UNIFORM if its else ITSELF for its in even)
-        return State({h: Pattern(rest=rest) for h, rest in zip(self.heads, rests, strict=True)})
+        return Ablation.of(
+            {h: Pattern(rest=rest) for h, rest in zip(self.heads, rests, strict=True)}
+        )
 
     @property
     def itself(self) -> tuple[Head, ...]:
         """The heads that attend to their own position where they are ablated."""
-        return tuple(head for head in self.heads if self.nothing[head].rest == ITSELF)
+        return tuple(head for head, its in self.nothing.changes if its == Pattern(rest=ITSELF))
 
 
-def searched(search: Search) -> State:
+def searched(search: Search) -> Ablation:
     """Run the search; returns the state of the circuit, with all other rows ablated."""
     state = drafted(search)
     state = improved(search, state)
@@ -155,7 +159,7 @@ def searched(search: Search) -> State:
     return lightened(search, state, required)
 
 
-def drafted(search: Search) -> State:
+def drafted(search: Search) -> Ablation:
     """The state in which every row with proposals has its first; all others are ablated."""
     state = search.nothing
     for row, targets in search.proposals.items():
@@ -164,7 +168,7 @@ def drafted(search: Search) -> State:
     return state
 
 
-def improved(search: Search, state: State) -> State:
+def improved(search: Search, state: Ablation) -> Ablation:
     """For each row with proposals, take the target that recovers most, in up to `ROUNDS` passes."""
     best = float(search.prescribed([state])[0])
     rows = [*search.proposals]
@@ -184,17 +188,17 @@ def improved(search: Search, state: State) -> State:
 
 
 def _others(
-    search: Search, state: State, row: Row
-) -> tuple[list[State], Float[np.ndarray, "trial"]]:
+    search: Search, state: Ablation, row: Row
+) -> tuple[list[Ablation], Float[np.ndarray, "trial"]]:
     """The states with another target for a row, and how much more each must recover."""
-    settings, now = search.settings, state[row[0]].of(row[1])
+    settings, now = search.settings, state.target(row)
     worth = dict.fromkeys(search.proposals[row], settings.better)
     worth |= dict.fromkeys(search.tables_for(row), settings.better_table)
     worth.pop(now, None)
     return [state.looking_at([row], target) for target in worth], np.array([*worth.values()])
 
 
-def completed(search: Search, state: State) -> State:
+def completed(search: Search, state: Ablation) -> Ablation:
     """Add rows until enough is recovered in both ways: rows with proposals, then tables, then rows
     as in the model.
     """
@@ -213,12 +217,14 @@ def completed(search: Search, state: State) -> State:
     return state
 
 
-def _with_more(search: Search, state: State, choices: Sequence[tuple[Row, Target]]) -> State | None:
+def _with_more(
+    search: Search, state: Ablation, choices: Sequence[tuple[Row, Target]]
+) -> Ablation | None:
     """The state with some of the choices added, in the order of what each gains alone: the smallest
     number tried that recovers enough, or else the number that gains most. None if the gain is too
     small.
     """
-    live = {row: state[row[0]].of(row[1]) for row in state.live}
+    live = {row: state.target(row) for row in state.live}
     choices = [
         (row, target)
         for row, target in choices
@@ -264,7 +270,7 @@ class Required:
     worst: Float[np.ndarray, "2"]
 
     @classmethod
-    def of(cls, search: Search, completed: State) -> "Required":
+    def of(cls, search: Search, completed: Ablation) -> "Required":
         """The requirement for all states that are derived from the completed one."""
         settings, found = search.settings, search.recovered([completed])
         least = (
@@ -272,17 +278,17 @@ class Required:
         )
         return cls(*(its[0] for its in least))
 
-    def slack(self, search: Search, states: Sequence[State]) -> Float[np.ndarray, "state"]:
+    def slack(self, search: Search, states: Sequence[Ablation]) -> Float[np.ndarray, "state"]:
         """By how much each state exceeds the requirement; negative if it fails."""
         found = search.recovered(states)
         left: np.ndarray = np.minimum(found.mean - self.mean, found.worst - self.worst).min(-1)
         return left
 
 
-def simplified(search: Search, state: State, required: Required) -> State:
+def simplified(search: Search, state: Ablation, required: Required) -> Ablation:
     """Give rows as in the model a proposed target, or else a table, if enough is recovered."""
     search.progress.step("which rows can be named after all")
-    for row in [row for row in state.live if state[row[0]].of(row[1]) == AS_IN_MODEL]:
+    for row in [row for row in state.live if state.target(row) == AS_IN_MODEL]:
         for targets in (search.proposals.get(row, []), search.tables_for(row)):
             trials = [state.looking_at([row], target) for target in targets]
             if not trials:
@@ -294,7 +300,7 @@ def simplified(search: Search, state: State, required: Required) -> State:
     return state
 
 
-def lightened(search: Search, state: State, required: Required) -> State:
+def lightened(search: Search, state: Ablation, required: Required) -> Ablation:
     """Remove steps, cheapest first, while enough is recovered."""
     search.progress.step("which steps are needed")
     while steps := rows_by_step(state):
@@ -310,9 +316,9 @@ def lightened(search: Search, state: State, required: Required) -> State:
     return state
 
 
-def rows_by_step(state: State) -> list[list[Row]]:
+def rows_by_step(state: Ablation) -> list[list[Row]]:
     """The rows of each step: one role looking at one target in one layer, with any heads."""
     groups: dict[tuple[int, Target, Role], list[Row]] = {}
     for head, role in state.live:
-        groups.setdefault((head[0], state[head].of(role), role), []).append((head, role))
+        groups.setdefault((head[0], state.target((head, role)), role), []).append((head, role))
     return [*groups.values()]

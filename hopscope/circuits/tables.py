@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from hopscope.circuits.ablation import Carried, Change, State
+from hopscope.circuits.ablation import Ablation, Carried, Change
 from hopscope.circuits.adapters import CallbackModel
 from hopscope.circuits.attention import chunks, patterns
 from hopscope.circuits.budget import FLOAT
@@ -98,9 +98,9 @@ def _pair_counts(
     return _pair_sums(seen.tril_() if causal else seen, tokens, size)
 
 
-def tables_in(tables: Tables, state: State) -> tuple[Table, ...]:
+def tables_in(tables: Tables, state: Ablation) -> tuple[Table, ...]:
     """The tables that rows of a state follow, as data."""
-    used = [source for at, role in state.live for source in state[at].of(role).every]
+    used = [source for row in state.live for source in state.target(row).every]
     found = []
     for source in dict.fromkeys(used):
         if source.head is not None and source.where in ("position", "token"):

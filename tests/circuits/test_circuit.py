@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hopscope import __version__
 from hopscope.circuits import Ablation, Carried, Circuit, Component, Pattern, along, target
-from hopscope.circuits.ablation import State, changes_of
+from hopscope.circuits.ablation import changes_of
 from hopscope.circuits.components import Estimate, Losses, Score
 from hopscope.circuits.pattern import (
     AS_IN_MODEL,
@@ -73,7 +73,7 @@ def test_every_role_has_its_target_or_that_of_the_rest(
     assert its.without(role).of(role) == rest
     assert its.with_target(role, new).without(role) == its.without(role)
     assert its.with_target(role, its.of(role)).of(other) == its.of(other)
-    state = State({(0, 1): its, (1, 0): Pattern()})
+    state = Ablation.of({(0, 1): its, (1, 0): Pattern()})
     row, far = ((0, 1), role), ((1, 0), other)
     assert state.looking_at([row], new).without([row]) == state.without([row])
     assert state.looking_at([far], new).looking_at([row], new) == state.looking_at([row, far], new)

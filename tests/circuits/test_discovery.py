@@ -23,7 +23,7 @@ from hopscope.circuits import (
     examples_of,
     target,
 )
-from hopscope.circuits.ablation import State
+from hopscope.circuits.ablation import Ablation
 from hopscope.circuits.ablator import SECONDS, Progress
 from hopscope.circuits.examples import Questions
 from hopscope.circuits.pattern import AS_IN_MODEL, ITSELF, PREVIOUS, Target
@@ -110,9 +110,9 @@ def test_each_pass_of_the_search_mends_what_it_is_for(two_hops: Planted) -> None
     wrong = {row: [ITSELF] if row[0][0] else [] for row in truth}
     search.proposals = {row: [*wrong[row], looks] for row, looks in truth.items()}
     state = drafted(search)
-    assert [state[head].of(role) for head, role in truth].count(ITSELF) == 2
+    assert [state.target(row) for row in truth].count(ITSELF) == 2
     state = improved(search, state)
-    assert {row: state[row[0]].of(row[1]) for row in state.live} == truth
+    assert {row: state.target(row) for row in state.live} == truth
     for row in truth:
         assert {*completed(search, state.without([row])).live} == {*truth}, row
     idle = state.looking_at([((2, 0), Role("key", 1)), ((0, 0), Role("query"))], PREVIOUS)
@@ -141,7 +141,7 @@ def test_stability_is_the_share_of_searches_that_find_a_component(
 
     found, drawn, searched = [], [], discovery.searched
 
-    def other(search: Search) -> State:
+    def other(search: Search) -> Ablation:
         drawn.append(search.examples.inputs)
         found.append(searched(search))
         last = [row for row in found[-1].live if row[0][0] == 2]

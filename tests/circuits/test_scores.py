@@ -24,7 +24,7 @@ from hopscope.circuits import (
     table_of,
     target,
 )
-from hopscope.circuits.ablation import State
+from hopscope.circuits.ablation import Ablation
 from hopscope.circuits.pattern import AS_IN_MODEL, PREVIOUS
 from hopscope.circuits.scores import Runs
 from hopscope.circuits.search import Search
@@ -232,7 +232,7 @@ def test_a_circuit_is_scored_as_by_hand(kind: str, monkeypatch: pytest.MonkeyPat
         task = Retrieval(hops=2, chains=2, dim=6, symbols="one-hot")
     model = noisy_model(task) if vectors else random_model(task, seed=44, causal=False)
 
-    def written(search: Search) -> State:
+    def written(search: Search) -> Ablation:
         state = search.nothing
         for head, role, wanted in LOOKS:
             state = state.looking_at([(head, role)], wanted)

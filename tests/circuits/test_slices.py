@@ -19,7 +19,7 @@ from hopscope.circuits import (
     budget,
     examples_of,
 )
-from hopscope.circuits.ablation import Carried, State
+from hopscope.circuits.ablation import Carried
 from hopscope.circuits.adapters import TransformerAdapter
 from hopscope.circuits.circuit_patching import mean_ablate
 from hopscope.circuits.engine import Adapter
@@ -62,7 +62,7 @@ def ablated(model: Adapter | CallbackModel) -> Tensor:
 
 @torch.no_grad()
 def scored(model: Adapter) -> Tensor:
-    changed = State({(1, 0): Pattern()})
+    changed = Ablation.of({(1, 0): Pattern()})
     found = Runs(model, examples_of(TASK, COUNT)).measured([(changed, "mean")])
     agreed = [each for its in found for each in (its.agreement, its.same_answer) if each]
     return torch.tensor([*found[1].losses, *(n for each in agreed for n in (each.mean, each.high))])

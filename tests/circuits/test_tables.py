@@ -16,7 +16,7 @@ from hopscope.circuits import (
     patterns,
     table_of,
 )
-from hopscope.circuits.ablation import State
+from hopscope.circuits.ablation import Ablation
 from hopscope.circuits.prescriber import Prescriber
 from hopscope.circuits.search import Search
 from hopscope.circuits.tables import DIGITS, tables_of
@@ -109,7 +109,7 @@ def test_a_table_knows_nothing_of_the_examples_that_it_is_measured_on(
     model, role = model_of(causal=True), Role("query")
     adapter = adapter_of(model)
 
-    def written(search: Search) -> State:
+    def written(search: Search) -> Ablation:
         state = search.nothing
         for head, by in (((0, 1), "position"), ((1, 0), "token"), ((1, 1), "position")):
             rows = [(head, its) for its in (TASK.roles() if head[0] == 0 else [role])]

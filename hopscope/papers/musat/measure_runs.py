@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from hopscope.circuits import Ablator, Circuit, Component, Pattern, discover, examples_of
-from hopscope.circuits.ablation import State
+from hopscope.circuits import Ablation, Ablator, Circuit, Component, Pattern, discover, examples_of
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.pattern import AS_IN_MODEL, UNIFORM
 from hopscope.circuits.tables import tables_of
@@ -153,7 +152,7 @@ def rows_with_paths(circuit: Circuit) -> list[Component]:
 
 def without_rows(ablator: Ablator, circuit: Circuit) -> tuple[Removal, ...]:
     """Measure the loss of the circuit, and of the model, without each attention row with a path."""
-    whole, rows = State(circuit.patterns), rows_with_paths(circuit)
+    whole, rows = circuit.ablation(), rows_with_paths(circuit)
     without = [whole.without(row.rows) for row in rows]
     ablated = [_ablated(circuit, row) for row in rows]
     losses = losses_in(ablator, [*without, *ablated])
@@ -178,17 +177,17 @@ def _paths_of(row: Component) -> str:
     return f"{sources} → {row.destinations[0]}"
 
 
-def _ablated(circuit: Circuit, row: Component) -> State:
+def _ablated(circuit: Circuit, row: Component) -> Ablation:
     """Return the model's state with a single row ablated."""
     ((head, role),) = row.rows
-    return State({head: Pattern(((role, circuit.pattern(*head).rest),), AS_IN_MODEL)})
+    return Ablation.of({head: Pattern(((role, circuit.pattern(*head).rest),), AS_IN_MODEL)})
 
 
 def without_heads(ablator: Ablator, circuit: Circuit) -> tuple[WholeHead, ...]:
     """Measure the circuit's loss with the whole attention of each head with a path made uniform."""
     whole = circuit.patterns
     heads = sorted({row.at[0] for row in rows_with_paths(circuit)})
-    states = [State({**whole, head: Pattern(rest=UNIFORM)}) for head in heads]
+    states = [Ablation.of({**whole, head: Pattern(rest=UNIFORM)}) for head in heads]
     losses = losses_in(ablator, states)
     return tuple(WholeHead(head=head, loss=loss) for head, loss in zip(heads, losses, strict=True))
 
@@ -199,7 +198,7 @@ def without_steps(ablator: Ablator, circuit: Circuit) -> tuple[SharedStep, ...]:
     All rows by which these heads attend from the one role to the other are ablated.
     """
     shared = {step: heads for step, heads in circuit.steps.items() if len(heads) > 1}
-    whole = State(circuit.patterns)
+    whole = circuit.ablation()
     states = [
         whole.without((head, destination) for head in heads)
         for (_, destination), heads in shared.items()
@@ -218,11 +217,11 @@ def on_fresh_examples(model: Transformer, task: Task, circuit: Circuit) -> Ablat
     return Ablator(model, replace(examples, tables=tables_of(circuit)))
 
 
-def losses_in(ablator: Ablator, states: Sequence[State]) -> list[float]:
+def losses_in(ablator: Ablator, states: Sequence[Ablation]) -> list[float]:
     """Return the mean loss of the model in each state."""
     if not states:
         return []
-    losses = ablator.losses([state.ablation for state in states]).mean((1, 2))
+    losses = ablator.losses(states).mean((1, 2))
     return [round(loss, DIGITS) for loss in losses.tolist()]
 
 
