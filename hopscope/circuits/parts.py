@@ -18,7 +18,9 @@ from hopscope.circuits.walk import Walk, head_outputs
 class Parts:
     """A model and the slices of its examples, with what a slice needs of all other examples."""
 
-    def __init__(self, adapter: Adapter, examples: Examples, read: int, slices: list[slice]):
+    def __init__(
+        self, adapter: Adapter, examples: Examples, read: int, slices: list[slice]
+    ) -> None:
         self.adapter, self.examples, self.read, self.slices = adapter, examples, read, slices
         self.sliced = SlicedLosses(adapter, examples)
         self.means = cache(self._means)
