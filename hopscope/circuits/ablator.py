@@ -77,11 +77,13 @@ class Ablator:
                 f"the loss looks at the last {examples.read} positions; this model answers at "
                 f"{self.read}: examine it on fewer"
             )
-        self._slices = [slice(0, len(examples))]
+        self._slices, self._each = [slice(0, len(examples))], [self._whole]
         if not isinstance(adapter, CallbackModel):
             self._slices = ablation_slices(adapter, self.examples)
-            self._parts = Parts(adapter, self.examples, self.read, self._slices)
-            self._walk = Walk(adapter, self.examples, self.prescriber, self.read)
+            walks = [Walk(adapter, self.examples, self.prescriber, self.read)]
+            if len(self._slices) > 1:
+                walks = Parts(adapter, self.examples, self.read, self._slices).walks()
+            self._each = [walk.losses for walk in walks]
         self._checked = False
 
     @torch.no_grad()
@@ -104,8 +106,8 @@ class Ablator:
                 self.examples.number(role)  # raises if the role does not exist
         self._check_attention()
         found, done = [Gathered(len(self.examples)) for _ in ablations], 0
-        for some in self._slices:
-            for number, its in self._each(some, ablations, ask):
+        for some, each in zip(self._slices, self._each, strict=True):
+            for number, its in each(ablations, ask):
                 found[number].put(some, its)
                 done += 1
                 if progress is not None:
@@ -131,15 +133,6 @@ class Ablator:
                 "finite"
             )
         check_finite(losses[ablations.index(first)], "the model's loss")
-
-    def _each(
-        self, some: slice, ablations: Sequence[Ablation], ask: Callable[[], None]
-    ) -> Iterator[tuple[int, Tensor]]:
-        """The number of each ablation, and its losses (for one of several slices: loss terms)."""
-        if isinstance(self.adapter, CallbackModel):
-            return self._whole(ablations, ask)
-        walk = self._walk if len(self._slices) == 1 else self._parts.walk(some)
-        return walk.losses(ablations, ask)
 
     def _whole(
         self, ablations: Sequence[Ablation], ask: Callable[[], None]

@@ -70,9 +70,11 @@ def _same_for_all(target: Target) -> bool:
     )
 
 
-def prescriber_of(adapter: "Adapter | CallbackModel", examples: Examples) -> "Prescriber":
-    """The Prescriber for a model on these examples."""
-    return Prescriber(examples, adapter.causal, getattr(adapter, "windows", {}))
+def prescriber_of(
+    adapter: "Adapter | CallbackModel", examples: Examples, parts: int = 1
+) -> "Prescriber":
+    """The Prescriber for a model on these examples; `parts` of them share the caches' memory."""
+    return Prescriber(examples, adapter.causal, getattr(adapter, "windows", {}), parts=parts)
 
 
 class Prescriber:
@@ -88,8 +90,9 @@ class Prescriber:
         causal: bool,
         windows: Mapping[int, int] = MappingProxyType({}),
         window: int | None = None,
+        parts: int = 1,
     ) -> None:
-        self.examples, self.causal, self.windows = examples, causal, windows
+        self.examples, self.causal, self.windows, self.parts = examples, causal, windows, parts
         length, device = examples.length, examples.inputs.device
         self.places = torch.arange(length, device=device)
         last = self.places[:, None] if causal else torch.full_like(self.places, length)[:, None]
@@ -99,7 +102,7 @@ class Prescriber:
         self._within: dict[int, Prescriber] = {}
         self.chain = examples.roles.chain
         self._spots: dict[tuple[Role | None, int], Spots] = {}
-        self._drawn = budget.Cache(budget.kept_bytes(device))
+        self._drawn = budget.Cache(budget.kept_bytes(device) // parts)
 
     def of(self, layer: int) -> "Prescriber":
         """The prescriber for a layer, with the layer's window."""
@@ -107,7 +110,9 @@ class Prescriber:
         if window is None or window >= self.examples.length:
             return self
         if window not in self._within:
-            self._within[window] = Prescriber(self.examples, self.causal, window=window)
+            self._within[window] = Prescriber(
+                self.examples, self.causal, window=window, parts=self.parts
+            )
         return self._within[window]
 
     def replaced(

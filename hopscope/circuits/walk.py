@@ -128,7 +128,7 @@ class Walk:
         self.measure = measure or SlicedLosses(adapter, examples).losses
         self.part = 1
         """The number of examples in one call of a layer."""
-        self._streams = Cache(budget.kept_bytes(adapter.device))
+        self._streams = Cache(budget.kept_bytes(adapter.device) // prescriber.parts)
 
     def losses(
         self, ablations: Sequence[Ablation], ask: Callable[[], None]
@@ -180,12 +180,14 @@ class Walk:
         yield from self._few(known)
         if not branches:
             return
-        layer = Layer(self, number, bundles, branches)
-        for some in self._few(branches):
-            after = layer.after(some)
+        layer, waiting = Layer(self, number, bundles, branches), [*self._few(branches)]
+        while waiting:
+            after = layer.after(waiting.pop(0))
             if not layer.last:
                 for bundle in after:
                     self._streams.put(bundle.prefix, bundle.x)
+            if not waiting:
+                del layer  # or its attention would be held while the next layers are computed
             yield after
 
     def _few(self, items: list[Item]) -> Iterator[list[Item]]:

@@ -54,7 +54,7 @@ def role_maps_figure(maps: RoleMaps, used: Collection[Head] = (), of: str = "rol
     both = np.concatenate((maps.own, maps.others), axis=-1)
     heads, arranged = _chosen(both, used)
     grid = Grid.of(*arranged, len(names), 2 * len(names), max(map(len, names)))
-    figure, panels = _panels((of, caption + _left_out(both, heads)), grid, heads)
+    figure, panels = _panels((of, caption + _left_out(both, heads, used)), grid, heads)
     for head, axes in panels.items():
         _map(axes, both[head], (names, names * 2), grid)
         axes.axvline(len(names) - 0.5, color=DIM, linewidth=0.8)
@@ -110,14 +110,19 @@ def _chosen(
     return [heads[n] for n in sorted(first[:MOST])], (ROWS, MOST // ROWS)
 
 
-def _left_out(every: Float[np.ndarray, "layer head row column"], heads: list[Head]) -> str:
+def _left_out(
+    every: Float[np.ndarray, "layer head row column"],
+    heads: list[Head],
+    used: Collection[Head] = (),
+) -> str:
     """What the caption says about heads that are not drawn."""
     count = every.shape[0] * every.shape[1]
     if count == len(heads):
         return ""
+    first = "heads of the circuit first, then " if used else ""
     return (
-        f" Only {len(heads)} of {count:,} heads: those of the circuit, if it is known, and those "
-        "that differ most from the median head; --save FILE.json has all."
+        f" Only {len(heads)} of {count:,} heads are drawn: {first}those that differ most from the "
+        "median head."
     )
 
 

@@ -62,10 +62,12 @@ def _array(dtype: str, shape: list[int], data: bytearray) -> np.ndarray:
     """Return the numbers of a tensor; its bytes if hopscope does not compute with its type."""
     if dtype not in FLOATS:
         return np.frombuffer(data, np.uint8)
-    array = np.frombuffer(data, FLOATS[dtype]).reshape(shape)
+    array = np.frombuffer(data, FLOATS[dtype])
     if dtype == "BF16":  # the upper half of a float32
-        return (array.astype(np.uint32) << 16).view(np.float32)
-    return array.astype(np.float32) if dtype == "F16" else array  # as the gallery stores weights
+        array = (array.astype(np.uint32) << 16).view(np.float32)
+    if dtype == "F16":  # as the gallery stores weights
+        array = array.astype(np.float32)
+    return array.reshape(shape)
 
 
 def optimiser_name(step: int) -> str:

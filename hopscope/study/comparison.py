@@ -116,7 +116,14 @@ class Comparison(Displayed):
         return {hop: (first.ended(hop), second.ended(hop)) for hop in self.hops}
 
     def frame(self) -> Any:
-        """A data frame (pandas) of the losses, with a row for each hop and run that has it."""
+        """A data frame (pandas) of the losses, with a row for each hop and run that has it.
+
+        Raises ConfigError if neither run has losses.
+        """
+        if not self.hops:
+            raise ConfigError(
+                f"neither {' nor '.join(self.names)} has losses yet: train them first"
+            )
         return data_frame(
             {
                 "hop": hop,

@@ -103,6 +103,8 @@ def test_where_webassembly_is_refused_loops_say_the_same(page: Any, site: str) -
 
 
 REFUSED = (
+    ("ablate", {"changes": ["1.0=off"]}, '"1.0=off" changes no head'),
+    ("ablate", {"changes": ["1.0:query=mean"]}, '"1.0:query=mean" changes no head'),
     ("ablate", {"changes": ["1.0=uniform", "1.0:query=itself"]}, "head 1.0 is given twice"),
     ("example", {"tokens": [*"d" * 23]}, "the sequence has 23 symbols; expected 24"),
     ("example", {"tokens": [*"e" * 24]}, 'no symbol "e" here; the symbols are a, b, c, d'),

@@ -81,12 +81,12 @@ def test_no_pickle_is_read_and_no_code_of_a_folder_is_run(
     (folder / "tokenizer_config.json").write_text(json.dumps(words))
     with pytest.raises(CircuitError, match="tokenizer .* cannot be loaded"):
         Subject(f"hf:{folder}", Store(tmp_path / "runs")).words()
-    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
-    (folder / "model.safetensors").unlink()
-    with pytest.raises(OSError, match="safetensors"):
-        pretrained(folder)
     code = {"AutoConfig": "theirs.Config", "AutoModelForCausalLM": "theirs.Model"}
     changed(folder, model_type="theirs", auto_map=code)
     with pytest.raises(ValueError, match="trust_remote_code"):
+        pretrained(folder)
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(CircuitError, match=r"its weights in a pickle .*save_pretrained"):
         pretrained(folder)
     assert not (tmp_path / "was_run").exists()

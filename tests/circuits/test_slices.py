@@ -142,8 +142,10 @@ def test_large_ablations_run_on_slices_of_the_examples(
     expected = Ablator(whole, examples_of(TASK, count)).losses(ablations)
     monkeypatch.setattr(budget, "CALL_BYTES", 1)
     monkeypatch.setattr(budget, "ABLATION_BYTES", 2 * budget.layer_bytes(2, TASK.length, 16))
-    found = Ablator(sliced, examples_of(TASK, count)).losses(ablations)
-    assert torch.allclose(found, expected, rtol=1e-6, atol=1e-6)
+    ablator = Ablator(sliced, examples_of(TASK, count))
+    assert torch.allclose(ablator.losses(ablations), expected, rtol=1e-6, atol=1e-6)
+    again = ablator.losses(ablations[::-1]).flip(0)  # from cached streams
+    assert torch.allclose(again, expected, rtol=1e-6, atol=1e-6)
     assert (sliced.most, whole.most) == (2, count)
 
 

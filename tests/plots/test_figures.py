@@ -353,6 +353,7 @@ def test_accuracies_have_their_intervals_and_the_line_of_guessing() -> None:
     assert ends == [pytest.approx(row.interval) for rows in ANSWERS.values() for row in rows]
     assert ticks(right) == ["equations-d1", "kingdoms", "equations-d3"]
     assert list(left.lines[-1].get_ydata()) == [0.25, 0.25]
+    assert legend(figure) == ["small", "large"]
 
 
 def test_the_name_of_a_model_is_no_formula() -> None:
@@ -394,7 +395,6 @@ def test_of_many_heads_those_of_the_circuit_and_the_least_usual_are_drawn() -> N
     assert len(titles) == role_maps.MOST
     assert {*titles} >= {"7.7*", *(f"3.{n}" for n in range(16)), *(f"5.{n}" for n in range(2, 16))}
     assert "Only 64 of 256 heads" in figure.caption
-    assert "--save FILE.json has all" in figure.caption
     figure = example_figure(shares, ["a", "b", "c"])
     assert len([axes for axes in figure.axes if axes.images]) == role_maps.MOST
 

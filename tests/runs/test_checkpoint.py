@@ -1,5 +1,7 @@
 """Checkpoints: what comes back, what the next commit replaces, and what is refused."""
 
+from itertools import product
+
 import pytest
 import safetensors.torch
 import torch
@@ -27,12 +29,11 @@ def test_what_is_written_comes_back(folder: RunFolder) -> None:
         name: tensor.tolist() for name, tensor in STATE.items()
     }
     assert to_safetensors(STATE) == data  # the same bytes
-    for kind in (torch.float16, torch.bfloat16):  # for keeping alone
-        folder.commit(
-            {checkpoint_name(8): to_safetensors({"a": torch.tensor([1.5, -2.0]).to(kind)})}
-        )
+    for kind, numbers in product((torch.float16, torch.bfloat16), ([1.5, -2.0], 1.5)):
+        stored = torch.tensor(numbers).to(kind)  # for keeping alone
+        folder.commit({checkpoint_name(8): to_safetensors({"a": stored})})
         found = weights_at(folder, 8)["a"]
-        assert (found.dtype, found.tolist()) == (torch.float32, [1.5, -2.0])
+        assert (found.dtype, found.tolist()) == (torch.float32, numbers)
 
 
 def test_the_next_commit_replaces_the_optimiser_and_what_was_not_planned(folder: RunFolder) -> None:

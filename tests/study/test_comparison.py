@@ -71,6 +71,9 @@ def test_the_frame_has_a_row_for_each_hop_of_each_run(trained: Store) -> None:
         ["hop 1", fleet.name, 10, 30, 0],
         ["hop 2", fleet.name, 20, 20, 1],
     ]
+    begun = tuple(replace(course, hops=()) for course in found.courses)
+    with pytest.raises(ConfigError, match="neither .* nor .* has losses yet"):
+        replace(found, courses=begun).frame()
     ended = found.losses["hop 2"][1]
     assert ended is not None
     assert (rows.train[2], rows.validation[2]) == (ended.train, ended.validation)

@@ -4,12 +4,14 @@ A field whose default is None may be missing in tables that were measured before
 """
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import ClassVar, TypeVar
 
-from pydantic import StrictBool, StrictFloat, StrictInt
+from pydantic import StrictBool, StrictFloat, StrictInt, model_validator
 
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.maps import RoleMaps
+from hopscope.errors import HopscopeError
 from hopscope.papers.row import JsonObject, Numbers, Record, Row
 
 Head = tuple[StrictInt, StrictInt]
@@ -234,12 +236,20 @@ class CircuitRow(LossRow):
     """The emergence of the circuit, as `Emergence.to_dict` gives it; None if it was not followed
     through training."""
 
-    @property
+    @model_validator(mode="after")
+    def _has_readable_findings(self) -> "CircuitRow":
+        try:
+            _ = self.role_maps, self.story
+        except (KeyError, TypeError, ValueError, HopscopeError) as error:
+            raise ValueError(f"maps or emergence cannot be read ({error!r:.100})") from error
+        return self
+
+    @cached_property
     def role_maps(self) -> RoleMaps:
         """Mean attention between roles."""
         return RoleMaps.from_dict(self.maps)
 
-    @property
+    @cached_property
     def story(self) -> Emergence | None:
         """The emergence of the circuit, with the steps at which this row's hops were learned."""
         if self.emergence is None:

@@ -41,7 +41,9 @@ export function changesOf(texts, before) {
   const changes = before.map((its) => new Map(its));
   const said = new Map();
   for (const text of texts) {
-    const { layer, head, destination, as } = item(text);
+    const its = item(text, "");
+    if (!its?.as) throw new Error(`"${text}" changes no head; expected HEAD=WAY or HEAD:ROLE=WAY`);
+    const { layer, head, destination, as } = its;
     const name = named({ layer, head });
     const rows = said.get(name) ?? [];
     if (rows.includes(destination) || rows.includes("") || (rows.length && !destination))

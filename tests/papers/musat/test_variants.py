@@ -19,7 +19,7 @@ from musat_rows import (
     without,
 )
 
-from hopscope.errors import ConfigError
+from hopscope.errors import ConfigError, ResultsError
 from hopscope.papers.judge import Finding
 from hopscope.papers.musat.circuit_claims import by_variant, nearest
 from hopscope.papers.musat.emergence_claims import first_paths
@@ -27,7 +27,17 @@ from hopscope.papers.musat.experiments import preset_recipe, under
 from hopscope.papers.musat.rows import CircuitRow, VariantRow
 from hopscope.papers.musat.variants import BEST, LONG, VARIANTS, WARMUP, Variant, chosen, variant_of
 
+DAMAGED = {"maps": [{}, {"own": "no"}], "emergence": [{"steps": [1]}]}
+
 WEIGHTS = "262,144 examples and initial weights of 1/√inputs"
+
+
+def test_damaged_findings_are_refused_when_a_row_is_read() -> None:
+    row = emerging_row(1)
+    for field, every in DAMAGED.items():
+        for damaged in every:
+            with pytest.raises(ResultsError, match="maps or emergence cannot be read"):
+                with_(row, **{field: damaged})
 
 
 def test_a_variant_of_d_holds_if_all_its_seeds_do() -> None:
