@@ -34,10 +34,6 @@ class Spots:
     """The positions of the rows, counted from the start of the sequence."""
     read: Int[Tensor, "spot"]
     """The same positions, counted from the first position read."""
-    slot: Int[Tensor, "spot"]
-    """A number for each row, unique within its example."""
-    width: int
-    """The number of slots."""
 
     def __len__(self) -> int:
         return len(self.row)
@@ -46,21 +42,8 @@ class Spots:
     def where(cls, mask: Bool[Tensor, "batch seq"], read: int) -> "Spots":
         """The rows where the mask is True; only the last `read` positions are read."""
         example, row = mask.nonzero(as_tuple=True)
-        number = mask.cumsum(-1)
-        width = int(number[:, -1].max()) if mask.numel() else 0
         first = mask.shape[-1] - read
-        return cls(example, row, row - first, number[example, row] - 1, width)
-
-    @classmethod
-    def of_all(cls, several: "list[Spots]") -> "Spots":
-        """The rows of several Spots in one, in order; no row may be in two of them."""
-        ends = [0]
-        for spots in several:
-            ends.append(ends[-1] + spots.width)
-        slots = [spots.slot + end for spots, end in zip(several, ends, strict=False)]
-        parts = zip(*((spots.example, spots.row, spots.read) for spots in several), strict=True)
-        example, row, read = (torch.cat(part) for part in parts)
-        return cls(example, row, read, torch.cat(slots), ends[-1])
+        return cls(example, row, row - first)
 
 
 def _same_for_all(target: Target) -> bool:
@@ -186,7 +169,7 @@ class Prescriber:
             spots = self.spots(role, read)
             if role is None and _same_for_all(target):  # rows of one example are enough
                 rows, here = self.places[-read:], self.places[:read]
-                spots = Spots(torch.zeros_like(rows), rows, here, here, read)
+                spots = Spots(torch.zeros_like(rows), rows, here)
             rows, possible = self.drawn(target, spots)
             itself = (self.places == spots.row[:, None]).float()
             found = torch.where(possible[:, None], rows, itself)

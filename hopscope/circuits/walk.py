@@ -1,16 +1,14 @@
 """Many ablations in one walk through the layers.
 
 Ablations that are equal up to a layer share the residual stream before it, and in the layer also
-its attention and values. Where they differ, one of them (the *usual* one, with every head's most
-common change) is computed at all positions, and the others only at positions whose rows differ from
-it. A few ablations are taken to the last layer before the next ones (depth first), so that memory
-is bounded by the budget of a call for each layer, for any number of ablations.
+its attention and values. A few ablations are taken to the last layer before the next ones (depth
+first), so that memory is bounded by the budget of a call for each layer, for any number of
+ablations.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TypeVar
 
 import torch
@@ -23,9 +21,8 @@ from hopscope.circuits.budget import Cache
 from hopscope.circuits.engine import Adapter, Brought, Heads, as_model, forward
 from hopscope.circuits.examples import Examples
 from hopscope.circuits.pattern import AS_IN_MODEL, Pattern
-from hopscope.circuits.prescriber import Prescriber, Spots
+from hopscope.circuits.prescriber import Prescriber
 from hopscope.circuits.slices import SlicedLosses
-from hopscope.facts import Role
 
 Changes = tuple[Change, ...]
 """The change of every head of a layer."""
@@ -54,15 +51,6 @@ class Branch:
     changes: Changes
     prefix: Prefix
     members: list[int]
-
-
-@dataclass(frozen=True)
-class Usual:
-    """A bundle's most common changes, the outputs of its heads, and the stream after the layer."""
-
-    changes: Changes
-    mixed: Float[Tensor, "batch head read d_head"]
-    after: Float[Tensor, "batch read d_model"]
 
 
 def from_model(change: Change) -> bool:
@@ -100,10 +88,6 @@ def head_outputs(adapter: Adapter, inputs: Tensor) -> list[Brought]:
 
     forward(adapter, adapter.embed(inputs), attend)
     return found
-
-
-FEW = 0.25
-"""Differing positions are computed separately if they are at most this share of all positions."""
 
 
 class Walk:
@@ -228,130 +212,42 @@ class Layer:
         if needed:
             parts = _joined(weights).split(len(self.examples))
             self.own = [dict(zip(needed, its.unbind(1), strict=True)) for its in parts]
-        self.usual = self._usual(branches)
-
-    def _usual(self, branches: list[Branch]) -> dict[int, Usual]:
-        """The most common changes of each bundle, computed for all bundles at once."""
-        of_bundle: dict[int, list[Changes]] = {}
-        for branch in branches:
-            of_bundle.setdefault(branch.bundle, []).append(branch.changes)
-        common = {
-            bundle: tuple(Counter(head).most_common(1)[0][0] for head in zip(*several, strict=True))
-            for bundle, several in of_bundle.items()
-        }
-        mixed = [self._mixed(bundle, changes) for bundle, changes in common.items()]
-        after = self._finished([self.before[bundle] for bundle in common], mixed)
-        return {
-            bundle: Usual(changes, its, x)
-            for (bundle, changes), its, x in zip(common.items(), mixed, after, strict=True)
-        }
-
-    def _mixed(self, bundle: int, changes: Changes) -> Float[Tensor, "batch head read d_head"]:
-        """The outputs of all heads of a bundle with the changes."""
-        values = self.values[bundle]
-        mixed = values.new_empty(*values.shape[:2], self.read, values.shape[-1])
-        for head, change in enumerate(changes):
-            if isinstance(change, Pattern):
-                own = self.own[bundle].get(head)
-                pattern = self.prescriber.attention_of(change, own, self.read)
-                mixed[:, head] = pattern.to(values.dtype) @ values[:, head]
-            else:
-                usual = self.walk.carried(change.instead)[self.number]
-                mixed[:, head] = change.of(usual[:, head, -self.read :])
-        return mixed
-
-    def _finished(
-        self, before: list[Tensor], mixed: list[Tensor]
-    ) -> Sequence[Float[Tensor, "batch read d_model"]]:
-        """Streams after the layer, a few examples at a time."""
-        x, brought, finish = _joined(before), _joined(mixed), self.walk.adapter.finish
-        parts = zip(x.split(self.walk.part), brought.split(self.walk.part), strict=True)
-        after = _joined([finish(self.number, *part) for part in parts])
-        found: Sequence[Tensor] = after.split(len(self.examples))
-        return found
 
     def after(self, branches: list[Branch]) -> list[Bundle]:
-        """The streams after the layer. A branch with the usual changes is known; one that differs
-        in a few rows is computed only there; all others are computed at every position.
-        """
-        found: dict[int, Tensor] = {}
-        whole: list[int] = []
-        few: dict[int, list[Role]] = {}
-        for number, branch in enumerate(branches):
-            roles = self._differing(branch)
-            if roles is None:
-                whole.append(number)
-            elif roles:
-                few[number] = roles
-            else:
-                found[number] = self.usual[branch.bundle].after
-        if whole:
-            mixed = [self._mixed(branches[n].bundle, branches[n].changes) for n in whole]
-            before = [self.before[branches[n].bundle] for n in whole]
-            found |= zip(whole, self._finished(before, mixed), strict=True)
-        if few:
-            found |= self._patched(branches, few)
+        """The streams of these branches after the layer, computed a few examples at a time."""
+        before = _joined([self.before[branch.bundle] for branch in branches])
+        part, finish = self.walk.part, self.walk.adapter.finish
+        parts = zip(before.split(part), self._mixed(branches).split(part), strict=True)
+        after = _joined([finish(self.number, x, brought) for x, brought in parts])
         return [
-            Bundle(found[n], branch.prefix, branch.members) for n, branch in enumerate(branches)
+            Bundle(x, branch.prefix, branch.members)
+            for branch, x in zip(branches, after.split(len(self.examples)), strict=True)
         ]
 
-    def _differing(self, branch: Branch) -> list[Role] | None:
-        """The roles whose rows differ from the usual changes; None if these are too many positions,
-        or if a head's output is replaced, not its attention.
+    def _mixed(self, branches: list[Branch]) -> Float[Tensor, "row head read d_head"]:
+        """The outputs of all heads in each branch, one branch after the other. Branches of a bundle
+        share the outputs of heads with the same change.
         """
-        roles: dict[Role, None] = {}
-        for mine, its in zip(branch.changes, self.usual[branch.bundle].changes, strict=True):
-            if mine == its:
-                continue
-            if not (isinstance(mine, Pattern) and isinstance(its, Pattern)):
-                return None
-            here, there = dict(mine.targets), dict(its.targets)
-            roles |= {
-                role: None
-                for role in self.examples.table
-                if here.get(role, mine.rest) != there.get(role, its.rest)
-            }
-        rows = {role: len(self.prescriber.spots(role, self.read)) for role in roles}
-        if sum(rows.values()) > FEW * self.read * len(self.examples):
-            return None
-        return [role for role, count in rows.items() if count]
+        values = self.values[0]
+        mixed = values.new_empty(len(branches), *values.shape[:2], self.read, values.shape[-1])
+        known: dict[tuple[int, int, Change], Tensor] = {}
+        for number, branch in enumerate(branches):
+            for head, change in enumerate(branch.changes):
+                which = branch.bundle, head, change
+                if which not in known:
+                    known[which] = self._brought(*which)
+                mixed[number, :, head] = known[which]
+        return mixed.flatten(0, 1)
 
-    def _patched(self, branches: list[Branch], few: dict[int, list[Role]]) -> dict[int, Tensor]:
-        """The usual streams, with the positions of some roles computed again."""
-        spots = {
-            number: Spots.of_all([self.prescriber.spots(role, self.read) for role in roles])
-            for number, roles in few.items()
-        }
-        before = [
-            self.before[branches[n].bundle][its.example, its.read] for n, its in spots.items()
-        ]
-        mixed = [self._mixed_at(branches[n], few[n], its) for n, its in spots.items()]
-        size = self.walk.part * self.examples.length
-        parts = zip(torch.cat(before).split(size), torch.cat(mixed).split(size), strict=True)
-        finish = partial(self.walk.adapter.finish, self.number)
-        out = _joined([finish(x[None], its.transpose(0, 1)[None])[0] for x, its in parts])
-        found = {}
-        for (number, its), part in zip(spots.items(), out.split([*map(len, before)]), strict=True):
-            found[number] = self.usual[branches[number].bundle].after.clone()
-            found[number][its.example, its.read] = part
-        return found
-
-    def _mixed_at(
-        self, branch: Branch, roles: list[Role], spots: Spots
-    ) -> Float[Tensor, "spot head d_head"]:
-        """The outputs of all heads at the positions of some roles."""
-        values, usual = self.values[branch.bundle], self.usual[branch.bundle]
-        mixed: Tensor = usual.mixed[spots.example, :, spots.read]
-        for head, (mine, its) in enumerate(zip(branch.changes, usual.changes, strict=True)):
-            if mine == its:
-                continue
-            assert isinstance(mine, Pattern)
-            own = self.own[branch.bundle].get(head)
-            pattern = torch.cat([
-                self.prescriber.rows_of(mine.of(role), role, own, self.read) for role in roles
-            ])  # fmt: skip
-            # The rows of each example as a matrix; unused slots stay zero.
-            rows = values.new_zeros(len(self.examples), spots.width, values.shape[-2])
-            rows[spots.example, spots.slot] = pattern.to(values.dtype)
-            mixed[:, head] = (rows @ values[:, head])[spots.example, spots.slot]
-        return mixed
+    def _brought(
+        self, bundle: int, head: int, change: Change
+    ) -> Float[Tensor, "#batch read d_head"]:
+        """The output of one head of a bundle with a change; once if it is the same for all
+        examples.
+        """
+        if not isinstance(change, Pattern):
+            usual = self.walk.carried(change.instead)[self.number]
+            return change.of(usual[:, head, -self.read :])
+        values = self.values[bundle][:, head]
+        pattern = self.prescriber.attention_of(change, self.own[bundle].get(head), self.read)
+        return pattern.to(values.dtype) @ values
