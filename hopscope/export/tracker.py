@@ -68,7 +68,7 @@ Tracker = Callable[[Tracked], AbstractContextManager[Log]]
 def tracker(name: str, place: Place) -> Tracker:
     """Return the tracker of this name; raises SharingError if its package is not installed."""
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
-    os.environ.setdefault("WANDB_FINISH_TIMEOUT", "600")  # seconds; old versions know no limit
+    os.environ.setdefault("WANDB_FINISH_TIMEOUT", "600")  # seconds
     os.environ.setdefault("WANDB_FINISH_TIMEOUT_RAISES", "true")
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     if not place.project.strip(". "):
@@ -197,7 +197,7 @@ def wandb(place: Place, library: Any, run: Tracked) -> Iterator[Log]:
     be added later than others. With WANDB_MODE=offline every call with new numbers writes a new
     folder on this machine, for `wandb sync`.
     """
-    home, online = _wandb_home(place, library)
+    home, online = _wandb_home(place, library, run)
     note = f"hopscope-{run.id}.json"  # in an offline folder: the last step of each series
     made = _wandb_run(place, library, run, home) if online else None
     where, last = str(made.url) if made else "", {}
@@ -242,7 +242,7 @@ def _finish_wandb(made: Any, run: Tracked) -> None:
         ) from error
 
 
-def _wandb_home(place: Place, library: Any) -> tuple[Path, bool]:
+def _wandb_home(place: Place, library: Any, run: Tracked) -> tuple[Path, bool]:
     """Return wandb's folder on this machine, and whether numbers are sent to its server."""
     home = place.to or Path(os.environ.get("WANDB_DIR", "."))
     mode = os.environ.get("WANDB_MODE", "online")
@@ -251,7 +251,9 @@ def _wandb_home(place: Place, library: Any) -> tuple[Path, bool]:
             f"WANDB_MODE is {mode}; expected online, or offline, which writes to this machine"
         )
     online = mode == "online"
-    if online and not library.login(prompt=False):
+    with _refusals("wandb", run, (library.errors.Error, OSError, ValueError)):
+        known = not online or library.login(prompt=False)
+    if not known:
         raise SharingError(
             "wandb has no key: `wandb login`, or set WANDB_API_KEY; WANDB_MODE=offline writes to "
             "this machine, for `wandb sync`"

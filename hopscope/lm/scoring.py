@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
+from inspect import signature
 from math import exp
 from typing import Any, TypeVar
 
@@ -100,6 +101,11 @@ class _Prefix:
         return copy
 
 
+def _cache_of(model: LanguageModel) -> str:
+    """The name that this model gives to its cache: another one since transformers 5.24."""
+    return "cache" if "cache" in signature(model.model.forward).parameters else "past_key_values"
+
+
 @torch.inference_mode()
 def _prefix(model: LanguageModel, prompts: Sequence[Tokens]) -> _Prefix:
     """Compute the common beginning of all prompts; at least one token of each prompt is left."""
@@ -110,7 +116,7 @@ def _prefix(model: LanguageModel, prompts: Sequence[Tokens]) -> _Prefix:
         return _Prefix(0, None)
     step = torch.tensor([first[:shared]], device=model.device)
     output = model.model(input_ids=step, use_cache=True, logits_to_keep=1)
-    return _Prefix(shared, output.past_key_values)
+    return _Prefix(shared, getattr(output, _cache_of(model)))
 
 
 def _logits(
@@ -143,7 +149,7 @@ def _logits(
         input_ids=tokens.to(model.device),
         attention_mask=mask[:, None].to(model.device),
         position_ids=positions.to(model.device),
-        past_key_values=prefix.repeated(len(prompts)),
+        **{_cache_of(model): prefix.repeated(len(prompts))},
         use_cache=prefix.length > 0,
         logits_to_keep=nodes + 1,
     ).logits
@@ -205,11 +211,11 @@ def _continued(
             input_ids=step.to(model.device),
             attention_mask=seen.to(model.device),
             position_ids=positions.clamp(min=0).to(model.device),
-            past_key_values=cache,
+            **{_cache_of(model): cache},
             use_cache=True,
             logits_to_keep=1,
         )
-        cache, logits = output.past_key_values, output.logits[:, -1].float().cpu()
+        cache, logits = getattr(output, _cache_of(model)), output.logits[:, -1].float().cpu()
         drawn = {row: _drawn(logits[row], temperature, generators[row]) for row in open_}
         open_ = [row for row in open_ if drawn[row] not in model.ends]
         for row in open_:

@@ -44,12 +44,15 @@ class Wandb:
     def __init__(self) -> None:
         self.runs: dict[str, list[dict[str, float]]] = {}
         self.asked: list[dict[str, Any]] = []
-        self.key, self.refuses, self.silent, self.open = True, False, False, 0
+        self.key: bool | None = True  # None: a wrong one
+        self.refuses, self.silent, self.open = False, False, 0
         self.errors = SimpleNamespace(Error=Refused)
         self.Settings = dict
 
     def login(self, prompt: bool) -> bool:
         assert not prompt
+        if self.key is None:
+            raise Refused("the key is wrong\nmore")
         return self.key
 
     def init(self, **fields: Any) -> Any:
@@ -377,6 +380,8 @@ def test_what_cannot_be_sent_is_refused_in_one_line(
     monkeypatch.delenv("WANDB_MODE")
     wandb.key = False
     refused(fleet, "wandb", "wandb has no key: `wandb login`.*WANDB_MODE=offline")
+    wandb.key = None
+    refused(fleet, "wandb", "wandb refuses .*-seed-3: the key is wrong$")
     monkeypatch.setenv("TRACKIO_SPACE_ID", "me/space")
     refused(fleet, "trackio", "TRACKIO_SPACE_ID is set.*`trackio sync`")
     monkeypatch.delenv("TRACKIO_SPACE_ID")

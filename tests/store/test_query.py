@@ -35,7 +35,6 @@ REFUSED = (
     ("install httpfs", "the query is LOAD"),
     ("insert into runs select * from runs", "the query is INSERT"),
     ("set enable_external_access = true", "the query is SET"),
-    ("pragma version", "the query is PRAGMA"),
     ("select 1; copy (select 1) to '{file}'", "the query is 2 statements"),
     ("-- a word", "the query is empty"),
     ("select * from read_text('{secret}')", "Permission Error"),
