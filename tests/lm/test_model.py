@@ -75,7 +75,7 @@ def test_what_cannot_be_opened_is_one_line(tmp_path: Path, mine: Path, tiny: Lan
         ("ours/gated@main", {}, "is not on this machine: `hopscope lm pull ours/gated@main`"),
         ("nothing", {}, "no model 'nothing': expected one of smollm2"),
         (changed("no-tokenizer", "tokenizer*"), {}, "cannot open the tokenizer of .*no-tokenizer"),
-        (weightless, {}, "cannot open the weights of .*weightless"),
+        (weightless, {}, "cannot open the weights of .*weightless: its weights are a pickle"),
         (str(tmp_path / "broken.gguf"), {}, "cannot open the config of .*broken.gguf"),
         (str(mine), {"dtype": "bf16"}, "dtype is 'bf16'; expected auto, float32, bfloat16"),
     ):

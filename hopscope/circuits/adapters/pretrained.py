@@ -18,9 +18,9 @@ def pretrained(path: str | Path, **options: Any) -> Any:
 
     folder = Path(path)
     if any(folder.glob("*.bin")) and not any(folder.glob("*.safetensors")):
-        raise CircuitError(
-            f"{path} has its weights in a pickle (*.bin), which hopscope does not read: load it in "
-            "Python, and save it with model.save_pretrained(FOLDER)"
+        raise OSError(
+            "its weights are a pickle (*.bin), which is not read: save it again, in Python, with "
+            "model.save_pretrained(FOLDER)"
         )
     opened: Any = AutoModelForCausalLM.from_pretrained(
         path, local_files_only=True, trust_remote_code=False, use_safetensors=True,

@@ -4,7 +4,6 @@ A field whose default is None may be missing in tables that were measured before
 """
 
 from collections.abc import Iterable
-from functools import cached_property
 from typing import ClassVar, TypeVar
 
 from pydantic import StrictBool, StrictFloat, StrictInt, model_validator
@@ -244,12 +243,12 @@ class CircuitRow(LossRow):
             raise ValueError(f"maps or emergence cannot be read ({error!r:.100})") from error
         return self
 
-    @cached_property
+    @property
     def role_maps(self) -> RoleMaps:
         """Mean attention between roles."""
         return RoleMaps.from_dict(self.maps)
 
-    @cached_property
+    @property
     def story(self) -> Emergence | None:
         """The emergence of the circuit, with the steps at which this row's hops were learned."""
         if self.emergence is None:
