@@ -78,6 +78,8 @@ class Recipe:
     batch: int = 64
     rate: float = 3e-4
     width: int = 128
+    falling: bool = True
+    """Whether the learning rate warms up and falls; else it is constant."""
     by_look_ups: bool = True
     """Whether the task can be solved with look-ups alone, within the law of depth."""
 
@@ -85,6 +87,10 @@ class Recipe:
     def task(self) -> OwnTask:
         """The task for hopscope."""
         return OwnTask(self.draw, roles=self.roles, chance=self.chance)
+
+    def rate_at(self, step: int) -> float:
+        """The learning rate of a step."""
+        return self.rate * (warmed_and_falling(step, self.steps) if self.falling else 1.0)
 
     def blank(self) -> GPT2LMHeadModel:
         """A GPT-2 of this shape with fresh weights."""
@@ -125,42 +131,28 @@ def khop(hops: tuple[int, ...], examples: int, seed: int) -> Drawn:
     )
 
 
-NAMES, PAIRS, CHAINS = 30, 11, 4
-"""For Guo et al.: names, pairs in a sequence, and the most two-hop chains among them."""
-GUO = ("key 0", "value 0", "key 1", "value 1", "other", "query")
+NAMES, CHAINS = 30, 5
+"""For Guo et al.: names, and two-hop chains in a sequence."""
 
 
 def two_hops(examples: int, seed: int) -> Drawn:
-    """Guo et al. 2025: one to four chains of two pairs, the first before the second, among pairs
-    that lead nowhere; then the start of a chain, whose end is asked for.
+    """Guo et al. 2025, as their program draws it: five chains of two pairs, mixed, the first pair
+    of a chain before its second; then the start of one chain, whose end is asked for.
     """
     generator = torch.Generator().manual_seed(seed)
-    names = torch.rand(examples, NAMES, generator=generator).argsort(1)
-    count = torch.randint(1, CHAINS + 1, (examples, 1), generator=generator)
-    # Each chain has two pairs; without a chain, both are pairs of four different names.
-    spare = names[:, 3 * CHAINS :]
-    first, middle, last = names[:, : 3 * CHAINS].view(examples, CHAINS, 3).unbind(-1)
-    real = torch.arange(CHAINS) < count
-    start = torch.where(real, middle, spare[:, :CHAINS])
-    left = torch.cat([first, start, spare[:, 2 * CHAINS : 2 * CHAINS + 3]], 1)
-    right = torch.cat([middle, last, spare[:, 2 * CHAINS + 3 : 2 * CHAINS + 6]], 1)
-    place = torch.rand(examples, PAIRS, generator=generator)
-    both = place[:, : 2 * CHAINS].view(examples, 2, CHAINS)
-    place[:, : 2 * CHAINS] = both.sort(1).values.flatten(1)  # the first pair before the second
-    order = place.argsort(1)
-    pairs = torch.stack([left, right], -1).gather(1, order[..., None].expand(-1, -1, 2))
-    asked = (torch.rand(examples, CHAINS, generator=generator) * real).argmax(1, keepdim=True)
-    inputs = torch.cat([pairs.flatten(1), first.gather(1, asked)], 1)
-    other = torch.full((examples, 3), -1)
-    kinds = torch.cat([torch.where(real, 0, -1), torch.where(real, 1, -1), other], 1)
-    chains = torch.cat([torch.arange(CHAINS).expand(examples, -1)] * 2 + [other + CHAINS + 1], 1)
-    kind, chain = kinds.gather(1, order), chains.gather(1, order)
-    roles = torch.where(kind[..., None] < 0, 4, 2 * kind[..., None] + torch.arange(2))
+    names = torch.rand(examples, NAMES, generator=generator).argsort(1)[:, : 3 * CHAINS]
+    first, middle, last = names.view(examples, CHAINS, 3).unbind(-1)
+    pairs = torch.stack([torch.cat([first, middle], 1), torch.cat([middle, last], 1)], -1)
+    place = torch.rand(examples, 2, CHAINS, generator=generator).sort(1).values
+    order = place.flatten(1).argsort(1)
+    asked = torch.randint(0, CHAINS, (examples, 1), generator=generator)
+    inputs = pairs.gather(1, order[..., None].expand(-1, -1, 2)).flatten(1)
+    roles = 2 * (order[..., None] // CHAINS) + torch.arange(2)  # of a pair: key and value
     return Drawn(
-        inputs,
+        torch.cat([inputs, first.gather(1, asked)], 1),
         last.gather(1, asked),
-        roles=torch.cat([roles.flatten(1), torch.full((examples, 1), 5)], 1),
-        chain=torch.cat([chain.repeat_interleave(2, 1), asked], 1),
+        roles=torch.cat([roles.flatten(1), torch.full((examples, 1), 4)], 1),
+        chain=torch.cat([(order % CHAINS).repeat_interleave(2, 1), asked], 1),
     )
 
 
@@ -303,8 +295,8 @@ def _sanford(layers: int, heads: int) -> Recipe:
 
 RECIPES = {
     "guo": Recipe(
-        "Guo et al. 2025", two_hops, GUO, NAMES, 3, 1, steps=20_000, width=256,
-        chance=sum(math.log(n) for n in range(1, CHAINS + 1)) / CHAINS,
+        "Guo et al. 2025", two_hops, ("key 0", "value 0", "key 1", "value 1", "query"), NAMES, 3, 1,
+        steps=2_500, chance=math.log(CHAINS), batch=512, width=256, falling=False,
     ),
     "wu": Recipe(
         "Wu, Geiger and Millière 2025", binding,
@@ -339,15 +331,15 @@ def train(chosen: argparse.Namespace) -> None:
         torch.cuda.set_stream(torch.cuda.Stream())  # the default stream cannot be recorded
     for name, seed in product(chosen.only or RECIPES, chosen.seeds):
         end = time.monotonic() + 60 * chosen.minutes
-        _trained(name, seed, _path(chosen.to, name, seed), end, chosen.device)
+        _trained(name, seed, _path(chosen.to, name, seed), end, chosen)
 
 
 def _path(folder: Path, name: str, seed: int) -> Path:
     return folder / f"{name}-{seed}.pt"
 
 
-def _trained(name: str, seed: int, path: Path, end: float, device: str) -> None:
-    recipe, first = RECIPES[name], (1 + seed) * TRAINED_FROM
+def _trained(name: str, seed: int, path: Path, end: float, chosen: argparse.Namespace) -> None:
+    recipe, first, device = RECIPES[name], (1 + seed) * TRAINED_FROM, chosen.device
     torch.manual_seed(seed)
     model = recipe.blank().to(device).train()
     gpu = model.device.type == "cuda"
@@ -363,9 +355,10 @@ def _trained(name: str, seed: int, path: Path, end: float, device: str) -> None:
         step, spent = kept["step"], kept["cpu_seconds"]
     begun, saved = time.process_time() - spent, time.monotonic()
     while step < recipe.steps and time.monotonic() < end:
-        _set_rate(optimiser, recipe.rate * warmed_and_falling(step, recipe.steps))
+        _set_rate(optimiser, recipe.rate_at(step))
         drawn = recipe.draw(recipe.batch, first + step)
-        loss = update(drawn.inputs.to(device), drawn.targets.to(device))
+        with torch.autocast(device, torch.bfloat16, enabled=chosen.bf16):
+            loss = update(drawn.inputs.to(device), drawn.targets.to(device))
         step += 1
         if step % 100 == 0:
             row = {"model": name, "seed": seed, "step": step, "loss": round(loss.item(), 4)}
@@ -499,6 +492,7 @@ def main() -> None:
             command.add_argument("--to", type=Path, required=True)
             command.add_argument("--minutes", type=float, default=math.inf)
             command.add_argument("--device", default="cpu")
+            command.add_argument("--bf16", action="store_true", help="products in bf16 (autocast)")
         else:
             command.add_argument("--models", type=Path, required=True)
     torch.set_num_threads(1)
