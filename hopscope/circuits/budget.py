@@ -40,6 +40,9 @@ the example before."""
 DRAWING, ROLES, PAIRS = 4, 64, 3
 """The most memory that drawing an example takes: copies of its numbers, bytes for each position,
 and for tokens bytes for each pair of positions; measured on three tasks."""
+STREAMS = 6
+"""Tensors of the size of a residual stream that probes hold for all examples at once: before and
+after a layer, the outputs of its heads, normalised, and in float64."""
 
 
 def call_bytes(device: torch.device) -> int:
@@ -114,6 +117,12 @@ def check_ablation(examples: int, length: int, needed: int) -> None:
     """Raise CircuitError if this machine cannot hold the `needed` bytes of a single ablation."""
     what = f"an ablation on {examples:,} examples of {length:,} positions"
     _check(needed, what, "take fewer or shorter examples")
+
+
+def check_streams(examples: int, length: int, width: int) -> None:
+    """Raise CircuitError if this machine cannot hold the streams of all examples."""
+    what = f"residual streams of {examples:,} examples of {length:,} positions"
+    _check(STREAMS * FLOAT * examples * length * width, what, "take fewer examples")
 
 
 def check_search(least: int, needed: Mapping[str, int], sizes: Mapping[str, int]) -> None:

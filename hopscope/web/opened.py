@@ -33,8 +33,6 @@ class Opened:
     weights: Hashable
     """Identifies the model's weights and its circuit."""
     open: Callable[[], AnyModel]
-    check_fits: Callable[[int], None]
-    """Raises if this number of examples does not fit in memory."""
     probed: int
     """Number of examples on which the probes of the page's squares are fitted."""
     memory: Memory
@@ -48,7 +46,6 @@ class Opened:
 
     def ablator(self, examples: int, sample: int) -> Ablator:
         """Return an ablator of the model on these examples (cached)."""
-        self.check_fits(examples)
         return self.memory.get(
             ("ablator", self.weights, examples, sample),
             lambda: Ablator(self.adapter, examples_of(self.task, examples, sample)),

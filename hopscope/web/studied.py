@@ -49,7 +49,6 @@ class Studied(ShownModel):
         adapter, few = adapter_of(study.model), examples_of(study.task, FEW)
         if circuit is not None:
             _check_circuit(circuit, few, adapter.digest())
-        study.check_fits(FEW)
         begun = time.monotonic()
         losses = Ablator(adapter, few).losses([Ablation()])
         each = 2 * (time.monotonic() - begun) / FEW  # twice: without and with changes
@@ -64,7 +63,6 @@ class Studied(ShownModel):
             circuit=circuit,
             weights=STUDY,
             open=lambda: adapter,
-            check_fits=study.check_fits,
             probed=EXAMPLES,
             memory=memory,
             words=words,
