@@ -5,12 +5,10 @@ caches: streams from which later states start, and drawn rows of attention. The 
 have a budget in bytes. An ablation that needs more runs on a slice of the examples at a time.
 """
 
-from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 
 import torch
-from torch import Tensor
 
 from hopscope.configs import Task
 from hopscope.errors import CircuitError
@@ -76,32 +74,6 @@ def ablated_at_once(device: torch.device, heads: int, length: int, width: int) -
 def layer_bytes(heads: int, length: int, width: int) -> int:
     """How many bytes an example of this length takes in a layer with this shape."""
     return FLOAT * (AT_ONCE * heads * length**2 + WIDTHS * length * width)
-
-
-class Cache:
-    """A least-recently-used cache of tensors, of at most `limit` bytes."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit, self.held = limit, 0
-        self._tensors: OrderedDict[Hashable, Tensor] = OrderedDict()
-
-    def get(self, key: Hashable) -> Tensor | None:
-        """The tensor for this key; None if it is not in the cache."""
-        found = self._tensors.get(key)
-        if found is not None:
-            self._tensors.move_to_end(key)
-        return found
-
-    def put(self, key: Hashable, tensor: Tensor) -> None:
-        """Add a tensor, unless it alone is larger than the limit."""
-        if tensor.nbytes > self.limit or key in self._tensors:
-            return
-        if tensor.untyped_storage().nbytes() > tensor.nbytes:
-            tensor = tensor.clone()  # a view would keep its whole base tensor in memory
-        self._tensors[key] = tensor
-        self.held += tensor.nbytes
-        while self.held > self.limit:
-            self.held -= self._tensors.popitem(last=False)[1].nbytes
 
 
 def check_examples(task: Task, examples: int, advice: str = "take fewer examples") -> None:

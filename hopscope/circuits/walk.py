@@ -21,12 +21,12 @@ from torch import Tensor
 
 from hopscope.circuits import budget
 from hopscope.circuits.ablation import Ablation, Change, Instead
-from hopscope.circuits.budget import Cache
 from hopscope.circuits.engine import Adapter, Brought, Heads, as_model, forward
 from hopscope.circuits.examples import Examples
 from hopscope.circuits.pattern import AS_IN_MODEL, Pattern
 from hopscope.circuits.prescriber import prescriber_of
 from hopscope.circuits.slices import SlicedLosses, ablation_slices
+from hopscope.memory import Memory
 
 Changes = tuple[Change, ...]
 """The change of every head of a layer."""
@@ -131,7 +131,7 @@ class Walk:
         self.prescriber = prescriber_of(whole.adapter, self.examples, len(whole.slices))
         self.part = 1
         """The number of examples in one call of a layer."""
-        self._streams = Cache(budget.kept_bytes(whole.adapter.device) // len(whole.slices))
+        self._streams = Memory(budget.kept_bytes(whole.adapter.device) // len(whole.slices))
 
     def carried(self, instead: Instead) -> list[Brought]:
         """Outputs of the heads of each layer, from which `Carried.of` makes what is carried."""
@@ -180,7 +180,7 @@ class Walk:
         """The bundles after a layer, a few at a time. Cached streams are not computed again."""
         branches, known = [], []
         for branch in parted(number, bundles, changes):
-            kept = self._streams.get(branch.prefix)
+            kept = self._streams.known(branch.prefix)
             if kept is None:
                 branches.append(branch)
             else:
@@ -193,7 +193,8 @@ class Walk:
             after = layer.after(waiting.pop(0))
             if not layer.last:
                 for bundle in after:
-                    self._streams.put(bundle.prefix, bundle.x)
+                    # The stream alone: a view would hold the streams of all branches.
+                    self._streams.keep(bundle.prefix, bundle.x.clone(), bundle.x.nbytes)
             if not waiting:
                 del layer  # or its attention would be held while the next layers are computed
             yield after

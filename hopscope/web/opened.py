@@ -10,7 +10,7 @@ from hopscope.circuits.engine import Adapter
 from hopscope.circuits.examples import Questions
 from hopscope.circuits.probing import Reader
 from hopscope.circuits.tables import Tables, other_tables
-from hopscope.web.memory import Memory
+from hopscope.memory import Memory
 
 ABLATOR_BYTES = 2**27
 """Largest size of an ablator's caches (`hopscope.circuits.budget`)."""

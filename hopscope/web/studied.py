@@ -9,9 +9,9 @@ from hopscope.circuits.examples import Examples
 from hopscope.circuits.probing import EXAMPLES, probe, probed_symbols
 from hopscope.configs import FactTask
 from hopscope.errors import CircuitError, ConfigError
+from hopscope.memory import Memory
 from hopscope.study import Study
 from hopscope.web.described import circuit_of, task_of, theory_of
-from hopscope.web.memory import Memory
 from hopscope.web.opened import Opened
 from hopscope.web.questions import STUDY, VIEWABLE, Ask
 from hopscope.web.stories import contents_of, maps_of

@@ -16,10 +16,10 @@ from hopscope.configs import (
     Task,
     Training,
 )
+from hopscope.memory import Memory
 from hopscope.models import Transformer
 from hopscope.study import Study
 from hopscope.web.carried import engine_data, step_data
-from hopscope.web.memory import Memory
 from hopscope.web.opened import Opened
 
 OPEN = """async (carried) => {
