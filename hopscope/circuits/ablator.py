@@ -18,12 +18,11 @@ from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.components import Estimate, estimate_columns
 from hopscope.circuits.engine import Adapter, check_attention, check_finite
 from hopscope.circuits.examples import Examples, Questions, check_interval, examples_of
-from hopscope.circuits.parts import Parts
 from hopscope.circuits.pattern import Head, Pattern
 from hopscope.circuits.prescriber import Prescriber, prescriber_of
-from hopscope.circuits.slices import Gathered, ablation_slices, output_slices
+from hopscope.circuits.slices import Gathered, output_slices
 from hopscope.circuits.tables import other_tables, with_tables
-from hopscope.circuits.walk import Walk
+from hopscope.circuits.walk import Sliced, Walk
 from hopscope.configs import Config, FactTask
 from hopscope.display import Displayed, data_frame
 from hopscope.errors import CircuitError
@@ -77,13 +76,11 @@ class Ablator:
                 f"the loss looks at the last {examples.read} positions; this model answers at "
                 f"{self.read}: examine it on fewer"
             )
-        self._slices, self._each = [slice(0, len(examples))], [self._whole]
+        self._slices, self._terms = [slice(0, len(examples))], [self._whole]
         if not isinstance(adapter, CallbackModel):
-            self._slices = ablation_slices(adapter, self.examples)
-            walks = [Walk(adapter, self.examples, self.prescriber, self.read)]
-            if len(self._slices) > 1:
-                walks = Parts(adapter, self.examples, self.read, self._slices).walks()
-            self._each = [walk.losses for walk in walks]
+            whole = Sliced(adapter, self.examples, self.read)
+            self._slices = whole.slices
+            self._terms = [Walk(whole, some).terms for some in whole.slices]
         self._checked = False
 
     @torch.no_grad()
@@ -96,27 +93,31 @@ class Ablator:
         """The loss of every example and hop under every ablation. `ask` is called between layers;
         an exception that it raises ends the measurement.
         """
-        if isinstance(ablations, Ablation) or not len(ablations):
-            raise CircuitError("losses() takes a non-empty list of ablations")
-        for head in dict.fromkeys(head for each in ablations for head, _ in each.changes):
-            check_head(self.adapter, head)
-        patterns = (change for each in ablations for _, change in each.changes)
-        for role in {r for its in patterns if isinstance(its, Pattern) for r, _ in its.targets}:
-            if role is not None:
-                self.examples.number(role)  # raises if the role does not exist
+        self._check_changes(ablations)
         self._check_attention()
         found, done = [Gathered(len(self.examples)) for _ in ablations], 0
-        for some, each in zip(self._slices, self._each, strict=True):
-            for number, its in each(ablations, ask):
+        for some, terms in zip(self._slices, self._terms, strict=True):
+            for number, its in terms(ablations, ask):
                 found[number].put(some, its)
+                if some.stop == len(self.examples):
+                    found[number].all = self.examples.losses_from(found[number].all)
                 done += 1
                 if progress is not None:
                     progress.at(done, len(self._slices) * len(ablations))
         losses = torch.stack([its.all for its in found])
-        if len(self._slices) > 1:
-            losses = torch.stack([self.examples.losses_from(its) for its in losses])
         self._check_finite(ablations, losses)
         return losses
+
+    def _check_changes(self, ablations: Sequence[Ablation]) -> None:
+        """Raise CircuitError without ablations, or for heads and roles that do not exist."""
+        if isinstance(ablations, Ablation) or not len(ablations):
+            raise CircuitError("losses() takes a non-empty list of ablations")
+        changes = dict.fromkeys(each for ablation in ablations for each in ablation.changes)
+        for head in dict.fromkeys(head for head, _ in changes):
+            check_head(self.adapter, head)
+        patterns = {change for _, change in changes if isinstance(change, Pattern)}
+        for role in {role for its in patterns for role, _ in its.targets}:
+            self.examples.number(role)
 
     def _check_finite(self, ablations: Sequence[Ablation], losses: Tensor) -> None:
         """Raise CircuitError if a loss is not finite: the model's own, or one with an ablation."""
@@ -136,8 +137,8 @@ class Ablator:
 
     def _whole(
         self, ablations: Sequence[Ablation], ask: Callable[[], None]
-    ) -> Iterator[tuple[int, Float[Tensor, "batch hop"]]]:
-        """The number and the losses of each ablation, each computed with a full forward pass."""
+    ) -> Iterator[tuple[int, Tensor]]:
+        """The number and the loss terms of each ablation, each with a full forward pass."""
         model, examples = self.adapter, self.examples
         assert isinstance(model, CallbackModel)
         every = model.layers * model.heads  # attention is kept for all of them
@@ -154,7 +155,7 @@ class Ablator:
             for some, part, prescriber in zipped:
                 outputs, _ = as_a_whole(model, part, prescriber, ablation)
                 terms.put(some, examples.terms_of(outputs, some))
-            yield number, examples.losses_from(terms.all)
+            yield number, terms.all
 
     def check_paths(self, changes: Mapping[Head, Change]) -> None:
         """Raise CircuitError if a row is to look at a role of its chain that it can see in no

@@ -5,12 +5,10 @@ caches: streams from which later states start, and drawn rows of attention. The 
 have a budget in bytes. An ablation that needs more runs on a slice of the examples at a time.
 """
 
-from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 
 import torch
-from torch import Tensor
 
 from hopscope.configs import Task
 from hopscope.errors import CircuitError
@@ -40,6 +38,9 @@ the example before."""
 DRAWING, ROLES, PAIRS = 4, 64, 3
 """The most memory that drawing an example takes: copies of its numbers, bytes for each position,
 and for tokens bytes for each pair of positions; measured on three tasks."""
+STREAMS = 6
+"""Tensors of the size of a residual stream that probes hold for all examples at once: before and
+after a layer, the outputs of its heads, normalised, and in float64."""
 
 
 def call_bytes(device: torch.device) -> int:
@@ -75,32 +76,6 @@ def layer_bytes(heads: int, length: int, width: int) -> int:
     return FLOAT * (AT_ONCE * heads * length**2 + WIDTHS * length * width)
 
 
-class Cache:
-    """A least-recently-used cache of tensors, of at most `limit` bytes."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit, self.held = limit, 0
-        self._tensors: OrderedDict[Hashable, Tensor] = OrderedDict()
-
-    def get(self, key: Hashable) -> Tensor | None:
-        """The tensor for this key; None if it is not in the cache."""
-        found = self._tensors.get(key)
-        if found is not None:
-            self._tensors.move_to_end(key)
-        return found
-
-    def put(self, key: Hashable, tensor: Tensor) -> None:
-        """Add a tensor, unless it alone is larger than the limit."""
-        if tensor.nbytes > self.limit or key in self._tensors:
-            return
-        if tensor.untyped_storage().nbytes() > tensor.nbytes:
-            tensor = tensor.clone()  # a view would keep its whole base tensor in memory
-        self._tensors[key] = tensor
-        self.held += tensor.nbytes
-        while self.held > self.limit:
-            self.held -= self._tensors.popitem(last=False)[1].nbytes
-
-
 def check_examples(task: Task, examples: int, advice: str = "take fewer examples") -> None:
     """Raise CircuitError, before drawing, if this machine cannot hold so many examples."""
     shape = task.interface()
@@ -114,6 +89,12 @@ def check_ablation(examples: int, length: int, needed: int) -> None:
     """Raise CircuitError if this machine cannot hold the `needed` bytes of a single ablation."""
     what = f"an ablation on {examples:,} examples of {length:,} positions"
     _check(needed, what, "take fewer or shorter examples")
+
+
+def check_streams(examples: int, length: int, width: int) -> None:
+    """Raise CircuitError if this machine cannot hold the streams of all examples."""
+    what = f"residual streams of {examples:,} examples of {length:,} positions"
+    _check(STREAMS * FLOAT * examples * length * width, what, "take fewer examples")
 
 
 def check_search(least: int, needed: Mapping[str, int], sizes: Mapping[str, int]) -> None:

@@ -14,6 +14,7 @@ from hopscope.circuits.examples import Examples
 from hopscope.circuits.pattern import AS_IN_MODEL, Pattern, Source, Target
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
+from hopscope.memory import Memory
 
 if TYPE_CHECKING:
     from hopscope.circuits.adapters.callback import CallbackModel
@@ -85,7 +86,7 @@ class Prescriber:
         self._within: dict[int, Prescriber] = {}
         self.chain = examples.roles.chain
         self._spots: dict[tuple[Role | None, int], Spots] = {}
-        self._drawn = budget.Cache(budget.kept_bytes(device) // parts)
+        self._drawn = Memory(budget.kept_bytes(device) // parts)
 
     def of(self, layer: int) -> "Prescriber":
         """The prescriber for a layer, with the layer's window."""
@@ -164,17 +165,17 @@ class Prescriber:
         A row that cannot see its source attends to its own position: in token sequences the source
         may be the destination itself, which has only one role.
         """
-        found = self._drawn.get((target, role, read))
-        if found is None:
+
+        def draw() -> Tensor:
             spots = self.spots(role, read)
             if role is None and _same_for_all(target):  # rows of one example are enough
                 rows, here = self.places[-read:], self.places[:read]
                 spots = Spots(torch.zeros_like(rows), rows, here)
             rows, possible = self.drawn(target, spots)
             itself = (self.places == spots.row[:, None]).float()
-            found = torch.where(possible[:, None], rows, itself)
-            self._drawn.put((target, role, read), found)
-        return found
+            return torch.where(possible[:, None], rows, itself)
+
+        return self._drawn.get((target, role, read), draw, lambda its: its.nbytes)
 
     def drawn(self, target: Target, spots: Spots) -> Drawn:
         """The attention of these rows with a target, and whether each can see any source."""

@@ -26,6 +26,7 @@ from hopscope import intervals
 from hopscope.circuits.ablation import Ablation
 from hopscope.circuits.adapters import AnyModel, CallbackModel, adapter_of
 from hopscope.circuits.attention import attended, chunks
+from hopscope.circuits.budget import check_streams
 from hopscope.circuits.engine import (
     Adapter,
     Additive,
@@ -39,6 +40,7 @@ from hopscope.circuits.examples import (
     Examples,
     Purpose,
     Questions,
+    check_interval,
     example_seed,
     examples_of,
 )
@@ -243,8 +245,7 @@ class Sample:
 
 def _samples(task: Questions, examples: int, seed: int) -> tuple[Sample, Sample, list[str]]:
     """The sample for fitting, the sample for scoring, and the names of symbols in both."""
-    if examples < 2:
-        raise CircuitError(f"examples is {examples}; maps are fitted on at least 2")
+    check_interval(examples)
     fitted = _sample(task, examples, seed, "fitting")
     scored = _sample(task, max(2, examples // 2), seed, "probing")
     return fitted, scored, [name for name in fitted.names if name in scored.names]
@@ -303,6 +304,7 @@ def _places(
     if isinstance(adapter, CallbackModel):
         walks: list[Iterable[Tensor]] = [_handed_out(adapter, part) for part in inputs]
     else:
+        check_streams(*examples.shape, adapter.embed(inputs[0][:1]).shape[-1])
         outputs: list[Brought] = [torch.empty(0)] * len(inputs)
 
         def walk(number: int) -> Iterable[Tensor]:

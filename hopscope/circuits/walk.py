@@ -4,11 +4,15 @@ Ablations that are equal up to a layer share the residual stream before it, and 
 its attention and values. A few ablations are taken to the last layer before the next ones (depth
 first), so that memory is bounded by the budget of a call for each layer, for any number of
 ablations.
+
+One ablation holds the attention of a layer for all its examples. Where that is too much, the walk
+through the layers is made for each slice of the examples, and the loss terms of all slices give the
+losses.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TypeVar
 
 import torch
@@ -17,12 +21,12 @@ from torch import Tensor
 
 from hopscope.circuits import budget
 from hopscope.circuits.ablation import Ablation, Change, Instead
-from hopscope.circuits.budget import Cache
 from hopscope.circuits.engine import Adapter, Brought, Heads, as_model, forward
 from hopscope.circuits.examples import Examples
 from hopscope.circuits.pattern import AS_IN_MODEL, Pattern
-from hopscope.circuits.prescriber import Prescriber
-from hopscope.circuits.slices import SlicedLosses
+from hopscope.circuits.prescriber import prescriber_of
+from hopscope.circuits.slices import SlicedLosses, ablation_slices
+from hopscope.memory import Memory
 
 Changes = tuple[Change, ...]
 """The change of every head of a layer."""
@@ -90,43 +94,63 @@ def head_outputs(adapter: Adapter, inputs: Tensor) -> list[Brought]:
     return found
 
 
-class Walk:
-    """A model, its examples, and the streams that are cached between calls of `losses`.
+class Sliced:
+    """A model and the slices of its examples, with what a slice needs of all other examples."""
 
-    For a part of the examples of an `Ablator`, `measure` gives the loss terms of the streams after
-    the last layer, and `carried` the outputs of the heads of each layer for a `Carried` change.
-    """
-
-    def __init__(
-        self,
-        adapter: Adapter,
-        examples: Examples,
-        prescriber: Prescriber,
-        read: int,
-        measure: Callable[[Tensor], Tensor] | None = None,
-        carried: Callable[[Instead], list[Brought]] | None = None,
-    ) -> None:
+    def __init__(self, adapter: Adapter, examples: Examples, read: int) -> None:
         self.adapter, self.examples, self.read = adapter, examples, read
-        self.carried = carried or (lambda _: self._outputs)
-        self.prescriber = prescriber
-        self.measure = measure or SlicedLosses(adapter, examples).losses
+        self.slices = ablation_slices(adapter, examples)
+        self.terms = SlicedLosses(adapter, examples).terms
+        # One slice at a time: the outputs of the heads of all layers are large.
+        self.before = lru_cache(maxsize=1)(self._before)
+
+    def _before(self, start: int, stop: int) -> list[Brought]:
+        """The outputs of the heads of each layer for these examples, except that the last is the
+        one before the first: `Carried.of` shifts them by one example.
+        """
+        others = self.examples.inputs[[*range(start, stop - 1), start - 1]]
+        return head_outputs(self.adapter, others)
+
+    @cached_property
+    def means(self) -> list[Brought]:
+        """The mean outputs of the heads of each layer over all examples."""
+        sums: list[Brought] = []
+        for some in self.slices:
+            outputs = head_outputs(self.adapter, self.examples.inputs[some])
+            found = [layer.sum(0, keepdim=True) for layer in outputs]
+            sums = [all_ + more for all_, more in zip(sums, found, strict=True)] if sums else found
+        return [layer / len(self.examples) for layer in sums]
+
+
+class Walk:
+    """The walk of one slice of the examples, with the streams that are cached between calls."""
+
+    def __init__(self, whole: Sliced, some: slice) -> None:
+        self.whole, self.some, self.examples = whole, some, whole.examples.part(some)
+        self.adapter, self.read = whole.adapter, whole.read
+        self.prescriber = prescriber_of(whole.adapter, self.examples, len(whole.slices))
         self.part = 1
         """The number of examples in one call of a layer."""
-        self._streams = Cache(budget.kept_bytes(adapter.device) // prescriber.parts)
+        self._streams = Memory(budget.kept_bytes(whole.adapter.device) // len(whole.slices))
 
-    def losses(
+    def carried(self, instead: Instead) -> list[Brought]:
+        """Outputs of the heads of each layer, from which `Carried.of` makes what is carried."""
+        whole, some = self.whole, self.some
+        return whole.means if instead == "mean" else whole.before(some.start, some.stop)
+
+    def terms(
         self, ablations: Sequence[Ablation], ask: Callable[[], None]
-    ) -> Iterator[tuple[int, Float[Tensor, "batch hop"]]]:
-        """The number of each ablation, and the loss of every example and hop under it. `ask` is
-        called before each layer.
+    ) -> Iterator[tuple[int, Tensor]]:
+        """The number of each ablation, and the loss terms of the examples under it. `ask` is called
+        before each layer.
         """
         x = self.adapter.embed(self.examples.inputs)
         self.part = budget.at_once(x.device, self.adapter.heads, *x.shape[1:])
         changes = [self._by_layer(ablation) for ablation in ablations]
         every = Bundle(x, (), list(range(len(changes))))
         for bundle in self._onward(0, [every], changes, ask):
-            losses = self.measure(bundle.x)
-            yield from ((member, losses) for member in bundle.members)
+            terms = self.whole.terms(self.some, bundle.x)
+            yield from ((member, terms) for member in bundle.members)
 
     def _by_layer(self, ablation: Ablation) -> list[Changes]:
         """The change of every head, layer by layer."""
@@ -156,7 +180,7 @@ class Walk:
         """The bundles after a layer, a few at a time. Cached streams are not computed again."""
         branches, known = [], []
         for branch in parted(number, bundles, changes):
-            kept = self._streams.get(branch.prefix)
+            kept = self._streams.known(branch.prefix)
             if kept is None:
                 branches.append(branch)
             else:
@@ -169,7 +193,8 @@ class Walk:
             after = layer.after(waiting.pop(0))
             if not layer.last:
                 for bundle in after:
-                    self._streams.put(bundle.prefix, bundle.x)
+                    # The stream alone: a view would hold the streams of all branches.
+                    self._streams.keep(bundle.prefix, bundle.x.clone(), bundle.x.nbytes)
             if not waiting:
                 del layer  # or its attention would be held while the next layers are computed
             yield after
@@ -179,10 +204,6 @@ class Walk:
         size = max(1, self.part // len(self.examples))
         for start in range(0, len(items), size):
             yield items[start : start + size]
-
-    @cached_property
-    def _outputs(self) -> list[Brought]:
-        return head_outputs(self.adapter, self.examples.inputs)
 
 
 class Layer:

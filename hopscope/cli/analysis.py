@@ -40,7 +40,7 @@ def attention(asked: Asked, example: int | None) -> Output:
     """Show every head's mean attention from role to role over examples."""
     if example is not None:
         return _one_example(asked, example)
-    study = asked.fits
+    study = asked.study
     found = study.attention(asked.examples, asked.sample)
     known = study.circuit.components if getattr(study, "has_circuit", False) else ()
     used = {head for each in known for head in each.at}
@@ -81,7 +81,7 @@ def _one_example(asked: Asked, example: int) -> Output:
     refuse_unused("with --example", "--examples", "--circuit-file")
     if not 0 <= example < VIEWABLE:
         raise ConfigError(f"--example is {example}; expected 0 to {VIEWABLE - 1:,}")
-    study = asked.subject.study()
+    study = asked.study
     # The examples of a function depend on how many it draws; these are the ones that `ablate` uses.
     examples = examples_of(study.task, max(EXAMPLES, example + 1), asked.sample)
     shown = circuitsvis(adapter_of(study.model), examples, example)
@@ -137,9 +137,9 @@ def circuit(asked: Asked, again: bool, every: bool, diagnose: bool, **search: An
         if differs := found.differs_from(Discovery()):
             note(f"hopscope: {differs}")
     else:
-        found = _search(asked, asked.fits, keep=keep, **search)
+        found = _search(asked, asked.study, keep=keep, **search)
 
-    beside = [f"{asked.subject.study().diagnose()}"] if diagnose else []
+    beside = [f"{asked.study.diagnose()}"] if diagnose else []
     return _circuit_output(found, asked.subject, beside)
 
 
@@ -250,7 +250,7 @@ def probe(asked: Asked, over_training: bool) -> Output:
         study = asked.subject.run_study("--over-training")
         count = asked.examples if given("--examples") else HISTORY_EXAMPLES
         return Output.of(study.probe_history(count, asked.sample))
-    return Output.of(asked.subject.study().probe(asked.examples, asked.sample))
+    return Output.of(asked.study.probe(asked.examples, asked.sample))
 
 
 @analysis(
@@ -265,7 +265,7 @@ def patch(asked: Asked, no_keep: bool) -> Output:
     """
     from hopscope.study import Study
 
-    study = asked.fits
+    study = asked.study
     keeps = _can_keep(study) and not no_keep
     if not keeps:
         study = Study(study.model, study.task, circuit=study.circuit)
@@ -298,7 +298,7 @@ def ablate(asked: Asked, head: tuple[str, ...], of_circuit: bool, order: Any) ->
     from hopscope.circuits import ablator, adapter_of
     from hopscope.plots.words import ablation_table
 
-    study = asked.fits
+    study = asked.study
     of_circuit = of_circuit or asked.subject.circuit_file is not None
     circuit = study.circuit if of_circuit else None
     base = circuit.patterns if circuit else {}
@@ -339,7 +339,7 @@ def evaluate(asked: Asked, changes: tuple[str, ...]) -> Output:
     from hopscope.circuits import Ablation, Ablator, examples_of
 
     refuse_unused("as no circuit is looked at", "--circuit-file")
-    study = asked.fits
+    study = asked.study
     model, task = _reshaped(study, changes) if changes else (study.model, study.task)
     examples = examples_of(task, asked.examples, asked.sample, "evaluation")
     losses = Ablator(model, examples).losses([Ablation()])[0].double().cpu().numpy()
@@ -395,5 +395,5 @@ def baselines(asked: Asked, interpolations: int, exact: bool) -> Output:
     from hopscope.circuits.ranking import Switches
 
     switches = Switches(steps=interpolations, exact=exact)
-    found = asked.fits.baselines(asked.examples, asked.sample, switches)
+    found = asked.study.baselines(asked.examples, asked.sample, switches)
     return Output.of(found, found.model_dump(mode="json"))

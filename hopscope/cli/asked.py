@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial, wraps
+from functools import cached_property, partial, wraps
 from inspect import cleandoc
 from typing import TYPE_CHECKING, Any
 
@@ -44,12 +44,10 @@ class Asked:
     examples: int
     sample: int
 
-    @property
-    def fits(self) -> "Study":
-        """The study of the model; raises if `examples` examples do not fit into memory."""
-        study = self.subject.study()
-        study.check_fits(self.examples)
-        return study
+    @cached_property
+    def study(self) -> "Study":
+        """The model with its task."""
+        return self.subject.study()
 
 
 Analysis = Callable[..., Output]

@@ -34,7 +34,7 @@ def emergence(asked: Asked, every: bool) -> Output:
     """
     if every:
         return _emergence_of_all(asked)
-    study = asked.fits
+    study = asked.study
     if study.history is not None:
         _ = study.circuit  # raises first if there is no circuit
     story = study.emergence(asked.examples, asked.sample)
@@ -136,7 +136,6 @@ def circuits_of_all(asked: Asked, *, again: bool, fresh: int, repeat: int, force
             if study.has_circuit and not again:
                 found = study.circuit
             else:
-                study.check_fits(asked.examples)
                 found = study.discover(
                     examples=asked.examples, fresh=fresh, seed=asked.sample, force=force,
                     searches=repeat,

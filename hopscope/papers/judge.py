@@ -237,27 +237,16 @@ class Judge(Generic[R]):
         sure = [each for each in holding if each.enough]
         against = [each for each in others if each.variant in comparable and not each.holds]
         against = [each for each in against if each.enough]
-        verdict: Verdict = "not reproduced"
-        if not first.enough:
-            verdict = "not enough seeds"
-        elif first.holds:
-            verdict = "depends on an open choice" if against else "reproduced"
-        elif sure:
-            verdict = "depends on an open choice"
-        elif holding:
-            verdict = "not enough seeds"
-        ours = first.ours
-        if verdict == "depends on an open choice" and not first.holds:
-            ours = f"{first.variant}: {first.ours}; {sure[0].variant}: {sure[0].ours}"
         evidence = self._evidence(first, others, holding, against if first.holds else [])
+        verdict, ours, chance = _verdict(first, holding, against), first.ours, None
+        if verdict == "depends on an open choice":
+            chance = self._chance(outcomes, sure or against, rows)
+            if not first.holds:
+                ours = f"{first.variant}: {first.ours}; {sure[0].variant}: {sure[0].ours}"
         small = self.too_small([row for own in rows.values() for row in own])
         if verdict == "not reproduced" and small:
             verdict, evidence = "needs larger models", f"{evidence}; {small}"
-        depends = verdict == "depends on an open choice"
-        return Finding(
-            verdict, ours, evidence, tuple(outcomes),
-            self._chance(outcomes, sure or against, rows) if depends else None,
-        )  # fmt: skip
+        return Finding(verdict, ours, evidence, tuple(outcomes), chance)
 
     def _covers(self, other: Tally, first: Tally, rows: dict[str, list[R]]) -> bool:
         """Return whether `other` was measured in each setting in which the first does not hold."""
@@ -308,6 +297,19 @@ class Judge(Generic[R]):
             if each.enough and self.alike(rows[each.variant]) == near
         ]
         return permutation_test(known) if len(known) > 1 else None
+
+
+def _verdict(first: Tally, holding: Sequence[Tally], against: Sequence[Tally]) -> Verdict:
+    """Return the verdict from the first variant, the others under which the claim holds, and those
+    with enough seeds under which it does not.
+    """
+    if not first.enough:
+        return "not enough seeds"
+    if first.holds:
+        return "depends on an open choice" if against else "reproduced"
+    if any(each.enough for each in holding):
+        return "depends on an open choice"
+    return "not enough seeds" if holding else "not reproduced"
 
 
 def group(rows: Iterable[R], key: Callable[[R], Any]) -> dict[Any, list[R]]:

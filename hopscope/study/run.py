@@ -7,7 +7,6 @@ from typing import Any
 
 from hopscope.circuits import Circuit, discover
 from hopscope.circuits.circuit_patching import patch_circuit
-from hopscope.circuits.examples import check_count
 from hopscope.circuits.patching import EXAMPLES as PAIRS
 from hopscope.circuits.probe import ProbeHistory
 from hopscope.circuits.probing import HISTORY_EXAMPLES, probe_history
@@ -22,7 +21,6 @@ from hopscope.store.checkpoints import chosen_step
 from hopscope.store.files import check_files, check_folder
 from hopscope.study.study import Study
 from hopscope.training import Run
-from hopscope.training.device import check_forward
 
 
 def load(
@@ -147,7 +145,6 @@ class RunStudy(Study):
 
     def probe_history(self, examples: int = HISTORY_EXAMPLES, seed: int = 0) -> ProbeHistory:
         """Which symbols are decodable at each role after every layer, at every checkpoint."""
-        self.check_fits(examples)
         return probe_history(self.run, self.task, self.member, examples, seed)
 
     def best_late_checkpoint(self) -> "RunStudy":
@@ -196,8 +193,3 @@ class RunStudy(Study):
             raise type(error)(
                 f"{error}; --no-keep --save FILE writes it to a file instead (in Python: out=FILE)"
             ) from error
-
-    def check_fits(self, examples: int) -> None:
-        """Raise an error if this machine cannot hold so many examples."""
-        check_count(examples)
-        check_forward(self.recipe, examples)

@@ -135,7 +135,6 @@ class Study(Displayed):
 
     def attention(self, examples: int = MAP_EXAMPLES, seed: int = 0) -> RoleMaps:
         """Mean attention between roles, over fresh examples."""
-        self.check_fits(examples)
         return attention_maps(self.model, self.task, examples, seed)
 
     @property
@@ -169,7 +168,6 @@ class Study(Displayed):
 
     def probe(self, examples: int = probing.EXAMPLES, seed: int = 0) -> Probe:
         """Which symbols are decodable at each role after every layer, and in each head's output."""
-        self.check_fits(examples)
         return probing.probe(self.model, self.task, examples, seed)
 
     def baselines(
@@ -180,7 +178,6 @@ class Study(Displayed):
 
     def emergence(self, examples: int = tracking.EXAMPLES, seed: int = 0) -> Emergence:
         """When each path of the circuit emerged, measured at every checkpoint."""
-        self.check_fits(examples)
         if self.history is None:
             raise CircuitError(
                 f"{self.name} has one checkpoint; hopscope.Study.series({{step: model, …}}, task) "
@@ -203,9 +200,6 @@ class Study(Displayed):
         `browser=False` only prints the URL; `port=N` sets the port.
         """
         import_module(PAGE).view(self, circuit or self._circuit, words, **options)
-
-    def check_fits(self, examples: int) -> None:
-        """Raise an error if so many examples do not fit in memory. Only `RunStudy` checks this."""
 
     def compare(self, other: "Study") -> Circuits:
         """The comparison of this study's circuit with the circuit of another study."""

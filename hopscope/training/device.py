@@ -98,17 +98,6 @@ def check_training(experiment: Experiment, device: torch.device = CPU) -> None:
         _check(what, training_bytes(experiment), remedy)
 
 
-def check_forward(experiment: Experiment, examples: int) -> None:
-    """Raise ConfigError if a forward pass over so many examples does not fit into the memory of
-    this machine (the inputs and one layer).
-    """
-    model, ends = experiment.model, experiment.task.interface()
-    layer = 3 * model.heads * (model.head_width + ends.length) + model.d_model
-    needed = 4 * examples * ends.length * (layer + ends.numbers)
-    what = f"{examples:,} examples of {ends.length:,} positions"
-    _check(what, needed, "take fewer examples")
-
-
 def _check(
     what: str, needed: int, remedy: str, memory: int | None = None, where: str = "this machine"
 ) -> None:

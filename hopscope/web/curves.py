@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from hopscope.memory import Memory
 from hopscope.store import RunFolder
 from hopscope.store.metrics import SPLITS, losses
-from hopscope.web.memory import Memory
 from hopscope.web.tensors import packed
 
 POINTS = 2_000

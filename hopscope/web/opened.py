@@ -10,7 +10,7 @@ from hopscope.circuits.engine import Adapter
 from hopscope.circuits.examples import Questions
 from hopscope.circuits.probing import Reader
 from hopscope.circuits.tables import Tables, other_tables
-from hopscope.web.memory import Memory
+from hopscope.memory import Memory
 
 ABLATOR_BYTES = 2**27
 """Largest size of an ablator's caches (`hopscope.circuits.budget`)."""
@@ -33,8 +33,6 @@ class Opened:
     weights: Hashable
     """Identifies the model's weights and its circuit."""
     open: Callable[[], AnyModel]
-    check_fits: Callable[[int], None]
-    """Raises if this number of examples does not fit in memory."""
     probed: int
     """Number of examples on which the probes of the page's squares are fitted."""
     memory: Memory
@@ -48,7 +46,6 @@ class Opened:
 
     def ablator(self, examples: int, sample: int) -> Ablator:
         """Return an ablator of the model on these examples (cached)."""
-        self.check_fits(examples)
         return self.memory.get(
             ("ablator", self.weights, examples, sample),
             lambda: Ablator(self.adapter, examples_of(self.task, examples, sample)),

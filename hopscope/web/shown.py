@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Any
 
 from hopscope.errors import ConfigError
+from hopscope.memory import Memory
 from hopscope.store import RunFolder
-from hopscope.web.memory import Memory
 from hopscope.web.questions import AblateQuestion, Ask, CostsQuestion, ExampleQuestion
 
 

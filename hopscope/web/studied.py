@@ -9,9 +9,9 @@ from hopscope.circuits.examples import Examples
 from hopscope.circuits.probing import EXAMPLES, probe, probed_symbols
 from hopscope.configs import FactTask
 from hopscope.errors import CircuitError, ConfigError
+from hopscope.memory import Memory
 from hopscope.study import Study
 from hopscope.web.described import circuit_of, task_of, theory_of
-from hopscope.web.memory import Memory
 from hopscope.web.opened import Opened
 from hopscope.web.questions import STUDY, VIEWABLE, Ask
 from hopscope.web.stories import contents_of, maps_of
@@ -49,7 +49,6 @@ class Studied(ShownModel):
         adapter, few = adapter_of(study.model), examples_of(study.task, FEW)
         if circuit is not None:
             _check_circuit(circuit, few, adapter.digest())
-        study.check_fits(FEW)
         begun = time.monotonic()
         losses = Ablator(adapter, few).losses([Ablation()])
         each = 2 * (time.monotonic() - begun) / FEW  # twice: without and with changes
@@ -64,7 +63,6 @@ class Studied(ShownModel):
             circuit=circuit,
             weights=STUDY,
             open=lambda: adapter,
-            check_fits=study.check_fits,
             probed=EXAMPLES,
             memory=memory,
             words=words,

@@ -131,7 +131,6 @@ class Trained(ShownModel, ShownRun):
 
     def opened(self, step: int | None) -> "Opened":
         from hopscope.circuits.probing import EXAMPLES, HISTORY_EXAMPLES
-        from hopscope.training.device import check_forward
         from hopscope.web.opened import Opened
 
         step = self.step(step)
@@ -142,7 +141,6 @@ class Trained(ShownModel, ShownRun):
             circuit=self.circuit,
             weights=(self.sha(step), self.seed, self.circuit_sha),
             open=partial(self.model, step),
-            check_fits=partial(check_forward, self.recipe),
             probed=HISTORY_EXAMPLES if len(self.steps) > 1 else EXAMPLES,
             memory=self.memory,
         )

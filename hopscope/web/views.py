@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from hopscope.configs.kinds import KINDS, fetched
 from hopscope.display import plain
 from hopscope.errors import ConfigError, RunReadOnly
+from hopscope.memory import Memory
 from hopscope.store import Store, gallery
-from hopscope.web.memory import Memory
 from hopscope.web.questions import STUDY, AblateQuestion, Ask, CostsQuestion, ExampleQuestion
 from hopscope.web.shelf import Shelf, without_folder
 from hopscope.web.shown import Shown

@@ -16,10 +16,10 @@ from hopscope.configs import (
     Task,
     Training,
 )
+from hopscope.memory import Memory
 from hopscope.models import Transformer
 from hopscope.study import Study
 from hopscope.web.carried import engine_data, step_data
-from hopscope.web.memory import Memory
 from hopscope.web.opened import Opened
 
 OPEN = """async (carried) => {
@@ -53,7 +53,6 @@ class Case:
             circuit=None,
             weights="",
             open=lambda: self.trained,
-            check_fits=lambda _: None,
             probed=64,
             memory=Memory(0),
         )

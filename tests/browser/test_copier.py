@@ -8,13 +8,13 @@ import torch
 
 from hopscope.configs import InductionModel, NgramExperiment, NgramProcess
 from hopscope.configs.ngram import Descent
+from hopscope.memory import Memory
 from hopscope.ngram.evaluation import gih, model_answers
 from hopscope.ngram.model import InductionTransformer
 from hopscope.ngram.process import Chains
 from hopscope.ngram.run import NgramRun
 from hopscope.runs import train
 from hopscope.store import Store, gallery
-from hopscope.web.memory import Memory
 from hopscope.web.ngram import Ngram
 from hopscope.web.tensors import unpacked
 

@@ -27,11 +27,11 @@ from hopscope.lm.model import LanguageModel
 from hopscope.lm.pairs import ANSWER, followed
 from hopscope.lm.patching import moved_share, sureties
 from hopscope.lm.rows import of_phase, saved_rows
+from hopscope.memory import Memory
 from hopscope.runs.runner import prepared
 from hopscope.runs.stop import Stop
 from hopscope.store import Store
 from hopscope.web.mechanism import Traced
-from hopscope.web.memory import Memory
 from hopscope.web.tensors import unpacked
 from hopscope.web.views import Views
 

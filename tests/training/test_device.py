@@ -26,7 +26,6 @@ from hopscope.machine import memory_bytes
 from hopscope.models import Transformer
 from hopscope.training import train
 from hopscope.training.device import (
-    check_forward,
     check_training,
     device_of,
     precision_of,
@@ -129,10 +128,7 @@ def test_a_gpu_refuses_what_it_has_no_room_for(
     check_training(Experiment(), torch.device("cuda:1"))
 
 
-def test_examples_have_bounds_too_and_the_demo_is_small() -> None:
-    check_forward(Experiment(), 100_000)
-    with pytest.raises(ConfigError, match="100,000,000 examples of 28 positions would take about"):
-        check_forward(Experiment(), 100_000_000)
+def test_the_usual_training_is_small() -> None:
     assert training_bytes(Experiment()) < 2**30
 
 

@@ -1,4 +1,4 @@
-"""A cache between requests, limited in bytes; the least recently used value is dropped first."""
+"""A cache of values that are limited in bytes together."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -9,7 +9,9 @@ T = TypeVar("T")
 
 
 class Memory:
-    """Values by key, at most `limit` bytes; the least recently used are dropped first."""
+    """Values by key, at most `limit` bytes; the least recently used are dropped first. Several
+    threads may use it.
+    """
 
     def __init__(self, limit: int) -> None:
         self.limit, self.held = limit, 0
@@ -17,19 +19,21 @@ class Memory:
         self._lock = RLock()
 
     def get(self, key: Hashable, make: Callable[[], T], size: Callable[[T], int]) -> T:
-        """Return the value of this key, or make it; a value larger than the limit is not kept."""
+        """Return the value of this key, or make and keep it."""
         found: T | None = self.known(key)
-        if found is not None:
-            return found
-        made = make()
-        bytes_ = size(made)
+        if found is None:
+            found = make()
+            self.keep(key, found, size(found))
+        return found
+
+    def keep(self, key: Hashable, value: object, bytes_: int) -> None:
+        """Keep a value of this size, unless it alone is larger than the limit."""
         with self._lock:
             if bytes_ <= self.limit and key not in self._values:
-                self._values[key] = made, bytes_
+                self._values[key] = value, bytes_
                 self.held += bytes_
             while self.held > self.limit:
                 self.held -= self._values.popitem(last=False)[1][1]
-        return made
 
     def known(self, key: Hashable) -> Any:
         """Return the value of this key; None if absent."""

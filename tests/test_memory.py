@@ -1,6 +1,6 @@
 """What was used longest ago goes first, and what is too large is not kept."""
 
-from hopscope.web.memory import Memory
+from hopscope.memory import Memory
 
 
 def test_the_oldest_goes_first() -> None:
