@@ -35,6 +35,9 @@ SLACK = 0.005
 """A circuit counts as better than its model if it recovers more than 1 plus this."""
 MOST_NAMED = 0.5
 """A circuit can only be explained if rules describe more than this share of its rows."""
+OTHER_RESTS = (("prescribed", "mean"), ("prescribed", "resample"), ("computed", "mean"))
+"""The ways to run a circuit in which it has to recover enough, too. (With computed attention and
+the rest from another example, queries and keys would mix symbols of two examples.)"""
 
 
 class Circuit(Displayed, Config):
@@ -160,13 +163,10 @@ class Circuit(Displayed, Config):
             return "Not faithful"
         if not self.sufficient:
             return "Not explained"
-        if rows <= MOST_NAMED * every:
+        left = any(e.written == "model" and e.kind in ("moves", "routes") for e in self.components)
+        if rows <= MOST_NAMED * every or (self.found and left):
             return "Found, not explained"
-        return (
-            "Explained"
-            if self.losses.computed is None or self.self_contained
-            else "Partly explained"
-        )
+        return "Partly explained" if self.lacks else "Explained"
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -178,6 +178,13 @@ class Circuit(Displayed, Config):
             if score.rest == "even" and score.recovered and score.recovered.low > 1 + SLACK
         ]
         found += [
+            f"{score.attention} attention, rest {score.rest}: the loss is recovered, but not the "
+            f"model's own answers ({score.likeness})"
+            for score in self.scores
+            if score.rest == "even" and score.likeness and score.likeness.high < self.enough
+            if score.recovered and score.recovered.mean >= self.enough
+        ]
+        found += [
             f"{each.name} looks at {source}, which by the law of depth no position can have found "
             f"by layer {each.layer}: the relation itself gives it away"
             for each in self.components
@@ -185,6 +192,41 @@ class Circuit(Displayed, Config):
             if source.times > 2 ** max(0, each.layer - 1)
         ]
         return tuple(found)
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """Reasons why a sufficient circuit is only part of the explanation, one line each."""
+        found, losses = [], self.losses
+        if losses.computed is not None and not self.self_contained:
+            found.append(
+                f"computed attention recovers less than {self.enough:.0%}: the heads need other "
+                "attention to find where to look"
+            )
+        found += [
+            f"{score.attention} attention, rest {score.rest}: {score.recovered.mean:z.1%} "
+            "recovered, so what the rest brings matters"
+            for score in self.scores
+            if (score.attention, score.rest) in OTHER_RESTS
+            if score.recovered and score.recovered.high < self.enough
+        ]
+        found += [
+            f"{each.name} {each.target} is needed only with computed attention, though no layer "
+            "follows: the places that other rows are given do its work"
+            for each in self._given_away
+        ]
+        if self.found and losses.mean("ablated") <= self.found.settings.unlearned * losses.chance:
+            found.append(
+                f"with everything ablated the loss is {losses.mean('ablated'):.3f}, well below "
+                "chance: most of the answer needs none of these rows"
+            )
+        return tuple(found)
+
+    @property
+    def _given_away(self) -> list[Component]:
+        """Components that route, though in the last layer no head follows for which they could."""
+        needed = self.found.settings.needed if self.found else 0.0
+        last = [e for e in self.components if e.layer == self.layers - 1 and e.kind == "routes"]
+        return [each for each in last if each.lost and each.lost.high < needed]
 
     def pattern(self, layer: int, head: int) -> Pattern:
         """The prescribed attention of a head; layers and heads count from 0."""
@@ -289,6 +331,7 @@ class Circuit(Displayed, Config):
     def __str__(self) -> str:
         lines = [self.verdict, self.loss_line]
         lines += [f"warning: {line}" for line in self.warnings]
+        lines += [f"lacks: {line}" for line in self.lacks if self.sufficient]
         for each in self.components:
             routes = each.kind == "routes"
             lost = each.lost_computed if routes else each.lost

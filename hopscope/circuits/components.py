@@ -186,6 +186,11 @@ class Score(Config):
     same_answer: Estimate | None = None
     """The share of answers with the same most likely class as in the model; None for vectors."""
 
+    @property
+    def likeness(self) -> Estimate | None:
+        """How far the answers are the model's own: the share of the same answers, or R²."""
+        return self.same_answer or self.agreement
+
 
 class Table(Config):
     """Mean attention of a head over the examples of the search."""

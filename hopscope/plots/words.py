@@ -156,11 +156,8 @@ def remarks(circuit: Circuit) -> list[str]:
         return lines
     if circuit.components and not circuit.sufficient:
         lines.append(f"prescribed attention recovers less than {circuit.enough:.0%}")
-    elif not circuit.self_contained:
-        lines.append(
-            f"computed attention recovers less than {circuit.enough:.0%}: the heads need other "
-            "attention to find where to look"
-        )
+    else:
+        lines += circuit.lacks
     return lines
 
 

@@ -214,6 +214,7 @@ def losses_of(**changed: Any) -> Losses:
 def test_the_verdict_follows_from_losses_rows_and_warnings(circuit: Circuit) -> None:
     row = circuit.components[0]
     table = row.model_copy(update={"target": table_of("position", (0, 0))})
+    left = row.model_copy(update={"target": AS_IN_MODEL, "kind": "moves"})
 
     def of(components: tuple[Component, ...] = (row, row), **changed: Any) -> Circuit:
         losses = losses_of(**changed)
@@ -228,6 +229,9 @@ def test_the_verdict_follows_from_losses_rows_and_warnings(circuit: Circuit) -> 
         (of(), "Not explained"),
         (of(**{**well, "computed": (0.9, 0.9)}), "Partly explained"),
         (of((row, table), **well), "Found, not explained"),
+        (of((row, row, left), **well), "Found, not explained"),
+        (of((row, row, left.model_copy(update={"kind": "weak"})), **well), "Explained"),
+        (of(**{**well, "chance": 3.0}), "Partly explained"),  # learned without attention
         (of((), **well), "Nothing found"),
         (of(model=(1.0, 1.0)), "Nothing to explain"),
         (of(ablated=(0.1, 0.3)), "Nothing to recover"),
@@ -239,6 +243,52 @@ def test_the_verdict_follows_from_losses_rows_and_warnings(circuit: Circuit) -> 
     assert (of(**well).sufficient, of().sufficient) == (True, False)
     assert not of(**{**well, "computed": (0.9, 0.9)}).self_contained
     assert not of(**{**well, "computed": None}).self_contained
+
+
+def near(mean: float) -> Estimate:
+    return Estimate(mean=mean, low=mean - 0.02, high=mean + 0.02)
+
+
+@pytest.mark.parametrize(
+    ("attention", "rest", "recovered", "alike", "verdict"),
+    [
+        ("prescribed", "even", 1.0, 0.6, "Not faithful"),  # right and wrong in other examples
+        ("computed", "even", 0.98, 0.6, "Not faithful"),
+        ("computed", "even", 0.5, 0.6, "Explained"),  # says no more than the losses say
+        ("prescribed", "even", 1.0, 0.94, "Explained"),  # within the interval
+        ("prescribed", "mean", 0.5, 0.6, "Partly explained"),  # others count by even attention
+        ("prescribed", "resample", 0.5, 0.6, "Partly explained"),
+        ("computed", "mean", 0.5, 0.6, "Partly explained"),
+        ("computed", "resample", 0.5, 0.6, "Explained"),  # symbols of two examples are mixed
+    ],
+)
+def test_a_circuit_explains_if_its_answers_are_the_models_and_the_rest_does_not_matter(
+    circuit: Circuit, attention: Any, rest: Any, recovered: float, alike: float, verdict: str
+) -> None:
+    for classes in (False, True):
+        score = Score(
+            attention=attention,
+            rest=rest,
+            recovered=near(recovered),
+            agreement=near(0.0 if classes else alike),
+            same_answer=near(alike) if classes else None,
+        )
+        its = circuit.model_copy(update={"scores": (score,)})
+        assert its.verdict.startswith(f"{verdict}:")
+        assert str(its).count(f"{attention} attention, rest {rest}") == (verdict != "Explained")
+
+
+@pytest.mark.parametrize(("layer", "lost", "lacks"), [(2, 0.0, 1), (2, 0.04, 0), (1, 0.0, 0)])
+def test_in_the_last_layer_nothing_routes(
+    circuit: Circuit, layer: int, lost: float, lacks: int
+) -> None:
+    """If it is needed only with computed attention, prescribed attention gives away its work."""
+    assert circuit.layers == 3
+    changes = {"layer": layer, "kind": "routes", "lost": near(lost), "lost_computed": near(0.3)}
+    its = circuit.components[-1].model_copy(update=changes)
+    its = circuit.model_copy(update={"components": (*circuit.components[:-1], its)})
+    assert len(its.lacks) == lacks
+    assert its.verdict.startswith("Partly explained" if lacks else "Explained")
 
 
 def test_what_cannot_be_is_warned_of(circuit: Circuit) -> None:
