@@ -196,6 +196,8 @@ class Circuit(Displayed, Config):
     @property
     def lacks(self) -> tuple[str, ...]:
         """Reasons why a sufficient circuit is only part of the explanation, one line each."""
+        if not self.sufficient:
+            return ()
         found, losses = [], self.losses
         if losses.computed is not None and not self.self_contained:
             found.append(
@@ -204,14 +206,14 @@ class Circuit(Displayed, Config):
             )
         found += [
             f"{score.attention} attention, rest {score.rest}: {score.recovered.mean:z.1%} "
-            "recovered, so what the rest brings matters"
+            "recovered, so what other heads bring matters"
             for score in self.scores
             if (score.attention, score.rest) in OTHER_RESTS
             if score.recovered and score.recovered.high < self.enough
         ]
         found += [
             f"{each.name} {each.target} is needed only with computed attention, though no layer "
-            "follows: the places that other rows are given do its work"
+            "follows: the attention prescribed to other rows gives its work away"
             for each in self._given_away
         ]
         if self.found and losses.mean("ablated") <= self.found.settings.unlearned * losses.chance:
@@ -331,7 +333,7 @@ class Circuit(Displayed, Config):
     def __str__(self) -> str:
         lines = [self.verdict, self.loss_line]
         lines += [f"warning: {line}" for line in self.warnings]
-        lines += [f"lacks: {line}" for line in self.lacks if self.sufficient]
+        lines += [f"lacks: {line}" for line in self.lacks]
         for each in self.components:
             routes = each.kind == "routes"
             lost = each.lost_computed if routes else each.lost

@@ -67,7 +67,8 @@ def task_of(task: Task) -> dict[str, Any]:
 
 
 def circuit_of(circuit: Circuit) -> dict[str, Any]:
-    """Return the circuit's JSON for the page, with its verdict and each component in words.
+    """Return the circuit's JSON for the page, with its verdict, the reasons for it, and each
+    component in words.
 
     Roles become text, and each path has the symbols that move along it (from the account).
     """
@@ -76,7 +77,10 @@ def circuit_of(circuit: Circuit) -> dict[str, Any]:
         kept |= {"name": component.name, "told": circuit.described(component)}
         kept |= {"destinations": [str(role) for role in component.destinations]}
         kept |= {"paths": [path_of(circuit, component, path) for path in component.paths]}
-    return found | {"verdict": circuit.verdict, "account": circuit.account is not None}
+    reasons = [*circuit.warnings, *circuit.lacks]
+    return found | {
+        "verdict": circuit.verdict, "reasons": reasons, "account": circuit.account is not None,
+    }  # fmt: skip
 
 
 def path_of(circuit: Circuit, component: Component, path: Path) -> dict[str, Any]:

@@ -23,3 +23,11 @@ def test_a_path_carries_and_routes_what_its_own_patching_says(
     paths = [its for each in circuit_of(circuit)["components"] for its in each["paths"]]
     (found,) = (its for its in paths if its["name"] == path)
     assert (found["carried"], found["routed"]) == (carried, routed)
+
+
+@pytest.mark.parametrize(("name", "reasons"), [("demo", 0), ("transformer-d-fan-in", 1)])
+def test_the_page_gets_the_reasons_for_a_verdict(name: str, reasons: int) -> None:
+    circuit = saved_circuit(gallery.find(f"gallery/{name}"), 0)
+    assert circuit is not None
+    assert circuit_of(circuit)["reasons"] == list(circuit.lacks)
+    assert len(circuit.lacks) == reasons

@@ -31,9 +31,10 @@ export function circuitPane(state, tip) {
   });
   pane.opened = new Set(); // folds that the user opened, by their first layer
   pane.verdict = h("p", { class: "verdict" });
+  pane.reasons = h("ul", { class: "reasons" });
   const place = h("div", { class: "drawing" });
   const below = h("div", { class: "below" });
-  pane.body.append(pane.verdict, place, below);
+  pane.body.append(pane.verdict, pane.reasons, place, below);
   pane.rove = roving(place, () => [...place.querySelectorAll('[role="button"]')]);
   pane.rebuild = () => {
     build(pane, state, place, below, tip);
@@ -113,6 +114,7 @@ function build(pane, state, place, below, tip) {
   pane.whose = h("p", { class: "whose" });
   pane.folds = folds;
   write(pane.verdict, about.circuit?.verdict ?? "");
+  fill(pane.reasons, ...(about.circuit?.reasons ?? []).map((line) => h("li", {}, line)));
   fill(place, pane.svg);
   pane.rove.come();
   fill(below, pane.whose, key(state, symbols));
