@@ -111,14 +111,25 @@ class Ablation:
         changed = dict(self.changes)
         for head, role in rows:
             changed[head] = _pattern(changed[head]).with_target(role, target)
-        return Ablation(tuple(changed.items()))
+        return self._with(changed)
 
     def without(self, rows: Iterable[Row]) -> "Ablation":
         """The same without the targets of some rows."""
         changed = dict(self.changes)
         for head, role in rows:
             changed[head] = _pattern(changed[head]).without(role)
-        return Ablation(tuple(changed.items()))
+        return self._with(changed)
+
+    def _with(self, changed: Mapping[Head, Change]) -> "Ablation":
+        """The ablation of the same heads with these changes. What is equal is shared: a search of a
+        model with many heads keeps thousands of ablations.
+        """
+        return Ablation(
+            tuple(
+                item if item[1] is changed[item[0]] else (item[0], changed[item[0]])
+                for item in self.changes
+            )
+        )
 
 
 def _pattern(change: Change) -> Pattern:

@@ -1,6 +1,5 @@
 """`Ablator`: the losses of a model on its examples, with heads changed."""
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
@@ -20,42 +19,13 @@ from hopscope.circuits.engine import Adapter, check_attention, check_finite
 from hopscope.circuits.examples import Examples, Questions, check_interval, examples_of
 from hopscope.circuits.pattern import Head, Pattern
 from hopscope.circuits.prescriber import Prescriber, prescriber_of
+from hopscope.circuits.progress import Progress, Watch, unwatched
 from hopscope.circuits.slices import Gathered, output_slices
 from hopscope.circuits.tables import other_tables, with_tables
 from hopscope.circuits.walk import Sliced, Walk
 from hopscope.configs import Config, FactTask
 from hopscope.display import Displayed, data_frame
 from hopscope.errors import CircuitError
-
-SECONDS = 5.0
-"""The least time between two progress messages within a step."""
-
-
-class Progress:
-    """Reports the progress of a search to `watch`, one line at a time."""
-
-    def __init__(
-        self, watch: Callable[[str], None], clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self.watch, self.clock = watch, clock
-        self._what, self._begun, self._said = "", clock(), clock()
-
-    def step(self, what: str) -> None:
-        """Report that a new step begins."""
-        self._what, self._begun = what.split(";", maxsplit=1)[0], self.clock()
-        self._said = self._begun
-        self.watch(what)
-
-    def at(self, done: int, total: int) -> None:
-        """Report how many parts of the step are done, and the time left (if all parts take equally
-        long).
-        """
-        now = self.clock()
-        if done < 1 or now < self._said + SECONDS:
-            return
-        self._said = now
-        left = (now - self._begun) / done * (total - done)
-        self.watch(f"{self._what}: {done} of {total}, about {left:.0f} s left")
 
 
 class Ablator:
@@ -281,7 +251,7 @@ class Ablations(Displayed, Config):
         return "\n".join(lines)
 
 
-def ablate(
+def ablate(  # noqa: PLR0913
     model: AnyModel,
     task: Questions,
     asked: Mapping[str, Mapping[Head, Change]],
@@ -289,9 +259,11 @@ def ablate(
     *,
     examples: int = EXAMPLES,
     seed: int = 0,
+    watch: Watch = unwatched,
 ) -> Ablations:
     """The losses with each set of changes in `asked` (by its name), beside the losses of the model.
     If a circuit is given, the changes are made on top of it, and its losses replace the model's.
+    `watch` is called with a line of text every few seconds.
     """
     check_interval(examples)
     adapter = adapter_of(model)
@@ -303,7 +275,9 @@ def ablate(
     ablator = Ablator(adapter, with_tables(drawn, changes, others, circuit))
     for its in asked.values():
         ablator.check_paths(its)
-    usual, *changed = ablator.losses(every).double().cpu().numpy()
+    progress = Progress(watch)
+    progress.begin("ablations")
+    usual, *changed = ablator.losses(every, progress).double().cpu().numpy()
     return Ablations(
         of="the circuit" if circuit else "the model",
         examples=examples,

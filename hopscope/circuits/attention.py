@@ -29,6 +29,7 @@ from hopscope.circuits.examples import Examples, Questions, examples_of
 from hopscope.circuits.maps import RoleMaps
 from hopscope.circuits.pattern import Source
 from hopscope.circuits.prescriber import prescriber_of
+from hopscope.circuits.progress import Progress, Watch, unwatched
 
 EXAMPLES = 256
 """Examples over which a role map is averaged."""
@@ -64,11 +65,16 @@ def patterns(
 
 
 @torch.no_grad()
-def role_maps(adapter: Adapter | CallbackModel, examples: Examples) -> RoleMaps:
+def role_maps(
+    adapter: Adapter | CallbackModel, examples: Examples, watch: Watch = unwatched
+) -> RoleMaps:
     """Attention between roles, averaged over the examples (computed a few at a time)."""
     examples = examples.on(adapter.device)
     sums: list[Tensor] = []
-    for chunk in chunks(adapter, examples):
+    progress, slices = Progress(watch), chunks(adapter, examples)
+    progress.begin("attention")
+    for done, chunk in enumerate(slices):
+        progress.at(done, len(slices))
         some = _sums(adapter, examples, chunk)
         sums = [all_ + more for all_, more in zip(sums, some, strict=True)] if sums else some
     own, others, itself, previous, along, count, led = (part.cpu() for part in sums)
@@ -97,8 +103,9 @@ def _sums(adapter: Adapter | CallbackModel, examples: Examples, some: slice) -> 
     leads = _leads(examples, some)
     layers = []
     for layer, pattern in enumerate(patterns(adapter, examples.inputs[some])):
-        check_finite(pattern, f"the attention of layer {layer}")
         layers.append(_layer_sums(pattern.float(), member, same, leads))
+        # A number that is not finite makes its sum so, and sums are few.
+        check_finite(layers[-1][0], f"the attention of layer {layer}")
     led = torch.einsum("mbq,bqr->rm", leads.any(-1).float(), member)
     return [*(torch.stack(part) for part in zip(*layers, strict=True)), member.sum((0, 1)), led]
 
@@ -119,7 +126,9 @@ def _layer_sums(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Sums over examples and positions, for the heads of one layer."""
     everyone = torch.einsum("bhqk,bqr,bks->hrs", pattern, member, member)
-    own = torch.einsum("bhqk,bqr,bks->hrs", pattern * same[:, None], member, member)
+    own = everyone
+    if not bool(same.all()):
+        own = torch.einsum("bhqk,bqr,bks->hrs", pattern * same[:, None], member, member)
     itself = torch.einsum("bhqq,bqr->hr", pattern, member)
     back = pattern.diagonal(-1, -2, -1)
     previous = torch.einsum("bhq,bqr->hr", back, member[:, 1:])
@@ -130,10 +139,14 @@ def _layer_sums(
 
 
 def attention_maps(
-    model: AnyModel, task: Questions, examples: int = EXAMPLES, seed: int = 0
+    model: AnyModel,
+    task: Questions,
+    examples: int = EXAMPLES,
+    seed: int = 0,
+    watch: Watch = unwatched,
 ) -> RoleMaps:
     """The role maps of a model on fresh examples of a task."""
-    return role_maps(adapter_of(model), examples_of(task, examples, seed, "attention"))
+    return role_maps(adapter_of(model), examples_of(task, examples, seed, "attention"), watch)
 
 
 AS_IT_IS = Ablation()

@@ -5,7 +5,7 @@
 3. If asked, search again on other examples, to measure how stable each component is.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +13,7 @@ import torch
 
 from hopscope import __version__
 from hopscope.circuits.ablation import Ablation
-from hopscope.circuits.ablator import Ablator, Progress
+from hopscope.circuits.ablator import Ablator
 from hopscope.circuits.adapters import AnyModel, CallbackModel, adapter_of
 from hopscope.circuits.budget import (
     RECORDED,
@@ -27,6 +27,7 @@ from hopscope.circuits.components import Component, Estimate, Found, Kind, Losse
 from hopscope.circuits.engine import Adapter
 from hopscope.circuits.examples import Examples, Questions, SplitLoss, examples_of
 from hopscope.circuits.pattern import Head, Target
+from hopscope.circuits.progress import Progress, Watch, unwatched
 from hopscope.circuits.scores import scores_of
 from hopscope.circuits.search import Search, rows_by_step, searched
 from hopscope.circuits.slices import output_bytes
@@ -49,7 +50,7 @@ def discover(
     settings: Discovery = DEFAULT,
     seed: int = 0,
     force: bool = False,
-    watch: Callable[[str], None] = lambda _: None,
+    watch: Watch = unwatched,
     **changes: int | float,
 ) -> Circuit:
     """Find the circuit with which the model solves the task.

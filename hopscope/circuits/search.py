@@ -24,11 +24,12 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from hopscope.circuits.ablation import Ablation, Row
-from hopscope.circuits.ablator import Ablator, Progress
+from hopscope.circuits.ablator import Ablator
 from hopscope.circuits.adapters import CallbackModel
 from hopscope.circuits.engine import Adapter
 from hopscope.circuits.examples import Questions, examples_of
 from hopscope.circuits.pattern import AS_IN_MODEL, ITSELF, UNIFORM, Head, Pattern, Target, table_of
+from hopscope.circuits.progress import Progress
 from hopscope.circuits.proposals import proposed_targets
 from hopscope.circuits.tables import estimate_tables
 from hopscope.configs import Discovery
@@ -68,7 +69,8 @@ class Search:
         self.examples, sketch = (
             examples_of(task, size, seed, "search") for size in (settings.examples, settings.sketch)
         )
-        self.tables = estimate_tables(adapter, self.examples)
+        progress.begin("mean attention")
+        self.tables = estimate_tables(adapter, self.examples, progress)
         self.sketch = Ablator(adapter, replace(sketch, tables=self.tables))
         self.heads = [(at, head) for at in range(adapter.layers) for head in range(adapter.heads)]
         self._known: dict[Ablation, np.ndarray] = {}
@@ -237,12 +239,13 @@ def _with_more(
     order = [number for number in np.argsort(-alone, kind="stable") if alone[number] > 0]
     if not order:
         return None
-    several = [state]
-    for number in order:
+    counts = {min(2**n, len(order)) for n in range(len(order).bit_length() + 1)}
+    several, trials = state, []
+    for count, number in enumerate(order, 1):
         row, target = choices[number]
-        several.append(several[-1].looking_at([row], target))
-    counts = sorted({min(2**n, len(order)) for n in range(len(order).bit_length() + 1)})
-    trials = [several[count] for count in counts]
+        several = several.looking_at([row], target)
+        if count in counts:
+            trials.append(several)
     found = search.recovered(trials)
     short, enough = _short(search, found), _enough(search, found)
     best = int(enough.argmax()) if enough.any() else int(short.argmin())

@@ -41,7 +41,7 @@ def attention(asked: Asked, example: int | None) -> Output:
     if example is not None:
         return _one_example(asked, example)
     study = asked.study
-    found = study.attention(asked.examples, asked.sample)
+    found = study.attention(asked.examples, asked.sample, progress())
     known = study.circuit.components if getattr(study, "has_circuit", False) else ()
     used = {head for each in known for head in each.at}
     rows = [
@@ -313,7 +313,7 @@ def ablate(asked: Asked, head: tuple[str, ...], of_circuit: bool, order: Any) ->
     if order is not None and not hasattr(task, "ordered"):
         raise ConfigError("--order is for the tasks of hopscope")
     measure = partial(ablator.ablate, adapter, circuit=circuit, examples=asked.examples,
-                      seed=asked.sample)  # fmt: skip
+                      seed=asked.sample, watch=progress())  # fmt: skip
     found = measure(task if order is None else task.ordered(order), changes)
     records = found.records()
     if order is not None:

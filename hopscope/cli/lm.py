@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hopscope.cli import flags
+from hopscope.cli.asked import progress
 from hopscope.cli.display import RunDisplay
 from hopscope.cli.lm_text import bench_parts, effect_text, findings_parts, heads_piece
 from hopscope.cli.options import command, gathered, option, refuse_unused
@@ -256,9 +257,11 @@ def heads(
         local = load(on.model, on.dtype, on.device, template)
         if bench is not None:
             same_weights(bench, local)
-        scores = head_scores(local, prompts, questions, sample)
+        watch = progress()
+        scores = head_scores(local, prompts, questions, sample, watch)
         best = scores.best(top)
-        off = switch_off(local, prompts, best, 4 * questions, questions, sample) if best else None
+        asked = (local, prompts, best, 4 * questions, questions, sample, watch)
+        off = switch_off(*asked) if best else None
     data = {**scores.as_data(), "switched_off": off.model_dump(mode="json") if off else None}
     if bench is not None:
         with bench.locked():

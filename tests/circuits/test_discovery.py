@@ -19,14 +19,17 @@ from hopscope.circuits import (
     adapter_of,
     along,
     attention_maps,
+    budget,
     discover,
     examples_of,
+    progress,
     target,
 )
 from hopscope.circuits.ablation import Ablation
-from hopscope.circuits.ablator import SECONDS, Progress
+from hopscope.circuits.ablator import ablate, every_head
 from hopscope.circuits.examples import Questions
-from hopscope.circuits.pattern import AS_IN_MODEL, ITSELF, PREVIOUS, Target
+from hopscope.circuits.pattern import AS_IN_MODEL, ITSELF, PREVIOUS, Pattern, Target
+from hopscope.circuits.progress import SECONDS, Progress
 from hopscope.circuits.proposals import proposed_targets
 from hopscope.circuits.search import (
     Required,
@@ -329,3 +332,29 @@ def test_within_a_step_the_rest_is_told_from_what_is_done() -> None:
     now[0] = 3 * SECONDS
     progress.at(4, 5)
     assert said[-1] == f"measuring: 4 of 5, about {2 * SECONDS / 4:.0f} s left"
+
+
+def test_long_analyses_tell_how_much_is_done(
+    two_hops: Planted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, task, said = two_hops.model, two_hops.task, list[str]()
+    ablate(model, task, every_head(1, 1), examples=4, watch=said.append)
+    attention_maps(model, task, 4, watch=said.append)
+    assert not said  # a few seconds need no word
+
+    monkeypatch.setattr(progress, "SECONDS", 0)
+    monkeypatch.setattr(budget, "CALL_BYTES", 1)  # an example at a time
+    ablate(model, task, every_head(1, 1), examples=4, watch=said.append)
+    assert said[-1] == "ablations: 4 of 4, about 0 s left"
+    attention_maps(model, task, 4, watch=said.append)
+    assert said[-1].startswith("attention: 3 of 4, about ")
+    discover(model, task, examples=4, fresh=4, watch=said.append)
+    assert any(line.startswith("mean attention: 3 of 4, about ") for line in said)
+
+
+def test_ablations_share_what_is_equal() -> None:
+    nothing = Ablation.of({(0, head): Pattern() for head in range(4)})
+    looks = nothing.looking_at([((0, 1), Role("query"))], PREVIOUS)
+    for other in (looks, looks.without([((0, 1), Role("query"))])):
+        same = [its is before for its, before in zip(other.changes, nothing.changes, strict=True)]
+        assert same == [True, False, True, True]

@@ -9,6 +9,7 @@ import pytest
 import torch
 from slow import hooked
 
+from hopscope.circuits import progress
 from hopscope.cli.lm_text import effect_text, heads_piece
 from hopscope.configs import Prompts
 from hopscope.facts import Role, parse_facts, parse_role
@@ -165,3 +166,14 @@ def test_heads_switched_off_bring_nothing(make_tiny: Make) -> None:
     alone = switch_off(local, EQUATIONS, every[1:], 5, 2)
     assert alone.random is alone.more is None
     assert switch_off(local, EQUATIONS, heads, 5, 6, seed=1).model != found.model
+
+
+def test_long_readings_tell_how_much_is_done(
+    make_tiny: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "SECONDS", 0)
+    local, said = make_tiny("raw", 3), list[str]()
+    head_scores(local, EQUATIONS, 4, watch=said.append)
+    assert said[-1] == "questions read: 4 of 4, about 0 s left"
+    switch_off(local, EQUATIONS, [(0, 1)], 4, 3, watch=said.append)
+    assert said[-3].startswith("questions without heads: 1 of 3, about ")
