@@ -79,9 +79,10 @@ class Destination:
         """Raise ConfigError for unwritable files, unknown endings, and sizes without a figure."""
         if self.save is not None:
             found = ending(self.save, known)
-            for package in FRAMES.get(found, ()):
-                if find_spec(package) is None:
-                    raise ConfigError(f"{found} files need {package}: `pip install {package}`")
+            if lacks := [each for each in FRAMES.get(found, ()) if find_spec(each) is None]:
+                raise ConfigError(
+                    f"{found} files need {' and '.join(lacks)}: `pip install {' '.join(lacks)}`"
+                )
         if not draws:
             refuse_unused("as this command draws no figure", "--figure", "--width", "--dpi")
         saved = self.save if self.save and self.save.suffix in FORMATS else None

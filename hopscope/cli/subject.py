@@ -177,8 +177,9 @@ def _hf(folder: str) -> tuple[Any, int]:
     try:
         from transformers.utils import logging
     except ImportError as error:
+        reason = str(error).partition("\n")[0]
         raise ConfigError(
-            f"hf:FOLDER needs transformers ({error}): {install_extra('lm', ['transformers'])}"
+            f"hf:FOLDER needs transformers ({reason}): {install_extra('bridges', ['transformers'])}"
         ) from error
     from hopscope.circuits.adapters.pretrained import pretrained
 

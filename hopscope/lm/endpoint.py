@@ -42,7 +42,8 @@ class Endpoint:
         try:
             import openai
         except ImportError as error:
-            raise ConfigError(f"an endpoint needs openai: {install_extra('lm')}") from error
+            install = install_extra("lm", ["openai"])
+            raise ConfigError(f"an endpoint needs openai: {install}") from error
         if "OPENAI_CUSTOM_HEADERS" in os.environ:
             raise ConfigError(f"$OPENAI_CUSTOM_HEADERS would be sent to {url}: unset it")
         if http_client is None:  # requests to this machine use no proxy

@@ -159,7 +159,10 @@ def open_files(
 
         from hopscope.circuits.adapters.pretrained import pretrained
     except ImportError as error:
-        raise LmError(f"language models need transformers: {install_extra('lm')}") from error
+        reason = str(error).partition("\n")[0]
+        raise LmError(
+            f"language models need transformers ({reason}): {install_extra('lm')}"
+        ) from error
     transformers.utils.logging.disable_progress_bar()
     transformers.utils.logging.set_verbosity_error()
     safe = {**files, "trust_remote_code": False}

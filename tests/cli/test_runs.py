@@ -12,6 +12,7 @@ from calling import Patch, Said, Say
 from stopping import with_losses
 
 from hopscope.configs import Experiment, NgramExperiment, Retrieval, Training
+from hopscope.errors import ConfigError
 from hopscope.plots.progress import Pace
 from hopscope.store import RunFolder, Store
 from hopscope.training import train
@@ -187,6 +188,14 @@ def test_two_models_side_by_side(root: Path, said: Said, monkeypatch: Patch) -> 
         ["hop 1", "gallery/demo", 404], ["hop 2", "gallery/demo", 595]
     ]  # fmt: skip
     pandas.testing.assert_frame_equal(pandas.read_csv("both.csv"), rows)
+
+
+def test_all_that_a_table_needs_is_named_at_once(
+    root: Path, said: Said, monkeypatch: Patch
+) -> None:
+    monkeypatch.setattr("hopscope.cli.results.find_spec", lambda _: None)
+    with pytest.raises(ConfigError, match="need pandas and pyarrow: `pip install pandas pyarrow`"):
+        said("compare", "gallery/demo", "gallery/planted", "--save", "both.parquet")
 
 
 Runs = Callable[..., tuple[list[str], list[str]]]

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import sys
 import threading
 import traceback
 from collections.abc import Callable
@@ -232,6 +233,12 @@ URLS = {
     URL + "/chat/completions": "give it up to and with /v1, no further",
 }  # fmt: skip
 """Whether that is this machine, or why it is refused."""
+
+
+def test_without_the_client_only_the_client_is_asked_for(monkeypatch: Patch) -> None:
+    monkeypatch.setitem(sys.modules, "openai", None)
+    with pytest.raises(ConfigError, match=r"needs openai: python -m pip install 'openai>=\S+'$"):
+        Endpoint(URL, "ours")
 
 
 def test_a_key_goes_in_clear_to_this_machine_only() -> None:

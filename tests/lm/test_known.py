@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+import sys
 import tomllib
 import zipfile
 from collections.abc import Iterator
@@ -12,13 +13,17 @@ from pathlib import Path
 from threading import Thread
 from urllib.parse import urlparse
 
+import numpy as np
 import pytest
+import torch
 from calling import Patch
 
 from hopscope.circuits.engine import weights_digest
-from hopscope.errors import LmError
+from hopscope.cli.subject import Subject
+from hopscope.errors import ConfigError, LmError
 from hopscope.lm import known
 from hopscope.lm.model import LanguageModel, load
+from hopscope.store import Store
 
 READERS = known.READERS
 WEIGHTS = b"weights" * 100
@@ -27,7 +32,7 @@ WEIGHTS = b"weights" * 100
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: Patch) -> Path:
     monkeypatch.setenv("HOPSCOPE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(known, "READERS", ())  # nothing here reads GGUF
+    monkeypatch.setattr(known, "READERS", ())  # what is pulled here is no GGUF
     return tmp_path / "cache"
 
 
@@ -83,7 +88,7 @@ def test_what_was_pulled_is_fetched_once(
             raise LmError("no space")
         shutil.copytree(mine, folder)
 
-    monkeypatch.setattr(known, "_convert", convert)  # a GGUF file of ours would be 100 MB
+    monkeypatch.setattr(known, "_convert", convert)
     with pytest.raises(LmError, match="no space"):
         known.pull("ours")
     ours.unlink()
@@ -103,6 +108,61 @@ def test_what_could_not_be_read_is_not_fetched(cache: Path, monkeypatch: Patch) 
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     extra = {need.partition(">=")[0] for need in project["optional-dependencies"]["lm"]}
     assert {*READERS} <= extra
+
+
+def write_gguf(path: Path, width: int = 32) -> None:
+    """A Llama of one layer with random weights, whose tokens are single bytes."""
+    import gguf
+    from transformers.convert_slow_tokenizer import bytes_to_unicode
+
+    words = ["<end>", *bytes_to_unicode().values(), "th", "the"]
+    file = gguf.GGUFWriter(path, "llama")
+    for add, number in (
+        (file.add_context_length, 64), (file.add_embedding_length, width),
+        (file.add_block_count, 1), (file.add_feed_forward_length, width),
+        (file.add_head_count, 4), (file.add_head_count_kv, 4),
+        (file.add_layer_norm_rms_eps, 1e-5), (file.add_rope_dimension_count, width // 4),
+        (file.add_vocab_size, len(words)), (file.add_bos_token_id, 0), (file.add_eos_token_id, 0),
+    ):  # fmt: skip
+        add(number)
+    file.add_tokenizer_model("gpt2")
+    file.add_token_list(words)
+    file.add_token_merges(["t h", "th e"])
+    draw = np.random.default_rng(0).standard_normal
+    for name in ("token_embd", "output"):
+        file.add_tensor(f"{name}.weight", draw((len(words), width), np.float32))
+    for name in ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"):
+        kind = gguf.GGMLQuantizationType.Q8_0
+        weights = gguf.quants.quantize(draw((width, width), np.float32), kind)
+        file.add_tensor(f"blk.0.{name}.weight", weights, raw_dtype=kind)
+    for name in ("output_norm", "blk.0.attn_norm", "blk.0.ffn_norm"):
+        file.add_tensor(f"{name}.weight", np.ones(width, np.float32))
+    file.write_header_to_file()
+    file.write_kv_data_to_file()
+    file.write_tensors_to_file()
+    file.close()
+
+
+def test_a_gguf_file_is_opened_as_floats(tmp_path: Path) -> None:
+    pytest.importorskip("gguf")
+    write_gguf(tmp_path / "ours.gguf")
+    model = load(str(tmp_path / "ours.gguf"), "float32", "cpu", "raw").model
+    assert {weights.dtype for weights in model.parameters()} == {torch.float32}
+    assert model.config.num_hidden_layers == 1
+
+
+def test_a_library_that_cannot_be_imported_says_why(
+    tmp_path: Path, mine: Path, monkeypatch: Patch
+) -> None:
+    (tmp_path / "transformers.py").write_text("raise ImportError('tokenizers is too old\\nTry: x')")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "transformers"]:
+        monkeypatch.delitem(sys.modules, name)
+    line = r"needs? transformers \(tokenizers is too old\): python -m pip install 'transformers>="
+    with pytest.raises(LmError, match=line):
+        load(str(mine), "float32", "cpu", "raw")
+    with pytest.raises(ConfigError, match=line):
+        Subject(f"hf:{mine}", Store(tmp_path), task="repeated-tokens").study()
 
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
