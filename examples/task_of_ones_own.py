@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from hopscope import attention_maps, discover, probe
+from hopscope import attention_maps, discover, probe, watched
 from hopscope.circuits import (
     Ablation,
     Ablator,
@@ -135,7 +135,8 @@ def main(steps: int = STEPS) -> None:
     found = probe(walked, task, examples=512)
     print(f"how much of {', '.join(found.symbols[:3])} can be read at letters, layer by layer:")
     print(found.stream.own[:, letter, :3].round(2))
-    print(discover(walked, task, examples=128 if learned else 16, force=not learned, watch=print))
+    with watched(print):
+        print(discover(walked, task, examples=128 if learned else 16, force=not learned))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hopscope.circuits import Circuit, attention_maps, discover
+    from hopscope.circuits import Circuit, attention_maps, discover, watched
     from hopscope.circuits.probing import probe
     from hopscope.circuits.tracking import emergence
     from hopscope.configs import (
@@ -63,6 +63,7 @@ __all__ = [
     "open_run",
     "probe",
     "train",
+    "watched",
 ]
 
 _ROOMS = {
@@ -80,6 +81,7 @@ _ROOMS = {
     "open_run": "study",
     "probe": "circuits.probing",
     "train": "runs",
+    "watched": "circuits",
 }
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from hopscope.circuits.pattern import Pattern, Source, Target, along, table_of, target
     from hopscope.circuits.probe import Decodability, Probe, ProbeHistory
     from hopscope.circuits.probing import probe_history
+    from hopscope.circuits.progress import watched
     from hopscope.circuits.ranking import Arrow, Baselines, Ranking
     from hopscope.circuits.repeated import repeated_tokens
     from hopscope.circuits.tables import estimate_tables
@@ -57,6 +58,7 @@ _FILES = {
     "pattern": "Pattern Source Target along table_of target",
     "probe": "Decodability Probe ProbeHistory",
     "probing": "probe_history",
+    "progress": "watched",
     "ranking": "Arrow Baselines Ranking",
     "repeated": "repeated_tokens",
     "tables": "estimate_tables",
@@ -70,7 +72,7 @@ __all__ = [
     "RoleMaps", "Score", "Site", "Source", "SplitLoss", "Table", "Target", "adapter_of", "along",
     "attention_maps", "diagnose", "discover", "estimate_tables", "examples_of", "nanogpt",
     "pairs_of", "patch", "patch_circuit", "patterns", "probe_history", "repeated_tokens",
-    "role_maps", "table_of", "target",
+    "role_maps", "table_of", "target", "watched",
 ]  # fmt: skip
 
 

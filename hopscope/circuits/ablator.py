@@ -19,7 +19,7 @@ from hopscope.circuits.engine import Adapter, check_attention, check_finite
 from hopscope.circuits.examples import Examples, Questions, check_interval, examples_of
 from hopscope.circuits.pattern import Head, Pattern
 from hopscope.circuits.prescriber import Prescriber, prescriber_of
-from hopscope.circuits.progress import Progress, Watch, unwatched
+from hopscope.circuits.progress import Progress
 from hopscope.circuits.slices import Gathered, output_slices
 from hopscope.circuits.tables import other_tables, with_tables
 from hopscope.circuits.walk import Sliced, Walk
@@ -251,7 +251,7 @@ class Ablations(Displayed, Config):
         return "\n".join(lines)
 
 
-def ablate(  # noqa: PLR0913
+def ablate(
     model: AnyModel,
     task: Questions,
     asked: Mapping[str, Mapping[Head, Change]],
@@ -259,11 +259,9 @@ def ablate(  # noqa: PLR0913
     *,
     examples: int = EXAMPLES,
     seed: int = 0,
-    watch: Watch = unwatched,
 ) -> Ablations:
     """The losses with each set of changes in `asked` (by its name), beside the losses of the model.
     If a circuit is given, the changes are made on top of it, and its losses replace the model's.
-    `watch` is called with a line of text every few seconds.
     """
     check_interval(examples)
     adapter = adapter_of(model)
@@ -275,9 +273,7 @@ def ablate(  # noqa: PLR0913
     ablator = Ablator(adapter, with_tables(drawn, changes, others, circuit))
     for its in asked.values():
         ablator.check_paths(its)
-    progress = Progress(watch)
-    progress.begin("ablations")
-    usual, *changed = ablator.losses(every, progress).double().cpu().numpy()
+    usual, *changed = ablator.losses(every, Progress("ablations")).double().cpu().numpy()
     return Ablations(
         of="the circuit" if circuit else "the model",
         examples=examples,

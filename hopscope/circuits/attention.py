@@ -29,7 +29,7 @@ from hopscope.circuits.examples import Examples, Questions, examples_of
 from hopscope.circuits.maps import RoleMaps
 from hopscope.circuits.pattern import Source
 from hopscope.circuits.prescriber import prescriber_of
-from hopscope.circuits.progress import Progress, Watch, unwatched
+from hopscope.circuits.progress import counted
 
 EXAMPLES = 256
 """Examples over which a role map is averaged."""
@@ -65,16 +65,11 @@ def patterns(
 
 
 @torch.no_grad()
-def role_maps(
-    adapter: Adapter | CallbackModel, examples: Examples, watch: Watch = unwatched
-) -> RoleMaps:
+def role_maps(adapter: Adapter | CallbackModel, examples: Examples) -> RoleMaps:
     """Attention between roles, averaged over the examples (computed a few at a time)."""
     examples = examples.on(adapter.device)
     sums: list[Tensor] = []
-    progress, slices = Progress(watch), chunks(adapter, examples)
-    progress.begin("attention")
-    for done, chunk in enumerate(slices):
-        progress.at(done, len(slices))
+    for chunk in counted("attention", chunks(adapter, examples)):
         some = _sums(adapter, examples, chunk)
         sums = [all_ + more for all_, more in zip(sums, some, strict=True)] if sums else some
     own, others, itself, previous, along, count, led = (part.cpu() for part in sums)
@@ -139,14 +134,10 @@ def _layer_sums(
 
 
 def attention_maps(
-    model: AnyModel,
-    task: Questions,
-    examples: int = EXAMPLES,
-    seed: int = 0,
-    watch: Watch = unwatched,
+    model: AnyModel, task: Questions, examples: int = EXAMPLES, seed: int = 0
 ) -> RoleMaps:
     """The role maps of a model on fresh examples of a task."""
-    return role_maps(adapter_of(model), examples_of(task, examples, seed, "attention"), watch)
+    return role_maps(adapter_of(model), examples_of(task, examples, seed, "attention"))
 
 
 AS_IT_IS = Ablation()

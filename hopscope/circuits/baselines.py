@@ -45,6 +45,7 @@ from hopscope.circuits.patching import (
     has_answers,
     pairs_of,
 )
+from hopscope.circuits.progress import counted
 from hopscope.circuits.ranking import (
     Arrow,
     Baselines,
@@ -163,7 +164,7 @@ class Attribution:
         shape = (adapter.layers, adapter.heads, roles, roles, len(CHAINS))
         self.sizes = (len(pairs.counterfactuals), len(pairs.hops), *shape)
         check_scores(self.sizes)
-        passes = self._passes(len(pairs.counterfactuals))
+        passes = self._passes("answers", len(pairs.counterfactuals))
         self.answers: Answers = torch.cat([-_distance(its) for its in passes])
         check_answers(self.answers)
         self.sure = self.answers.sum(0)
@@ -186,7 +187,7 @@ class Attribution:
     def by_gradient(self, steps: int) -> Scores:
         """EAP-IG, over `steps` interpolations of the stream before the first layer."""
         found = self._nothing()
-        for its, number, other in self._counterfactuals():
+        for its, number, other in self._counterfactuals("EAP-IG"):
             start, end = its.own.streams[0], other.streams[0]
             for step in range(steps):
                 x = start + (step + 0.5) / steps * (end - start)
@@ -223,7 +224,7 @@ class Attribution:
                 "heads directly"
             )
         found, roles = self._nothing(), range(len(self.table))
-        for its, number, other in self._counterfactuals():
+        for its, number, other in self._counterfactuals("direct logit attribution"):
             plain, end = _distance(its), its.own.streams[-1][:, -its.read :]
             destinations = its.role[:, -its.read :].unique().tolist()
             for layer in range(adapter.layers):
@@ -248,7 +249,7 @@ class Attribution:
             rows = product(range(self.adapter.layers), range(self.adapter.heads), self.table)
             arrows = [Arrow(*row, None) for row in rows]
         variants = list(product(range(len(arrows)), names))
-        for its in self._passes(len(variants), [_site(arrow) for arrow in arrows]):
+        for its in self._passes("patching", len(variants), [_site(arrow) for arrow in arrows]):
             moved = its.moved(variants, ("all",))[1][:, 0]
             gains = (moved[0] - moved[1]).sum(1)
             for (number, name), gain in zip(variants, gains, strict=True):
@@ -259,21 +260,21 @@ class Attribution:
     def possible(self) -> Float[Tensor, "layer head destination source chain"]:
         """1 for every arrow with attention above 0 in some example, else 0."""
         found = self._nothing()[0, 0]
-        for its in self._passes(1):
+        for its in self._passes("possible arrows", 1):
             for layer, weights in enumerate(its.own.weights):
                 found[layer] += self._summed(its, weights)
         return (found > 0).double()
 
-    def _passes(self, streams: int, sites: Sequence[Site] = ()) -> Iterator[Patching]:
-        """The examples in parts that fit in memory."""
-        for some in chunks_of(self.adapter, self.pairs.examples, streams):
+    def _passes(self, what: str, streams: int, sites: Sequence[Site] = ()) -> Iterator[Patching]:
+        """The examples in parts that fit in memory; `what` is computed of them."""
+        for some in counted(what, chunks_of(self.adapter, self.pairs.examples, streams)):
             yield Patching(self.adapter, self.pairs, sites, some)
 
-    def _counterfactuals(self) -> Iterator[tuple[Patching, int, Recorded]]:
+    def _counterfactuals(self, what: str) -> Iterator[tuple[Patching, int, Recorded]]:
         """For each part of the examples and each symbol: the part, the symbol's number, and the
         recorded pass over its counterfactuals.
         """
-        for its in self._passes(len(self.pairs.counterfactuals)):
+        for its in self._passes(what, len(self.pairs.counterfactuals)):
             for number, other in enumerate(its.counterfactuals().values()):
                 yield its, number, other
 

@@ -27,7 +27,6 @@ from hopscope.circuits.components import Component, Estimate, Found, Kind, Losse
 from hopscope.circuits.engine import Adapter
 from hopscope.circuits.examples import Examples, Questions, SplitLoss, examples_of
 from hopscope.circuits.pattern import Head, Target
-from hopscope.circuits.progress import Progress, Watch, unwatched
 from hopscope.circuits.scores import scores_of
 from hopscope.circuits.search import Search, rows_by_step, searched
 from hopscope.circuits.slices import output_bytes
@@ -50,32 +49,29 @@ def discover(
     settings: Discovery = DEFAULT,
     seed: int = 0,
     force: bool = False,
-    watch: Watch = unwatched,
     **changes: int | float,
 ) -> Circuit:
     """Find the circuit with which the model solves the task.
 
     `settings` are the parameters of the search; each can also be given by its name, as in
     `discover(model, task, examples=64)`. `seed` determines the examples. With `force`, a model is
-    searched even if it has not learned the task; otherwise NotLearned is raised. `watch` is called
-    with a line of text for each step of the search.
+    searched even if it has not learned the task; otherwise NotLearned is raised.
     """
     settings = settings.replace(**changes)
     adapter = adapter_of(model)
     _check_asks(task)
     _check_memory(adapter, task, settings)
-    progress = Progress(watch)
 
-    search = Search(adapter, task, settings, seed, progress)
+    search = Search(adapter, task, settings, seed)
     loss = float(Ablator(adapter, search.examples).losses([Ablation()]).mean())
     _check_learned(loss, search.examples.chance, settings, force)
     state = searched(search)
     others = [
-        searched(Search(adapter, task, settings, seed + APART * number, progress))
+        searched(Search(adapter, task, settings, seed + APART * number))
         for number in range(1, settings.searches)
     ]
 
-    progress.step("measuring on fresh examples")
+    search.progress.step("measuring on fresh examples")
     fresh = examples_of(task, settings.fresh, seed, "measurement")
     fresh = replace(fresh, tables=search.tables)
     components, losses = measure_components(search, fresh, state)

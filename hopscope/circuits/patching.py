@@ -45,6 +45,7 @@ from hopscope.circuits.examples import (
     example_seed,
     examples_of,
 )
+from hopscope.circuits.progress import counted
 from hopscope.circuits.slices import output_bytes
 from hopscope.configs import FactTask, Task
 from hopscope.errors import CircuitError, NotLearned
@@ -224,7 +225,10 @@ def patched(
     few examples at a time.
     """
     chunks = chunks_of(adapter, pairs.examples, len(variants) * len(WAYS))
-    parts = [Patching(adapter, pairs, sites, some).moved(variants, WAYS) for some in chunks]
+    parts = [
+        Patching(adapter, pairs, sites, some).moved(variants, WAYS)
+        for some in counted("patching", chunks)
+    ]
     sure, moved = zip(*parts, strict=True)
     return torch.cat(sure), torch.cat(moved, 3)
 

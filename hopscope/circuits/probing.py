@@ -46,6 +46,7 @@ from hopscope.circuits.examples import (
 )
 from hopscope.circuits.pattern import Source
 from hopscope.circuits.probe import Decodability, Probe, ProbeHistory
+from hopscope.circuits.progress import Progress
 from hopscope.circuits.scores import Runs
 from hopscope.circuits.tracking import History, checkpoints_of, model_of
 from hopscope.configs import FactTask
@@ -92,7 +93,9 @@ def probe(
     of_heads = np.full((4, adapter.layers, adapter.heads, *cells), np.nan)
     fit_rows, score_rows = fitted.rows(names), scored.rows(names)
     places = (_places(adapter, each, heads) for each in (fitted.examples, drawn))
-    for (layer, head, x), (_, _, fresh) in zip(*places, strict=True):
+    progress, every = Progress("probing"), 1 + adapter.layers * (1 + heads * adapter.heads)
+    for done, ((layer, head, x), (_, _, fresh)) in enumerate(zip(*places, strict=True)):
+        progress.at(done, every)
         for stream in (x, fresh):
             check_finite(stream, f"the residual stream after layer {layer}")
         into = of_stream[:, layer] if head is None else of_heads[:, layer - 1, head]

@@ -63,14 +63,12 @@ class Search:
         task: Questions,
         settings: Discovery,
         seed: int,
-        progress: Progress,
     ) -> None:
-        self.settings, self.progress = settings, progress
+        self.settings, self.progress = settings, Progress()
         self.examples, sketch = (
             examples_of(task, size, seed, "search") for size in (settings.examples, settings.sketch)
         )
-        progress.begin("mean attention")
-        self.tables = estimate_tables(adapter, self.examples, progress)
+        self.tables = estimate_tables(adapter, self.examples)
         self.sketch = Ablator(adapter, replace(sketch, tables=self.tables))
         self.heads = [(at, head) for at in range(adapter.layers) for head in range(adapter.heads)]
         self._known: dict[Ablation, np.ndarray] = {}

@@ -20,7 +20,7 @@ from hopscope.circuits.components import Table
 from hopscope.circuits.engine import Adapter
 from hopscope.circuits.examples import Examples, Questions, examples_of
 from hopscope.circuits.pattern import TABLES, Source
-from hopscope.circuits.progress import Progress
+from hopscope.circuits.progress import counted
 
 MOST_TOKENS = 1024
 """Tables by token are estimated up to this many different tokens."""
@@ -32,11 +32,7 @@ OTHERS = 256
 Tables = Mapping[Source, Float[Tensor, "destination source"]]
 
 
-def estimate_tables(
-    adapter: Adapter | CallbackModel,
-    examples: Examples,
-    progress: Progress | None = None,
-) -> Tables:
+def estimate_tables(adapter: Adapter | CallbackModel, examples: Examples) -> Tables:
     """The mean attention of every head over the examples, by position and (for tokens) by token. It
     is rounded as in a file, so that a circuit that is loaded equals the one that was measured.
     """
@@ -50,9 +46,7 @@ def estimate_tables(
         for some in slices:
             count += _pair_counts(tokens[some], size, adapter.causal)
         count.clamp_min_(1)
-    for done, some in enumerate(slices):
-        if progress is not None:
-            progress.at(done, len(slices))
+    for some in counted("mean attention", slices):
         for layer, attention in enumerate(patterns(adapter, examples.inputs[some])):
             for head in range(adapter.heads):
                 at, own = (layer, head), attention[:, head].float()

@@ -18,6 +18,7 @@ from hopscope.circuits.engine import Adapter, check_finite
 from hopscope.circuits.examples import Examples, Questions, examples_of, questions_of
 from hopscope.circuits.pattern import Target
 from hopscope.circuits.prescriber import Prescriber, prescriber_of
+from hopscope.circuits.progress import counted
 from hopscope.configs import FactTask
 from hopscope.errors import CircuitError
 from hopscope.models import Transformer
@@ -61,7 +62,10 @@ def emergence(
         raise CircuitError("the circuit has no paths whose emergence could be watched")
     drawn = examples_of(questions, examples, seed, "emergence")
     _check_found_in(history, steps, member, circuit)
-    each = [_at(step, model_of(history, step, member), circuit, drawn) for step in steps]
+    each = [
+        _at(step, model_of(history, step, member), circuit, drawn)
+        for step in counted("checkpoints", steps)
+    ]
     attention, losses = (np.stack(part) for part in zip(*each, strict=True))
     recipe, learned = (getattr(history, name, None) for name in ("recipe", "learned"))
     asked = questions.asked_hops() if isinstance(questions, FactTask) else None

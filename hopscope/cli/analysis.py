@@ -12,7 +12,7 @@ import numpy as np
 
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.components import Estimate
-from hopscope.cli.asked import Asked, analysis, progress
+from hopscope.cli.asked import Asked, analysis
 from hopscope.cli.emergence import circuits_of_all
 from hopscope.cli.options import given, option, refuse_unused
 from hopscope.cli.output import note
@@ -41,7 +41,7 @@ def attention(asked: Asked, example: int | None) -> Output:
     if example is not None:
         return _one_example(asked, example)
     study = asked.study
-    found = study.attention(asked.examples, asked.sample, progress())
+    found = study.attention(asked.examples, asked.sample)
     known = study.circuit.components if getattr(study, "has_circuit", False) else ()
     used = {head for each in known for head in each.at}
     rows = [
@@ -199,7 +199,7 @@ def _search(
     keeps = keep and _can_keep(study)
     finding = study if keeps else Study(study.model, study.task)
     found = finding.discover(
-        progress(), examples=asked.examples, fresh=fresh, seed=asked.sample, force=force,
+        examples=asked.examples, fresh=fresh, seed=asked.sample, force=force,
         searches=repeat,
     )  # fmt: skip
     if keeps or not asked.to.save:
@@ -313,7 +313,7 @@ def ablate(asked: Asked, head: tuple[str, ...], of_circuit: bool, order: Any) ->
     if order is not None and not hasattr(task, "ordered"):
         raise ConfigError("--order is for the tasks of hopscope")
     measure = partial(ablator.ablate, adapter, circuit=circuit, examples=asked.examples,
-                      seed=asked.sample, watch=progress())  # fmt: skip
+                      seed=asked.sample)  # fmt: skip
     found = measure(task if order is None else task.ordered(order), changes)
     records = found.records()
     if order is not None:
@@ -337,12 +337,14 @@ def evaluate(asked: Asked, changes: tuple[str, ...]) -> Output:
     only the last position is asked; its answer depends on all positions before it.
     """
     from hopscope.circuits import Ablation, Ablator, examples_of
+    from hopscope.circuits.progress import Progress
 
     refuse_unused("as no circuit is looked at", "--circuit-file")
     study = asked.study
     model, task = _reshaped(study, changes) if changes else (study.model, study.task)
     examples = examples_of(task, asked.examples, asked.sample, "evaluation")
-    losses = Ablator(model, examples).losses([Ablation()])[0].double().cpu().numpy()
+    progress = Progress("parts of the examples")
+    losses = Ablator(model, examples).losses([Ablation()], progress)[0].double().cpu().numpy()
     hops = task.asked_hops() if hasattr(task, "asked_hops") else range(1, 1 + losses.shape[1])
     estimates = {f"hop {hop}": Estimate.of(losses[:, at]) for at, hop in enumerate(hops)}
     levels = [*(examples.chances or [examples.chance] * len(estimates)), examples.chance]

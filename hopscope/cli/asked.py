@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hopscope.circuits.progress import watched
 from hopscope.cli import flags
 from hopscope.cli.options import gathered, option
 from hopscope.cli.output import note
@@ -76,7 +77,7 @@ def analysis(
             to: Destination, subject: Subject, threads: int | None, examples: int, sample: int,
             **values: Any,
         ) -> Output:  # fmt: skip
-            with _using(threads):
+            with _using(threads), watched(progress()):
                 return compute(Asked(subject, to, examples, sample), **values)
 
         called.__doc__ = f"{cleandoc(compute.__doc__ or '')}\n{ABOUT}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hopscope.circuits.progress import watched
 from hopscope.cli import flags
 from hopscope.cli.asked import progress
 from hopscope.cli.display import RunDisplay
@@ -257,11 +258,11 @@ def heads(
         local = load(on.model, on.dtype, on.device, template)
         if bench is not None:
             same_weights(bench, local)
-        watch = progress()
-        scores = head_scores(local, prompts, questions, sample, watch)
-        best = scores.best(top)
-        asked = (local, prompts, best, 4 * questions, questions, sample, watch)
-        off = switch_off(*asked) if best else None
+        with watched(progress()):
+            scores = head_scores(local, prompts, questions, sample)
+            best = scores.best(top)
+            asked = (local, prompts, best, 4 * questions, questions, sample)
+            off = switch_off(*asked) if best else None
     data = {**scores.as_data(), "switched_off": off.model_dump(mode="json") if off else None}
     if bench is not None:
         with bench.locked():

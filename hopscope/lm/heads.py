@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from hopscope.circuits.components import Estimate
-from hopscope.circuits.progress import Progress, Watch, unwatched
+from hopscope.circuits.progress import Progress
 from hopscope.configs import Config, Prompts
 from hopscope.display import Displayed
 from hopscope.facts import FactGraph, Role
@@ -155,16 +155,13 @@ class HeadScores(Displayed):
 
 
 @torch.no_grad()
-def head_scores(
-    local: LanguageModel, prompts: Prompts, count: int, seed: int = 0, watch: Watch = unwatched
-) -> HeadScores:
+def head_scores(local: LanguageModel, prompts: Prompts, count: int, seed: int = 0) -> HeadScores:
     """Measure the attention of all heads along all routes, on the first questions of a seed."""
     adapter = decoder(local)
     along = routes(prompts.graph(), printed_backwards(question(prompts, seed, 0)))
     roles = role_table(prompts)
     ends = [[roles.index(each.destination), roles.index(each.source)] for each in along]
-    progress, asked = Progress(watch), list[tuple[np.ndarray, bool]]()
-    progress.begin("questions read")
+    progress, asked = Progress("questions read"), list[tuple[np.ndarray, bool]]()
 
     def read(batch: PairBatch) -> list[tuple[np.ndarray, bool]]:
         its = list(zip(_along(batch, ends, prompts.chains), batch.right(), strict=True))
@@ -242,19 +239,17 @@ class SwitchedOff(Config):
 
 
 @torch.no_grad()
-def switch_off(  # noqa: PLR0913, PLR0917
+def switch_off(
     local: LanguageModel,
     prompts: Prompts,
     heads: Sequence[Head],
     start: int,
     count: int,
     seed: int = 0,
-    watch: Watch = unwatched,
 ) -> SwitchedOff:
     """Measure answers without these heads, on `count` questions from number `start` on."""
     adapter, roles = decoder(local), len(role_table(prompts))
-    rows, shares, progress = [(*head, 0) for head in heads], [], Progress(watch)
-    progress.begin("questions without heads")
+    rows, shares, progress = [(*head, 0) for head in heads], [], Progress("questions without heads")
     for number, each in enumerate(unpaired(local, prompts, seed, start, count)):
         drawn = random_rows(adapter.layers, adapter.heads, rows, Random(seed + number))  # noqa: S311
         shares += in_batches(adapter, [each], roles, partial(_shares, (rows, drawn)))

@@ -1,6 +1,5 @@
 """`RunStudy`: the study of one model of a run at one checkpoint."""
 
-from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -108,18 +107,13 @@ class RunStudy(Study):
             raise CircuitError(f"{self.name} has no circuit yet: `{command}` finds it")
         return found
 
-    def discover(
-        self,
-        watch: Callable[[str], None] = lambda _: None,
-        out: Path | str | None = None,
-        **options: Any,
-    ) -> Circuit:
+    def discover(self, out: Path | str | None = None, **options: Any) -> Circuit:
         """Find the model's circuit and save it with the run, or in the file `out`.
 
         The options are those of `hopscope.discover`.
         """
         self.check_keeping(out)
-        found = discover(self.model, self.task, watch=watch, **options)
+        found = discover(self.model, self.task, **options)
         self._keep(found, out)
         return found
 

@@ -38,7 +38,6 @@ from hopscope.circuits.diagnostics import Diagnostics, diagnose
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.examples import Questions
 from hopscope.circuits.probe import Probe
-from hopscope.circuits.progress import Watch, unwatched
 from hopscope.circuits.ranking import Baselines, Switches
 from hopscope.circuits.tracking import History, emergence
 from hopscope.display import Displayed
@@ -134,20 +133,18 @@ class Study(Displayed):
         """The model that is studied."""
         return self._model
 
-    def attention(
-        self, examples: int = MAP_EXAMPLES, seed: int = 0, watch: Watch = unwatched
-    ) -> RoleMaps:
+    def attention(self, examples: int = MAP_EXAMPLES, seed: int = 0) -> RoleMaps:
         """Mean attention between roles, over fresh examples."""
-        return attention_maps(self.model, self.task, examples, seed, watch)
+        return attention_maps(self.model, self.task, examples, seed)
 
     @property
     def circuit(self) -> Circuit:
         """The circuit of the model; searched for on first use."""
         return self._circuit or self.discover()
 
-    def discover(self, watch: Watch = unwatched, **options: Any) -> Circuit:
+    def discover(self, **options: Any) -> Circuit:
         """Find the circuit of the model, and keep it; options are those of `hopscope.discover`."""
-        self._circuit = discover(self.model, self.task, watch=watch, **options)
+        self._circuit = discover(self.model, self.task, **options)
         return self._circuit
 
     def patch(self, examples: int = patching.EXAMPLES, seed: int = 0) -> Circuit:

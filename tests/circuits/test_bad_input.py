@@ -7,6 +7,7 @@ import pytest
 from torch import nn
 
 from hopscope.circuits import discover, repeated_tokens
+from hopscope.circuits.progress import watched
 from hopscope.errors import CircuitError
 from tests.circuits.families import TOKENS, made, of_family, transformers
 from tests.conftest import TWO_HOPS
@@ -89,8 +90,8 @@ MODELS: dict[str, tuple[Callable[[], Any], str]] = {
 def test_models_that_cannot_be_read_are_refused(name: str) -> None:
     make, line = MODELS[name]
     task, said = TWO_HOPS if name == "another width" else TASK, list[str]()
-    with pytest.raises(CircuitError, match=line) as error:
-        discover(make(), task, watch=said.append, examples=8, fresh=8)
+    with watched(said.append), pytest.raises(CircuitError, match=line) as error:
+        discover(make(), task, examples=8, fresh=8)
     assert "\n" not in str(error.value)
     assert len(str(error.value)) <= 260
     assert said == []  # no step of the search began

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from itertools import combinations, count
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -26,10 +26,9 @@ from hopscope.circuits import (
     target,
 )
 from hopscope.circuits.ablation import Ablation
-from hopscope.circuits.ablator import ablate, every_head
 from hopscope.circuits.examples import Questions
 from hopscope.circuits.pattern import AS_IN_MODEL, ITSELF, PREVIOUS, Pattern, Target
-from hopscope.circuits.progress import SECONDS, Progress
+from hopscope.circuits.progress import SECONDS, Progress, watched
 from hopscope.circuits.proposals import proposed_targets
 from hopscope.circuits.search import (
     Required,
@@ -45,6 +44,7 @@ from hopscope.errors import CircuitError, ConfigError, NotLearned
 from hopscope.facts import Role, parse_role
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted, planted
+from hopscope.study import Study
 from hopscope.tasks import Batch, Roles, dataset, question_losses
 
 Rows = set[tuple[tuple[int, int], Role]]
@@ -105,7 +105,7 @@ def test_each_pass_of_the_search_mends_what_it_is_for(two_hops: Planted) -> None
     prescribed attention, rows of the first layer make no difference: they only route.
     """
     adapter, settings = adapter_of(two_hops.model), Discovery(examples=32)
-    search = Search(adapter, two_hops.task, settings, 0, Progress(lambda _: None))
+    search = Search(adapter, two_hops.task, settings, 0)
     truth = {
         ((path.layer, path.head), path.destination): target("own", path.source)
         for path in two_hops.paths
@@ -306,11 +306,13 @@ def test_settings_are_kept_checked_and_heeded(two_hops: Planted) -> None:
         discover(two_hops.model, two_hops.task, needed=2)
 
 
-def test_the_first_part_of_a_search_tells_how_long_it_takes(two_hops: Planted) -> None:
+def test_the_first_part_of_a_search_tells_how_long_it_takes(
+    two_hops: Planted, monkeypatch: pytest.MonkeyPatch
+) -> None:
     said: list[str] = []
-    seconds = count(0, SECONDS)
-    progress = Progress(said.append, lambda: next(seconds))
-    search = Search(adapter_of(two_hops.model), two_hops.task, Discovery(examples=8), 0, progress)
+    with watched(said.append):
+        search = Search(adapter_of(two_hops.model), two_hops.task, Discovery(examples=8), 0)
+    monkeypatch.setattr(progress, "SECONDS", 0)
     assert search.nothing.patterns
     heads = len(search.heads)
     assert said[0] == f"what each of {heads} heads is worth"
@@ -320,36 +322,45 @@ def test_the_first_part_of_a_search_tells_how_long_it_takes(two_hops: Planted) -
 def test_within_a_step_the_rest_is_told_from_what_is_done() -> None:
     said: list[str] = []
     now = [0.0]
-    progress = Progress(said.append, lambda: now[0])
-    progress.step("which of 8 rows")
-    progress.at(1, 8)
+    with watched(said.append):
+        its = Progress(clock=lambda: now[0])
+    its.step("which of 8 rows")
+    its.at(1, 8)
     now[0] = SECONDS
-    progress.at(0, 8)
-    progress.at(2, 8)
-    progress.at(3, 8)
+    its.at(0, 8)
+    its.at(2, 8)
+    its.at(3, 8)
     assert said == ["which of 8 rows", f"which of 8 rows: 2 of 8, about {3 * SECONDS:.0f} s left"]
-    progress.step("measuring")
+    its.step("measuring")
     now[0] = 3 * SECONDS
-    progress.at(4, 5)
+    its.at(4, 5)
     assert said[-1] == f"measuring: 4 of 5, about {2 * SECONDS / 4:.0f} s left"
 
 
 def test_long_analyses_tell_how_much_is_done(
     two_hops: Planted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, task, said = two_hops.model, two_hops.task, list[str]()
-    ablate(model, task, every_head(1, 1), examples=4, watch=said.append)
-    attention_maps(model, task, 4, watch=said.append)
+    study, said = Study(two_hops.model, two_hops.task), list[str]()
+    with watched(said.append):
+        study.ablate("0.0", examples=4)
     assert not said  # a few seconds need no word
 
     monkeypatch.setattr(progress, "SECONDS", 0)
     monkeypatch.setattr(budget, "CALL_BYTES", 1)  # an example at a time
-    ablate(model, task, every_head(1, 1), examples=4, watch=said.append)
-    assert said[-1] == "ablations: 4 of 4, about 0 s left"
-    attention_maps(model, task, 4, watch=said.append)
-    assert said[-1].startswith("attention: 3 of 4, about ")
-    discover(model, task, examples=4, fresh=4, watch=said.append)
-    assert any(line.startswith("mean attention: 3 of 4, about ") for line in said)
+    study.discover(examples=8, fresh=8)
+    assert not said  # not watched
+    for analysis, line in {
+        partial(study.ablate, "0.0", examples=4): "ablations: 2 of 2, about 0 s left",
+        partial(study.attention, 4): "attention: 3 of 4, about ",
+        partial(study.discover, examples=4, fresh=4): "mean attention: 3 of 4, about ",
+        partial(study.patch, 4): "patching: 3 of 4, about ",
+        partial(study.probe, 400): "probing: 1 of ",
+        partial(study.baselines, 4): "EAP-IG: 3 of 4, about ",
+    }.items():
+        said.clear()
+        with watched(said.append):
+            analysis()
+        assert any(each.startswith(line) for each in said), (line, said)
 
 
 def test_ablations_share_what_is_equal() -> None:

@@ -10,6 +10,7 @@ import torch
 from slow import hooked
 
 from hopscope.circuits import progress
+from hopscope.circuits.progress import watched
 from hopscope.cli.lm_text import effect_text, heads_piece
 from hopscope.configs import Prompts
 from hopscope.facts import Role, parse_facts, parse_role
@@ -173,7 +174,9 @@ def test_long_readings_tell_how_much_is_done(
 ) -> None:
     monkeypatch.setattr(progress, "SECONDS", 0)
     local, said = make_tiny("raw", 3), list[str]()
-    head_scores(local, EQUATIONS, 4, watch=said.append)
+    with watched(said.append):
+        head_scores(local, EQUATIONS, 4)
     assert said[-1] == "questions read: 4 of 4, about 0 s left"
-    switch_off(local, EQUATIONS, [(0, 1)], 4, 3, watch=said.append)
+    with watched(said.append):
+        switch_off(local, EQUATIONS, [(0, 1)], 4, 3)
     assert said[-3].startswith("questions without heads: 1 of 3, about ")
