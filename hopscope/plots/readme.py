@@ -17,8 +17,8 @@ What each row of a file is:
 
 * `chen/`, `musat/`: a run of an experiment, the evidence of the verdicts below.
 * `lm/`: questions asked of language models, their heads and circuits, and the speed of the answers.
-* `circuit_tools*`, `demo_paths`, `discovery*`, `mib`, `other_tasks`, `thresholds`: a model whose
-  circuit was searched, by hopscope or another tool.
+* `circuit_tools*`, `demo_paths`, `discovery*`, `mib`, `misleading`, `other_tasks`, `samples`,
+  `strangers`, `thresholds`: a model whose circuit was searched, by hopscope or another tool.
 * `accounts`: what an arrow of a circuit brings. `place_by_place`: where a head looks when facts are
   shuffled.
 * `batches`, `places*`, `small_*`, `theory_against_training`, `figure_4_on_a_processor`: a training
