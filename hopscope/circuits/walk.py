@@ -194,8 +194,9 @@ class Walk:
             after = layer.after(waiting.pop(0))
             if not layer.last:
                 for bundle in after:
-                    # The stream alone: a view would hold the streams of all branches.
-                    self._streams.keep(bundle.prefix, bundle.x.clone(), bundle.x.nbytes)
+                    # A view would hold the streams of all branches; a stream alone needs no copy.
+                    x = bundle.x.clone() if len(after) > 1 else bundle.x
+                    self._streams.keep(bundle.prefix, x, x.nbytes)
             if not waiting:
                 del layer  # or its attention would be held while the next layers are computed
             yield after

@@ -153,6 +153,12 @@ def test_large_ablations_run_on_slices_of_the_examples(
     assert (sliced.most, whole.most) == (2, count)
 
 
+def test_a_stream_alone_is_cached_without_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Transformer.seeded(Model(layers=2, d_model=16), TASK.interface(), 0)
+    monkeypatch.setattr(Tensor, "clone", None)
+    Ablator(model, examples_of(TASK, COUNT)).losses([Ablation()])
+
+
 def test_outputs_of_heads_are_freed_with_their_ablator() -> None:
     """Not when the garbage collector runs next: they are large."""
     model = Transformer.seeded(Model(layers=2, d_model=16), TASK.interface(), 0)
