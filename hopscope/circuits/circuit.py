@@ -181,7 +181,8 @@ class Circuit(Displayed, Config):
             f"{score.attention} attention, rest {score.rest}: the loss is recovered, but not the "
             f"model's own answers ({score.likeness})"
             for score in self.scores
-            if score.rest == "even" and score.likeness and score.likeness.high < self.enough
+            if score.rest == "even" and score.likeness
+            if score.likeness.high < self.enough * self.losses.known  # others are guesses
             if score.recovered and score.recovered.mean >= self.enough
         ]
         found += [

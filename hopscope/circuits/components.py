@@ -15,6 +15,9 @@ AttentionKind = Literal["prescribed", "computed"]
 Rest = Literal["even", "mean", "resample", "interchange"]
 Kind = Literal["moves", "routes", "weak"]
 PerExample = Float[np.ndarray, "example"]
+KNOWN_HOP = 0.05
+"""Hops whose gap is below this share of the largest gap are ignored: the model has not learned
+them."""
 LEAST_GAP = 1e-9
 """Shares are only taken of a mean loss of at least this."""
 
@@ -167,6 +170,12 @@ class Losses(Config):
     def gap(self) -> float:
         """The loss with everything ablated minus the loss of the model."""
         return self.mean("ablated") - self.mean("model")
+
+    @property
+    def known(self) -> float:
+        """The share of hops that are not ignored (`KNOWN_HOP`)."""
+        gaps = [ablated - its for ablated, its in zip(self.ablated, self.model, strict=True)]
+        return sum(gap > KNOWN_HOP * max(gaps) for gap in gaps) / len(gaps)
 
 
 class Score(Config):

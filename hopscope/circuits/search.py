@@ -26,6 +26,7 @@ from jaxtyping import Bool, Float
 from hopscope.circuits.ablation import Ablation, Row
 from hopscope.circuits.ablator import Ablator
 from hopscope.circuits.adapters import CallbackModel
+from hopscope.circuits.components import KNOWN_HOP
 from hopscope.circuits.engine import Adapter
 from hopscope.circuits.examples import Questions, examples_of
 from hopscope.circuits.pattern import AS_IN_MODEL, ITSELF, UNIFORM, Head, Pattern, Target, table_of
@@ -39,9 +40,6 @@ ROUNDS = 3
 """The most passes over all rows for better targets."""
 AT_A_TIME = 4
 """At most a fourth of the steps are removed before the others are compared again."""
-KNOWN_HOP = 0.05
-"""Hops whose gap is below this share of the largest gap are ignored: the model has not learned
-them."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ losses.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TypeVar
 
 import torch
@@ -102,14 +102,16 @@ class Sliced:
         self.slices = ablation_slices(adapter, examples)
         self.terms = SlicedLosses(adapter, examples).terms
         # One slice at a time: the outputs of the heads of all layers are large.
-        self.before = lru_cache(maxsize=1)(self._before)
+        self._before: tuple[slice, list[Brought]] = slice(0), []
 
-    def _before(self, start: int, stop: int) -> list[Brought]:
+    def before(self, some: slice) -> list[Brought]:
         """The outputs of the heads of each layer for these examples, except that the last is the
         one before the first: `Carried.of` shifts them by one example.
         """
-        others = self.examples.inputs[[*range(start, stop - 1), start - 1]]
-        return head_outputs(self.adapter, others)
+        if self._before[0] != some:
+            others = self.examples.inputs[[*range(some.start, some.stop - 1), some.start - 1]]
+            self._before = some, head_outputs(self.adapter, others)
+        return self._before[1]
 
     @cached_property
     def means(self) -> list[Brought]:
@@ -135,8 +137,7 @@ class Walk:
 
     def carried(self, instead: Instead) -> list[Brought]:
         """Outputs of the heads of each layer, from which `Carried.of` makes what is carried."""
-        whole, some = self.whole, self.some
-        return whole.means if instead == "mean" else whole.before(some.start, some.stop)
+        return self.whole.means if instead == "mean" else self.whole.before(self.some)
 
     def terms(
         self, ablations: Sequence[Ablation], ask: Callable[[], None]
@@ -193,8 +194,9 @@ class Walk:
             after = layer.after(waiting.pop(0))
             if not layer.last:
                 for bundle in after:
-                    # The stream alone: a view would hold the streams of all branches.
-                    self._streams.keep(bundle.prefix, bundle.x.clone(), bundle.x.nbytes)
+                    # A view would hold the streams of all branches; a stream alone needs no copy.
+                    x = bundle.x.clone() if len(after) > 1 else bundle.x
+                    self._streams.keep(bundle.prefix, x, x.nbytes)
             if not waiting:
                 del layer  # or its attention would be held while the next layers are computed
             yield after

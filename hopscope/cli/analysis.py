@@ -139,7 +139,12 @@ def circuit(asked: Asked, again: bool, every: bool, diagnose: bool, **search: An
     else:
         found = _search(asked, asked.study, keep=keep, **search)
 
-    beside = [f"{asked.study.diagnose()}"] if diagnose else []
+    beside = []
+    if diagnose:
+        from hopscope.study import Study
+
+        study = Study(asked.study.model, asked.study.task, circuit=found)
+        beside.append(f"{study.diagnose()}")
     return _circuit_output(found, asked.subject, beside)
 
 

@@ -278,6 +278,17 @@ def test_a_circuit_explains_if_its_answers_are_the_models_and_the_rest_does_not_
         assert str(its).count(f"{attention} attention, rest {rest}") == (verdict != "Explained")
 
 
+@pytest.mark.parametrize(("alike", "faithful"), [(0.5, True), (0.4, False)])
+def test_guesses_at_a_hop_that_was_not_learned_may_differ(
+    circuit: Circuit, alike: float, faithful: bool
+) -> None:
+    score = circuit.scores[0].model_copy(update={"same_answer": near(alike)})
+    losses = losses_of(model=(0.1, 1.4), prescribed=(0.1, 1.4), computed=(0.1, 1.4), chance=2.0)
+    its = circuit.model_copy(update={"scores": (score,), "losses": losses})
+    assert its.losses.known == 0.5
+    assert its.verdict.startswith("Not faithful") is not faithful
+
+
 @pytest.mark.parametrize(("layer", "lost", "lacks"), [(2, 0.0, 1), (2, 0.04, 0), (1, 0.0, 0)])
 def test_in_the_last_layer_nothing_routes(
     circuit: Circuit, layer: int, lost: float, lacks: int

@@ -1,8 +1,10 @@
 """Outputs of a large vocabulary are computed for a few examples at a time."""
 
+import gc
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+from weakref import ref
 
 import pytest
 import torch
@@ -16,6 +18,7 @@ from hopscope.circuits import (
     OwnTask,
     Pattern,
     Site,
+    adapter_of,
     budget,
     examples_of,
 )
@@ -27,6 +30,7 @@ from hopscope.circuits.own_task import plain_losses
 from hopscope.circuits.patching import pairs_of, patched
 from hopscope.circuits.pattern import AS_IN_MODEL
 from hopscope.circuits.scores import Runs
+from hopscope.circuits.walk import Sliced
 from hopscope.configs import MQAR, Model
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
@@ -147,6 +151,27 @@ def test_large_ablations_run_on_slices_of_the_examples(
     again = ablator.losses(ablations[::-1]).flip(0)  # from cached streams
     assert torch.allclose(again, expected, rtol=1e-6, atol=1e-6)
     assert (sliced.most, whole.most) == (2, count)
+
+
+def test_a_stream_alone_is_cached_without_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Transformer.seeded(Model(layers=2, d_model=16), TASK.interface(), 0)
+    monkeypatch.setattr(Tensor, "clone", None)
+    Ablator(model, examples_of(TASK, COUNT)).losses([Ablation()])
+
+
+def test_outputs_of_heads_are_freed_with_their_ablator() -> None:
+    """Not when the garbage collector runs next: they are large."""
+    model = Transformer.seeded(Model(layers=2, d_model=16), TASK.interface(), 0)
+    gc.collect()
+    gc.disable()
+    try:
+        sliced = Sliced(adapter_of(model), examples_of(TASK, COUNT), TASK.length)
+        kept = ref(sliced.before(sliced.slices[0])[0])
+        assert kept() is sliced.before(sliced.slices[0])[0]
+        del sliced
+        assert kept() is None
+    finally:
+        gc.enable()
 
 
 def test_an_ablation_that_the_machine_cannot_hold_is_refused(

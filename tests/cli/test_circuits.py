@@ -34,6 +34,8 @@ def files(run: Run) -> set[str]:
 def test_the_whole_story(here: Path, run: Run, two_hops: Planted, said: Said) -> None:
     with pytest.raises(CircuitError, match=r"has no circuit yet: `hopscope circuit"):
         command(("emergence", run.name))
+    unkept = said("circuit", run.name, "--no-keep", "--diagnose", "--examples", "32")
+    assert "along these paths the query learns x1, x2" in unkept
     found = said("circuit", run.name, "--examples", "32", "--repeat", "2")
     assert "100%" in found  # both searches found every component
     circuit = Circuit.from_json(Store().find(run.name).read("circuit.json"))
