@@ -194,7 +194,7 @@ class Attribution:
                 for hop, gradients in enumerate(self._gradients(its, x)):
                     for layer, gradient in enumerate(gradients):
                         there, here = (
-                            each.weights[layer] * (gradient @ each.heads[layer].values.mT)
+                            each.weights[layer] * (gradient @ each.values[layer].mT)
                             for each in (other, its.own)
                         )
                         found[number, hop, layer] += self._summed(its, (there - here) / steps)
@@ -228,7 +228,7 @@ class Attribution:
             plain, end = _distance(its), its.own.streams[-1][:, -its.read :]
             destinations = its.role[:, -its.read :].unique().tolist()
             for layer in range(adapter.layers):
-                nothing = torch.zeros_like(its.own.brought[layer][:, :, -its.read :])
+                nothing = torch.zeros_like(its.own.values[layer][:, :, -its.read :])
                 base = adapter.added(layer, nothing[:1])
                 for at in product([layer], range(adapter.heads), destinations, roles, range(2)):
                     # The counterfactual's arrow minus the example's; None if both are the same.

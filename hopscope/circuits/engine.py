@@ -155,13 +155,12 @@ def forward(
 
 @dataclass(frozen=True)
 class Recorded:
-    """Streams, heads, attention and head outputs of a pass, by layer."""
+    """Streams, attention, values and head outputs of a pass, by layer."""
 
     streams: list[Stream]
     """The streams before every layer, and after the last."""
-    heads: list[Heads]
-    """The queries, keys and values of each layer."""
     weights: list[Weights]
+    values: list[Brought]
     brought: list[Brought]
     """The output of each head of a layer at each position."""
 
@@ -184,7 +183,7 @@ def record(adapter: Adapter, inputs: Tensor, look: Look = own_look) -> Recorded:
         weights, brought = look(layer, heads)
         found.streams.append(heads.stream)
         found.weights.append(weights)
-        found.heads.append(heads)
+        found.values.append(heads.values)
         found.brought.append(brought)
         return brought
 

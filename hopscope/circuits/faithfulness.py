@@ -102,7 +102,7 @@ class Faithfulness:
             kept = chosen[layer][:, role[:, :, None], role[:, None, :], chain].transpose(0, 1)
             brought = (heads.weights() * kept) @ heads.values
             if other is not None:
-                return brought + (other.weights[layer] * ~kept) @ other.heads[layer].values
+                return brought + (other.weights[layer] * ~kept) @ other.values[layer]
             assert self.means is not None
             rest = (self.means[layer] * ~chosen[layer][..., None]).sum((2, 3))
             return brought + rest[:, role].transpose(0, 1).to(brought.dtype)
@@ -119,10 +119,10 @@ class Faithfulness:
             total = total + torch.stack([
                 torch.stack([
                     torch.einsum("bhij,bir,bjs,bhjd->hrsd",
-                                 weights.float() * part, here, here, heads.values.float())
+                                 weights.float() * part, here, here, values.float())
                     for part in (same, 1 - same)
                 ], 3)
-                for weights, heads in zip(its.own.weights, its.own.heads, strict=True)
+                for weights, values in zip(its.own.weights, its.own.values, strict=True)
             ])  # fmt: skip
         return total / count.clamp_min(1)[:, None, None, None]
 

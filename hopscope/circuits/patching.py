@@ -314,7 +314,7 @@ class Patching:
         weights = its.weights[site.layer][:, heads]
         if site.source is not None or site.relation:
             weights = weights * self._sources(site)[:, None]
-        brought: Tensor = weights @ its.heads[site.layer].values[:, heads]
+        brought: Tensor = weights @ its.values[site.layer][:, heads]
         return brought
 
     def _sources(self, site: Site) -> Bool[Tensor, "batch seq seq"]:

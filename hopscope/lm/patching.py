@@ -11,7 +11,7 @@ together (roles by layers by exchanges; the rows of a circuit), each has the lev
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
 from itertools import product
@@ -27,7 +27,7 @@ from hopscope import intervals
 from hopscope.circuits import budget
 from hopscope.circuits.adapters import DecoderAdapter, adapter_of
 from hopscope.circuits.components import Estimate
-from hopscope.circuits.engine import Projected, Recorded, record
+from hopscope.circuits.engine import Brought, Heads, Projected, Stream, Weights, forward
 from hopscope.circuits.patching import SURE
 from hopscope.lm.model import LanguageModel, in_memory
 from hopscope.lm.pairs import Paired
@@ -64,6 +64,17 @@ Marks = Float[Tensor, "variant batch mark"]
 PerQuestion = Float[np.ndarray, "question"]
 
 
+@dataclass(frozen=True)
+class Passed:
+    """The activations of a forward pass over some questions, layer by layer."""
+
+    streams: list[Stream]
+    """Before every layer, and after the last."""
+    brought: list[Brought]
+    heads: list[Heads]
+    weights: list[Weights]
+
+
 class PairBatch:
     """Pairs of one length, and their forward passes through the model."""
 
@@ -75,22 +86,35 @@ class PairBatch:
         self.donors = {
             name: self._tensor([pair.donors[name] for pair in pairs]) for name in pairs[0].donors
         }
-        self._given: dict[str, Recorded] = {}
+        self._given: dict[str, Passed] = {}
 
     def _tensor(self, rows: Sequence[Sequence[int]]) -> Int[Tensor, "batch seq"]:
         return torch.tensor(rows, device=self.adapter.device)
 
     @cached_property
-    def own(self) -> Recorded:
+    def own(self) -> Passed:
         """The forward pass over the own questions."""
-        return record(self.adapter, self.tokens)
+        return self._passed(self.tokens)
 
-    def given(self, name: str) -> Recorded:
+    def given(self, name: str) -> Passed:
         """Return the forward pass over the donors of an exchange (cached)."""
         if name not in self._given:
-            found = record(self.adapter, self.donors[name])
+            found = self._passed(self.donors[name])
             self._given[name] = replace(found, heads=[], weights=[])  # large and unused
         return self._given[name]
+
+    def _passed(self, tokens: Int[Tensor, "batch seq"]) -> Passed:
+        found = Passed([], [], [], [])
+
+        def attend(_: int, heads: Heads) -> Brought:
+            found.streams.append(heads.stream)
+            found.heads.append(heads)
+            found.weights.append(heads.weights())
+            found.brought.append(found.weights[-1] @ heads.values)
+            return found.brought[-1]
+
+        found.streams.append(forward(self.adapter, self.adapter.embed(tokens), attend))
+        return found
 
     def _project(self, layer: int, x: Float[Tensor, "row some d_model"]) -> Projected:
         """Return a layer's heads for the streams `x` at the last positions; at all earlier ones the
