@@ -163,8 +163,7 @@ class Circuit(Displayed, Config):
             return "Not faithful"
         if not self.sufficient:
             return "Not explained"
-        left = any(e.written == "model" and e.kind in ("moves", "routes") for e in self.components)
-        if rows <= MOST_NAMED * every or (self.found and left):
+        if rows <= MOST_NAMED * every or self._left:
             return "Found, not explained"
         return "Partly explained" if self.lacks else "Explained"
 
@@ -179,7 +178,7 @@ class Circuit(Displayed, Config):
         ]
         found += [
             f"{score.attention} attention, rest {score.rest}: the loss is recovered, but not the "
-            f"model's own answers ({score.likeness})"
+            f"model's own answers ({'the same' if score.same_answer else 'R²'}: {score.likeness})"
             for score in self.scores
             if score.rest == "even" and score.likeness
             if score.likeness.high < self.enough * self.losses.known  # others are guesses
@@ -213,16 +212,26 @@ class Circuit(Displayed, Config):
             if score.recovered and score.recovered.high < self.enough
         ]
         found += [
+            f"{each.name} is needed, and left as in the model: no rule describes where it looks"
+            for each in self._left
+        ]
+        found += [
             f"{each.name} {each.target} is needed only with computed attention, though no layer "
             "follows: the attention prescribed to other rows gives its work away"
             for each in self._given_away
         ]
-        if self.found and losses.mean("ablated") <= self.found.settings.unlearned * losses.chance:
+        if self.found and losses.mean("ablated") <= Discovery().unlearned * losses.chance:
             found.append(
                 f"with everything ablated the loss is {losses.mean('ablated'):.3f}, well below "
                 "chance: most of the answer needs none of these rows"
             )
         return tuple(found)
+
+    @property
+    def _left(self) -> list[Component]:
+        """Needed components of a circuit that was found whose rows are left as in the model."""
+        needed = [each for each in self.components if each.kind in ("moves", "routes")]
+        return [each for each in needed if each.written == "model"] if self.found else []
 
     @property
     def _given_away(self) -> list[Component]:
