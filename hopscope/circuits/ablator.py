@@ -63,6 +63,8 @@ class Ablator:
         """The loss of every example and hop under every ablation. `ask` is called between layers;
         an exception that it raises ends the measurement.
         """
+        if isinstance(ablations, Ablation) or not len(ablations):
+            raise CircuitError("losses() takes a non-empty list of ablations")
         self._check_changes(ablations)
         self._check_attention()
         found, done = [Gathered(len(self.examples)) for _ in ablations], 0
@@ -79,9 +81,7 @@ class Ablator:
         return losses
 
     def _check_changes(self, ablations: Sequence[Ablation]) -> None:
-        """Raise CircuitError without ablations, or for heads and roles that do not exist."""
-        if isinstance(ablations, Ablation) or not len(ablations):
-            raise CircuitError("losses() takes a non-empty list of ablations")
+        """Raise CircuitError for heads and roles that do not exist."""
         changes = dict.fromkeys(each for ablation in ablations for each in ablation.changes)
         for head in dict.fromkeys(head for head, _ in changes):
             check_head(self.adapter, head)

@@ -244,7 +244,7 @@ def test_what_cannot_be_probed_is_refused_in_a_line(two_hops: Planted) -> None:
 def test_more_streams_than_the_machine_holds_are_refused_before_it_runs(
     two_hops: Planted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hopscope.circuits.budget.memory_bytes", lambda: 2**22)
+    monkeypatch.setattr("hopscope.circuits.budget.memory_bytes", lambda: 2**21)
     with pytest.raises(CircuitError, match=r"streams of 400 examples of 10 .*: take fewer ex"):
         probe(two_hops.model, two_hops.task, 400)
 
