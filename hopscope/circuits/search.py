@@ -56,11 +56,7 @@ class Search:
     """A model on the examples of the search: losses (cached), recovered shares and proposals."""
 
     def __init__(
-        self,
-        adapter: Adapter | CallbackModel,
-        task: Questions,
-        settings: Discovery,
-        seed: int,
+        self, adapter: Adapter | CallbackModel, task: Questions, settings: Discovery, seed: int
     ) -> None:
         self.settings, self.progress = settings, Progress()
         self.examples, sketch = (

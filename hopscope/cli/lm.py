@@ -261,8 +261,9 @@ def heads(
         with watched(progress()):
             scores = head_scores(local, prompts, questions, sample)
             best = scores.best(top)
-            asked = (local, prompts, best, 4 * questions, questions, sample)
-            off = switch_off(*asked) if best else None
+            off = (
+                switch_off(local, prompts, best, 4 * questions, questions, sample) if best else None
+            )
     data = {**scores.as_data(), "switched_off": off.model_dump(mode="json") if off else None}
     if bench is not None:
         with bench.locked():
