@@ -128,16 +128,18 @@ class Circuit(Displayed, Config):
 
     @property
     def named_rows(self) -> tuple[int, int]:
-        """The number of attention rows that a rule describes (not a table or the model), and the
-        number of all attention rows.
+        """The number of attention rows that a rule describes (not a table or the model) and in which
+        the model mostly attends as it says, and the number of all attention rows.
         """
-        rows = [(each.written, len(each.rows)) for each in self.components]
-        return sum(n for written, n in rows if written == "rule"), sum(n for _, n in rows)
+        rows = [(each.named, len(each.rows)) for each in self.components]
+        return sum(n for named, n in rows if named), sum(n for _, n in rows)
 
     @property
     def unnamed(self) -> tuple[Component, ...]:
-        """Components whose rows are tables, or the model's own attention."""
-        return tuple(each for each in self.components if each.written != "rule")
+        """Components whose rows are tables or the model's own attention, or in whose rows the model
+        attends elsewhere.
+        """
+        return tuple(each for each in self.components if not each.named)
 
     @property
     def verdict(self) -> str:
@@ -216,6 +218,12 @@ class Circuit(Displayed, Config):
             for each in self._left
         ]
         found += [
+            f"{each.name} {each.target} is needed and enough, but only {each.overlap.mean:.0%} of "
+            "the model's own attention lies there: its head does something else"
+            for each in self._needed
+            if each.overlap and each.elsewhere
+        ]
+        found += [
             f"{each.name} {each.target} is needed only with computed attention, though no layer "
             "follows: the attention prescribed to other rows gives its work away"
             for each in self._given_away
@@ -228,10 +236,13 @@ class Circuit(Displayed, Config):
         return tuple(found)
 
     @property
+    def _needed(self) -> list[Component]:
+        return [each for each in self.components if each.kind in ("moves", "routes")]
+
+    @property
     def _left(self) -> list[Component]:
         """Needed components of a circuit that was found whose rows are left as in the model."""
-        needed = [each for each in self.components if each.kind in ("moves", "routes")]
-        return [each for each in needed if each.written == "model"] if self.found else []
+        return [each for each in self._needed if each.written == "model"] if self.found else []
 
     @property
     def _given_away(self) -> list[Component]:
@@ -320,7 +331,8 @@ class Circuit(Displayed, Config):
     def frame(self) -> Any:
         """A data frame (pandas) with a row for each component. `lost` is the share of the gap that
         is lost without the component, with prescribed attention; `lost_computed` is the same with
-        computed attention.
+        computed attention; `overlap` is the share of the model's attention in its rows that lies
+        as the target says.
         """
         return data_frame(
             {
@@ -330,6 +342,7 @@ class Circuit(Displayed, Config):
                 "written": each.written,
                 **estimate_columns("lost", each.lost),
                 **estimate_columns("lost_computed", each.lost_computed),
+                **estimate_columns("overlap", each.overlap),
                 "stability": each.stability,
             }
             for each in self.components
@@ -348,7 +361,11 @@ class Circuit(Displayed, Config):
             routes = each.kind == "routes"
             lost = each.lost_computed if routes else each.lost
             how = " if attention is computed" if routes else ""
-            worth = (each.kind, f"{lost.mean:.1%} lost without it{how}" if lost else None)
+            worth = (
+                each.kind,
+                f"{lost.mean:.1%} lost without it{how}" if lost else None,
+                f"{each.overlap.mean:.0%} of its attention" if each.overlap else None,
+            )
             said = ", ".join(filter(None, worth))
             beside = f"  ({said})" if said else ""
             lines.append(f"  {each.name}  {self.described(each)}{beside}")

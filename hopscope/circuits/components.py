@@ -18,6 +18,8 @@ PerExample = Float[np.ndarray, "example"]
 KNOWN_HOP = 0.05
 """Hops whose gap is below this share of the largest gap are ignored: the model has not learned
 them."""
+MOST_OVERLAP = 0.5
+"""A rule names rows if more than this share of the model's attention in them lies as it says."""
 LEAST_GAP = 1e-9
 """Shares are only taken of a mean loss of at least this."""
 
@@ -85,6 +87,9 @@ class Component(Config):
     """The share of the gap that is lost without it, with prescribed attention."""
     lost_computed: Estimate | None = None
     """The same with computed attention."""
+    overlap: Estimate | None = None
+    """The share of the model's attention in these rows that lies as the target says; None if it was
+    not measured (in a language model)."""
     stability: float | None = None
     """The share of independent searches, on other examples, that find it."""
 
@@ -125,6 +130,16 @@ class Component(Config):
     def written(self) -> Literal["rule", "table", "model"]:
         """What describes it: a rule in the words of the task, a table, or the model itself."""
         return self.target.written
+
+    @property
+    def named(self) -> bool:
+        """True if a rule says where its rows look, and most of the model's attention is there."""
+        return self.written == "rule" and not self.elsewhere
+
+    @property
+    def elsewhere(self) -> bool:
+        """True if the model's own attention in its rows is mostly elsewhere than the target says."""
+        return self.overlap is not None and self.overlap.mean <= MOST_OVERLAP
 
     @property
     def is_previous(self) -> bool:

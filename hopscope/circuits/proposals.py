@@ -2,10 +2,11 @@
 
 For every attention row (one head's attention from all positions of one role), the source with the
 most attention is determined. Candidates are the positions to which the task's relations lead, the
-positions of other roles, the position before, and the destination itself. The gain of a source is
-its attention minus an even share, averaged over positions from which it can be seen. The next best
-source is used where the best leads nowhere. If different sources are best under different
-conditions, the target has these conditions.
+positions of other roles (in the own chain, or evenly in all chains), the position before, and the
+destination itself. The gain of a source is its attention minus an even share, averaged over
+positions from which it can be seen; a role of the own chain must also get more than the same role
+of other chains. The next best source is used where the best leads nowhere. If different sources are
+best under different conditions, the target has these conditions.
 """
 
 import warnings
@@ -44,16 +45,21 @@ class Looks:
     even: Float[Tensor, "spot"]
     """The attention to one position if attention were even."""
     gets: Float[Tensor, "source spot head"]
-    """The attention of each head to each source."""
+    """The attention of each head to each source; to a role of all chains, as much of it as is even:
+    what the less attended of the own chain and the others gets, for each position."""
+    others: Float[Tensor, "source spot head"]
+    """For a role of the own chain, the attention to as many positions of it in other chains; for
+    other sources 0."""
     there: Bool[Tensor, "source spot"]
     """True if the source can be seen from the spot."""
 
     def gains(self, head: int, here: Bool[Tensor, "spot"]) -> Float[Tensor, "source"]:
-        """The attention to each source minus an even share, averaged over the spots in `here` from
-        which it can be seen.
+        """The attention to each source minus an even share, or minus that to the same role of other
+        chains if this is more, averaged over the spots in `here` from which it can be seen.
         """
-        beyond = self.gets[..., head] - self.masks.sum(-1) * self.even
-        return _mean(beyond, self.there & here)
+        where, gets = self.there & here, self.gets[..., head]
+        beyond = _mean(gets - self.masks.sum(-1) * self.even, where)
+        return beyond.minimum(_mean(gets - self.others[..., head], where))
 
     def left(
         self, head: int, number: int, here: Bool[Tensor, "spot"], free: Bool[Tensor, "spot seq"]
@@ -249,14 +255,27 @@ def _looks(
     masks = torch.stack([prescriber.leads(source, spots) for source in sources])
     rows = pattern[spots.example, :, spots.row].float()
     gets = torch.stack([torch.einsum("shk,sk->sh", rows, mask.float()) for mask in masks])
+    others = torch.zeros_like(gets)
+    many = masks.sum(-1)[..., None]
+    for number, source in enumerate(sources):
+        if source.where == "all":
+            own = sources.index(Source("own", source.role))
+            rest = (gets[number] - gets[own]) / (many[number] - many[own]).clamp_min(1)
+            others[own] = many[own] * rest
+            less = torch.where(many[number] > many[own], rest, torch.inf)
+            less = less.minimum(gets[own] / many[own].clamp_min(1))
+            gets[number] = many[number] * less
     even = 1 / prescriber.seen[spots.row].sum(-1)
-    return Looks(sources, rows, masks, even, gets, masks.any(-1))
+    return Looks(sources, rows, masks, even, gets, others, masks.any(-1))
 
 
 def _sources(prescriber: Prescriber, destination: Role) -> Iterator[Source]:
     """All sources that a row of this role may look at."""
     examples = prescriber.examples
     yield from (Source("relation", None, name, times) for name, times in examples.follows())
-    yield from (Source("own", role) for role in examples.table if role != destination)
+    roles = [role for role in examples.table if role != destination]
+    yield from (Source("own", role) for role in roles)
+    if bool((examples.roles.chain != examples.roles.chain[:, :1]).any()):
+        yield from (Source("all", role) for role in roles)
     yield Source("previous")
     yield Source("itself")
