@@ -128,16 +128,16 @@ class Circuit(Displayed, Config):
 
     @property
     def named_rows(self) -> tuple[int, int]:
-        """The number of attention rows that a rule describes (not a table or the model) and in which
-        the model mostly attends as it says, and the number of all attention rows.
+        """The number of attention rows that a rule describes (not a table or the model) which holds
+        in most of them, and the number of all attention rows.
         """
         rows = [(each.named, len(each.rows)) for each in self.components]
         return sum(n for named, n in rows if named), sum(n for _, n in rows)
 
     @property
     def unnamed(self) -> tuple[Component, ...]:
-        """Components whose rows are tables or the model's own attention, or in whose rows the model
-        attends elsewhere.
+        """Components whose rows are tables or the model's own attention, or whose rule does not hold
+        in most of its rows.
         """
         return tuple(each for each in self.components if not each.named)
 
@@ -218,10 +218,10 @@ class Circuit(Displayed, Config):
             for each in self._left
         ]
         found += [
-            f"{each.name} {each.target} is needed and enough, but only {each.overlap.mean:.0%} of "
-            "the model's own attention lies there: its head does something else"
+            f"{each.name} {each.target} is needed, and holds in only {each.holds.mean:.0%} of its "
+            "rows: elsewhere the model does something else that has the same effect"
             for each in self._needed
-            if each.overlap and each.elsewhere
+            if each.holds and each.only_enough
         ]
         found += [
             f"{each.name} {each.target} is needed only with computed attention, though no layer "
@@ -331,8 +331,7 @@ class Circuit(Displayed, Config):
     def frame(self) -> Any:
         """A data frame (pandas) with a row for each component. `lost` is the share of the gap that
         is lost without the component, with prescribed attention; `lost_computed` is the same with
-        computed attention; `overlap` is the share of the model's attention in its rows that lies
-        as the target says.
+        computed attention; `holds` is the share of its rows in which its rule holds in the model.
         """
         return data_frame(
             {
@@ -342,7 +341,7 @@ class Circuit(Displayed, Config):
                 "written": each.written,
                 **estimate_columns("lost", each.lost),
                 **estimate_columns("lost_computed", each.lost_computed),
-                **estimate_columns("overlap", each.overlap),
+                **estimate_columns("holds", each.holds),
                 "stability": each.stability,
             }
             for each in self.components
@@ -364,7 +363,7 @@ class Circuit(Displayed, Config):
             worth = (
                 each.kind,
                 f"{lost.mean:.1%} lost without it{how}" if lost else None,
-                f"{each.overlap.mean:.0%} of its attention" if each.overlap else None,
+                f"holds in {each.holds.mean:.0%} of its rows" if each.holds else None,
             )
             said = ", ".join(filter(None, worth))
             beside = f"  ({said})" if said else ""

@@ -18,8 +18,8 @@ PerExample = Float[np.ndarray, "example"]
 KNOWN_HOP = 0.05
 """Hops whose gap is below this share of the largest gap are ignored: the model has not learned
 them."""
-MOST_OVERLAP = 0.5
-"""A rule names rows if more than this share of the model's attention in them lies as it says."""
+MOST_ROWS = 0.5
+"""A rule names rows if it holds in more than this share of them in the model."""
 LEAST_GAP = 1e-9
 """Shares are only taken of a mean loss of at least this."""
 
@@ -87,9 +87,9 @@ class Component(Config):
     """The share of the gap that is lost without it, with prescribed attention."""
     lost_computed: Estimate | None = None
     """The same with computed attention."""
-    overlap: Estimate | None = None
-    """The share of the model's attention in these rows that lies as the target says; None if it was
-    not measured (in a language model)."""
+    holds: Estimate | None = None
+    """The share of its rows in which the rule holds in the model itself: the attention there is
+    what the rule says, at least in part (`holding.LEAST`). None for tables, or if not measured."""
     stability: float | None = None
     """The share of independent searches, on other examples, that find it."""
 
@@ -133,13 +133,13 @@ class Component(Config):
 
     @property
     def named(self) -> bool:
-        """True if a rule says where its rows look, and most of the model's attention is there."""
-        return self.written == "rule" and not self.elsewhere
+        """True if a rule says where its rows look, and it holds in most of them."""
+        return self.written == "rule" and not self.only_enough
 
     @property
-    def elsewhere(self) -> bool:
-        """True if the model's own attention in its rows is mostly elsewhere than the target says."""
-        return self.overlap is not None and self.overlap.mean <= MOST_OVERLAP
+    def only_enough(self) -> bool:
+        """True if its rule is enough for the circuit, but does not hold in most of its rows."""
+        return self.holds is not None and self.holds.mean <= MOST_ROWS
 
     @property
     def is_previous(self) -> bool:

@@ -26,7 +26,7 @@ from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.components import Component, Estimate, Found, Kind, Losses
 from hopscope.circuits.engine import Adapter
 from hopscope.circuits.examples import Examples, Questions, SplitLoss, examples_of
-from hopscope.circuits.overlap import with_overlap
+from hopscope.circuits.holding import with_holds
 from hopscope.circuits.pattern import Head, Target
 from hopscope.circuits.scores import scores_of
 from hopscope.circuits.search import Search, rows_by_step, searched
@@ -153,7 +153,7 @@ def _check_learned(loss: float, chance: float, settings: Discovery, force: bool)
 def measure_components(
     search: Search, fresh: Examples, circuit: Ablation
 ) -> tuple[list[Component], Losses]:
-    """Every component with its kind, its overlap and what is lost without it, and the losses of the
+    """Every component with its kind, how often its rule holds, and what is lost without it, and the losses of the
     circuit.
     """
     components = components_of(circuit)
@@ -174,7 +174,7 @@ def measure_components(
             judged = {"kind": kind, "lost": lost, "lost_computed": lost_computed}
             component = component.model_copy(update=judged)  # noqa: PLW2901
         found.append(component)
-    return with_overlap(search.sketch.adapter, fresh, found), Losses(
+    return with_holds(search.sketch.adapter, fresh, found), Losses(
         model=model.mean(0).tolist(),
         prescribed=prescribed.mean(0).tolist(),
         computed=computed.mean(0).tolist(),
