@@ -131,15 +131,15 @@ class Circuit(Displayed, Config):
         """The number of attention rows that a rule describes (not a table or the model) which holds
         in most of them, and the number of all attention rows.
         """
-        rows = [(each.named, len(each.rows)) for each in self.components]
+        rows = [(each.is_named, len(each.rows)) for each in self.components]
         return sum(n for named, n in rows if named), sum(n for _, n in rows)
 
     @property
     def unnamed(self) -> tuple[Component, ...]:
-        """Components whose rows are tables or the model's own attention, or whose rule does not hold
-        in most of its rows.
+        """Components whose rows are tables or the model's own attention, or in which the rule does
+        not hold.
         """
-        return tuple(each for each in self.components if not each.named)
+        return tuple(each for each in self.components if not each.is_named)
 
     @property
     def verdict(self) -> str:
@@ -363,7 +363,9 @@ class Circuit(Displayed, Config):
             worth = (
                 each.kind,
                 f"{lost.mean:.1%} lost without it{how}" if lost else None,
-                f"holds in {each.holds.mean:.0%} of its rows" if each.holds else None,
+                f"holds in {each.holds.mean:.0%} of its rows"
+                if each.holds and not each.is_named
+                else None,
             )
             said = ", ".join(filter(None, worth))
             beside = f"  ({said})" if said else ""

@@ -18,8 +18,8 @@ PerExample = Float[np.ndarray, "example"]
 KNOWN_HOP = 0.05
 """Hops whose gap is below this share of the largest gap are ignored: the model has not learned
 them."""
-MOST_ROWS = 0.5
-"""A rule names rows if it holds in more than this share of them in the model."""
+MOST_ROWS = 0.9
+"""A rule names rows if it holds in at least this share of them in the model."""
 LEAST_GAP = 1e-9
 """Shares are only taken of a mean loss of at least this."""
 
@@ -132,14 +132,14 @@ class Component(Config):
         return self.target.written
 
     @property
-    def named(self) -> bool:
+    def is_named(self) -> bool:
         """True if a rule says where its rows look, and it holds in most of them."""
         return self.written == "rule" and not self.only_enough
 
     @property
     def only_enough(self) -> bool:
         """True if its rule is enough for the circuit, but does not hold in most of its rows."""
-        return self.holds is not None and self.holds.mean <= MOST_ROWS
+        return self.holds is not None and self.holds.mean < MOST_ROWS
 
     @property
     def is_previous(self) -> bool:

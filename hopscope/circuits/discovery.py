@@ -153,8 +153,8 @@ def _check_learned(loss: float, chance: float, settings: Discovery, force: bool)
 def measure_components(
     search: Search, fresh: Examples, circuit: Ablation
 ) -> tuple[list[Component], Losses]:
-    """Every component with its kind, how often its rule holds, and what is lost without it, and the losses of the
-    circuit.
+    """Every component with its kind, how often its rule holds and what is lost without it, and the
+    losses of the circuit.
     """
     components = components_of(circuit)
     less = [circuit.without(each.rows) for each in components]

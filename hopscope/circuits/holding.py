@@ -62,4 +62,5 @@ def _holds(
         held = (own >= even + LEAST * (1 - even)) & applies
         hold.index_add_(0, spots.example, held.float())
         rows.index_add_(0, spots.example, applies.float())
-    return (hold / rows)[rows > 0]
+    shares: Tensor = (hold / rows)[rows > 0]
+    return shares

@@ -4,9 +4,10 @@ For every attention row (one head's attention from all positions of one role), t
 most attention is determined. Candidates are the positions to which the task's relations lead, the
 positions of other roles (in the own chain, or evenly in all chains), the position before, and the
 destination itself. The gain of a source is its attention minus an even share, averaged over
-positions from which it can be seen; a role of the own chain must also get more than the same role
-of other chains. The next best source is used where the best leads nowhere. If different sources are
-best under different conditions, the target has these conditions.
+positions from which it can be seen, and it must be noticed from nearly all of them: if a head
+attends to one place, whose role and chain differ between examples, no source describes its rows.
+The next best source is used where the best leads nowhere. If different sources are best under
+different conditions, the target has these conditions.
 """
 
 import warnings
@@ -20,6 +21,7 @@ from torch import Tensor
 from hopscope.circuits.ablation import Row
 from hopscope.circuits.adapters import CallbackModel
 from hopscope.circuits.attention import patterns
+from hopscope.circuits.components import MOST_ROWS
 from hopscope.circuits.engine import Adapter
 from hopscope.circuits.examples import AND, LEADS, SELDOM, Examples
 from hopscope.circuits.pattern import Source, Target
@@ -47,19 +49,26 @@ class Looks:
     gets: Float[Tensor, "source spot head"]
     """The attention of each head to each source; to a role of all chains, as much of it as is even:
     what the less attended of the own chain and the others gets, for each position."""
-    others: Float[Tensor, "source spot head"]
-    """For a role of the own chain, the attention to as many positions of it in other chains; for
-    other sources 0."""
     there: Bool[Tensor, "source spot"]
     """True if the source can be seen from the spot."""
 
     def gains(self, head: int, here: Bool[Tensor, "spot"]) -> Float[Tensor, "source"]:
-        """The attention to each source minus an even share, or minus that to the same role of other
-        chains if this is more, averaged over the spots in `here` from which it can be seen.
+        """The attention to each source minus an even share, averaged over the spots in `here` from
+        which it can be seen.
         """
-        where, gets = self.there & here, self.gets[..., head]
-        beyond = _mean(gets - self.masks.sum(-1) * self.even, where)
-        return beyond.minimum(_mean(gets - self.others[..., head], where))
+        return _mean(self.gets[..., head] - self.by_chance, self.there & here)
+
+    def noticed(
+        self, head: int, here: Bool[Tensor, "spot"], least: float
+    ) -> Bool[Tensor, "source"]:
+        """True for sources that get `least` of what an even share leaves, from nearly all spots."""
+        more = self.gets[..., head] >= self.by_chance + least * (1 - self.by_chance)
+        return _mean(more.float(), self.there & here) >= MOST_ROWS
+
+    @property
+    def by_chance(self) -> Float[Tensor, "source spot"]:
+        """The attention to each source if attention were even."""
+        return self.masks.sum(-1) * self.even
 
     def left(
         self, head: int, number: int, here: Bool[Tensor, "spot"], free: Bool[Tensor, "spot seq"]
@@ -203,7 +212,8 @@ def _chain(looks: Looks, head: int, left: Bool[Tensor, "spot"], least: float) ->
     few = SELDOM * int(left.sum())
     while len(chain) < LONGEST and int(left.sum()) > few:
         gains = looks.gains(head, left)
-        gains[(looks.there & left).sum(-1) <= few] = -1.0
+        rare = (looks.there & left).sum(-1) <= few
+        gains[rare | ~looks.noticed(head, left, least)] = -1.0
         best = int(gains.argmax())
         if gains[best] < least:
             break
@@ -255,18 +265,15 @@ def _looks(
     masks = torch.stack([prescriber.leads(source, spots) for source in sources])
     rows = pattern[spots.example, :, spots.row].float()
     gets = torch.stack([torch.einsum("shk,sk->sh", rows, mask.float()) for mask in masks])
-    others = torch.zeros_like(gets)
     many = masks.sum(-1)[..., None]
     for number, source in enumerate(sources):
         if source.where == "all":
             own = sources.index(Source("own", source.role))
             rest = (gets[number] - gets[own]) / (many[number] - many[own]).clamp_min(1)
-            others[own] = many[own] * rest
-            less = torch.where(many[number] > many[own], rest, torch.inf)
-            less = less.minimum(gets[own] / many[own].clamp_min(1))
-            gets[number] = many[number] * less
+            rest = torch.where(many[number] > many[own], rest, torch.inf)
+            gets[number] = many[number] * rest.minimum(gets[own] / many[own].clamp_min(1))
     even = 1 / prescriber.seen[spots.row].sum(-1)
-    return Looks(sources, rows, masks, even, gets, others, masks.any(-1))
+    return Looks(sources, rows, masks, even, gets, masks.any(-1))
 
 
 def _sources(prescriber: Prescriber, destination: Role) -> Iterator[Source]:
