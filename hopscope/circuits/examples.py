@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from statistics import fmean
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -127,13 +127,16 @@ class Examples:
         """
         answered = None if self.answered is None else self.answered[some]
         targets = None if self.targets is None else self.targets[some]
-        mine = self._each(lambda numbers: numbers[some])
-        return replace(mine, answered=answered, targets=targets, losses=_no_losses)
+        others = {"answered": answered, "targets": targets, "losses": _no_losses}
+        return self._each(lambda numbers: numbers[some], **others)
 
-    def _each(self, change: Callable[[Tensor], Tensor]) -> "Examples":
-        """The same examples, with `change` applied to all tensors with a value per position."""
+    def _each(self, change: Callable[[Tensor], Tensor], **others: Any) -> "Examples":
+        """The same examples, with `change` applied to all tensors with a value per position, and
+        other fields replaced.
+        """
         return replace(
             self,
+            **others,
             inputs=change(self.inputs),
             roles=Roles(change(self.roles.role), change(self.roles.chain)),
             relations={name: change(leads) for name, leads in self.relations.items()},

@@ -215,6 +215,7 @@ def test_the_verdict_follows_from_losses_rows_and_warnings(circuit: Circuit) -> 
     row = circuit.components[0]
     table = row.model_copy(update={"target": table_of("position", (0, 0))})
     left = row.model_copy(update={"target": AS_IN_MODEL, "kind": "moves"})
+    seldom = row.model_copy(update={"kind": "moves", "holds": near(0.5)})
 
     def of(components: tuple[Component, ...] = (row, row), **changed: Any) -> Circuit:
         losses = losses_of(**changed)
@@ -231,6 +232,9 @@ def test_the_verdict_follows_from_losses_rows_and_warnings(circuit: Circuit) -> 
         (of((row, table), **well), "Found, not explained"),
         (of((row, row, left), **well), "Found, not explained"),
         (of((row, row, left.model_copy(update={"kind": "weak"})), **well), "Explained"),
+        (of((row, row, seldom), **well), "Partly explained"),
+        (of((row, row, seldom.model_copy(update={"kind": "weak"})), **well), "Explained"),
+        (of((row, seldom), **well), "Found, not explained"),
         (of(**{**well, "chance": 3.0}), "Partly explained"),  # learned without attention
         (of((), **well), "Nothing found"),
         (of(model=(1.0, 1.0)), "Nothing to explain"),
@@ -239,7 +243,8 @@ def test_the_verdict_follows_from_losses_rows_and_warnings(circuit: Circuit) -> 
         assert its.verdict.startswith(verdict), its.verdict
         assert str(its).count("by chance") == 1  # the losses are said once
     assert of((row, table)).named_rows == (1, 2)
-    assert of((row, table)).unnamed == (table,)
+    assert of((row, table, seldom)).unnamed == (table, seldom)
+    assert "lost without it, holds in 50% of its rows)" in str(of((row, seldom)))
     assert (of(**well).sufficient, of().sufficient) == (True, False)
     assert not of(**{**well, "computed": (0.9, 0.9)}).self_contained
     assert not of(**{**well, "computed": None}).self_contained
