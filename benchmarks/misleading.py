@@ -480,7 +480,7 @@ CASES = (
          choices=8),
     *(Case(f"candidates among {n}", "0.1 attends to all values alike, 1.0 to one; both must agree",
            candidates(n), partial(plain, facts=n),
-           (*LOOK_UPS, "0.1 by position → query"), choices=n) for n in (2, 3)),
+           (*LOOK_UPS, "0.1 value 0 of all chains → query"), choices=n) for n in (2, 3)),
     # Look-ups that are hard to recognise.
     *(plain_case(f"sink of {1 - share:.0%}", "usual, but 1.0 sends this share to an empty start",
                  sink(share), after_start, LOOK_UPS) for share in (0.4, 0.1)),

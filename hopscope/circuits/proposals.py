@@ -31,7 +31,7 @@ from hopscope.facts import Role
 LONGEST = 3
 """The most alternatives of a target, and the most sources of a mixture."""
 MIXED = 0.1
-"""Sources with a smaller gain are left out of mixtures, whose shares are rounded to tenths."""
+"""Sources with a smaller gain are left out. Shares of mixtures are rounded to tenths."""
 ENOUGH = 2_000
 """The number of positions used: with more, no rounded share changes."""
 
@@ -96,8 +96,8 @@ def proposed_targets(
     """For every row, the targets that describe its attention, the most exact first. Rows without
     such a target are left out.
 
-    Sources with a gain below `least` are not used (in mixtures: below MIXED), nor are relations
-    that equal attention by position.
+    Sources with a gain below MIXED are not used, nor are those that are not noticed (`least`),
+    unless in a mixture, nor relations that equal attention by position.
     """
     conditions, examples = [*examples.conditions], _with_lookups(examples)
     examples = examples.part(slice(max(8, ENOUGH // examples.length)))
@@ -215,7 +215,7 @@ def _chain(looks: Looks, head: int, left: Bool[Tensor, "spot"], least: float) ->
         rare = (looks.there & left).sum(-1) <= few
         gains[rare | ~looks.noticed(head, left, least)] = -1.0
         best = int(gains.argmax())
-        if gains[best] < least:
+        if gains[best] < MIXED:
             break
         chain.append(Target(((looks.sources[best], 1.0),)))
         left = left & ~looks.there[best]

@@ -97,7 +97,9 @@ def circuit_pieces(circuit: Circuit) -> list[Piece]:
 
 
 def component_table(circuit: Circuit) -> Piece:
-    """Return a row per component: head, target, kind, losses, stability (– if not measured)."""
+    """Return a row per component: head, target, kind, losses, in how many of its rows the rule
+    holds, stability (– if not measured).
+    """
     rows = [
         (
             each.name,
@@ -105,11 +107,12 @@ def component_table(circuit: Circuit) -> Piece:
             each.kind or "–",
             _share(each.lost),
             _share(each.lost_computed),
+            "–" if each.holds is None else f"{each.holds.mean:.0%}",
             "–" if each.stability is None else f"{each.stability:.0%}",
         )
         for each in circuit.components
     ]
-    columns = ("head", "what it does", "", "lost without it", "computed", "stability")
+    columns = ("head", "what it does", "", "lost without it", "computed", "holds", "stability")
     return Piece("each component", columns, rows)
 
 
@@ -149,8 +152,9 @@ def remarks(circuit: Circuit) -> list[str]:
     lines = [f"warning: {line}" for line in circuit.warnings]
     previous = dict.fromkeys(each.name for each in circuit.components if each.is_previous)
     lines += [f"{name} is a previous-token head" for name in previous]
-    if circuit.unnamed:
-        names = ", ".join(dict.fromkeys(f"{each.name} {each.target}" for each in circuit.unnamed))
+    without = [each for each in circuit.unnamed if each.written != "rule"]
+    if without:
+        names = ", ".join(dict.fromkeys(f"{each.name} {each.target}" for each in without))
         lines.append(f"no rule describes {names}")
     if circuit.found is None:
         return lines
