@@ -45,14 +45,14 @@ def test_settings_and_losses_are_those_of_each_run(trained: Store) -> None:
     assert list(found.losses) == ["hop 1", "hop 2"]
     for side, recipe in enumerate((TINY, FLEET)):
         run = Run(trained.find(recipe.run_name()))
-        (steps, losses), (_, checks) = run.losses("train"), run.losses("validation")
+        (steps, losses), (checked, checks) = run.losses("train"), run.losses("validation")
         for hop in range(losses.shape[2]):
             ended = found.losses[f"hop {hop + 1}"][side]
             assert ended is not None
             assert ended.train == pytest.approx(losses[:, :, hop].mean())
             assert ended.validation == pytest.approx(run.final_losses()[:, hop].mean())
             level = learned_below(recipe.task.chances())
-            expected = learned(steps, losses[:, :, hop], checks[:, :, hop], level)
+            expected = learned(steps, losses[:, :, hop], checked, checks[:, :, hop], level)
             assert list(ended.learned) == expected
             assert len(expected) == len(recipe.seeds)
     assert found.losses["hop 2"][0] is None
