@@ -19,7 +19,10 @@ at the step at which it is learned in hopscope's sense (the mean of ten training
 two thirds of chance). A point is the median over its seeds; a seed that did not learn counts as
 slower than all others. A point whose median seed did not learn within the limit of steps is left
 out of the slope, and reported. A slope is a least-squares line through the points on logarithmic
-axes. Its interval is a bootstrap over the seeds within each point.
+axes. Its interval is a bootstrap over the seeds, drawn once for all points: models of one seed
+begin with the same weights, and one that is slow at a point is slow at others. There is no interval
+if a seed did not learn a point of the line, since draws would then differ in their points. (The
+rule written first drew the seeds of each point apart, and left points out of draws.)
 
 A fleet stops when all its seeds have learned all hops. Rows are appended to
 results/emergence_laws.jsonl, one per seed, cheap points first; existing points are skipped.
@@ -174,30 +177,33 @@ def exponents(points: Mapping[Axes, float], *columns: int) -> np.ndarray | None:
     """The exponents of a power law in columns of the axes (-1: their product), by least squares;
     None if there are too few points.
     """
-    known = [(axes, steps) for axes, steps in points.items() if np.isfinite(steps)]
-    if len(known) < len(columns) + 2:
+    if len(points) < len(columns) + 2:
         return None
-    logs = np.log([[*axes, axes[0] * axes[1]] for axes, _ in known])[:, list(columns)]
+    logs = np.log([[*axes, axes[0] * axes[1]] for axes in points])[:, list(columns)]
     design = np.c_[np.ones(len(logs)), logs]
     if np.linalg.matrix_rank(design) < design.shape[1]:
         return None
-    return np.linalg.lstsq(design, np.log([steps for _, steps in known]), rcond=None)[0][1:]
+    return np.linalg.lstsq(design, np.log([*points.values()]), rcond=None)[0][1:]
 
 
 def slope(emerged: Mapping[Axes, np.ndarray], *columns: int) -> Row | None:
-    """The exponents, their 95 % intervals over seeds, and the omitted points."""
-    found, random = exponents(medians(emerged), *columns), np.random.default_rng(0)
+    """The exponents, their 95 % intervals over seeds (None if a seed did not learn a point of the
+    line), and the omitted points.
+    """
+    line = {axes: steps for axes, steps in emerged.items() if np.isfinite(median(steps))}
+    found, random = exponents(medians(line), *columns), np.random.default_rng(0)
     if found is None:
         return None
-    again = [
-        exponents(medians({a: random.choice(s, len(s)) for a, s in emerged.items()}), *columns)
-        for _ in range(DRAWS)
-    ]
-    ends = np.percentile([each for each in again if each is not None], [2.5, 97.5], axis=0)
+    ends = None
+    if np.isfinite([*line.values()]).all():
+        again = [
+            exponents(medians({axes: steps[drawn] for axes, steps in line.items()}), *columns)
+            for drawn in random.integers(len(SEEDS), size=(DRAWS, len(SEEDS)))
+        ]
+        ends = np.percentile(again, [2.5, 97.5], axis=0).round(3).tolist()
     return {
-        "exponents": found.round(3).tolist(), "from": ends[0].round(3).tolist(),
-        "to": ends[1].round(3).tolist(), "points": len(emerged),
-        "left out": [axes for axes, steps in medians(emerged).items() if not np.isfinite(steps)],
+        "exponents": found.round(3).tolist(), "interval": ends, "points": len(line),
+        "left out": [axes for axes in emerged if axes not in line],
     }  # fmt: skip
 
 

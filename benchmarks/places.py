@@ -236,17 +236,19 @@ def start_again(trainer: Trainer, models: list[dict[str, Tensor]]) -> None:
 def first_two(trainer: Trainer, steps: int) -> list[list[int | None]]:
     """The steps after which every model has learned the first hop and, if any, the second."""
     level = known_below(trainer.experiment.task)
-    train, validation = [], []
+    train, at, validation = [], [], []
     when: list[list[int | None]] = []
     for step in range(1, steps + 1):
         train.append(trainer.advance()[:, :2].cpu().numpy())
         if step % CHECK_EVERY and step < steps:
             continue
+        at.append(step)
         validation.append(trainer.validate()[:, :2].cpu().numpy())
-        losses, checked = np.stack(train, axis=1), np.stack(validation, axis=1)
-        taken = np.arange(1, step + 1)
+        losses, checks = np.stack(train, axis=1), np.stack(validation, axis=1)
+        taken, checked = np.arange(1, step + 1), np.array(at)
         when = [
-            learned(taken, own, known, level) for own, known in zip(losses, checked, strict=True)
+            learned(taken, own, checked, known, level)
+            for own, known in zip(losses, checks, strict=True)
         ]
         if all(hop is not None for hops in when for hop in hops):
             break

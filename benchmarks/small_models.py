@@ -94,8 +94,8 @@ def batch_figure(rows: Sequence[LossRow]) -> Picture:
     """Draw when models learn each hop, and their final losses, by the examples per step."""
     figure = picture(
         "what the batch does to the plateau",
-        "Left: the step at which models learn each hop, by the number of examples per step. Right: "
-        "the loss of each hop at the end.",
+        "Left: the step at which models learn each hop, by the number of examples per step (no dot "
+        "if they do not). Right: the loss of each hop at the end.",
         2.6,
         columns=2,
     )

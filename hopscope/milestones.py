@@ -1,9 +1,10 @@
 """When events of a training happened, with one rule for each kind of event.
 
 * A hop is learned at the step where the mean of the last ten training losses first falls below
-  two thirds of chance (0.5 for four chains with facts in order). A validation loss must fall below
-  it too at some step: otherwise the training examples were memorised. `Run.learned` applies this
-  rule for `show`, `emergence`, the tables of the papers and figures.
+  two thirds of chance (0.5 for four chains with facts in order), after the last validation before
+  the first whose loss is below it, too. Earlier, training examples are memorised, or the losses of
+  a plateau are low by chance. `Run.learned` applies this rule for `show`, `emergence`, the tables
+  of the papers and figures.
 * A path has emerged where its mean attention first rises above one half. Attention is known at
   checkpoints only, and interpolated linearly between them.
 * The best late checkpoint is the one in the last tenth of the training with the lowest validation
@@ -36,15 +37,18 @@ def learned_below(chances: Sequence[float]) -> Float[np.ndarray, "hop"]:
 def learned(
     steps: Int[np.ndarray, "step"],
     train: Float[np.ndarray, "step column"],
+    checked: Int[np.ndarray, "check"],
     validation: Float[np.ndarray, "check column"],
     level: float | Float[np.ndarray, "column"],
 ) -> list[int | None]:
     """For each column (a hop or a model), the step at which it was learned: its training loss,
-    averaged over ten steps, is first below its level. None if it never is, or if no validation loss
-    is.
+    averaged over ten steps, is first below its level after all validations (at the steps `checked`)
+    that precede the first below it. None if either never is.
     """
+    not_yet = np.logical_and.accumulate(~(validation < level), axis=0)
+    last = np.max(np.where(not_yet, checked[:, None], -1), axis=0, initial=-1)
     known: np.ndarray = np.any(validation < level, axis=0)
-    found = first_below(steps, train, level)
+    found = first_below(steps, train, level, last)
     return [step if at_all else None for step, at_all in zip(found, known, strict=True)]
 
 
@@ -52,14 +56,15 @@ def first_below(
     steps: Int[np.ndarray, "step"],
     losses: Float[np.ndarray, "step column"],
     level: float | Float[np.ndarray, "column"],
+    after: int | Int[np.ndarray, "column"] = -1,
 ) -> list[int | None]:
-    """For each column, the first step at which its loss, averaged over ten steps, is below the
-    level; None if it never is.
+    """For each column, the first step (after the step `after`) at which its loss, averaged over ten
+    steps, is below the level; None if it never is.
     """
     if len(losses) < WINDOW:
         return [None] * losses.shape[1]
     means = sliding_window_view(losses.astype(float), WINDOW, axis=0).mean(axis=-1)
-    below = means < level
+    below = (means < level) & (steps[WINDOW - 1 :, None] > after)
     first = below.argmax(axis=0)
     return [
         int(steps[place + WINDOW - 1]) if below[place, column] else None

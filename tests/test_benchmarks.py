@@ -1,9 +1,11 @@
 """Every program that measures can be started: what it imports is there."""
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parent.parent
@@ -26,3 +28,18 @@ def test_all_imports_are_there(folder: str) -> None:
     command = [sys.executable, "-c", IMPORTS, str(ROOT / folder)]
     found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
     assert found.stdout == ""
+
+
+def test_a_seed_that_is_slow_at_every_point_does_not_widen_a_law(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    slope = importlib.import_module("emergence_laws").slope
+    steps = {(context, 32): context * np.array([1, 1, 1, 5, 9.0]) for context in (8, 16, 32)}
+    assert slope(steps, 0) == {
+        "exponents": [1], "interval": [[1], [1]], "points": 3, "left out": [],
+    }  # fmt: skip
+    steps[8, 32][4] = np.inf
+    assert slope(steps, 0) == {"exponents": [1], "interval": None, "points": 3, "left out": []}
+    assert slope(steps | {(64, 32): np.full(5, np.inf)}, 0)["left out"] == [(64, 32)]

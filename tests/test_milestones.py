@@ -58,9 +58,20 @@ def test_a_huge_loss_is_forgotten_with_its_window() -> None:
 def test_what_is_learned_by_heart_is_not_learned() -> None:
     validation = np.array([[0.7, 0.8], [0.49, 0.9], [0.6, 1.4]], np.float32)
     steps, fallen = np.arange(1, 31), np.zeros((30, 2), np.float32)
-    assert learned(steps, fallen, validation, 0.5) == [WINDOW, None]
-    assert learned(steps, fallen, validation[:1], 0.5) == [None, None]
-    assert learned(steps, fallen + 1, validation, 0.5) == [None, None]
+    for at, found in (((0, 5, 10), WINDOW), ((0, 20, 30), WINDOW), ((15, 20, 25), 16)):
+        assert learned(steps, fallen, np.array(at), validation, 0.5) == [found, None]
+    assert learned(steps, fallen, np.array([0]), validation[:1], 0.5) == [None, None]
+    assert learned(steps, fallen + 1, np.array([0, 5, 10]), validation, 0.5) == [None, None]
+
+
+def test_neither_memorised_examples_nor_a_dip_of_a_plateau_are_learned() -> None:
+    steps, checked = np.arange(1, 101), np.arange(0, 101, 10)
+    train = np.full((100, 2), 0.6, np.float32)
+    train[20:, 0] = 0.1  # memorised from step 21 on
+    train[20:30, 1], train[71:, 1] = 0.4, 0.1  # a dip of a plateau; learned from step 72 on
+    validation = np.where(checked < 75, 0.7, 0.2)[:, None].repeat(2, axis=1)
+    assert first_below(steps, train, 0.5) == [23, 26]
+    assert learned(steps, train, checked, validation, 0.5) == [71, 74]
 
 
 def test_a_hop_of_four_chains_is_learned_at_one_half() -> None:

@@ -66,10 +66,17 @@ def _emergence_of_all(asked: Asked) -> Output:
             own = near(path, f"seed-{study.seed}")
             asked.to.draw(own, story.picture, _beside(study, story))
     data = [{"seed": study.seed, **story.to_dict()} for study, story in stories]
-    parts: list[Part] = [seeds_piece([(study.seed, _events(story)) for study, story in stories])]
-    without = [str(each.seed) for each in members if each not in [own for own, _ in stories]]
+    events = {study: _events(story) for study, story in stories}
+    without = [study for study in members if study not in events]
+    for study in without:  # of these, too, it is known when they learned each hop
+        if study.run.folder.manifest.complete:
+            learned = study.run.learned()[study.member or 0]
+            events[study] = _hops(study.task.asked_hops(), learned)
+    rows = [(study.seed, events[study]) for study in members if study in events]
+    parts: list[Part] = [seeds_piece(rows)]
     if without:
-        parts.append(f"without a circuit that has paths: seed {', '.join(without)}")
+        seeds = ", ".join(str(study.seed) for study in without)
+        parts.append(f"without a circuit that has paths: seed {seeds}")
 
     def frame() -> Any:
         return data_frame(
@@ -86,12 +93,17 @@ def _events(story: "Emergence") -> dict[str, float]:
 
     If several heads have the same path, the earliest counts.
     """
-    found: dict[str, float | None] = {}
+    found: dict[str, float] = {}
     for path, step in reversed(story.order):
-        found[f"{short_role(path.source)}→{short_role(path.destination)}"] = step
-    learned = zip(story.asked, story.learned_at or (), strict=False)
-    events = dict(sorted(found.items())) | {f"hop {hop}": step for hop, step in learned}
-    return {name: inf if step is None else step for name, step in events.items()}
+        name = f"{short_role(path.source)}→{short_role(path.destination)}"
+        found[name] = inf if step is None else step
+    return dict(sorted(found.items())) | _hops(story.asked, story.learned_at or ())
+
+
+def _hops(asked: Sequence[int], learned: Sequence[int | None]) -> dict[str, float]:
+    """Return the step at which each hop was learned (infinity: never)."""
+    found = zip(asked, learned, strict=False)
+    return {f"hop {hop}": inf if step is None else step for hop, step in found}
 
 
 def seeds_piece(rows: Sequence[tuple[int, dict[str, float]]]) -> Piece:

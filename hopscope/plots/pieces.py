@@ -56,7 +56,7 @@ def comparison(found: "Comparison") -> list[Piece]:
             Piece("", ("step of the circuit", *names), steps),
             Piece("each component", columns, both.components(names), (said,)),
         ]
-    return [*pieces, Piece(lines=found.without)]
+    return [*pieces, Piece(lines=found.remarks)]
 
 
 def _ended(ended: "Ended | None", which: str) -> str:

@@ -77,9 +77,9 @@ def learned_steps(folder: RunFolder, below: float | None = None) -> list[list[in
     A hop is learned if its loss falls below `below` (default: two thirds of the loss at chance).
     """
     level = learned_below(folder.recipe.chances) if below is None else below
-    (steps, train), (_, validation) = losses(folder, "train"), losses(folder, "validation")
+    (steps, train), (checked, validation) = losses(folder, "train"), losses(folder, "validation")
     return [
-        learned(steps, train[:, number], validation[:, number], level)
+        learned(steps, train[:, number], checked, validation[:, number], level)
         for number in range(len(folder.recipe.seeds))
     ]
 

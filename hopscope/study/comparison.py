@@ -93,8 +93,8 @@ class Comparison(Displayed):
     circuits: Circuits | None
     """The comparison of the circuits of each run's first model; None if one has no saved circuit.
     """
-    without: tuple[str, ...]
-    """A line for each run without a circuit: why it has none."""
+    remarks: tuple[str, ...]
+    """A line for each run that is not complete, and for each without a circuit: why it has none."""
 
     def __repr__(self) -> str:
         return f"Comparison({self.names[0]!r}, {self.names[1]!r})"
@@ -150,7 +150,7 @@ class Comparison(Displayed):
                 for hop, both in self.losses.items()
             },
             "circuits": None if self.circuits is None else self.circuits.to_dict(),
-            "without": list(self.without),
+            "remarks": list(self.remarks),
         }
 
 
@@ -163,18 +163,21 @@ def compare(
     store = store if isinstance(store, Store) else Store(store)
     a, b = (_folder(one, store) for one in (first, second))
     _check_pair(a, b)
-    kept, without = [], []
+    kept, remarks = [], []
     for folder in (a, b):
+        if not folder.manifest.complete:
+            step, steps = folder.manifest.step, folder.recipe.steps
+            remarks.append(f"{folder.name} is at {folder.recipe.unit} {step:,} of {steps:,}")
         try:
             kept.append(_circuit(folder))
         except CircuitError as error:
-            without.append(str(error))
+            remarks.append(str(error))
     both = (kept[0], kept[1]) if len(kept) == 2 else None
     return Comparison(
         (RunCourse.of(a), RunCourse.of(b)),
         differing([a.recipe, b.recipe]),
         Circuits.of(*both) if both else None,
-        tuple(without),
+        tuple(remarks),
     )
 
 

@@ -134,6 +134,7 @@ def test_a_fleet_is_examined_whole(here: Path, twins: Run, said: Said) -> None:
     assert "v1→q" in shown
     assert "attention passed 0.5, by whichever head first" in shown
     assert "without a circuit that has paths: seed 5" in shown  # only one has learned
+    assert re.search(r"^5 +– .*never$", shown, re.MULTILINE)  # in medians of hops, the other counts
     asked = ("circuit", twins.name, "--all", "--again", "--examples", "8", "--force", "--json")
     rows = json.loads(said(*asked))
     assert [row["seed"] for row in rows] == [3, 5]

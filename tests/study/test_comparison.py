@@ -45,14 +45,14 @@ def test_settings_and_losses_are_those_of_each_run(trained: Store) -> None:
     assert list(found.losses) == ["hop 1", "hop 2"]
     for side, recipe in enumerate((TINY, FLEET)):
         run = Run(trained.find(recipe.run_name()))
-        (steps, losses), (_, checks) = run.losses("train"), run.losses("validation")
+        (steps, losses), (checked, checks) = run.losses("train"), run.losses("validation")
         for hop in range(losses.shape[2]):
             ended = found.losses[f"hop {hop + 1}"][side]
             assert ended is not None
             assert ended.train == pytest.approx(losses[:, :, hop].mean())
             assert ended.validation == pytest.approx(run.final_losses()[:, hop].mean())
             level = learned_below(recipe.task.chances())
-            expected = learned(steps, losses[:, :, hop], checks[:, :, hop], level)
+            expected = learned(steps, losses[:, :, hop], checked, checks[:, :, hop], level)
             assert list(ended.learned) == expected
             assert len(expected) == len(recipe.seeds)
     assert found.losses["hop 2"][0] is None
@@ -79,11 +79,13 @@ def test_the_frame_has_a_row_for_each_hop_of_each_run(trained: Store) -> None:
     assert (rows.train[2], rows.validation[2]) == (ended.train, ended.validation)
 
 
-def test_a_run_that_has_only_begun_has_no_circuit(store: Store) -> None:
+def test_a_run_that_has_only_begun_says_so_and_has_no_circuit(store: Store) -> None:
     found = compare("gallery/demo", store.create(TINY), store)
     assert found.circuits is None
     assert found.losses["hop 1"][1] is None
-    assert any("has no checkpoint" in line for line in found.without)
+    begun, uncircuited = found.remarks
+    assert begun == f"{TINY.run_name()} is at step 0 of 12"  # what it has not learned, it may yet
+    assert "has no checkpoint" in uncircuited
 
 
 def test_circuits_have_steps_and_components_in_common() -> None:
@@ -110,7 +112,7 @@ def test_a_copy_has_everything_in_common(tmp_path: Path) -> None:
     assert (found.circuits.first, found.circuits.second) == ((), ())
     assert all(step.first == step.second for step in found.circuits.steps)
     assert all(one == other for one, other in found.losses.values())
-    assert found.without == ()
+    assert found.remarks == ()
 
 
 def test_the_circuit_of_a_fleet_is_that_of_its_first_model(trained: Store, store: Store) -> None:
@@ -122,7 +124,7 @@ def test_the_circuit_of_a_fleet_is_that_of_its_first_model(trained: Store, store
             fleet.commit({circuit_file(fleet, seed): json.dumps(circuit.to_dict()).encode()})
         found = compare("gallery/demo", fleet.name, store)
         assert (found.circuits is not None) is known
-        assert any("has no circuit yet" in line for line in found.without) is not known
+        assert any("has no circuit yet" in line for line in found.remarks) is not known
 
 
 def test_what_cannot_be_compared_is_one_line(trained: Store, store: Store) -> None:
@@ -154,7 +156,7 @@ def test_the_ngram_experiment_has_losses_and_no_circuit(store: Store) -> None:
     assert first.learned == ()
     assert second is None  # nothing of it is computed yet
     assert found.circuits is None
-    assert "no circuit" in found.without[0]
+    assert "no circuit" in found.remarks[0]
 
 
 def test_studies_and_runs_are_compared_as_their_names_are() -> None:

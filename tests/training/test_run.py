@@ -34,12 +34,12 @@ def test_losses_and_models_that_there_are_not(store: Store, tiny: Experiment) ->
 def test_each_model_says_when_it_learned_each_hop(store: Store, tiny: Experiment) -> None:
     fleet = train(tiny.replace(seeds=(5, 1)), store)
     steps, losses = fleet.losses("train")
-    _, validation = fleet.losses("validation")
+    checked, validation = fleet.losses("validation")
     level = float(losses[WINDOW:].mean())  # some hop of some model is below, and some above
     found = fleet.learned(level)
     assert len(found) == 2
     for model, its in enumerate(found):
-        assert its == learned(steps, losses[:, model], validation[:, model], level)
+        assert its == learned(steps, losses[:, model], checked, validation[:, model], level)
     assert fleet.learned() == fleet.learned(2 / 3 * tiny.task.chances()[0])
     assert fleet.learned(1e6) == [[WINDOW] * 2] * 2
     assert fleet.learned(0.0) == [[None] * 2] * 2
