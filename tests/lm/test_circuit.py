@@ -226,6 +226,7 @@ def test_stacked_and_in_place_are_told_apart(traced: Folders) -> None:
     assert seen.probability[answer, -1] > 0.99
     assert seen.rank[answer, -1] == 0
     assert seen.probability[answer, 0] == pytest.approx(0.25)
+    assert seen.rank[answer, 0] > 3  # all logits are equal there: that is no first place
 
 
 def test_the_page_and_trackers_get_what_was_found(traced: Folders) -> None:
