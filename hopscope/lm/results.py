@@ -106,6 +106,8 @@ class Result:
     kind: str
     hops: int
     count: int
+    accuracy_over: int
+    """The number of questions that the accuracy is averaged over."""
     accuracy: float | None
     """The chance that the accepted answer is correct, averaged over the questions that have an
     accepted answer; with the greedy protocol, over all questions."""
@@ -192,6 +194,7 @@ def _exact(every: Sequence[Answer]) -> dict[str, Any]:
     shares = [share for each in every if (share := chance_of_correct(each)) is not None]
     best = [max(each, key=each.__getitem__) for each in chances]
     return {
+        "accuracy_over": len(shares),
         "accuracy": _mean(shares) if shares else None,
         "interval": intervals.mean_share(shares) if shares else None,
         "chance": _mean([1 / len(each) for each in chances]),
@@ -209,6 +212,7 @@ def _sampled(every: Sequence[Answer], greedy: bool) -> dict[str, Any]:
     right = [each["answer"] == each["correct"] for each in every]
     first = [each for each in accepted if len(each["said"]) == 1]
     return {
+        "accuracy_over": len(counted),
         "accuracy": sum(right) / len(counted) if counted else None,
         "interval": intervals.share(sum(right), len(counted)) if counted else None,
         "chance": _mean([1 / len(each["acceptable"]) for each in every]),
