@@ -10,7 +10,7 @@ from hopscope.plots.piece import Piece, pieces_of
 if TYPE_CHECKING:
     from hopscope.lm.findings import LmCircuitRun, LmFindings
     from hopscope.lm.heads import HeadScores, SwitchedOff
-    from hopscope.lm.results import BenchRun
+    from hopscope.lm.results import BenchRun, Result
 
 
 def bench_parts(run: "BenchRun") -> list[Part]:
@@ -19,7 +19,7 @@ def bench_parts(run: "BenchRun") -> list[Part]:
 
     rows = [
         (
-            each.kind, str(each.count), _number(each.accuracy),
+            each.kind, _count(each), _number(each.accuracy),
             " … ".join(map(_number, each.interval or ())) or "–", f"{each.chance:.3f}",
             f"{each.best:.3f}", f"{each.first:.3f}", f"{each.acceptance:.3f}",
             _number(each.tries, 1),
@@ -32,6 +32,12 @@ def bench_parts(run: "BenchRun") -> list[Part]:
     stopped = "" if manifest.complete else " (stopped)"
     title = f"{run.name}: {manifest.step:,} answers in {manifest.seconds:.0f} s{stopped}"
     return [Piece(title, columns, rows)] if rows else [title]
+
+
+def _count(result: "Result") -> str:
+    """Return the number of questions, and of those with an acceptable answer if there are fewer."""
+    all_, over = f"{result.count}", f"{result.accuracy_over} of {result.count}"
+    return all_ if result.accuracy_over == result.count else over
 
 
 def _number(value: float | None, digits: int = 3) -> str:
@@ -82,7 +88,8 @@ def heads_piece(scores: "HeadScores") -> Piece:
     title = f"{scores.model} on {scores.kind}: {scores.correct} of {scores.questions} correct"
     remark = (
         "head: the best of all, layer.head; own, others: its attention to the asked chain and to "
-        "another; chance: what own − others must exceed; beyond: heads that do"
+        "another; chance: what own − others must exceed, in 5 % of routes by chance alone; beyond: "
+        "heads that do; ±: one standard error"
     )
     return Piece(title, columns, rows, (remark,))
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import astuple, replace
-from math import isclose
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -195,12 +194,13 @@ def theory(changes: tuple[str, ...], tables: int, estimate: bool, sample: int, j
         return
     for heads, rows in tabled.items():
         print_rows(rows, FORMATS, f"Seen through heads {heads}")
-        values = [each.value for each in found[heads]]
-        if tied := sum(isclose(value, max(values), abs_tol=1e-12) for value in values) - 1:
-            say(f"Stage I has no favourite: {tied + 1} sets have the most information.", "")
-            continue
-        lags = str(rows[0]["lags"]).strip("[]")
-        say(f"Stage I is predicted to choose the heads at lags {lags}.", "")
+        lags = [str(list(each)).strip("[]") for each in information.rivals(found[heads])]
+        says = (
+            f"is predicted to choose the heads at lags {lags[0]}"
+            if len(lags) == 1
+            else f"has no sure favourite (95 %, paired by table): lags {'; '.join(lags)}"
+        )
+        say(f"Stage I {says}.", "")
 
 
 def _check_trained(run: "NgramRun") -> None:

@@ -17,7 +17,7 @@ from hopscope.cli import flags
 from hopscope.cli.options import command, gathered, option, refuse_unused
 from hopscope.cli.output import note, prose, say_json
 from hopscope.cli.tables import Part, piece_of, print_parts
-from hopscope.display import data_frame
+from hopscope.display import data_frame, plain
 from hopscope.errors import ConfigError
 from hopscope.plots.formats import FORMATS, check_format, check_width
 from hopscope.plots.piece import pieces_of
@@ -133,7 +133,7 @@ class Destination:
         if which in output.files:
             output.files[which](path)
         elif which == ".json":
-            write_bytes(path, json.dumps(output.data, ensure_ascii=False).encode())
+            write_bytes(path, json.dumps(plain(output.data), ensure_ascii=False).encode())
         elif output.frame is not None:
             frame = output.frame()
             csv = which == ".csv"

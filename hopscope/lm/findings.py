@@ -392,8 +392,8 @@ class LmFindings(Displayed):
     def _component(self, number: int) -> Component:
         """Return one row as a component, with its target and its loss on fresh questions.
 
-        `lost` is the share of the gap that is lost if the row is taken from the donor, for the
-        exchange that costs most. The row is weak if answers follow it for no exchange.
+        `lost` is the largest share of an exchange's gap that is lost if the row is taken from the
+        donor. The row is weak if answers follow it for no exchange.
         """
         row = self.chosen[number]
         whole = sum(row.sources.values())
@@ -401,8 +401,8 @@ class LmFindings(Displayed):
         proof, names = of_phase(self.rows, "proof"), proving(self.recipe.prompts)
         cells = len(self.chosen) * len(names)
         moved = column(proof, "rows")[:, :, number]  # [question, exchange, mark]
-        rises = moved[..., Mark.LOSS]
-        gaps = column(proof, "moved")[:, :, EVERYTHING, Mark.LOSS].mean(1)
+        rises, gaps = moved[..., Mark.LOSS], column(proof, "moved")[:, :, EVERYTHING, Mark.LOSS]
+        lost = [Estimate.ratio(*each, cells) for each in zip(rises.T, gaps.T, strict=True)]
         follows = [
             moved_share(sure, moved[:, names.index(name), Mark.FOLLOWS], cells)
             for name, sure in sureties(proof, names).items()
@@ -413,7 +413,7 @@ class LmFindings(Displayed):
             destinations=(row.destination,),
             target=Target(parts) if parts else AS_IN_MODEL,
             kind=self._kind(row) if any(each.low > 0 for each in follows) else "weak",
-            lost=Estimate.ratio(rises[:, rises.mean(0).argmax()], gaps, cells),
+            lost=max(filter(None, lost), key=lambda each: each.mean, default=None),
         )
 
     def _kind(self, row: HeadRow) -> Kind | None:

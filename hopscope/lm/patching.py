@@ -360,7 +360,8 @@ def lens(batch: PairBatch, layers: Sequence[int]) -> Float[Tensor, "symbol role 
     """Return the logit lens (nostalgebraist 2020) of each symbol at the last position of each role.
 
     The two numbers are the symbol's probability among the words of all chains, and its rank in the
-    vocabulary (0: the first). NaN where a role does not occur.
+    vocabulary (0: the first; behind all tokens with an equal logit, which half precisions often
+    have). NaN where a role does not occur.
     """
     symbols = list(batch.pairs[0].candidates)
     found = torch.full((len(symbols), batch.roles, len(layers), len(batch.pairs), 2), torch.nan)
@@ -373,7 +374,7 @@ def lens(batch: PairBatch, layers: Sequence[int]) -> Float[Tensor, "symbol role 
                 words = list(pair.candidates[symbol])
                 own = logits[row, :, words[0]]
                 found[number, :, column, row, 0] = logits[row][:, words].softmax(-1)[:, 0].cpu()
-                found[number, :, column, row, 1] = (logits[row] > own[:, None]).sum(-1).cpu()
+                found[number, :, column, row, 1] = (logits[row] >= own[:, None]).sum(-1).cpu() - 1
     return torch.where((batch.lasts.T.cpu() >= 0)[None, :, None, :, None], found, torch.nan)
 
 

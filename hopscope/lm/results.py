@@ -106,6 +106,8 @@ class Result:
     kind: str
     hops: int
     count: int
+    accuracy_over: int
+    """The number of questions that the accuracy is averaged over."""
     accuracy: float | None
     """The chance that the accepted answer is correct, averaged over the questions that have an
     accepted answer; with the greedy protocol, over all questions."""
@@ -115,7 +117,8 @@ class Result:
     first: float
     """The chance that the very first sample is the correct answer."""
     acceptance: float
-    """The chance that a sample is an acceptable answer."""
+    """The chance that a sample is an acceptable answer, averaged over questions; if answers are
+    sampled, the share of first samples (later ones are of the questions that are hard to get)."""
     best: float
     """How often the likeliest acceptable answer (exact) or the answer (else) is correct."""
     tries: float | None
@@ -191,6 +194,7 @@ def _exact(every: Sequence[Answer]) -> dict[str, Any]:
     shares = [share for each in every if (share := chance_of_correct(each)) is not None]
     best = [max(each, key=each.__getitem__) for each in chances]
     return {
+        "accuracy_over": len(shares),
         "accuracy": _mean(shares) if shares else None,
         "interval": intervals.mean_share(shares) if shares else None,
         "chance": _mean([1 / len(each) for each in chances]),
@@ -206,13 +210,14 @@ def _sampled(every: Sequence[Answer], greedy: bool) -> dict[str, Any]:
     counted = every if greedy else accepted
     samples = sum(len(each["said"]) for each in every)
     right = [each["answer"] == each["correct"] for each in every]
-    first = [yes and len(each["said"]) == 1 for yes, each in zip(right, every, strict=True)]
+    first = [each for each in accepted if len(each["said"]) == 1]
     return {
+        "accuracy_over": len(counted),
         "accuracy": sum(right) / len(counted) if counted else None,
         "interval": intervals.share(sum(right), len(counted)) if counted else None,
         "chance": _mean([1 / len(each["acceptable"]) for each in every]),
-        "first": _mean(first),
-        "acceptance": len(accepted) / samples,
+        "first": sum(each["answer"] == each["correct"] for each in first) / len(every),
+        "acceptance": len(first) / len(every),
         "best": _mean(right),
         "tries": samples / len(accepted) if accepted else None,
     }

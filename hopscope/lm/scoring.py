@@ -20,6 +20,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from hopscope.errors import LmError
 from hopscope.lm.model import LanguageModel, Tokens, in_memory
 from hopscope.lm.prompts import Question, first_line
 
@@ -40,6 +41,12 @@ def probabilities(model: LanguageModel, questions: Sequence[Question]) -> list[l
         [model.spellings(text, answer) for answer in each.acceptable]
         for text, each in zip(texts, questions, strict=True)
     ]
+    for each, answers in zip(questions, spelled, strict=True):
+        if len(set(map(tuple, answers))) < len(answers):
+            raise LmError(
+                f"{model.name}'s tokenizer gives two of the answers {', '.join(each.acceptable)} "
+                "the same tokens: take another formulation or model"
+            )
     trees = [tree_of(spelling for some in each for spelling in some) for each in spelled]
     prefix = _prefix(model, prompts)
     stops = torch.tensor(model.stops, device=model.device)

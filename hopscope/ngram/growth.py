@@ -24,6 +24,8 @@ from hopscope.ngram.trainer import chains_of
 
 WAY = (0.2, 0.8)
 """The growth of a is fitted between these shares of its way from start to end."""
+POINTS = 3
+"""The least number of records for a fit: two always lie on a line."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,14 @@ def growth(course: Course, first: int) -> Growth:
 
 def fitted(epochs: Int[np.ndarray, "moment"], a: Float[np.ndarray, "moment"]) -> Growth:
     """The line fitted to a between a fifth and four fifths of its way."""
-    way = (a - a[0]) / (a[-1] - a[0])
+    way = (a - a[0]) / ((a[-1] - a[0]) or np.nan)
     chosen = (way >= WAY[0]) & (way <= WAY[1]) & (epochs > 0)
+    if chosen.sum() < POINTS:
+        raise ConfigError(
+            f"a has {chosen.sum()} records between a fifth and four fifths of its way from "
+            f"{a[0]:.3g} to {a[-1]:.3g}, and a line is fitted to {POINTS} or more: train the stage "
+            "of a longer, or record more epochs (descent.records)"
+        )
     x, y = np.log(epochs[chosen]), a[chosen]
     slope, offset = np.polyfit(x, y, 1)
     left = ((y - slope * x - offset) ** 2).sum() / ((y - y.mean()) ** 2).sum()

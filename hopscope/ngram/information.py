@@ -24,7 +24,7 @@ from jaxtyping import Float
 
 from hopscope.configs import InductionModel, NgramProcess
 from hopscope.errors import ConfigError
-from hopscope.intervals import standard_error
+from hopscope.intervals import Interval, mean, standard_error
 from hopscope.ngram.counts import Matches, windows
 from hopscope.ngram.parameters import initial, sets
 from hopscope.ngram.process import MOST_STATES, Chains, extended, sample_chains, window_distribution
@@ -32,6 +32,8 @@ from hopscope.ngram.similarity import MatchSimilarity
 
 BLOCK = 2**22
 """The number of elements in the largest temporary array."""
+ROUNDING = 1e-12
+"""Sets that differ by less have equal information."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,9 @@ class Information:
     value: float
     error: float
     """The standard error of the value, over chains."""
+    behind: Interval
+    """How much less it has than the set with the most: the 95 % interval of the mean difference,
+    paired by chain, and corrected for the number of sets."""
 
 
 def exact(
@@ -113,6 +118,12 @@ def estimated(chains: Chains, model: InductionModel) -> list[Information]:
     return _summaries(lags, np.concatenate(values))
 
 
+def rivals(information: list[Information]) -> list[tuple[int, ...]]:
+    """The sets that may have the most information: the first, and those not surely behind it."""
+    ordered = sorted(information, key=lambda each: -each.value)
+    return [each.lags for each in ordered if each.behind[0] < ROUNDING]
+
+
 def winner(information: list[Information]) -> tuple[int, ...]:
     """The set of lags that stage I is predicted to choose."""
     return max(information, key=lambda each: each.value).lags
@@ -173,8 +184,8 @@ def _of_joint(
 def _summaries(
     sets_of_lags: list[tuple[int, ...]], values: Float[np.ndarray, "chain set"]
 ) -> list[Information]:
-    errors, means = standard_error(values), values.mean(axis=0)
+    most, cells = values[:, values.mean(axis=0).argmax()], len(sets_of_lags)
     return [
-        Information(lags, float(mean), float(error))
-        for lags, mean, error in zip(sets_of_lags, means, errors, strict=True)
+        Information(lags, float(own.mean()), float(standard_error(own)), mean(most - own, cells))
+        for lags, own in zip(sets_of_lags, values.T, strict=True)
     ]

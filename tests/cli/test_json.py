@@ -12,6 +12,7 @@ from calling import Captured, Patch
 from hopscope.cli.commands import COMMANDS, load
 from hopscope.cli.main import run as command
 from hopscope.cli.output import say_json
+from hopscope.cli.results import Destination, Output
 from hopscope.configs import Experiment
 from hopscope.training import Run, train
 
@@ -119,3 +120,12 @@ def test_what_steers_a_terminal_is_escaped(capsys: Captured) -> None:
     out = capsys.readouterr().out
     assert "\x1b" not in out
     assert json.loads(out) == [{"name": "a\x1b[31m", "at": "x", "loss": [None, 1]}]
+
+
+def test_a_saved_file_has_no_nan(root: Path) -> None:
+    """As the standard errors of heads have, where one answer alone is right."""
+    place = root / "heads.json"
+    Destination(json=True, figure=None, width=None, dpi=100, save=place).put(
+        Output({"error": [math.nan, 1.0]}, [])
+    )
+    assert json.loads(place.read_text(), parse_constant=pytest.fail) == {"error": [None, 1.0]}

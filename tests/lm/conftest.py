@@ -1,6 +1,6 @@
 """A language model of a few thousand weights, with a tokenizer of words."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,12 +35,12 @@ def llama(words: list[str], name: str, template: str, **shape: Any) -> LanguageM
     return LanguageModel(LlamaForCausalLM(config).float(), tokenizer_of(words), name, template, 4)
 
 
-def tiny_model(template: str = "raw", seed: int = 0) -> LanguageModel:
+def tiny_model(template: str = "raw", seed: int = 0, more: Iterable[str] = ()) -> LanguageModel:
     torch.manual_seed(seed)
     return llama(
-        WORDS, "tiny", template, hidden_size=48, intermediate_size=48, num_hidden_layers=2,
-        num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64,
-        initializer_range=0.4,
+        list(dict.fromkeys([*WORDS, *more])), "tiny", template, hidden_size=48,
+        intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+        max_position_embeddings=64, initializer_range=0.4,
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ import pytest
 import torch
 from solving import solved
 
+from hopscope.cli.lm_text import bench_parts
 from hopscope.configs import Asking, LmBench, NgramExperiment, Prompts
 from hopscope.errors import (
     ConfigError,
@@ -65,7 +66,7 @@ def test_the_papers_protocol_asks_until_an_answer_is_acceptable(tmp_path: Path) 
     assert (first.kind, first.hops, first.count) == ("equations-d2", 2, 60)
     assert first.accuracy == second.accuracy == 1.0
     assert first.first == 0.0
-    assert first.acceptance == pytest.approx(1 / 3)
+    assert first.acceptance == 0.0  # of one sample; later ones count as tries
     assert first.tries == 3
     assert first.chance == 0.25
     assert first.interval == pytest.approx(share(60, 60))
@@ -78,6 +79,7 @@ def test_what_could_not_be_measured_is_absent(tmp_path: Path, store: Store) -> N
     folder = ask(bench(tries=3), lambda: Solver(chatter=9), tmp_path)
     for each in results(folder):
         assert (each.accuracy, each.interval, each.tries) == (None, None, None)
+        assert (each.count, each.accuracy_over) == (60, 0)
         assert (each.acceptance, each.first, each.best) == (0.0, 0.0, 0.0)
     assert all(len(each["said"]) == 3 for each in answers(folder))
     (row, _) = result_rows(BenchRun(folder))
@@ -92,6 +94,8 @@ def test_what_could_not_be_measured_is_absent(tmp_path: Path, store: Store) -> N
     )
     (found,) = results(run)
     assert (found.accuracy, found.tries) == (pytest.approx(7 / 9), None)
+    assert (found.accuracy_over, found.count) == (1, 2)
+    assert bench_parts(BenchRun(run))[0].rows[0][1] == "1 of 2"
     assert found.acceptance == pytest.approx(0.45)
 
 

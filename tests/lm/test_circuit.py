@@ -25,7 +25,7 @@ from hopscope.lm.findings import LmCircuitRun, LmFindings, check_above_chance
 from hopscope.lm.look_ups import LookUps
 from hopscope.lm.model import LanguageModel
 from hopscope.lm.pairs import ANSWER, followed
-from hopscope.lm.patching import moved_share, sureties
+from hopscope.lm.patching import Mark, moved_share, sureties
 from hopscope.lm.rows import of_phase, saved_rows
 from hopscope.memory import Memory
 from hopscope.runs.runner import prepared
@@ -226,6 +226,20 @@ def test_stacked_and_in_place_are_told_apart(traced: Folders) -> None:
     assert seen.probability[answer, -1] > 0.99
     assert seen.rank[answer, -1] == 0
     assert seen.probability[answer, 0] == pytest.approx(0.25)
+    assert seen.rank[answer, 0] > 3  # all logits are equal there: that is no first place
+
+
+def test_what_a_row_loses_is_a_share_of_its_own_exchange(case: Case) -> None:
+    """An exchange whose gap is ten times as large changes no share."""
+    _, found = case
+    rows = deepcopy(list(found.rows))
+    for row in of_phase(rows, "proof"):
+        for variants in (row["moved"][1], row["rows"][1]):
+            for marks in variants:
+                marks[Mark.LOSS] *= 10
+    lost = [each.lost for each in found.circuit.components]
+    for own, each in zip(lost, LmFindings(found.recipe, rows).circuit.components, strict=True):
+        assert each.lost.mean == pytest.approx(own.mean)
 
 
 def test_the_page_and_trackers_get_what_was_found(traced: Folders) -> None:

@@ -10,6 +10,7 @@ from calling import Patch, Say
 
 from hopscope.configs import Asking, LmBench, Prompts
 from hopscope.errors import EndpointFailed
+from hopscope.lm.drawing import CITIES, COUNTRIES, FIRST_NAMES
 from hopscope.lm.model import LanguageModel
 from hopscope.lm.results import WEIGHTS
 from hopscope.store import RunFolder, Store
@@ -51,7 +52,7 @@ def test_a_benchmark_from_its_questions_to_its_figure(say: Say, tmp_path: Path) 
 def test_the_claims_are_judged_on_one_model(
     say: Say, tmp_path: Path, make_tiny: Callable[..., LanguageModel]
 ) -> None:
-    tiny = make_tiny("raw", 5)
+    tiny = make_tiny("raw", 5, (*CITIES, *FIRST_NAMES, *COUNTRIES))
     tiny.model.config.max_position_embeddings = 512
     tiny.model.save_pretrained("large")
     tiny.tokenizer.save_pretrained("large")

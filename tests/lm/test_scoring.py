@@ -214,6 +214,11 @@ def test_an_answer_that_is_joined_with_the_prompt_is_refused() -> None:
         probabilities(saying(joining, [":"], "<end>"), [asking("a = 3", ["3"])])
 
 
+def test_answers_of_the_same_tokens_are_refused(tiny: LanguageModel) -> None:
+    with pytest.raises(LmError, match="gives two of the answers 0, 8, 9 the same tokens: take"):
+        probabilities(tiny, [asking("a = 8", ["0", "8", "9"])])  # both are <unk>
+
+
 def test_who_has_no_new_line_ends_with_a_token_of_its_own() -> None:
     words = PreTrainedTokenizerFast(
         tokenizer_object=Tokenizer(models.WordLevel({"<end>": 0, "a": 1}, "a"))

@@ -114,3 +114,11 @@ def test_what_has_no_stage_of_its_own_is_not_explained(tmp_path: Path) -> None:
     run = train(NgramExperiment(descent=short), tmp_path)
     with pytest.raises(ConfigError, match="got CWa, log, copies"):
         growth_explained(run, 0)
+
+
+def test_two_records_are_no_line() -> None:
+    epochs, line = np.arange(1, 9), np.log(np.arange(1.0, 9.0))
+    assert fitted(epochs, line).straightness == pytest.approx(1)
+    for a in (line[[0, 2, 3, 7]], np.zeros(4)):
+        with pytest.raises(ConfigError, match="of its way from 0 to .*, and a line is fitted to 3"):
+            fitted(epochs[[0, 2, 3, 7]], a)

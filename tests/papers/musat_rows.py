@@ -61,8 +61,8 @@ def planted_row(hops: int, layers: int) -> PlantedRow:
 def answer_row(model: str, kind: str, hops: int = 1) -> AnswerRow:
     return AnswerRow(
         run="lm", model=model, protocol="exact", dtype="float32", seconds=1.0, kind=kind,
-        hops=hops, count=30, accuracy=0.94, interval=(0.92, 0.98), chance=0.25, first=0.4,
-        acceptance=0.9, best=0.96, tries=None,
+        hops=hops, count=30, accuracy_over=30, accuracy=0.94, interval=(0.92, 0.98), chance=0.25,
+        first=0.4, acceptance=0.9, best=0.96, tries=None,
     )  # fmt: skip
 
 

@@ -1,9 +1,8 @@
 """The claims of Musat (ICLR 2025) about language models.
 
 A claim about large models is decided by large models, if any was asked. Smaller models can confirm
-it, but not refute it: the verdict is then *needs larger models*. A kind of question without an
-acceptable answer counts as not solved. The paper leaves open whether the answer's first words are
-given.
+it, but not refute it: the verdict is then *needs larger models*. A question without an acceptable
+answer counts as not solved. The paper leaves open whether the answer's first words are given.
 """
 
 from collections.abc import Callable
@@ -28,7 +27,7 @@ def is_large(row: AnswerRow) -> bool:
 
 def above_chance(row: AnswerRow) -> bool:
     """Return whether a kind of question is answered better than at chance."""
-    return row.interval is not None and row.interval[0] > row.chance
+    return row.interval is not None and row.interval[0] * row.answered > row.chance
 
 
 def _accuracies(rows: Rows) -> str:
@@ -48,8 +47,12 @@ def _above(rows: Rows) -> str:
 
 
 def _silent(rows: Rows) -> str:
-    """Return as text the kinds of question without an acceptable answer."""
-    kinds = [row.kind for row in rows if row.accuracy is None]
+    """Return as text how many questions of which kinds have no acceptable answer."""
+    kinds = [
+        f"{out_of(row.count - row.accuracy_over, row.count)} {row.kind}"
+        for row in rows
+        if row.answered < 1
+    ]
     return f", no acceptable answer to {several(kinds)}" if kinds else ""
 
 
@@ -85,7 +88,7 @@ CLAIMS = (
         "§4, figure 2", "almost 1", "equations of 1 to 5 hops: probability of the right answer "
         f"among the acceptable ones, at least {ALMOST_PERFECT} at every D", ("musat/fig2",),
         _judge(
-            lambda row: (row.accuracy or 0) >= ALMOST_PERFECT, _accuracies,
+            lambda row: (row.accuracy or 0) * row.answered >= ALMOST_PERFECT, _accuracies,
             lambda row: row.kind.startswith("equations"),
         ),
     ),

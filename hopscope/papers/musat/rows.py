@@ -65,6 +65,8 @@ class AnswerRow(Row):
     hops: StrictInt
     count: StrictInt
     """The number of questions of this kind."""
+    accuracy_over: StrictInt
+    """The number of them with an acceptable answer (with the greedy protocol: all)."""
     accuracy: StrictFloat | None
     """None if no answer was acceptable."""
     interval: tuple[StrictFloat, StrictFloat] | None
@@ -75,6 +77,11 @@ class AnswerRow(Row):
     best: StrictFloat
     tries: StrictFloat | None
     """Samples per accepted answer; None if none was accepted."""
+
+    @property
+    def answered(self) -> float:
+        """The share of questions that the accuracy is averaged over."""
+        return self.accuracy_over / self.count
 
     @property
     def asked(self) -> str:

@@ -151,10 +151,11 @@ def test_large_models_decide_and_small_ones_can_only_confirm(
     ):
         found = judged(name, rows | {ASKED: asked})
         assert found.verdict == verdict, found
-    silent = with_(large[0], accuracy=None, interval=None)
-    found = judged(name, rows | {ASKED: [silent, *large[1:]]})
-    assert found.verdict == "not reproduced"
-    assert f"no acceptable answer to {silent.kind}" in found.ours
+    for over, silence in ((0, {"accuracy": None, "interval": None}), (1, {})):
+        silent = with_(large[0], accuracy_over=over, **silence)
+        found = judged(name, rows | {ASKED: [silent, *large[1:]]})
+        assert found.verdict == "not reproduced", over
+        assert f"no acceptable answer to {30 - over} of 30 {silent.kind}" in found.ours
 
 
 def nothing_learned() -> Tables:
