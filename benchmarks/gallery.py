@@ -60,7 +60,7 @@ from hopscope.store.lock import LOCK
 from hopscope.store.manifest import MANIFEST
 from hopscope.study import RunStudy
 from hopscope.training import Run, train
-from hopscope.web.described import PLANTED, path_of
+from hopscope.web.described import PLANTED, in_names
 from hopscope.web.stories import STORIES
 from hopscope.web.trained import KEPT
 
@@ -301,7 +301,7 @@ def explored(folder: RunFolder) -> dict[str, object]:
     about = gallery_about(folder)
     if about is not None and not about.trained and isinstance(run.recipe.task, Retrieval):
         paths = planted(run.recipe.task).paths
-        files[PLANTED] = json.dumps([path_of(path) for path in paths]).encode()
+        files[PLANTED] = json.dumps([in_names(path) for path in paths]).encode()
     folder.commit(files)
     (folder.path / LOCK).unlink()  # must not be part of the package
     return row | {name: len(data) for name, data in files.items()}

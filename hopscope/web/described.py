@@ -84,18 +84,22 @@ def circuit_of(circuit: Circuit) -> dict[str, Any]:
 
 
 def path_of(circuit: Circuit, component: Component, path: Path) -> dict[str, Any]:
-    """Return one path by names, with the symbols that it moves to the answer (`carried`), and those
+    """Return one path in names, with the symbols that it moves to the answer (`carried`), and those
     that route later heads (`routed`).
     """
     patched = circuit.account.of(component, path) if circuit.account else None
+    carried, routed = list_carried(circuit, patched), list(patched.routed) if patched else []
+    return {**in_names(path), "carried": carried, "routed": routed}
+
+
+def in_names(path: Path) -> dict[str, Any]:
+    """Return the names and numbers of a path."""
     return {
         "layer": path.layer,
         "head": path.head,
         "destination": str(path.destination),
         "source": str(path.source),
         "name": name_of(path),
-        "carried": list_carried(circuit, patched),
-        "routed": list(patched.routed) if patched else [],
     }
 
 
