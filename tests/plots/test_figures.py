@@ -2,6 +2,7 @@
 figure, at its own width and at others, the texts are inside it and apart from each other.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -188,6 +189,11 @@ def test_a_probe_says_when_the_model_is_at_chance(known: Planted, probed: Probe)
     fresh = Transformer.seeded(known.model.config, known.model.interface, 0)
     said = "\n".join(probe_remarks(probe(fresh, known.task, 80)))
     assert "answers at chance" in said
+    weights = known.model.state_dict()  # it knows, but its answers are the opposite
+    fresh.load_state_dict(weights | {"head.weight": -weights["head.weight"]})
+    found = probe(fresh, known.task, 80)
+    assert (found.at_chance, found.share("query", "x1", found.layers)) == (True, pytest.approx(1))
+    assert "can be read" not in probe_remarks(found)[0]
     nowhere = probed.model_copy(
         update={"stream": probed.stream.model_copy(update={"own": probed.stream.own * np.nan})}
     )
@@ -250,10 +256,29 @@ def test_marks_stand_where_paths_emerged_and_where_hops_were_learned() -> None:
     (axes,) = order_figure(replace(STORY, learned_at=None)).axes
     assert len(axes.lines) == 2  # what is not known of hops is not drawn
     (axes,) = order_figure(replace(STORY, learned_at=(14, 4_000))).axes
+    bars = [each.get_segments()[0][:, 0].tolist() for each in axes.collections]
+    assert [10, 20] in bars  # the checkpoints between which a path emerged
     low, high = axes.get_xlim()  # a late one does not squeeze the others; steps are plain numbers
     shown = zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
     steps = [each.get_text() for place, each in shown if low <= place <= high]
     assert (axes.get_xscale(), steps) == ("log", ["10", "100", "1,000"])
+    start = replace(
+        STORY, attention=STORY.attention + np.array([[0], [0.6], [0]]), learned_at=(14, 4_000)
+    )
+    (axes,) = order_figure(start).axes  # one that is there from step 0 on stands at the left end
+    assert axes.lines[-1].get_xdata()[0] == axes.get_xlim()[0]
+
+
+def test_a_path_without_examples_is_absent_and_a_lost_hop_shows_its_last_loss() -> None:
+    values = [[0.0, 0.0, 1.0, 1.0], [0.6, 1.0, 1.0, 0.2], [np.nan] * 4]
+    story = replace(STORY, attention=np.array(values))
+    again = Emergence.from_dict(json.loads(json.dumps(story.to_dict())))
+    assert emergence_pieces(again)[0].rows == [
+        ("0.2", "key 0 → value 0", "0", "", "at or before", "0.20"),
+        ("1.0", "value 0 → query", "15", "", "10 … 20", "1.00"),
+        ("", "hop 1 is learned", "14", "", "", "loss 0.000"),
+        ("", "hop 2 is learned", "never", "", "", "loss 0.600"),
+    ]
 
 
 def test_attention_of_paths_stands_above_losses() -> None:
