@@ -127,8 +127,8 @@ class Probe(Displayed, Config):
 
     @property
     def at_chance(self) -> bool:
-        """True if the model answers at chance; never for a single chain, where the loss at chance
-        is 0.
+        """True if the model answers at chance or worse; never for a single chain, where the loss at
+        chance is 0.
         """
         return 0 < AT_CHANCE * self.chance < self.loss
 
