@@ -48,7 +48,7 @@ def attention(asked: Asked, example: int | None) -> Output:
         (f"{layer}.{head}{'*' if (layer, head) in used else ''}", words)
         for (layer, head), words in _strongest(found)
     ]
-    columns = ("head", "where its attention is strongest: source → destination, share")
+    columns = ("head", "strongest attention to other positions: source → destination, share")
     shown = Piece("", columns, rows, ("*: a head of the circuit",) if used else ())
     return Output(
         found.to_dict(),
