@@ -304,10 +304,10 @@ def probe_remarks(found: Probe) -> list[str]:
 def history_pieces(history: ProbeHistory) -> list[Piece]:
     """Return a row for each role and symbol with the step at which it became decodable."""
     rows = [
-        (str(role), symbol, "never" if step is None else f"{step:,.0f}")
+        (str(role), symbol, f"{step:,.0f}", f"{history.at_end(role, symbol):.2f}")
         for role, symbol, step in history.learned()
     ]
-    columns = ("role", "symbol", "first decodable at step")
+    columns = ("role", "symbol", "first decodable at step", "at the end")
     return [Piece("when each symbol became decodable", columns, rows)]
 
 

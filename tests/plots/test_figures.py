@@ -23,9 +23,11 @@ from musat_rows import answer_row, with_
 import hopscope
 from hopscope import load
 from hopscope.circuits import Circuit, RoleMaps, adapter_of, attention_maps, examples_of
+from hopscope.circuits.ablator import Ablated, Ablations
+from hopscope.circuits.components import Estimate
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.export import circuitsvis
-from hopscope.circuits.probe import Probe
+from hopscope.circuits.probe import Probe, ProbeHistory
 from hopscope.circuits.probing import probe
 from hopscope.configs import Experiment, Model, Retrieval
 from hopscope.errors import ConfigError
@@ -58,8 +60,10 @@ from hopscope.plots.probe import probe_figure
 from hopscope.plots.saving import svg
 from hopscope.plots.table_figures import figures
 from hopscope.plots.words import (
+    ablation_table,
     added_table,
     emergence_pieces,
+    history_pieces,
     ordered_roles,
     probe_remarks,
     probe_table,
@@ -198,6 +202,25 @@ def test_a_probe_says_when_the_model_is_at_chance(known: Planted, probed: Probe)
         update={"stream": probed.stream.model_copy(update={"own": probed.stream.own * np.nan})}
     )
     assert "roles that never occur in a chain: key 0, value 0, key 1" in probe_remarks(nowhere)[-1]
+
+
+def test_a_symbol_that_is_lost_again_is_listed_with_its_last_share() -> None:
+    """Of two symbols one is lost after step 10, and one never becomes decodable."""
+    own = np.array([[0.0, 0.0], [0.9, 0.3], [0.1, 0.4]])[:, None, None]
+    history = ProbeHistory(
+        roles=(Role("query"),), symbols=("x1", "x2"), steps=(0, 10, 20), own=own,
+        losses=(1.0, 1.0, 1.0), chance=1.0,
+    )  # fmt: skip
+    assert history_pieces(history)[0].rows == [("query", "x1", "6", "0.10")]
+
+
+def test_ablations_are_printed_without_changes_and_without_a_rise_below_0() -> None:
+    fields = {"of": "the model", "examples": 8, "seed": 0, "chance": 0.5, "model": (0.1,)}
+    assert f"{Ablations(**fields, asked=(1,), rows=())}" == "nothing changed  loss 0.1000"
+    rise = Estimate(mean=-1e-6, low=-1e-6, high=-1e-6)
+    row = Ablated(changed="0.0=mean", losses=(0.1,), rise=rise)
+    rows = ablation_table(Ablations(**fields, asked=(1,), rows=(row,)).records(), "").rows
+    assert rows[1][-1] == "0.0000 ± 0.0000"
 
 
 def test_arcs_join_equal_symbols_above_and_pairs_below() -> None:
