@@ -243,8 +243,9 @@ class Ablations(Displayed, Config):
         return f"Ablations(of {self.of}, {len(self.rows)} in all, {self.examples} examples)"
 
     def __str__(self) -> str:
-        width = max(len(row.changed) for row in self.rows)
-        lines = [f"{'nothing changed':<{width}}  loss {np.mean(self.model):.4f}"]
+        first = "nothing changed"
+        width = max(map(len, (first, *(row.changed for row in self.rows))))
+        lines = [f"{first:<{width}}  loss {np.mean(self.model):.4f}"]
         lines += [
             f"{row.changed:<{width}}  loss {row.loss:.4f}  rise {row.rise}" for row in self.rows
         ]

@@ -18,7 +18,8 @@ from hopscope.milestones import HALF
 from hopscope.theory import Path
 
 NAMED = 0.1
-"""An effect counts if the answer moves (or leaves) by at least this share of its way."""
+"""An effect counts if the answer moves (or leaves) by at least this share of its way, in either
+direction: an arrow that works against others moves answers by less than 0."""
 KEPT = 0.02
 """Effects below this share are not saved."""
 
@@ -102,7 +103,8 @@ class Patched(Config):
     """The effects on all answers that move or leave by at least 0.02 of their way."""
 
     def moved(self, answers: dict[str, int]) -> dict[str, Estimate]:
-        """The symbols whose content the site moves to their own answer, and how far it follows.
+        """The symbols whose content the site moves to their own answer, and how far it follows
+        (below 0: it goes the other way).
 
         `answers` maps each symbol to the hop that asks for it, as {"x1": 1, "x2": 2}.
         """
@@ -162,7 +164,7 @@ class Averaged(Config):
 
 
 def _counts(share: Estimate) -> bool:
-    return share.mean >= NAMED and share.low > 0
+    return abs(share.mean) >= NAMED and share.low * share.high > 0
 
 
 class Decodable(Config):

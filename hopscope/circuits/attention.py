@@ -72,7 +72,7 @@ def role_maps(adapter: Adapter | CallbackModel, examples: Examples) -> RoleMaps:
     for chunk in counted("attention", chunks(adapter, examples)):
         some = _sums(adapter, examples, chunk)
         sums = [all_ + more for all_, more in zip(sums, some, strict=True)] if sums else some
-    own, others, itself, previous, along, count, led = (part.cpu() for part in sums)
+    own, others, itself, previous, along, count, behind, led = (part.cpu() for part in sums)
     follows = examples.follows()
     names = [str(Source("relation", None, name, times)) for name, times in follows]
     relations = {
@@ -83,14 +83,15 @@ def role_maps(adapter: Adapter | CallbackModel, examples: Examples) -> RoleMaps:
         own=(own / count[:, None]).numpy(),
         others=(others / count[:, None]).numpy(),
         itself=(itself / count).numpy(),
-        previous=(previous / count).numpy(),
+        previous=(previous / behind).numpy(),
         along=relations,
     )
 
 
 def _sums(adapter: Adapter | CallbackModel, examples: Examples, some: slice) -> list[Tensor]:
-    """Sums of attention over some examples, layer by layer. The last two tensors count how often
-    each role occurs, and how often each relation leads somewhere from each role.
+    """Sums of attention over some examples, layer by layer. The last three tensors count how often
+    each role occurs, how often a position stands before it, and how often each relation leads
+    somewhere from each role.
     """
     number, chain = examples.roles.role[some].long(), examples.roles.chain[some]
     member = torch.nn.functional.one_hot(number, len(examples.table)).float()
@@ -102,7 +103,8 @@ def _sums(adapter: Adapter | CallbackModel, examples: Examples, some: slice) -> 
         # A number that is not finite makes its sum so, and sums are few.
         check_finite(layers[-1][0], f"the attention of layer {layer}")
     led = torch.einsum("mbq,bqr->rm", leads.any(-1).float(), member)
-    return [*(torch.stack(part) for part in zip(*layers, strict=True)), member.sum((0, 1)), led]
+    sums = (torch.stack(part) for part in zip(*layers, strict=True))
+    return [*sums, member.sum((0, 1)), member[:, 1:].sum((0, 1)), led]
 
 
 def _leads(examples: Examples, some: slice) -> Bool[Tensor, "relation batch seq seq"]:

@@ -16,7 +16,7 @@ import numpy as np
 from hopscope.display import Displayed, data_frame, plain
 from hopscope.errors import CircuitError
 from hopscope.facts import parse_role
-from hopscope.milestones import crossing
+from hopscope.milestones import HALF, crossing
 from hopscope.shapes import Float
 from hopscope.theory import Path
 
@@ -31,8 +31,8 @@ class Emergence(Displayed):
     steps: tuple[int, ...]
     """The training steps of the checkpoints."""
     attention: Float[np.ndarray, "path step"]
-    """Mean attention along each path; NaN if the path applies in no example (then it never
-    emerges)."""
+    """Mean attention along each path; NaN if the path applies in no example (then it is not
+    measured)."""
     losses: Float[np.ndarray, "step hop"]
     """The loss of every hop at every checkpoint, on the examples that attention was averaged
     over."""
@@ -65,6 +65,16 @@ class Emergence(Displayed):
             raise CircuitError(f"{path} is not a path of this circuit")
         return crossing(self.steps, self.attention[self.paths.index(path)])
 
+    def between(self, path: Path) -> tuple[int | None, int] | None:
+        """The checkpoints between which attention along the path first passes one half: `emerged`
+        is interpolated between them. The first is None if attention is above from the first
+        checkpoint on; None if it never is.
+        """
+        above = np.flatnonzero(self.attention[self.paths.index(path)] > HALF)
+        if not len(above):
+            return None
+        return (self.steps[above[0] - 1] if above[0] else None), self.steps[above[0]]
+
     def learned(self, hop: int) -> int | None:
         """The step at which a hop (from 1) was learned; None if it never was."""
         if self.learned_at is None:
@@ -85,9 +95,14 @@ class Emergence(Displayed):
     @property
     def order(self) -> list[tuple[Path, float | None]]:
         """The paths with the steps at which they emerged, earliest first; those that never emerged
-        (None) come last.
+        (None) come last, and those that are not measured are left out.
         """
-        when = [(path, self.emerged(path)) for path in self.paths]
+        measured = ~np.isnan(self.attention).any(1)
+        when = [
+            (path, self.emerged(path))
+            for path, its in zip(self.paths, measured, strict=True)
+            if its
+        ]
         return sorted(when, key=lambda item: (item[1] is None, item[1] or 0.0, item[0]))
 
     def frame(self) -> Any:
@@ -138,7 +153,7 @@ class Emergence(Displayed):
         return cls(
             paths=paths,
             steps=tuple(kept["steps"]),
-            attention=np.array([p["attention"] for p in kept["paths"]]),
+            attention=np.array([p["attention"] for p in kept["paths"]], dtype=float),
             losses=np.array(kept["losses"]),
             chance=kept["chance"],
             steps_per_epoch=kept["steps_per_epoch"],

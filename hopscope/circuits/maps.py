@@ -32,7 +32,8 @@ class RoleMaps(Displayed):
     itself: Float[np.ndarray, "layer head destination"]
     """Attention of a destination to its own position."""
     previous: Float[np.ndarray, "layer head destination"]
-    """Attention to the position right before the destination, whatever its role."""
+    """Attention to the position right before the destination, whatever its role; the mean over
+    the positions that have one before them."""
     along: Mapping[str, Float[np.ndarray, "layer head destination"]] = field(default_factory=dict)
     """Attention to where each relation of the task leads, by its name (`hop`, `hop ×2`); the mean
     over the positions from which it leads somewhere."""

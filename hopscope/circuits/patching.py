@@ -171,7 +171,7 @@ def patch(
 ) -> tuple[Patched, ...]:
     """Patch each site with every symbol's counterfactual: its effects on the answers, in each way.
 
-    Raises NotLearned if the model answers at chance.
+    Raises NotLearned if no answer is nearer to its own chain than to others.
     """
     adapter = replaceable(model)
     pairs = task if isinstance(task, Pairs) else pairs_of(task, examples, seed)
@@ -402,8 +402,8 @@ def check_answers(sure: Answers) -> None:
     """Raise NotLearned if answers are no nearer to their own chain's symbols than to another's."""
     if not has_answers(sure.flatten()):
         raise NotLearned(
-            "this model's answers are no nearer to its own chain's symbols than to another's: it "
-            "answers at chance, so patching cannot change them; train it further"
+            "this model's answers are no nearer to its own chain's symbols than to another's, so "
+            "that no way from one to the other can be measured; train it further"
         )
 
 

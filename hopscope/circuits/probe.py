@@ -127,8 +127,8 @@ class Probe(Displayed, Config):
 
     @property
     def at_chance(self) -> bool:
-        """True if the model answers at chance; never for a single chain, where the loss at chance
-        is 0.
+        """True if the model answers at chance or worse; never for a single chain, where the loss at
+        chance is 0.
         """
         return 0 < AT_CHANCE * self.chance < self.loss
 
@@ -232,12 +232,19 @@ class ProbeHistory(Displayed, Config):
         shares = self.own[:, :, number_of(role, self.roles), _symbol(symbol, self.symbols)]
         return crossing(self.steps, np.nan_to_num(shares).max(1))
 
+    def at_end(self, role: Role | str, symbol: str) -> float:
+        """How decodable a symbol is at a role at the last checkpoint, in the layer where it is most
+        decodable.
+        """
+        place = number_of(role, self.roles), _symbol(symbol, self.symbols)
+        return float(np.nanmax(self.own[-1, :, *place]))
+
     def learned(self) -> list[tuple[Role, str, float | None]]:
-        """Role, symbol and step for every symbol that is decodable at the end, but not in the
-        embedding at the start, in the order in which they emerged.
+        """Role, symbol and step for every symbol that is decodable at some checkpoint, but not in
+        the embedding at the start, in the order in which they emerged.
         """
         shares = np.nan_to_num(self.own)
-        learned = np.argwhere((shares[-1].max(0) > HALF) & (shares[0, 0] <= HALF))
+        learned = np.argwhere((shares.max((0, 1)) > HALF) & (shares[0, 0] <= HALF))
         found = [
             (role, symbol, self.emerged(role, symbol))
             for role, symbol in ((self.roles[r], self.symbols[s]) for r, s in learned)

@@ -86,7 +86,7 @@ class Search:
         if not known.any():
             return Recovered(np.zeros((len(states), 2)), np.zeros((len(states), 2)))
         mean = (nothing.mean() - found.mean(-1)) / gap.mean()
-        return Recovered(mean, ((nothing - found) / gap)[..., known].min(-1))
+        return Recovered(mean, ((nothing - found)[..., known] / gap[known]).min(-1))
 
     def prescribed(self, states: Sequence[Ablation]) -> Float[np.ndarray, "state"]:
         """The mean share over hops that these states recover with prescribed attention."""

@@ -48,7 +48,7 @@ def attention(asked: Asked, example: int | None) -> Output:
         (f"{layer}.{head}{'*' if (layer, head) in used else ''}", words)
         for (layer, head), words in _strongest(found)
     ]
-    columns = ("head", "where its attention is strongest: source → destination, share")
+    columns = ("head", "strongest attention to other positions: source → destination, share")
     shown = Piece("", columns, rows, ("*: a head of the circuit",) if used else ())
     return Output(
         found.to_dict(),
@@ -321,14 +321,16 @@ def ablate(asked: Asked, head: tuple[str, ...], of_circuit: bool, order: Any) ->
                       seed=asked.sample)  # fmt: skip
     found = measure(task if order is None else task.ordered(order), changes)
     records = found.records()
+    chances = {found.chance}
     if order is not None:
         records[0]["changed"] += f", facts {order}"
-        records = measure(task, {}).records() + records
+        usual = measure(task, {})
+        records, chances = usual.records() + records, {usual.chance, found.chance}
     shown = ablation_table(records, f"{study.name}, {asked.examples} examples")
     return Output(
         records,
         [shown],
-        lambda: of_plots("ablations:losses_figure")(records, found.chance, found.examples),
+        lambda: of_plots("ablations:losses_figure")(records, chances, found.examples),
         frame=partial(data_frame, records),
     )
 

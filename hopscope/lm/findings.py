@@ -419,7 +419,7 @@ class LmFindings(Displayed):
     def _kind(self, row: HeadRow) -> Kind | None:
         """Return "moves" if a row acts by its values, "routes" if by later queries or keys."""
         whole = self.effects[row.site()]
-        if whole.moved(self._asked):
+        if any(share.mean > 0 for share in whole.moved(self._asked).values()):
             return "moves"
         return "routes" if whole.routes("queries") or whole.routes("keys") else None
 

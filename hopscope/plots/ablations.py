@@ -16,13 +16,13 @@ APART = 0.22
 
 def ablations_figure(found: Ablations) -> Picture:
     """The loss of the model (or circuit), and with each change."""
-    return losses_figure(found.records(), found.chance, found.examples)
+    return losses_figure(found.records(), {found.chance}, found.examples)
 
 
 @drawn
-def losses_figure(records: Sequence[Record], chance: float, examples: int) -> Picture:
+def losses_figure(records: Sequence[Record], chances: set[float], examples: int) -> Picture:
     """A row for each head, with a mark for each way to change it; above, a row for each record in
-    which nothing is changed.
+    which nothing is changed. Orders of the facts may differ in their loss at chance.
     """
     unchanged = [row for row in records if row["rise"] is None]
     changed = [(*_head_and_way(row["changed"]), row) for row in records if row["rise"] is not None]
@@ -34,7 +34,7 @@ def losses_figure(records: Sequence[Record], chance: float, examples: int) -> Pi
     heads = [head for head in largest if head in kept]
     caption = (
         f"Mean loss over hops on {examples:,} fresh examples. Diamonds and dashed lines: nothing "
-        "changed; dotted: chance."
+        f"changed; dotted: chance{' in each order' * (len(chances) > 1)}."
     )
     if changed:
         since = f" from the loss of {unchanged[-1]['changed']}" if len(unchanged) > 1 else ""
@@ -64,7 +64,8 @@ def losses_figure(records: Sequence[Record], chance: float, examples: int) -> Pi
             elinewidth=0.8,
             label=way,
         )
-    axes.axvline(chance, color=DIM, linestyle=":")
+    for chance in chances:
+        axes.axvline(chance, color=DIM, linestyle=":")
     # With one way there is no legend, so that the row's name says it.
     names = heads if len(ways) > 1 else [row["changed"] for head, _, row in changed if head in kept]
     axes.set_yticks(

@@ -32,6 +32,8 @@ WIDE = 8
 """The axis is logarithmic if the last event is more than this many times as late as the first."""
 FAR = 30
 """With a larger ratio than this, only 10, 100, 1,000 and so on are labelled."""
+Span = tuple[int | float, int | float, int | float]
+"""The checkpoint before the step of an event, that step, and the checkpoint after."""
 
 
 @drawn
@@ -91,11 +93,12 @@ def order_figure(story: Emergence, of: str = "") -> Picture:
     figure = picture(
         of or "in which order",
         f"The step at which attention along each path (layer.head: source → destination) passed "
-        f"{HALF:g} (dots), and at which each hop was learned (diamonds). {_roles(story)}",
+        f"{HALF:g} (dots; bars: between which checkpoints), and at which each hop was learned "
+        f"(diamonds). {_roles(story)}",
         ROW * len(rows) + 0.75,
     )
     axes = figure.subplots()
-    known = [step for _, step, _ in rows if step]
+    known = [step for _, span, _ in rows for step in span or () if step]  # 0: at the left end
     late, early = max(known, default=story.steps[-1]), min(known, default=1)
     if late > WIDE * early:
         axes.set_xscale("log")
@@ -105,15 +108,16 @@ def order_figure(story: Emergence, of: str = "") -> Picture:
         axes.minorticks_off()
     begin = 0 if late <= WIDE * early else early / 2
     axes.set_xlim(begin, max(ROOM * late, begin + 1))
-    for row, (_, step, is_hop) in enumerate(rows):
-        place = (begin if step is None else step, row)
-        if step is None:
-            axes.annotate("never", place, (3, 0), textcoords="offset points", va="center",
+    for row, (_, span, is_hop) in enumerate(rows):
+        if span is None:
+            axes.annotate("never", (begin, row), (3, 0), textcoords="offset points", va="center",
                           fontsize=SMALL, color=DIM)  # fmt: skip
             continue
+        before, step, after = (max(each, begin) for each in span)
         axes.hlines(row, begin, step, color=FAINT, linewidth=1, zorder=0)
         colour, mark = (COLOURS[1], "D") if is_hop else (COLOURS[0], "o")
-        axes.plot(*place, mark, color=colour)
+        axes.hlines(row, before, after, color=colour, linewidth=2, alpha=0.4, zorder=1)
+        axes.plot(step, row, mark, color=colour, clip_on=False)
     axes.set_yticks(range(len(rows)), [name for name, _, _ in rows])
     for tick, (_, _, is_hop) in zip(axes.get_yticklabels(), rows, strict=True):
         tick.set_color(COLOURS[1] if is_hop else INK)
@@ -122,15 +126,19 @@ def order_figure(story: Emergence, of: str = "") -> Picture:
     return figure
 
 
-def _events(story: Emergence) -> list[tuple[str, int | float | None, bool]]:
-    """Return paths and hops with their steps, the last first, and whether each is a hop."""
-    found: list[tuple[str, int | float | None, bool]] = [
-        (label(path), step, False) for path, step in story.order
-    ]
-    found += [
-        (f"{symbol_name(f'x{hop}')} learned", step, True) for hop, step in learned_hops(story)
-    ]
-    found.sort(key=lambda event: (event[1] is None, event[1] or 0.0))
+def _events(story: Emergence) -> list[tuple[str, Span | None, bool]]:
+    """Return paths and hops, the last first, with their spans (None: never), and whether each is a
+    hop. A hop's step is known exactly.
+    """
+    found: list[tuple[str, Span | None, bool]] = []
+    for path, step in story.order:
+        before, after = story.between(path) or (None, 0)
+        span = None if step is None else (step if before is None else before, step, after)
+        found.append((label(path), span, False))
+    for hop, learned in learned_hops(story):
+        span = None if learned is None else (learned, learned, learned)
+        found.append((f"{symbol_name(f'x{hop}')} learned", span, True))
+    found.sort(key=lambda event: (event[1] is None, event[1] and event[1][1]))
     return found[::-1]
 
 

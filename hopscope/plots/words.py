@@ -16,6 +16,7 @@ from hopscope.facts import Role
 from hopscope.plots.account import account_table
 from hopscope.plots.piece import Piece
 from hopscope.plots.symbols import chain_order, short_role
+from hopscope.theory import Path
 
 if TYPE_CHECKING:
     from hopscope.circuits.ablator import Ablations
@@ -183,25 +184,29 @@ def ablation_table(records: Sequence[Record], title: str) -> Piece:
 def _rise(row: Record) -> str:
     if row["rise"] is None:
         return ""
-    return f"{row['rise']:.4f} ± {(row['rise_high'] - row['rise_low']) / 2:.4f}"
+    return f"{row['rise']:z.4f} ± {(row['rise_high'] - row['rise_low']) / 2:.4f}"
 
 
 def emergence_pieces(story: Emergence) -> list[Piece]:
-    """Return a row per path by emergence, then a row per hop with the step it was learned at."""
+    """Return a row per path by emergence, then a row per hop with the step it was learned at.
+
+    Attention is known at checkpoints only, so a path's step lies between two of them.
+    """
     paths = [
         (
             f"{path.layer}.{path.head}",
             f"{path.source} → {path.destination}",
             *_moment(story, step),
+            _between(story, path),
             f"{story.attention[story.paths.index(path), -1]:.2f}",
         )
         for path, step in story.order
     ]
     hops = [
-        ("", f"hop {hop} is learned", *_moment(story, step), "")
-        for hop, step in learned_hops(story)
+        ("", f"hop {hop} is learned", *_moment(story, step), "", f"loss {loss:.3f}")
+        for (hop, step), loss in zip(learned_hops(story), story.losses[-1], strict=False)
     ]
-    columns = ("head", "path", "emerged at step", "epoch", "attention at the end")
+    columns = ("head", "path", "emerged at step", "epoch", "between", "attention at the end")
     return [Piece("each path and hop", columns, [*paths, *hops])]
 
 
@@ -209,6 +214,14 @@ def learned_hops(story: Emergence) -> list[tuple[int, int | None]]:
     """Return the asked hops with the steps at which they were learned; empty if unknown."""
     when = story.learned_at
     return [] if when is None else list(zip(story.asked, when, strict=True))
+
+
+def _between(story: Emergence, path: Path) -> str:
+    """Return the checkpoints between which a path emerged."""
+    if (ends := story.between(path)) is None:
+        return ""
+    before, after = ends
+    return "at or before" if before is None else f"{before:,} … {after:,}"
 
 
 def _moment(story: Emergence, step: int | float | None) -> tuple[str, str]:
@@ -275,8 +288,8 @@ def probe_remarks(found: Probe) -> list[str]:
     lines = []
     if found.at_chance:
         lines.append(
-            f"this model answers at chance (loss {found.loss:.3f}, chance {found.chance:.3f}): "
-            "little more than its input can be read"
+            f"this model answers at chance or worse (loss {found.loss:.3f}, "
+            f"chance {found.chance:.3f})"
         )
     others, noise = found.stream.other_chain, found.stream.other_example
     if np.isfinite(others).any():
@@ -295,10 +308,10 @@ def probe_remarks(found: Probe) -> list[str]:
 def history_pieces(history: ProbeHistory) -> list[Piece]:
     """Return a row for each role and symbol with the step at which it became decodable."""
     rows = [
-        (str(role), symbol, "never" if step is None else f"{step:,.0f}")
+        (str(role), symbol, f"{step:,.0f}", f"{history.at_end(role, symbol):.2f}")
         for role, symbol, step in history.learned()
     ]
-    columns = ("role", "symbol", "decodable from step")
+    columns = ("role", "symbol", "first decodable at step", "at the end")
     return [Piece("when each symbol became decodable", columns, rows)]
 
 
@@ -308,7 +321,7 @@ def baselines_pieces(found: "Baselines") -> list[Piece]:
     It has precision and recall at the best threshold, the faithfulness with as many arrows as the
     circuit has, and the measures of MIB.
     """
-    columns = ["method", "rows: precision / recall", "arrows", "at", "faithfulness", "CPR", "CMD",
+    columns = ["method", "rows: precision / recall", "at", "arrows", "faithfulness", "CPR", "CMD",
                "AUROC"]  # fmt: skip
     mine = found.circuit_kept
     rows = [[f"circuit ({mine.arrows} arrows)", "", "", "", f"{mine.faithfulness:.2f}", "", "", ""]]
@@ -319,8 +332,8 @@ def baselines_pieces(found: "Baselines") -> list[Piece]:
             [
                 ranking.method,
                 f"{row.precision:.2f} / {row.recall:.2f}",
-                f"{arrow.precision:.2f} / {arrow.recall:.2f}" if ranking.by == "arrow" else "·",
                 f"{row.threshold:.3f}",
+                f"{arrow.precision:.2f} / {arrow.recall:.2f}" if ranking.by == "arrow" else "·",
                 f"{ranking.as_many.faithfulness:.2f}",
                 *("·" if each is None else f"{each:.2f}" for each in measures),
             ]

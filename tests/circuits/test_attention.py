@@ -36,10 +36,11 @@ def slow_maps(model: Transformer, examples: Examples) -> dict[str, torch.Tensor]
     names = [(name, times) for name in examples.relations for times in (1, 2)]
     found |= {f"{name} ×{times}": torch.zeros(shape) for name, times in names}
     led = {f"{name} ×{times}": torch.zeros(size) for name, times in names}
-    count = torch.zeros(size)
+    count, behind = torch.zeros(size), torch.zeros(size)
     for example in range(len(roles)):
         for row, destination in enumerate(roles[example].tolist()):
             count[destination] += 1
+            behind[destination] += row > 0
             for name, times in names:
                 if there := followed(examples.relations[name][example], row, times):
                     seen = pattern[:, example, :, row, list(there)].sum(-1)
@@ -54,6 +55,7 @@ def slow_maps(model: Transformer, examples: Examples) -> dict[str, torch.Tensor]
                 if key == row - 1:
                     found["previous"][:, :, destination] += weight
     shares = {n: t / (count[:, None] if t.ndim == 4 else count) for n, t in found.items()}
+    shares["previous"] = found["previous"] / behind
     return shares | {name: found[name] / times for name, times in led.items()}
 
 

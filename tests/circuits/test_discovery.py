@@ -54,6 +54,17 @@ def rows_of(circuit: Circuit) -> Rows:
     return {row for each in circuit.components for row in each.rows}
 
 
+def test_a_hop_that_the_model_does_not_answer_warns_of_nothing() -> None:
+    """Its loss is the same with everything ablated."""
+    known = planted(Retrieval(hops=2, chains=2, dim=8, symbols="one-hot"))
+    with torch.no_grad():
+        known.model.head.weight[8:] = 0
+    circuit = discover(known.model, known.task, examples=16, force=True)
+    assert [path.source for path in circuit.paths if path.destination == Role("query")] == [
+        Role("value", 0)
+    ]
+
+
 def check_planted(known: Planted, circuit: Circuit, missing: int = 0) -> None:
     """All paths, and no other rows; or all but some of them, and perhaps other rows."""
     truth = {((path.layer, path.head), path.destination) for path in known.paths}

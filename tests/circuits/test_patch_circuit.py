@@ -19,6 +19,7 @@ from hopscope.configs import Discovery, Retrieval
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.models.planted import Planted, planted
+from hopscope.plots.account import account_table
 
 QUERY, VALUE = Role("query"), Role("value", 1)
 
@@ -77,6 +78,21 @@ def test_a_component_of_several_heads_has_the_account_of_each_of_its_paths(twins
         its = again.account.of(again.components[-1], path)  # type: ignore[union-attr]
         assert its.moved({"x2": 2})["x2"].mean == pytest.approx(0.5, abs=0.01)  # type: ignore[union-attr]
     assert not any("but moves no symbol" in line for line in said_of(again))
+
+
+def test_a_head_that_works_against_another_has_an_effect_below_0() -> None:
+    """Of two equal heads one brings twice the symbol, and the other takes it away once."""
+    known = planted(Retrieval(hops=1, chains=2, dim=8, symbols="one-hot"), twins=True)
+    with torch.no_grad():
+        twice, against = known.model.blocks[1].attention.out.weight.chunk(2, 1)
+        twice.mul_(4), against.mul_(-2)
+    circuit = patch_circuit(known.model, discover(known.model, known.task, examples=16))
+    shares = [
+        circuit.account.of(circuit.components[-1], path).moved({"x1": 1})["x1"].mean  # type: ignore[union-attr]
+        for path in circuit.components[-1].paths
+    ]
+    assert shares == pytest.approx([2, -1], abs=0.01)
+    assert "x1 -1.00 ± 0.00" in str(account_table(circuit))
 
 
 def test_contradictions_are_named(found: Circuit) -> None:

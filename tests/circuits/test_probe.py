@@ -26,7 +26,7 @@ from hopscope.circuits import (
 from hopscope.circuits.ablation import Ablation, changes_of
 from hopscope.circuits.engine import record
 from hopscope.circuits.examples import Purpose, example_seed
-from hopscope.circuits.probing import Reader, discriminants, probe
+from hopscope.circuits.probing import Reader, RolePositions, _cell, discriminants, probe
 from hopscope.configs import MQAR, KHop, Model, Retrieval
 from hopscope.errors import CircuitError, ConfigError
 from hopscope.facts import Role, parse_role
@@ -93,6 +93,20 @@ def test_vectors_are_read_by_least_squares(random_model: Transformer) -> None:
             drawn = each[:, np.random.default_rng(0).integers(0, 30, (2000, 30))].sum(-1)
             spread = 1.96 * (drawn[0] / drawn[1]).std()
             assert part.half[*cell, number] == pytest.approx(spread, rel=0.25, abs=1e-3), place
+
+
+@pytest.mark.parametrize("scored", [(0,), (0, 1)])
+def test_tokens_are_not_read_where_nothing_is(scored: tuple[int, ...]) -> None:
+    """Of three classes that were fitted, the fresh examples have one or two."""
+
+    def rows(classes: tuple[int, ...]) -> RolePositions:
+        targets = torch.tensor(classes * 6)[:, None, None].expand(-1, 2, 1)
+        number = torch.arange(len(targets))
+        return RolePositions(number, torch.zeros_like(number), targets)
+
+    known, fresh = rows((0, 0, 1, 2)), rows(scored)
+    nothing = (torch.zeros(len(each.example), 1, 3) for each in (known, fresh))
+    assert _cell(*nothing, known, fresh)[0] == pytest.approx([0], abs=1e-9)
 
 
 def test_tokens_are_read_by_discriminants() -> None:

@@ -2,6 +2,7 @@
 figure, at its own width and at others, the texts are inside it and apart from each other.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -22,9 +23,11 @@ from musat_rows import answer_row, with_
 import hopscope
 from hopscope import load
 from hopscope.circuits import Circuit, RoleMaps, adapter_of, attention_maps, examples_of
+from hopscope.circuits.ablator import Ablated, Ablations
+from hopscope.circuits.components import Estimate
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.export import circuitsvis
-from hopscope.circuits.probe import Probe
+from hopscope.circuits.probe import Probe, ProbeHistory
 from hopscope.circuits.probing import probe
 from hopscope.configs import Experiment, Model, Retrieval
 from hopscope.errors import ConfigError
@@ -57,8 +60,10 @@ from hopscope.plots.probe import probe_figure
 from hopscope.plots.saving import svg
 from hopscope.plots.table_figures import figures
 from hopscope.plots.words import (
+    ablation_table,
     added_table,
     emergence_pieces,
+    history_pieces,
     ordered_roles,
     probe_remarks,
     probe_table,
@@ -188,10 +193,34 @@ def test_a_probe_says_when_the_model_is_at_chance(known: Planted, probed: Probe)
     fresh = Transformer.seeded(known.model.config, known.model.interface, 0)
     said = "\n".join(probe_remarks(probe(fresh, known.task, 80)))
     assert "answers at chance" in said
+    weights = known.model.state_dict()  # it knows, but its answers are the opposite
+    fresh.load_state_dict(weights | {"head.weight": -weights["head.weight"]})
+    found = probe(fresh, known.task, 80)
+    assert (found.at_chance, found.share("query", "x1", found.layers)) == (True, pytest.approx(1))
+    assert "can be read" not in probe_remarks(found)[0]
     nowhere = probed.model_copy(
         update={"stream": probed.stream.model_copy(update={"own": probed.stream.own * np.nan})}
     )
     assert "roles that never occur in a chain: key 0, value 0, key 1" in probe_remarks(nowhere)[-1]
+
+
+def test_a_symbol_that_is_lost_again_is_listed_with_its_last_share() -> None:
+    """Of two symbols one is lost after step 10, and one never becomes decodable."""
+    own = np.array([[0.0, 0.0], [0.9, 0.3], [0.1, 0.4]])[:, None, None]
+    history = ProbeHistory(
+        roles=(Role("query"),), symbols=("x1", "x2"), steps=(0, 10, 20), own=own,
+        losses=(1.0, 1.0, 1.0), chance=1.0,
+    )  # fmt: skip
+    assert history_pieces(history)[0].rows == [("query", "x1", "6", "0.10")]
+
+
+def test_ablations_are_printed_without_changes_and_without_a_rise_below_0() -> None:
+    fields = {"of": "the model", "examples": 8, "seed": 0, "chance": 0.5, "model": (0.1,)}
+    assert f"{Ablations(**fields, asked=(1,), rows=())}" == "nothing changed  loss 0.1000"
+    rise = Estimate(mean=-1e-6, low=-1e-6, high=-1e-6)
+    row = Ablated(changed="0.0=mean", losses=(0.1,), rise=rise)
+    rows = ablation_table(Ablations(**fields, asked=(1,), rows=(row,)).records(), "").rows
+    assert rows[1][-1] == "0.0000 ± 0.0000"
 
 
 def test_arcs_join_equal_symbols_above_and_pairs_below() -> None:
@@ -250,10 +279,29 @@ def test_marks_stand_where_paths_emerged_and_where_hops_were_learned() -> None:
     (axes,) = order_figure(replace(STORY, learned_at=None)).axes
     assert len(axes.lines) == 2  # what is not known of hops is not drawn
     (axes,) = order_figure(replace(STORY, learned_at=(14, 4_000))).axes
+    bars = [each.get_segments()[0][:, 0].tolist() for each in axes.collections]
+    assert [10, 20] in bars  # the checkpoints between which a path emerged
     low, high = axes.get_xlim()  # a late one does not squeeze the others; steps are plain numbers
     shown = zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
     steps = [each.get_text() for place, each in shown if low <= place <= high]
     assert (axes.get_xscale(), steps) == ("log", ["10", "100", "1,000"])
+    start = replace(
+        STORY, attention=STORY.attention + np.array([[0], [0.6], [0]]), learned_at=(14, 4_000)
+    )
+    (axes,) = order_figure(start).axes  # one that is there from step 0 on stands at the left end
+    assert axes.lines[-1].get_xdata()[0] == axes.get_xlim()[0]
+
+
+def test_a_path_without_examples_is_absent_and_a_lost_hop_shows_its_last_loss() -> None:
+    values = [[0.0, 0.0, 1.0, 1.0], [0.6, 1.0, 1.0, 0.2], [np.nan] * 4]
+    story = replace(STORY, attention=np.array(values))
+    again = Emergence.from_dict(json.loads(json.dumps(story.to_dict())))
+    assert emergence_pieces(again)[0].rows == [
+        ("0.2", "key 0 → value 0", "0", "", "at or before", "0.20"),
+        ("1.0", "value 0 → query", "15", "", "10 … 20", "1.00"),
+        ("", "hop 1 is learned", "14", "", "", "loss 0.000"),
+        ("", "hop 2 is learned", "never", "", "", "loss 0.600"),
+    ]
 
 
 def test_attention_of_paths_stands_above_losses() -> None:
@@ -280,7 +328,7 @@ def test_heads_with_the_largest_rise_are_drawn_a_mark_for_each_way() -> None:
         for head in range(MOST + 2)
         for at, way in enumerate(ways)
     ]
-    figure = losses_figure([record("the model", 0.1, None), *rows], 0.75, 16)
+    figure = losses_figure([record("the model", 0.1, None), *rows], {0.75}, 16)
     (axes,) = figure.axes
     kept = [f"{head}.0" for head in range(2, MOST + 2)]  # all but the two that rise least
     assert [label.get_text() for label in axes.get_yticklabels()] == ["the model", *kept]
@@ -289,7 +337,10 @@ def test_heads_with_the_largest_rise_are_drawn_a_mark_for_each_way() -> None:
     (bars,) = axes.containers[1][2]
     left, right = bars.get_segments()[0]
     assert [left[0], right[0]] == pytest.approx([1.02, 1.22])  # 2.0=itself: its rise ± 0.1
-    alone = losses_figure([record("the model", -0.1, None), record("1.3=mean", 0.5, 0.4)], 0.75, 8)
+    alone = losses_figure(
+        [record("the model", -0.1, None), record("1.3=mean", 0.5, 0.4)], {0.75, 0.8}, 8
+    )
+    assert {0.75, 0.8} <= {line.get_xdata()[0] for line in alone.axes[0].lines}  # of two orders
     assert alone.axes[0].get_xlim()[0] < -0.1  # a user's losses may be below 0
     assert [label.get_text() for label in alone.axes[0].get_yticklabels()][1] == "1.3=mean"
 
