@@ -34,10 +34,10 @@ from hopscope.circuits.adapters import AnyModel, replaceable
 from hopscope.circuits.budget import check_scores
 from hopscope.circuits.circuit import Circuit, check_circuit
 from hopscope.circuits.engine import Adapter, Additive, Brought, Heads, Recorded, as_model, forward
-from hopscope.circuits.faithfulness import Faithfulness, Place
+from hopscope.circuits.faithfulness import ArrowIndex, Faithfulness
 from hopscope.circuits.patching import (
     EXAMPLES,
-    Answers,
+    AnswerScores,
     Pairs,
     Patching,
     check_answers,
@@ -165,7 +165,7 @@ class Attribution:
         self.sizes = (len(pairs.counterfactuals), len(pairs.hops), *shape)
         check_scores(self.sizes)
         passes = self._passes("answers", len(pairs.counterfactuals))
-        self.answers: Answers = torch.cat([-_distance(its) for its in passes])
+        self.answers: AnswerScores = torch.cat([-_distance(its) for its in passes])
         check_answers(self.answers)
         self.sure = self.answers.sum(0)
 
@@ -176,7 +176,7 @@ class Attribution:
             return Arrow(layer, head, self.table[destination], None)
         return Arrow(layer, head, self.table[destination], self.table[source[0]], CHAINS[source[1]])
 
-    def place(self, arrow: Arrow) -> Place:
+    def place(self, arrow: Arrow) -> ArrowIndex:
         """The index of an arrow (or row) in the scores."""
         number = self.pairs.examples.number
         row = (arrow.layer, arrow.head, number(arrow.destination))

@@ -23,7 +23,7 @@ FULL_SCALE = 1.6
 """Height of an axis of losses, in multiples of chance; the first steps may exceed it."""
 PANEL = 1.6
 """Least width of a panel of two runs, in inches."""
-Losses = Float[np.ndarray, "step model"]
+LossCurves = Float[np.ndarray, "step model"]
 
 
 @drawn
@@ -132,7 +132,7 @@ def axis_end(panels: Sequence[Axes], levels: Sequence[float]) -> float:
 
 
 def _curve(
-    axes: Axes, steps: np.ndarray, losses: Losses, colour: str, label: str | None = None
+    axes: Axes, steps: np.ndarray, losses: LossCurves, colour: str, label: str | None = None
 ) -> None:
     """Draw smoothed losses: the mean over models, and a band if there are several."""
     if not len(steps):
@@ -141,14 +141,14 @@ def _curve(
     band(axes, steps[shown], smoothed(losses)[shown].T, colour, label)
 
 
-def _dots(axes: Axes, steps: Int[np.ndarray, "step"], losses: Losses, colour: str) -> None:
+def _dots(axes: Axes, steps: Int[np.ndarray, "step"], losses: LossCurves, colour: str) -> None:
     """Draw the mean over models at up to DOTS of these steps, evenly spaced."""
     if len(steps):
         dots = np.unique(np.searchsorted(steps, np.linspace(steps[0], steps[-1], DOTS)))
         axes.plot(steps[dots], losses[dots].mean(1), ".", color=colour)
 
 
-def smoothed(losses: Losses) -> Losses:
+def smoothed(losses: LossCurves) -> LossCurves:
     """The mean over the last WINDOW steps."""
     sums = np.cumsum(losses, axis=0, dtype=float)
     sums[WINDOW:] -= sums[:-WINDOW].copy()

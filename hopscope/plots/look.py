@@ -147,6 +147,10 @@ class Picture(Displayed, Figure):
             super().savefig(*args, **options)
 
 
+NamedPicture = tuple[str, Picture]
+"""A short name, and a figure."""
+
+
 def picture(name: str, caption: str, height: float, columns: Columns = 1) -> Picture:
     """Make a figure of this height in inches, as wide as `columns` (or as set by `looking`)."""
     return Picture(name, caption, (figure_width(columns), height))

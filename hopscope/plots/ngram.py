@@ -13,6 +13,7 @@ from jaxtyping import Float, Int, Num
 from matplotlib.axes import Axes
 
 from hopscope.configs import NgramProcess
+from hopscope.configs.recipe import SPLITS
 from hopscope.ngram.evaluation import Evaluation, Moment
 from hopscope.ngram.parameters import set_name, sets
 from hopscope.ngram.run import NgramRun
@@ -54,7 +55,7 @@ def stages_figure(run: NgramRun) -> Picture:
             for head, lag in ((head, min(head, model.window - 1)) for head in range(model.heads))
         },
         a=np.stack([course.a for course in courses]),
-        losses={split: run.losses(split)[1][:, :, 0].T for split in ("train", "validation")},
+        losses={split: run.losses(split)[1][:, :, 0].T for split in SPLITS},
     )
     return draw_stages(found, _title(run))
 

@@ -17,12 +17,10 @@ from hopscope.papers.judge import Finding, Verdict
 from hopscope.papers.registry import Registry
 from hopscope.papers.results import Results, ResultsTable
 from hopscope.plots.layout import clauses
-from hopscope.plots.look import Picture
+from hopscope.plots.look import NamedPicture
 from hopscope.plots.page import figure_html, page, prose_html, section_html
 
-Drawn = Sequence[tuple[str, Picture]]
-"""Figures, each with a short name."""
-Draw = Callable[[ResultsTable, Callable[[str], ResultsTable | None]], Drawn]
+Draw = Callable[[ResultsTable, Callable[[str], ResultsTable | None]], Sequence[NamedPicture]]
 """Draws the figures of a table; it may request other tables by name."""
 
 PAPERS = {
@@ -205,7 +203,7 @@ def _experiment(
     experiment: PaperExperiment,
     table: ResultsTable | None,
     judged: Sequence[tuple[Claim, Finding]],
-    draw: Callable[[ResultsTable], Drawn],
+    draw: Callable[[ResultsTable], Sequence[NamedPicture]],
 ) -> str:
     anchor = _anchor(experiment.name)
     body = [

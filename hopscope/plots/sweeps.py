@@ -24,6 +24,7 @@ from hopscope.plots.look import (
     LINES,
     PAPER,
     SMALL,
+    NamedPicture,
     Picture,
     drawn,
     figure_width,
@@ -32,8 +33,6 @@ from hopscope.plots.look import (
 )
 from hopscope.plots.symbols import counted
 
-Drawn = tuple[str, Picture]
-"""A short name, and a figure."""
 PANEL = 1.55
 """Least width of a panel of curves, in inches."""
 D_LAYERS = 24
@@ -50,7 +49,7 @@ CIRCLE = 55
 
 def final_loss_figures(
     rows: Sequence[LossRow], courses: Sequence[LossRow] | None = None
-) -> list[Drawn]:
+) -> list[NamedPicture]:
     """Return figure 4, right: final losses by number of layers, and losses during training.
 
     `courses` are the rows of the second figure (default: all).
@@ -58,7 +57,9 @@ def final_loss_figures(
     return [("layers", layers_figure(rows)), ("courses", courses_figure(courses or rows))]
 
 
-def by_depth(rows: Sequence[LossRow], courses: Sequence[LossRow] | None = None) -> list[Drawn]:
+def by_depth(
+    rows: Sequence[LossRow], courses: Sequence[LossRow] | None = None
+) -> list[NamedPicture]:
     """Return the figures of `final_loss_figures`, and the number of hops learned by depth."""
     return [*final_loss_figures(rows, courses), ("law", law_figure(rows))]
 

@@ -50,7 +50,7 @@ FOLDERS = frozenset({"answers", "checkpoints", "explorer", "metrics", "parameter
 """Usual folders of a run. Any other folder also belongs to the run if its manifest names a file in
 it, because kinds of runs from plugins may have more folders."""
 
-Found = TypeVar("Found")
+T = TypeVar("T")
 R = TypeVar("R", bound=Recipe)
 
 
@@ -159,7 +159,7 @@ class RunFolder(Displayed):
                 self._read(name)
         return [self._path(name) for name in names]
 
-    def snapshot(self, look: Callable[[], Found]) -> Found:
+    def snapshot(self, look: Callable[[], T]) -> T:
         """Return `look()`; call it again if a commit removed a file that it was reading."""
         while True:
             manifest = self.manifest

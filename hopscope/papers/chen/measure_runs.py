@@ -35,7 +35,7 @@ from hopscope.papers.chen.rows import (
     TransferRow,
 )
 from hopscope.papers.chen.settings import setting_of
-from hopscope.papers.row import Row
+from hopscope.papers.row import ResultRow
 
 CHAINS = 1_000
 """Number of fresh chains of each other length and prior."""
@@ -49,9 +49,9 @@ MOMENTS = 18
 """Number of epochs of each stage that are kept for a figure."""
 
 
-def training_rows(run: NgramRun) -> list[Row]:
+def training_rows(run: NgramRun) -> list[ResultRow]:
     """Return for each seed the results of its stages, of other chains, and its course."""
-    rows: list[Row] = []
+    rows: list[ResultRow] = []
     for seed in run.recipe.seeds:
         moments = approach(run, seed)
         rows += [_stages(run, seed, moments), *_others(run, seed), _course(run, seed, moments)]
