@@ -49,7 +49,7 @@ from hopscope.ngram.run import NgramRun
 from hopscope.ngram.trainer import chains_of
 from hopscope.papers import preset
 from hopscope.papers.musat.experiments import STEPS_D, larger_seeds
-from hopscope.papers.musat.variants import LONG, variant_of
+from hopscope.papers.musat.variants import LONG_TRAINING, variant_of
 from hopscope.runs.checkpoint import to_safetensors, weights_at
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import checkpoint_name
@@ -60,9 +60,9 @@ from hopscope.store.lock import LOCK
 from hopscope.store.manifest import MANIFEST
 from hopscope.study import RunStudy
 from hopscope.training import Run, train
-from hopscope.web.described import PLANTED, path_of
+from hopscope.web.described import PLANTED_FILE, path_of
 from hopscope.web.stories import STORIES
-from hopscope.web.trained import KEPT
+from hopscope.web.trained import KEPT_FILES
 
 FRESH = 2_048
 """The number of examples on which losses are measured."""
@@ -202,8 +202,8 @@ ENTRIES: Mapping[str, Callable[[argparse.Namespace], Entry]] = {
         best=False,
     ),
     "three-heads": Trained(
-        f"three hops with three heads, the fewest: read as {NEAREST!r}, {LONG:,} steps",
-        variant_of(NEAREST).experiment(seed=0, steps=LONG),
+        f"three hops with three heads, the fewest: read as {NEAREST!r}, {LONG_TRAINING:,} steps",
+        variant_of(NEAREST).experiment(seed=0, steps=LONG_TRAINING),
         "hopscope papers run musat/variants-long --protocol full",
         best=False,
     ),
@@ -295,13 +295,13 @@ def explored(folder: RunFolder) -> dict[str, object]:
     model = RunStudy(run)
     model.patch()
     seed = run.recipe.seeds[0]
-    files = {KEPT[name]: STORIES[name](folder, seed, lambda: None) for name in KEPT}
+    files = {KEPT_FILES[name]: STORIES[name](folder, seed, lambda: None) for name in KEPT_FILES}
     if len(run.checkpoints) > 1:
         files[EMERGENCE] = json.dumps(model.emergence().to_dict()).encode()
     about = gallery_about(folder)
     if about is not None and not about.trained and isinstance(run.recipe.task, Retrieval):
         paths = planted(run.recipe.task).paths
-        files[PLANTED] = json.dumps([path_of(path) for path in paths]).encode()
+        files[PLANTED_FILE] = json.dumps([path_of(path) for path in paths]).encode()
     folder.commit(files)
     (folder.path / LOCK).unlink()  # must not be part of the package
     return row | {name: len(data) for name, data in files.items()}

@@ -61,7 +61,7 @@ from hopscope.errors import CircuitError
 CHAINS: tuple[Literal["own"], Literal["others"]] = ("own", "others")
 NOTHING = 1e-6
 """A smaller share is a rounding error: no answer moves."""
-DEFAULT = Switches()
+DEFAULT_SWITCHES = Switches()
 
 Scores = Float[Tensor, "symbol hop layer head destination source chain"]
 
@@ -72,7 +72,7 @@ def baselines(
     circuit: Circuit,
     examples: int = EXAMPLES,
     seed: int = 0,
-    switches: Switches = DEFAULT,
+    switches: Switches = DEFAULT_SWITCHES,
 ) -> Baselines:
     """The scores of EAP-IG, activation patching and direct logit attribution, and how faithful
     their best arrows and those of a circuit are.
@@ -91,7 +91,7 @@ def held_against(
     adapter: Adapter,
     pairs: Pairs,
     circuit: tuple[Arrow, ...],
-    switches: Switches = DEFAULT,
+    switches: Switches = DEFAULT_SWITCHES,
 ) -> Baselines:
     """The same as `baselines`, with given pairs and given arrows of a circuit."""
     attribution = Attribution(adapter, pairs)

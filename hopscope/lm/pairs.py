@@ -351,7 +351,7 @@ def _values(own: Cut, role: int) -> tuple[int, ...]:
 def _bound(
     local: LanguageModel, made: Binding, outside: Question, common: Tokens, first: Mapping[str, int]
 ) -> tuple[int, ...]:
-    """Return `Answers.bound`; empty if the first token of the new answer is not unique."""
+    """Return `AnswerTokens.bound`; empty if the first token of the new answer is not unique."""
     spelled = local.spellings(local.text(outside.prompt, outside.opening), made.new)[0]
     new = spelled[len(common) : len(common) + 1]
     known = (*first.values(), local.tokenizer.unk_token_id)

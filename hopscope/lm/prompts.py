@@ -186,7 +186,7 @@ def _as_number_or_word(answer: str) -> tuple[int, str]:
     return (int(answer) if answer.isdigit() else 0, answer)
 
 
-RULES = """When a text is an answer, and which one: the same rules everywhere.
+ANSWER_RULES = """When a text is an answer, and which one: the same rules everywhere.
 
 A text answers X if its first line and X are equal once case is ignored, signs that are neither a
 letter nor a digit are taken off both ends ("**Berlin.**" is "berlin"), white space is single, and

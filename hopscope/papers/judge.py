@@ -23,7 +23,7 @@ Verdict = Literal[
     "not enough seeds",
     "not measured",
 ]
-SEEDS = 3
+LEAST_SEEDS = 3
 """Seeds of each setting that a verdict needs; as many as the paper's transformers A, B and C."""
 FEW = 3
 """Largest number of settings or variants that are named."""
@@ -224,7 +224,7 @@ class Judge(Generic[R]):
         seeds = min(map(len, drawn.values()))
         return Tally(
             variant, held, self.ours(rows), models, count, seeds,
-            enough=bool(self.no_seeds) or seeds >= SEEDS, drawn=not self.no_seeds,
+            enough=bool(self.no_seeds) or seeds >= LEAST_SEEDS, drawn=not self.no_seeds,
             failed=failed,
         )  # fmt: skip
 
@@ -273,9 +273,9 @@ class Judge(Generic[R]):
         few = [each for each in holding if not each.enough]
         if few:
             told = " / ".join(f"{each.variant}: {each.said}" for each in few)
-            words.append(f"fewer than {SEEDS} seeds of {told}")
+            words.append(f"fewer than {LEAST_SEEDS} seeds of {told}")
         if not first.enough:
-            words.append(f"a verdict takes {SEEDS} seeds, and there are {first.seeds}")
+            words.append(f"a verdict takes {LEAST_SEEDS} seeds, and there are {first.seeds}")
         return "; ".join(words)
 
     def _chance(

@@ -13,7 +13,7 @@ from hopscope.plots.names import run_title
 from hopscope.study.comparison import Comparison
 from hopscope.training import Run
 
-WINDOW = 25
+SMOOTHED_STEPS = 25
 """Steps over which a drawn curve is smoothed; `milestones` decides when a hop is learned."""
 POINTS = 500
 """A longer curve is thinned to this many points, or up to twice as many."""
@@ -36,8 +36,8 @@ def loss_curves(run: Run) -> Picture:
     band = " Bands: from the lowest to the highest of the models." if several else ""
     figure = picture(
         run_title(run.folder),
-        f"Loss of each hop during training, the mean of {WINDOW} steps; dots: validation. Dotted "
-        f"line: chance.{band}",
+        f"Loss of each hop during training, the mean of {SMOOTHED_STEPS} steps; dots: validation. "
+        f"Dotted line: chance.{band}",
         2.2,
     )
     axes = figure.subplots()
@@ -68,9 +68,9 @@ def comparison_figure(found: Comparison) -> Picture:
     down = -(-len(hops) // across)
     figure = picture(
         "two runs",
-        f"Loss of each hop during training, the mean of {WINDOW} {found.courses[0].unit}s; dots: "
-        "validation; bands: from the lowest to the highest of several models; dotted: chance, in "
-        "the colour of its run where they differ.",
+        f"Loss of each hop during training, the mean of {SMOOTHED_STEPS} {found.courses[0].unit}s; "
+        "dots: validation; bands: from the lowest to the highest of several models; dotted: "
+        "chance, in the colour of its run where they differ.",
         0.9 + 1.5 * down,
         columns=2,
     )
@@ -149,7 +149,7 @@ def _dots(axes: Axes, steps: Int[np.ndarray, "step"], losses: LossCurves, colour
 
 
 def smoothed(losses: LossCurves) -> LossCurves:
-    """The mean over the last WINDOW steps."""
+    """The mean over the last SMOOTHED_STEPS steps."""
     sums = np.cumsum(losses, axis=0, dtype=float)
-    sums[WINDOW:] -= sums[:-WINDOW].copy()
-    return sums / np.minimum(np.arange(1, len(losses) + 1), WINDOW)[:, None]
+    sums[SMOOTHED_STEPS:] -= sums[:-SMOOTHED_STEPS].copy()
+    return sums / np.minimum(np.arange(1, len(losses) + 1), SMOOTHED_STEPS)[:, None]

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from hopscope.facts import symbol_name
 from hopscope.papers.cost import in_flop
 from hopscope.papers.musat.circuit_claims import SOLVED, VariantModels
-from hopscope.papers.musat.curriculum_claims import LEARNED, allowed, hops_of
+from hopscope.papers.musat.curriculum_claims import LEARNED_LOSS, allowed, hops_of
 from hopscope.papers.musat.rows import LossRow
 from hopscope.plots.curves import FULL_SCALE, course_panels
 from hopscope.plots.look import (
@@ -37,7 +37,7 @@ PANEL = 1.55
 """Least width of a panel of curves, in inches."""
 D_LAYERS = 24
 """Number of layers that identifies transformer D."""
-DARK = 0.6
+DARK_CELL = 0.6
 """Cells with a larger share have white text."""
 LETTERS = 22
 """Letters in a line of labels at the map."""
@@ -122,8 +122,8 @@ def courses_figure(rows: Sequence[LossRow]) -> Picture:
     down = -(-len(rows) // across)
     figure = picture(
         "losses during training",
-        f"Validation loss of each hop, a panel for each model; dotted: {LEARNED:g}, below which a "
-        f"hop is learned. Faint: training losses.",
+        f"Validation loss of each hop, a panel for each model; dotted: {LEARNED_LOSS:g}, below "
+        f"which a hop is learned. Faint: training losses.",
         1.3 * down + 0.8,
         columns=2,
     )
@@ -144,7 +144,7 @@ def _course(axes: Axes, row: LossRow) -> None:
         colour = COLOURS[number % LINES]
         axes.plot(course.steps, course.train[number], color=colour, alpha=0.35, linewidth=0.8)
         axes.plot(course.steps, course.losses[number], color=colour, linewidth=1, label=name)
-    axes.axhline(LEARNED, color=DIM, linestyle=":", linewidth=0.8)
+    axes.axhline(LEARNED_LOSS, color=DIM, linestyle=":", linewidth=0.8)
     axes.set_ylim(0, FULL_SCALE * row.chance)
     axes.set_title(model_name(row))
 
@@ -213,7 +213,7 @@ def _held(axes: Axes, found: Sequence[VariantModels]) -> None:
     shade(axes, shares)
     for line, (one, row) in enumerate(zip(found, held, strict=True)):
         for column, count in enumerate(row):
-            colour = PAPER if shares[line, column] > DARK else INK
+            colour = PAPER if shares[line, column] > DARK_CELL else INK
             words = f"{count}/{len(one.rows)}"
             axes.text(column, line, words, ha="center", va="center", color=colour, fontsize=SMALL)
     axes.set_xticks(range(len(names)), names, rotation=90)

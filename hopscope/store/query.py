@@ -50,7 +50,7 @@ RUNS = {
 """The columns of the table `runs`, with their types."""
 TRIES = 10
 """Most attempts for a query (trainings may replace files meanwhile)."""
-KNOWN = "tables: runs, metrics, parameters"
+TABLE_NAMES = "tables: runs, metrics, parameters"
 USER_ERRORS = ("BinderException", "CatalogException", "OutOfMemoryException")
 """DuckDB errors that are caused by the query, not by a file."""
 T = TypeVar("T")
@@ -141,7 +141,7 @@ class SqlQuery(Displayed):
             except QueryError as error:
                 unreadable = _unreadable(runs, tables) if files == before else {}
                 if files == before and not unreadable:
-                    raise StoreError(f"{error} ({KNOWN})") from error
+                    raise StoreError(f"{error} ({TABLE_NAMES})") from error
                 damaged, before = damaged | unreadable, files
                 continue
             problems += damaged.values()
@@ -171,7 +171,7 @@ class SqlQuery(Displayed):
                     return ask(duck)
             except QueryError as error:
                 if error.kind in USER_ERRORS:
-                    raise StoreError(f"{error} ({KNOWN})") from error
+                    raise StoreError(f"{error} ({TABLE_NAMES})") from error
                 raise
 
 
@@ -203,9 +203,9 @@ def _check_query(duck: Any, query: str) -> None:
         with query_errors():
             kinds = [statement.type.name for statement in duck.extract_statements(query)]
     except QueryError as error:
-        raise StoreError(f"{error} ({KNOWN})") from error
+        raise StoreError(f"{error} ({TABLE_NAMES})") from error
     if not kinds:
-        raise StoreError(f"the query is empty ({KNOWN})")
+        raise StoreError(f"the query is empty ({TABLE_NAMES})")
     if kinds != ["SELECT"]:
         got = " and ".join(dict.fromkeys(kinds))
         raise StoreError(

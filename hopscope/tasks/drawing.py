@@ -77,14 +77,13 @@ def rendered(
     index: int,
     words: Sequence[str] | None = None,
     order: int | None = None,
-    split: Split = "validation",
 ) -> RenderedExample:
     """One example in words. `order` is the number of another example whose order of entries is
     used; `words` are symbols that replace those at its positions.
     """
 
     def key(number: int) -> Int[Tensor, "1"]:
-        return _keys(seed, torch.tensor([number]), split)
+        return _keys(seed, torch.tensor([number]), "validation")
 
     sampler = sampler_of(task)
     other = None if order is None else key(order)

@@ -13,7 +13,7 @@ import numpy as np
 from hopscope.milestones import HALF
 from hopscope.papers.claim import Claim
 from hopscope.papers.cost import training_flop
-from hopscope.papers.judge import SEEDS, Judge, Tally, group, number_list, out_of, span
+from hopscope.papers.judge import LEAST_SEEDS, Judge, Tally, group, number_list, out_of, span
 from hopscope.papers.musat.rows import CircuitRow, VariantRow
 from hopscope.papers.musat.variants import Variant, variant_of
 from hopscope.papers.row import ResultRow
@@ -47,7 +47,7 @@ def longest_of_each(rows: CircuitRows) -> CircuitRows:
     kept: CircuitRows = []
     for own in group(rows, variant_name).values():
         lengths = group(own, lambda row: row.steps)
-        kept += max(lengths.items(), key=lambda pair: (len(pair[1]) >= SEEDS, pair[0]))[1]
+        kept += max(lengths.items(), key=lambda pair: (len(pair[1]) >= LEAST_SEEDS, pair[0]))[1]
     return kept
 
 

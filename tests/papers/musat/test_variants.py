@@ -25,7 +25,15 @@ from hopscope.papers.musat.circuit_claims import by_variant, nearest
 from hopscope.papers.musat.emergence_claims import first_paths
 from hopscope.papers.musat.experiments import preset_recipe, under
 from hopscope.papers.musat.rows import CircuitRow, VariantRow
-from hopscope.papers.musat.variants import BEST, LONG, VARIANTS, WARMUP, Variant, chosen, variant_of
+from hopscope.papers.musat.variants import (
+    BEST,
+    LONG_TRAINING,
+    VARIANTS,
+    WARMUP,
+    Variant,
+    chosen,
+    variant_of,
+)
 
 DAMAGED = {"maps": [{}, {"own": "no"}], "emergence": [{"steps": [1]}]}
 
@@ -158,8 +166,8 @@ def test_models_of_one_variant_and_length_belong_together() -> None:
     (one,) = by_variant(ours())  # rows that name no variant are what we take the paper to mean
     taken = preset_recipe("transformer-a")
     assert one.variant == Variant.of(taken).name == Variant().name
-    assert Variant().experiment(0, LONG).model == taken.model
-    assert one.flop == pytest.approx(one.rows[0].steps / LONG * 1.26e15, rel=0.01)
+    assert Variant().experiment(0, LONG_TRAINING).model == taken.model
+    assert one.flop == pytest.approx(one.rows[0].steps / LONG_TRAINING * 1.26e15, rel=0.01)
     heads = of("fan-in", useful=[[0, 0]], needed=[[0, 0], [1, 0], [2, 0]])
     assert by_variant(heads[:1])[0].heads == [(1, 2)]  # with a path, and without
 
@@ -191,7 +199,7 @@ def test_transformer_d_trains_as_long_as_the_paper_says() -> None:
 def test_a_variant_is_known_again_and_trained_with_the_seeds_of_a_b_and_c() -> None:
     for variant in VARIANTS:
         assert variant_of(variant.name) == variant
-        for steps in (3_000, LONG):
+        for steps in (3_000, LONG_TRAINING):
             experiment = variant.experiment(2, steps)
             assert Variant.of(experiment) == variant
             assert (experiment.seeds, experiment.steps) == ((2,), steps)
@@ -201,12 +209,12 @@ def test_a_variant_is_known_again_and_trained_with_the_seeds_of_a_b_and_c() -> N
     # What is left out is as in the preset.
     paper, ours = (
         {name: its for name, its in each.named().items() if "checkpoint" not in name}
-        for each in (preset_recipe("transformer-b"), variant_of("").experiment(1, LONG))
+        for each in (preset_recipe("transformer-b"), variant_of("").experiment(1, LONG_TRAINING))
     )
     assert paper == ours
-    recipes = under(VARIANTS[:2], LONG)
+    recipes = under(VARIANTS[:2], LONG_TRAINING)
     assert [(each.seeds, each.steps) for each in recipes] == [
-        ((seed,), LONG) for seed in (0, 0, 1, 1, 2, 2)
+        ((seed,), LONG_TRAINING) for seed in (0, 0, 1, 1, 2, 2)
     ]
 
 
