@@ -49,7 +49,7 @@ from hopscope.ngram.run import NgramRun
 from hopscope.ngram.trainer import chains_of
 from hopscope.papers import preset
 from hopscope.papers.musat.experiments import STEPS_D, larger_seeds
-from hopscope.papers.musat.variants import LONG_TRAINING, variant_of
+from hopscope.papers.musat.variants import LONG, variant_of
 from hopscope.runs.checkpoint import to_safetensors, weights_at
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import checkpoint_name
@@ -202,8 +202,8 @@ ENTRIES: Mapping[str, Callable[[argparse.Namespace], Entry]] = {
         best=False,
     ),
     "three-heads": Trained(
-        f"three hops with three heads, the fewest: read as {NEAREST!r}, {LONG_TRAINING:,} steps",
-        variant_of(NEAREST).experiment(seed=0, steps=LONG_TRAINING),
+        f"three hops with three heads, the fewest: read as {NEAREST!r}, {LONG:,} steps",
+        variant_of(NEAREST).experiment(seed=0, steps=LONG),
         "hopscope papers run musat/variants-long --protocol full",
         best=False,
     ),

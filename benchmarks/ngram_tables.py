@@ -11,7 +11,7 @@ import numpy as np
 from rows import RESULTS, print_table
 
 from hopscope.configs import NgramProcess
-from hopscope.papers.chen.claims import THE_PAPERS, lags
+from hopscope.papers.chen.claims import PAPER, lags
 from hopscope.papers.chen.rows import Lags, SeedRow, SettingRow, TransferRow
 from hopscope.papers.judge import group, span
 from hopscope.papers.registry import PAPERS
@@ -85,7 +85,7 @@ def lengths(settings: Settings) -> Iterator[str]:
     known = {
         models[0].changes.get("process", {}).get("length", NgramProcess().length): models
         for name, models in settings.items()
-        if name == THE_PAPERS or name.startswith("length")
+        if name == PAPER or name.startswith("length")
     }
     logs = np.array([np.log(length) for length, models in known.items() for _ in models])
     ends = np.array([row.a for models in known.values() for row in models])

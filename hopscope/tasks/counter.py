@@ -16,7 +16,7 @@ from torch import Tensor
 
 GOLDEN = -7046029254386353131  # 2^64 / golden ratio, odd, as a signed number
 LOW32 = (1 << 32) - 1
-RandomKeys = Int[Tensor, "rows"]
+Keys = Int[Tensor, "rows"]
 """One key per example."""
 LEADING = -(1 << 27)
 """A mask that keeps the leading 26 of the 53 significant bits of a float64 number."""

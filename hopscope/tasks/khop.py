@@ -9,7 +9,7 @@ from torch import Tensor
 from hopscope.configs import KHop
 from hopscope.tasks import counter
 from hopscope.tasks.batch import Batch, Roles
-from hopscope.tasks.counter import RandomKeys
+from hopscope.tasks.counter import Keys
 from hopscope.tasks.loss import cross_entropies
 from hopscope.tasks.rendering import QueryPosition, RenderedExample, letters, shuffled
 
@@ -28,31 +28,29 @@ class KHopSampler:
         self.names = tuple(map(letters, range(task.alphabet)))
         self.candidates = (*self.names, "none")
 
-    def batch(self, key: RandomKeys, swapped: Sequence[str] = ()) -> Batch:
+    def batch(self, key: Keys, swapped: Sequence[str] = ()) -> Batch:
         """One example per key; `swapped` must be empty, since there is only one chain."""
         assert not swapped
         return self._of(self.spelling(key))
 
-    def spelling(self, key: RandomKeys) -> Int[Tensor, "rows seq"]:
+    def spelling(self, key: Keys) -> Int[Tensor, "rows seq"]:
         """The token at every position."""
         return counter.integers(key, self.task.length, self.task.alphabet)
 
-    def symbols(self, key: RandomKeys) -> Int[Tensor, "rows chain symbol"]:
+    def symbols(self, key: Keys) -> Int[Tensor, "rows chain symbol"]:
         """The last position's token, then its answers; the class after all tokens is "none"."""
         tokens = self.spelling(key)
         answers = self._answers(tokens, landings(tokens, self.task.hops)[:, -1:])
         return torch.cat((tokens[:, -1:, None], answers), dim=-1)
 
-    def vectors(self, key: RandomKeys) -> None:
+    def vectors(self, key: Keys) -> None:
         """None: tokens have no vectors."""
 
-    def askers(self, key: RandomKeys) -> Int[Tensor, "rows answer"]:
+    def askers(self, key: Keys) -> Int[Tensor, "rows answer"]:
         """The chain of each answer: zeros, since every position asks in the only chain."""
         return torch.zeros(len(key), self.task.length, dtype=torch.int64, device=self.device)
 
-    def rendered(
-        self, key: RandomKeys, order: RandomKeys | None, typed: list[int] | None
-    ) -> RenderedExample:
+    def rendered(self, key: Keys, order: Keys | None, typed: list[int] | None) -> RenderedExample:
         """The example in words, with the question of its last position."""
         tokens = self.spelling(key)
         if order is not None:

@@ -10,7 +10,7 @@ from hopscope.configs import MQAR
 from hopscope.facts import Role
 from hopscope.tasks import counter
 from hopscope.tasks.batch import Batch, Roles, partners
-from hopscope.tasks.counter import RandomKeys
+from hopscope.tasks.counter import Keys
 from hopscope.tasks.loss import cross_entropies
 from hopscope.tasks.rendering import QueryPosition, RenderedExample, shuffled
 
@@ -36,7 +36,7 @@ class MQARSampler:
         weights = [slot ** (task.power - 1) for slot in range(1, task.query_slots + 1)]
         self.weight = torch.tensor(weights, dtype=torch.float32, device=device).double()
 
-    def batch(self, key: RandomKeys, swapped: Sequence[str] = ()) -> Batch:
+    def batch(self, key: Keys, swapped: Sequence[str] = ()) -> Batch:
         """One example per key; pairs (see `partners`) have swapped the symbols in `swapped`."""
         context = 2 * self.task.pairs
         keys, values = self._pairs(key, swapped)
@@ -48,25 +48,23 @@ class MQARSampler:
         tokens.scatter_(1, place, keys.gather(1, asked))
         return Batch(tokens, values.gather(1, asked)[..., None], self._roles(tokens))
 
-    def spelling(self, key: RandomKeys) -> Int[Tensor, "rows seq"]:
+    def spelling(self, key: Keys) -> Int[Tensor, "rows seq"]:
         """The token at every position."""
         tokens: Tensor = self.batch(key).inputs
         return tokens
 
-    def symbols(self, key: RandomKeys) -> Int[Tensor, "rows chain symbol"]:
+    def symbols(self, key: Keys) -> Int[Tensor, "rows chain symbol"]:
         """The key and the value of every pair."""
         return torch.stack(self._pairs(key), dim=-1)
 
-    def vectors(self, key: RandomKeys) -> None:
+    def vectors(self, key: Keys) -> None:
         """None: tokens have no vectors."""
 
-    def askers(self, key: RandomKeys) -> Int[Tensor, "rows answer"]:
+    def askers(self, key: Keys) -> Int[Tensor, "rows answer"]:
         """The pair that each query asks for."""
         return _different(counter.keys(key, 3), self.task.asked, self.task.pairs)
 
-    def rendered(
-        self, key: RandomKeys, order: RandomKeys | None, typed: list[int] | None
-    ) -> RenderedExample:
+    def rendered(self, key: Keys, order: Keys | None, typed: list[int] | None) -> RenderedExample:
         """The example in words: k3 is a key, v5 a value, · a blank. A repeated key is a query."""
         context, tokens = 2 * self.task.pairs, self.spelling(key)
         if order is not None:
@@ -98,7 +96,7 @@ class MQARSampler:
         return values[0] if len(values) == 1 and values[0] < self.task.alphabet else None
 
     def _pairs(
-        self, key: RandomKeys, swapped: Sequence[str] = ()
+        self, key: Keys, swapped: Sequence[str] = ()
     ) -> tuple[Int[Tensor, "rows pair"], Int[Tensor, "rows pair"]]:
         """The key of every pair, and its value."""
         task = self.task
@@ -125,7 +123,7 @@ class MQARSampler:
         answers = outputs.gather(-2, place[..., None].expand(shape))
         return cross_entropies(answers, batch.targets, task.alphabet)
 
-    def _query_slots(self, key: RandomKeys) -> Int[Tensor, "rows query"]:
+    def _query_slots(self, key: Keys) -> Int[Tensor, "rows query"]:
         """Different query slots, drawn by their weights without replacement, in ascending order.
 
         Each slot gets an exponential time with its weight as the rate. The probability that slot s
@@ -138,7 +136,7 @@ class MQARSampler:
         in_order: Tensor = first.sort(dim=-1).values
         return in_order
 
-    def _filler(self, key: RandomKeys, keys: Int[Tensor, "rows key"]) -> Int[Tensor, "rows seq"]:
+    def _filler(self, key: Keys, keys: Int[Tensor, "rows key"]) -> Int[Tensor, "rows seq"]:
         """A token for every position: a random one that is no key of the sequence, or the blank."""
         task = self.task
         if task.filler == "blank":
@@ -163,6 +161,6 @@ class MQARSampler:
         return Roles(role, torch.cat([told, asked], dim=1))
 
 
-def _different(key: RandomKeys, count: int, below: int) -> Int[Tensor, "rows count"]:
+def _different(key: Keys, count: int, below: int) -> Int[Tensor, "rows count"]:
     """`count` different whole numbers in [0, below) for every key, in random order."""
     return counter.bits(key, below).topk(count, largest=False).indices

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from hopscope.configs import Task
 from hopscope.tasks.batch import Batch
-from hopscope.tasks.counter import RandomKeys
+from hopscope.tasks.counter import Keys
 from hopscope.tasks.khop import KHopSampler
 from hopscope.tasks.mqar import MQARSampler
 from hopscope.tasks.rendering import RenderedExample
@@ -37,31 +37,29 @@ class Sampler(Protocol):
 
     def __init__(self, task: Any, device: torch.device) -> None: ...
 
-    def batch(self, key: RandomKeys, swapped: Sequence[str] = ()) -> Batch:
+    def batch(self, key: Keys, swapped: Sequence[str] = ()) -> Batch:
         """One example per key; pairs of chains (see `partners`) have swapped the symbols in
         `swapped`.
         """
         ...
 
-    def spelling(self, key: RandomKeys) -> Int[Tensor, "rows seq"]:
+    def spelling(self, key: Keys) -> Int[Tensor, "rows seq"]:
         """The number of the symbol at every position."""
         ...
 
-    def vectors(self, key: RandomKeys) -> Float[Tensor, "rows symbol dim"] | None:
+    def vectors(self, key: Keys) -> Float[Tensor, "rows symbol dim"] | None:
         """The vector of each symbol, by its number; None if symbols are tokens."""
         ...
 
-    def symbols(self, key: RandomKeys) -> Tensor:
+    def symbols(self, key: Keys) -> Tensor:
         """The symbols of each chain [rows, chain, symbol, …], as vectors or class numbers."""
         ...
 
-    def askers(self, key: RandomKeys) -> Int[Tensor, "rows answer"]:
+    def askers(self, key: Keys) -> Int[Tensor, "rows answer"]:
         """The chain that each answer belongs to."""
         ...
 
-    def rendered(
-        self, key: RandomKeys, order: RandomKeys | None, typed: list[int] | None
-    ) -> RenderedExample:
+    def rendered(self, key: Keys, order: Keys | None, typed: list[int] | None) -> RenderedExample:
         """The example of a key in words. `order` is the key of another example whose order is used;
         `typed` are the numbers of symbols that replace those at its positions.
         """

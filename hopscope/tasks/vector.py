@@ -20,7 +20,7 @@ from torch.nn.functional import one_hot
 from hopscope.configs import VectorTask
 from hopscope.tasks import counter
 from hopscope.tasks.batch import Batch, Roles, partners
-from hopscope.tasks.counter import RandomKeys
+from hopscope.tasks.counter import Keys
 from hopscope.tasks.rendering import QueryPosition, RenderedExample, letters
 
 ORDER_BITS = 40
@@ -54,7 +54,7 @@ class VectorSampler:
         self.candidates = self.names
         self._tabulate()
 
-    def batch(self, key: RandomKeys, swapped: Sequence[str] = ()) -> Batch:
+    def batch(self, key: Keys, swapped: Sequence[str] = ()) -> Batch:
         """One example per key; pairs of chains (see `partners`) have swapped the symbols in
         `swapped`.
         """
@@ -72,7 +72,7 @@ class VectorSampler:
         targets = targets.unflatten(1, (self.task.chains, self.asked))
         return Batch(inputs, targets, Roles(self.role[cell], chain))
 
-    def spelling(self, key: RandomKeys) -> Int[Tensor, "rows seq"]:
+    def spelling(self, key: Keys) -> Int[Tensor, "rows seq"]:
         """The number of the symbol at every position. Symbols are numbered chain by chain, with the
         values of decoys.
         """
@@ -80,22 +80,20 @@ class VectorSampler:
         found: Tensor = self.symbol[entry * self.width + column % self.width]
         return found
 
-    def vectors(self, key: RandomKeys) -> Float[Tensor, "rows symbol dim"]:
+    def vectors(self, key: Keys) -> Float[Tensor, "rows symbol dim"]:
         """The vector of every symbol, by its number."""
         return self._symbols(counter.keys(key, 1))
 
-    def symbols(self, key: RandomKeys) -> Float[Tensor, "rows chain symbol dim"]:
+    def symbols(self, key: Keys) -> Float[Tensor, "rows chain symbol dim"]:
         """The vectors of every chain's symbols, in the order of the graph's symbols."""
         of_chain: Tensor = self.vectors(key).unflatten(1, (self.task.chains, -1))
         return of_chain[:, :, : len(self.layout.graph.symbols)]
 
-    def askers(self, key: RandomKeys) -> Int[Tensor, "rows answer"]:
+    def askers(self, key: Keys) -> Int[Tensor, "rows answer"]:
         """The chain of every query."""
         return self._askers(self._order(counter.keys(key, 0))[0])
 
-    def rendered(
-        self, key: RandomKeys, order: RandomKeys | None, typed: list[int] | None
-    ) -> RenderedExample:
+    def rendered(self, key: Keys, order: Keys | None, typed: list[int] | None) -> RenderedExample:
         """The example in words, with the vectors of its key."""
         place = key if order is None else order
         batch, vectors = self.batch(place), self.vectors(key)[0]

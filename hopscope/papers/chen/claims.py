@@ -35,28 +35,20 @@ GROWN_AT = "1000"
 RULES = {"paper": "the paper's rule", "heads": "seen through the heads as they begin"}
 """Rules that predict the winner of stage I, by their names in rows."""
 
-THE_PAPERS = "the paper's"
+PAPER = "the paper's"
 """The setting of appendix B."""
 TRAINED = {"length": NgramProcess().length, "alpha": NgramProcess().alpha}
 """Length and prior of the training chains."""
-LENGTHS = (
-    "length 10",
-    "length 20",
-    "length 50",
-    THE_PAPERS,
-    "length 200",
-    "length 400",
-    "length 1000",
-)
-WINDOWS = ("window 2", THE_PAPERS, "window 4", "window 6")
-LOSSES = {"−log(y + ε)": THE_PAPERS, "softmax over y": "cross-entropy of a softmax"}
+LENGTHS = ("length 10", "length 20", "length 50", PAPER, "length 200", "length 400", "length 1000")
+WINDOWS = ("window 2", PAPER, "window 4", "window 6")
+LOSSES = {"−log(y + ε)": PAPER, "softmax over y": "cross-entropy of a softmax"}
 EPSILONS = {
-    "ε = 1e-6": THE_PAPERS,
+    "ε = 1e-6": PAPER,
     "ε = 0.01": "epsilon 0.01",
     "softmax over y": "cross-entropy of a softmax",
 }
 DETAILS = (
-    THE_PAPERS, "uniform start", "unit copies", "the empty set, too", "other weights 0.1",
+    PAPER, "uniform start", "unit copies", "the empty set, too", "other weights 0.1",
     "the authors' program",
 )  # fmt: skip
 AS_THEY_BEGIN, SHARP = "heads as in the paper", "sharp heads"
@@ -96,7 +88,7 @@ def by_setting(rows: Sequence[SettingRow], value: Callable[[SettingRow], float])
 
 def same_place(rows: Sequence[SettingRow]) -> bool:
     """Return whether another training ends at the same lags and loss as the paper's, near GIH."""
-    paper, other = sorted(rows, key=lambda row: row.setting != THE_PAPERS)
+    paper, other = sorted(rows, key=lambda row: row.setting != PAPER)
     return (
         paper.chosen_lags == other.chosen_lags
         and abs(other.loss.model / paper.loss.model - 1) <= SAME_LOSS
@@ -179,7 +171,7 @@ def _ends_there(setting: str, says: str) -> Claim:
         f"the same lags, validation loss within {SAME_LOSS:.0%}, distance to GIH ≤ {NEAR}",
         ("chen/settings",),
         _in_settings(
-            (THE_PAPERS, setting),
+            (PAPER, setting),
             same_place,
             lambda rows: (
                 f"lags {all_lags(rows)}; losses {by_setting(rows, lambda row: row.loss.model)}; "

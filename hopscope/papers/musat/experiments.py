@@ -13,15 +13,7 @@ from hopscope.papers.musat.rows import (
     PlantedRow,
     VariantRow,
 )
-from hopscope.papers.musat.variants import (
-    BEST,
-    LONG_TRAINING,
-    MIDDLE,
-    SHORT_TRAINING,
-    VARIANT_SEEDS,
-    VARIANTS,
-    Variant,
-)
+from hopscope.papers.musat.variants import BEST, LONG, MIDDLE, SEEDS, SHORT, VARIANTS, Variant
 from hopscope.papers.row import ResultRow
 
 SWEEP_STEPS = 4_000
@@ -53,7 +45,7 @@ def one_by_one(kind: str, *seeds: int, steps: int | None = SWEEP_STEPS) -> tuple
 
 def under(variants: Sequence[Variant], steps: int) -> tuple[Recipe, ...]:
     """Return transformers A, B and C under each of these variants: first A under all of them."""
-    return tuple(each.experiment(seed, steps) for seed in VARIANT_SEEDS for each in variants)
+    return tuple(each.experiment(seed, steps) for seed in SEEDS for each in variants)
 
 
 def variants_of_d() -> tuple[Recipe, ...]:
@@ -192,21 +184,21 @@ EXPERIMENTS = (
         "transformers A, B and C under variants of what the paper leaves open",
         (VariantRow,),
         measured_by("musat.measure_runs:variant_rows"),
-        {"reduced": lambda: under(VARIANTS, SHORT_TRAINING)},
+        {"reduced": lambda: under(VARIANTS, SHORT)},
         method="What the paper leaves open (initial weights, course of the learning rate, base and "
         "code of positions) is decided in several ways, one choice at a time first, then in "
         "combinations; three seeds each, examined as in figure 5.",
-        reduced=f"{SHORT_TRAINING:,} steps instead of {LONG_TRAINING:,}",
+        reduced=f"{SHORT:,} steps instead of {LONG:,}",
     ),
     PaperExperiment(
         "musat/variants-long",
         "transformers A, B and C as long as the paper trained, under three variants",
         (VariantRow,),
         measured_by("musat.measure_runs:variant_rows"),
-        {"full": lambda: under(BEST, LONG_TRAINING), "reduced": lambda: under(BEST[:1], MIDDLE)},
+        {"full": lambda: under(BEST, LONG), "reduced": lambda: under(BEST[:1], MIDDLE)},
         method="As musat/variants, with the paper's number of steps, under the variants that "
         "promise most.",
-        reduced=f"one variant, {MIDDLE:,} steps instead of {LONG_TRAINING:,}",
+        reduced=f"one variant, {MIDDLE:,} steps instead of {LONG:,}",
     ),
     PaperExperiment(
         "musat/fig7",

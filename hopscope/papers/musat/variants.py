@@ -14,13 +14,13 @@ from hopscope.names import hint
 
 WARMUP = 200
 """Steps of warm-up, if a variant has it."""
-SHORT_TRAINING = 3_000
+SHORT = 3_000
 """Steps for the map of variants; the paper's 24,000 take eight times as long."""
 MIDDLE = 4_500
 """Steps of the most promising variant in the reduced protocol."""
-LONG_TRAINING = 24_000
+LONG = 24_000
 """The paper's number of steps."""
-VARIANT_SEEDS = (0, 1, 2)
+SEEDS = (0, 1, 2)
 """The seeds of transformers A, B and C."""
 
 CHOICES: Mapping[str, str] = {
@@ -65,7 +65,7 @@ class Variant(Config):
         """All words joined by spaces; the word "in-order" is left out."""
         return " ".join(word for _, word in self if word != "in-order")
 
-    def experiment(self, seed: int, steps: int = SHORT_TRAINING) -> Experiment:
+    def experiment(self, seed: int, steps: int = SHORT) -> Experiment:
         """Return the experiment of transformer A, B or C under this variant."""
         warmup = WARMUP if self.rate.startswith("warm-up") else 0
         if warmup >= steps:

@@ -27,7 +27,7 @@ from hopscope.papers.musat.experiments import preset_recipe, under
 from hopscope.papers.musat.rows import CircuitRow, VariantRow
 from hopscope.papers.musat.variants import (
     BEST,
-    LONG_TRAINING,
+    LONG,
     VARIANTS,
     WARMUP,
     Variant,
@@ -166,8 +166,8 @@ def test_models_of_one_variant_and_length_belong_together() -> None:
     (one,) = by_variant(ours())  # rows that name no variant are what we take the paper to mean
     taken = preset_recipe("transformer-a")
     assert one.variant == Variant.of(taken).name == Variant().name
-    assert Variant().experiment(0, LONG_TRAINING).model == taken.model
-    assert one.flop == pytest.approx(one.rows[0].steps / LONG_TRAINING * 1.26e15, rel=0.01)
+    assert Variant().experiment(0, LONG).model == taken.model
+    assert one.flop == pytest.approx(one.rows[0].steps / LONG * 1.26e15, rel=0.01)
     heads = of("fan-in", useful=[[0, 0]], needed=[[0, 0], [1, 0], [2, 0]])
     assert by_variant(heads[:1])[0].heads == [(1, 2)]  # with a path, and without
 
@@ -199,7 +199,7 @@ def test_transformer_d_trains_as_long_as_the_paper_says() -> None:
 def test_a_variant_is_known_again_and_trained_with_the_seeds_of_a_b_and_c() -> None:
     for variant in VARIANTS:
         assert variant_of(variant.name) == variant
-        for steps in (3_000, LONG_TRAINING):
+        for steps in (3_000, LONG):
             experiment = variant.experiment(2, steps)
             assert Variant.of(experiment) == variant
             assert (experiment.seeds, experiment.steps) == ((2,), steps)
@@ -209,12 +209,12 @@ def test_a_variant_is_known_again_and_trained_with_the_seeds_of_a_b_and_c() -> N
     # What is left out is as in the preset.
     paper, ours = (
         {name: its for name, its in each.named().items() if "checkpoint" not in name}
-        for each in (preset_recipe("transformer-b"), variant_of("").experiment(1, LONG_TRAINING))
+        for each in (preset_recipe("transformer-b"), variant_of("").experiment(1, LONG))
     )
     assert paper == ours
-    recipes = under(VARIANTS[:2], LONG_TRAINING)
+    recipes = under(VARIANTS[:2], LONG)
     assert [(each.seeds, each.steps) for each in recipes] == [
-        ((seed,), LONG_TRAINING) for seed in (0, 0, 1, 1, 2, 2)
+        ((seed,), LONG) for seed in (0, 0, 1, 1, 2, 2)
     ]
 
 
