@@ -60,9 +60,9 @@ from hopscope.store.lock import LOCK
 from hopscope.store.manifest import MANIFEST
 from hopscope.study import RunStudy
 from hopscope.training import Run, train
-from hopscope.web.described import PLANTED, in_names
+from hopscope.web.described import PLANTED_FILE, in_names
 from hopscope.web.stories import STORIES
-from hopscope.web.trained import KEPT
+from hopscope.web.trained import KEPT_FILES
 
 FRESH = 2_048
 """The number of examples on which losses are measured."""
@@ -295,13 +295,13 @@ def explored(folder: RunFolder) -> dict[str, object]:
     model = RunStudy(run)
     model.patch()
     seed = run.recipe.seeds[0]
-    files = {KEPT[name]: STORIES[name](folder, seed, lambda: None) for name in KEPT}
+    files = {KEPT_FILES[name]: STORIES[name](folder, seed, lambda: None) for name in KEPT_FILES}
     if len(run.checkpoints) > 1:
         files[EMERGENCE] = json.dumps(model.emergence().to_dict()).encode()
     about = gallery_about(folder)
     if about is not None and not about.trained and isinstance(run.recipe.task, Retrieval):
         paths = planted(run.recipe.task).paths
-        files[PLANTED] = json.dumps([in_names(path) for path in paths]).encode()
+        files[PLANTED_FILE] = json.dumps([in_names(path) for path in paths]).encode()
     folder.commit(files)
     (folder.path / LOCK).unlink()  # must not be part of the package
     return row | {name: len(data) for name, data in files.items()}

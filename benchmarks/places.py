@@ -37,7 +37,7 @@ from hopscope.papers.musat.emergence_claims import QUICKLY
 from hopscope.papers.musat.experiments import STEPS_D, larger_seeds, per_pair
 from hopscope.papers.musat.measure_runs import fields_of, final_loss_rows, known_below, rounded
 from hopscope.papers.musat.rows import LossRow
-from hopscope.papers.row import Numbers, Row
+from hopscope.papers.row import Numbers, ResultRow
 from hopscope.plots.look import COLOURS, DIM, PAPER, WIDTHS, Picture, drawn, figure_width, picture
 from hopscope.study import RunStudy
 from hopscope.training import Run
@@ -82,7 +82,7 @@ class PlaceRow(LossRow):
     """The same with facts shuffled."""
 
 
-class ChangedRow(Row):
+class ChangedRow(ResultRow):
     """A model that had just learned the first hop, and its continued training with facts in the
     same or in another order.
     """

@@ -24,7 +24,7 @@ from hopscope.configs import Experiment, Model, Retrieval, Training
 from hopscope.facts import symbol_name
 from hopscope.papers.musat.measure_runs import final_loss_rows
 from hopscope.papers.musat.rows import LossRow
-from hopscope.papers.row import Row as PaperRow
+from hopscope.papers.row import ResultRow
 from hopscope.plots.look import COLOURS, Picture, drawn, picture
 from hopscope.plots.saving import save_figure
 from hopscope.plots.sweeps import law_figure
@@ -133,7 +133,7 @@ def rows_of(what: str) -> list[LossRow]:
 
 
 def measure(
-    recipes: Iterable[Experiment], rows: Callable[[Run], Sequence[PaperRow]], store: Path
+    recipes: Iterable[Experiment], rows: Callable[[Run], Sequence[ResultRow]], store: Path
 ) -> None:
     """Train each of these models or fleets, and print its rows."""
     for recipe in recipes:

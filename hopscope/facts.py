@@ -95,7 +95,7 @@ NUMBERED = ("key", "value", "decoy key", "decoy value")
 JOINED = re.compile(rf"({'|'.join(NUMBERED)}|query)[_-]?(?=\d[\d.]*$)")
 """Matches the kind at the start of a role whose number is joined to it, such as "key0"."""
 
-Kind = Literal["key", "value", "query", "decoy key", "decoy value", "answer", "other"]
+RoleKind = Literal["key", "value", "query", "decoy key", "decoy value", "answer", "other"]
 """The kinds of role that hopscope's tasks use; a user's task may name others."""
 
 
@@ -106,7 +106,7 @@ class Role:
     `fact` is the number of the fact in its graph (in a linear chain: the hop, counted from 0); for
     a query, it is the number of the known symbol. The role "answer" is the position at which a
     language model gives the answer. `slot` distinguishes the keys of one fact. `kind` is one of
-    `Kind`, or another name that a user's task gives.
+    `RoleKind`, or another name that a user's task gives.
     """
 
     kind: str

@@ -27,7 +27,7 @@ from hopscope.configs import (
     Tracing,
     Training,
 )
-from hopscope.configs.tasks import KINDS
+from hopscope.configs.tasks import TASK_KINDS
 
 HEAD = """\
 # Every field
@@ -40,7 +40,7 @@ refused with a line that names the possible ones.
 Written by `python docs/_building/fields.py docs/fields.md`.
 """
 CONFIGS: tuple[type[Config], ...] = (
-    Experiment, Model, Training, *KINDS.values(),
+    Experiment, Model, Training, *TASK_KINDS.values(),
     Discovery, NgramExperiment, NgramProcess, InductionModel, Descent,
     LmBench, Prompts, Asking, LmCircuit, Tracing,
 )  # fmt: skip

@@ -11,11 +11,11 @@ from hopscope.papers.experiment import PaperExperiment
 from hopscope.papers.judge import Judge
 from hopscope.papers.registry import Registry
 from hopscope.papers.results import COMPUTED, machine
-from hopscope.papers.row import Row
+from hopscope.papers.row import ResultRow
 from hopscope.theory import depths
 
 
-class LayersRow(Row):
+class LayersRow(ResultRow):
     """One measurement: the layers for a number of hops, and for twice as many."""
 
     hops: int

@@ -147,7 +147,7 @@ CHANGE = re.compile(r"(\d{1,9})\.(\d{1,9})(?::([^=]+))?=(.+)", re.ASCII)
 WORDS = {"uniform": UNIFORM, "itself": ITSELF, "previous": PREVIOUS}
 POSITION = "position"
 """The word for a row that takes the head's mean attention by position (from other examples)."""
-KNOWN = (*WORDS, POSITION)
+REPLACEMENTS = (*WORDS, POSITION)
 
 
 def changes_of(
@@ -189,14 +189,14 @@ def _of_head(text: str, head: Head, what: str) -> Change:
     """The change of a whole head."""
     if what in CARRIED:
         return Carried(what)  # type: ignore[arg-type]
-    if what in KNOWN:
+    if what in REPLACEMENTS:
         return Pattern(rest=_word(head, what))
     paths, _, rest = what.partition("/")
     if ">" not in paths or rest not in ("", "uniform", "itself"):
         raise ConfigError(
-            f"the change {text[:100]!r} is not understood; WHAT is {', '.join(KNOWN)}, mean, "
-            'resample, or paths like "value 0>query" with "/itself" for the other rows if not '
-            "uniform"
+            f"the change {text[:100]!r} is not understood; WHAT is {', '.join(REPLACEMENTS)}, "
+            'mean, resample, or paths like "value 0>query" with "/itself" for the other rows if '
+            "not uniform"
         )
     ends = map(_path, paths.split(","))
     targets = tuple((destination, target("own", source)) for source, destination in ends)
@@ -219,7 +219,7 @@ def _with_row(text: str, head: Head, before: Change | None, row: tuple[Role, str
             f"the change {text[:100]!r} is of one row; {what} replaces what a whole head carries: "
             "leave the role out"
         )
-    looks = _word(head, what) if what in KNOWN else _named(text, destination, what)
+    looks = _word(head, what) if what in REPLACEMENTS else _named(text, destination, what)
     return (before or Pattern(rest=AS_IN_MODEL)).with_target(destination, looks)
 
 
@@ -230,7 +230,7 @@ def _named(text: str, destination: Role, what: str) -> Target:
     except ConfigError as error:
         raise ConfigError(
             f"the change {text[:100]!r} is not understood; WHAT of one row is "
-            f"{', '.join(KNOWN)}, or a role that it looks at"
+            f"{', '.join(REPLACEMENTS)}, or a role that it looks at"
         ) from error
     if named != destination:
         raise ConfigError(

@@ -34,10 +34,10 @@ from hopscope.circuits.adapters import AnyModel, replaceable
 from hopscope.circuits.budget import check_scores
 from hopscope.circuits.circuit import Circuit, check_circuit
 from hopscope.circuits.engine import Adapter, Additive, Brought, Heads, Recorded, as_model, forward
-from hopscope.circuits.faithfulness import Faithfulness, Place
+from hopscope.circuits.faithfulness import ArrowIndex, Faithfulness
 from hopscope.circuits.patching import (
     EXAMPLES,
-    Answers,
+    AnswerScores,
     Pairs,
     Patching,
     check_answers,
@@ -61,7 +61,7 @@ from hopscope.errors import CircuitError
 CHAINS: tuple[Literal["own"], Literal["others"]] = ("own", "others")
 NOTHING = 1e-6
 """A smaller share is a rounding error: no answer moves."""
-DEFAULT = Switches()
+DEFAULT_SWITCHES = Switches()
 
 Scores = Float[Tensor, "symbol hop layer head destination source chain"]
 
@@ -72,7 +72,7 @@ def baselines(
     circuit: Circuit,
     examples: int = EXAMPLES,
     seed: int = 0,
-    switches: Switches = DEFAULT,
+    switches: Switches = DEFAULT_SWITCHES,
 ) -> Baselines:
     """The scores of EAP-IG, activation patching and direct logit attribution, and how faithful
     their best arrows and those of a circuit are.
@@ -91,7 +91,7 @@ def held_against(
     adapter: Adapter,
     pairs: Pairs,
     circuit: tuple[Arrow, ...],
-    switches: Switches = DEFAULT,
+    switches: Switches = DEFAULT_SWITCHES,
 ) -> Baselines:
     """The same as `baselines`, with given pairs and given arrows of a circuit."""
     attribution = Attribution(adapter, pairs)
@@ -165,7 +165,7 @@ class Attribution:
         self.sizes = (len(pairs.counterfactuals), len(pairs.hops), *shape)
         check_scores(self.sizes)
         passes = self._passes("answers", len(pairs.counterfactuals))
-        self.answers: Answers = torch.cat([-_distance(its) for its in passes])
+        self.answers: AnswerScores = torch.cat([-_distance(its) for its in passes])
         check_answers(self.answers)
         self.sure = self.answers.sum(0)
 
@@ -176,7 +176,7 @@ class Attribution:
             return Arrow(layer, head, self.table[destination], None)
         return Arrow(layer, head, self.table[destination], self.table[source[0]], CHAINS[source[1]])
 
-    def place(self, arrow: Arrow) -> Place:
+    def place(self, arrow: Arrow) -> ArrowIndex:
         """The index of an arrow (or row) in the scores."""
         number = self.pairs.examples.number
         row = (arrow.layer, arrow.head, number(arrow.destination))

@@ -13,7 +13,7 @@ from hopscope.theory import Path
 
 AttentionKind = Literal["prescribed", "computed"]
 Rest = Literal["even", "mean", "resample", "interchange"]
-Kind = Literal["moves", "routes", "weak"]
+ComponentKind = Literal["moves", "routes", "weak"]
 PerExample = Float[np.ndarray, "example"]
 KNOWN_HOP = 0.05
 """Hops whose gap is below this share of the largest gap are ignored: the model has not learned
@@ -82,7 +82,7 @@ class Component(Config):
     heads: tuple[int, ...]
     destinations: tuple[Role, ...]
     target: Target
-    kind: Kind | None = None
+    kind: ComponentKind | None = None
     lost: Estimate | None = None
     """The share of the gap that is lost without it, with prescribed attention."""
     lost_computed: Estimate | None = None

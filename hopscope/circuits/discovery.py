@@ -23,7 +23,7 @@ from hopscope.circuits.budget import (
     layer_bytes,
 )
 from hopscope.circuits.circuit import Circuit
-from hopscope.circuits.components import Component, Estimate, Found, Kind, Losses
+from hopscope.circuits.components import Component, ComponentKind, Estimate, Found, Losses
 from hopscope.circuits.engine import Adapter
 from hopscope.circuits.examples import Examples, Questions, SplitLoss, examples_of
 from hopscope.circuits.holding import with_holds
@@ -170,7 +170,7 @@ def measure_components(
         if lost and lost_computed:  # without a gap, a component gets no kind
             needed = search.settings.needed
             moves, routes = lost.low > needed, lost_computed.low > needed
-            kind: Kind = "moves" if moves else "routes" if routes else "weak"
+            kind: ComponentKind = "moves" if moves else "routes" if routes else "weak"
             judged = {"kind": kind, "lost": lost, "lost_computed": lost_computed}
             component = component.model_copy(update=judged)  # noqa: PLW2901
         found.append(component)

@@ -28,7 +28,7 @@ Stream = Float[Tensor, "row seq d_model"]
 Brought = Float[Tensor, "row head seq d_head"]
 """The output of each head at each position: its attention times its values."""
 Queries = Float[Tensor, "row head query d_head"]
-Keys = Float[Tensor, "row head key d_head"]
+HeadKeys = Float[Tensor, "row head key d_head"]
 Weights = Float[Tensor, "row head query key"]
 
 
@@ -199,9 +199,9 @@ class Projected:
 
     stream: Stream
     query: Brought
-    key: Keys
-    values: Keys
-    weigh: Callable[[Queries, Keys, "Chosen"], Weights]
+    key: HeadKeys
+    values: HeadKeys
+    weigh: Callable[[Queries, HeadKeys, "Chosen"], Weights]
     """Takes queries of the last positions, all keys, and the rows and heads that they belong to;
     returns attention, with the model's scale, mask and softmax."""
     some: slice | None = None

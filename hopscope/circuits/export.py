@@ -70,7 +70,7 @@ def edges(circuit: Circuit, model: Transformer) -> dict[str, Any]:
     }
 
 
-Roles = frozenset[Role | None]
+RoleSet = frozenset[Role | None]
 """Some roles; None stands for a role that the circuit does not name."""
 
 
@@ -78,12 +78,12 @@ Roles = frozenset[Role | None]
 class _Flow:
     """The roles at which the components of a circuit write, and those at which they read."""
 
-    every: Roles
-    writes: defaultdict[str, Roles]
+    every: RoleSet
+    writes: defaultdict[str, RoleSet]
     """For each component, the roles at which it adds to the stream."""
-    carries: defaultdict[str, Roles]
+    carries: defaultdict[str, RoleSet]
     """The same, without components that only route later heads."""
-    reads: defaultdict[tuple[str, str], Roles]
+    reads: defaultdict[tuple[str, str], RoleSet]
     """For each component and input (q, k or v of a head; "" for others), the roles it reads."""
 
     def takes(self, source: str, target: str, end: str) -> bool | None:
@@ -101,9 +101,9 @@ class _Flow:
 
 def _flow(circuit: Circuit, mlps: Sequence[str]) -> _Flow:
     every = frozenset(circuit.roles)
-    writes = defaultdict[str, Roles](frozenset, dict.fromkeys((INPUT, *mlps), every))
+    writes = defaultdict[str, RoleSet](frozenset, dict.fromkeys((INPUT, *mlps), every))
     carries = writes.copy()
-    reads = defaultdict[tuple[str, str], Roles](frozenset, {(name, ""): every for name in mlps})
+    reads = defaultdict[tuple[str, str], RoleSet](frozenset, {(name, ""): every for name in mlps})
     reads[LOGITS, ""] = _answers(circuit)
     for component in circuit.components:
         for (layer, head), role in component.rows:
@@ -117,12 +117,12 @@ def _flow(circuit: Circuit, mlps: Sequence[str]) -> _Flow:
     return _Flow(every, writes, carries, reads)
 
 
-def _ends(destination: Role, source: Source, every: Roles) -> tuple[Roles, Roles, Roles]:
+def _ends(destination: Role, source: Source, every: RoleSet) -> tuple[RoleSet, RoleSet, RoleSet]:
     """The roles at which a row's queries, keys and values are made."""
-    unknown: Roles = frozenset([None])
-    here: Roles = frozenset([destination])
+    unknown: RoleSet = frozenset([None])
+    here: RoleSet = frozenset([destination])
     if source.where in ("own", "all", "others"):
-        there: Roles = frozenset([source.role])
+        there: RoleSet = frozenset([source.role])
         return here, there, there
     if source.where == "uniform":  # it depends on no query and no key
         return frozenset(), frozenset(), every
@@ -131,7 +131,7 @@ def _ends(destination: Role, source: Source, every: Roles) -> tuple[Roles, Roles
     return (here if source.relation else unknown), unknown, unknown
 
 
-def _answers(circuit: Circuit) -> Roles:
+def _answers(circuit: Circuit) -> RoleSet:
     """The roles at which answers are read."""
     if circuit.task is None:
         return frozenset([None])

@@ -22,9 +22,9 @@ from hopscope.circuits.engine import Adapter, Attend, Brought, Heads, Recorded, 
 from hopscope.circuits.patching import Pairs, Patching, chunks_of
 from hopscope.circuits.ranking import SHARES, CurvePoint, Switches
 
-Chosen = Bool[Tensor, "layer head destination source chain"]
+ArrowMask = Bool[Tensor, "layer head destination source chain"]
 
-Place = tuple[int, ...]
+ArrowIndex = tuple[int, ...]
 """An arrow by its numbers: layer, head, destination, source, chain."""
 
 
@@ -32,7 +32,7 @@ class Faithfulness:
     """Measures the faithfulness of sets of arrows of a model, on minimal pairs."""
 
     def __init__(
-        self, adapter: Adapter, pairs: Pairs, possible: Chosen, switches: Switches
+        self, adapter: Adapter, pairs: Pairs, possible: ArrowMask, switches: Switches
     ) -> None:
         self.adapter, self.pairs, self.possible = adapter, pairs, possible
         self.switches = switches
@@ -40,11 +40,11 @@ class Faithfulness:
         nothing = torch.zeros_like(possible)
         self.empty, self.model = self._score(nothing), self._score(~nothing)
 
-    def of(self, chosen: Chosen) -> float:
+    def of(self, chosen: ArrowMask) -> float:
         """The faithfulness of these arrows: 0 with none, 1 with all."""
         return (self._score(chosen) - self.empty) / (self.model - self.empty)
 
-    def kept(self, arrows: Sequence[Place], circuit: Chosen) -> CurvePoint:
+    def kept(self, arrows: Sequence[ArrowIndex], circuit: ArrowMask) -> CurvePoint:
         """The faithfulness of keeping these arrows, and how many of them are in a circuit."""
         chosen = torch.zeros_like(circuit)
         for at in arrows:
@@ -52,7 +52,7 @@ class Faithfulness:
         hits = int((chosen & circuit).sum())
         return CurvePoint(arrows=len(arrows), hits=hits, faithfulness=self.of(chosen))
 
-    def curve(self, order: Sequence[Place], circuit: Chosen) -> tuple[CurvePoint, ...]:
+    def curve(self, order: Sequence[ArrowIndex], circuit: ArrowMask) -> tuple[CurvePoint, ...]:
         """The faithfulness of keeping the first arrows of `order`: one entry for each of `SHARES`
         of all possible arrows.
         """
@@ -62,15 +62,15 @@ class Faithfulness:
 
     def best_first(
         self, scores: Float[Tensor, "layer head destination source chain"]
-    ) -> list[Place]:
+    ) -> list[ArrowIndex]:
         """All possible arrows, the highest score first (equal scores: by their index)."""
-        at: list[Place] = [tuple(each) for each in self.possible.nonzero().tolist()]
+        at: list[ArrowIndex] = [tuple(each) for each in self.possible.nonzero().tolist()]
         by_score = scores[self.possible]
         by_score = by_score if self.switches.signed else by_score.abs()
         order = [at[n] for n in by_score.argsort(descending=True, stable=True).tolist()]
         return list(self._connected(order)) if self.switches.greedy else order
 
-    def _connected(self, rest: list[Place]) -> Iterator[Place]:
+    def _connected(self, rest: list[ArrowIndex]) -> Iterator[ArrowIndex]:
         """Repeatedly take the best remaining arrow that leads to an answer, or to an arrow taken
         before.
         """
@@ -84,7 +84,7 @@ class Faithfulness:
                 reached[role] = max(reached.get(role, 0), found[0])
             yield found
 
-    def _score(self, chosen: Chosen) -> float:
+    def _score(self, chosen: ArrowMask) -> float:
         total, chosen = 0.0, chosen.to(self.adapter.device)
         for its in self._parts():
             others = [None] if self.means is not None else [*its.counterfactuals().values()]
@@ -94,7 +94,7 @@ class Faithfulness:
                 total += float((to_own - to_other).sum()) / len(others)
         return total
 
-    def _keeping(self, chosen: Chosen, its: Patching, other: Recorded | None) -> Attend:
+    def _keeping(self, chosen: ArrowMask, its: Patching, other: Recorded | None) -> Attend:
         """An `attend` in which chosen arrows are computed and all others are ablated."""
         role, chain = its.role.long(), (~its.same).long()
 

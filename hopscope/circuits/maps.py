@@ -15,7 +15,7 @@ from hopscope.errors import CircuitError
 from hopscope.facts import Role, number_of, parse_role
 from hopscope.shapes import Float
 
-KINDS = ("own", "others", "itself", "previous")
+MAP_KINDS = ("own", "others", "itself", "previous")
 
 
 @dataclass(frozen=True)
@@ -98,13 +98,13 @@ class RoleMaps(Displayed):
         along = {name: plain(numbers) for name, numbers in self.along.items()}
         return {
             "roles": [str(role) for role in self.roles],
-            **{kind: plain(getattr(self, kind)) for kind in KINDS},
+            **{kind: plain(getattr(self, kind)) for kind in MAP_KINDS},
             **({"along": along} if along else {}),
         }
 
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> "RoleMaps":
         """The role maps that `to_dict` wrote."""
-        values = {kind: np.array(kept[kind], dtype=np.float32) for kind in KINDS}
+        values = {kind: np.array(kept[kind], dtype=np.float32) for kind in MAP_KINDS}
         along = {name: np.array(its, np.float32) for name, its in kept.get("along", {}).items()}
         return cls(tuple(parse_role(role) for role in kept["roles"]), along=along, **values)

@@ -52,7 +52,7 @@ from hopscope.errors import CircuitError, NotLearned
 from hopscope.facts import Role
 from hopscope.tasks import Batch, askers, dataset, partners, question_losses, symbols
 
-Losses = Callable[[Tensor], Float[Tensor, "batch hop"]]
+LossFunction = Callable[[Tensor], Float[Tensor, "batch hop"]]
 """A function from outputs [batch, position, width] at the last positions, those that are read, to
 the loss of each example and hop."""
 
@@ -62,9 +62,9 @@ class Pairs:
     """Examples, and for each symbol their counterfactuals."""
 
     examples: Examples
-    other: Losses
+    other: LossFunction
     """The loss of each answer with the other chain's symbol as the target."""
-    third: Losses
+    third: LossFunction
     """The loss of each answer with a symbol of a third chain as the target: the loss of an answer
     that is merely lost. Both chains of a pair have the same third chains."""
     counterfactuals: dict[str, Tensor]
@@ -158,7 +158,7 @@ symbols and to another's exceed this share of the summed absolute differences (0
 STILL = 1e-6
 """A change smaller than this share of the activation is a rounding error."""
 
-Answers = Float[Tensor, "batch hop"]
+AnswerScores = Float[Tensor, "batch hop"]
 
 
 @torch.no_grad()
@@ -219,7 +219,7 @@ def _check_pairs(pairs: Pairs) -> None:
 
 def patched(
     adapter: Adapter, pairs: Pairs, sites: Sequence[Site], variants: Sequence[tuple[int, str]]
-) -> tuple[Answers, Float[Tensor, "mark way variant batch hop"]]:
+) -> tuple[AnswerScores, Float[Tensor, "mark way variant batch hop"]]:
     """How much nearer each answer is to its own chain's symbol than to the other chain's; and how
     far each variant (the number of a site, and a symbol) moves the answers, in each way. Computed a
     few examples at a time.
@@ -278,7 +278,7 @@ class Patching:
 
     def moved(
         self, variants: Sequence[tuple[int, str]], ways: Sequence[Way]
-    ) -> tuple[Answers, Float[Tensor, "mark way variant batch hop"]]:
+    ) -> tuple[AnswerScores, Float[Tensor, "mark way variant batch hop"]]:
         """How much nearer each answer is to its own chain's symbol than to the other chain's; and
         how far each variant (the number of a site, and a symbol) moves the answers.
         """
@@ -398,7 +398,7 @@ def has_answers(sure: Float[Tensor, "batch *hop"]) -> Bool[Tensor, "*hop"]:
     return sure.sum(0) > SURE * sure.abs().sum(0)
 
 
-def check_answers(sure: Answers) -> None:
+def check_answers(sure: AnswerScores) -> None:
     """Raise NotLearned if answers are no nearer to their own chain's symbols than to another's."""
     if not has_answers(sure.flatten()):
         raise NotLearned(

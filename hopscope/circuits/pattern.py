@@ -23,11 +23,11 @@ Head = tuple[int, int]
 """Layer and head, counted from 0."""
 OF_A_ROLE = ("own", "all", "others")
 """Sources that name a role."""
-TABLES = ("position", "token")
+TABLE_KINDS = ("position", "token")
 """Sources that are tables: mean attention of the model on other examples."""
 TIMES = " ×"
 """Separates the name of a relation from the number of times that it is followed."""
-WORDS = {"position": "by position", "token": "by token", "model": "as in the model"}
+TABLE_WORDS = {"position": "by position", "token": "by token", "model": "as in the model"}
 CHAIN_WORDS = {"all": " of all chains", "others": " of other chains"}
 
 
@@ -57,7 +57,7 @@ class Source:
         for what, given, needed in (
             ("role", self.role, self.where in OF_A_ROLE),
             ("relation", self.relation or None, self.where == "relation"),
-            ("head", self.head, self.where in TABLES),
+            ("head", self.head, self.where in TABLE_KINDS),
         ):
             if (given is not None) != needed:
                 said = f"needs a {what}" if needed else f"takes no {what}, got {given}"
@@ -84,7 +84,7 @@ class Source:
         if self.relation:
             return self.relation if self.times == 1 else f"{self.relation}{TIMES}{self.times}"
         if self.role is None:
-            return WORDS.get(self.where, self.where)
+            return TABLE_WORDS.get(self.where, self.where)
         return f"{self.role}{CHAIN_WORDS.get(self.where, '')}"
 
 
@@ -105,7 +105,7 @@ class Target:
     def __post_init__(self) -> None:
         if any(other.otherwise for other in self.otherwise):
             raise CircuitError(f"{self}: put all targets that come after one another in one list")
-        unnamed = [source for source in self.every if source.where in (*TABLES, "model")]
+        unnamed = [source for source in self.every if source.where in (*TABLE_KINDS, "model")]
         if (self.when or self.otherwise) and unnamed:
             raise CircuitError(f"{self}: {unnamed[0]} takes no condition and no alternative")
         total = sum(weight for _, weight in self.parts)
@@ -118,7 +118,7 @@ class Target:
     def written(self) -> Literal["rule", "table", "model"]:
         """What describes the row: a rule in the words of the task, a table, or the model itself."""
         where = self.parts[0][0].where
-        return "table" if where in TABLES else "model" if where == "model" else "rule"
+        return "table" if where in TABLE_KINDS else "model" if where == "model" else "rule"
 
     @property
     def sources(self) -> tuple[Source, ...]:

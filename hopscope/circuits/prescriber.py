@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SAME_FOR_ALL = ("uniform", "itself", "previous")
 """Sources that are the same in every example."""
 
-Drawn = tuple[Float[Tensor, "spot seq"], Bool[Tensor, "spot"]]
+SpotAttention = tuple[Float[Tensor, "spot seq"], Bool[Tensor, "spot"]]
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ class Prescriber:
 
         return self._drawn.get((target, role, read), draw, lambda its: its.nbytes)
 
-    def drawn(self, target: Target, spots: Spots) -> Drawn:
+    def drawn(self, target: Target, spots: Spots) -> SpotAttention:
         """The attention of these rows with a target, and whether each can see any source."""
         rows, possible = self._alone(target, spots)
         for other in target.otherwise:
@@ -186,7 +186,7 @@ class Prescriber:
             possible = possible | can
         return rows, possible
 
-    def _alone(self, target: Target, spots: Spots) -> Drawn:
+    def _alone(self, target: Target, spots: Spots) -> SpotAttention:
         """The same as `drawn`, without the target's alternatives."""
         if target.written == "table":
             rows = self._from_table(target.sources[0], spots)

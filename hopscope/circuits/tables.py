@@ -19,12 +19,12 @@ from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.components import Table
 from hopscope.circuits.engine import Adapter
 from hopscope.circuits.examples import Examples, Questions, examples_of
-from hopscope.circuits.pattern import TABLES, Source
+from hopscope.circuits.pattern import TABLE_KINDS, Source
 from hopscope.circuits.progress import counted
 
 MOST_TOKENS = 1024
 """Tables by token are estimated up to this many different tokens."""
-DIGITS = 4
+TABLE_DIGITS = 4
 """The number of decimals of a share in a file."""
 OTHERS = 256
 """The number of examples for tables that are not part of a circuit."""
@@ -57,7 +57,7 @@ def estimate_tables(adapter: Adapter | CallbackModel, examples: Examples) -> Tab
                 for source, its in sums.items():
                     means[source] = means[source].add_(its) if source in means else its
     for table in means.values():
-        table.round_(decimals=DIGITS)  # in place: the tables of a large model take gigabytes
+        table.round_(decimals=TABLE_DIGITS)  # in place: the tables of a large model take gigabytes
     return means
 
 
@@ -105,7 +105,9 @@ def tables_in(tables: Tables, state: Ablation) -> tuple[Table, ...]:
     found = []
     for source in dict.fromkeys(used):
         if source.head is not None and source.where in ("position", "token"):
-            shares = [[round(share, DIGITS) for share in row] for row in tables[source].tolist()]
+            shares = [
+                [round(share, TABLE_DIGITS) for share in row] for row in tables[source].tolist()
+            ]
             found.append(Table(head=source.head, by=source.where, rows=tuple(map(tuple, shares))))
     return tuple(found)
 
@@ -138,4 +140,4 @@ def _followed(change: Change) -> set[Source]:
     if isinstance(change, Carried):
         return set()
     targets = [change.rest, *(target for _, target in change.targets)]
-    return {source for its in targets for source in its.every if source.where in TABLES}
+    return {source for its in targets for source in its.every if source.where in TABLE_KINDS}

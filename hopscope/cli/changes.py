@@ -10,7 +10,7 @@ from hopscope.errors import ConfigError
 from hopscope.names import hint
 
 C = TypeVar("C", bound=Config)
-WORDS = {"true": True, "false": False, "none": None, "null": None}
+CONSTANTS = {"true": True, "false": False, "none": None, "null": None}
 
 
 def changed(config: C, words: Sequence[str], what: str) -> C:
@@ -76,8 +76,8 @@ def value_of(text: str, known: object = None) -> Any:
     >>> value_of("3"), value_of("true"), value_of("0.9,0.95"), value_of("cosine")
     (3, True, [0.9, 0.95], 'cosine')
     """
-    if text.lower() in WORDS:
-        return WORDS[text.lower()]
+    if text.lower() in CONSTANTS:
+        return CONSTANTS[text.lower()]
     if isinstance(known, str):
         return text
     try:

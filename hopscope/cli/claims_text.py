@@ -17,7 +17,7 @@ from hopscope.plots.piece import Piece
 if TYPE_CHECKING:
     from hopscope.papers.musat.circuit_claims import VariantModels
 
-COLOURS: Mapping[str, str] = {
+VERDICT_COLOURS: Mapping[str, str] = {
     "reproduced": "32",
     "not reproduced": "31",
     "depends on an open choice": "33",
@@ -67,7 +67,7 @@ def _fields(claim: Claim, finding: Finding) -> dict[str, Any]:
 
 def _print_table(judged: Sequence[tuple[Claim, Finding]]) -> None:
     """Print one or two lines for each claim, grouped by verdict."""
-    for verdict, colour in COLOURS.items():
+    for verdict, colour in VERDICT_COLOURS.items():
         found = [claim for claim, finding in judged if finding.verdict == verdict]
         rows = [(claim.id, claim.says) for claim in found]
         if rows:

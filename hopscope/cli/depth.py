@@ -11,7 +11,7 @@ from hopscope.cli.options import command, option, refuse_unused
 from hopscope.cli.output import prose, say, say_json
 from hopscope.cli.results import Destination, shown_or_drawn
 from hopscope.cli.tables import print_rows
-from hopscope.configs.tasks import KINDS
+from hopscope.configs.tasks import TASK_KINDS
 from hopscope.errors import ConfigError
 from hopscope.facts import FactGraph, chain_of_facts, parse_facts
 from hopscope.theory import Flow, depths, flow
@@ -26,7 +26,7 @@ At this size it takes one second, or three with attention in both directions and
 @command(
     click.argument("facts", nargs=-1, metavar="[FACT]…"),
     option("--hops N", "Hops of a linear chain (default: 3)."),
-    option("--task", "Take the look-ups of a task with its usual settings.", choices=[*KINDS],
+    option("--task", "Take the look-ups of a task with its usual settings.", choices=[*TASK_KINDS],
            default="retrieval"),
     option("--order", "Order of the facts: last hop first (as in the paper), or first hop first.",
            choices=["backward", "forward"], default="backward"),
@@ -94,7 +94,7 @@ def _graph(facts: tuple[str, ...], hops: int | None, task: str) -> FactGraph:
         return parse_facts(facts)
     if hops is not None:
         return chain_of_facts(min(hops, DRAWN + 1))
-    graph = KINDS[task]().graph()
+    graph = TASK_KINDS[task]().graph()
     if graph is None:
         raise ConfigError(f"the task {task} is not made of facts; expected one that is")
     return graph

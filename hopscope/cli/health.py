@@ -29,7 +29,7 @@ LITTLE = GIB
 """Bytes of free disk below which a training may not be able to keep its checkpoints."""
 DEV = "dev"
 """The extra for developing hopscope; `doctor` does not check it."""
-FRAMES = ("pandas", "pyarrow")
+FRAME_LIBRARIES = ("pandas", "pyarrow")
 
 
 @dataclass(frozen=True)
@@ -105,10 +105,10 @@ def _told(lacks: Iterable[Requirement]) -> str:
 
 def frames() -> Check:
     """Check whether pandas or pyarrow is there for the answers of SQL queries."""
-    there = [f"{name} {version(name)}" for name in FRAMES if not lack(Requirement(name))]
+    there = [f"{name} {version(name)}" for name in FRAME_LIBRARIES if not lack(Requirement(name))]
     if there:
         return Check("data frames", ", ".join(there))
-    return Check("data frames", f"neither {' nor '.join(FRAMES)}", "pip install pandas")
+    return Check("data frames", f"neither {' nor '.join(FRAME_LIBRARIES)}", "pip install pandas")
 
 
 def torch_itself() -> Check:
@@ -220,7 +220,7 @@ def runs(store: Store) -> Check:
     return Check("runs", told, f"{problems[0]}{more}", wrong=True)
 
 
-COLOURS = {"fine": "32", "note": "33", "wrong": "31"}
+STATE_COLOURS = {"fine": "32", "note": "33", "wrong": "31"}
 """Green, yellow and red, in the codes of a terminal."""
 
 
@@ -258,7 +258,7 @@ def completion(shell: str) -> None:
 
 def _print(found: list[Check]) -> None:
     rows = [(check.state, check.name, check.found) for check in found]
-    table(("state", "what", "found"), rows, colours=COLOURS)
+    table(("state", "what", "found"), rows, colours=STATE_COLOURS)
     todo = [(check.name, check.todo) for check in found if check.todo]
     if todo:
         say()

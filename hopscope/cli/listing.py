@@ -18,9 +18,9 @@ from hopscope.plots.symbols import setting_text
 from hopscope.plots.terminal import sparkline
 from hopscope.store import Listed, Store
 from hopscope.store.folder import in_store
-from hopscope.store.summary import POINTS, Summary, summaries
+from hopscope.store.summary import SUMMARY_POINTS, Summary, summaries
 
-COURSE = range(8, POINTS // 2 + 1)
+COURSE = range(8, SUMMARY_POINTS // 2 + 1)
 """Possible widths of the sparkline of a loss; in less space it is not printed."""
 NEVER = datetime.min.replace(tzinfo=UTC)
 ORDERS: dict[str, Callable[[Listed], Any]] = {

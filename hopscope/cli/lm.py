@@ -28,7 +28,7 @@ from hopscope.store.files import check_files, check_folder, write_bytes
 if TYPE_CHECKING:
     from hopscope.papers.musat.rows import AnswerRow
 
-PAPER = 500
+PAPER_QUESTIONS = 500
 """Number of questions of each kind in the paper (§4)."""
 
 
@@ -158,7 +158,7 @@ def kinds(formulations: str, hops: str, chains: int, *, opening: bool) -> tuple[
                "for f1.", default="5"),
         chains_option, opening_option,
     ),
-    questions_option(PAPER, "Questions of each kind."),
+    questions_option(PAPER_QUESTIONS, "Questions of each kind."),
     asking_options,
     flags.sample("questions"),
 )  # fmt: skip
@@ -179,7 +179,7 @@ def ask(
 
 @command(
     model_options,
-    questions_option(PAPER, "Questions of each kind."),
+    questions_option(PAPER_QUESTIONS, "Questions of each kind."),
     asking_options, flags.json,
     option("--save FILE.jsonl", "Also write the rows to this file, which can be sent in."),
 )  # fmt: skip
@@ -335,7 +335,7 @@ def circuit(
 @command(
     gathered("prompts", Prompts, *formulation_options),
     flags.sample("questions"),
-    questions_option(PAPER, "Number of questions."),
+    questions_option(PAPER_QUESTIONS, "Number of questions."),
     option("--to", "The tool that is to read them.", choices=["ruler", "lm-eval", "inspect"],
            default="ruler"),
     option("--save FOLDER", "Folder for the files; lm-eval's name it, so export again after moving "

@@ -51,10 +51,10 @@ def ngram_parts(run: "NgramRun") -> list[Part]:
         return [unfinished(run)]
     title = f"{run.name}: validation, trained in {run.folder.manifest.seconds:.1f} s"
     remark = "share: of Σ c²; attention: of each head to its lag; distance: total variation to GIH"
-    return [replace(piece_of(ngram_rows(run), FORMATS, title), lines=(remark,))]
+    return [replace(piece_of(ngram_rows(run), COLUMN_FORMATS, title), lines=(remark,))]
 
 
-FORMATS = {
+COLUMN_FORMATS = {
     "share": ".3f", "attention": ".3f", "a": ".2f", "loss": ".4f", "GIH": ".4f", "Bayes": ".4f",
     "distance": ".4f", "model": ".4f", "truth": ".4f", "matched": ".3f", "alpha": "g",
     "information": ".4f", "error": ".4f",
@@ -144,7 +144,7 @@ def transfer(
             losses = zip(("model", "GIH", "Bayes", "truth"), astuple(found.expected), strict=True)
             row = {"seed": seed, "length": process.length, "alpha": process.alpha, **dict(losses)}
             rows.append(row | {"distance": found.distance, "matched": found.matched})
-    print_rows(rows, FORMATS, f"{opened.name}: expected loss on fresh chains", json=json)
+    print_rows(rows, COLUMN_FORMATS, f"{opened.name}: expected loss on fresh chains", json=json)
 
 
 def _numbers(flag: str, text: str, kind: Callable[[Any], Any]) -> Any:
@@ -193,7 +193,7 @@ def theory(changes: tuple[str, ...], tables: int, estimate: bool, sample: int, j
         say_json([{"seen_through": heads, **row} for heads, rows in tabled.items() for row in rows])
         return
     for heads, rows in tabled.items():
-        print_rows(rows, FORMATS, f"Seen through heads {heads}")
+        print_rows(rows, COLUMN_FORMATS, f"Seen through heads {heads}")
         lags = [str(list(each)).strip("[]") for each in information.rivals(found[heads])]
         says = (
             f"is predicted to choose the heads at lags {lags[0]}"

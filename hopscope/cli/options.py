@@ -27,7 +27,7 @@ class NamedPath(click.Path):
 
 
 FILE = NamedPath(path_type=Path)
-KINDS = {"N": int, "MINUTES": float, "X": float, "SHARE": float, "INCHES": float}
+VALUE_TYPES = {"N": int, "MINUTES": float, "X": float, "SHARE": float, "INCHES": float}
 """Type of a value by its name in the help; FILE and FOLDER are paths, all others are text."""
 
 
@@ -49,7 +49,7 @@ def option(
     `name` is the name of the parameter, if it differs from the flag's.
     """
     flag, _, value = flag.partition(" ")
-    kind: Any = FILE if value.startswith(("FILE", "FOLDER")) else KINDS.get(value)
+    kind: Any = FILE if value.startswith(("FILE", "FOLDER")) else VALUE_TYPES.get(value)
     if choices:
         kind = click.Choice(choices)
     elif not value:

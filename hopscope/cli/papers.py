@@ -253,10 +253,12 @@ def _here(how: WorkerFlags) -> str:
 
 def write_readme(papers: Registry, results: Results) -> Path:
     """Write README.md of a folder of results; raises if there is one not made by hopscope."""
-    from hopscope.plots.readme import HEAD, readme
+    from hopscope.plots.readme import README_HEAD, readme
 
     path = results.root / "README.md"
-    if path.is_file() and not read_bytes(path).startswith(HEAD.partition(" from")[0].encode()):
+    if path.is_file() and not read_bytes(path).startswith(
+        README_HEAD.partition(" from")[0].encode()
+    ):
         raise ConfigError(
             f"{path} was not written by hopscope and would be overwritten: choose another folder "
             "with --results"

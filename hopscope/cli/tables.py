@@ -172,7 +172,7 @@ def last_loss_parts(run: Any) -> list[Part]:
 
 def last_losses(run: Any) -> list[dict[str, Any]]:
     """Return a row for each loss of each split: its last value, the mean over models."""
-    from hopscope.store.metrics import SPLITS
+    from hopscope.configs.recipe import SPLITS
 
     rows = []
     for split in SPLITS:

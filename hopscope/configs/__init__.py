@@ -13,7 +13,7 @@ from hopscope.configs.lm_circuit import LmCircuit, Tracing
 from hopscope.configs.model import Interface, Model
 from hopscope.configs.ngram import Descent, InductionModel, NgramExperiment, NgramProcess
 from hopscope.configs.prompts import Dtype, Prompts
-from hopscope.configs.recipe import Recipe
+from hopscope.configs.recipe import Recipe, Split
 from hopscope.configs.tasks import (
     MQAR,
     ConditionalRetrieval,
@@ -49,6 +49,7 @@ __all__ = [
     "Prompts",
     "Recipe",
     "Retrieval",
+    "Split",
     "Task",
     "Tracing",
     "Training",

@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from hopscope.errors import ConfigError
 from hopscope.names import hint
 
-SHOWN = 100
+SHOWN_CHARACTERS = 100
 """The most characters of a value that an error shows."""
 
 
@@ -105,5 +105,5 @@ def _one_line(of: type[Config], error: ValidationError) -> str:
 
 
 def shortened(text: str) -> str:
-    """The text, cut after SHOWN characters."""
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+    """The text, cut after SHOWN_CHARACTERS."""
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"

@@ -10,20 +10,20 @@ from hopscope.configs.recipe import Recipe, Seeds
 
 LEAST = 10
 """The least number of questions for an interval."""
-Questions = Annotated[Whole, Field(ge=LEAST)]
+QuestionCount = Annotated[Whole, Field(ge=LEAST)]
 
 
 class Tracing(Config):
     """How many questions are used in each phase, and thresholds for effects."""
 
-    mapped: Questions | None = None
+    mapped: QuestionCount | None = None
     """Number of questions (the first of all) for which the stream is patched at every role
     (default: all)."""
-    searched: Questions = 24
+    searched: QuestionCount = 24
     """Number of questions (the first of all) on which single heads are patched."""
-    proved: Questions = 200
+    proved: QuestionCount = 200
     """Number of fresh questions on which the circuit is patched, and run alone."""
-    proved_elsewhere: Questions | None = None
+    proved_elsewhere: QuestionCount | None = None
     """Number of questions of the other formulation (default: as `proved`)."""
     given: bool = True
     """Whether the symbol that the question gives (x0) is also exchanged."""
@@ -54,7 +54,7 @@ class LmCircuit(Recipe):
     """The kind of question."""
     elsewhere: Prompts | None = None
     """Another formulation, on which the same circuit is also tested."""
-    questions: Questions = 200
+    questions: QuestionCount = 200
     """Number of pairs of questions that are answered and patched."""
     tracing: Tracing = Tracing()
     template: Literal["chat", "raw"] = "chat"

@@ -10,7 +10,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, Field
 
@@ -30,6 +30,8 @@ Seeds = Annotated[
 ]
 
 
+Split = Literal["train", "validation"]
+SPLITS: tuple[Split, ...] = ("train", "validation")
 SHAPE = ("hops", "layers", "heads", "d_model")
 """The numbers that tables of runs show."""
 

@@ -19,7 +19,7 @@ from hopscope.export.card import card, run_name
 from hopscope.extras import install_extra
 from hopscope.store import RunFolder, Store
 from hopscope.store.folder import CONFIG
-from hopscope.store.manifest import MANIFEST, MOST_BYTES, NAME, Manifest, read_manifest
+from hopscope.store.manifest import FILE_NAME, MANIFEST, MANIFEST_BYTES, Manifest, read_manifest
 
 OTHERS = {".gitattributes", "README.md", "circuit.png"}
 """Files that a folder on the Hub may have besides those of a run."""
@@ -73,7 +73,7 @@ class Hub:
             raise SharingError(f"{place} holds {min(others)}, and no run: choose another name")
         add, remove = self.library.CommitOperationAdd, self.library.CommitOperationDelete
         made = {**card(folder, place, licence), MANIFEST: folder.manifest.copied().to_bytes()}
-        gone = {name for name in there.keys() - {*paths, *made} if NAME.fullmatch(name)}
+        gone = {name for name in there.keys() - {*paths, *made} if FILE_NAME.fullmatch(name)}
         changes = [
             *(add(name, str(path)) for name, path in paths.items()),
             *(add(name, data) for name, data in made.items()),
@@ -96,8 +96,8 @@ class Hub:
                 with self.failures(f"cannot fetch {name}"):
                     self.api.hf_hub_download(repository, name, revision=commit, local_dir=path)
 
-            if sizes.get(MANIFEST, 0) > MOST_BYTES:
-                raise SharingError(f"{MANIFEST} of {place} is larger than {MOST_BYTES:,} bytes")
+            if sizes.get(MANIFEST, 0) > MANIFEST_BYTES:
+                raise SharingError(f"{MANIFEST} of {place} is larger than {MANIFEST_BYTES:,} bytes")
             fetch(MANIFEST)
             with _sound(place):
                 manifest = read_manifest(path)

@@ -18,7 +18,7 @@ from hopscope.errors import SharingError, StoreError
 from hopscope.store import RunFolder, Store, gallery
 from hopscope.store.files import read_inside, sha256
 from hopscope.store.folder import GALLERY
-from hopscope.store.manifest import MANIFEST, MOST_BYTES, NAME
+from hopscope.store.manifest import FILE_NAME, MANIFEST, MANIFEST_BYTES
 
 REPOSITORY = "Repository"
 """The label of the repository's URL in the package's metadata."""
@@ -42,7 +42,7 @@ def pull(name: str, source: str = "") -> RunFolder:
         if folder is None:
             folder = _unpacked(_fetched(own, source or address(), known.size), Path(work))
         try:
-            if sha256(read_inside(folder, MANIFEST, MOST_BYTES)) != known.sha256:
+            if sha256(read_inside(folder, MANIFEST, MANIFEST_BYTES)) != known.sha256:
                 raise SharingError(
                     f"{GALLERY}{own} from {source or address()} is not the one of hopscope "
                     f"{__version__}: take the one of that version"
@@ -101,7 +101,7 @@ def _unpacked(data: bytes, work: Path) -> Path:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as opened:
             for each in opened.infolist():
-                if each.filename == MANIFEST or NAME.fullmatch(each.filename):
+                if each.filename == MANIFEST or FILE_NAME.fullmatch(each.filename):
                     target = work / each.filename
                     target.parent.mkdir(exist_ok=True)
                     target.write_bytes(opened.read(each))

@@ -12,13 +12,14 @@ from typing import Any
 
 from hopscope.circuits.saved import saved_circuit, saved_emergence
 from hopscope.configs.kinds import KINDS, fetched
+from hopscope.configs.recipe import SPLITS
 from hopscope.store import RunFolder
 from hopscope.store.folder import born
-from hopscope.store.metrics import SPLITS, losses, parameter_series
+from hopscope.store.metrics import losses, parameter_series
 
-Row = tuple[int, dict[str, float]]
+StepNumbers = tuple[int, dict[str, float]]
 """A step, and its numbers by the names of their series."""
-Series = tuple[str, Iterable[float], Iterable[float]]
+Curve = tuple[str, Iterable[float], Iterable[float]]
 """A curve: its name, its steps, and a value for each step."""
 
 
@@ -65,7 +66,7 @@ class Tracked:
         manifest = self.folder.manifest
         return born(self.folder.path) + step * manifest.seconds / max(1, manifest.step)
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[StepNumbers]:
         """Return the numbers of every step, in order, without NaN and infinity (some trackers
         refuse these).
         """
@@ -97,7 +98,7 @@ def flat(fields: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any
             yield f"{before}{name}", json.dumps(value) if isinstance(value, list) else value
 
 
-def losses_of(run: Tracked, _: int) -> Iterator[Series]:
+def losses_of(run: Tracked, _: int) -> Iterator[Curve]:
     """Yield the losses of each split; a hop's loss is named by the asked symbol."""
     recipe = run.folder.recipe
     number = recipe.seeds.index(run.seed)
@@ -109,7 +110,7 @@ def losses_of(run: Tracked, _: int) -> Iterator[Series]:
             yield f"{split}/{name}", steps, found[:, number, column]
 
 
-def attention_of(run: Tracked, _: int) -> Iterator[Series]:
+def attention_of(run: Tracked, _: int) -> Iterator[Curve]:
     """Yield the attention along the circuit's paths, if their emergence is kept with the run."""
     story = saved_emergence(run.folder, saved_circuit(run.folder, run.seed)) if run.alone else None
     for number, path in enumerate(() if story is None else story.paths):
@@ -118,7 +119,7 @@ def attention_of(run: Tracked, _: int) -> Iterator[Series]:
         yield name, story.steps, story.attention[number]
 
 
-def parameters_of(run: Tracked, _: int) -> Iterator[Series]:
+def parameters_of(run: Tracked, _: int) -> Iterator[Curve]:
     """Yield every parameter of an n-gram model."""
     found = parameter_series(run.folder, run.seed)
     for name, curve in found.items():
@@ -126,7 +127,7 @@ def parameters_of(run: Tracked, _: int) -> Iterator[Series]:
             yield f"parameters/{name}", found["step"], curve
 
 
-def accuracies_of(run: Tracked, known: int) -> Iterator[Series]:
+def accuracies_of(run: Tracked, known: int) -> Iterator[Curve]:
     """Yield the accuracy of a benchmark after the questions so far, for each kind of question."""
     for each in fetched("hopscope.lm.results:results")(run.folder):
         low, high = each.interval or (None, None)
@@ -142,7 +143,7 @@ def accuracies_of(run: Tracked, known: int) -> Iterator[Series]:
                 yield f"{name}/{each.kind}", [known], [value]
 
 
-def findings_of(run: Tracked, known: int) -> Iterator[Series]:
+def findings_of(run: Tracked, known: int) -> Iterator[Curve]:
     """Yield the answers and proofs of a language model's circuit, once it is complete."""
     if not run.folder.manifest.complete:
         return

@@ -22,7 +22,7 @@ from shlex import join, quote
 from typing import Any
 
 from hopscope.errors import SharingError
-from hopscope.export.tracked import Row, Tracked
+from hopscope.export.tracked import StepNumbers, Tracked
 from hopscope.extras import install_extra
 from hopscope.store import RunFolder
 from hopscope.store.files import check_folder, read_bytes, write_bytes, writing
@@ -41,7 +41,7 @@ class Place:
 class Log:
     """The open run of one model in a tracker."""
 
-    add: Callable[[Sequence[Row]], None]
+    add: Callable[[Sequence[StepNumbers]], None]
     """Adds rows, which are in the order of their steps."""
     where: Callable[[], str]
     """Returns where the run can be seen."""
@@ -152,7 +152,7 @@ def tensorboard(place: Place, _: Any, run: Tracked) -> Iterator[Log]:
     tags = known.Reload().Tags()["scalars"] if known else []
     last = {tag: known.Scalars(tag)[-1].step for tag in tags} if known else {}
 
-    def add(rows: Sequence[Row]) -> None:
+    def add(rows: Sequence[StepNumbers]) -> None:
         with writing(folder), _silent_threads(), SummaryWriter(folder) as writer:
             if not log.last:
                 table = "".join(f"\n| {name} | {value} |" for name, value in run.settings.items())
@@ -211,7 +211,7 @@ def wandb(place: Place, library: Any, run: Tracked) -> Iterator[Log]:
             if not online and notes:
                 last, where = json.loads(read_bytes(notes[-1])), str(notes[-1].parent)
 
-        def add(rows: Sequence[Row]) -> None:
+        def add(rows: Sequence[StepNumbers]) -> None:
             nonlocal made, where
             if made is None:  # offline: the first new numbers open a new folder
                 made = _wandb_run(place, library, run, home)
@@ -291,7 +291,7 @@ def trackio(place: Place, library: Any, run: Tracked) -> Iterator[Log]:
         known = storage.get_max_step_for_run(place.project, run.name) is not None
         return list(storage.get_logs(place.project, run.name)) if known else []
 
-    def add(rows: Sequence[Row]) -> None:
+    def add(rows: Sequence[StepNumbers]) -> None:
         before = len(stored())
         with redirect_stdout(io.StringIO()):
             library.init(
@@ -351,7 +351,7 @@ def mlflow(place: Place, library: Any, run: Tracked) -> Iterator[Log]:
             for name in runs[0].data.metrics
         }
 
-    def add(rows: Sequence[Row]) -> None:
+    def add(rows: Sequence[StepNumbers]) -> None:
         numbers = [
             entities.Metric(metric_name(name), value, milliseconds(step), step)
             for step, values in rows

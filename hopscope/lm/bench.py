@@ -19,7 +19,7 @@ from hopscope.errors import ConfigError, LmError
 from hopscope.lm.endpoint import Endpoint
 from hopscope.lm.model import LanguageModel, load
 from hopscope.lm.prompts import Question, answered, question
-from hopscope.lm.results import ANSWERS, WEIGHTS, Answer, Weights, answers
+from hopscope.lm.results import ANSWERS, WEIGHTS, AnswerRecord, ModelWeights, answers
 from hopscope.lm.rows import RowStepper, other_weights
 from hopscope.lm.scoring import GREEDY, complete, probabilities
 from hopscope.runs.runner import prepared
@@ -86,7 +86,7 @@ def stepper_of(bench: LmBench, model: Respondent, folder: RunFolder) -> RowStepp
 def same_weights(folder: RunFolder, model: LanguageModel) -> bytes:
     """Return the digest and number of weights as JSON; raises if the run has other weights."""
     digest, count = weights_digest(model.model), model.model.num_parameters()
-    found = Weights(weights=digest, parameters=count).canonical_json().encode()
+    found = ModelWeights(weights=digest, parameters=count).canonical_json().encode()
     if WEIGHTS in folder.manifest.files and folder.read(WEIGHTS) != found:
         raise other_weights(folder, model.name, "ask")
     return found
@@ -94,7 +94,7 @@ def same_weights(folder: RunFolder, model: LanguageModel) -> bytes:
 
 def _pieces(
     bench: LmBench, model: Respondent, done: set[tuple[str, int]]
-) -> Iterator[list[Answer]]:
+) -> Iterator[list[AnswerRecord]]:
     """Yield the answers to all questions not in `done`, in pieces, kind by kind.
 
     If a question fails, the other answers of its piece are yielded before the error is raised.
@@ -112,14 +112,14 @@ def _pieces(
 
 def answers_to(
     questions: Sequence[Question], bench: LmBench, model: Respondent
-) -> tuple[list[Answer], BaseException | None]:
+) -> tuple[list[AnswerRecord], BaseException | None]:
     """Return the answers to these questions by the benchmark's protocol, and the first error."""
     if bench.asking.protocol == "exact":
         return _scored(questions, model), None
     if isinstance(model, LanguageModel):
         return _sampled(questions, bench, partial(complete, model)), None
 
-    def one(question: Question) -> list[Answer]:
+    def one(question: Question) -> list[AnswerRecord]:
         def sample(_: object, temperature: float, seeds: Sequence[int]) -> list[str]:
             return [model.answer(question, temperature, seeds[0])]
 
@@ -132,16 +132,16 @@ def answers_to(
 
 
 def _in_threads(
-    one: Callable[[Question], list[Answer]], questions: Sequence[Question]
-) -> list[Future[list[Answer]]]:
+    one: Callable[[Question], list[AnswerRecord]], questions: Sequence[Question]
+) -> list[Future[list[AnswerRecord]]]:
     """Ask `CONCURRENCY` questions at a time, until all are answered or one fails.
 
     Unlike with a ThreadPoolExecutor, neither a second Ctrl-C nor the end of the process waits for a
     server that does not answer.
     """
-    turn, futures = Semaphore(CONCURRENCY), [Future[list[Answer]]() for _ in questions]
+    turn, futures = Semaphore(CONCURRENCY), [Future[list[AnswerRecord]]() for _ in questions]
 
-    def work(future: Future[list[Answer]], question: Question) -> None:
+    def work(future: Future[list[AnswerRecord]], question: Question) -> None:
         with turn:
             if future.set_running_or_notify_cancel():
                 try:
@@ -160,7 +160,7 @@ def _in_threads(
     return futures
 
 
-def _scored(questions: Sequence[Question], model: Respondent) -> list[Answer]:
+def _scored(questions: Sequence[Question], model: Respondent) -> list[AnswerRecord]:
     if not isinstance(model, LanguageModel):
         raise LmError(f"{model.name} gives no probabilities: use --protocol paper or greedy")
     return [
@@ -177,7 +177,7 @@ def _sampled(
     questions: Sequence[Question],
     bench: LmBench,
     sample: Callable[[Sequence[Question], float, Sequence[int]], list[str]],
-) -> list[Answer]:
+) -> list[AnswerRecord]:
     """Sample answers to each question until one is acceptable, or no tries are left."""
     greedy = bench.asking.protocol == "greedy"
     texts: dict[int, list[str]] = {each.index: [] for each in questions}

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from hopscope.circuits.account import WAYS
 from hopscope.circuits.examples import Examples
-from hopscope.circuits.patching import Losses, Pairs, patched
+from hopscope.circuits.patching import LossFunction, Pairs, patched
 from hopscope.configs import LmCircuit, Prompts
 from hopscope.lm.findings import LmFindings, check_above_chance
 from hopscope.lm.model import LanguageModel, load
@@ -49,7 +49,15 @@ from hopscope.lm.patching import (
     lens,
     random_rows,
 )
-from hopscope.lm.rows import ROWS, Row, RowStepper, as_lists, of_phase, other_weights, saved_rows
+from hopscope.lm.rows import (
+    ROWS,
+    RowStepper,
+    SavedRow,
+    as_lists,
+    of_phase,
+    other_weights,
+    saved_rows,
+)
 from hopscope.runs.runner import prepared
 from hopscope.runs.stepper import MakeStepper, Watcher
 from hopscope.store import RunFolder, Store
@@ -88,13 +96,13 @@ class CircuitSearch:
     """The measurements for one circuit. `rows` grows as they are made."""
 
     def __init__(
-        self, recipe: LmCircuit, local: LanguageModel, rows: list[Row], folder: RunFolder
+        self, recipe: LmCircuit, local: LanguageModel, rows: list[SavedRow], folder: RunFolder
     ) -> None:
         self.recipe, self.local, self.rows, self.folder = recipe, local, rows, folder
         self.names, self.adapter = followed(recipe), decoder(local)
         self.digest = self.adapter.digest()
 
-    def pieces(self) -> Iterator[list[Row]]:
+    def pieces(self) -> Iterator[list[SavedRow]]:
         """Measure and yield the missing rows, phase by phase, in pieces."""
         if any(row["model"] != self.digest for row in of_phase(self.rows, "answers")):
             raise other_weights(self.folder, self.local.name, "measure")
@@ -137,8 +145,8 @@ class CircuitSearch:
         return pairs(self.local, recipe.prompts, recipe.seeds[0], 0, recipe.questions)
 
     def _measured(
-        self, phase: str, measure: Callable[[PairBatch], list[Row]], done: int = 0
-    ) -> Iterator[list[Row]]:
+        self, phase: str, measure: Callable[[PairBatch], list[SavedRow]], done: int = 0
+    ) -> Iterator[list[SavedRow]]:
         """Yield a row for each question of a phase, in order, in pieces."""
         asked, roles = self._pairs(phase)[done:], len(role_table(self.recipe.prompts_of(phase)))
         for first in range(0, len(asked), PIECE):
@@ -147,7 +155,7 @@ class CircuitSearch:
                 rows = in_batches(self.adapter, piece, roles, measure)
             yield [{"index": pair.index, **row} for pair, row in zip(piece, rows, strict=True)]
 
-    def answers(self, batch: PairBatch, exchanged: Sequence[str] = ()) -> list[Row]:
+    def answers(self, batch: PairBatch, exchanged: Sequence[str] = ()) -> list[SavedRow]:
         """Measure the answers of the unpatched model."""
         shape = [self.adapter.layers, self.adapter.heads]
         return _rows(
@@ -159,7 +167,7 @@ class CircuitSearch:
             clean=_clean(batch, exchanged or self.names),
         )
 
-    def by_role(self, batch: PairBatch) -> list[Row]:
+    def by_role(self, batch: PairBatch) -> list[SavedRow]:
         """Patch each role's stream before each layer; also the logit lens and the last look-up."""
         layers = self.earlier.layers
         cells = [(layer, role) for role in range(batch.roles) for layer in layers]
@@ -175,7 +183,7 @@ class CircuitSearch:
             last=_last_look_up(batch, layers),
         )
 
-    def by_head(self, batch: PairBatch) -> list[Row]:
+    def by_head(self, batch: PairBatch) -> list[SavedRow]:
         """Patch the output of each head in the layers and roles where roles gain."""
         moved, attention = [], []
         for layer, role, exchanged in self.earlier.gaining:
@@ -193,7 +201,7 @@ class CircuitSearch:
             attention=[[as_lists(cell[n]) for cell in attention] for n in questions],
         )
 
-    def by_path(self, batch: PairBatch) -> list[Row]:
+    def by_path(self, batch: PairBatch) -> list[SavedRow]:
         """Patch the rows that count, by source role and by what later heads read (`WAYS`)."""
         symbols, follows = self.recipe.prompts.graph().symbols, self.earlier.sites
         sites = list(follows)
@@ -211,7 +219,7 @@ class CircuitSearch:
             moved=as_lists(moved.movedim(-1, 0)),
         )
 
-    def proof(self, batch: PairBatch) -> list[Row]:
+    def proof(self, batch: PairBatch) -> list[SavedRow]:
         """Patch the circuit and its complement; patch roles at the layers in `peaks`."""
         rows = self._exchanged(batch, self.recipe.prompts)
         holds = [
@@ -223,7 +231,7 @@ class CircuitSearch:
             row["held"] = [as_lists(marks) for cell in holds for marks in cell[:, number, :PATCHED]]
         return rows
 
-    def _exchanged(self, batch: PairBatch, prompts: Prompts) -> list[Row]:
+    def _exchanged(self, batch: PairBatch, prompts: Prompts) -> list[SavedRow]:
         """Measure how answers move if attention rows are taken from the donor.
 
         These are the circuit's rows, all others, all, and random ones; then each row of the circuit
@@ -252,7 +260,7 @@ class CircuitSearch:
         )
 
 
-def _rows(batch: PairBatch, **columns: Sequence[Any]) -> list[Row]:
+def _rows(batch: PairBatch, **columns: Sequence[Any]) -> list[SavedRow]:
     """Return a row for each question from columns with an entry for each question."""
     return [{name: column[n] for name, column in columns.items()} for n in range(len(batch.pairs))]
 
@@ -314,7 +322,7 @@ def as_pairs(prompts: Prompts, batch: PairBatch, name: str) -> Pairs:
     )
 
 
-def _losses(tokens: Sequence[tuple[int, ...]]) -> Losses:
+def _losses(tokens: Sequence[tuple[int, ...]]) -> LossFunction:
     """Return a function for the negative mean logit of some tokens of each question.
 
     It is a loss up to a constant that all answers share.

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from hopscope.configs import Prompts
 from hopscope.errors import ConfigError
-from hopscope.lm.prompts import RULES, Question, answered, first_line, normal, questions
+from hopscope.lm.prompts import ANSWER_RULES, Question, answered, first_line, normal, questions
 
 Tool = Literal["ruler", "lm-eval", "inspect"]
 """A tool that reads the files."""
@@ -122,7 +122,7 @@ def exported(
             folder=_quoted(folder_name),
             file=_quoted(f"{folder_name}/{data}"),
             path=_quoted(f"{folder_name}/{name}.py"),
-            rules=RULES,
+            rules=ANSWER_RULES,
             functions="\n\n".join(inspect.getsource(rule) for rule in rules),
         )
     return files

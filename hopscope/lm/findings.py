@@ -13,7 +13,7 @@ import numpy as np
 from hopscope import intervals
 from hopscope.circuits.account import WAYS, Account, Decodable, Effect, Patched, Site
 from hopscope.circuits.circuit import Circuit
-from hopscope.circuits.components import Component, Estimate, Kind, Losses, Score
+from hopscope.circuits.components import Component, ComponentKind, Estimate, Losses, Score
 from hopscope.circuits.pattern import AS_IN_MODEL, Source, Target
 from hopscope.configs import Config, LmCircuit, Prompts
 from hopscope.display import Displayed
@@ -22,7 +22,7 @@ from hopscope.facts import Role
 from hopscope.lm.look_ups import ASKING, BY, LookUps
 from hopscope.lm.pairs import ANSWER, ON, followed, proving, role_table
 from hopscope.lm.patching import AttentionRow, Mark, moved_share, other_rows, sureties
-from hopscope.lm.rows import Row, column, of_phase, saved_rows
+from hopscope.lm.rows import SavedRow, column, of_phase, saved_rows
 from hopscope.milestones import HALF
 from hopscope.runs.view import PlainRun
 
@@ -44,7 +44,7 @@ class Answered:
     chance: float
 
     @classmethod
-    def of(cls, rows: Sequence[Row]) -> "Answered":
+    def of(cls, rows: Sequence[SavedRow]) -> "Answered":
         """Count the right answers in some rows."""
         return cls(
             right=sum(row["right"] for row in rows),
@@ -66,7 +66,7 @@ class Answered:
 
 
 def check_above_chance(
-    recipe: LmCircuit, prompts: Prompts, rows: Sequence[Row], exchanged: Sequence[str]
+    recipe: LmCircuit, prompts: Prompts, rows: Sequence[SavedRow], exchanged: Sequence[str]
 ) -> None:
     """Raise NotLearned if the model answers these questions at chance, or cannot be patched."""
     answers = Answered.of(rows)
@@ -150,7 +150,7 @@ class LmFindings(Displayed):
     """All findings from the rows of a run, which may be incomplete."""
 
     recipe: LmCircuit
-    rows: Sequence[Row]
+    rows: Sequence[SavedRow]
 
     def __repr__(self) -> str:
         return f"LmFindings({self.recipe.model} on {self.recipe.prompts.label}: {self.answered})"
@@ -416,7 +416,7 @@ class LmFindings(Displayed):
             lost=max(filter(None, lost), key=lambda each: each.mean, default=None),
         )
 
-    def _kind(self, row: HeadRow) -> Kind | None:
+    def _kind(self, row: HeadRow) -> ComponentKind | None:
         """Return "moves" if a row acts by its values, "routes" if by later queries or keys."""
         whole = self.effects[row.site()]
         if any(share.mean > 0 for share in whole.moved(self._asked).values()):

@@ -20,6 +20,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from hopscope.circuits.components import Estimate
+from hopscope.circuits.pattern import Head
 from hopscope.circuits.progress import Progress
 from hopscope.configs import Config, Prompts
 from hopscope.display import Displayed
@@ -34,7 +35,6 @@ DEALS = 200
 """Number of random draws of the chain asked about, for the distribution of scores by chance."""
 LEVEL = 0.05
 """The share of these draws in which the best head passes the threshold."""
-Head = tuple[int, int]
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from hopscope.milestones import HALF
 ASKING = (Role("query"), OPENING, OTHER, ANSWER)
 """The roles of the question and after it."""
 BY = ("position", "word", "pointer")
-Span = tuple[int, int]
+LayerSpan = tuple[int, int]
 """The first and the last of some layers."""
 
 
@@ -45,13 +45,13 @@ class LookUps:
     """[position, word or pointer][layer]: the probability of the answer that the last look-up finds
     in this way; empty if it was not measured."""
 
-    def held(self, role: Role, exchange: str) -> Span | None:
+    def held(self, role: Role, exchange: str) -> LayerSpan | None:
         """Return the first and last layer before which answers follow an exchange at a role by more
         than half (None: no layer).
         """
         return self._span(self.shares[exchange][self.roles.index(role)])
 
-    def ahead(self, role: Role, symbol: str) -> Span | None:
+    def ahead(self, role: Role, symbol: str) -> LayerSpan | None:
         """Return the layers before which a role holds a symbol and not yet the next symbol."""
         number = self.roles.index(role)
         both = zip(
@@ -136,14 +136,14 @@ class LookUps:
         value = next(fact.value for fact in self.graph.facts if symbol in fact.keys)
         return value if value == self._last else f"{value}{ON}"
 
-    def _span(self, shares: Sequence[Estimate]) -> Span | None:
+    def _span(self, shares: Sequence[Estimate]) -> LayerSpan | None:
         """The first and last layer whose share is above half and whose interval is above 0."""
         pairs = zip(self.layers, shares, strict=True)
         there = [layer for layer, share in pairs if share.mean > HALF and share.low > 0]
         return (there[0], there[-1]) if there else None
 
 
-def _before(what: str, span: Span | None) -> list[str]:
+def _before(what: str, span: LayerSpan | None) -> list[str]:
     """Return a line with the layers before which this is true; empty without such layers."""
     if not span:
         return []

@@ -26,7 +26,7 @@ T = TypeVar("T")
 Template = Literal["chat", "raw"]
 Tokens = tuple[int, ...]
 
-DTYPES: dict[Dtype, torch.dtype] = {
+WEIGHT_DTYPES: dict[Dtype, torch.dtype] = {
     "float32": torch.float32,
     "bfloat16": torch.bfloat16,
     "float16": torch.float16,
@@ -35,7 +35,7 @@ NATIVE_BFLOAT16 = (8, 0)
 """The lowest compute capability of GPUs that multiply bfloat16."""
 JOINT = 8
 """Number of characters at the end of a text that affect the tokens of the text after it."""
-KINDS = {"full_attention", "sliding_attention", "chunked_attention"}
+LAYER_TYPES = {"full_attention", "sliding_attention", "chunked_attention"}
 """Types of layers (in transformers) that use the given positions."""
 
 
@@ -155,7 +155,7 @@ def _check(model: Any, name: str) -> None:
     """Raise LmError for a model that does not use the given positions."""
     config = model.config.get_text_config()
     kinds = set(getattr(config, "layer_types", None) or ())
-    if kinds - KINDS or getattr(model, "_is_stateful", False):
+    if kinds - LAYER_TYPES or getattr(model, "_is_stateful", False):
         does = "has layers other than plain attention"
     elif (
         getattr(config, "alibi", False) or "position_ids" not in signature(model.forward).parameters
@@ -173,8 +173,8 @@ def dtype_of(name: str, device: str = "auto") -> Dtype:
     """Return the dtype with this name; auto is bfloat16 on a GPU that multiplies it, else float32
     (so that all CPUs have the same results).
     """
-    if name not in ("auto", *DTYPES):
-        raise LmError(f"dtype is {name!r}; expected auto, {', '.join(DTYPES)}")
+    if name not in ("auto", *WEIGHT_DTYPES):
+        raise LmError(f"dtype is {name!r}; expected auto, {', '.join(WEIGHT_DTYPES)}")
     if name != "auto":
         return cast(Dtype, name)
     where = device_of(device)
@@ -193,7 +193,7 @@ def load(
 
     Nothing is downloaded.
     """
-    target, options = device_of(device), {"dtype": DTYPES[dtype_of(dtype, device)]}
+    target, options = device_of(device), {"dtype": WEIGHT_DTYPES[dtype_of(dtype, device)]}
     path, files = _source(where)
     tokenizer, model = open_files(where, path, files, options)
     try:

@@ -195,7 +195,7 @@ def _by_chain(lines: tuple[Line, ...], last: int) -> tuple[Line, ...]:
 
 
 @dataclass(frozen=True)
-class Answers:
+class AnswerTokens:
     """The first token in which each answer differs; their common beginning is in the prompt."""
 
     own: int
@@ -229,7 +229,7 @@ class Paired:
     tokens: Tokens
     roles: tuple[int, ...]
     chains: tuple[int, ...]
-    answers: Answers
+    answers: AnswerTokens
     donors: Mapping[str, Tokens] = field(default_factory=dict)
     """The donor of each exchange, and those of a `Binding`; empty if nothing is patched."""
     candidates: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -277,7 +277,7 @@ def unpaired(
         each = question(prompts, seed, index)
         common, first, _ = first_tokens(local, each)
         own = cut(local, prompts, each, (each.chain + 1) % prompts.chains, common)
-        return Paired(index, *own, Answers(first[each.correct], {}, tuple(first.values())))
+        return Paired(index, *own, AnswerTokens(first[each.correct], {}, tuple(first.values())))
 
     return first_made(read, start, count, f"questions of {prompts.label} can be read")
 
@@ -329,7 +329,7 @@ def _paired(
             bound = _bound(local, last, render(prompts, last.outside, index), common, first)
             donors |= both if bound else {}
     others = {each.name: first[each.answer] for each in made}
-    answers = Answers(first[right], others, tuple(first.values()), bound)
+    answers = AnswerTokens(first[right], others, tuple(first.values()), bound)
     candidates = {
         fact.value: _values(own, role_table(prompts).index(Role("value", number)))
         for number, fact in enumerate(graph.facts)
@@ -351,7 +351,7 @@ def _values(own: Cut, role: int) -> tuple[int, ...]:
 def _bound(
     local: LanguageModel, made: Binding, outside: Question, common: Tokens, first: Mapping[str, int]
 ) -> tuple[int, ...]:
-    """Return `Answers.bound`; empty if the first token of the new answer is not unique."""
+    """Return `AnswerTokens.bound`; empty if the first token of the new answer is not unique."""
     spelled = local.spellings(local.text(outside.prompt, outside.opening), made.new)[0]
     new = spelled[len(common) : len(common) + 1]
     known = (*first.values(), local.tokenizer.unk_token_id)

@@ -31,7 +31,7 @@ from hopscope.circuits.engine import Brought, Heads, Projected, Stream, Weights,
 from hopscope.circuits.patching import SURE
 from hopscope.lm.model import LanguageModel, in_memory
 from hopscope.lm.pairs import Paired
-from hopscope.lm.rows import Row
+from hopscope.lm.rows import SavedRow
 
 T = TypeVar("T")
 PIECE = 4
@@ -387,7 +387,7 @@ def moved_share(sure: PerQuestion, moved: PerQuestion, cells: int = 1) -> Estima
     return Estimate(mean=mean, low=mean - half, high=mean + half)
 
 
-def sureties(rows: Sequence[Row], exchanges: Sequence[str]) -> dict[str, PerQuestion]:
+def sureties(rows: Sequence[SavedRow], exchanges: Sequence[str]) -> dict[str, PerQuestion]:
     """Return for each exchange and question the logit of the own answer minus the partner's.
 
     An exchange is absent if the own answers are not clearly preferred: then a share of the way to

@@ -13,7 +13,7 @@ from random import Random
 from string import Formatter
 
 from hopscope.configs.prompts import Prompts
-from hopscope.facts import Kind, Role
+from hopscope.facts import Role, RoleKind
 from hopscope.lm.drawing import Line, QuestionLines, draw
 
 WORDING = {
@@ -67,7 +67,7 @@ INFLECTIONS: dict[str, Callable[[str], str]] = {
 
 
 @dataclass(frozen=True)
-class Span:
+class SymbolSpan:
     """The place of a printed symbol with its inflection: `prompt[start:end]`."""
 
     start: int
@@ -83,14 +83,14 @@ class Question:
     prompt: str
     correct: str
     acceptable: tuple[str, ...]
-    spans: tuple[Span, ...]
+    spans: tuple[SymbolSpan, ...]
     """All symbols in the order of the prompt."""
     chain: int
     """The number of the chain that the question asks about."""
     index: int
     opening: str = ""
     """The first words of the answer, put into the model's own text."""
-    lines: tuple[Span, ...] = ()
+    lines: tuple[SymbolSpan, ...] = ()
     """The line of each fact, with the end of the line."""
 
 
@@ -127,14 +127,16 @@ def render(prompts: Prompts, drawn: QuestionLines, index: int) -> Question:
         for symbol, role in zip(graph.known, graph.query_roles, strict=True)
     }
     wording = [*[WORDING[name][0]] * last, *WORDING[name]][-len(graph.facts) :]
-    text, spans, lines = "", list[Span](), list[Span]()
+    text, spans, lines = "", list[SymbolSpan](), list[SymbolSpan]()
     for line in drawn.lines:
         article = "an" if line.value[0] in "aeiou" else "a"
         template = wording[line.fact].replace("{article}", article)
         sentence, printed = _printed(template, _symbols(line), line.chain, len(text))
         spans += printed
         lines.append(
-            Span(len(text), len(text) + len(sentence) + 1, Role("line", line.fact), line.chain)
+            SymbolSpan(
+                len(text), len(text) + len(sentence) + 1, Role("line", line.fact), line.chain
+            )
         )
         text += f"{sentence}\n"
     ask, printed = _printed(ASKING[name], given, drawn.chain, len(text))
@@ -157,15 +159,17 @@ Symbols = dict[str, tuple[str, Role]]
 
 def _symbols(line: Line) -> Symbols:
     """The fields of a fact's template."""
-    key: Kind = "decoy key" if line.decoy else "key"
-    value: Kind = "decoy value" if line.decoy else "value"
+    key: RoleKind = "decoy key" if line.decoy else "key"
+    value: RoleKind = "decoy value" if line.decoy else "value"
     symbols = {
         f"key{slot}": (word, Role(key, line.fact, slot)) for slot, word in enumerate(line.keys)
     }
     return symbols | {"value": (line.value, Role(value, line.fact))}
 
 
-def _printed(template: str, symbols: Symbols, chain: int, begin: int = 0) -> tuple[str, list[Span]]:
+def _printed(
+    template: str, symbols: Symbols, chain: int, begin: int = 0
+) -> tuple[str, list[SymbolSpan]]:
     """Return a sentence and the spans of its symbols, for a sentence that starts at `begin`."""
     text, spans = "", []
     for between, field, inflection, _ in Formatter().parse(template):
@@ -174,7 +178,7 @@ def _printed(template: str, symbols: Symbols, chain: int, begin: int = 0) -> tup
             word, role = symbols[field]
             start = begin + len(text)
             text += INFLECTIONS[inflection or ""](word)
-            spans.append(Span(start, begin + len(text), role, chain))
+            spans.append(SymbolSpan(start, begin + len(text), role, chain))
     return text, spans
 
 
@@ -182,7 +186,7 @@ def _as_number_or_word(answer: str) -> tuple[int, str]:
     return (int(answer) if answer.isdigit() else 0, answer)
 
 
-RULES = """When a text is an answer, and which one: the same rules everywhere.
+ANSWER_RULES = """When a text is an answer, and which one: the same rules everywhere.
 
 A text answers X if its first line and X are equal once case is ignored, signs that are neither a
 letter nor a digit are taken off both ends ("**Berlin.**" is "berlin"), white space is single, and

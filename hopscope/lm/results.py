@@ -20,7 +20,7 @@ ANSWERS = "answers"
 WEIGHTS = "weights.json"
 """The file with the digest of the weights that a run was begun with."""
 
-Answer = dict[str, Any]
+AnswerRecord = dict[str, Any]
 """The fields of an `ExactAnswer` or a `SampledAnswer` as JSON."""
 
 
@@ -51,7 +51,7 @@ class SampledAnswer(SavedAnswer):
     """The acceptable answer in the last sample; None if it has none."""
 
 
-class Weights(Config):
+class ModelWeights(Config):
     """The weights of the model that answers."""
 
     weights: str
@@ -60,13 +60,13 @@ class Weights(Config):
     """The number of weights."""
 
 
-def answers(folder: RunFolder) -> list[Answer]:
+def answers(folder: RunFolder) -> list[AnswerRecord]:
     """Read all committed answers, kind by kind."""
     bench = folder.recipe_as(LmBench)
     form = ExactAnswer if bench.asking.protocol == "exact" else SampledAnswer
     kinds = [prompts.label for prompts in bench.prompts]
 
-    def parse(line: str) -> tuple[tuple[int, int], Answer]:
+    def parse(line: str) -> tuple[tuple[int, int], AnswerRecord]:
         saved = form.from_json(line)
         if isinstance(saved, ExactAnswer) and saved.correct not in saved.probabilities:
             raise ConfigError(f"question {saved.index}: the correct answer has no probability")
@@ -87,7 +87,7 @@ class BenchRun(PlainRun):
         return self.folder.recipe_as(LmBench)
 
     @property
-    def answers(self) -> list[Answer]:
+    def answers(self) -> list[AnswerRecord]:
         """All answers so far, kind by kind."""
         return answers(self.folder)
 
@@ -96,7 +96,7 @@ class BenchRun(PlainRun):
         """The number of the model's weights; None if unknown (for example at an endpoint)."""
         if WEIGHTS not in self.folder.manifest.files:
             return None
-        return Weights.from_json(self.folder.read(WEIGHTS)).parameters
+        return ModelWeights.from_json(self.folder.read(WEIGHTS)).parameters
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def best_heads(scores: dict[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
-def chance_of_correct(answer: Answer) -> float | None:
+def chance_of_correct(answer: AnswerRecord) -> float | None:
     """Return the probability of the correct answer among the acceptable ones.
 
     None for sampled answers, or if all acceptable answers have probability 0.
@@ -187,7 +187,7 @@ def chance_of_correct(answer: Answer) -> float | None:
     return float(chances[answer["correct"]] / whole) if whole > 0 else None
 
 
-def _exact(every: Sequence[Answer]) -> dict[str, Any]:
+def _exact(every: Sequence[AnswerRecord]) -> dict[str, Any]:
     chances = [each["probabilities"] for each in every]
     whole = [sum(each.values()) for each in chances]
     right = [each["probabilities"][each["correct"]] for each in every]
@@ -205,7 +205,7 @@ def _exact(every: Sequence[Answer]) -> dict[str, Any]:
     }
 
 
-def _sampled(every: Sequence[Answer], greedy: bool) -> dict[str, Any]:
+def _sampled(every: Sequence[AnswerRecord], greedy: bool) -> dict[str, Any]:
     accepted = [each for each in every if each["answer"] is not None]
     counted = every if greedy else accepted
     samples = sum(len(each["said"]) for each in every)

@@ -11,7 +11,7 @@ import numpy as np
 
 from hopscope.configs import LmCircuit
 from hopscope.errors import ConfigError, RunDamaged, RunMismatch
-from hopscope.runs.stepper import Losses
+from hopscope.runs.stepper import StepLosses
 from hopscope.store import RunFolder
 
 if TYPE_CHECKING:
@@ -21,21 +21,21 @@ DIGITS = 6
 ROWS = "rows"
 """The folder of the files of a circuit's run."""
 
-Row = dict[str, Any]
+SavedRow = dict[str, Any]
 """The measurements of one question."""
 
 
 def read_lines(
-    folder: RunFolder, name: str, parse: Callable[[str], tuple[tuple[int, int], Row]]
-) -> list[Row]:
+    folder: RunFolder, name: str, parse: Callable[[str], tuple[tuple[int, int], SavedRow]]
+) -> list[SavedRow]:
     """Read the lines of the files in NAME/ of a run, in order.
 
     `parse` returns a line's place (group and number of its question) and its row; if it raises an
     error, or if a question occurs twice, this raises RunDamaged.
     """
 
-    def read() -> list[Row]:
-        rows: dict[tuple[int, int], Row] = {}
+    def read() -> list[SavedRow]:
+        rows: dict[tuple[int, int], SavedRow] = {}
         for file in folder.files(f"{name}/"):
             try:
                 new = [parse(line) for line in folder.read(file).decode().splitlines()]
@@ -60,7 +60,7 @@ class RowStepper:
         self,
         folder: RunFolder,
         name: str,
-        read: Callable[[RunFolder], list[Row]],
+        read: Callable[[RunFolder], list[SavedRow]],
         device: "torch.device",
         precision: str,
     ) -> None:
@@ -69,12 +69,12 @@ class RowStepper:
         self.rows = read(folder)
         self.step = self.saved = len(self.rows)
         self.planned = range(1, folder.recipe.steps + 1)
-        self.pieces: Iterator[list[Row]] = iter(())
+        self.pieces: Iterator[list[SavedRow]] = iter(())
         """Yields the rows of the next pieces; set after construction."""
         self.beside: Mapping[str, bytes] = {}
         """Files that are committed with the rows."""
 
-    def advance(self) -> Losses:
+    def advance(self) -> StepLosses:
         """Measure a piece of the questions."""
         new = next(self.pieces)
         self.rows += new
@@ -101,7 +101,7 @@ def other_weights(folder: RunFolder, model: str, again: str) -> RunMismatch:
     )
 
 
-def _lines(rows: Iterable[Row]) -> bytes:
+def _lines(rows: Iterable[SavedRow]) -> bytes:
     return "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows).encode()
 
 
@@ -113,22 +113,22 @@ def as_lists(values: Any) -> Any:
     return listed.tolist()
 
 
-def saved_rows(folder: RunFolder) -> list[Row]:
+def saved_rows(folder: RunFolder) -> list[SavedRow]:
     """All committed rows of a circuit's run, phase by phase."""
     phases = [phase for phase, _ in folder.recipe_as(LmCircuit).phases]
 
-    def parse(line: str) -> tuple[tuple[int, int], Row]:
+    def parse(line: str) -> tuple[tuple[int, int], SavedRow]:
         row = json.loads(line)
         return (phases.index(row["phase"]), int(row["index"])), row
 
     return read_lines(folder, ROWS, parse)
 
 
-def column(rows: Sequence[Row], name: str) -> np.ndarray:
+def column(rows: Sequence[SavedRow], name: str) -> np.ndarray:
     """The numbers of all rows under one name [question, …]."""
     return np.array([row[name] for row in rows], dtype=float)
 
 
-def of_phase(rows: Sequence[Row], phase: str) -> list[Row]:
+def of_phase(rows: Sequence[SavedRow], phase: str) -> list[SavedRow]:
     """The rows of one phase."""
     return [row for row in rows if row["phase"] == phase]

@@ -22,7 +22,7 @@ from jaxtyping import Bool, Float, Int, Int8
 from hopscope.configs import NgramExperiment
 from hopscope.errors import ConfigError
 from hopscope.machine import memory_bytes
-from hopscope.ngram.process import Tokens
+from hopscope.ngram.process import ChainTokens
 
 PerPattern = Float[np.ndarray, "pattern"]
 Sums = Float[np.ndarray, "column row"]
@@ -167,7 +167,7 @@ def _equal(
 
 
 def windows(
-    tokens: Tokens, size: int
+    tokens: ChainTokens, size: int
 ) -> tuple[Int8[np.ndarray, "chain key lag"], Int8[np.ndarray, "chain lag"]]:
     """The window of every position with a complete window, and that of the query position.
 
@@ -179,7 +179,7 @@ def windows(
 
 
 def pattern_counts(
-    tokens: Tokens, alphabet: int, window: int, inside: bool = False
+    tokens: ChainTokens, alphabet: int, window: int, inside: bool = False
 ) -> tuple[Rows, Matches]:
     """Chains as counts over patterns of matches, and the patterns.
 
@@ -197,7 +197,7 @@ def pattern_counts(
 
 
 def tallied(
-    tokens: Tokens, alphabet: int, window: int, digits: Iterable[np.ndarray], base: int
+    tokens: ChainTokens, alphabet: int, window: int, digits: Iterable[np.ndarray], base: int
 ) -> tuple[Rows, Int[np.ndarray, "pattern"]]:
     """Counts over patterns, each given by a list of digits at every position; and the position (an
     index into the flattened positions) at which each pattern first occurs.

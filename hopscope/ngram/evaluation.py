@@ -27,12 +27,12 @@ FIRST_CHAIN_SEED = 1_000_003
 NO_MATCH = -1_000.0
 """An exponent for which e^x is negligible compared with e^0."""
 
-Answers = Float[np.ndarray, "chain symbol"]
+Predictions = Float[np.ndarray, "chain symbol"]
 
 
 def gih(
     chains: Chains, window: int, lags: tuple[int, ...]
-) -> tuple[Answers, Bool[np.ndarray, "chain"]]:
+) -> tuple[Predictions, Bool[np.ndarray, "chain"]]:
     """The answers of the generalised induction head (§3), and True for chains with a match.
 
     It averages the symbols at all positions whose symbols at these lags equal the query's; without
@@ -45,7 +45,7 @@ def gih(
     return rows.answers(np.where(same, 0.0, NO_MATCH)), matched
 
 
-def bayes(chains: Chains) -> Answers:
+def bayes(chains: Chains) -> Predictions:
     """The posterior mean of the next symbol's distribution, given the prior and the parents: the
     best possible answer.
 
@@ -63,7 +63,7 @@ def bayes(chains: Chains) -> Answers:
     return answers
 
 
-def mean_loss(descent: Descent, answers: Answers, chains: Chains) -> float:
+def mean_loss(descent: Descent, answers: Predictions, chains: Chains) -> float:
     """The mean loss of these answers, in the loss of the training."""
     chosen = answers[np.arange(len(chains)), chains.targets]
     if descent.loss == "softmax":
@@ -71,12 +71,12 @@ def mean_loss(descent: Descent, answers: Answers, chains: Chains) -> float:
     return float(-np.log(chosen + descent.epsilon).mean())
 
 
-def expected_loss(answers: Answers, chains: Chains, epsilon: float) -> float:
+def expected_loss(answers: Predictions, chains: Chains, epsilon: float) -> float:
     """The expected log loss under the true distribution of the next symbol."""
     return float(-(chains.truth() * np.log(answers + epsilon)).sum(axis=1).mean())
 
 
-def distance(one: Answers, other: Answers) -> float:
+def distance(one: Predictions, other: Predictions) -> float:
     """The mean total variation between two answers to each chain; NaN if there are no chains."""
     return float(0.5 * np.abs(one - other).sum(axis=1).mean()) if len(one) else float("nan")
 
@@ -127,7 +127,7 @@ class Evaluation:
     """The share of chains in which GIH has a match."""
 
 
-def compare(experiment: NgramExperiment, answer: Answers, chains: Chains) -> Evaluation:
+def compare(experiment: NgramExperiment, answer: Predictions, chains: Chains) -> Evaluation:
     """A model's answers to chains compared with those of the other predictors."""
     descent = experiment.descent
     head, matched = gih(chains, experiment.model.window, experiment.process.parents)
@@ -144,7 +144,7 @@ def compare(experiment: NgramExperiment, answer: Answers, chains: Chains) -> Eva
 
 def model_answers(
     experiment: NgramExperiment, state: Mapping[str, np.ndarray], chains: Chains
-) -> Answers:
+) -> Predictions:
     """The answers to chains of the model with this state."""
     return answerer(experiment, chains)(state)
 

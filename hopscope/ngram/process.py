@@ -12,12 +12,12 @@ it stays accurate for nearly deterministic tables, unlike an eigenvector.
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Float, Int, Int8
 
-from hopscope.configs import NgramProcess
+from hopscope.configs import NgramProcess, Split
+from hopscope.configs.recipe import SPLITS
 from hopscope.errors import ConfigError
 
 FLOOR = 1e-30
@@ -28,11 +28,8 @@ MOST_STATES = 1_024
 BLOCK = 2**18
 """The number of elements in the largest temporary array."""
 
-Tokens = Int8[np.ndarray, "chain seq"]
-Tables = Float[np.ndarray, "chain configuration symbol"]
-
-Split = Literal["train", "validation"]
-SPLITS: tuple[Split, ...] = ("train", "validation")
+ChainTokens = Int8[np.ndarray, "chain seq"]
+TransitionTables = Float[np.ndarray, "chain configuration symbol"]
 
 
 @dataclass(frozen=True)
@@ -40,9 +37,9 @@ class Chains:
     """Sampled chains, and the tables from which they were sampled."""
 
     process: NgramProcess
-    tokens: Tokens
+    tokens: ChainTokens
     """The symbols that the model gets; the last column is the target."""
-    tables: Tables
+    tables: TransitionTables
     """The probability of each next symbol, by configuration of the parents."""
 
     def __len__(self) -> int:
@@ -77,7 +74,9 @@ def sample_chains(process: NgramProcess, count: int, seed: int, split: Split = "
     return Chains(process, tokens, tables)
 
 
-def configuration(process: NgramProcess, tokens: Tokens, place: int) -> Int[np.ndarray, "chain"]:
+def configuration(
+    process: NgramProcess, tokens: ChainTokens, place: int
+) -> Int[np.ndarray, "chain"]:
     """The configuration of the parents of a place, for each chain."""
     number = np.zeros(len(tokens), np.int64)
     for power, lag in enumerate(process.parents):
@@ -87,7 +86,7 @@ def configuration(process: NgramProcess, tokens: Tokens, place: int) -> Int[np.n
 
 def _tables(
     process: NgramProcess, count: int, rows: np.random.Generator, exponents: np.random.Generator
-) -> Tables:
+) -> TransitionTables:
     """Dirichlet rows, computed with logarithms, since gamma numbers underflow for a small alpha."""
     shape = (count, process.alphabet ** len(process.parents), process.alphabet)
     logs = np.log(rows.standard_gamma(process.alpha + 1, shape))
@@ -99,7 +98,7 @@ def _tables(
 
 
 def _start(
-    process: NgramProcess, tables: Tables, uniforms: Float[np.ndarray, "chain place"]
+    process: NgramProcess, tables: TransitionTables, uniforms: Float[np.ndarray, "chain place"]
 ) -> Int[np.ndarray, "chain memory"]:
     """The first symbols of every chain, oldest first."""
     alphabet, memory = process.alphabet, process.memory
@@ -118,7 +117,7 @@ def _start(
 
 
 def window_distribution(
-    process: NgramProcess, tables: Tables, size: int
+    process: NgramProcess, tables: TransitionTables, size: int
 ) -> Float[np.ndarray, "chain window"]:
     """The stationary distribution of windows of `size` symbols (at least `memory`), by chain."""
     states = process.alphabet**process.memory
@@ -134,7 +133,7 @@ def window_distribution(
 
 
 def extended(
-    process: NgramProcess, tables: Tables, weights: Float[np.ndarray, "chain window"]
+    process: NgramProcess, tables: TransitionTables, weights: Float[np.ndarray, "chain window"]
 ) -> Float[np.ndarray, "chain longer"]:
     """The distribution of windows with one more symbol, which is the lowest digit."""
     rows = tables[:, configurations(process, weights.shape[1])]
@@ -150,7 +149,9 @@ def configurations(process: NgramProcess, windows: int) -> Int[np.ndarray, "wind
     return number
 
 
-def _transitions(process: NgramProcess, tables: Tables) -> Float[np.ndarray, "chain state state"]:
+def _transitions(
+    process: NgramProcess, tables: TransitionTables
+) -> Float[np.ndarray, "chain state state"]:
     """The transition matrix over windows of `memory` symbols."""
     states = process.alphabet**process.memory
     matrix = np.zeros((len(tables), states, states))

@@ -22,7 +22,7 @@ from hopscope.configs import InductionModel, NgramExperiment
 from hopscope.ngram.counts import Matches, PerPattern, Rows, pattern_counts, tallied, windows
 from hopscope.ngram.model import MATRICES, InductionTransformer
 from hopscope.ngram.parameters import Parameters, initial, sets, softmax
-from hopscope.ngram.process import Tokens
+from hopscope.ngram.process import ChainTokens
 
 NEGLIGIBLE = 1e-150
 """Coefficients below this are set to zero for good. The coefficient of a losing set decreases
@@ -194,7 +194,7 @@ Similarity = MatchSimilarity | WindowSimilarity
 
 
 def counted_for(
-    experiment: NgramExperiment, tokens: Tokens, seed: int = 0
+    experiment: NgramExperiment, tokens: ChainTokens, seed: int = 0
 ) -> tuple[Rows, Similarity]:
     """Chains as counts over the patterns that the model distinguishes, and the untrained model."""
     alphabet, model = experiment.process.alphabet, experiment.model

@@ -11,13 +11,13 @@ import numpy as np
 import torch
 
 from hopscope.configs import Descent, NgramExperiment
+from hopscope.configs.recipe import SPLITS
 from hopscope.errors import ConfigError
 from hopscope.ngram.counts import check_memory
 from hopscope.ngram.parameters import numbers
-from hopscope.ngram.process import SPLITS
 from hopscope.ngram.trainer import NgramTrainer
 from hopscope.runs.checkpoint import to_safetensors, weights_at
-from hopscope.runs.stepper import Losses, MakeStepper
+from hopscope.runs.stepper import MakeStepper, StepLosses
 from hopscope.store import RunFolder
 from hopscope.store.checkpoints import checkpoint_name, checkpoint_steps, diverged
 from hopscope.store.metrics import loss_rows, losses_file, parameters_file
@@ -80,14 +80,14 @@ class NgramStepper:
         self.planned = set(checkpoint_epochs(experiment.descent))
         self.records = set(record_epochs(experiment.descent))
         self.events = self.planned | self.records | set(range(0, experiment.steps, LISTEN_EVERY))
-        self.recorded: list[tuple[int, Losses, dict[int, dict[str, float]]]] = []
+        self.recorded: list[tuple[int, StepLosses, dict[int, dict[str, float]]]] = []
         self.stage: int | None = None
         self.step = self.start = self._restored()
         if not checkpoint_steps(folder):
             self._begin_stage()
             self._record()
 
-    def advance(self) -> Losses | None:
+    def advance(self) -> StepLosses | None:
         """Train up to the next record, checkpoint, or check for a signal. Returns the losses at a
         record or checkpoint.
         """
@@ -136,11 +136,11 @@ class NgramStepper:
             for trainer in self.trainers.values():
                 trainer.model.begin(plan[stage][0])
 
-    def _record(self) -> Losses:
+    def _record(self) -> StepLosses:
         """The losses of all models; at a record epoch, they are saved with the parameters."""
         each = {seed: trainer.losses() for seed, trainer in self.trainers.items()}
         self._check(each, "the loss")
-        table: Losses = {
+        table: StepLosses = {
             split: np.array([[losses[split]] for losses in each.values()], np.float32)
             for split in SPLITS
         }

@@ -7,9 +7,10 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 
-from hopscope.configs import Descent, NgramExperiment
+from hopscope.configs import Descent, NgramExperiment, Split
+from hopscope.configs.recipe import SPLITS
 from hopscope.ngram.counts import PerPattern, Rows, Sums, merged
-from hopscope.ngram.process import SPLITS, Chains, Split, sample_chains
+from hopscope.ngram.process import Chains, sample_chains
 from hopscope.ngram.similarity import counted_for
 
 FAR = 600.0

@@ -10,7 +10,7 @@ from hopscope.papers.cost import sample_and_cost
 from hopscope.papers.experiment import COMMAND
 from hopscope.papers.judge import Finding, Judge
 from hopscope.papers.results import Results, ResultsTable
-from hopscope.papers.row import Row
+from hopscope.papers.row import ResultRow
 
 
 @dataclass(frozen=True)
@@ -90,9 +90,9 @@ class Claim(Displayed):
         return replace(found, notes=tuple(notes), cost=tuple(filter(None, cost)))
 
 
-def _new_rows(tables: Sequence[ResultsTable]) -> list[list[Row]]:
+def _new_rows(tables: Sequence[ResultsTable]) -> list[list[ResultRow]]:
     """Return the rows of each table, without runs that an earlier table also has."""
-    found: list[list[Row]] = []
+    found: list[list[ResultRow]] = []
     known: set[tuple[str, str]] = set()
     for table in tables:
         runs = {(table.experiment, run.run): run.rows for run in table.runs}

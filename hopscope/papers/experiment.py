@@ -7,7 +7,7 @@ from typing import Literal
 
 from hopscope.configs import Recipe
 from hopscope.configs.kinds import fetched
-from hopscope.papers.row import Row
+from hopscope.papers.row import ResultRow
 from hopscope.store import RunFolder
 
 COMMAND = "hopscope papers run"
@@ -18,20 +18,20 @@ Protocol = Literal["full", "reduced"]
 PROTOCOLS: tuple[Protocol, ...] = ("full", "reduced")
 
 
-def no_rows(*_: object) -> Sequence[Row]:
+def no_rows(*_: object) -> Sequence[ResultRow]:
     """Return no rows: for experiments without runs, or without rows beyond those of runs."""
     return ()
 
 
-def measured_by(function: str) -> Callable[[RunFolder], Sequence[Row]]:
+def measured_by(function: str) -> Callable[[RunFolder], Sequence[ResultRow]]:
     """Return a function that measures a run by `module:name` in hopscope.papers.
 
     The module is imported only when it is called, so that listing experiments needs no torch.
     """
 
-    def measure(folder: RunFolder) -> Sequence[Row]:
+    def measure(folder: RunFolder) -> Sequence[ResultRow]:
         run = fetched("hopscope.runs.api:opened")(folder)
-        rows: Sequence[Row] = fetched(f"hopscope.papers.{function}")(run)
+        rows: Sequence[ResultRow] = fetched(f"hopscope.papers.{function}")(run)
         return rows
 
     return measure
@@ -45,13 +45,13 @@ class PaperExperiment:
     """paper/figure, e.g. musat/fig4-ic; also the name of the file of its results."""
     shows: str
     """What the experiment shows, in a few words."""
-    rows: tuple[type[Row], ...]
+    rows: tuple[type[ResultRow], ...]
     """The kinds of the experiment's rows."""
-    measure: Callable[[RunFolder], Sequence[Row]] = no_rows
+    measure: Callable[[RunFolder], Sequence[ResultRow]] = no_rows
     """A function that measures the rows of one complete run."""
     recipes: Mapping[Protocol, Callable[[], tuple[Recipe, ...]]] = field(default_factory=dict)
     """Makes the recipes of each protocol; empty if rows are computed without runs."""
-    compute: Callable[[], Sequence[Row]] = no_rows
+    compute: Callable[[], Sequence[ResultRow]] = no_rows
     """A function that computes the rows that need no run."""
     method: str = ""
     """A paragraph on how the experiment is measured."""

@@ -12,7 +12,7 @@ from typing import Any, Generic, Literal, TypeVar
 from hopscope import intervals
 from hopscope.display import Displayed
 from hopscope.papers.permutation import permutation_test
-from hopscope.papers.row import Row
+from hopscope.papers.row import ResultRow
 
 Verdict = Literal[
     "reproduced",
@@ -23,12 +23,12 @@ Verdict = Literal[
     "not enough seeds",
     "not measured",
 ]
-SEEDS = 3
+LEAST_SEEDS = 3
 """Seeds of each setting that a verdict needs; as many as the paper's transformers A, B and C."""
 FEW = 3
 """Largest number of settings or variants that are named."""
 
-R = TypeVar("R", bound=Row)
+R = TypeVar("R", bound=ResultRow)
 
 
 def out_of(right: int, count: int) -> str:
@@ -173,7 +173,7 @@ class Judge(Generic[R]):
     too_small: Callable[[list[R]], str] = lambda _: ""
     """Why models for which the claim does not hold cannot refute it; empty if they can."""
 
-    def __call__(self, rows: Sequence[Row]) -> Finding:
+    def __call__(self, rows: Sequence[ResultRow]) -> Finding:
         """Return the verdict from these rows."""
         known = self.counted(rows)
         if not known:
@@ -195,7 +195,7 @@ class Judge(Generic[R]):
         ]  # fmt: skip
         return self._finding(outcomes, [each.variant for each in comparable], variants)
 
-    def counted(self, rows: Sequence[Row]) -> list[R]:
+    def counted(self, rows: Sequence[ResultRow]) -> list[R]:
         """Return the rows that are judged, each model once, sorted by seed."""
         meant = [row for row in rows if isinstance(row, self.kind) and self.among(row)]
         return sorted(self.once(meant), key=lambda row: getattr(row, "seed", 0))
@@ -224,7 +224,7 @@ class Judge(Generic[R]):
         seeds = min(map(len, drawn.values()))
         return Tally(
             variant, held, self.ours(rows), models, count, seeds,
-            enough=bool(self.no_seeds) or seeds >= SEEDS, drawn=not self.no_seeds,
+            enough=bool(self.no_seeds) or seeds >= LEAST_SEEDS, drawn=not self.no_seeds,
             failed=failed,
         )  # fmt: skip
 
@@ -273,9 +273,9 @@ class Judge(Generic[R]):
         few = [each for each in holding if not each.enough]
         if few:
             told = " / ".join(f"{each.variant}: {each.said}" for each in few)
-            words.append(f"fewer than {SEEDS} seeds of {told}")
+            words.append(f"fewer than {LEAST_SEEDS} seeds of {told}")
         if not first.enough:
-            words.append(f"a verdict takes {SEEDS} seeds, and there are {first.seeds}")
+            words.append(f"a verdict takes {LEAST_SEEDS} seeds, and there are {first.seeds}")
         return "; ".join(words)
 
     def _chance(

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from hopscope import __version__
 from hopscope.errors import ResultsError, StoreError
 from hopscope.papers.experiment import COMMAND, PROTOCOLS, PaperExperiment, Protocol
-from hopscope.papers.row import Row, read_row
+from hopscope.papers.row import ResultRow, read_row
 from hopscope.store.files import read_bytes, write_bytes, writing
 from hopscope.store.lock import locked
 
@@ -29,17 +29,17 @@ PATIENCE = 60.0
 COMPUTED = "computed"
 """The name in place of a run, for rows that are computed without one."""
 
-AnyRow = TypeVar("AnyRow", bound=Row)
+AnyRow = TypeVar("AnyRow", bound=ResultRow)
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredRun:
     """The rows of one run, and the version and machine that measured them."""
 
     run: str
     hopscope: str
     machine: str
-    rows: tuple[Row, ...]
+    rows: tuple[ResultRow, ...]
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,14 @@ class ResultsTable:
 
     experiment: str
     protocol: Protocol
-    runs: tuple[Measured, ...]
+    runs: tuple[MeasuredRun, ...]
     missing: tuple[str, ...] = ()
     """The runs that are not measured."""
     remark: str = ""
     """What the protocol leaves out."""
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ResultRow]:
         return [row for run in self.runs for row in run.rows]
 
     @property
@@ -110,7 +110,7 @@ class Results:
     def __init__(self, root: Path, experiments: Mapping[str, PaperExperiment]) -> None:
         self.root = root
         self.experiments = experiments
-        self._read: dict[str, tuple[tuple[int, int], dict[str, Measured]]] = {}
+        self._read: dict[str, tuple[tuple[int, int], dict[str, MeasuredRun]]] = {}
 
     def path(self, name: str) -> Path:
         """The file of an experiment."""
@@ -120,7 +120,7 @@ class Results:
         """Return whether there are results of any experiment."""
         return any(self.path(name).is_file() for name in self.experiments)
 
-    def measured(self, name: str) -> Mapping[str, Measured]:
+    def measured(self, name: str) -> Mapping[str, MeasuredRun]:
         """Return every measured run of an experiment, by name; raises ResultsError."""
         path = self.path(name)
         if not path.is_file():
@@ -130,14 +130,14 @@ class Results:
             self._read[name] = stamp, self._parsed(name)
         return self._read[name][1]
 
-    def _parsed(self, name: str) -> dict[str, Measured]:
+    def _parsed(self, name: str) -> dict[str, MeasuredRun]:
         kinds = self.experiments[name].rows
-        heads: dict[str, Measured] = {}
-        rows: dict[str, list[Row]] = {}
+        heads: dict[str, MeasuredRun] = {}
+        rows: dict[str, list[ResultRow]] = {}
         for number, line in enumerate(self._lines(name), start=1):
             try:
                 if set(line) == {"run", "hopscope", "machine"}:
-                    heads[line["run"]] = Measured(**line, rows=())
+                    heads[line["run"]] = MeasuredRun(**line, rows=())
                     rows[line["run"]] = []
                 else:
                     _add(rows[line["run"]], read_row(kinds, line))
@@ -148,7 +148,7 @@ class Results:
                     f"of its run, and `{COMMAND} {name}` measures it again"
                 ) from error
         return {
-            run: Measured(run, head.hopscope, head.machine, tuple(rows[run]))
+            run: MeasuredRun(run, head.hopscope, head.machine, tuple(rows[run]))
             for run, head in heads.items()
         }
 
@@ -205,7 +205,7 @@ class Results:
             return max(found, key=lambda each: (not each.missing, len(each.runs)), default=None)
         return None
 
-    def keep(self, name: str, run: str, rows: Sequence[Row], machine: str) -> None:
+    def keep(self, name: str, run: str, rows: Sequence[ResultRow], machine: str) -> None:
         """Append the rows of a run to the file of its experiment, unless it has them already."""
         path = self.path(name)
         with writing(self.root):
@@ -216,14 +216,14 @@ class Results:
                 write_bytes(path, before + lines_of(run, rows, machine))
 
 
-def lines_of(run: str, rows: Sequence[Row], machine: str) -> bytes:
+def lines_of(run: str, rows: Sequence[ResultRow], machine: str) -> bytes:
     """Return the lines of a run in a file of results: version and machine, then its rows."""
     head = json.dumps({"run": run, "hopscope": __version__, "machine": machine})
     named = [row.model_copy(update={"run": run}).to_json() for row in rows]
     return "".join(f"{line}\n" for line in (head, *named)).encode()
 
 
-def _add(rows: list[Row], row: Row) -> None:
+def _add(rows: list[ResultRow], row: ResultRow) -> None:
     if row in rows:
         raise ResultsError("its run has this row already")
     rows.append(row)

@@ -32,7 +32,7 @@ class Record(Config):
             raise ResultsError(f"{place!r}: {first['msg']}") from error
 
 
-class Row(Record):
+class ResultRow(Record):
     """A line of a table; every kind of measurement has its own subclass."""
 
     run: str | None = None
@@ -45,7 +45,7 @@ class Row(Record):
         return json.dumps(self.model_dump(exclude_unset=True))
 
 
-def read_row(kinds: Sequence[type[Row]], fields: dict[str, Any]) -> Row:
+def read_row(kinds: Sequence[type[ResultRow]], fields: dict[str, Any]) -> ResultRow:
     """Make the row of these fields.
 
     Its kind is the one with the fewest missing required fields; of equals, the one with the fewest
@@ -61,5 +61,5 @@ def read_row(kinds: Sequence[type[Row]], fields: dict[str, Any]) -> Row:
     return kind.model_validate(fields)
 
 
-def _required(kind: type[Row]) -> set[str]:
+def _required(kind: type[ResultRow]) -> set[str]:
     return {name for name, field in kind.model_fields.items() if field.is_required()}

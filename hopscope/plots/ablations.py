@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hopscope.circuits.ablator import Ablations
 from hopscope.plots.look import COLOURS, DIM, INK, LINES, Picture, drawn, picture
-from hopscope.plots.words import Record
+from hopscope.plots.words import AblationRecord
 
 ROW = 0.15
 """Inches of a row."""
@@ -20,7 +20,7 @@ def ablations_figure(found: Ablations) -> Picture:
 
 
 @drawn
-def losses_figure(records: Sequence[Record], chances: set[float], examples: int) -> Picture:
+def losses_figure(records: Sequence[AblationRecord], chances: set[float], examples: int) -> Picture:
     """A row for each head, with a mark for each way to change it; above, a row for each record in
     which nothing is changed. Orders of the facts may differ in their loss at chance.
     """

@@ -9,7 +9,7 @@ from hopscope.plots.look import COLOURS, DIM, INK, Picture, drawn, picture
 
 ACROSS = 3
 """Number of panels in a row."""
-LEAST = -0.5
+LOWEST = -0.5
 """Lower end of the axis of faithfulness; lower values are drawn there."""
 
 
@@ -59,13 +59,13 @@ def _grades(axes: Axes, ranking: Ranking, circuit: Sequence[Arrow], colour: str)
 def _worth(axes: Axes, found: Baselines) -> None:
     for number, ranking in enumerate(found.rankings):
         sizes = [kept.arrows for kept in ranking.kept]
-        shares = [max(LEAST, kept.faithfulness) for kept in ranking.kept]
+        shares = [max(LOWEST, kept.faithfulness) for kept in ranking.kept]
         axes.plot(sizes, shares, marker=".", color=COLOURS[number], label=ranking.method)
     mine = found.circuit_kept
-    axes.plot([mine.arrows], [max(LEAST, mine.faithfulness)], "*", color=INK, markersize=8,
+    axes.plot([mine.arrows], [max(LOWEST, mine.faithfulness)], "*", color=INK, markersize=8,
               label="circuit")  # fmt: skip
     axes.axhline(0, color=DIM, linestyle=":", linewidth=1)
     axes.axhline(1, color=DIM, linestyle=":", linewidth=1)
-    axes.set(xscale="log", ylim=(LEAST - 0.05, 1.15), xlim=(0.8, 1.2 * found.possible))
+    axes.set(xscale="log", ylim=(LOWEST - 0.05, 1.15), xlim=(0.8, 1.2 * found.possible))
     axes.set(xlabel=f"arrows kept, of {found.possible}", title="what arrows are worth")
     axes.set_ylabel("faithfulness")

@@ -28,7 +28,7 @@ from hopscope.plots.look import (
     FAINT,
     PAPER,
     SMALL,
-    TIMES,
+    STEP_COLOURS,
     Picture,
     drawn,
     picture,
@@ -222,7 +222,9 @@ def _colour_of_time(story: Emergence, path: Path) -> str:
     step = story.emerged(path)
     if step is None:
         return NEVER
-    return TIMES[min(int(_time_scale(story)(step) * len(TIMES)), len(TIMES) - 1)]
+    return STEP_COLOURS[
+        min(int(_time_scale(story)(step) * len(STEP_COLOURS)), len(STEP_COLOURS) - 1)
+    ]
 
 
 def _time_scale(story: Emergence) -> Normalize:

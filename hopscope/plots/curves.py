@@ -13,7 +13,7 @@ from hopscope.plots.names import run_title
 from hopscope.study.comparison import Comparison
 from hopscope.training import Run
 
-WINDOW = 25
+SMOOTHED_STEPS = 25
 """Steps over which a drawn curve is smoothed; `milestones` decides when a hop is learned."""
 POINTS = 500
 """A longer curve is thinned to this many points, or up to twice as many."""
@@ -23,7 +23,7 @@ FULL_SCALE = 1.6
 """Height of an axis of losses, in multiples of chance; the first steps may exceed it."""
 PANEL = 1.6
 """Least width of a panel of two runs, in inches."""
-Losses = Float[np.ndarray, "step model"]
+LossCurves = Float[np.ndarray, "step model"]
 
 
 @drawn
@@ -36,8 +36,8 @@ def loss_curves(run: Run) -> Picture:
     band = " Bands: from the lowest to the highest of the models." if several else ""
     figure = picture(
         run_title(run.folder),
-        f"Loss of each hop during training, the mean of {WINDOW} steps; dots: validation. Dotted "
-        f"line: chance.{band}",
+        f"Loss of each hop during training, the mean of {SMOOTHED_STEPS} steps; dots: validation. "
+        f"Dotted line: chance.{band}",
         2.2,
     )
     axes = figure.subplots()
@@ -68,9 +68,9 @@ def comparison_figure(found: Comparison) -> Picture:
     down = -(-len(hops) // across)
     figure = picture(
         "two runs",
-        f"Loss of each hop during training, the mean of {WINDOW} {found.courses[0].unit}s; dots: "
-        "validation; bands: from the lowest to the highest of several models; dotted: chance, in "
-        "the colour of its run where they differ.",
+        f"Loss of each hop during training, the mean of {SMOOTHED_STEPS} {found.courses[0].unit}s; "
+        "dots: validation; bands: from the lowest to the highest of several models; dotted: "
+        "chance, in the colour of its run where they differ.",
         0.9 + 1.5 * down,
         columns=2,
     )
@@ -132,7 +132,7 @@ def axis_end(panels: Sequence[Axes], levels: Sequence[float]) -> float:
 
 
 def _curve(
-    axes: Axes, steps: np.ndarray, losses: Losses, colour: str, label: str | None = None
+    axes: Axes, steps: np.ndarray, losses: LossCurves, colour: str, label: str | None = None
 ) -> None:
     """Draw smoothed losses: the mean over models, and a band if there are several."""
     if not len(steps):
@@ -141,15 +141,15 @@ def _curve(
     band(axes, steps[shown], smoothed(losses)[shown].T, colour, label)
 
 
-def _dots(axes: Axes, steps: Int[np.ndarray, "step"], losses: Losses, colour: str) -> None:
+def _dots(axes: Axes, steps: Int[np.ndarray, "step"], losses: LossCurves, colour: str) -> None:
     """Draw the mean over models at up to DOTS of these steps, evenly spaced."""
     if len(steps):
         dots = np.unique(np.searchsorted(steps, np.linspace(steps[0], steps[-1], DOTS)))
         axes.plot(steps[dots], losses[dots].mean(1), ".", color=colour)
 
 
-def smoothed(losses: Losses) -> Losses:
-    """The mean over the last WINDOW steps."""
+def smoothed(losses: LossCurves) -> LossCurves:
+    """The mean over the last SMOOTHED_STEPS steps."""
     sums = np.cumsum(losses, axis=0, dtype=float)
-    sums[WINDOW:] -= sums[:-WINDOW].copy()
-    return sums / np.minimum(np.arange(1, len(losses) + 1), WINDOW)[:, None]
+    sums[SMOOTHED_STEPS:] -= sums[:-SMOOTHED_STEPS].copy()
+    return sums / np.minimum(np.arange(1, len(losses) + 1), SMOOTHED_STEPS)[:, None]

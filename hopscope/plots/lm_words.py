@@ -8,7 +8,7 @@ from hopscope.lm.pairs import ON
 from hopscope.plots.piece import Piece
 from hopscope.plots.terminal import sparkline
 
-SHOWN = 0.05
+SHOWN_SHARE = 0.05
 """A role is left out if no answer follows it by this share."""
 
 
@@ -34,7 +34,7 @@ def shown_roles(found: LmFindings) -> list[int]:
     return [
         number
         for number, _ in enumerate(found.roles)
-        if any(abs(e.mean) >= SHOWN for by in found.shares.values() for e in by[number])
+        if any(abs(e.mean) >= SHOWN_SHARE for by in found.shares.values() for e in by[number])
     ]
 
 
@@ -54,7 +54,9 @@ def role_table(found: LmFindings) -> Piece:
     rows = []
     for number in shown_roles(found):
         layers = [[each.mean for each in by_role[number]] for by_role in found.shares.values()]
-        bars = [sparkline(its, width=len(its)) if max(its) >= SHOWN else "·" for its in layers]
+        bars = [
+            sparkline(its, width=len(its)) if max(its) >= SHOWN_SHARE else "·" for its in layers
+        ]
         rows.append([str(found.roles[number]), *bars])
     title = "how far the answer follows, before each layer (█: all the way)"
     return Piece(title, ["role", *found.shares], rows)

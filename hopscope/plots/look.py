@@ -83,9 +83,9 @@ COLOURS = LIGHT.lines
 """The colours of lines and symbols, in this order."""
 DIM, FAINT, PAPER, INK = LIGHT.dim, LIGHT.faint, LIGHT.paper, LIGHT.ink
 """Colours of secondary marks; of rules and backgrounds; of the paper; of text."""
-TIMES = LIGHT.cycle()[LINES + 4 : LINES + 4 + SHADES]
+STEP_COLOURS = LIGHT.cycle()[LINES + 4 : LINES + 4 + SHADES]
 """Colours from early to late."""
-SETTINGS: Any = {
+LOOK_SETTINGS: Any = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans", "Verdana", "sans-serif"],
     "font.size": TEXT,
@@ -138,13 +138,17 @@ class Picture(Displayed, Figure):
 
     def draw(self, renderer: Any) -> None:
         """Draw in this style (matplotlib makes ticks only when it draws)."""
-        with rc_context(SETTINGS):
+        with rc_context(LOOK_SETTINGS):
             super().draw(renderer)
 
     def savefig(self, *args: Any, **options: Any) -> None:
         """Save in this style (matplotlib reads settings of formats when it saves)."""
-        with rc_context(SETTINGS):
+        with rc_context(LOOK_SETTINGS):
             super().savefig(*args, **options)
+
+
+NamedPicture = tuple[str, Picture]
+"""A short name, and a figure."""
 
 
 def picture(name: str, caption: str, height: float, columns: Columns = 1) -> Picture:
@@ -162,7 +166,7 @@ def drawn(draw: Callable[P, Picture]) -> Callable[P, Picture]:
 
     @wraps(draw)
     def draws(*args: P.args, **options: P.kwargs) -> Picture:
-        with rc_context(SETTINGS):
+        with rc_context(LOOK_SETTINGS):
             return draw(*args, **options)
 
     return draws
@@ -170,7 +174,7 @@ def drawn(draw: Callable[P, Picture]) -> Callable[P, Picture]:
 
 def times() -> ListedColormap:
     """The colour map from early to late."""
-    return ListedColormap(TIMES)
+    return ListedColormap(STEP_COLOURS)
 
 
 def amounts() -> LinearSegmentedColormap:

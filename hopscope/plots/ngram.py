@@ -13,6 +13,7 @@ from jaxtyping import Float, Int, Num
 from matplotlib.axes import Axes
 
 from hopscope.configs import NgramProcess
+from hopscope.configs.recipe import SPLITS
 from hopscope.ngram.evaluation import Evaluation, Moment
 from hopscope.ngram.parameters import set_name, sets
 from hopscope.ngram.run import NgramRun
@@ -54,7 +55,7 @@ def stages_figure(run: NgramRun) -> Picture:
             for head, lag in ((head, min(head, model.window - 1)) for head in range(model.heads))
         },
         a=np.stack([course.a for course in courses]),
-        losses={split: run.losses(split)[1][:, :, 0].T for split in ("train", "validation")},
+        losses={split: run.losses(split)[1][:, :, 0].T for split in SPLITS},
     )
     return draw_stages(found, _title(run))
 
@@ -284,7 +285,7 @@ def _tick(epoch: int, ends: np.ndarray) -> str:
 PREDICTORS = {"model": COLOURS[0], "GIH": COLOURS[1], "Bayes": COLOURS[2], "truth": COLOURS[7]}
 """The predictors whose losses are drawn, each with its colour."""
 
-SETTINGS = {"length": "length of the chain", "alpha": "α of the prior"}
+VARIED = {"length": "length of the chain", "alpha": "α of the prior"}
 """Axis labels of the settings in which chains differ."""
 
 
@@ -321,7 +322,7 @@ def draw_transfer(found: Sequence[Transfer], name: str) -> Picture:
         for place, (label, colour) in enumerate(PREDICTORS.items()):
             band(above, each.values, each.losses[:, :, place], colour, label)
         band(below, each.values, each.distance, COLOURS[0], "model to GIH")
-        below.set(xlabel=SETTINGS[each.varied], ylim=(0, None))
+        below.set(xlabel=VARIED[each.varied], ylim=(0, None))
         for one in (above, below):
             one.set_xscale("log")
             one.axvline(each.trained, color=DIM, linestyle=":")

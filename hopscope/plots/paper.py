@@ -17,15 +17,13 @@ from hopscope.papers.judge import Finding, Verdict
 from hopscope.papers.registry import Registry
 from hopscope.papers.results import Results, ResultsTable
 from hopscope.plots.layout import clauses
-from hopscope.plots.look import Picture
+from hopscope.plots.look import NamedPicture
 from hopscope.plots.page import figure_html, page, prose_html, section_html
 
-Drawn = Sequence[tuple[str, Picture]]
-"""Figures, each with a short name."""
-Draw = Callable[[ResultsTable, Callable[[str], ResultsTable | None]], Drawn]
+Draw = Callable[[ResultsTable, Callable[[str], ResultsTable | None]], Sequence[NamedPicture]]
 """Draws the figures of a table; it may request other tables by name."""
 
-PAPERS = {
+PAPER_TITLES = {
     "musat": "Musat, Mechanism and Emergence of Stacked Attention Heads in Multi-Layer "
     "Transformers (ICLR 2025)",
     "chen": "Chen, Sheen, Wang and Yang, Unveiling Induction Heads (NeurIPS 2024)",
@@ -121,7 +119,7 @@ def counts(findings: Iterable[Finding]) -> dict[Verdict, int]:
 
 
 def _introduction(judged: Sequence[tuple[Claim, Finding]]) -> str:
-    papers = "".join(f"<li>{escape(paper)}</li>" for paper in PAPERS.values())
+    papers = "".join(f"<li>{escape(paper)}</li>" for paper in PAPER_TITLES.values())
     lines = [
         f'<div><dt><span class="number">{number}</span> {_verdict(verdict)}</dt>'
         f'<dd class="dim">{MEANING[verdict]}</dd></div>'
@@ -153,7 +151,9 @@ def _claims(
     shown = []
     for paper, group in groupby(judged, lambda pair: pair[0].id.partition("/")[0]):
         lines = "".join(_claim(claim, finding, experiments) for claim, finding in group)
-        shown.append(f'<h3>{escape(PAPERS.get(paper, paper))}</h3><ul class="claims">{lines}</ul>')
+        shown.append(
+            f'<h3>{escape(PAPER_TITLES.get(paper, paper))}</h3><ul class="claims">{lines}</ul>'
+        )
     return shown
 
 
@@ -205,7 +205,7 @@ def _experiment(
     experiment: PaperExperiment,
     table: ResultsTable | None,
     judged: Sequence[tuple[Claim, Finding]],
-    draw: Callable[[ResultsTable], Drawn],
+    draw: Callable[[ResultsTable], Sequence[NamedPicture]],
 ) -> str:
     anchor = _anchor(experiment.name)
     body = [

@@ -20,7 +20,7 @@ ONE_COLUMN = 8
 """Largest number of roles that fit into one column of a paper."""
 CELL = 0.84
 """Width and height of the area of bars, as a share of the cell."""
-LEAST = 0.03
+LEAST_SHARE = 0.03
 """A share below this is not drawn."""
 
 
@@ -71,7 +71,7 @@ def _cell(
     left, low, width = column - CELL / 2, layer - CELL / 2, CELL / len(shares)
     axes.add_patch(Rectangle((left, low), CELL, CELL, facecolor=FAINT, alpha=0.4, linewidth=0))
     for number, share in enumerate(shares):
-        if share > LEAST:
+        if share > LEAST_SHARE:
             corner = (left + number * width, low)
             bar = Rectangle(
                 corner, width, CELL * min(1.0, share), facecolor=colours[number], linewidth=0

@@ -6,7 +6,7 @@ from hopscope.papers.judge import Finding
 from hopscope.papers.registry import Registry
 from hopscope.papers.results import Results, ResultsTable
 
-HEAD = """\
+README_HEAD = """\
 # Results
 
 `hopscope papers run` writes this page from the rows beside it. `docs/papers.md` says how to measure
@@ -52,7 +52,7 @@ def readme(papers: Registry, results: Results) -> str:
     ]  # fmt: skip
     return "\n".join(
         [
-            HEAD,
+            README_HEAD,
             "## What the papers claim\n",
             _table(COLUMNS, rows["paper"]),
             "\n## What hopscope papers claims\n",

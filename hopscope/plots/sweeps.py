@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from hopscope.facts import symbol_name
 from hopscope.papers.cost import in_flop
 from hopscope.papers.musat.circuit_claims import SOLVED, VariantModels
-from hopscope.papers.musat.curriculum_claims import LEARNED, allowed, hops_of
+from hopscope.papers.musat.curriculum_claims import LEARNED_LOSS, allowed, hops_of
 from hopscope.papers.musat.rows import LossRow
 from hopscope.plots.curves import FULL_SCALE, course_panels
 from hopscope.plots.look import (
@@ -24,6 +24,7 @@ from hopscope.plots.look import (
     LINES,
     PAPER,
     SMALL,
+    NamedPicture,
     Picture,
     drawn,
     figure_width,
@@ -32,13 +33,11 @@ from hopscope.plots.look import (
 )
 from hopscope.plots.symbols import counted
 
-Drawn = tuple[str, Picture]
-"""A short name, and a figure."""
 PANEL = 1.55
 """Least width of a panel of curves, in inches."""
 D_LAYERS = 24
 """Number of layers that identifies transformer D."""
-DARK = 0.6
+DARK_CELL = 0.6
 """Cells with a larger share have white text."""
 LETTERS = 22
 """Letters in a line of labels at the map."""
@@ -50,7 +49,7 @@ CIRCLE = 55
 
 def final_loss_figures(
     rows: Sequence[LossRow], courses: Sequence[LossRow] | None = None
-) -> list[Drawn]:
+) -> list[NamedPicture]:
     """Return figure 4, right: final losses by number of layers, and losses during training.
 
     `courses` are the rows of the second figure (default: all).
@@ -58,7 +57,9 @@ def final_loss_figures(
     return [("layers", layers_figure(rows)), ("courses", courses_figure(courses or rows))]
 
 
-def by_depth(rows: Sequence[LossRow], courses: Sequence[LossRow] | None = None) -> list[Drawn]:
+def by_depth(
+    rows: Sequence[LossRow], courses: Sequence[LossRow] | None = None
+) -> list[NamedPicture]:
     """Return the figures of `final_loss_figures`, and the number of hops learned by depth."""
     return [*final_loss_figures(rows, courses), ("law", law_figure(rows))]
 
@@ -121,8 +122,8 @@ def courses_figure(rows: Sequence[LossRow]) -> Picture:
     down = -(-len(rows) // across)
     figure = picture(
         "losses during training",
-        f"Validation loss of each hop, a panel for each model; dotted: {LEARNED:g}, below which a "
-        f"hop is learned. Faint: training losses.",
+        f"Validation loss of each hop, a panel for each model; dotted: {LEARNED_LOSS:g}, below "
+        f"which a hop is learned. Faint: training losses.",
         1.3 * down + 0.8,
         columns=2,
     )
@@ -143,7 +144,7 @@ def _course(axes: Axes, row: LossRow) -> None:
         colour = COLOURS[number % LINES]
         axes.plot(course.steps, course.train[number], color=colour, alpha=0.35, linewidth=0.8)
         axes.plot(course.steps, course.losses[number], color=colour, linewidth=1, label=name)
-    axes.axhline(LEARNED, color=DIM, linestyle=":", linewidth=0.8)
+    axes.axhline(LEARNED_LOSS, color=DIM, linestyle=":", linewidth=0.8)
     axes.set_ylim(0, FULL_SCALE * row.chance)
     axes.set_title(model_name(row))
 
@@ -212,7 +213,7 @@ def _held(axes: Axes, found: Sequence[VariantModels]) -> None:
     shade(axes, shares)
     for line, (one, row) in enumerate(zip(found, held, strict=True)):
         for column, count in enumerate(row):
-            colour = PAPER if shares[line, column] > DARK else INK
+            colour = PAPER if shares[line, column] > DARK_CELL else INK
             words = f"{count}/{len(one.rows)}"
             axes.text(column, line, words, ha="center", va="center", color=colour, fontsize=SMALL)
     axes.set_xticks(range(len(names)), names, rotation=90)

@@ -18,11 +18,10 @@ from hopscope.plots.chen import choices_figure, growth_figure, settings_figure, 
 from hopscope.plots.circuit import circuit_figure
 from hopscope.plots.depth import shared_information
 from hopscope.plots.emergence import emergence_figure, order_figure
-from hopscope.plots.look import COLOURS, Picture, drawn, picture
+from hopscope.plots.look import COLOURS, NamedPicture, Picture, drawn, picture
 from hopscope.plots.maps import role_maps_figure
 from hopscope.plots.sweeps import (
     D_LAYERS,
-    Drawn,
     by_depth,
     courses_figure,
     curriculum_figure,
@@ -34,7 +33,7 @@ from hopscope.plots.sweeps import (
 
 def figures(
     table: ResultsTable, others: Callable[[str], ResultsTable | None] = lambda _: None
-) -> list[Drawn]:
+) -> list[NamedPicture]:
     """Draw all figures of an experiment; a figure of two experiments belongs to the second."""
     if not table.rows or table.experiment not in FIGURES:
         return []
@@ -44,19 +43,19 @@ def figures(
     return FIGURES[table.experiment](table)
 
 
-def _beside_curriculum(table: ResultsTable, with_: ResultsTable) -> list[Drawn]:
+def _beside_curriculum(table: ResultsTable, with_: ResultsTable) -> list[NamedPicture]:
     """Draw both sides of figure 4."""
     rows = table.of(LossRow)
     return [("curriculum", curriculum_figure(with_.of(LossRow), rows)), *final_loss_figures(rows)]
 
 
-def _all_seeds(table: ResultsTable, first: ResultsTable) -> list[Drawn]:
+def _all_seeds(table: ResultsTable, first: ResultsTable) -> list[NamedPicture]:
     """Draw all models of two tables by depth, and the losses in training of the second table."""
     rows = table.of(LossRow)
     return by_depth(longest([*first.of(LossRow), *rows]), rows)
 
 
-def _variants(table: ResultsTable) -> list[Drawn]:
+def _variants(table: ResultsTable) -> list[NamedPicture]:
     found = by_variant(table.rows)
     if not any(each.of_the_paper for each in found):
         return [("map", map_figure(found))]
@@ -67,9 +66,9 @@ def _variants(table: ResultsTable) -> list[Drawn]:
     return [("map", map_figure(found)), *shown]
 
 
-def _circuits(table: ResultsTable) -> list[Drawn]:
+def _circuits(table: ResultsTable) -> list[NamedPicture]:
     """Draw figure 5 and appendix C: the circuit, maps and emergence of each model, and losses."""
-    found: list[Drawn] = []
+    found: list[NamedPicture] = []
     for number, row in enumerate(table.of(CircuitRow)):
         name, circuit = _letter(number, row), Circuit.from_dict(row.circuit)
         letter = name.partition("-")[0].upper()
@@ -93,7 +92,7 @@ def _letter(number: int, row: CircuitRow) -> str:
     return "abc"[row.seed] if row.layers == 12 else f"{row.layers}x{row.heads}-{number}"
 
 
-def _depths(table: ResultsTable) -> list[Drawn]:
+def _depths(table: ResultsTable) -> list[NamedPicture]:
     """Draw figure 3, and the fewest layers by three counts."""
     shared = shared_information(Retrieval(hops=5).graph())
     return [("layers", _fewest(table.of(DepthRow))), ("shared", shared)]
@@ -122,7 +121,7 @@ def _fewest(rows: Sequence[DepthRow]) -> Picture:
     return figure
 
 
-def _answers(table: ResultsTable) -> list[Drawn]:
+def _answers(table: ResultsTable) -> list[NamedPicture]:
     """Draw figure 2 from rows."""
     from hopscope.plots.lm import results_figure
 
@@ -132,13 +131,13 @@ def _answers(table: ResultsTable) -> list[Drawn]:
     return [("accuracy", results_figure(by_model))]
 
 
-BESIDE_FIGURE_4: Mapping[str, Callable[[ResultsTable, ResultsTable], list[Drawn]]] = {
+BESIDE_FIGURE_4: Mapping[str, Callable[[ResultsTable, ResultsTable], list[NamedPicture]]] = {
     "musat/fig4-nonic": _beside_curriculum,
     "musat/fig4-seeds": _all_seeds,
 }
 """Functions that draw an experiment together with the rows of `musat/fig4-ic`, if there are any."""
 
-FIGURES: Mapping[str, Callable[[ResultsTable], list[Drawn]]] = {
+FIGURES: Mapping[str, Callable[[ResultsTable], list[NamedPicture]]] = {
     "musat/depth": _depths,
     "musat/fig2": _answers,
     "musat/fig4-ic": lambda table: by_depth(table.of(LossRow)),

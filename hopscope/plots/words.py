@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hopscope.circuits.ablator import Ablations
     from hopscope.circuits.ranking import Baselines
 
-Record = Mapping[str, Any]
+AblationRecord = Mapping[str, Any]
 """A row of `Ablations.records`."""
 FULL, LITTLE = 0.95, 0.1
 """Shares from which a symbol counts as fully decodable, and up to which it is not printed."""
@@ -171,7 +171,7 @@ def ablation_pieces(found: "Ablations") -> list[Piece]:
     return [ablation_table(found.records(), "losses with heads changed")]
 
 
-def ablation_table(records: Sequence[Record], title: str) -> Piece:
+def ablation_table(records: Sequence[AblationRecord], title: str) -> Piece:
     """Return a row per record: the losses with heads changed, and how much they rise."""
     losses = [name for name in records[0] if name == "loss" or name.startswith("hop_")]
     columns = ["changed", *(name.replace("_", " ") for name in losses), "rise"]
@@ -181,7 +181,7 @@ def ablation_table(records: Sequence[Record], title: str) -> Piece:
     return Piece(title, columns, rows)
 
 
-def _rise(row: Record) -> str:
+def _rise(row: AblationRecord) -> str:
     if row["rise"] is None:
         return ""
     return f"{row['rise']:z.4f} ± {(row['rise_high'] - row['rise_low']) / 2:.4f}"

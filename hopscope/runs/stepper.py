@@ -13,7 +13,7 @@ from hopscope.store import RunFolder
 if TYPE_CHECKING:
     import torch
 
-Losses = dict[str, np.ndarray]
+StepLosses = dict[str, np.ndarray]
 """For each split, the losses of every model and hop [model, hop]."""
 
 
@@ -43,7 +43,7 @@ class Stepper(Protocol):
         A run that is stopped elsewhere also writes a checkpoint; the next commit removes that one.
         """
 
-    def advance(self) -> Losses | None:
+    def advance(self) -> StepLosses | None:
         """Compute up to the next step at which the run can be stopped.
 
         Returns the latest losses, or None if there are no new ones.
@@ -67,7 +67,7 @@ class Watcher(Protocol):
     def start(self, folder: RunFolder, step: int) -> None:
         """Called once, with the step from which the run continues."""
 
-    def advance(self, step: int, latest: Losses) -> None:
+    def advance(self, step: int, latest: StepLosses) -> None:
         """Called with new losses."""
 
     def stop(self) -> None:

@@ -15,9 +15,9 @@ from hopscope.store.folder import RunFolder
 
 CHECKPOINTS = "checkpoints/"
 STEPS = f"{CHECKPOINTS}step-"
-OPTIMISERS = f"{CHECKPOINTS}optimiser-"
+OPTIMISER_FILES = f"{CHECKPOINTS}optimiser-"
 SUFFIX = ".safetensors"
-NUMBERED = re.compile(rf"{STEPS}(\d+){re.escape(SUFFIX)}", re.ASCII)
+CHECKPOINT_NAME = re.compile(rf"{STEPS}(\d+){re.escape(SUFFIX)}", re.ASCII)
 FLOATS = {"F16": "<f2", "BF16": "<u2", "F32": "<f4", "F64": "<f8"}
 """The types of weights that are read, with the numpy type of their bytes."""
 
@@ -31,7 +31,7 @@ def checkpoint_steps(folder: RunFolder) -> list[int]:
     """The steps with a checkpoint, in order."""
     found = []
     for name in folder.files(STEPS):
-        number = NUMBERED.fullmatch(name)
+        number = CHECKPOINT_NAME.fullmatch(name)
         if number is None:
             raise folder.damaged(f"{folder.name} names {name}, expected {STEPS}NUMBER{SUFFIX}")
         found.append(int(number[1]))
@@ -72,7 +72,7 @@ def _array(dtype: str, shape: list[int], data: bytearray) -> np.ndarray:
 
 def optimiser_name(step: int) -> str:
     """The file of the optimiser's moments after a step."""
-    return f"{OPTIMISERS}{step:08d}{SUFFIX}"
+    return f"{OPTIMISER_FILES}{step:08d}{SUFFIX}"
 
 
 def diverged(folder: RunFolder, what: str, remedy: str) -> Diverged:
@@ -87,7 +87,7 @@ def outdated(folder: RunFolder, planned: Container[int]) -> tuple[str, ...]:
     of unplanned steps (left by interruptions).
     """
     unplanned = [step for step in checkpoint_steps(folder) if step not in planned]
-    return (*folder.files(OPTIMISERS), *map(checkpoint_name, unplanned))
+    return (*folder.files(OPTIMISER_FILES), *map(checkpoint_name, unplanned))
 
 
 def weights_step(folder: RunFolder) -> int:

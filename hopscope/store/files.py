@@ -17,7 +17,7 @@ from pathlib import Path
 
 from hopscope.errors import ConfigError, RunDamaged, StoreError, StoreUnwritable
 
-REASONS = {
+OS_REASONS = {
     errno.ENOSPC: "the disk is full: free some space",
     errno.EDQUOT: "the disk quota is used up: free some space",
     errno.EROFS: "the file system is read-only: choose another folder",
@@ -42,7 +42,7 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = REASONS.get(error.errno or 0, error.strerror or str(error))
+        reason = OS_REASONS.get(error.errno or 0, error.strerror or str(error))
         raise StoreUnwritable(f"cannot write {path}: {reason}") from error
 
 

@@ -31,9 +31,9 @@ from hopscope.store.files import (
 )
 from hopscope.store.lock import LOCK, Held, holder_of, locked
 from hopscope.store.manifest import (
+    FILE_NAME,
     MANIFEST,
-    MOST_BYTES,
-    NAME,
+    MANIFEST_BYTES,
     PACKED,
     VERSION,
     FileEntry,
@@ -50,7 +50,7 @@ FOLDERS = frozenset({"answers", "checkpoints", "explorer", "metrics", "parameter
 """Usual folders of a run. Any other folder also belongs to the run if its manifest names a file in
 it, because kinds of runs from plugins may have more folders."""
 
-Found = TypeVar("Found")
+T = TypeVar("T")
 R = TypeVar("R", bound=Recipe)
 
 
@@ -159,7 +159,7 @@ class RunFolder(Displayed):
                 self._read(name)
         return [self._path(name) for name in names]
 
-    def snapshot(self, look: Callable[[], Found]) -> Found:
+    def snapshot(self, look: Callable[[], T]) -> T:
         """Return `look()`; call it again if a commit removed a file that it was reading."""
         while True:
             manifest = self.manifest
@@ -173,7 +173,7 @@ class RunFolder(Displayed):
                     raise
 
     def _read(self, name: str) -> bytes:
-        most = MOST_BYTES if name.endswith(".json") else memory_bytes() // 4
+        most = MANIFEST_BYTES if name.endswith(".json") else memory_bytes() // 4
         with self._remedies(name):
             if name not in self.manifest.files:
                 raise RunDamaged(f"{self.path} has no committed {name}")
@@ -217,7 +217,7 @@ class RunFolder(Displayed):
         kept = {name: entry for name, entry in before.files.items() if name not in drop}
         written = {name: self._entry(name, data) for name, data in files.items()}
         manifest = before.model_copy(update={**changes, "files": {**kept, **written}})
-        assert all(map(NAME.fullmatch, files)), [*files]
+        assert all(map(FILE_NAME.fullmatch, files)), [*files]
         write_inside(self.path, {manifest.place(name): data for name, data in files.items()})
         self._check_lock()
         write_inside(self.path, {MANIFEST: manifest.to_bytes()})
@@ -276,8 +276,10 @@ class RunFolder(Displayed):
         final = temporary[1] if temporary else own
         if inner:
             folders = FOLDERS | {each.rpartition("/")[0] for each in self.manifest.files}
-            return inner in folders and NAME.fullmatch(f"{inner}/{final}") is not None
-        known = NAME.fullmatch(final) if temporary else VERSION.sub("", own) in self.manifest.files
+            return inner in folders and FILE_NAME.fullmatch(f"{inner}/{final}") is not None
+        known = (
+            FILE_NAME.fullmatch(final) if temporary else VERSION.sub("", own) in self.manifest.files
+        )
         return bool(known)
 
     def in_training(self) -> bool:

@@ -3,8 +3,8 @@
 The holder has the system's lock (flock) on that file, which ends with the process. On some cluster
 file systems flock works within one machine only, and a stopped process keeps it forever. So the
 holder also writes its host and process id into the file, and touches the file regularly. If a
-holder has not touched it for `SECONDS`, the next process that asks takes over the folder, and later
-commits of the old holder are refused.
+holder has not touched it for `LEASE_SECONDS`, the next process that asks takes over the folder, and
+later commits of the old holder are refused.
 """
 
 import fcntl
@@ -25,10 +25,10 @@ from hopscope.errors import RunBusy, StoreError, StoreUnwritable
 from hopscope.store.files import NO_LINK, read_inside, writing
 
 LOCK = ".lock"
-SECONDS = 60.0
+LEASE_SECONDS = 60.0
 """Seconds without a touch after which a lock has expired."""
 TOUCHES = 3
-"""Number of touches within `SECONDS`."""
+"""Number of touches within `LEASE_SECONDS`."""
 AHEAD = 3_600.0
 """Seconds by which the clock of another machine may be ahead."""
 PATIENCE = 0.5
@@ -57,7 +57,7 @@ class Holder:
     @property
     def expired(self) -> bool:
         """Whether the last touch is too old. (The clock of the holder's machine may be ahead.)"""
-        return not -AHEAD <= self.age <= SECONDS
+        return not -AHEAD <= self.age <= LEASE_SECONDS
 
 
 class Held:
@@ -96,7 +96,7 @@ class Held:
         ended = threading.Event()
 
         def touch() -> None:
-            while not ended.wait(SECONDS / TOUCHES):
+            while not ended.wait(LEASE_SECONDS / TOUCHES):
                 with suppress(OSError):  # a network share may be unavailable for a while
                     os.utime(self.descriptor)
 

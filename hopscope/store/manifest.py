@@ -21,9 +21,9 @@ PACKED = "packed.json"
 """The file that marks a fleet of a sweep, whose members become separate runs."""
 CHECK = "check"
 """The key of the manifest's own SHA-256, over all other keys."""
-MOST_BYTES = 2**26
+MANIFEST_BYTES = 2**26
 """Largest size of a manifest or other JSON file of a run that is read, in bytes."""
-NAME = re.compile(
+FILE_NAME = re.compile(
     r"[a-z][a-z0-9-]{0,80}\.json|[a-z]{1,40}/[a-z]{1,40}(-\d{8,12}){0,3}\.(parquet|safetensors|jsonl)",
     re.ASCII,
 )
@@ -97,7 +97,7 @@ class Manifest(Config):
     @classmethod
     def _own_files(cls, files: dict[str, FileEntry]) -> dict[str, FileEntry]:
         for name in (*files, *(entry.at for entry in files.values() if entry.at)):
-            if name == MANIFEST or NAME.fullmatch(name) is None:
+            if name == MANIFEST or FILE_NAME.fullmatch(name) is None:
                 raise ValueError(f"{name[:60]!r} is not a name of a run's file")
         return files
 
@@ -136,7 +136,7 @@ def read_manifest(folder: Path) -> Manifest:
     Raises RunMissing if there is none, RunDamaged, or RunMismatch for another format.
     """
     try:
-        data = read_inside(folder, MANIFEST, MOST_BYTES)
+        data = read_inside(folder, MANIFEST, MANIFEST_BYTES)
     except RunDamaged as error:
         if isinstance(error.__cause__, FileNotFoundError):
             raise RunMissing(f"there is no run in {folder}: it has no {MANIFEST}") from error

@@ -9,14 +9,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from hopscope.configs import Recipe
+from hopscope.configs.recipe import SPLITS
 from hopscope.configs.training import FINAL_STEPS
 from hopscope.errors import ConfigError
 from hopscope.milestones import learned, learned_below
 from hopscope.shapes import Float, Float32, Float64, Int, Int32
 from hopscope.store.folder import RunFolder
 from hopscope.store.tables import METRICS, PARAMETERS, to_parquet
-
-SPLITS = ("train", "validation")
 
 
 def loss_rows(

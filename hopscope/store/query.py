@@ -50,10 +50,10 @@ RUNS = {
 """The columns of the table `runs`, with their types."""
 TRIES = 10
 """Most attempts for a query (trainings may replace files meanwhile)."""
-KNOWN = "tables: runs, metrics, parameters"
+TABLE_NAMES = "tables: runs, metrics, parameters"
 USER_ERRORS = ("BinderException", "CatalogException", "OutOfMemoryException")
 """DuckDB errors that are caused by the query, not by a file."""
-Found = TypeVar("Found")
+T = TypeVar("T")
 Files = dict[str, list[Path]]
 """The files of the tables that a query reads, by run."""
 
@@ -115,13 +115,13 @@ class SqlQuery(Displayed):
         _check_library("pyarrow", "an Arrow table")
         return self._warn(lambda duck: duck.sql(self.query).to_arrow_table())
 
-    def _warn(self, ask: Callable[[Any], Found]) -> Found:
+    def _warn(self, ask: Callable[[Any], T]) -> T:
         found, problems = self._ask(ask)
         for problem in problems:
             warnings.warn(f"left out: {problem}", RunWarning, stacklevel=3)
         return found
 
-    def _ask(self, ask: Callable[[Any], Found]) -> tuple[Found, list[str]]:
+    def _ask(self, ask: Callable[[Any], T]) -> tuple[T, list[str]]:
         """Call `ask` with a connection; return its result, and a line for each run left out.
 
         If DuckDB fails, a training may have replaced files, so the query is repeated. If it fails
@@ -141,7 +141,7 @@ class SqlQuery(Displayed):
             except QueryError as error:
                 unreadable = _unreadable(runs, tables) if files == before else {}
                 if files == before and not unreadable:
-                    raise StoreError(f"{error} ({KNOWN})") from error
+                    raise StoreError(f"{error} ({TABLE_NAMES})") from error
                 damaged, before = damaged | unreadable, files
                 continue
             problems += damaged.values()
@@ -151,8 +151,8 @@ class SqlQuery(Displayed):
         raise StoreError("the runs change faster than they can be read: try again")
 
     def _ask_once(
-        self, ask: Callable[[Any], Found], runs: list[RunFolder], files: Files, problems: list[str]
-    ) -> Found:
+        self, ask: Callable[[Any], T], runs: list[RunFolder], files: Files, problems: list[str]
+    ) -> T:
         """Return what `ask` returns.
 
         Raises StoreError for a wrong query, and QueryError for other failures (damaged files).
@@ -171,7 +171,7 @@ class SqlQuery(Displayed):
                     return ask(duck)
             except QueryError as error:
                 if error.kind in USER_ERRORS:
-                    raise StoreError(f"{error} ({KNOWN})") from error
+                    raise StoreError(f"{error} ({TABLE_NAMES})") from error
                 raise
 
 
@@ -203,9 +203,9 @@ def _check_query(duck: Any, query: str) -> None:
         with query_errors():
             kinds = [statement.type.name for statement in duck.extract_statements(query)]
     except QueryError as error:
-        raise StoreError(f"{error} ({KNOWN})") from error
+        raise StoreError(f"{error} ({TABLE_NAMES})") from error
     if not kinds:
-        raise StoreError(f"the query is empty ({KNOWN})")
+        raise StoreError(f"the query is empty ({TABLE_NAMES})")
     if kinds != ["SELECT"]:
         got = " and ".join(dict.fromkeys(kinds))
         raise StoreError(

@@ -31,7 +31,7 @@ from hopscope.store.query import SqlQuery, read_runs
 from hopscope.store.tables import pattern
 from hopscope.store.tags import check_tag, read_tags, write_tags
 
-Look = Callable[[Path, tuple[str, ...]], Listed]
+MakeListed = Callable[[Path, tuple[str, ...]], Listed]
 """A function that makes the list entry of a run from its folder and its tags."""
 HASH = re.compile(r"[0-9a-f]{10}")
 """The hash at the end of a run's name."""
@@ -168,7 +168,7 @@ class Store(Displayed):
         return self._retag(run, lambda had: {*had} - {*tags})
 
     def listed(
-        self, look: Look = listed, names: Sequence[str] | None = None
+        self, look: MakeListed = listed, names: Sequence[str] | None = None
     ) -> tuple[list[Listed], list[str]]:
         """Return the list entries of all runs (or of `names`), oldest first, and all problems.
 

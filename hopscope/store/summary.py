@@ -23,7 +23,7 @@ from hopscope.store.tables import METRICS
 CACHE = ".summaries.json"
 MOST_BYTES = 2**28
 """Largest size of a cache that is read, in bytes."""
-POINTS = 64
+SUMMARY_POINTS = 64
 """Number of points of a loss curve."""
 QUERY = f"""
 with
@@ -34,7 +34,7 @@ with
         where step >= least(greatest(1, last - {FINAL_STEPS - 1}), last) group by all
     ),
     courses as (
-        select run, step * {POINTS} // (last + 1) as part, avg(loss) as loss
+        select run, step * {SUMMARY_POINTS} // (last + 1) as part, avg(loss) as loss
         from train join ends using (run) group by all
     )
 select
@@ -45,7 +45,7 @@ from ends
 """
 Summary = tuple[list[float], list[float]]
 """The training losses of a run: the mean over its last 100 steps for each hop; and the curve of the
-mean over all hops, with at most `POINTS` points."""
+mean over all hops, with at most `SUMMARY_POINTS` points."""
 ENTRIES = TypeAdapter(dict[str, tuple[str, Summary]])
 
 

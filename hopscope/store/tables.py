@@ -21,7 +21,7 @@ import numpy as np
 from hopscope.errors import RunDamaged, StoreUnwritable
 from hopscope.store.folder import RunFolder
 
-SETTINGS: dict[str, Any] = {
+DATABASE_SETTINGS: dict[str, Any] = {
     "autoinstall_known_extensions": False,  # these would be fetched from the network
     "autoload_known_extensions": False,
     "temp_directory": "",  # no temporary files
@@ -183,7 +183,7 @@ def open_database(**settings: Any) -> Any:
     """Open a new database in memory that installs no extensions."""
     import duckdb  # 70 ms that `hopscope --help` need not wait for
 
-    return duckdb.connect(config={**SETTINGS, **settings})
+    return duckdb.connect(config={**DATABASE_SETTINGS, **settings})
 
 
 @contextmanager

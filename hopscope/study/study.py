@@ -31,8 +31,7 @@ from hopscope.circuits import (
 )
 from hopscope.circuits.ablator import Ablations, ablate, asked_for, every_head
 from hopscope.circuits.adapters import AnyModel
-from hopscope.circuits.baselines import DEFAULT as MEASURED
-from hopscope.circuits.baselines import baselines
+from hopscope.circuits.baselines import DEFAULT_SWITCHES, baselines
 from hopscope.circuits.circuit_patching import patch_circuit
 from hopscope.circuits.diagnostics import Diagnostics, diagnose
 from hopscope.circuits.emergence import Emergence
@@ -171,7 +170,10 @@ class Study(Displayed):
         return probing.probe(self.model, self.task, examples, seed)
 
     def baselines(
-        self, examples: int = patching.EXAMPLES, seed: int = 0, switches: Switches = MEASURED
+        self,
+        examples: int = patching.EXAMPLES,
+        seed: int = 0,
+        switches: Switches = DEFAULT_SWITCHES,
     ) -> Baselines:
         """Scores of other methods (EAP-IG, activation patching, …), compared with the circuit."""
         return baselines(self.model, self.circuit, examples, seed, switches)

@@ -3,12 +3,11 @@
     sampler = sampler_of(Retrieval(hops=3))
     batch = examples(sampler, seed=0, index=torch.arange(8))
 
-Example i is a pure function of task, seed, stream and i.
+Example i is a pure function of task, seed, split and i.
 """
 
 from hopscope.tasks.batch import Batch, Roles, partners
 from hopscope.tasks.drawing import (
-    Stream,
     askers,
     dataset,
     example_arrays,
@@ -28,7 +27,6 @@ __all__ = [
     "RenderedExample",
     "Roles",
     "Sampler",
-    "Stream",
     "answer_losses",
     "askers",
     "dataset",

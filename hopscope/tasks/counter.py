@@ -18,7 +18,7 @@ GOLDEN = -7046029254386353131  # 2^64 / golden ratio, odd, as a signed number
 LOW32 = (1 << 32) - 1
 Keys = Int[Tensor, "rows"]
 """One key per example."""
-HALF = -(1 << 27)
+LEADING = -(1 << 27)
 """A mask that keeps the leading 26 of the 53 significant bits of a float64 number."""
 
 
@@ -76,7 +76,7 @@ def normals(key: Int[Tensor, "rows"], count: int) -> Float[Tensor, "rows count"]
 def root(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     """The square root of positive float64 numbers, rounded correctly."""
     near = x.sqrt()
-    high = (near.view(torch.int64) & HALF).view(torch.float64)
+    high = (near.view(torch.int64) & LEADING).view(torch.float64)
     low = near - high
     # x - near² without rounding: no factor of a product has more than 27 bits.
     off = (x - high * high).sub_(2.0 * high * low).sub_(low * low)

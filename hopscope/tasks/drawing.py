@@ -1,23 +1,20 @@
-"""Examples by number: each is a pure function of task, seed, stream and its index."""
+"""Examples by number: each is a pure function of task, seed, split and its index."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from hopscope.configs import Task
+from hopscope.configs import Split, Task
+from hopscope.configs.recipe import SPLITS
 from hopscope.errors import ConfigError
 from hopscope.tasks import counter
 from hopscope.tasks.batch import Batch
 from hopscope.tasks.rendering import RenderedExample, numbers_of
 from hopscope.tasks.samplers import Sampler, sampler_of
 
-Stream = Literal["train", "validation"]
-STREAMS: dict[Stream, int] = {"train": 0, "validation": 1}
-"""The number of each split in the keys of random numbers, so that the splits differ."""
 CHUNK = 4096
 """How many examples are drawn at once."""
 
@@ -26,20 +23,20 @@ def examples(
     sampler: Sampler,
     seed: int | Int[Tensor, "rows"],
     index: Int[Tensor, "rows"],
-    stream: Stream = "train",
+    split: Split = "train",
     swapped: Sequence[str] = (),
 ) -> Batch:
     """The examples with these numbers. Pairs of chains (see `partners`) have swapped the symbols
     named in `swapped`.
     """
-    return sampler.batch(_keys(seed, index, stream), swapped)
+    return sampler.batch(_keys(seed, index, split), swapped)
 
 
 def dataset(
     task: Task,
     seed: int,
     count: int,
-    stream: Stream = "train",
+    split: Split = "train",
     swapped: Sequence[str] = (),
 ) -> Batch:
     """The first `count` examples as one batch, drawn chunk by chunk."""
@@ -49,7 +46,7 @@ def dataset(
 
     def chunk(start: int) -> Batch:
         index = torch.arange(start, min(start + CHUNK, count))
-        return examples(sampler, seed, index, stream, swapped)
+        return examples(sampler, seed, index, split, swapped)
 
     first = chunk(0)
     whole = first.mapped(lambda rows: rows.new_empty((count, *rows.shape[1:])))
@@ -60,18 +57,18 @@ def dataset(
     return whole
 
 
-def symbols(task: Task, seed: int, count: int, stream: Stream = "train") -> Tensor:
+def symbols(task: Task, seed: int, count: int, split: Split = "train") -> Tensor:
     """The symbols of each chain in the first `count` examples [batch, chain, symbol, …]: vectors,
     or for token tasks class numbers.
     """
-    return sampler_of(task).symbols(_keys(seed, torch.arange(count), stream))
+    return sampler_of(task).symbols(_keys(seed, torch.arange(count), split))
 
 
 def askers(
-    task: Task, seed: int, count: int, stream: Stream = "train"
+    task: Task, seed: int, count: int, split: Split = "train"
 ) -> Int[Tensor, "batch answer"]:
     """The chain of each answer in the first `count` examples."""
-    return sampler_of(task).askers(_keys(seed, torch.arange(count), stream))
+    return sampler_of(task).askers(_keys(seed, torch.arange(count), split))
 
 
 def rendered(
@@ -80,14 +77,13 @@ def rendered(
     index: int,
     words: Sequence[str] | None = None,
     order: int | None = None,
-    stream: Stream = "validation",
 ) -> RenderedExample:
     """One example in words. `order` is the number of another example whose order of entries is
     used; `words` are symbols that replace those at its positions.
     """
 
     def key(number: int) -> Int[Tensor, "1"]:
-        return _keys(seed, torch.tensor([number]), stream)
+        return _keys(seed, torch.tensor([number]), "validation")
 
     sampler = sampler_of(task)
     other = None if order is None else key(order)
@@ -126,7 +122,7 @@ def example_arrays(task: Task, seed: int, count: int = 256) -> dict[str, np.ndar
 
 
 def _keys(
-    seed: int | Int[Tensor, "rows"], index: Int[Tensor, "rows"], stream: Stream
+    seed: int | Int[Tensor, "rows"], index: Int[Tensor, "rows"], split: Split
 ) -> Int[Tensor, "rows"]:
     seeds = torch.as_tensor(seed, device=index.device).expand_as(index)
-    return counter.keys(seeds, STREAMS[stream], index)
+    return counter.keys(seeds, SPLITS.index(split), index)

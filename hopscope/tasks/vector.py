@@ -27,7 +27,7 @@ ORDER_BITS = 40
 """The number of random bits by which the entries of one group are sorted."""
 PAD = -1
 """The content of a cell without a symbol, in entries shorter than the longest."""
-NUMBERED = re.compile(r"x(\d+)", re.ASCII)
+SYMBOL_NAME = re.compile(r"x(\d+)", re.ASCII)
 
 
 class VectorSampler:
@@ -230,7 +230,7 @@ def _pick(symbols: Float[Tensor, "rows symbol dim"], index: Int[Tensor, "rows co
 
 def _short(name: str) -> str:
     """The name of a symbol after its chain's letter: "2" for x2, ".name" for any other name."""
-    match = NUMBERED.fullmatch(name)
+    match = SYMBOL_NAME.fullmatch(name)
     return match[1] if match else f".{name}"
 
 

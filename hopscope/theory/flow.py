@@ -26,9 +26,9 @@ class Code:
     of: str
 
 
-Piece = str | Code
-Pieces = frozenset[Any]
-"""Symbols, by their names, and codes: each is a `Piece`."""
+Content = str | Code
+Contents = frozenset[Any]
+"""Symbols, by their names, and codes: each is a `Content`."""
 
 
 @dataclass(frozen=True, order=True)
@@ -77,7 +77,7 @@ class Flow:
     roles: tuple[Role, ...]
     """The positions, in the order of the sequence."""
     causal: bool
-    holdings: tuple[tuple[Pieces, ...], ...]
+    holdings: tuple[tuple[Contents, ...], ...]
     """[layer][position]; layer 0 is the input."""
     read: tuple[tuple[tuple[int, ...], ...], ...]
     """[layer - 1][position]: the positions that it reads in that layer."""
@@ -108,7 +108,7 @@ class Flow:
         self._trace(len(self.roles) - 1, layer, symbol, readings)
         return sorted(readings)
 
-    def _trace(self, place: int, layer: int, piece: Piece, readings: set[Reading]) -> None:
+    def _trace(self, place: int, layer: int, piece: Content, readings: set[Reading]) -> None:
         """Add the readings that move a piece to a place by a layer, and those that allow them."""
         while layer and piece in self.holdings[layer - 1][place]:
             layer -= 1
@@ -128,7 +128,7 @@ class Flow:
         self._trace(source, layer - 1, shared, readings)
         self._trace(place, layer - 1, shared, readings)
 
-    def _age(self, place: int, piece: Piece) -> int:
+    def _age(self, place: int, piece: Content) -> int:
         """The layer after which the place first has the piece."""
         return next(n for n, holding in enumerate(self.holdings) if piece in holding[place])
 
@@ -167,7 +167,7 @@ def flow(
 
 def positions(
     graph: FactGraph, order: Sequence[int] | None = None
-) -> tuple[tuple[Role, ...], tuple[Pieces, ...]]:
+) -> tuple[tuple[Role, ...], tuple[Contents, ...]]:
     """The roles of one chain's positions in the order of the sequence, and the pieces that each has
     in the input.
     """
@@ -176,7 +176,7 @@ def positions(
     if sorted(order) != numbers:
         raise ConfigError(f"order is {order}; expected each of the facts {numbers} once")
     roles: list[Role] = []
-    pieces: list[Pieces] = []
+    pieces: list[Contents] = []
     for number in order:
         fact = graph.facts[number]
         roles += graph.roles_of(number)
@@ -187,7 +187,7 @@ def positions(
     return tuple(roles), tuple(pieces)
 
 
-def _sources(holding: Sequence[Pieces], causal: bool) -> list[list[int]]:
+def _sources(holding: Sequence[Contents], causal: bool) -> list[list[int]]:
     """For each position, the positions that it can read and that have something new for it."""
     places = range(len(holding))
     return [
@@ -201,7 +201,7 @@ def _sources(holding: Sequence[Pieces], causal: bool) -> list[list[int]]:
 
 
 def _best(
-    place: int, found: list[int], roles: Sequence[Role], holding: Sequence[Pieces]
+    place: int, found: list[int], roles: Sequence[Role], holding: Sequence[Contents]
 ) -> list[int]:
     """The source that adds most pieces (if equal, one of the same fact), in a list; empty if there
     is none.
@@ -217,7 +217,7 @@ def _best(
 class Followed:
     """The pieces that every role has in the end, and the readings without a shared piece."""
 
-    holdings: dict[Role, Pieces]
+    holdings: dict[Role, Contents]
     jumps: tuple[Reading, ...]
     """Readings whose destination and source had no common piece by which attention could match."""
 

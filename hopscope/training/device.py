@@ -17,7 +17,7 @@ from hopscope.models.torch_private import processor_has
 DTYPES = {"float32": torch.float32, "bf16": torch.bfloat16}
 STATE = 20
 """Bytes per parameter: master, gradient, two moments, and a copy for computing."""
-PACKED = 24
+PACKED_FLEET = 24
 """Additional bytes per parameter while a checkpoint is written: weights and moments, both twice."""
 CPU = torch.device("cpu")
 GiB = 2**30
@@ -77,7 +77,7 @@ def training_bytes(experiment: Experiment, device: torch.device = CPU) -> int:
     example = 48 * ends.numbers * ends.length + 12 * ends.read * ends.outputs
     drawn = example * (training.batch + training.validation_examples)
     weights = weight_count(experiment)
-    packed = PACKED * weights if device == CPU else 0
+    packed = PACKED_FLEET * weights if device == CPU else 0
     return models * (STATE * weights + max(packed, activations) + drawn)
 
 
@@ -93,7 +93,7 @@ def check_training(experiment: Experiment, device: torch.device = CPU) -> None:
     if device.type == "cuda":
         gpu = torch.cuda.mem_get_info(device)[1]
         _check(what, training_bytes(experiment, device), remedy, gpu, "this GPU")
-        _check(what, models * PACKED * weight_count(experiment), remedy)
+        _check(what, models * PACKED_FLEET * weight_count(experiment), remedy)
     else:
         _check(what, training_bytes(experiment), remedy)
 

@@ -9,7 +9,7 @@ import numpy as np
 from hopscope.configs import Experiment, Recipe
 from hopscope.errors import RunMismatch
 from hopscope.store import RunFolder, Store
-from hopscope.store.checkpoints import OPTIMISERS, checkpoint_name
+from hopscope.store.checkpoints import OPTIMISER_FILES, checkpoint_name
 from hopscope.store.metrics import loss_rows, losses, losses_file
 from hopscope.store.tables import METRICS
 
@@ -30,7 +30,7 @@ def prolong(shorter: RunFolder, experiment: Experiment, store: Store) -> RunFold
     metrics = losses_file(_losses(shorter, experiment))
     states = {
         name: shorter.read(name)
-        for name in (*map(checkpoint_name, {*planned, reached}), *shorter.files(OPTIMISERS))
+        for name in (*map(checkpoint_name, {*planned, reached}), *shorter.files(OPTIMISER_FILES))
     }
     folder = store.create(experiment)
     with folder.locked():

@@ -11,7 +11,7 @@ from torch import Tensor
 from hopscope.configs import Experiment
 from hopscope.errors import RunMismatch
 from hopscope.runs.checkpoint import read_tensors, to_safetensors, weights_at
-from hopscope.runs.stepper import Losses, MakeStepper
+from hopscope.runs.stepper import MakeStepper, StepLosses
 from hopscope.store import RunFolder
 from hopscope.store.checkpoints import (
     checkpoint_name,
@@ -63,7 +63,7 @@ class TrainingStepper:
         """The number of completed steps."""
         return self.trainer.step
 
-    def advance(self) -> Losses | None:
+    def advance(self) -> StepLosses | None:
         """Train one step. Returns the latest losses if they were fetched."""
         self.metrics.add("train", self.step + 1, self.trainer.advance())
         if self.step in self.validated:
@@ -102,7 +102,7 @@ class MetricsBuffer:
         self.limit = DIVERGED_AT * max(1.0, experiment.task.chance())
         self.on_device: dict[str, list[tuple[int, Tensor]]] = {"train": [], "validation": []}
         self.parts: list[dict[str, np.ndarray]] = []
-        self.latest: Losses = {}
+        self.latest: StepLosses = {}
 
     def add(self, split: str, step: int, losses: Tensor) -> None:
         """Add the losses of a step, which may still be computed on the device."""

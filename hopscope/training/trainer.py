@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from hopscope.configs import Experiment
+from hopscope.configs import Experiment, Split
 from hopscope.models import Transformer
-from hopscope.tasks import Batch, Sampler, Stream, examples, hop_losses, sampler_of, total, visited
+from hopscope.tasks import Batch, Sampler, examples, hop_losses, sampler_of, total, visited
 from hopscope.training.device import DTYPES
 from hopscope.training.graph import RecordedUpdate
 from hopscope.training.optimisers import OPTIMISERS, Optimiser
@@ -95,9 +95,9 @@ class Trainer:
             self._drawn = number, self._examples(index.to(self.device), "train")
         return self._drawn[1].part(slice(size * place, size * (place + 1)))
 
-    def _examples(self, index: Int[Tensor, "model batch"], stream: Stream) -> Batch:
+    def _examples(self, index: Int[Tensor, "model batch"], split: Split) -> Batch:
         seeds = self.seeds[:, None].expand_as(index).flatten()
-        batch = examples(self.sampler, seeds, index.flatten(), stream)
+        batch = examples(self.sampler, seeds, index.flatten(), split)
         return batch.stacked(len(self.seeds)) if self.model.fleet else batch
 
 

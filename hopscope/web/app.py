@@ -36,6 +36,7 @@ from hopscope.web.questions import (
     ModelQuestion,
     read_json,
 )
+from hopscope.web.shown import Shown
 from hopscope.web.token import Once
 from hopscope.web.views import Views
 from hopscope.web.worker import ClientLeft, Left, Worker
@@ -164,10 +165,13 @@ class Explorer:
         run = f"{API}/runs/{{id}}"
 
         def at_hand(q: Request, _: Ask) -> bytes | None:
-            return views.at_hand(q.id, q.name, q.number("seed"), q.number("step"))
+            return views.shown(q.id, q.number("seed")).at_hand(q.name, q.number("step"))
 
         def arrays(q: Request, ask: Ask) -> bytes:
-            return views.arrays(q.id, q.name, q.number("seed"), q.number("step"), ask)
+            return views.shown(q.id, q.number("seed")).arrays(q.name, q.number("step"), ask)
+
+        def shown(q: Request) -> Shown:
+            return views.shown(q.id, q.asked.seed)
 
         def keep(q: Request, _: Ask) -> dict[str, str]:
             views.keep(q.id, q.name, q.asked)
@@ -188,15 +192,15 @@ class Explorer:
         yield answer(f"{run}/views", lambda q, _: views.views(q.id))
         turns = (short, at_hand), (stories, arrays)
         yield Route("GET", f"{run}/arrays/{{name}}", turns, ("seed", "step"))
-        yield ask("example", ExampleQuestion, looking, lambda q, _: views.example(q.id, q.asked))
-        yield ask("ablate", AblateQuestion, clicks, lambda q, ask: views.ablate(q.id, q.asked, ask))
+        yield ask("example", ExampleQuestion, looking, lambda q, _: shown(q).example(q.asked))
+        yield ask("ablate", AblateQuestion, clicks, lambda q, ask: shown(q).ablate(q.asked, ask))
         yield ask(
             "over-time", AblateQuestion, clicks,
-            lambda q, ask: views.over_time(q.id, q.asked, ask), streams=True,
+            lambda q, ask: shown(q).over_time(q.asked, ask), streams=True,
         )  # fmt: skip
         yield ask(
             "costs", CostsQuestion, clicks,
-            lambda q, ask: views.costs(q.id, q.asked, ask), streams=True,
+            lambda q, ask: shown(q).costs(q.asked, ask), streams=True,
         )  # fmt: skip
         yield Route("PUT", f"{run}/views/{{name}}", ((short, keep),), body=read_json)
         yield Route("DELETE", f"{run}/views/{{name}}", ((short, keep),))

@@ -7,7 +7,7 @@ from typing import Any
 from hopscope.configs import LmBench, Prompts
 from hopscope.errors import ConfigError, RunDamaged
 from hopscope.lm.prompts import question
-from hopscope.lm.results import Answer, answers, best_heads, chance_of_correct, results
+from hopscope.lm.results import AnswerRecord, answers, best_heads, chance_of_correct, results
 from hopscope.web.questions import ExampleQuestion
 from hopscope.web.shown import ShownRun
 from hopscope.web.tensors import packed
@@ -24,7 +24,7 @@ class Bench(ShownRun):
         return self.folder.recipe_as(LmBench)
 
     @property
-    def answers(self) -> list[Answer]:
+    def answers(self) -> list[AnswerRecord]:
         """All answers so far (cached)."""
         key = "answers", self.folder.hashes("answers/")
         return self.memory.get(key, lambda: answers(self.folder), lambda found: 500 * len(found))

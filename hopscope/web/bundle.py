@@ -36,8 +36,8 @@ URL = re.compile(r'url\("([\w-]+\.svg)"\)')
 SCRIPT = re.compile(r'<script type="module" src="[\w-]+\.js"></script>\n')
 SCRIPTS = ("data.js", "engine.js", "page.js")
 LOADED = "".join(f'<script src="{name}" defer></script>\n' for name in SCRIPTS)
-WORDS = b" written by hopscope, which may write it anew "
-MARKUP, CODE = b"<!--" + WORDS + b"-->\n", b"/*" + WORDS + b"*/\n"
+NOTICE = b" written by hopscope, which may write it anew "
+MARKUP, CODE = b"<!--" + NOTICE + b"-->\n", b"/*" + NOTICE + b"*/\n"
 """Marks at the beginning of written files: for HTML and SVG, for scripts and styles."""
 UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 """Escapes of characters that could end a script or a line of it."""

@@ -18,8 +18,10 @@ import numpy as np
 import safetensors.numpy
 
 from hopscope.configs import Experiment, Task
+from hopscope.display import plain
 from hopscope.errors import CircuitError, ConfigError, RunWarning
 from hopscope.web.questions import STUDY, CostsQuestion, ExampleQuestion
+from hopscope.web.shown import Shown
 from hopscope.web.tensors import packed, unpacked
 from hopscope.web.trained import Trained
 
@@ -49,9 +51,10 @@ def carried(
     The page opens at checkpoint `step` (default: the last). `room` limits the models, in bytes.
     """
     described = views.run(id_, seed)  # raises if there is no such run
-    row = _row(views, id_)
+    row = next(row for row in views.runs()["rows"] if row["id"] == id_)
+    shown = views.shown(id_, seed)
     wanted = [name for name in ARRAYS if name in described["arrays"]]
-    found = _arrays(views, id_, wanted, seed)
+    found = _arrays(shown, wanted)
     names = [*found]
     described |= {"arrays": names, "at_hand": names, "opens_at": step}
     if "seed" in described:  # the page holds one model of a fleet
@@ -59,17 +62,17 @@ def carried(
     return {
         "row": row,
         "description": described,
-        **_more(views, id_, described, room),
+        **_more(shown, described, room),
         "arrays": found,
     }
 
 
-def _arrays(views: "Views", id_: str, names: Sequence[str], seed: int | None) -> dict[str, str]:
+def _arrays(shown: Shown, names: Sequence[str]) -> dict[str, str]:
     """Return the arrays as text, without "contents" (probes) if these cannot be measured."""
     found = {}
     for name in names:
         try:
-            found[name] = as_text(views.arrays(id_, name, seed))
+            found[name] = as_text(shown.arrays(name))
         except CircuitError as error:
             if name != "contents":
                 raise
@@ -77,32 +80,23 @@ def _arrays(views: "Views", id_: str, names: Sequence[str], seed: int | None) ->
     return found
 
 
-def _row(views: "Views", id_: str) -> dict[str, Any]:
-    row: dict[str, Any] = next(row for row in views.runs()["rows"] if row["id"] == id_)
-    return row
-
-
-def _more(views: "Views", id_: str, described: dict[str, Any], room: int) -> dict[str, Any]:
+def _more(shown: Shown, described: dict[str, Any], room: int) -> dict[str, Any]:
     """Return the other data of the page, by kind of run."""
     if described["kind"] == STUDY:
         described["task"] |= {"carried": 1}  # the page cannot run the model of a study
         described["counts"] = [EXAMPLES]
-        return _measured(views, described, described["checkpoints"])
-    folder = views.shelf.folder(id_)
-    if described["kind"] == "facts":
-        trained = Trained(folder, views.memory, described["seed"])
-        return _trained(trained, views, described, room)
+        return _measured(shown, described["checkpoints"])
+    if isinstance(shown, Trained):
+        return _trained(shown, described, room)
     if described["kind"] == "lm":
         described["lm"]["carried"] = min(QUESTIONS, described["lm"]["questions"])
-        return {"questions": _questions(views, id_, described["lm"])}
+        return {"questions": _questions(shown, described["lm"])}
     if not described["arrays"]:
-        raise ConfigError(f"{folder.name} cannot be shown before it is complete")
+        raise ConfigError(f"{described['name']} cannot be shown before it is complete")
     return {}
 
 
-def _trained(
-    trained: Trained, views: "Views", described: dict[str, Any], room: int
-) -> dict[str, Any]:
+def _trained(trained: Trained, described: dict[str, Any], room: int) -> dict[str, Any]:
     """Return the engine's data, and measurements for the steps whose weights are not included."""
     trained.step(None)  # raises if there is no checkpoint
     steps = _steps(trained, described, room)
@@ -110,16 +104,15 @@ def _trained(
     described["task"]["carried"] = EXAMPLES
     return {
         "engine": engine_data(trained.recipe, steps),
-        **_measured(views, described, others),
+        **_measured(trained, others),
     }
 
 
-def _measured(views: "Views", described: dict[str, Any], steps: list[int]) -> dict[str, Any]:
+def _measured(shown: Shown, steps: list[int]) -> dict[str, Any]:
     """Return measurements for the steps whose weights are not included."""
-    which = described["id"], described.get("seed")
     return {
-        "known": {str(step): _known(views, *which, step) for step in steps},
-        "first": {str(step): _example(views, *which, step) for step in steps},
+        "known": {str(step): _known(shown, step) for step in steps},
+        "first": {str(step): _example(shown, step) for step in steps},
     }
 
 
@@ -162,15 +155,13 @@ def model_shape(recipe: Experiment) -> dict[str, Any]:
     }
 
 
-def _questions(views: "Views", id_: str, bench: dict[str, Any]) -> dict[str, list[str]]:
+def _questions(shown: Shown, bench: dict[str, Any]) -> dict[str, list[str]]:
     """Return the first questions of each kind, with their answers."""
     asked = {
         kind: [ExampleQuestion(kind=kind, index=n) for n in range(bench["carried"])]
         for kind in bench["kinds"]
     }
-    return {
-        kind: [as_text(views.example(id_, its)) for its in all_] for kind, all_ in asked.items()
-    }
+    return {kind: [as_text(shown.example(its)) for its in all_] for kind, all_ in asked.items()}
 
 
 def _steps(trained: Trained, described: dict[str, Any], room: int) -> dict[int, dict[str, str]]:
@@ -215,10 +206,10 @@ def as_carried(model: "Transformer") -> bytes:
     return safetensors.numpy.save(tensors)
 
 
-def _known(views: "Views", id_: str, seed: int | None, step: int) -> dict[str, Any]:
+def _known(shown: Shown, step: int) -> dict[str, Any]:
     """Return the losses after a step: of the model, and with each head and path made uniform."""
-    asked = CostsQuestion(seed=seed, step=step, examples=EXAMPLES)
-    rows = list(views.costs(id_, asked, lambda: None))
+    asked = CostsQuestion(step=step, examples=EXAMPLES)
+    rows = plain(list(shown.costs(asked, lambda: None)))
     return {
         "examples": EXAMPLES,
         "clean": rows[0]["clean"],
@@ -226,9 +217,9 @@ def _known(views: "Views", id_: str, seed: int | None, step: int) -> dict[str, A
     }
 
 
-def _example(views: "Views", id_: str, seed: int | None, step: int) -> str:
+def _example(shown: Shown, step: int) -> str:
     """Return the first example after a step, with the attention of all heads."""
-    arrays, about = unpacked(views.example(id_, ExampleQuestion(seed=seed, step=step)))
+    arrays, about = unpacked(shown.example(ExampleQuestion(step=step)))
     return as_text(packed({"attention": arrays["attention"]}, about))
 
 

@@ -2,9 +2,10 @@
 
 import numpy as np
 
+from hopscope.configs.recipe import SPLITS
 from hopscope.memory import Memory
 from hopscope.store import RunFolder
-from hopscope.store.metrics import SPLITS, losses
+from hopscope.store.metrics import losses
 from hopscope.web.tensors import packed
 
 POINTS = 2_000

@@ -15,7 +15,7 @@ from hopscope.store.metrics import learned_steps
 from hopscope.theory import Path, flow
 from hopscope.web.questions import VIEWABLE
 
-PLANTED = "planted.json"
+PLANTED_FILE = "planted.json"
 """The file with the paths of a planted model's circuit."""
 DRAWN = 32
 """Largest number of facts whose schedule is computed for the page."""
@@ -43,9 +43,9 @@ def description(folder: RunFolder, recipe: Experiment, seed: int) -> dict[str, A
 
 def planted_paths(folder: RunFolder) -> list[dict[str, Any]] | None:
     """Return the paths of a planted model's circuit; None for other models."""
-    if PLANTED not in folder.manifest.files:
+    if PLANTED_FILE not in folder.manifest.files:
         return None
-    found: list[dict[str, Any]] = json.loads(folder.read(PLANTED))
+    found: list[dict[str, Any]] = json.loads(folder.read(PLANTED_FILE))
     return found
 
 

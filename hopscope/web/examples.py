@@ -16,7 +16,7 @@ from hopscope.circuits.attention import attended
 from hopscope.circuits.engine import Adapter
 from hopscope.circuits.examples import Examples, example_seed
 from hopscope.circuits.pattern import Head, Source
-from hopscope.circuits.tables import DIGITS, other_tables
+from hopscope.circuits.tables import TABLE_DIGITS, other_tables
 from hopscope.configs import FactTask, Task
 from hopscope.errors import ConfigError
 from hopscope.facts import Role
@@ -184,7 +184,7 @@ def mean_attention(adapter: Adapter | CallbackModel, task: Task) -> np.ndarray:
         [found[Source("position", head=(layer, head))] for head in range(adapter.heads)]
         for layer in range(adapter.layers)
     ]
-    tables = torch.stack([torch.stack(each) for each in rows]).cpu() * 10**DIGITS
+    tables = torch.stack([torch.stack(each) for each in rows]).cpu() * 10**TABLE_DIGITS
     units: np.ndarray = tables.round().numpy().astype(np.uint16)
     return units
 

@@ -15,7 +15,7 @@ from hopscope.web.tensors import packed
 if TYPE_CHECKING:
     from hopscope.ngram.parameters import Course
 
-SHOWN = 36
+SHOWN_SYMBOLS = 36
 """Least length of the sequence that the page shows first."""
 
 
@@ -72,6 +72,6 @@ def parameters(recipe: NgramExperiment, seed: int, course: "Course") -> bytes:
     trained = {"c": course.c, "w": course.w, "a": course.a}
     read = {"shares": course.shares, "copied": course.attention}
     arrays = {name: array.astype(np.float32) for name, array in (trained | read).items()}
-    start = chain[: max(SHOWN, recipe.model.window + 20)].astype(np.int32)
+    start = chain[: max(SHOWN_SYMBOLS, recipe.model.window + 20)].astype(np.int32)
     about = {"sets": [list(heads) for heads in sets(recipe.model)]}
     return packed({"epochs": course.epochs, "sequence": start, **arrays}, about)

@@ -31,11 +31,11 @@ Ask = Callable[[], None]
 """Called between the steps of a computation; raises if the client no longer waits for it."""
 Number = Annotated[Whole, Field(strict=True, ge=0)]
 Word = Annotated[str, Field(max_length=24)]
-Change = Annotated[str, Field(max_length=240)]
+ChangeText = Annotated[str, Field(max_length=240)]
 """One change, in the grammar of `hopscope.circuits.ablation`."""
-Examples = Annotated[Whole, Field(strict=True, ge=2, le=MOST_EXAMPLES)]
+ExampleCount = Annotated[Whole, Field(strict=True, ge=2, le=MOST_EXAMPLES)]
 """Number of examples for losses: at least 2, because one has no interval."""
-Changes = Annotated[tuple[Change, ...], Field(max_length=MOST_CHANGES)]
+ChangeTexts = Annotated[tuple[ChangeText, ...], Field(max_length=MOST_CHANGES)]
 
 
 class ModelQuestion(Config):
@@ -47,7 +47,7 @@ class ModelQuestion(Config):
     """The seed of the fleet member (default: the first)."""
     sample: Number = 0
     """The seed of the examples."""
-    changes: Changes = ()
+    changes: ChangeTexts = ()
     """Changes of heads."""
     circuit: Annotated[bool, Field(strict=True)] = False
     """Change heads of the circuit instead of the model's."""
@@ -78,7 +78,7 @@ class ExampleQuestion(ModelQuestion):
 class AblateQuestion(ModelQuestion):
     """Losses of the model without and with these changes."""
 
-    examples: Examples = 256
+    examples: ExampleCount = 256
     probe: Annotated[bool, Field(strict=True)] = False
     """Also return which symbols can be decoded at each role with the changes."""
 
@@ -86,7 +86,7 @@ class AblateQuestion(ModelQuestion):
 class CostsQuestion(ModelQuestion):
     """Losses with every head and every path changed in turn."""
 
-    examples: Examples = 256
+    examples: ExampleCount = 256
     instead: Literal["uniform", "itself", "previous", "position", "mean", "resample"] = "uniform"
     """The change of each; "mean" and "resample" replace whole heads, so single rows are uniform
     then."""

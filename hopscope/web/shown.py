@@ -52,7 +52,7 @@ class Shown:
         found = self.kept(name) if step is None else None
         return self.memory.known(self.key(name, step)) if found is None else found
 
-    def arrays(self, name: str, ask: Ask, step: int | None = None) -> bytes:
+    def arrays(self, name: str, step: int | None = None, ask: Ask = lambda: None) -> bytes:
         """Return arrays as a file of safetensors: of all checkpoints, or (contents) of one."""
         found = self.at_hand(name, step)
         if found is not None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hopscope.circuits.maps import KINDS, RoleMaps
+from hopscope.circuits.maps import MAP_KINDS, RoleMaps
 from hopscope.circuits.probe import Probe
 from hopscope.circuits.probing import EXAMPLES as PROBED
 from hopscope.circuits.probing import HISTORY_EXAMPLES, probe
@@ -68,7 +68,8 @@ def fleet(folder: RunFolder, _: int, ask: Ask) -> bytes:
 def maps_of(found: list[RoleMaps], axis: str, values: list[int]) -> bytes:
     """Pack role maps into one file, stacked along a new first axis."""
     arrays = {
-        kind: np.stack([getattr(its, kind) for its in found]).astype(np.float16) for kind in KINDS
+        kind: np.stack([getattr(its, kind) for its in found]).astype(np.float16)
+        for kind in MAP_KINDS
     }
     about = {"roles": [str(role) for role in found[0].roles]}
     return packed({axis: np.array(values, np.int32), **arrays}, about)

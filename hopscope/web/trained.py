@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hopscope.models import Transformer
     from hopscope.web.opened import Opened
 
-KEPT = {"maps": "explorer/maps.safetensors", "contents": "explorer/contents.safetensors"}
+KEPT_FILES = {"maps": "explorer/maps.safetensors", "contents": "explorer/contents.safetensors"}
 """Arrays of all checkpoints that are stored with models of the gallery, so that the first view
 needs no computation; `benchmarks/gallery.py --explorer` makes them.
 """
@@ -165,7 +165,7 @@ class Trained(ShownModel, ShownRun):
     def kept(self, name: str) -> bytes | None:
         if name == "losses":
             return remembered_curves(self.folder, self.memory)
-        file = KEPT.get(name)
+        file = KEPT_FILES.get(name)
         if file not in self.folder.manifest.files or self.seed != self.recipe.seeds[0]:
             return None
         data = self.folder.read(file)

@@ -5,7 +5,7 @@ torch is imported only when a model is opened.
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from hopscope.configs.kinds import KINDS, fetched
@@ -13,7 +13,7 @@ from hopscope.display import plain
 from hopscope.errors import ConfigError, RunReadOnly
 from hopscope.memory import Memory
 from hopscope.store import Store, gallery
-from hopscope.web.questions import STUDY, AblateQuestion, Ask, CostsQuestion, ExampleQuestion
+from hopscope.web.questions import STUDY
 from hopscope.web.shelf import Shelf, without_folder
 from hopscope.web.shown import Shown
 
@@ -60,40 +60,6 @@ class Views:
         arrays = {"arrays": shown.array_names, "at_hand": at_hand}
         found: dict[str, Any] = plain(row | shown.description() | arrays)
         return found
-
-    def at_hand(
-        self, id_: str, name: str, seed: int | None = None, step: int | None = None
-    ) -> bytes | None:
-        """Return arrays of a run that are stored or cached; None if they must be computed."""
-        return self.shown(id_, seed).at_hand(name, step)
-
-    def arrays(
-        self,
-        id_: str,
-        name: str,
-        seed: int | None = None,
-        step: int | None = None,
-        ask: Ask = lambda: None,
-    ) -> bytes:
-        """Return arrays of a run, by name, as a file of safetensors."""
-        return self.shown(id_, seed).arrays(name, ask, step)
-
-    def example(self, id_: str, asked: ExampleQuestion) -> bytes:
-        """Return one example: tokens, answers and attention."""
-        return self.shown(id_, asked.seed).example(asked)
-
-    def ablate(self, id_: str, asked: AblateQuestion, ask: Ask) -> dict[str, Any]:
-        """Return the losses without and with changes."""
-        found: dict[str, Any] = plain(self.shown(id_, asked.seed).ablate(asked, ask))
-        return found
-
-    def over_time(self, id_: str, asked: AblateQuestion, ask: Ask) -> Iterator[dict[str, Any]]:
-        """Yield the losses without and with changes at every checkpoint."""
-        yield from map(plain, self.shown(id_, asked.seed).over_time(asked, ask))
-
-    def costs(self, id_: str, asked: CostsQuestion, ask: Ask) -> Iterator[dict[str, Any]]:
-        """Yield the losses with every head and every path changed in turn."""
-        yield from map(plain, self.shown(id_, asked.seed).costs(asked, ask))
 
     def views(self, id_: str) -> dict[str, Any]:
         """Return the views that users kept with the run, by name."""

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from hopscope.configs import Experiment, Recipe
 from hopscope.configs.kinds import fetched, kind_of
-from hopscope.configs.recipe import R, of_seeds
+from hopscope.configs.recipe import SPLITS, R, of_seeds
 from hopscope.errors import OF_ONE_RUN, ConfigError, Diverged, RunWarning, StoreError
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import CHECKPOINTS
@@ -208,7 +208,7 @@ def _metrics(own: RunFolder, fleet: RunFolder, number: int) -> dict[str, bytes]:
     """A member's rows of the fleet's losses."""
     step, complete = fleet.manifest.step, fleet.manifest.complete
     parts = []
-    for split in ("train", "validation"):
+    for split in SPLITS:
         steps, values = losses(fleet, split)
         parts.append(loss_rows(split, own.recipe, steps, values[:, number : number + 1]))
     return {METRICS.file if complete else METRICS.part_name(0, step): losses_file(parts)}

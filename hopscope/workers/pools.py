@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from hopscope.runs import Stop, Watcher
 
-COMMAND = [sys.executable, "-P", "-m", "hopscope.workers.worker"]
+WORKER_COMMAND = [sys.executable, "-P", "-m", "hopscope.workers.worker"]
 ROOT = Path(__file__).parents[2]
 """The folder that hopscope is imported from; workers import it from there too."""
 LAST_LINES = 3
@@ -230,7 +230,7 @@ class _Process:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (`end` closes it)
         # In its own process group: Ctrl-C reaches only this process, which then stops the worker.
         self._running = subprocess.Popen(
-            COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
+            WORKER_COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
             env=environment(self.threads, self.gpu), process_group=0,
         )  # fmt: skip
 

@@ -25,7 +25,7 @@ from hopscope.errors import (
     TrainingError,
 )
 from hopscope.store import RunFolder, Store
-from hopscope.store.lock import SECONDS
+from hopscope.store.lock import LEASE_SECONDS
 from hopscope.workers.fleets import is_held, jobs_of
 from hopscope.workers.job import Job, Report, complete_run, is_complete
 from hopscope.workers.pools import Here, OpenPool, Pool, WorkerLost
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 MOMENT = 0.25
 """Seconds between two checks of the progress, or of a run that another process holds."""
-WAIT = SECONDS
+WAIT = LEASE_SECONDS
 """Seconds to wait for a run that another process holds: after this a dead process's lock has
 expired."""
 ATTEMPTS = 8

@@ -14,7 +14,7 @@ from itertools import permutations
 from pathlib import Path
 
 from hopscope.intervals import share
-from hopscope.papers.musat.curriculum_claims import LEARNED
+from hopscope.papers.musat.curriculum_claims import LEARNED_LOSS
 
 RESULTS = Path(__file__).parents[1]
 STEPS = 4_000
@@ -32,7 +32,7 @@ def rows(name: str, processor: bool) -> Iterator[dict]:
 
 def known(losses: list[float]) -> int:
     """The last hop that is known."""
-    return max((hop for hop, loss in enumerate(losses, 1) if loss < LEARNED), default=0)
+    return max((hop for hop, loss in enumerate(losses, 1) if loss < LEARNED_LOSS), default=0)
 
 
 def on_a_processor() -> Hops:

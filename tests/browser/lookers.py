@@ -21,9 +21,9 @@ SOON = 60_000
 
 
 @contextmanager
-def served(root: Path, once: Once | None = None, views: type[Views] = Views) -> Iterator[str]:
+def served(root: Path, once: Once | None = None) -> Iterator[str]:
     """The address of a real server of this store, to which the token has to be added."""
-    with serving(views(Store(root)), once=once) as running:
+    with serving(Views(Store(root)), once=once) as running:
         yield f"http://127.0.0.1:{running.port}"
     assert running.notes == []
 

@@ -160,7 +160,8 @@ def test_losses_with_heads_off_are_the_servers_and_what_is_not_known_is_not_show
     opened(page, saved[0], f"#/run/{ID}?off=1.0;2.1:query")
     changes = ("1.0=uniform", "2.1:query=uniform")
     question = AblateQuestion(changes=changes)
-    close(bars(page), views.ablate(ID, question, lambda: None)["changed"]["mean"])
+    found = views.shown(ID).ablate(question, lambda: None)
+    close(bars(page), found["changed"]["mean"])
     assert page.inner_text(".losses .hint") == "256 examples"
     assert "a saved page reads no other" in page.inner_text(".whose")  # and its squares are pale
     assert page.locator(".nodes.old").count()
@@ -178,17 +179,17 @@ def test_its_answers_are_the_servers(page: Any, saved: tuple[str, str], views: V
     for changes in ((), ("1.1=uniform",), ("2.0:query=uniform",)):
         question = AblateQuestion(step=500, changes=changes)
         found = ask(page, "ablate", {"step": 500, "changes": [*changes]})
-        close(found, views.ablate(ID, question, never))
-    costs = list(views.costs(ID, CostsQuestion(step=2400), never))
+        close(found, views.shown(ID).ablate(question, never))
+    costs = list(views.shown(ID).costs(CostsQuestion(step=2400), never))
     close(ask(page, "costs", {"step": 2400}), costs)
     before = ("1.1=mean", "1.2:query=itself")
-    costs = list(views.costs(ID, CostsQuestion(examples=16, changes=before), never))
+    costs = list(views.shown(ID).costs(CostsQuestion(examples=16, changes=before), never))
     close(ask(page, "costs", {"examples": 16, "changes": before}), costs)
     both = {"changes": ["1.1=uniform", "1.2=uniform"], "examples": 16}
     assert [row["step"] for row in ask(page, "overTime", both)] == [2500]
     one = ask(page, "overTime", {"changes": ["1.1=uniform"], "examples": 16})
     assert [row["step"] for row in one] == STEPS
-    _, about = unpacked(views.example(ID, ExampleQuestion(step=500)))
+    _, about = unpacked(views.shown(ID).example(ExampleQuestion(step=500)))
     close(ask(page, "example", {"step": 500})["about"], about)
 
 
@@ -240,7 +241,7 @@ def test_symbols_are_typed_into_it(page: Any, saved: tuple[str, str], views: Vie
     assert "symbols of yours: what is true is not known" in page.inner_text("#pane-example .hint")
     assert page.inner_text(".answers h3") == "Answers what is right is not known here"
     texts[place] = "c1"
-    _, about = unpacked(views.example(ID, ExampleQuestion(tokens=tuple(texts))))
+    _, about = unpacked(views.shown(ID).example(ExampleQuestion(tokens=tuple(texts))))
     shown = page.locator(".answers li span").all_inner_texts()
     assert [each.removeprefix("→ ") for each in shown] == [
         hop["answer"] for answer in about["answers"] for hop in answer["hops"]

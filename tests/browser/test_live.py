@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from short import ID
 
-from hopscope.web.views import Views
+from hopscope.web.trained import Trained
 from tests.browser.lookers import (
     SOON,
     asked,
@@ -28,23 +28,21 @@ ROWS = 12 + 7
 """Heads and paths of the demo."""
 
 
-class Slow(Views):
-    """Views whose streams are there row by row."""
-
-    def costs(self, *asked: Any) -> Iterator[dict[str, Any]]:
-        for row in super().costs(*asked):
-            time.sleep(0.1)
-            yield row
-
-    def over_time(self, *asked: Any) -> Iterator[dict[str, Any]]:
-        for row in super().over_time(*asked):
-            time.sleep(0.05)
-            yield row
-
-
 @pytest.fixture(scope="module")
 def slow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with served(tmp_path_factory.mktemp("slow"), views=Slow) as address:
+    def slowly(name: str, seconds: float) -> None:
+        rows = getattr(Trained, name)
+
+        def one_by_one(*asked: Any) -> Iterator[dict[str, Any]]:
+            for row in rows(*asked):
+                time.sleep(seconds)
+                yield row
+
+        patch.setattr(Trained, name, one_by_one)
+
+    with pytest.MonkeyPatch.context() as patch, served(tmp_path_factory.mktemp("slow")) as address:
+        slowly("costs", 0.1)
+        slowly("over_time", 0.05)
         yield address
 
 

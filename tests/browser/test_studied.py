@@ -32,9 +32,9 @@ def views(study: Study, tmp_path_factory: pytest.TempPathFactory) -> Views:
     views = Views(Store(root), study=lambda memory: Studied(study, circuit, memory))
     assert views.study is not None
     views.study.counts = [256, 1024]  # on a busy machine it may find fewer,
-    views.arrays("study", "contents")  # and squares may take longer than an answer may
+    views.shown("study").arrays("contents")  # and squares may take longer than an answer may
     asked = AblateQuestion(changes=("0.0=uniform",), examples=8, probe=True)
-    views.ablate("study", asked, lambda: False)
+    views.shown("study").ablate(asked, lambda: False)
     return views
 
 

@@ -25,7 +25,7 @@ from hopscope.circuits.account import Site
 from hopscope.circuits.adapters import replaceable
 from hopscope.circuits.baselines import baselines, held_against
 from hopscope.circuits.circuit_patching import mean_ablate
-from hopscope.circuits.faithfulness import Chosen, Faithfulness
+from hopscope.circuits.faithfulness import ArrowMask, Faithfulness
 from hopscope.circuits.patching import Pairs, pairs_of
 from hopscope.circuits.ranking import (
     SHARES,
@@ -181,7 +181,7 @@ class Walk:
             x = block.write(x, found[-1].sum(3))  # type: ignore[operator]
         return self.model.leave(x[:, -self.model.interface.read :]), found
 
-    def score(self, chosen: Chosen) -> float:
+    def score(self, chosen: ArrowMask) -> float:
         """How much nearer answers are to their own chain's symbols than to the other's."""
         scores = []
         for other in self.others:
@@ -202,7 +202,7 @@ class Walk:
             )
         return float(np.mean(scores))
 
-    def _add_means(self, layer: int, brought: torch.Tensor, chosen: Chosen) -> None:
+    def _add_means(self, layer: int, brought: torch.Tensor, chosen: ArrowMask) -> None:
         """Each position of a role gets the means of all arrows to that role."""
         for (at_layer, *at), mean in self.means.items():
             if at_layer == layer:
@@ -211,7 +211,7 @@ class Walk:
                     brought[b, gone, i, 0] += mean[gone]
 
 
-def every_arrow(adapter: Adapter, pairs: Pairs) -> Chosen:
+def every_arrow(adapter: Adapter, pairs: Pairs) -> ArrowMask:
     count = len(pairs.examples.table)
     return torch.ones(adapter.layers, adapter.heads, count, count, 2, dtype=torch.bool)
 

@@ -19,7 +19,7 @@ from hopscope.circuits import (
 from hopscope.circuits.ablation import Ablation
 from hopscope.circuits.prescriber import Prescriber
 from hopscope.circuits.search import Search
-from hopscope.circuits.tables import DIGITS, tables_of
+from hopscope.circuits.tables import TABLE_DIGITS, tables_of
 from hopscope.configs import KHop, Model
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
@@ -41,7 +41,7 @@ def test_tables_are_means_over_examples_positions_and_pairs_of_tokens(causal: bo
         for head in range(2):
             own = attention[:, head]
             by_position = tables[Source("position", head=(layer, head))]
-            assert torch.allclose(by_position, own.mean(0), atol=0.51 * 10**-DIGITS)
+            assert torch.allclose(by_position, own.mean(0), atol=0.51 * 10**-TABLE_DIGITS)
             pairs: dict[tuple[int, int], list[float]] = {}
             for example in range(4):
                 for row in range(examples.length):
@@ -51,7 +51,7 @@ def test_tables_are_means_over_examples_positions_and_pairs_of_tokens(causal: bo
             by_token = tables[Source("token", head=(layer, head))]
             for both, shares in pairs.items():
                 wanted = sum(shares) / len(shares)
-                assert float(by_token[both]) == pytest.approx(wanted, abs=0.51 * 10**-DIGITS)
+                assert float(by_token[both]) == pytest.approx(wanted, abs=0.51 * 10**-TABLE_DIGITS)
 
 
 def test_tables_are_the_same_a_few_examples_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,7 +61,7 @@ def test_tables_are_the_same_a_few_examples_at_a_time(monkeypatch: pytest.Monkey
     parts = estimate_tables(adapter, examples)
     assert parts.keys() == whole.keys()
     for source, table in whole.items():
-        assert torch.allclose(parts[source], table, atol=1.01 * 10**-DIGITS), source
+        assert torch.allclose(parts[source], table, atol=1.01 * 10**-TABLE_DIGITS), source
 
 
 def test_tables_that_the_machine_cannot_hold_are_refused_before(

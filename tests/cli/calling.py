@@ -12,7 +12,7 @@ import pytest
 from hopscope.cli.main import main
 from hopscope.papers.experiment import PaperExperiment
 from hopscope.papers.registry import PAPERS, Registry
-from hopscope.papers.row import Row
+from hopscope.papers.row import ResultRow
 from hopscope.store import RunFolder
 from hopscope.training import Run
 
@@ -47,7 +47,7 @@ def hopscope(capsys: Captured, monkeypatch: Patch) -> Say:
     return called
 
 
-class End(Row):
+class End(ResultRow):
     loss: float
 
 

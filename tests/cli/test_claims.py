@@ -20,7 +20,7 @@ from hopscope.papers.experiment import PaperExperiment
 from hopscope.papers.musat.variants import VARIANTS, Variant, variant_of
 from hopscope.papers.registry import Registry
 from hopscope.papers.results import that_came_with_it
-from hopscope.papers.row import Row
+from hopscope.papers.row import ResultRow
 from hopscope.plots import table_figures
 from hopscope.plots.look import Picture
 
@@ -156,7 +156,7 @@ def test_elsewhere_is_what_came_with_it(folder: Path, monkeypatch: Patch, capsys
 NAME = variant_of("fan-in").name
 
 
-def measured(rows: Sequence[Row], name: str = "musat/variants") -> None:
+def measured(rows: Sequence[ResultRow], name: str = "musat/variants") -> None:
     """Some models are measured, and other runs are not."""
     results = registry.PAPERS.results(Path("results"))
     for number, row in enumerate(rows):

@@ -14,7 +14,7 @@ from hopscope.configs import Experiment, Recipe
 from hopscope.errors import NotLearned
 from hopscope.papers.experiment import PaperExperiment
 from hopscope.papers.registry import PAPERS, Registry
-from hopscope.papers.row import Row
+from hopscope.papers.row import ResultRow
 from hopscope.store import RunFolder, Store
 
 Recipes = tuple[Recipe, ...]
@@ -147,7 +147,7 @@ def test_results_that_cannot_be_written_are_one_line(say: Say, two: Registry) ->
 def test_what_fails_loses_nothing_else(
     say: Say, experiment: PaperExperiment, recipes: Recipes
 ) -> None:
-    def fail() -> list[Row]:
+    def fail() -> list[ResultRow]:
         raise NotLearned("there is no theory")
 
     def some(folder: RunFolder) -> list[End]:

@@ -20,7 +20,7 @@ from hopscope.configs import (
     Training,
     read_recipe,
 )
-from hopscope.configs.config import SHOWN, shortened
+from hopscope.configs.config import SHOWN_CHARACTERS, shortened
 from hopscope.configs.kinds import KINDS, Kind, fetched, kind_of
 from hopscope.configs.recipe import SHAPE
 
@@ -112,5 +112,5 @@ def test_files_of_recipes_name_their_kind_whose_parts_are_fetched_when_used() ->
 
 
 def test_long_texts_are_shortened_and_short_ones_are_not() -> None:
-    assert shortened("x" * SHOWN) == "x" * SHOWN
-    assert shortened("x" * SHOWN + "y") == "x" * SHOWN + "…"
+    assert shortened("x" * SHOWN_CHARACTERS) == "x" * SHOWN_CHARACTERS
+    assert shortened("x" * SHOWN_CHARACTERS + "y") == "x" * SHOWN_CHARACTERS + "…"

@@ -18,7 +18,7 @@ import pytest
 
 from hopscope.configs.kinds import KINDS
 from hopscope.errors import SharingError, StoreUnwritable
-from hopscope.export.tracked import Row, Tracked, tracked
+from hopscope.export.tracked import StepNumbers, Tracked, tracked
 from hopscope.export.tracker import TRACKERS, Place, send, send_while_training, tracker
 from hopscope.store import RunFolder
 
@@ -26,7 +26,7 @@ Record = Callable[[RunFolder, int, int], None]
 Numbers = dict[tuple[int, str], float]
 
 
-def flat(rows: Sequence[Row]) -> Numbers:
+def flat(rows: Sequence[StepNumbers]) -> Numbers:
     return {(step, name): value for step, values in rows for name, value in values.items()}
 
 
@@ -95,9 +95,9 @@ class Trackio:
     """Runs by name, one open at a time; what is logged is kept when the run is finished."""
 
     def __init__(self) -> None:
-        self.runs: dict[str, list[Row]] = {}
+        self.runs: dict[str, list[StepNumbers]] = {}
         self.asked: dict[str, Any] = {}
-        self.waiting: list[Row] = []
+        self.waiting: list[StepNumbers] = []
         self.full, self.open = False, 0
 
     def init(self, **fields: Any) -> None:

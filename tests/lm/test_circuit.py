@@ -246,7 +246,7 @@ def test_the_page_and_trackers_get_what_was_found(traced: Folders) -> None:
     run = run_at(traced(True))
     found, folder = run.findings, run.folder
     id_ = run.name.rpartition("-")[2]
-    _, shown = unpacked(Views(Store(folder.path.parent)).arrays(id_, "findings"))
+    _, shown = unpacked(Views(Store(folder.path.parent)).shown(id_).arrays("findings"))
     assert {f"{its['name']} {its['told']}" for its in shown["circuit"]} == TRUE[True]
     (model,) = tracked(folder)
     ((step, told),) = model.rows()

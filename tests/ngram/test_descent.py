@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hopscope.configs import Descent, InductionModel, NgramExperiment, NgramProcess
+from hopscope.configs.recipe import SPLITS
 from hopscope.ngram import train
 from hopscope.ngram.counts import pattern_counts
 from hopscope.ngram.evaluation import mean_loss, model_answers
 from hopscope.ngram.model import InductionTransformer
 from hopscope.ngram.parameters import Parameters, initial, sets
-from hopscope.ngram.process import SPLITS, Chains, sample_chains
+from hopscope.ngram.process import Chains, sample_chains
 from hopscope.ngram.similarity import MatchSimilarity
 from hopscope.ngram.trainer import ChainLoss, NgramTrainer, batches, chains_of, loss_slope
 

@@ -13,7 +13,7 @@ from hopscope.papers.chen.rows import (
     TransferRow,
 )
 from hopscope.papers.chen.settings import SETTINGS
-from hopscope.papers.row import Row
+from hopscope.papers.row import ResultRow
 
 LENGTH = {"length 10": 0.05, "length 20": 0.02, "length 50": 0.01, "length 200": 0.004,
           "length 400": 0.002, "length 1000": 0.001}  # fmt: skip
@@ -73,7 +73,7 @@ def setting_row(name: str, seed: int = 0) -> SettingRow:
     )  # fmt: skip
 
 
-def training() -> list[Row]:
+def training() -> list[ResultRow]:
     """The table of chen/training, of three seeds."""
     return [
         row

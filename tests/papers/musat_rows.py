@@ -23,8 +23,8 @@ from hopscope.papers.musat.rows import (
     WholeHead,
 )
 from hopscope.papers.registry import PAPERS
-from hopscope.papers.results import COMPUTED, Measured, Results, ResultsTable, lines_of
-from hopscope.papers.row import Row
+from hopscope.papers.results import COMPUTED, MeasuredRun, Results, ResultsTable, lines_of
+from hopscope.papers.row import ResultRow
 from hopscope.store.gallery import find
 
 DEPTH, ASKED, IC, NONIC = "musat/depth", "musat/fig2", "musat/fig4-ic", "musat/fig4-nonic"
@@ -33,7 +33,7 @@ PLANTED = Circuit.from_json(find("planted").read("circuit.json"))
 KNOWN = {claim.id: claim for claim in CLAIMS}
 Tables = dict[str, list[Any]]
 """Rows by target; Any, since each target has its own kind."""
-AnyRow = TypeVar("AnyRow", bound=Row)
+AnyRow = TypeVar("AnyRow", bound=ResultRow)
 
 
 def with_(row: AnyRow, **values: Any) -> AnyRow:
@@ -247,13 +247,15 @@ def bent(experiment: str, place: int, **values: Any) -> Tables:
     return rows
 
 
-def table(name: str, rows: Sequence[Row], protocol: Protocol = "full") -> ResultsTable:
+def table(name: str, rows: Sequence[ResultRow], protocol: Protocol = "full") -> ResultsTable:
     """Rows of one run."""
-    runs = (Measured("one", "0.1", "A, 2 cores", tuple(rows)),) if rows else ()
+    runs = (MeasuredRun("one", "0.1", "A, 2 cores", tuple(rows)),) if rows else ()
     return ResultsTable(name, protocol, runs)
 
 
-def saved(root: Path, rows: Mapping[str, Sequence[Row]], protocol: Protocol = "full") -> Results:
+def saved(
+    root: Path, rows: Mapping[str, Sequence[ResultRow]], protocol: Protocol = "full"
+) -> Results:
     """Results in which the first run of each experiment has these rows, and others have none."""
     results = PAPERS.results(root)
     for name, own in rows.items():

@@ -14,7 +14,7 @@ from hopscope.errors import HopscopeError, ResultsError
 from hopscope.papers import results as results_module
 from hopscope.papers.experiment import PaperExperiment
 from hopscope.papers.results import Results, machine, that_came_with_it
-from hopscope.papers.row import Numbers, Record, Row, read_row
+from hopscope.papers.row import Numbers, Record, ResultRow, read_row
 from hopscope.papers.running import Keeper
 from hopscope.store import RunFolder, Store
 from hopscope.store.lock import locked
@@ -28,13 +28,13 @@ class Inner(Record):
     values: Numbers
 
 
-class Loss(Row):
+class Loss(ResultRow):
     loss: StrictFloat
     step: StrictInt | None = None
     inner: Inner | None = None
 
 
-class Count(Row):
+class Count(ResultRow):
     count: StrictInt
     of: StrictInt
 
@@ -130,7 +130,7 @@ def test_a_run_is_kept_once_whichever_process_measures_it(
 ) -> None:
     store, measured = Store(tmp_path / "runs"), list[str]()
 
-    def measure(folder: RunFolder) -> list[Row]:
+    def measure(folder: RunFolder) -> list[ResultRow]:
         measured.append(folder.name)
         return [Loss(loss=1.0)]
 

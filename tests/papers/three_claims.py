@@ -10,16 +10,16 @@ from hopscope.papers.experiment import PaperExperiment
 from hopscope.papers.judge import Judge
 from hopscope.papers.registry import Registry
 from hopscope.papers.results import COMPUTED, Results
-from hopscope.papers.row import Row
+from hopscope.papers.row import ResultRow
 
 
-class Measured(Row):
+class Measured(ResultRow):
     loss: float
 
 
-def judge(holds: bool, ours: str) -> Judge[Row]:
+def judge(holds: bool, ours: str) -> Judge[ResultRow]:
     """Says so of any rows."""
-    return Judge(Row, lambda _: holds, lambda _: ours, no_seeds="all <seeds>")
+    return Judge(ResultRow, lambda _: holds, lambda _: ours, no_seeds="all <seeds>")
 
 
 COMMAND = 'hopscope ablate gallery/x --head "5.0:value 1=uniform"'

@@ -41,11 +41,11 @@ from hopscope.papers.results import that_came_with_it
 from hopscope.plots import maps as role_maps
 from hopscope.plots.ablations import MOST, losses_figure
 from hopscope.plots.circuit import circuit_figure
-from hopscope.plots.curves import WINDOW, comparison_figure, loss_curves, smoothed
+from hopscope.plots.curves import SMOOTHED_STEPS, comparison_figure, loss_curves, smoothed
 from hopscope.plots.depth import grid, shared_information
 from hopscope.plots.emergence import emergence_figure, label, order_figure
 from hopscope.plots.lm import heads_figure, results_figure
-from hopscope.plots.look import SETTINGS, SMALL, Picture, looking
+from hopscope.plots.look import LOOK_SETTINGS, SMALL, Picture, looking
 from hopscope.plots.maps import example_figure, role_maps_figure
 from hopscope.plots.ngram import (
     Stages,
@@ -151,7 +151,7 @@ def test_losses_that_are_all_above_chance_are_within_the_figure(
 
 def test_loss_curves_show_every_hop_smoothed(store: Store, tiny: Experiment) -> None:
     values = np.sin(np.arange(90.0)).reshape(-1, 1)
-    slow = [values[max(0, i + 1 - WINDOW) : i + 1].mean() for i in range(90)]
+    slow = [values[max(0, i + 1 - SMOOTHED_STEPS) : i + 1].mean() for i in range(90)]
     assert np.allclose(smoothed(values)[:, 0], slow)
     assert smoothed(values[:0]).shape == (0, 1)
     for seeds, bands in (((0,), 0), ((0, 1), 2)):
@@ -481,7 +481,7 @@ Make = Callable[[], Mapping[str, Picture]]
 
 def texts(figure: Picture) -> Iterator[tuple[str, np.ndarray]]:
     """What is written in a figure, with left, lower, right and upper end, in inches."""
-    with rc_context(SETTINGS):
+    with rc_context(LOOK_SETTINGS):
         canvas = FigureCanvasAgg(figure)
         canvas.draw()
         beyond = set()

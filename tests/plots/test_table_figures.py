@@ -22,7 +22,7 @@ from hopscope.papers.musat.measure_depth import depth_rows
 from hopscope.papers.musat.rows import CircuitRow, DepthRow, LossRow
 from hopscope.papers.registry import PAPERS
 from hopscope.papers.results import ResultsTable
-from hopscope.papers.row import Row, read_row
+from hopscope.papers.row import ResultRow, read_row
 from hopscope.plots.chen import settings_figure, training_figures
 from hopscope.plots.look import Picture
 from hopscope.plots.maps import USED
@@ -70,7 +70,7 @@ def sweep(*, curriculum: bool = True) -> list[LossRow]:
     return [loss_row(n, seed, curriculum=curriculum) for n in (1, 2, 3) for seed in (0, 1)]
 
 
-def drawn(target: str, rows: Sequence[Row]) -> dict[str, Picture]:
+def drawn(target: str, rows: Sequence[ResultRow]) -> dict[str, Picture]:
     """The figures of rows that were on disk, by name."""
     kinds = PAPERS.experiments[target].rows
     again = tuple(read_row(kinds, json.loads(row.to_json())) for row in rows)
@@ -85,7 +85,7 @@ def lines(axes: Axes) -> dict[str, list[float]]:
 
 
 def test_where_there_is_little_little_is_drawn() -> None:
-    assert figures(table("musat/fig9", [Row(run="one")])) == []
+    assert figures(table("musat/fig9", [ResultRow(run="one")])) == []
     assert {*FIGURES} == {*PAPERS.experiments}
     for target in FIGURES:
         assert figures(table(target, [])) == []
@@ -184,12 +184,12 @@ def test_models_are_counted_by_depth() -> None:
     assert (list(law.get_xdata()), list(law.get_ydata())) == ([1, 2, 3], [0, 1, 2])
 
 
-def of_chen(rows: list[Row]) -> ResultsTable:
+def of_chen(rows: list[ResultRow]) -> ResultsTable:
     return table("chen/training", rows)
 
 
 def test_other_chains_are_means_over_seeds_in_order_of_their_values() -> None:
-    rows: list[Row] = [chen_rows.course_row(seed) for seed in (0, 1)]
+    rows: list[ResultRow] = [chen_rows.course_row(seed) for seed in (0, 1)]
     for seed, length, loss in ((0, 400, 0.2), (0, 10, 0.4), (1, 10, 0.6), (1, 400, 0.1)):
         row = chen_rows.transfer_row(seed, "length", length, 0.1)
         losses = row.loss.model_copy(update={"model": loss})

@@ -21,7 +21,7 @@ from hopscope.configs import Experiment
 from hopscope.errors import RunBusy, StoreUnwritable
 from hopscope.store import RunFolder, Store, lock
 from hopscope.store.files import write_inside
-from hopscope.store.lock import LOCK, SECONDS, holder_of, lock_content, locked
+from hopscope.store.lock import LEASE_SECONDS, LOCK, holder_of, lock_content, locked
 
 LATE = "checkpoints/step-00000003.safetensors"
 HOLDER = """
@@ -29,7 +29,7 @@ import sys
 from pathlib import Path
 from hopscope.errors import RunBusy
 from hopscope.store import RunFolder, lock
-lock.SECONDS = 0.4
+lock.LEASE_SECONDS = 0.4
 folder = RunFolder(Path(sys.argv[1]))
 with folder.locked():
     print("held", flush=True)
@@ -92,7 +92,7 @@ def test_one_process_holds_a_run_until_it_ends(folder: RunFolder, other: Any) ->
 def test_who_was_stopped_for_too_long_cannot_commit(
     folder: RunFolder, other: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lock, "SECONDS", 1.0)
+    monkeypatch.setattr(lock, "LEASE_SECONDS", 1.0)
     time.sleep(1.5)  # it touches its lock, so that it is heard of
     with pytest.raises(RunBusy), folder.locked():
         pass
@@ -118,12 +118,12 @@ def test_who_was_stopped_for_too_long_cannot_commit(
 
 
 def test_who_holds_it_on_another_machine_is_believed_until_it_is_silent(folder: RunFolder) -> None:
-    for seconds in (0, 5, 600, -SECONDS + 5):  # another clock may be ahead of ours
+    for seconds in (0, 5, 600, -LEASE_SECONDS + 5):  # another clock may be ahead of ours
         leave(folder, ELSEWHERE, seconds)
         assert folder.in_training()
         with pytest.raises(RunBusy, match=r"wait for it, .*\(process 7 on elsewhere\)"):
             folder.locked().__enter__()
-    for seconds in (-SECONDS - 1, -3e7, 3e7):
+    for seconds in (-LEASE_SECONDS - 1, -3e7, 3e7):
         leave(folder, ELSEWHERE, seconds)
         assert not folder.in_training()
         with folder.locked():
@@ -133,7 +133,7 @@ def test_who_holds_it_on_another_machine_is_believed_until_it_is_silent(folder: 
 def test_two_that_see_an_expired_holder_do_not_both_take_its_place(
     folder: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    leave(folder, ELSEWHERE, -SECONDS - 1)
+    leave(folder, ELSEWHERE, -LEASE_SECONDS - 1)
     faster, flock, ended = RunFolder(folder.path), lock._flock, ExitStack()
 
     def overtaken(descriptor: int, kind: int) -> bool:

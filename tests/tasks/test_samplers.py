@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
 from hopscope.configs import MQAR, KHop, Retrieval, Task
-from hopscope.configs.tasks import KINDS
+from hopscope.configs.tasks import TASK_KINDS
 from hopscope.errors import ConfigError
 from hopscope.tasks import Batch, askers, dataset, example_arrays, examples, rendered, sampler_of
 from hopscope.tasks.samplers import SAMPLERS
@@ -46,7 +46,7 @@ def digest(task: Task) -> str:
 def test_the_first_examples_of_every_kind_stay_the_same_to_the_bit() -> None:
     """A run is named by its config, so the examples of a config may never change."""
     assert {task: digest(task) for task, _ in FIRST_EXAMPLES} == dict(FIRST_EXAMPLES)
-    assert set(SAMPLERS) == set(KINDS) == {task.kind for task in TASKS}
+    assert set(SAMPLERS) == set(TASK_KINDS) == {task.kind for task in TASKS}
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.kind)

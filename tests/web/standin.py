@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from hopscope.errors import HopscopeError, RunMissing
@@ -24,68 +25,33 @@ class StandIn:
         self._lock = threading.Lock()
 
     def runs(self, since: str = "") -> dict[str, Any]:
-        return self._answer("runs", since)
+        return self.answer("runs", since)
 
     def run(self, id_: str, seed: int | None = None) -> dict[str, Any]:
-        return self._answer("run", self._known(id_), seed)
+        return self.answer("run", self.known(id_), seed)
 
-    def at_hand(
-        self, id_: str, name: str, seed: int | None = None, step: int | None = None
-    ) -> bytes | None:
-        self._known(id_)
-        return SECRET.encode() if name == "losses" else None
-
-    def arrays(self, id_: str, name: str, seed: int | None, step: int | None, ask: Ask) -> bytes:
-        self._work(ask)
-        self._answer("arrays", self._known(id_), name, seed, step)
-        return SECRET.encode()
-
-    def example(self, id_: str, asked: ExampleQuestion) -> bytes:
-        self._answer("example", self._known(id_), asked.index)
-        return SECRET.encode()
-
-    def ablate(self, id_: str, asked: AblateQuestion, ask: Ask) -> dict[str, Any]:
-        self._known(id_)
-        self._work(ask)
-        return self._answer("ablate", asked.examples)
-
-    def over_time(self, id_: str, asked: AblateQuestion, ask: Ask) -> Iterator[dict[str, Any]]:
-        self._known(id_)
-        for step in range(3):
-            self._work(ask)
-            yield self._answer("over_time", step)
-        if self.error is not None:
-            raise self.error
-
-    def costs(self, id_: str, asked: CostsQuestion, ask: Ask) -> Iterator[dict[str, Any]]:
-        yield self._answer("costs", self._known(id_), "\n{}\u2028")
-        self.streaming += 1
-        try:
-            while self.endless:  # as long as somebody reads
-                ask()
-                yield {"more": SECRET * 1_000}
-        finally:
-            self.streaming -= 1
+    def shown(self, id_: str, seed: int | None = None) -> "StandInModel":
+        return StandInModel(self, self.known(id_), seed)
 
     def views(self, id_: str) -> dict[str, Any]:
-        return self._answer("views", self._known(id_))
+        return self.answer("views", self.known(id_))
 
     def keep(self, id_: str, name: str, view: dict[str, Any]) -> None:
-        self._answer("keep", self._known(id_), name, view)
+        self.answer("keep", self.known(id_), name, view)
 
     def told(self, error: Exception) -> str:
         return str(error).replace("/home/somebody/", "")
 
-    def _known(self, id_: str) -> str:
+    def known(self, id_: str) -> str:
         if id_ != RUN:
             raise RunMissing("there is no such run")
         return id_
 
-    def _answer(self, *asked: object) -> dict[str, Any]:
+    def answer(self, *asked: object) -> dict[str, Any]:
         self.asked.append(" ".join(map(str, asked)))
         return {"asked": list(map(str, asked)), "data": SECRET, "nan": float("nan")}
 
-    def _work(self, ask: Ask) -> None:
+    def work(self, ask: Ask) -> None:
         with self._lock:
             self.working += 1
             self.most = max(self.most, self.working)
@@ -100,3 +66,45 @@ class StandIn:
         finally:
             with self._lock:
                 self.working -= 1
+
+
+@dataclass(frozen=True)
+class StandInModel:
+    """What stands in for a model of these views."""
+
+    views: StandIn
+    id: str
+    seed: int | None
+
+    def at_hand(self, name: str, _step: int | None) -> bytes | None:
+        return SECRET.encode() if name == "losses" else None
+
+    def arrays(self, name: str, step: int | None, ask: Ask) -> bytes:
+        self.views.work(ask)
+        self.views.answer("arrays", self.id, name, self.seed, step)
+        return SECRET.encode()
+
+    def example(self, asked: ExampleQuestion) -> bytes:
+        self.views.answer("example", self.id, asked.index)
+        return SECRET.encode()
+
+    def ablate(self, asked: AblateQuestion, ask: Ask) -> dict[str, Any]:
+        self.views.work(ask)
+        return self.views.answer("ablate", asked.examples)
+
+    def over_time(self, _: AblateQuestion, ask: Ask) -> Iterator[dict[str, Any]]:
+        for step in range(3):
+            self.views.work(ask)
+            yield self.views.answer("over_time", step)
+        if self.views.error is not None:
+            raise self.views.error
+
+    def costs(self, _: CostsQuestion, ask: Ask) -> Iterator[dict[str, Any]]:
+        yield self.views.answer("costs", self.id, "\n{}\u2028")
+        self.views.streaming += 1
+        try:
+            while self.views.endless:  # as long as somebody reads
+                ask()
+                yield {"more": SECRET * 1_000}
+        finally:
+            self.views.streaming -= 1

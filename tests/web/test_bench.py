@@ -36,19 +36,19 @@ def test_accuracies_are_told_with_intervals(asked: tuple[Views, str]) -> None:
 
 def test_a_question_is_told_with_its_answer(asked: tuple[Views, str]) -> None:
     views, id_ = asked
-    _, told = unpacked(views.example(id_, ExampleQuestion(index=2)))
+    _, told = unpacked(views.shown(id_).example(ExampleQuestion(index=2)))
     assert "What is the value of" in told["text"]
     printed = [told["text"][span["start"] : span["end"]] for span in told["spans"]]
     assert told["correct"] in printed
     assert told["right"] == pytest.approx(0.25)
-    _, other = unpacked(views.example(id_, ExampleQuestion(kind="functions-n2")))
+    _, other = unpacked(views.shown(id_).example(ExampleQuestion(kind="functions-n2")))
     assert (other["answer"], other["right"]) == (None, None)
 
 
 def test_words_that_cannot_be_right_have_no_chance(store: Store) -> None:
     folder = benchmark(store, SPEECHLESS, kinds=KINDS, protocol="greedy")
     id_ = folder.name.rpartition("-")[2]
-    _, told = unpacked(Views(store).example(id_, ExampleQuestion(index=0)))
+    _, told = unpacked(Views(store).shown(id_).example(ExampleQuestion(index=0)))
     assert (told["answer"]["said"], told["right"]) == (["what?"], None)
 
 
@@ -73,6 +73,6 @@ def test_what_is_not_there_is_told(asked: tuple[Views, str]) -> None:
         ({"tokens": ("a",)}, "the questions of a benchmark cannot be changed"),
     ):
         with pytest.raises(ConfigError, match=line):
-            views.example(id_, ExampleQuestion(**question))
+            views.shown(id_).example(ExampleQuestion(**question))
     with pytest.raises(ConfigError, match="a run of kind lm has no arrays"):
-        views.arrays(id_, "maps")
+        views.shown(id_).arrays("maps")

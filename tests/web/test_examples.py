@@ -29,7 +29,7 @@ def hops(told: dict[str, Any], name: str) -> list[list[Any]]:
 
 def test_losses_of_an_example_are_those_among_others(views: Views) -> None:
     changes = ("0.1=mean", "2.0=position", "1.0:query=uniform")
-    _, told = unpacked(views.example(DEMO, ExampleQuestion(changes=changes)))
+    _, told = unpacked(views.shown(DEMO).example(ExampleQuestion(changes=changes)))
     run = Run(gallery.find("demo"))
     adapter, examples = adapter_of(run.model), examples_of(run.recipe.task, 64)
     ablator = Ablator(adapter, replace(examples, tables=other_tables(adapter, run.recipe.task)))
@@ -40,16 +40,16 @@ def test_losses_of_an_example_are_those_among_others(views: Views) -> None:
 
 
 def test_a_model_follows_what_somebody_types(views: Views) -> None:
-    _, told = unpacked(views.example(DEMO, ExampleQuestion()))
+    _, told = unpacked(views.shown(DEMO).example(ExampleQuestion()))
     texts = [token["text"] for token in told["tokens"]]
     here = texts.index("a1", 8)  # behind a0, where the first hops are told
     texts[here] = "c1"
-    _, typed = unpacked(views.example(DEMO, ExampleQuestion(tokens=tuple(texts))))
+    _, typed = unpacked(views.shown(DEMO).example(ExampleQuestion(tokens=tuple(texts))))
     asked = next(a for a in typed["answers"] if texts[a["position"]] == "a0")
     assert [hop["truth"] for hop in asked["hops"]] == ["c1", "c2"]
     assert [hop["answer"] for hop in asked["hops"]] == ["c1", "c2"]
     texts[here] = "a2"
-    _, lost = unpacked(views.example(DEMO, ExampleQuestion(tokens=tuple(texts))))
+    _, lost = unpacked(views.shown(DEMO).example(ExampleQuestion(tokens=tuple(texts))))
     asked = next(a for a in lost["answers"] if texts[a["position"]] == "a0")
     assert [(hop["truth"], hop["right"], hop["loss"]) for hop in asked["hops"]][1] == (None,) * 3
 
@@ -59,7 +59,7 @@ def test_letters_are_typed_into_a_khop_model(store: Store) -> None:
     run = train(Experiment(task=task, model=model, training=SHORT), store)
     id_ = run.name.rpartition("-")[2]
     typed = ExampleQuestion(tokens=tuple("dcabacabba"), changes=("0.0=mean",))
-    _, told = unpacked(Views(store).example(id_, typed))
+    _, told = unpacked(Views(store).shown(id_).example(typed))
     assert told["answers"][0]["position"] == 9
     assert hops(told, "truth") == [["b", "a"]]  # behind the a at 6; behind the b at 3
     assert told["tokens"][9]["role"] == "query"
@@ -69,4 +69,4 @@ def test_letters_are_typed_into_a_khop_model(store: Store) -> None:
     np.testing.assert_allclose(hops(told, "probability")[0], chances.max(-1).values, atol=1e-6)
     np.testing.assert_allclose(hops(told, "loss")[0], -chances[[0, 1], [1, 0]].log(), atol=1e-5)
     with pytest.raises(ConfigError, match="there is no symbol 'e' here; the symbols are a, b, c"):
-        Views(store).example(id_, ExampleQuestion(tokens=tuple("dcabacabbe")))
+        Views(store).shown(id_).example(ExampleQuestion(tokens=tuple("dcabacabbe")))

@@ -28,9 +28,9 @@ def test_what_was_found_is_read_once(store: Store, monkeypatch: pytest.MonkeyPat
         return found
 
     monkeypatch.setattr(Traced, "findings", findings)
-    assert views.at_hand(id_, "findings") is None
-    assert unpacked(views.arrays(id_, "findings")) == ({}, found)
-    assert views.at_hand(id_, "findings") == views.arrays(id_, "findings")
+    assert views.shown(id_).at_hand("findings") is None
+    assert unpacked(views.shown(id_).arrays("findings")) == ({}, found)
+    assert views.shown(id_).at_hand("findings") == views.shown(id_).arrays("findings")
     assert len(read) == 1
 
 
@@ -38,4 +38,4 @@ def test_nothing_is_found_before_all_is_measured(store: Store) -> None:
     id_, views = made(store, complete=False), Views(store)
     assert views.run(id_)["arrays"] == []
     with pytest.raises(ConfigError, match="no arrays 'findings'; this one has none yet"):
-        views.arrays(id_, "findings")
+        views.shown(id_).arrays("findings")

@@ -18,7 +18,7 @@ NGRAM = "gallery-ngram"
 def test_all_parameters_are_there_at_every_epoch(views: Views) -> None:
     """And what the model makes of them; with the begin of a chain."""
     run = NgramRun(gallery.find("ngram"))
-    arrays, told = unpacked(views.arrays(NGRAM, "parameters"))
+    arrays, told = unpacked(views.shown(NGRAM).arrays("parameters"))
     course = run.course(0)
     np.testing.assert_array_equal(arrays["epochs"], course.epochs)
     for name in ("c", "w", "a", "shares"):
@@ -31,8 +31,8 @@ def test_all_parameters_are_there_at_every_epoch(views: Views) -> None:
 
 def test_what_is_not_there_is_told(views: Views) -> None:
     for ask in (
-        lambda: views.example(NGRAM, ExampleQuestion()),
-        lambda: views.ablate(NGRAM, AblateQuestion(), lambda: None),
+        lambda: views.shown(NGRAM).example(ExampleQuestion()),
+        lambda: views.shown(NGRAM).ablate(AblateQuestion(), lambda: None),
     ):
         with pytest.raises(ConfigError, match="a run of kind ngram has no"):
             ask()

@@ -93,24 +93,26 @@ def test_every_route_of_a_run_answers(views: Views) -> None:
 
 
 def test_numbers_are_those_of_the_study(views: Views, study: Study) -> None:
-    found = views.ablate("study", AblateQuestion(changes=("0.0=uniform",)), wait)
+    found = views.shown("study").ablate(AblateQuestion(changes=("0.0=uniform",)), wait)
     wanted = study.ablate("0.0=uniform")
     np.testing.assert_allclose(found["clean"]["mean"], wanted.model, rtol=1e-6)
     np.testing.assert_allclose(found["changed"]["mean"], wanted.rows[0].losses, rtol=1e-6)
-    maps, _ = unpacked(views.arrays("study", "maps"))
+    maps, _ = unpacked(views.shown("study").arrays("maps"))
     np.testing.assert_array_equal(maps["own"][0], study.attention().own.astype(np.float16))
-    contents, _ = unpacked(views.arrays("study", "contents"))
+    contents, _ = unpacked(views.shown("study").arrays("contents"))
     probe = study.probe()
     np.testing.assert_array_equal(contents["own"][0], probe.stream.own.astype(np.float16))
     asked = AblateQuestion(changes=("0.0=uniform",), probe=True, examples=8)
-    cut = np.array(views.ablate("study", asked, wait)["decodable"]["own"], float)
+    cut = np.array(views.shown("study").ablate(asked, wait)["decodable"]["own"], float)
     assert cut.shape == contents["own"][0].shape
     assert cut[2, 2, 1] < contents["own"][0, 2, 2, 1] - 0.5  # what induction leads to is gone
 
 
 def test_an_example_in_words_with_heads_changed(views: Views, study: Study) -> None:
     for changes in ((), ("0.0=mean", "1.0=position")):
-        arrays, told = unpacked(views.example("study", ExampleQuestion(index=5, changes=changes)))
+        arrays, told = unpacked(
+            views.shown("study").example(ExampleQuestion(index=5, changes=changes))
+        )
         drawn = examples_of(study.task, 256)
         seen = torch.stack(attended(adapter_of(study.model), drawn.part([5])).weights)[:, 0].numpy()
         np.testing.assert_array_equal(arrays["attention"], seen.astype(np.float16))
@@ -120,7 +122,7 @@ def test_an_example_in_words_with_heads_changed(views: Views, study: Study) -> N
         assert all(hop["right"] for hop in answers)
     assert not all(answer["hops"][0]["right"] for answer in told["changes"]["answers"])
     with pytest.raises(ConfigError, match="cannot be typed or shuffled"):
-        views.example("study", ExampleQuestion(tokens=("t1",)))
+        views.shown("study").example(ExampleQuestion(tokens=("t1",)))
 
 
 def test_vectors_and_models_that_run_as_a_whole(tmp_path: Path) -> None:
@@ -142,15 +144,15 @@ def test_vectors_and_models_that_run_as_a_whole(tmp_path: Path) -> None:
     views = views_of(tmp_path, Study(whole, own))
     told = views.run("study")
     assert (told["arrays"], told["task"]["symbols"]) == (["maps"], [])
-    arrays, words = unpacked(views.example("study", ExampleQuestion(changes=("1.0=itself",))))
+    arrays, words = unpacked(views.shown("study").example(ExampleQuestion(changes=("1.0=itself",))))
     assert words["answers"] == words["changes"]["answers"] == []
     assert words["tokens"][1]["text"] == "#1"
     itself = arrays["changes.attention"][1, 0]
     np.testing.assert_array_equal(itself, np.eye(len(itself)))
     with pytest.raises(CircuitError, match="a CallbackModel cannot replace head outputs"):
-        views.example("study", ExampleQuestion(changes=("1.0=mean",)))
+        views.shown("study").example(ExampleQuestion(changes=("1.0=mean",)))
     facts = views_of(tmp_path, Study(whole, task))  # a task of hopscope: symbols can be typed
-    _, words = unpacked(facts.example("study", ExampleQuestion(order=3)))
+    _, words = unpacked(facts.shown("study").example(ExampleQuestion(order=3)))
     assert words["answers"][0]["hops"][0]["truth"][1] == "1"
     assert sorted(carried(facts, "study")["arrays"]) == ["maps"]  # no squares
 
@@ -160,7 +162,7 @@ def test_a_saved_page_has_what_was_measured(views: Views) -> None:
     assert (data["row"]["id"], sorted(data["arrays"])) == ("study", ["contents", "maps"])
     assert list(data["known"]["0"]["changes"]) == ["0.0=uniform", "1.0=uniform"]
     asked = CostsQuestion(examples=256)
-    for row in views.costs("study", asked, wait):
+    for row in views.shown("study").costs(asked, wait):
         assert data["known"]["0"]["changes"][row["change"]] == row["changed"]
     assert "engine" not in data
 

@@ -58,28 +58,28 @@ def test_maps_and_contents_of_a_seed_are_those_of_the_command(
 ) -> None:
     found = views.run(ID, 9)
     assert (found["seeds"], found["seed"], found["circuit"]) == ([4, 9], 9, None)
-    maps, _ = unpacked(views.arrays(ID, "maps", 9))
-    every, _ = unpacked(views.arrays(ID, "fleet"))
+    maps, _ = unpacked(views.shown(ID, 9).arrays("maps"))
+    every, _ = unpacked(views.shown(ID).arrays("fleet"))
     wanted = said(root, capsys, "attention")
     for kind in ("own", "others", "itself", "previous"):
         halves = np.array(wanted[kind], np.float16)
         np.testing.assert_array_equal(maps[kind][-1], halves)
         np.testing.assert_array_equal(every[kind][1], halves)
-    held, told = unpacked(views.arrays(ID, "contents", 9))
+    held, told = unpacked(views.shown(ID, 9).arrays("contents"))
     wanted = said(root, capsys, "probe", "--over-training")
     assert (told["roles"], told["symbols"]) == (wanted["roles"], wanted["symbols"])
     # JSON has five digits, and the page halves.
     np.testing.assert_allclose(held["own"], np.array(wanted["own"], float), atol=5e-4)
-    asked = AblateQuestion(seed=9, step=10, examples=4, probe=True)
-    squares = views.ablate(ID, asked, wait)["decodable"]  # nothing is changed yet
+    asked = AblateQuestion(step=10, examples=4, probe=True)
+    squares = views.shown(ID, 9).ablate(asked, wait)["decodable"]  # nothing is changed yet
     np.testing.assert_allclose(np.array(squares["own"], float), held["own"][2], atol=5e-4)
     assert (squares["roles"], squares["symbols"]) == (told["roles"], told["symbols"])
-    without = AblateQuestion(seed=9, step=10, examples=4, probe=True, changes=("0.1=position",))
-    changed = np.array(views.ablate(ID, without, wait)["decodable"]["own"], float)
+    without = AblateQuestion(step=10, examples=4, probe=True, changes=("0.1=position",))
+    changed = np.array(views.shown(ID, 9).ablate(without, wait)["decodable"]["own"], float)
     assert np.array_equal(changed[0], np.array(squares["own"], float)[0])
     assert not np.allclose(changed[1], squares["own"][1], atol=1e-3)
     for at, step in ((1, 5), (3, 12)):
-        single, same = unpacked(views.arrays(ID, "contents", 9, step))
+        single, same = unpacked(views.shown(ID, 9).arrays("contents", step))
         np.testing.assert_array_equal(single["own"], held["own"][at : at + 1])
         assert (single["steps"].tolist(), same) == ([step], told)
 
@@ -87,8 +87,8 @@ def test_maps_and_contents_of_a_seed_are_those_of_the_command(
 def test_the_same_change_at_every_checkpoint(
     views: Views, root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = AblateQuestion(seed=9, examples=16, changes=("0.1:query=previous", "1.0=mean"))
-    found = list(views.over_time(ID, asked, wait))
+    asked = AblateQuestion(examples=16, changes=("0.1:query=previous", "1.0=mean"))
+    found = list(views.shown(ID, 9).over_time(asked, wait))
     assert [row["step"] for row in found] == [0, 5, 10, 12]
     flags = ("--examples", "16", "--head", "0.1:query=previous", "--head", "1.0=mean")
     for row in found:
@@ -100,7 +100,7 @@ def test_the_same_change_at_every_checkpoint(
 def test_every_head_and_every_row_in_turn(
     views: Views, root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = list(views.costs(ID, CostsQuestion(seed=9, examples=8, instead="itself"), wait))
+    found = list(views.shown(ID, 9).costs(CostsQuestion(examples=8, instead="itself"), wait))
     changes = [row["change"] for row in found]
     assert changes[:4] == ["0.0=itself", "0.1=itself", "1.0=itself", "1.1=itself"]
     assert len(changes) == 4 + 4 * 5  # without a circuit, the row of every role
@@ -112,7 +112,7 @@ def test_every_head_and_every_row_in_turn(
     last = said(root, capsys, "ablate", "--examples", "8", "--head", changes[-1])
     np.testing.assert_allclose(found[-1]["changed"]["mean"], hops(last[-1]), atol=1e-6)
     replaced = CostsQuestion(examples=4, changes=("0.0=mean",))  # such a head has no rows
-    changes = [row["change"] for row in views.costs(ID, replaced, wait)]
+    changes = [row["change"] for row in views.shown(ID, 9).costs(replaced, wait)]
     assert [change for change in changes if change.startswith("0.0")] == ["0.0=uniform"]
 
 
@@ -126,13 +126,13 @@ def test_a_saved_page_is_of_the_seed_and_the_step_that_are_asked_for(
     told = page["description"]
     assert (told["seed"], told["seeds"], told["member"], told["opens_at"]) == (9, [9], 1, 10)
     for name in ("maps", "contents"):
-        assert page["arrays"][name] == as_text(views.arrays(ID, name, 9))
+        assert page["arrays"][name] == as_text(views.shown(ID, 9).arrays(name))
     assert list(page["engine"]["steps"]) == ["0", "10", "12"]
     assert page["engine"]["steps"]["10"] == step_data(study.model, study.task)
-    row = next(views.costs(ID, CostsQuestion(seed=9, step=5), wait))
+    row = next(views.shown(ID, 9).costs(CostsQuestion(step=5), wait))
     assert page["known"]["5"]["clean"] == row["clean"]
     assert page["known"]["5"]["changes"][row["change"]] == row["changed"]
-    example = unpacked(views.example(ID, ExampleQuestion(seed=9, step=5)))[0]
+    example = unpacked(views.shown(ID, 9).example(ExampleQuestion(step=5)))[0]
     packed = gzip.decompress(base64.b64decode(page["first"]["5"]))
     np.testing.assert_array_equal(unpacked(packed)[0]["attention"], example["attention"])
 
@@ -155,20 +155,20 @@ def leaves(after: int = 0) -> Ask:
 def test_what_nobody_waits_for_ends(root: Path) -> None:
     """An answer, a stream, and arrays."""
     views = Views(Store(root))
-    asked = AblateQuestion(seed=4, examples=8, changes=("0.0=uniform",))
+    asked = AblateQuestion(examples=8, changes=("0.0=uniform",))
     with pytest.raises(Left):
-        views.ablate(ID, asked, leaves())
+        views.shown(ID, 4).ablate(asked, leaves())
     with pytest.raises(Left):
-        list(views.over_time(ID, asked, leaves(4)))
+        list(views.shown(ID, 4).over_time(asked, leaves(4)))
     for name in ("maps", "contents", "fleet"):
-        assert views.at_hand(ID, name) is None
+        assert views.shown(ID).at_hand(name) is None
         with pytest.raises(Left):
-            views.arrays(ID, name, ask=leaves(1))
+            views.shown(ID).arrays(name, ask=leaves(1))
     with pytest.raises(Left):
-        views.arrays(ID, "contents", step=5, ask=leaves())
+        views.shown(ID).arrays("contents", step=5, ask=leaves())
     for name in ("maps", "losses"):
-        assert views.arrays(ID, name) == views.at_hand(ID, name)
-    assert views.ablate(ID, asked, wait)["examples"] == 8
+        assert views.shown(ID).arrays(name) == views.shown(ID).at_hand(name)
+    assert views.shown(ID, 4).ablate(asked, wait)["examples"] == 8
 
 
 def test_a_run_in_training_is_told_within_one_call(store: Store, tiny: Experiment) -> None:
@@ -178,12 +178,12 @@ def test_a_run_in_training_is_told_within_one_call(store: Store, tiny: Experimen
     found = views.run(id_)
     assert (found["state"], found["arrays"], found["learned"]) == ("stopped", ["losses"], None)
     with pytest.raises(ConfigError, match="has no arrays 'maps'; this one has losses"):
-        views.arrays(id_, "maps")
+        views.shown(id_).arrays("maps")
     train(tiny, store)
     rows = views.runs(cursor)["rows"]
     assert [(row["id"], row["state"], row["step"]) for row in rows] == [(id_, "complete", 12)]
     assert views.run(id_)["checkpoints"] == [0, 5, 10, 12]
-    assert views.ablate(id_, AblateQuestion(examples=4), wait)["names"] == ["hop 1", "hop 2"]
+    assert views.shown(id_).ablate(AblateQuestion(examples=4), wait)["names"] == ["hop 1", "hop 2"]
 
 
 def test_the_step_that_a_circuit_was_found_at_is_told(store: Store, tiny: Experiment) -> None:
@@ -219,7 +219,7 @@ def test_what_is_known_is_not_computed_again(root: Path) -> None:
 
     def asked(*changes: str) -> int:
         walked.clear()
-        views.ablate(ID, AblateQuestion(examples=4, changes=changes), noted)
+        views.shown(ID).ablate(AblateQuestion(examples=4, changes=changes), noted)
         return len(walked)
 
     layers = FLEET.model.layers
@@ -227,5 +227,6 @@ def test_what_is_known_is_not_computed_again(root: Path) -> None:
     assert asked("0.0=uniform") == layers  # the changed half alone
     assert asked("0.0=uniform") == 0
     small, question = Views(views.store, memory=1), AblateQuestion(examples=4)
-    assert small.ablate(ID, question, wait) == views.ablate(ID, question, wait)
+    model = views.shown(ID)
+    assert small.shown(ID).ablate(question, wait) == model.ablate(question, wait)
     assert small.memory.held == 0

@@ -25,6 +25,7 @@ from hopscope.store import RunFolder, Store
 from hopscope.study import Study
 from hopscope.web.carried import carried
 from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestion
+from hopscope.web.shown import Shown
 from hopscope.web.tensors import unpacked
 from hopscope.web.views import Views
 
@@ -64,7 +65,7 @@ def test_a_head_by_position_attends_as_on_other_examples(
         (("--circuit",), dict(circuit.ablation().changes), {**tables, **tables_of(circuit)}),
     ):
         asked = AblateQuestion(changes=changed, examples=32, sample=3, circuit=bool(flags))
-        told = views.ablate(DEMO, asked, wait)
+        told = views.shown(DEMO).ablate(asked, wait)
         rows = said(capsys, "ablate", "gallery/demo", "--head", changed[0], "--head", changed[1],
                     "--examples", "32", "--sample", "3", *flags)  # fmt: skip
         its = replace(examples, tables=followed)
@@ -73,7 +74,7 @@ def test_a_head_by_position_attends_as_on_other_examples(
         found = [told["clean"]["mean"], told["changed"]["mean"]]
         np.testing.assert_allclose(found[1], wanted, atol=1e-6)
         np.testing.assert_allclose(losses(rows), found, atol=1e-6)
-    fewer = views.ablate(DEMO, asked.model_copy(update={"examples": 4}), wait)
+    fewer = views.shown(DEMO).ablate(asked.model_copy(update={"examples": 4}), wait)
     assert sum(told["clean"]["half"]) < 0.7 * sum(fewer["clean"]["half"])
 
 
@@ -87,7 +88,7 @@ found = {id_: views.run(id_) for id_ in ids}
 for id_ in ("gallery-demo", "gallery-transformer-a", "gallery-planted"):
     assert found[id_]["circuit"]["account"]
     for name in ("maps", "contents"):
-        assert views.at_hand(id_, name) is not None
+        assert views.shown(id_).at_hand(name) is not None
 for name, known in (("demo", "emerged"), ("planted", "planted")):
     run = found[f"gallery-{name}"]
     keys = [each if isinstance(each, str) else each["name"] for each in run[known]]
@@ -109,7 +110,7 @@ def test_the_first_view_computes_nothing(store: Store) -> None:
 
 @pytest.mark.slow
 def test_emergence_is_that_of_the_command(views: Views, capsys: pytest.CaptureFixture[str]) -> None:
-    _, told = unpacked(views.arrays(DEMO, "emergence"))
+    _, told = unpacked(views.shown(DEMO).arrays("emergence"))
     wanted = said(capsys, "emergence", "gallery/demo")
     emerged = [path["emerged_at_step"] for path in wanted["paths"]]
     found, run = list(told["emerged"].values()), views.run(DEMO)
@@ -121,13 +122,13 @@ def test_emergence_is_that_of_the_command(views: Views, capsys: pytest.CaptureFi
 
 def test_what_is_not_there_is_told_in_one_line(views: Views, tmp_path: Path) -> None:
     closed = Views(Store(tmp_path), read_only=True)
-    off = ("9.0=uniform",)
+    model, off = views.shown(DEMO), ("9.0=uniform",)
     for ask, kind, line in (
         (lambda: views.run("0123456789"), RunMissing, "there is no run '0123456789'; `hopscope ru"),
-        (lambda: views.arrays(DEMO, "weights"), ConfigError, "no arrays 'weights'; this one has l"),
-        (lambda: views.ablate(DEMO, AblateQuestion(step=7), wait), ConfigError, "step is 7; "),
-        (lambda: views.ablate(DEMO, AblateQuestion(seed=9), wait), ConfigError, "seed is 9; "),
-        (lambda: views.ablate(DEMO, AblateQuestion(changes=off), wait), CircuitError, "no head 9"),
+        (lambda: model.arrays("weights"), ConfigError, "no arrays 'weights'; this one has l"),
+        (lambda: model.ablate(AblateQuestion(step=7), wait), ConfigError, "step is 7; "),
+        (lambda: views.shown(DEMO, 9).ablate(AblateQuestion(), wait), ConfigError, "seed is 9; "),
+        (lambda: model.ablate(AblateQuestion(changes=off), wait), CircuitError, "no head 9"),
         (lambda: views.keep(DEMO, "mine", None), RunReadOnly, "gallery/demo is read-only"),
         (lambda: closed.keep(DEMO, "mine", None), RunReadOnly, "this page is read-only"),
     ):
@@ -136,15 +137,15 @@ def test_what_is_not_there_is_told_in_one_line(views: Views, tmp_path: Path) -> 
 
 
 def test_rows_that_cannot_be_read_are_refused_as_by_the_command(views: Views) -> None:
-    change = "1.3=query>value 1"
+    model, change = views.shown(DEMO), "1.3=query>value 1"
     asked = AblateQuestion(changes=(change,), examples=4)
     costs = CostsQuestion(changes=(change,), examples=4)
     for answer in (
         lambda: command(("ablate", "gallery/demo", "--head", change, "--examples", "4")),
-        lambda: views.ablate(DEMO, asked, wait),
-        lambda: next(views.over_time(DEMO, asked, wait)),
-        lambda: next(views.costs(DEMO, costs, wait)),
-        lambda: views.example(DEMO, ExampleQuestion(changes=(change,))),
+        lambda: model.ablate(asked, wait),
+        lambda: next(model.over_time(asked, wait)),
+        lambda: next(model.costs(costs, wait)),
+        lambda: model.example(ExampleQuestion(changes=(change,))),
     ):
         with pytest.raises(CircuitError, match=r"1\.3: value 1 can never see query: in every"):
             answer()
@@ -180,14 +181,14 @@ def test_views_are_kept_beside_the_run(store: Store, tiny: Experiment) -> None:
 def test_a_saved_page_leaves_out_what_cannot_be_read(
     views: Views, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    measured = Views.arrays
+    measured = Shown.arrays
 
-    def arrays(self: Views, id_: str, name: str, *more: Any) -> bytes:
+    def arrays(self: Shown, name: str, *more: Any) -> bytes:
         if name == "contents":
             raise CircuitError("a residual stream cannot be read off 3 positions")
-        return measured(self, id_, name, *more)
+        return measured(self, name, *more)
 
-    monkeypatch.setattr(Views, "arrays", arrays)
+    monkeypatch.setattr(Shown, "arrays", arrays)
     monkeypatch.setattr("hopscope.web.carried._more", lambda *_: {})  # what else there is
     with pytest.warns(RunWarning, match="does not show what roles hold: a residual stream cannot"):
         page = carried(views, "gallery-demo")

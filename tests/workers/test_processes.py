@@ -45,7 +45,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
     def behave(*lines: str) -> None:
         code = FAKE.replace("BEHAVIOUR", "\n    ".join(lines))
-        monkeypatch.setattr(pools, "COMMAND", [sys.executable, "-c", code])
+        monkeypatch.setattr(pools, "WORKER_COMMAND", [sys.executable, "-c", code])
 
     return behave
 

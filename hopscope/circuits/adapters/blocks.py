@@ -11,8 +11,8 @@ from hopscope.circuits.adapters.proof import ProvedAdapter, embedded
 from hopscope.circuits.engine import (
     Brought,
     Chosen,
+    HeadKeys,
     Heads,
-    Keys,
     Projected,
     Queries,
     Stream,
@@ -170,7 +170,7 @@ def shared_by(query: Brought, part: Shared) -> Brought:
 
 def attention_weights(
     query: Queries,
-    key: Keys,
+    key: HeadKeys,
     chosen: Chosen,
     *,
     mask: Tensor | None = None,

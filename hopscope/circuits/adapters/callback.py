@@ -25,7 +25,7 @@ from hopscope.models import AttentionEdit
 P = ParamSpec("P")
 T = TypeVar("T")
 FUSED = "fused kernels (sdpa, flash) keep it to themselves; load the model with eager attention"
-SHAPE = "is that the module's shape (layers, heads)?"
+SHAPE_HINT = "is that the module's shape (layers, heads)?"
 ROWS = 64
 """At most this many rows of a layer are checked, evenly spaced."""
 
@@ -158,7 +158,7 @@ class CallbackModel(Examined):
             other_heads = isinstance(weights, Tensor) and len(weights.shape) == len(expected)
             raise CircuitError(
                 f"layer {layer} passed {got} as attention, expected {expected} (batch, "
-                f"head, query, key): {SHAPE if other_heads else FUSED}"
+                f"head, query, key): {SHAPE_HINT if other_heads else FUSED}"
             )
         if layer not in self._known:
             check_attention(layer, weights, self.causal)
@@ -185,7 +185,7 @@ def as_it_is(_: int, weights: Tensor) -> Tensor:
 def _check_asked(asked: Sequence[int], layers: int) -> None:
     """Raise CircuitError unless every layer passed its attention to the callback exactly once."""
     if sorted(set(asked)) != list(range(layers)):
-        why = f"; {SHAPE}" if asked else f": {FUSED}"
+        why = f"; {SHAPE_HINT}" if asked else f": {FUSED}"
         raise CircuitError(
             f"layers {sorted(set(asked))} passed their attention, expected 0 … {layers - 1}{why}"
         )

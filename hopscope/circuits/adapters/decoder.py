@@ -25,7 +25,7 @@ from hopscope.circuits.adapters.proof import ProvedAdapter
 from hopscope.circuits.engine import (
     Brought,
     Chosen,
-    Keys,
+    HeadKeys,
     Projected,
     Queries,
     Stream,
@@ -83,7 +83,7 @@ class _Weigh:
     cap: float | None
     sinks: Tensor | None
 
-    def __call__(self, query: Queries, key: Keys, chosen: Chosen) -> Weights:
+    def __call__(self, query: Queries, key: HeadKeys, chosen: Chosen) -> Weights:
         scores = query.float() @ key.float().mT * self.scale
         if self.cap is not None:
             scores = torch.tanh(scores / self.cap) * self.cap

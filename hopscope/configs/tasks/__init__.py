@@ -17,14 +17,14 @@ Task = Annotated[
     Retrieval | Induction | ConditionalRetrieval | KHop | MQAR, Field(discriminator="kind")
 ]
 
-KINDS: dict[str, type[Task]] = {
+TASK_KINDS: dict[str, type[Task]] = {
     kind.model_fields["kind"].default: kind for kind in get_args(get_args(Task)[0])
 }
 """Every task by its kind."""
 
 __all__ = [
-    "KINDS",
     "MQAR",
+    "TASK_KINDS",
     "ConditionalRetrieval",
     "FactTask",
     "Induction",

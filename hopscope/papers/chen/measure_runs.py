@@ -35,11 +35,11 @@ from hopscope.papers.chen.rows import (
     TransferRow,
 )
 from hopscope.papers.chen.settings import setting_of
-from hopscope.papers.row import Row
+from hopscope.papers.row import ResultRow
 
 CHAINS = 1_000
 """Number of fresh chains of each other length and prior."""
-TABLES = 300
+MEASURED_TABLES = 300
 """Number of tables from the prior over which a rule's prediction is averaged."""
 PAIRS = 2**20
 """The rule through initial heads is computed only up to this number of pairs of windows."""
@@ -49,9 +49,9 @@ MOMENTS = 18
 """Number of epochs of each stage that are kept for a figure."""
 
 
-def training_rows(run: NgramRun) -> list[Row]:
+def training_rows(run: NgramRun) -> list[ResultRow]:
     """Return for each seed the results of its stages, of other chains, and its course."""
-    rows: list[Row] = []
+    rows: list[ResultRow] = []
     for seed in run.recipe.seeds:
         moments = approach(run, seed)
         rows += [_stages(run, seed, moments), *_others(run, seed), _course(run, seed, moments)]
@@ -222,7 +222,7 @@ def seconds(run: NgramRun) -> float:
 
 def predicted(experiment: NgramExperiment) -> dict[str, Lags]:
     """Return the predicted winner of stage I, by the paper's rule and through initial heads."""
-    arguments = (experiment.process, experiment.model, TABLES)
+    arguments = (experiment.process, experiment.model, MEASURED_TABLES)
     found = {"paper": information.winner(information.exact(*arguments))}
     if experiment.process.alphabet ** (2 * experiment.model.window) <= PAIRS:
         found["heads"] = information.winner(information.through_heads(*arguments))

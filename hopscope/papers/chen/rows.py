@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import StrictFloat, StrictInt
 
-from hopscope.papers.row import JsonObject, Numbers, Record, Row
+from hopscope.papers.row import JsonObject, Numbers, Record, ResultRow
 
 Lags = tuple[StrictInt, ...]
 """The lag of each head of a set."""
@@ -20,7 +20,7 @@ class MeanLosses(Record):
     truth: StrictFloat
 
 
-class SeedRow(Row):
+class SeedRow(ResultRow):
     """The results of the three stages of training for one seed."""
 
     what: Literal["seed"]
@@ -50,7 +50,7 @@ class SeedRow(Row):
     """How long the training of all seeds together took."""
 
 
-class TransferRow(Row):
+class TransferRow(ResultRow):
     """A trained model on chains of another length, or from another prior."""
 
     what: Literal["transfer"]
@@ -70,7 +70,7 @@ class TransferRow(Row):
         return self.length if self.varied == "length" else self.alpha
 
 
-class CourseRow(Row):
+class CourseRow(ResultRow):
     """The course of one seed's training, at a few epochs."""
 
     what: Literal["course"]
@@ -89,7 +89,7 @@ class CourseRow(Row):
     """The distance to the generalised induction head; None before the last stage."""
 
 
-class GrowthRow(Row):
+class GrowthRow(ResultRow):
     """How a grows in the last stage of one seed, as trained and by counts of matches alone."""
 
     what: Literal["growth"]
@@ -104,7 +104,7 @@ class GrowthRow(Row):
     """How long the training of all seeds together took."""
 
 
-class ChoiceRow(Row):
+class ChoiceRow(ResultRow):
     """The set that won stage I in one setting with one seed, and the sets that rules predict."""
 
     what: Literal["choice"]
@@ -119,7 +119,7 @@ class ChoiceRow(Row):
     """How long the training of all seeds together took."""
 
 
-class SettingRow(Row):
+class SettingRow(ResultRow):
     """The results of one seed in one setting."""
 
     what: Literal["setting"]

@@ -13,10 +13,10 @@ import numpy as np
 from hopscope.milestones import HALF
 from hopscope.papers.claim import Claim
 from hopscope.papers.cost import training_flop
-from hopscope.papers.judge import SEEDS, Judge, Tally, group, number_list, out_of, span
+from hopscope.papers.judge import LEAST_SEEDS, Judge, Tally, group, number_list, out_of, span
 from hopscope.papers.musat.rows import CircuitRow, VariantRow
 from hopscope.papers.musat.variants import Variant, variant_of
-from hopscope.papers.row import Row
+from hopscope.papers.row import ResultRow
 
 SOLVED = 0.01
 """Loss of transformers A to C (§8.2)."""
@@ -29,7 +29,7 @@ FEWEST = 3
 CIRCUIT_LOSS = 0.05
 """The loss of a circuit alone is below this (appendix E, result of step 5). If it is not, findings
 about the circuit's heads do not apply to the model."""
-Rows = list[CircuitRow]
+CircuitRows = list[CircuitRow]
 
 
 def variant_name(row: CircuitRow) -> str:
@@ -42,12 +42,12 @@ def of_the_paper(row: CircuitRow) -> bool:
     return variant_of(variant_name(row)).order == Variant().order
 
 
-def longest_of_each(rows: Rows) -> Rows:
+def longest_of_each(rows: CircuitRows) -> CircuitRows:
     """Return for each variant the models of the longest training that has enough seeds."""
-    kept: Rows = []
+    kept: CircuitRows = []
     for own in group(rows, variant_name).values():
         lengths = group(own, lambda row: row.steps)
-        kept += max(lengths.items(), key=lambda pair: (len(pair[1]) >= SEEDS, pair[0]))[1]
+        kept += max(lengths.items(), key=lambda pair: (len(pair[1]) >= LEAST_SEEDS, pair[0]))[1]
     return kept
 
 
@@ -88,13 +88,13 @@ def paths_of(row: CircuitRow) -> tuple[str, ...]:
     return tuple(sorted(each.what for each in row.removals if each.head not in row.useful[:1]))
 
 
-def different(rows: Rows) -> bool:
+def different(rows: CircuitRows) -> bool:
     """Return whether all circuits have low losses, and no two have the same paths."""
     known = [paths_of(row) for row in rows if row.useful]
     return len(set(known)) == len(rows) > 1 and all(map(low, rows))
 
 
-def in_common(rows: Rows) -> str:
+def in_common(rows: CircuitRows) -> str:
     """Return as text how many circuits differ, and the paths that all of them have."""
     common = set.intersection(*(set(paths_of(row)) for row in rows))
     return (
@@ -122,27 +122,31 @@ def all_within(losses: list[float], limits: tuple[float, float]) -> bool:
     return [] != losses == within(losses, limits)
 
 
-def removed(rows: Rows, losses: Callable[[CircuitRow], list[float]], limits: Any) -> str:
+def removed(rows: CircuitRows, losses: Callable[[CircuitRow], list[float]], limits: Any) -> str:
     """Return the losses of all models as text."""
     every = [loss for row in rows for loss in losses(row)]
     counts = (out_of(len(within(losses(row), limits)), len(losses(row))) for row in rows)
     return f"{span(every, 2)} (within: {', '.join(counts)})" if every else "no such path"
 
 
-def shared_steps(rows: Rows) -> str:
+def shared_steps(rows: CircuitRows) -> str:
     """Return as text the losses without each step that several heads share."""
     steps = [step.loss for row in rows for step in row.shared]
     return f"; steps that heads share, without all of them: {span(steps, 2)}" if steps else ""
 
 
-def _judge(holds: Callable[[Any], bool], ours: Callable[[Rows], str], **more: Any) -> Judge[Any]:
+def _judge(
+    holds: Callable[[Any], bool], ours: Callable[[CircuitRows], str], **more: Any
+) -> Judge[Any]:
     return Judge(
         CircuitRow, holds, ours, among=of_the_paper, once=longest_of_each, variant=variant_name,
         first=Variant().name, alike=lambda rows: rows[0].steps, **more,
     )  # fmt: skip
 
 
-def _of_heads(holds: Callable[[CircuitRow], bool], ours: Callable[[Rows], str]) -> Judge[Any]:
+def _of_heads(
+    holds: Callable[[CircuitRow], bool], ours: Callable[[CircuitRows], str]
+) -> Judge[Any]:
     """Make a judge of a claim about heads, which holds only if the circuit alone has a low loss."""
     return _judge(lambda row: holds(row) and low(row), ours)
 
@@ -273,7 +277,7 @@ class VariantModels:
         return {name: outcome.right for name, outcome in self.outcomes().items()}
 
 
-def by_variant(rows: Iterable[Row]) -> list[VariantModels]:
+def by_variant(rows: Iterable[ResultRow]) -> list[VariantModels]:
     """Group models by variant and length of training, in the order of the rows."""
     meant = [row for row in rows if isinstance(row, CircuitRow)]
     groups = group(meant, lambda row: (variant_name(row), row.steps))

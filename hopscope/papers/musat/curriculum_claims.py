@@ -9,7 +9,7 @@ from hopscope.papers.judge import Judge, group, out_of
 from hopscope.papers.musat.rows import DepthRow, LossRow, PlantedRow, longest
 from hopscope.theory.chain import reach
 
-LEARNED = 0.5
+LEARNED_LOSS = 0.5
 """A hop with a final loss below this counts as learned, as in the paper."""
 CHANCE = 0.02
 """Random variation of a loss on the plateau."""
@@ -61,7 +61,7 @@ def layers(row: LossRow) -> str:
 def hops_of(row: LossRow) -> int:
     """Return the last hop that a model has learned at the end; 0 if none."""
     losses = zip(row.asked, row.final, strict=True)
-    return max((hop for hop, loss in losses if loss < LEARNED), default=0)
+    return max((hop for hop, loss in losses if loss < LEARNED_LOSS), default=0)
 
 
 def allowed(row: LossRow) -> int:
@@ -108,7 +108,7 @@ def _rising(rows: list[LossRow]) -> tuple[int, int, int]:
 def _fewest(rows: list[LossRow]) -> list[int | None]:
     """Return for each hop the fewest layers with which some seed learns it (None: none does)."""
     return [
-        min((row.layers for row in rows if row.final[hop] < LEARNED), default=None)
+        min((row.layers for row in rows if row.final[hop] < LEARNED_LOSS), default=None)
         for hop in range(len(rows[0].final))
     ]
 
@@ -133,7 +133,7 @@ never = Judge(
     setting=layers,
 )
 essential = _of_all(
-    lambda rows: _lowest(rows, curriculum=True) < LEARNED < _lowest(rows, curriculum=False),
+    lambda rows: _lowest(rows, curriculum=True) < LEARNED_LOSS < _lowest(rows, curriculum=False),
     lambda rows: (
         f"best loss {_lowest(rows, curriculum=True):.3f} with, "
         f"{_lowest(rows, curriculum=False):.3f} without"
@@ -186,7 +186,7 @@ CLAIMS = (
     Claim(
         "musat/ic-essential", "The implicit curriculum makes learning possible.", "§7.2, figure 4",
         "learned with, not without", "the lowest final loss over all depths, D = 5 with and D = 3 "
-        f"without: below {LEARNED} with, and above it without",
+        f"without: below {LEARNED_LOSS} with, and above it without",
         ("musat/fig4-ic", "musat/fig4-nonic"), essential, only_full=True,
         beside=SEEDS + NONIC_SEEDS,
     ),
@@ -199,7 +199,8 @@ CLAIMS = (
     ),
     Claim(
         "musat/later-deeper", "Later symbols of a chain need more layers.", "§7.2, figure 4 right",
-        "deeper models learn more hops", f"the fewest layers with a final loss below {LEARNED}, of "
+        "deeper models learn more hops",
+        f"the fewest layers with a final loss below {LEARNED_LOSS}, of "
         "the best seed of a depth, rise with the hop",
         ("musat/fig4-ic",), later_deeper, only_full=True, beside=SEEDS,
     ),
@@ -212,7 +213,7 @@ CLAIMS = (
     Claim(
         "musat/hops-in-order", "With curriculum every model learns x₁ first, then x₂, and so on.",
         "§7.2", "100 % of 64 runs", f"the steps at which the mean of ten training losses falls "
-        f"below {LEARNED}, of models that learn a hop after x₁",
+        f"below {LEARNED_LOSS}, of models that learn a hop after x₁",
         ("musat/fig4-ic",), in_order, only_full=True, beside=SEEDS,
     ),
 )  # fmt: skip

@@ -14,7 +14,7 @@ from hopscope.papers.musat.rows import (
     VariantRow,
 )
 from hopscope.papers.musat.variants import BEST, LONG, MIDDLE, SEEDS, SHORT, VARIANTS, Variant
-from hopscope.papers.row import Row
+from hopscope.papers.row import ResultRow
 
 SWEEP_STEPS = 4_000
 """Steps of the reduced sweep of figure 4 (the paper: 10,000)."""
@@ -93,7 +93,7 @@ def models_asked() -> tuple[Recipe, ...]:
     )
 
 
-def _depth() -> Sequence[Row]:
+def _depth() -> Sequence[ResultRow]:
     from hopscope.papers.musat.measure_depth import depth_rows
 
     return depth_rows()

@@ -18,8 +18,6 @@ LARGE = 7_000_000_000
 unknown size, such as at an endpoint, counts as large."""
 AS_IN_THE_PAPER = "as in the paper"
 
-Rows = list[AnswerRow]
-
 
 def is_large(row: AnswerRow) -> bool:
     return row.parameters is None or row.parameters >= LARGE
@@ -30,7 +28,7 @@ def above_chance(row: AnswerRow) -> bool:
     return row.interval is not None and row.interval[0] * row.answered > row.chance
 
 
-def _accuracies(rows: Rows) -> str:
+def _accuracies(rows: list[AnswerRow]) -> str:
     return "; ".join(
         f"{model} {span((row.accuracy for row in own if row.accuracy is not None), 2)} (likeliest "
         f"answer {span((row.best for row in own), 2)}){_silent(own)}"
@@ -38,7 +36,7 @@ def _accuracies(rows: Rows) -> str:
     )
 
 
-def _above(rows: Rows) -> str:
+def _above(rows: list[AnswerRow]) -> str:
     return "; ".join(
         f"{model} {out_of(sum(map(above_chance, own)), len(own))} kinds, of "
         f"{min(row.count for row in own)} questions each{_silent(own)}"
@@ -46,7 +44,7 @@ def _above(rows: Rows) -> str:
     )
 
 
-def _silent(rows: Rows) -> str:
+def _silent(rows: list[AnswerRow]) -> str:
     """Return as text how many questions of which kinds have no acceptable answer."""
     kinds = [
         f"{out_of(row.count - row.accuracy_over, row.count)} {row.kind}"
@@ -56,7 +54,7 @@ def _silent(rows: Rows) -> str:
     return f", no acceptable answer to {several(kinds)}" if kinds else ""
 
 
-def _all_small(rows: Rows) -> str:
+def _all_small(rows: list[AnswerRow]) -> str:
     if any(map(is_large, rows)):
         return ""
     return f"all models that were asked are below {LARGE / 1e9:.0f} billion parameters"
@@ -64,7 +62,7 @@ def _all_small(rows: Rows) -> str:
 
 def _judge(
     holds: Callable[[AnswerRow], bool],
-    ours: Callable[[Rows], str],
+    ours: Callable[[list[AnswerRow]], str],
     among: Callable[[AnswerRow], bool] = lambda _: True,
 ) -> Judge[AnswerRow]:
     """Make a judge of a claim that must hold for every model and kind of question.

@@ -11,9 +11,9 @@ from pydantic import StrictBool, StrictFloat, StrictInt, model_validator
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.maps import RoleMaps
 from hopscope.errors import HopscopeError
-from hopscope.papers.row import JsonObject, Numbers, Record, Row
+from hopscope.papers.row import JsonObject, Numbers, Record, ResultRow
 
-Head = tuple[StrictInt, StrictInt]
+HeadNumbers = tuple[StrictInt, StrictInt]
 """Layer and number of a head."""
 
 
@@ -24,7 +24,7 @@ class Layers(Record):
     causal: StrictInt
 
 
-class DepthRow(Row):
+class DepthRow(ResultRow):
     """The fewest layers for a number of hops, by several counts."""
 
     hops: StrictInt
@@ -38,7 +38,7 @@ class DepthRow(Row):
     """The same two minima, by simulating the flow of information layer by layer."""
 
 
-class PlantedRow(Row):
+class PlantedRow(ResultRow):
     """A transformer whose weights were written by hand."""
 
     planted: StrictInt
@@ -49,7 +49,7 @@ class PlantedRow(Row):
     """The mean loss of the transformer on fresh examples."""
 
 
-class AnswerRow(Row):
+class AnswerRow(ResultRow):
     """A language model's answers to one kind of question (see hopscope.lm.results)."""
 
     activity: ClassVar[str] = "asking"
@@ -99,7 +99,7 @@ class LossCourse(Record):
     """Training loss, a mean over the steps before."""
 
 
-class LossRow(Row):
+class LossRow(ResultRow):
     """A trained transformer: its training, its losses, and when it learned each hop."""
 
     seed: StrictInt
@@ -174,7 +174,7 @@ class Removal(Record):
     A row with two source roles is removed as a whole.
     """
 
-    head: Head
+    head: HeadNumbers
     what: str
     """The row as text: source roles (of the own chain), an arrow, and the destination role."""
     joins_pair: StrictBool
@@ -193,7 +193,7 @@ class WholeHead(Record):
     The head's attention is uniform, and all other heads follow the circuit.
     """
 
-    head: Head
+    head: HeadNumbers
     loss: StrictFloat
 
 
@@ -204,7 +204,7 @@ class SharedStep(Record):
     """
 
     what: str
-    heads: tuple[Head, ...]
+    heads: tuple[HeadNumbers, ...]
     loss: StrictFloat
 
 
@@ -223,9 +223,9 @@ class CircuitRow(LossRow):
     """The loss with everything ablated."""
     sufficient: StrictBool
     """Whether the circuit recovers enough with prescribed attention."""
-    useful: tuple[Head, ...]
+    useful: tuple[HeadNumbers, ...]
     """The heads with a path in the circuit."""
-    needed: tuple[Head, ...]
+    needed: tuple[HeadNumbers, ...]
     """All heads of the circuit."""
     removals: tuple[Removal, ...]
     whole: tuple[WholeHead, ...] = ()

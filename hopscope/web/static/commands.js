@@ -124,7 +124,7 @@ export function ofExample(state, { layer, head }) {
       "from hopscope.web.tensors import unpacked",
       "from hopscope.web.views import Views",
       `asked = ExampleQuestion(${asked.join(", ")})`,
-      `arrays, words = unpacked(Views(Store()).example(${text(about.id)}, asked))`,
+      `arrays, words = unpacked(Views(Store()).shown(${text(about.id)}).example(asked))`,
       `arrays["${off.length ? "changes." : ""}attention"][${layer}, ${head}]`,
     ].join("\n"),
   };

@@ -21,13 +21,13 @@ from hopscope.papers.chen.measure_runs import predicted
 from hopscope.papers.chen.rows import CourseRow, SeedRow, TransferRow
 from hopscope.papers.chen.settings import CHOSEN_IN, SETTINGS, first_stage, settings
 from hopscope.papers.claim import Claim
-from hopscope.papers.row import Row, read_row
+from hopscope.papers.row import ResultRow, read_row
 from hopscope.store import Store
 
 KNOWN = {claim.id: claim for claim in CLAIMS}
 
 
-def rows_of(claim: Claim) -> list[Row]:
+def rows_of(claim: Claim) -> list[ResultRow]:
     return {
         "chen/training": training(),
         "chen/settings": [setting_row(name, seed) for name in SETTINGS for seed in range(3)],
@@ -36,7 +36,7 @@ def rows_of(claim: Claim) -> list[Row]:
     }[claim.needs[0]]
 
 
-def bent(rows: list[Row], which: dict[str, Any], **values: Any) -> list[Row]:
+def bent(rows: list[ResultRow], which: dict[str, Any], **values: Any) -> list[ResultRow]:
     """The rows, the last of those that fit having other values."""
     fitting = [
         place

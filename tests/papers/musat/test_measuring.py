@@ -37,7 +37,7 @@ from hopscope.papers.musat.rows import (
     PlantedRow,
     longest,
 )
-from hopscope.papers.row import Row, read_row
+from hopscope.papers.row import ResultRow, read_row
 from hopscope.runs import opened
 from hopscope.store import Store
 from hopscope.study import RunStudy
@@ -54,7 +54,7 @@ EXPERIMENT = Experiment(
 """Learns induction with two heads."""
 
 
-def again(row: Row) -> Row:
+def again(row: ResultRow) -> ResultRow:
     """The row as it comes back from a file."""
     return read_row((type(row),), json.loads(row.to_json()))
 

@@ -25,7 +25,15 @@ from hopscope.papers.musat.circuit_claims import by_variant, nearest
 from hopscope.papers.musat.emergence_claims import first_paths
 from hopscope.papers.musat.experiments import preset_recipe, under
 from hopscope.papers.musat.rows import CircuitRow, VariantRow
-from hopscope.papers.musat.variants import BEST, LONG, VARIANTS, WARMUP, Variant, chosen, variant_of
+from hopscope.papers.musat.variants import (
+    BEST,
+    LONG,
+    VARIANTS,
+    WARMUP,
+    Variant,
+    chosen,
+    variant_of,
+)
 
 DAMAGED = {"maps": [{}, {"own": "no"}], "emergence": [{"steps": [1]}]}
 
