@@ -174,7 +174,8 @@ def measure_components(
             judged = {"kind": kind, "lost": lost, "lost_computed": lost_computed}
             component = component.model_copy(update=judged)  # noqa: PLW2901
         found.append(component)
-    return with_holds(search.sketch.adapter, fresh, found), Losses(
+    found = with_holds(ablator.adapter, fresh, found, search.settings.noticed)
+    return found, Losses(
         model=model.mean(0).tolist(),
         prescribed=prescribed.mean(0).tolist(),
         computed=computed.mean(0).tolist(),

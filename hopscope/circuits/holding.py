@@ -17,17 +17,19 @@ from hopscope.circuits.engine import Adapter
 from hopscope.circuits.examples import Examples
 from hopscope.circuits.prescriber import Prescriber, prescriber_of
 
-LEAST = 0.2
-"""A rule holds in a row of attention that has gone at least this share of the way from an even row
-to the row of the rule (as overlaps: sums of the smaller of two rows)."""
-
 
 @torch.no_grad()
 def with_holds(
-    adapter: Adapter | CallbackModel, examples: Examples, components: Sequence[Component]
+    adapter: Adapter | CallbackModel,
+    examples: Examples,
+    components: Sequence[Component],
+    noticed: float,
 ) -> list[Component]:
     """The components with the share of their rows in which their rule holds: a mean over the rows
     of an example, and over the examples that have some. Tables have no rule.
+
+    A rule holds in a row that has gone at least the share `noticed` of the way from an even row to
+    the row of the rule (as overlaps: sums of the smaller of two rows).
     """
     examples = examples.on(adapter.device)
     rules = {n: each for n, each in enumerate(components) if each.written == "rule"}
@@ -38,7 +40,7 @@ def with_holds(
         for layer, pattern in enumerate(patterns(adapter, some.inputs)):
             for number, each in rules.items():
                 if each.layer == layer:
-                    found[number].append(_holds(pattern, every.of(layer), each))
+                    found[number].append(_holds(pattern, every.of(layer), each, noticed))
     shares = {number: torch.cat(parts).double().cpu().numpy() for number, parts in found.items()}
     holds = {number: Estimate.of_shares(its) for number, its in shares.items() if len(its)}
     return [
@@ -48,7 +50,10 @@ def with_holds(
 
 
 def _holds(
-    pattern: Float[Tensor, "batch head seq seq"], prescriber: Prescriber, component: Component
+    pattern: Float[Tensor, "batch head seq seq"],
+    prescriber: Prescriber,
+    component: Component,
+    noticed: float,
 ) -> Float[Tensor, "example"]:
     """The share of rows in which the rule holds, in each example in which it applies to some."""
     size, length = pattern.shape[0], pattern.shape[-1]
@@ -59,7 +64,7 @@ def _holds(
         seen = prescriber.seen[spots.row]
         even = rule.minimum(seen / seen.sum(-1, keepdim=True)).sum(-1)
         own = rule.minimum(pattern[spots.example, head, spots.row].float()).sum(-1)
-        held = (own >= even + LEAST * (1 - even)) & applies
+        held = (own >= even + noticed * (1 - even)) & applies
         hold.index_add_(0, spots.example, held.float())
         rows.index_add_(0, spots.example, applies.float())
     shares: Tensor = (hold / rows)[rows > 0]
