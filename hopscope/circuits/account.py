@@ -116,7 +116,7 @@ class Patched(Config):
 
     def routes(self, way: Literal["queries", "keys"]) -> dict[str, tuple[int, ...]]:
         """The symbols that route later heads by their queries (what to look for) or keys (what is
-        found here). Each comes with the hops whose answers leave when the symbol is replaced by
+        found here). Each comes with the hops whose answers change when the symbol is replaced by
         another chain's.
         """
         found: dict[str, tuple[int, ...]] = {}
@@ -132,7 +132,7 @@ class Patched(Config):
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Every symbol that the site brings: answers leave if it is replaced by another chain's."""
+        """Every symbol that the site brings: answers change if another chain's replaces it."""
         return tuple(dict.fromkeys(move.symbol for move in self.moves if _counts(move.left)))
 
 
@@ -249,7 +249,7 @@ class Account(Config):
         return [self.of(component, path) for path in component.paths] or [self.of(component)]
 
     def symbols(self, component: Component) -> tuple[str, ...]:
-        """Every symbol that a component brings, along any of its arrows: answers leave if it is
+        """Every symbol that a component brings, along any of its arrows: answers change if it is
         replaced by another chain's.
         """
         every = [its for its in self.arrows(component) if its is not None]

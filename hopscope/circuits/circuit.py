@@ -128,8 +128,8 @@ class Circuit(Displayed, Config):
 
     @property
     def named_rows(self) -> tuple[int, int]:
-        """The number of attention rows that a rule describes (not a table or the model) which holds
-        in most of them, and the number of all attention rows.
+        """The number of attention rows that a rule describes (not a table or the model) and in most
+        of which it holds, and the number of all attention rows.
         """
         rows = [(each.is_named, len(each.rows)) for each in self.components]
         return sum(n for named, n in rows if named), sum(n for _, n in rows)

@@ -89,8 +89,8 @@ class Component(Config):
     """The same with computed attention."""
     holds: Estimate | None = None
     """The share of its rows in which the rule holds in the model itself: the attention there is
-    what the rule says, at least in part (`Discovery.noticed`). None for tables, and in language
-    models, where it is not measured."""
+    what the rule says, at least in part (`Discovery.noticed`). None for tables and even rules, and
+    in language models, where it is not measured."""
     stability: float | None = None
     """The share of independent searches, on other examples, that find it."""
 

@@ -17,6 +17,9 @@ from hopscope.circuits.engine import Adapter
 from hopscope.circuits.examples import Examples
 from hopscope.circuits.prescriber import Prescriber, prescriber_of
 
+EVEN = 1e-4
+"""A rule whose row differs from an even row by less says nothing of the row."""
+
 
 @torch.no_grad()
 def with_holds(
@@ -29,7 +32,8 @@ def with_holds(
     of an example, and over the examples that have some. Tables have no rule.
 
     A rule holds in a row that has gone at least the share `noticed` of the way from an even row to
-    the row of the rule (as overlaps: sums of the smaller of two rows).
+    the row of the rule (as overlaps: sums of the smaller of two rows). Rows whose rule is even do
+    not count, as those that see one position only.
     """
     examples = examples.on(adapter.device)
     rules = {n: each for n, each in enumerate(components) if each.written == "rule"}
@@ -63,6 +67,7 @@ def _holds(
         rule, applies = prescriber.drawn(component.target, spots)
         seen = prescriber.seen[spots.row]
         even = rule.minimum(seen / seen.sum(-1, keepdim=True)).sum(-1)
+        applies = applies & (even < 1 - EVEN)
         own = rule.minimum(pattern[spots.example, head, spots.row].float()).sum(-1)
         held = (own >= even + noticed * (1 - even)) & applies
         hold.index_add_(0, spots.example, held.float())

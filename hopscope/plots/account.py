@@ -57,7 +57,7 @@ def _row(circuit: Circuit, patched: Patched | None, arrow: str) -> tuple[str, ..
     ]
     brings = ", ".join(f"{s} {e.mean:.2f} ± {e.mean - e.low:.2f}" for s, e in carried.items())
     if not brings and not routed and patched.symbols:
-        brings = f"{', '.join(patched.symbols)}: answers leave, and none follows"
+        brings = f"{', '.join(patched.symbols)}: answers change, and none follows"
     return (
         "+".join(f"{patched.site.layer}.{head}" for head in patched.site.heads),
         arrow,

@@ -12,6 +12,7 @@ from hostile import KEYS, TEXTS
 from short import ID
 
 from hopscope.cli.main import run as command
+from hopscope.web.views import Views
 from tests.browser.lookers import bars, measured, opened, ready
 
 DRAWN = ["ex=3&step=600&head=1.3", "head=2.0"]
@@ -184,6 +185,23 @@ def test_whatever_is_named_is_one_literal(blank: Any) -> None:
             assert "changes" not in lines or f"1.3:{text}=uniform" in found, lines
             names = {a.name for each in nodes if isinstance(each, ast.Import) for a in each.names}
             assert names <= {"hopscope"}, lines
+
+
+def test_lines_of_an_example_are_of_the_shown_member(
+    blank: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shown(_: Views, id_: str, seed: int | None = None) -> None:
+        raise LookupError(id_, seed)
+
+    monkeypatch.setattr(Views, "shown", shown)
+    python = blank.evaluate("""async () => {
+      const { ofExample } = await import("/commands.js");
+      const about = { name: "fleet", id: "fleet", seeds: [0, 9], seed: 9, member: 1 };
+      const state = { about, off: [], tokens: null, order: null, ex: 0, step: null, seed: 9 };
+      return ofExample(state, { layer: 1, head: 0 }).python;
+    }""")
+    with pytest.raises(LookupError, match=r"\('fleet', 9\)"):
+        exec(python, {})
 
 
 def test_a_key_of_the_terminal_is_in_no_command(blank: Any) -> None:

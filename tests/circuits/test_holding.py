@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from hopscope.circuits import CallbackModel, Drawn, Examples, OwnTask, examples_of, target
 from hopscope.circuits.components import Component
 from hopscope.circuits.holding import with_holds
-from hopscope.circuits.pattern import PREVIOUS, Target
+from hopscope.circuits.pattern import PREVIOUS, UNIFORM, Target
 from hopscope.circuits.proposals import proposed_targets
 from hopscope.facts import Role
 
@@ -67,6 +67,10 @@ def even(tokens: Tensor) -> Tensor:
     return torch.full(tokens.shape, 1 / LENGTH)
 
 
+def nearly_even(tokens: Tensor) -> Tensor:
+    return torch.linspace(0, 0.1, LENGTH).softmax(0).expand(tokens.shape)
+
+
 @pytest.mark.parametrize(
     ("looks", "rule", "holds", "proposed"),
     [
@@ -84,6 +88,12 @@ def even(tokens: Tensor) -> Tensor:
             OWN.if_("asks for 0"),
         ),
         (lambda t: asks_for_0(t) * own(t), OWN.if_("asks for 0"), 1.0, OWN.if_("asks for 0")),
+        (  # rows of an even rule do not count
+            lambda t: torch.where(asks_for_0(t) > 0, own(t), nearly_even(t)),
+            OWN.if_("asks for 0").or_else(UNIFORM),
+            1.0,
+            OWN.if_("asks for 0"),
+        ),
     ],
 )
 def test_a_rule_holds_in_the_rows_that_attend_as_it_says_and_such_rules_are_proposed(

@@ -124,7 +124,8 @@ export function ofExample(state, { layer, head }) {
       "from hopscope.web.tensors import unpacked",
       "from hopscope.web.views import Views",
       `asked = ExampleQuestion(${asked.join(", ")})`,
-      `arrays, words = unpacked(Views(Store()).shown(${text(about.id)}).example(asked))`,
+      `shown = Views(Store()).shown(${text(about.id)}, asked.seed)`,
+      "arrays, words = unpacked(shown.example(asked))",
       `arrays["${off.length ? "changes." : ""}attention"][${layer}, ${head}]`,
     ].join("\n"),
   };
