@@ -10,7 +10,7 @@ def main() -> None:
     for hops in (1, 3, 5, 7):
         task = Retrieval(hops=hops, symbols="sphere", dim=64)
         grown = planted(task)
-        batch = dataset(task, seed=0, count=100, stream="validation")
+        batch = dataset(task, seed=0, count=100, split="validation")
         worst = hop_losses(task, grown.model(batch.inputs), batch).max().item()
         layers = grown.model.config.layers
         print(f"{hops} hops: {layers} layers (theory: {depths(hops).causal}), error {worst:.1e}")

@@ -17,7 +17,7 @@ def main() -> None:
     )
     with tempfile.TemporaryDirectory() as store:
         model = train(experiment, store=store).model
-    batch = examples(sampler_of(task), seed=0, index=torch.arange(64), stream="validation")
+    batch = examples(sampler_of(task), seed=0, index=torch.arange(64), split="validation")
 
     seen = model.attention(batch.inputs)
     print("attention:", tuple(seen.shape), "= layer, batch, head, query, key")

@@ -55,7 +55,7 @@ def attention(run: NgramRun, epoch: int, tokens: list[int]) -> np.ndarray:
 
 def compared(page: Any, run: NgramRun, epoch: int, text: str) -> None:
     shown = Ngram(run.folder, Memory(2**20))
-    arrays, told = unpacked(shown.arrays("parameters", lambda: None))
+    arrays, told = unpacked(shown.arrays("parameters"))
     values = {name: [its.shape, its.ravel().tolist()] for name, its in arrays.items()}
     tokens = ["abcdef".index(letter) for letter in text]
     asked = [shown.description()["ngram"], values, told["sets"], tokens, epoch]
