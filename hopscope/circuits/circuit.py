@@ -364,7 +364,7 @@ class Circuit(Displayed, Config):
                 each.kind,
                 f"{lost.mean:.1%} lost without it{how}" if lost else None,
                 f"holds in {each.holds.mean:.0%} of its rows"
-                if each.holds and not each.is_named
+                if each.holds and each.only_enough
                 else None,
             )
             said = ", ".join(filter(None, worth))

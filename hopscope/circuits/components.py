@@ -18,8 +18,12 @@ PerExample = Float[np.ndarray, "example"]
 KNOWN_HOP = 0.05
 """Hops whose gap is below this share of the largest gap are ignored: the model has not learned
 them."""
-MOST_ROWS = 0.9
-"""A rule names rows if it holds in at least this share of them in the model."""
+MOST_ROWS = 0.6
+"""A rule is proposed, and names rows, if it holds in at least this share of them in the model: heads
+that share a look-up may each do only some of its rows. A head that looks at one place gives a rule
+for a role that stands there in a half of the examples, or fewer."""
+NEARLY_ALL = 0.9
+"""A circuit lacks something if a needed rule holds in less than this share of its rows."""
 LEAST_GAP = 1e-9
 """Shares are only taken of a mean loss of at least this."""
 
@@ -135,12 +139,13 @@ class Component(Config):
     @property
     def is_named(self) -> bool:
         """True if a rule says where its rows look, and it holds in most of them."""
-        return self.written == "rule" and not self.only_enough
+        seldom = self.holds is not None and self.holds.mean < MOST_ROWS
+        return self.written == "rule" and not seldom
 
     @property
     def only_enough(self) -> bool:
-        """True if its rule is enough for the circuit, but does not hold in most of its rows."""
-        return self.holds is not None and self.holds.mean < MOST_ROWS
+        """True if its rule is enough for the circuit, but does not hold in nearly all its rows."""
+        return self.holds is not None and self.holds.mean < NEARLY_ALL
 
     @property
     def is_previous(self) -> bool:
