@@ -4,10 +4,10 @@ For every attention row (one head's attention from all positions of one role), t
 most attention is determined. Candidates are the positions to which the task's relations lead, the
 positions of other roles (in the own chain, or evenly in all chains), the position before, and the
 destination itself. The gain of a source is its attention minus an even share, averaged over
-positions from which it can be seen, and it must be noticed from nearly all of them: if a head
-attends to one place, whose role and chain differ between examples, no source describes its rows.
-The next best source is used where the best leads nowhere. If different sources are best under
-different conditions, the target has these conditions.
+positions from which it can be seen, and it must be noticed from most of them: if a head attends to
+one place, whose role and chain differ between examples, no source describes its rows. The next best
+source is used where the best leads nowhere. If different sources are best under different
+conditions, the target has these conditions.
 """
 
 import warnings
@@ -61,7 +61,7 @@ class Looks:
     def noticed(
         self, head: int, here: Bool[Tensor, "spot"], least: float
     ) -> Bool[Tensor, "source"]:
-        """True for sources that get `least` of what an even share leaves, from nearly all spots."""
+        """True for sources that get `least` of what an even share leaves, from most spots."""
         more = self.gets[..., head] >= self.by_chance + least * (1 - self.by_chance)
         return _mean(more.float(), self.there & here) >= MOST_ROWS
 

@@ -45,7 +45,7 @@ class Discovery(Config):
     of improvement end when one gains less than this."""
     noticed: Share = 0.2
     """A target is proposed if it gets this share of the attention that an even share leaves, in
-    nine of ten rows."""
+    six of ten rows."""
     tie: Factor = 1.05
     """An ablated head attends evenly, unless attention to its own position gives a loss that is
     lower by more than this factor."""

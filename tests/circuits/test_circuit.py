@@ -216,6 +216,7 @@ def test_the_verdict_follows_from_losses_rows_and_warnings(circuit: Circuit) -> 
     table = row.model_copy(update={"target": table_of("position", (0, 0))})
     left = row.model_copy(update={"target": AS_IN_MODEL, "kind": "moves"})
     seldom = row.model_copy(update={"kind": "moves", "holds": near(0.5)})
+    often = row.model_copy(update={"kind": "moves", "holds": near(0.7)})
 
     def of(components: tuple[Component, ...] = (row, row), **changed: Any) -> Circuit:
         losses = losses_of(**changed)
@@ -233,6 +234,7 @@ def test_the_verdict_follows_from_losses_rows_and_warnings(circuit: Circuit) -> 
         (of((row, row, left), **well), "Found, not explained"),
         (of((row, row, left.model_copy(update={"kind": "weak"})), **well), "Explained"),
         (of((row, row, seldom), **well), "Partly explained"),
+        (of((row, often), **well), "Partly explained"),
         (of((row, row, seldom.model_copy(update={"kind": "weak"})), **well), "Explained"),
         (of((row, seldom), **well), "Found, not explained"),
         (of(**{**well, "chance": 3.0}), "Partly explained"),  # learned without attention
