@@ -19,9 +19,9 @@ KNOWN_HOP = 0.05
 """Hops whose gap is below this share of the largest gap are ignored: the model has not learned
 them."""
 MOST_ROWS = 0.6
-"""A rule is proposed, and names rows, if it holds in at least this share of them in the model. Heads
-that share a look-up may each do only some of its rows. A role that only stands where a head looks
-does so in half of the examples at most."""
+"""A rule is proposed, and names rows, if it holds in at least this share of them in the model.
+Heads that share a look-up may each do only some of its rows. A role that only stands where a head
+looks does so in half of the examples at most."""
 NEARLY_ALL = 0.9
 """A circuit lacks something if a needed rule holds in less than this share of its rows."""
 LEAST_GAP = 1e-9
