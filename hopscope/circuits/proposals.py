@@ -13,6 +13,7 @@ conditions, the target has these conditions.
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from jaxtyping import Bool, Float
@@ -65,7 +66,7 @@ class Looks:
         more = self.gets[..., head] >= self.by_chance + least * (1 - self.by_chance)
         return _mean(more.float(), self.there & here) >= MOST_ROWS
 
-    @property
+    @cached_property
     def by_chance(self) -> Float[Tensor, "source spot"]:
         """The attention to each source if attention were even."""
         return self.masks.sum(-1) * self.even

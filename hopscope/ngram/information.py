@@ -119,7 +119,9 @@ def estimated(chains: Chains, model: InductionModel) -> list[Information]:
 
 
 def rivals(information: list[Information]) -> list[tuple[int, ...]]:
-    """The sets that may have the most information: the first, and those not surely behind it."""
+    """The sets that may have the most information: the first, and those whose difference from it
+    may be 0 (`behind`).
+    """
     ordered = sorted(information, key=lambda each: -each.value)
     return [each.lags for each in ordered if each.behind[0] < ROUNDING]
 
