@@ -405,12 +405,15 @@ class Case:
     """Whether the true circuit is all that the model does."""
     choices: int = 4
     """The number of answers of which one is guessed at chance."""
+    facts: tuple[str, ...] = ("x0->x1",)
+    """The facts of one chain."""
 
     def task(self) -> OwnTask:
         """The task for `discover`."""
         roles = self.draw(1, SEED).roles
         names = STARTED if isinstance(roles, Tensor) else tuple(dict.fromkeys(roles))
-        return OwnTask(self.draw, roles=names, chance=math.log(self.choices))
+        chance = math.log(self.choices)
+        return OwnTask(self.draw, roles=names, chance=chance, facts=self.facts)
 
     def answered_rightly(self, found: Circuit) -> bool:
         """Whether the answer is right (see the top of this file)."""
@@ -493,7 +496,7 @@ CASES = (
     plain_case("keys of two tokens", "0.0 looks one back and 0.1 two; 1.0 looks up both",
                two_tokens(), long_keys,
                ("0.0 key 0.1 → value 0", "0.0 query → query 1", "0.1 key 0 → value 0",
-                "1.0 value 0 → query 1"), choices=6),
+                "1.0 value 0 → query 1"), choices=6, facts=("x,y->z",)),
 )  # fmt: skip
 
 

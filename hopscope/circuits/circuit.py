@@ -7,6 +7,7 @@ describes the format.
 import json
 from collections.abc import Mapping
 from pathlib import Path as FilePath
+from statistics import fmean
 from typing import Any, Literal
 
 from hopscope import __version__
@@ -16,7 +17,9 @@ from hopscope.circuits.components import (
     AttentionKind,
     Component,
     Found,
+    HeadAlone,
     Losses,
+    PathFlow,
     Score,
     Table,
     estimate_columns,
@@ -58,6 +61,11 @@ class Circuit(Displayed, Config):
     losses: Losses
     scores: tuple[Score, ...] = ()
     """The circuit run in six ways: recovered, and agreement with the model."""
+    alone: tuple[HeadAlone, ...] = ()
+    """What the model loses without single heads: those that share a component, and those that the
+    circuit leaves out although the search's examples need them."""
+    flow: PathFlow | None = None
+    """The answers that its named paths bring to the query; None if the facts are not known."""
     found: Found | None = None
     """How the circuit was found; None if patching found it, in a language model."""
     account: Account | None = None
@@ -183,7 +191,7 @@ class Circuit(Displayed, Config):
             f"model's own answers ({'the same' if score.same_answer else 'R²'}: {score.likeness})"
             for score in self.scores
             if score.rest == "even" and score.likeness
-            if score.likeness.high < self.enough * self.losses.known  # others are guesses
+            if score.likeness.high < self.enough * fmean(self.losses.known)  # others are guesses
             if score.recovered and score.recovered.mean >= self.enough
         ]
         found += [
@@ -224,14 +232,32 @@ class Circuit(Displayed, Config):
             if each.holds and each.only_enough
         ]
         found += [
+            f"without {each.head[0]}.{each.head[1]} alone, which the circuit leaves out, the model "
+            f"loses {each.lost.mean:.0%} of the gap: what else is left out works against it"
+            for each in self._left_out
+        ]
+        found += [
+            f"{each.head[0]}.{each.head[1]} shares a component, and without it alone the model "
+            f"loses {each.lost.mean:z.0%} of the gap: other heads do the work"
+            for each in self._idle
+        ]
+        if self.flow and self.flow.missed:
+            found.append(f"{self.flow}: other rows do that, in a way that has no name")
+        if self.flow:
+            found += [
+                f"{path}: by its other paths the two share no symbol yet, so the head must find "
+                "its source in another way"
+                for path in self.flow.jumps
+            ]
+        found += [
             f"{each.name} {each.target} is needed only with computed attention, though no layer "
             "follows: the attention prescribed to other rows gives its work away"
             for each in self._given_away
         ]
-        if self.found and losses.mean("ablated") <= Discovery().unlearned * losses.chance:
+        if self.found and losses.mean("ablated") < self.enough * losses.chance:
             found.append(
-                f"with everything ablated the loss is {losses.mean('ablated'):.3f}, well below "
-                "chance: most of the answer needs none of these rows"
+                f"with everything ablated the loss is {losses.mean('ablated'):.3f}, below chance "
+                f"({losses.chance:.3f}): a part of the answers needs none of these rows"
             )
         return tuple(found)
 
@@ -245,11 +271,32 @@ class Circuit(Displayed, Config):
         return [each for each in self._needed if each.written == "model"] if self.found else []
 
     @property
+    def _left_out(self) -> list[HeadAlone]:
+        """Heads that the model needs and the circuit leaves out."""
+        used = {at for each in self.components for at in each.at}
+        return [e for e in self.alone if e.head not in used and e.lost.low > self._least]
+
+    @property
+    def _idle(self) -> list[HeadAlone]:
+        """Heads that the model does not need alone, though it needs others of their component."""
+        lost = {each.head: each for each in self.alone}
+        found = []
+        for component in self._needed:
+            heads = [lost[at] for at in component.at if at in lost]
+            if any(each.lost.low > self._least for each in heads):
+                found += [each for each in heads if each.lost.high < self._least]
+        return found
+
+    @property
+    def _least(self) -> float:
+        """The share of the gap above which something is needed."""
+        return self.found.settings.needed if self.found else 0.0
+
+    @property
     def _given_away(self) -> list[Component]:
         """Components that route, though in the last layer no head follows for which they could."""
-        needed = self.found.settings.needed if self.found else 0.0
         last = [e for e in self.components if e.layer == self.layers - 1 and e.kind == "routes"]
-        return [each for each in last if each.lost and each.lost.high < needed]
+        return [each for each in last if each.lost and each.lost.high < self._least]
 
     def pattern(self, layer: int, head: int) -> Pattern:
         """The prescribed attention of a head; layers and heads count from 0."""

@@ -1,5 +1,6 @@
 """The parts of a `Circuit` as data: components, losses, scores, tables and estimates."""
 
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -7,9 +8,9 @@ import numpy as np
 from hopscope import intervals
 from hopscope.circuits.pattern import Head, Source, Target
 from hopscope.configs import Config, Discovery
-from hopscope.facts import Role
+from hopscope.facts import FactGraph, Role
 from hopscope.shapes import Float
-from hopscope.theory import Path
+from hopscope.theory import Path, follow
 
 AttentionKind = Literal["prescribed", "computed"]
 Rest = Literal["even", "mean", "resample", "interchange"]
@@ -162,6 +163,44 @@ class Component(Config):
         )
 
 
+class HeadAlone(Config):
+    """What the model loses if one head alone is ablated."""
+
+    head: Head
+    lost: Estimate
+    """The share of the gap."""
+
+
+class PathFlow(Config):
+    """The answers that reach the query along the paths alone, according to the depth theory."""
+
+    reached: tuple[str, ...]
+    """The symbols that the model answers and that reach the query."""
+    missed: tuple[str, ...]
+    """The symbols that the model answers, but that do not reach the query."""
+    jumps: tuple[Path, ...]
+    """Paths whose source and destination share no symbol by which attention could match them."""
+
+    @classmethod
+    def along(cls, graph: FactGraph, paths: Iterable[Path], answers: Sequence[str]) -> "PathFlow":
+        """The flow of these answers along the paths through a fact graph."""
+        known = {*graph.roles}
+        readings = {p.reading: p for p in paths if {p.destination, p.source} <= known}
+        found = follow(graph, readings)
+        held = found.holdings[graph.query_roles[-1]]
+        return cls(
+            reached=tuple(symbol for symbol in answers if symbol in held),
+            missed=tuple(symbol for symbol in answers if symbol not in held),
+            jumps=tuple(sorted(readings[reading] for reading in found.jumps)),
+        )
+
+    def __str__(self) -> str:
+        if not self.reached:
+            return "its named paths bring no answer to the query"
+        missed = f", but not {', '.join(self.missed)}" if self.missed else ""
+        return f"its named paths bring {', '.join(self.reached)} to the query{missed}"
+
+
 class Losses(Config):
     """Mean losses of every hop, over the same fresh examples."""
 
@@ -193,10 +232,10 @@ class Losses(Config):
         return self.mean("ablated") - self.mean("model")
 
     @property
-    def known(self) -> float:
-        """The share of hops that are not ignored (`KNOWN_HOP`)."""
+    def known(self) -> tuple[bool, ...]:
+        """For each hop, whether the model has learned it (`KNOWN_HOP`)."""
         gaps = [ablated - its for ablated, its in zip(self.ablated, self.model, strict=True)]
-        return sum(gap > KNOWN_HOP * max(gaps) for gap in gaps) / len(gaps)
+        return tuple(gap > KNOWN_HOP * max(gaps) for gap in gaps)
 
 
 class Score(Config):

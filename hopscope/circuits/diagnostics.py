@@ -1,8 +1,8 @@
-"""Optional checks of a circuit: whether information flows to the query along its paths, which heads
-could replace a component (backup heads), and what is gained by restoring single heads.
+"""Optional checks of a circuit: which heads could replace a component (backup heads), and what is
+gained by restoring single heads.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -18,29 +18,8 @@ from hopscope.circuits.pattern import AS_IN_MODEL, Head, Pattern, Target
 from hopscope.circuits.proposals import proposed_targets
 from hopscope.circuits.tables import tables_of
 from hopscope.configs import Config, Discovery
-from hopscope.facts import FactGraph, Role
-from hopscope.theory import Path, follow
 
 EXAMPLES = 128
-
-
-class PathFlow(Config):
-    """The symbols that reach the query along the paths alone, according to the depth theory."""
-
-    reached: tuple[str, ...]
-    """The asked symbols that reach the query."""
-    missed: tuple[str, ...]
-    """The asked symbols that do not reach the query."""
-    jumps: tuple[Path, ...]
-    """Paths whose source and destination share no symbol by which attention could match them."""
-
-    def __str__(self) -> str:
-        missed = f", but not {', '.join(self.missed)}" if self.missed else ""
-        learned = (
-            f"along these paths the query learns {', '.join(self.reached) or 'nothing'}{missed}"
-        )
-        jumps = [f"no shared symbol lets attention match: {path}" for path in self.jumps]
-        return "\n".join([learned, *jumps])
 
 
 class Backup(Config):
@@ -65,14 +44,11 @@ class Restored(Config):
 class Diagnostics(Config):
     """The results of `diagnose`."""
 
-    flow: PathFlow | None
-    """None if the facts of the task are not known."""
     backups: tuple[Backup, ...]
     restored: tuple[Restored, ...]
 
     def __str__(self) -> str:
-        lines = [] if self.flow is None else [str(self.flow)]
-        lines += [
+        lines = [
             f"could stand in: {each.head[0]}.{each.head[1]} for {each.instead_of.name} "
             f"{each.instead_of.target} ({each.recovered.mean:.1%} recovered)"
             for each in self.backups
@@ -92,7 +68,7 @@ def diagnose(
     examples: int = EXAMPLES,
     seed: int = 0,
 ) -> Diagnostics:
-    """Flow, backup heads and restored heads of a circuit, on a task (default: the circuit's)."""
+    """Backup heads and restored heads of a circuit, on a task (default: the circuit's)."""
     check_circuit(circuit)
     check_interval(examples)
     questions = questions_of(circuit, task)
@@ -102,7 +78,6 @@ def diagnose(
     state = circuit.ablation()
     measure = _Measure(Ablator(adapter, drawn), state)
     return Diagnostics(
-        flow=flow_of(drawn.graph, circuit.paths),
         backups=_backups(measure, circuit),
         restored=_restored(measure),
     )
@@ -130,23 +105,6 @@ class _Measure:
         model, nothing, circuit = self.losses
         start = nothing if than == "nothing" else circuit
         return [Estimate.ratio(start - its, nothing - model) for its in self._losses(states)]
-
-
-def flow_of(graph: FactGraph | None, paths: Iterable[Path]) -> PathFlow | None:
-    """The symbols that the paths alone bring to the query; None without a fact graph."""
-    if graph is None:
-        return None
-    readings = {path.reading: path for path in paths}
-    known = set(graph.roles)
-    readings = {r: p for r, p in readings.items() if {r.destination, r.source} <= known}
-    found = follow(graph, readings)
-    held = found.holdings[Role("query", len(graph.known) - 1)]
-    asked = [fact.value for fact in graph.facts]
-    return PathFlow(
-        reached=tuple(symbol for symbol in asked if symbol in held),
-        missed=tuple(symbol for symbol in asked if symbol not in held),
-        jumps=tuple(sorted(readings[reading] for reading in found.jumps)),
-    )
 
 
 def _backups(measure: _Measure, circuit: Circuit) -> tuple[Backup, ...]:

@@ -23,7 +23,15 @@ from hopscope.circuits.budget import (
     layer_bytes,
 )
 from hopscope.circuits.circuit import Circuit
-from hopscope.circuits.components import Component, ComponentKind, Estimate, Found, Losses
+from hopscope.circuits.components import (
+    Component,
+    ComponentKind,
+    Estimate,
+    Found,
+    HeadAlone,
+    Losses,
+    PathFlow,
+)
 from hopscope.circuits.engine import Adapter
 from hopscope.circuits.examples import Examples, Questions, SplitLoss, examples_of
 from hopscope.circuits.holding import with_holds
@@ -34,7 +42,7 @@ from hopscope.circuits.slices import output_bytes
 from hopscope.circuits.tables import table_bytes, tables_in
 from hopscope.configs import Discovery, FactTask
 from hopscope.errors import CircuitError, NotLearned
-from hopscope.facts import Role
+from hopscope.facts import FactGraph, Role
 
 DEFAULT = Discovery()
 FEW = 4
@@ -75,7 +83,7 @@ def discover(
     search.progress.step("measuring on fresh examples")
     fresh = examples_of(task, settings.fresh, seed, "measurement")
     fresh = replace(fresh, tables=search.tables)
-    components, losses = measure_components(search, fresh, state)
+    components, losses, alone = measure_components(search, fresh, state)
     _check_learned(losses.mean("model"), losses.chance, settings, force)
     return Circuit(
         model=adapter.digest(),
@@ -88,8 +96,25 @@ def discover(
         tables=tables_in(search.tables, state),
         losses=losses,
         scores=scores_of(adapter, fresh, state, search.nothing),
+        alone=alone,
+        flow=_flow(task, fresh.graph, components, losses),
         found=Found(seed=seed, forced=force, settings=settings, version=__version__),
     )
+
+
+def _flow(
+    task: Questions, graph: FactGraph | None, components: Sequence[Component], losses: Losses
+) -> PathFlow | None:
+    """What the named paths bring to the query, of the answers that the model has learned."""
+    if graph is None:
+        return None
+    every, count = range(1, len(graph.facts) + 1), len(losses.known)
+    own = every if count == len(every) else every[-1:]
+    asked = task.asked_hops() if isinstance(task, FactTask) else own
+    known = zip(asked, losses.known, strict=True)
+    answers = [graph.facts[number - 1].value for number, learned in known if learned]
+    paths = [path for each in components if each.is_named for path in each.paths]
+    return PathFlow.along(graph, paths, answers)
 
 
 def _with_stability(
@@ -152,20 +177,24 @@ def _check_learned(loss: float, chance: float, settings: Discovery, force: bool)
 
 def measure_components(
     search: Search, fresh: Examples, circuit: Ablation
-) -> tuple[list[Component], Losses]:
-    """Every component with its kind, how often its rule holds and what is lost without it, and the
-    losses of the circuit.
+) -> tuple[list[Component], Losses, tuple[HeadAlone, ...]]:
+    """Every component with its kind, how often its rule holds and what is lost without it; the
+    losses of the circuit; and what the model loses without single heads.
     """
     components = components_of(circuit)
     less = [circuit.without(each.rows) for each in components]
+    heads = _heads_to_ablate(search, components)
     states = [Ablation(), search.nothing, *(s for c in (circuit, *less) for s in (c, c.computed))]
     ablator = Ablator(search.sketch.adapter, fresh)
-    losses = ablator.losses(states, search.progress)
+    losses = ablator.losses([*states, *(search.without[h] for h in heads)], search.progress)
     model, ablated, prescribed, computed, *each = losses.double().cpu().numpy()
     gap = (ablated - model).mean(-1)
+    each, singles = each[: 2 * len(less)], each[2 * len(less) :]
+    shares = [Estimate.ratio((its - model).mean(-1), gap) for its in singles]
+    alone = [HeadAlone(head=h, lost=lost) for h, lost in zip(heads, shares, strict=True) if lost]
     found = []
-    for component, alone, own in zip(components, each[::2], each[1::2], strict=True):
-        lost = Estimate.ratio((alone - prescribed).mean(-1), gap)
+    for component, fixed, own in zip(components, each[::2], each[1::2], strict=True):
+        lost = Estimate.ratio((fixed - prescribed).mean(-1), gap)
         lost_computed = Estimate.ratio((own - computed).mean(-1), gap)
         if lost and lost_computed:  # without a gap, a component gets no kind
             needed = search.settings.needed
@@ -175,13 +204,30 @@ def measure_components(
             component = component.model_copy(update=judged)  # noqa: PLW2901
         found.append(component)
     found = with_holds(ablator.adapter, fresh, found, search.settings.noticed)
-    return found, Losses(
-        model=model.mean(0).tolist(),
-        prescribed=prescribed.mean(0).tolist(),
-        computed=computed.mean(0).tolist(),
-        ablated=ablated.mean(0).tolist(),
-        chance=fresh.chance,
+    return (
+        found,
+        Losses(
+            model=model.mean(0).tolist(),
+            prescribed=prescribed.mean(0).tolist(),
+            computed=computed.mean(0).tolist(),
+            ablated=ablated.mean(0).tolist(),
+            chance=fresh.chance,
+        ),
+        tuple(alone),
     )
+
+
+def _heads_to_ablate(search: Search, components: Sequence[Component]) -> list[Head]:
+    """The heads whose ablation alone is measured in the model: those that share a component, and
+    those outside of the circuit that the examples of the search need.
+    """
+    used = {at for each in components for at in each.at}
+    shared = {at for each in components if len(each.heads) > 1 for at in each.at}
+    states = [Ablation(), search.nothing, *search.without.values()]
+    model, nothing, *each = search.losses(states).mean(-1)
+    least = search.settings.needed * (nothing - model)
+    needed = {at for at, loss in zip(search.without, each, strict=True) if loss - model > least}
+    return sorted(shared | (needed - used))
 
 
 def components_of(state: Ablation) -> list[Component]:

@@ -306,11 +306,9 @@ Purpose = Literal[
     "patching", "fitting", "probing", "evaluation",
 ]  # fmt: skip
 FIRST_SEED: Mapping[Purpose, int] = {
-    "search": 0,
-    "measurement": 1,
-    **{purpose: 10**8 * n for n, purpose in enumerate(get_args(Purpose)[2:], 1)},
+    purpose: 10**8 * number for number, purpose in enumerate(get_args(Purpose), 1)
 }
-"""The first seed of each purpose: from "ablation" on, each has a hundred million seeds."""
+"""The first seed of each purpose: each has a hundred million seeds, and so has training."""
 
 
 def example_seed(purpose: Purpose, seed: int = 0) -> int:

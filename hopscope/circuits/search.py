@@ -137,6 +137,11 @@ class Search:
             {h: Pattern(rest=rest) for h, rest in zip(self.heads, rests, strict=True)}
         )
 
+    @cached_property
+    def without(self) -> dict[Head, Ablation]:
+        """For each head, the model in which it alone is ablated."""
+        return {head: Ablation.of({head: rest}) for head, rest in self.nothing.changes}
+
     @property
     def itself(self) -> tuple[Head, ...]:
         """The heads that attend to their own position where they are ablated."""

@@ -5,7 +5,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hopscope.circuits import discover
-from hopscope.circuits.diagnostics import flow_of
 from hopscope.configs import MQAR, Model
 from hopscope.facts import Role
 from hopscope.models import Transformer
@@ -112,6 +111,5 @@ def test_its_circuit_is_found() -> None:
     assert circuit.paths == (PREVIOUS_TOKEN, INDUCTION)
     assert circuit.components[0].destinations == (Role("value"),)
     assert not circuit.unnamed
-    flow = flow_of(SMALL.graph(), circuit.paths)
-    assert flow is not None
-    assert flow.reached == ("x1",)
+    assert circuit.flow is not None
+    assert circuit.flow.reached == ("x1",)
