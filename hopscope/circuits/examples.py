@@ -302,8 +302,8 @@ Questions = Task | Callable[[int, int], Examples]
 
 
 Purpose = Literal[
-    "search", "measurement", "ablation", "tables", "attention", "emergence", "diagnosis",
-    "patching", "fitting", "probing", "evaluation",
+    "ablation", "tables", "attention", "emergence", "diagnosis", "patching", "fitting", "probing",
+    "evaluation", "search", "measurement",
 ]  # fmt: skip
 FIRST_SEED: Mapping[Purpose, int] = {
     purpose: 10**8 * number for number, purpose in enumerate(get_args(Purpose), 1)

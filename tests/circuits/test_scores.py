@@ -25,6 +25,7 @@ from hopscope.circuits import (
     target,
 )
 from hopscope.circuits.ablation import Ablation
+from hopscope.circuits.examples import example_seed
 from hopscope.circuits.pattern import AS_IN_MODEL, PREVIOUS
 from hopscope.circuits.scores import Runs
 from hopscope.circuits.search import Search
@@ -45,7 +46,8 @@ class ByHand:
     def __init__(self, model: Transformer, task: Task, circuit: Circuit) -> None:
         self.model, self.circuit, found = model.eval(), circuit, circuit.found
         assert found is not None
-        self.batch = dataset(task, found.seed + 1, found.settings.fresh, "validation")
+        seed = example_seed("measurement", found.seed)
+        self.batch = dataset(task, seed, found.settings.fresh, "validation")
         examples = examples_of(task, found.settings.fresh, found.seed, "measurement")
         assert torch.equal(examples.inputs, self.batch.inputs)
         self.examples = replace(examples, tables=tables_of(circuit))

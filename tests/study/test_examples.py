@@ -9,7 +9,7 @@ import pytest
 from torch import Tensor
 
 from hopscope.circuits import Examples, examples_of
-from hopscope.circuits.examples import FIRST_SEED
+from hopscope.circuits.examples import FIRST_SEED, example_seed
 from hopscope.configs import MQAR, Model, Retrieval
 from hopscope.errors import NotLearned
 from hopscope.models import Transformer
@@ -77,8 +77,10 @@ def test_every_analysis_has_examples_of_its_own(seen: Seen, kind: str) -> None:
     circuit = study.circuit
     assert circuit.found is not None
     seed, sizes = circuit.found.seed, circuit.found.settings
+    searches = (example_seed("search", seed + 1000 * n) for n in range(sizes.searches))
     drawn = [dataset(study.task, *its, "validation").inputs for its in (
-        *((seed + 1000 * n, sizes.examples) for n in range(sizes.searches)), (seed + 1, sizes.fresh)
+        *((its, sizes.examples) for its in searches),
+        (example_seed("measurement", seed), sizes.fresh),
     )]  # fmt: skip
     search = {example.numpy().tobytes() for inputs in drawn for example in inputs}
     if kind != "run":  # whose circuit was found before
