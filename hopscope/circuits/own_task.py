@@ -101,8 +101,8 @@ class OwnTask:
     ) -> None:
         """`hops` is the number of hops with a separate loss, the same in every draw. `loss` is
         called on a few examples at a time, so it must not depend on other examples. `facts` (such
-        as "x0->x1") are the facts of one chain, if the roles are theirs; `diagnose` uses them to
-        check whether the paths of a circuit bring every symbol to the query.
+        as "x0->x1") are the facts of one chain, if the roles are theirs; `discover` uses them to
+        check whether the paths of a circuit bring every answer to the query.
         """
         if not callable(draw) or isinstance(draw, type):
             raise CircuitError(

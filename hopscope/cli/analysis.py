@@ -105,7 +105,7 @@ SAVED = (".edges.json", ".circuitsvis.json", ".safetensors", ".legacy.safetensor
     option("--force", "Search even if the model has not learned its task."),
     option("--no-keep", "Do not keep the circuit with the run."),
     option("--all", "All seeds of the run's recipe, a line for each.", name="every"),
-    option("--diagnose", "Also compute flow along its paths, backup heads, and restored heads."),
+    option("--diagnose", "Also compute backup heads and restored heads."),
     endings=SAVED,
 )  # fmt: skip
 def circuit(asked: Asked, again: bool, every: bool, diagnose: bool, **search: Any) -> Output:

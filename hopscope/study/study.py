@@ -154,7 +154,7 @@ class Study(Displayed):
         return self._circuit
 
     def diagnose(self, **options: Any) -> Diagnostics:
-        """Diagnostics of the circuit: flow along its paths, backup heads, restored heads."""
+        """Diagnostics of the circuit: backup heads and restored heads."""
         return diagnose(self.model, self.circuit, self.task, **options)
 
     def ablate(self, *changes: str, examples: int = ablator.EXAMPLES, seed: int = 0) -> Ablations:
