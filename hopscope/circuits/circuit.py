@@ -7,7 +7,6 @@ describes the format.
 import json
 from collections.abc import Mapping
 from pathlib import Path as FilePath
-from statistics import fmean
 from typing import Any, Literal
 
 from hopscope import __version__
@@ -25,6 +24,7 @@ from hopscope.circuits.components import (
     estimate_columns,
 )
 from hopscope.circuits.pattern import AS_IN_MODEL, ITSELF, UNIFORM, Head, Pattern
+from hopscope.circuits.verdict import judged, lacks_of, warnings_of
 from hopscope.configs import Config, Discovery, Task
 from hopscope.display import Displayed, data_frame
 from hopscope.errors import CircuitError, ConfigError
@@ -34,13 +34,6 @@ from hopscope.theory import Path
 
 FORMAT: Literal[5] = 5
 """The version of the format of circuit files."""
-SLACK = 0.005
-"""A circuit counts as better than its model if it recovers more than 1 plus this."""
-MOST_NAMED = 0.5
-"""A circuit can only be explained if rules describe more than this share of its rows."""
-OTHER_RESTS = (("prescribed", "mean"), ("prescribed", "resample"), ("computed", "mean"))
-"""The ways to run a circuit in which it has to recover enough, too. (With computed attention and
-the rest from another example, queries and keys would mix symbols of two examples.)"""
 
 
 class Circuit(Displayed, Config):
@@ -162,141 +155,17 @@ class Circuit(Displayed, Config):
             shares += " (computed attention, all else from another question)"
         elif self.losses.computed is not None:
             shares += f" ({self.recovered('computed'):z.1%} with computed attention)"
-        return f"{self._judged}: {shares}, {rows} of {every} attention rows named"
-
-    @property
-    def _judged(self) -> str:
-        rows, every = self.named_rows
-        if not self.components:
-            return "Nothing found"
-        if self.warnings:
-            return "Not faithful"
-        if not self.sufficient:
-            return "Not explained"
-        if rows <= MOST_NAMED * every or self._left:
-            return "Found, not explained"
-        return "Partly explained" if self.lacks else "Explained"
+        return f"{judged(self)}: {shares}, {rows} of {every} attention rows named"
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Reasons to doubt the circuit, one line each."""
-        found = [
-            f"{score.attention} attention, rest {score.rest}: the circuit is better than its model "
-            f"({score.recovered.mean:z.1%} recovered, at least {score.recovered.low:z.1%})"
-            for score in self.scores
-            if score.rest == "even" and score.recovered and score.recovered.low > 1 + SLACK
-        ]
-        found += [
-            f"{score.attention} attention, rest {score.rest}: the loss is recovered, but not the "
-            f"model's own answers ({'the same' if score.same_answer else 'R²'}: {score.likeness})"
-            for score in self.scores
-            if score.rest == "even" and score.likeness
-            if score.likeness.high < self.enough * fmean(self.losses.known)  # others are guesses
-            if score.recovered and score.recovered.mean >= self.enough
-        ]
-        found += [
-            f"{each.name} looks at {source}, which by the law of depth no position can have found "
-            f"by layer {each.layer}: the relation itself gives it away"
-            for each in self.components
-            for source in each.sources
-            if source.times > 2 ** max(0, each.layer - 1)
-        ]
-        return tuple(found)
+        return tuple(warnings_of(self))
 
     @property
     def lacks(self) -> tuple[str, ...]:
         """Reasons why a sufficient circuit is only part of the explanation, one line each."""
-        if not self.sufficient:
-            return ()
-        found, losses = [], self.losses
-        if losses.computed is not None and not self.self_contained:
-            found.append(
-                f"computed attention recovers less than {self.enough:.0%}: the heads need other "
-                "attention to find where to look"
-            )
-        found += [
-            f"{score.attention} attention, rest {score.rest}: {score.recovered.mean:z.1%} "
-            "recovered, so what other heads bring matters"
-            for score in self.scores
-            if (score.attention, score.rest) in OTHER_RESTS
-            if score.recovered and score.recovered.high < self.enough
-        ]
-        found += [
-            f"{each.name} is needed, and left as in the model: no rule describes where it looks"
-            for each in self._left
-        ]
-        found += [
-            f"{each.name} {each.target} is needed, and holds in only {each.holds.mean:.0%} of its "
-            "rows: elsewhere the model does something else that has the same effect"
-            for each in self._needed
-            if each.holds and each.only_enough
-        ]
-        found += [
-            f"without {each.head[0]}.{each.head[1]} alone, which the circuit leaves out, the model "
-            f"loses {each.lost.mean:.0%} of the gap: what else is left out works against it"
-            for each in self._left_out
-        ]
-        found += [
-            f"{each.head[0]}.{each.head[1]} shares a component, and without it alone the model "
-            f"loses {each.lost.mean:z.0%} of the gap: other heads do the work"
-            for each in self._idle
-        ]
-        if self.flow and self.flow.missed:
-            found.append(f"{self.flow}: other rows do that, in a way that has no name")
-        if self.flow:
-            found += [
-                f"{path}: by its other paths the two share no symbol yet, so the head must find "
-                "its source in another way"
-                for path in self.flow.jumps
-            ]
-        found += [
-            f"{each.name} {each.target} is needed only with computed attention, though no layer "
-            "follows: the attention prescribed to other rows gives its work away"
-            for each in self._given_away
-        ]
-        if self.found and losses.mean("ablated") < self.enough * losses.chance:
-            found.append(
-                f"with everything ablated the loss is {losses.mean('ablated'):.3f}, below chance "
-                f"({losses.chance:.3f}): a part of the answers needs none of these rows"
-            )
-        return tuple(found)
-
-    @property
-    def _needed(self) -> list[Component]:
-        return [each for each in self.components if each.kind in ("moves", "routes")]
-
-    @property
-    def _left(self) -> list[Component]:
-        """Needed components of a circuit that was found whose rows are left as in the model."""
-        return [each for each in self._needed if each.written == "model"] if self.found else []
-
-    @property
-    def _left_out(self) -> list[HeadAlone]:
-        """Heads that the model needs and the circuit leaves out."""
-        used = {at for each in self.components for at in each.at}
-        return [e for e in self.alone if e.head not in used and e.lost.low > self._least]
-
-    @property
-    def _idle(self) -> list[HeadAlone]:
-        """Heads that the model does not need alone, though it needs others of their component."""
-        lost = {each.head: each for each in self.alone}
-        found = []
-        for component in self._needed:
-            heads = [lost[at] for at in component.at if at in lost]
-            if any(each.lost.low > self._least for each in heads):
-                found += [each for each in heads if each.lost.high < self._least]
-        return found
-
-    @property
-    def _least(self) -> float:
-        """The share of the gap above which something is needed."""
-        return self.found.settings.needed if self.found else 0.0
-
-    @property
-    def _given_away(self) -> list[Component]:
-        """Components that route, though in the last layer no head follows for which they could."""
-        last = [e for e in self.components if e.layer == self.layers - 1 and e.kind == "routes"]
-        return [each for each in last if each.lost and each.lost.high < self._least]
+        return tuple(lacks_of(self)) if self.sufficient else ()
 
     def pattern(self, layer: int, head: int) -> Pattern:
         """The prescribed attention of a head; layers and heads count from 0."""
