@@ -474,6 +474,18 @@ def test_stages_are_means_over_seeds_with_every_end_and_no_crowd() -> None:
     assert [len(one.collections) for one in axes] == [1, 0, 1, 1]  # one seed has no band
 
 
+def test_of_many_sets_the_stages_name_the_highest_and_their_legends_fit() -> None:
+    """Six heads have 21 sets of one or two, more than a legend has room for."""
+    epochs, one = np.array([0, 20, 520, 570]), np.ones((2, 4))
+    shares = {f"set {number}": one * number / 21 for number in range(21)}
+    figure = draw_stages(Stages(PLAN, epochs, shares, {"head": one}, one, {"train": one}), "many")
+    _, names = figure.axes[0].get_legend_handles_labels()
+    assert names == [*(f"set {number}" for number in range(16, 21)), "16 others"]
+    assert len({line.get_color() for line in figure.axes[0].lines}) == 7  # with the ends of stages
+    assert len(figure.axes[0].lines) == 21 + 2
+    assert trouble(figure) == []
+
+
 SLACK = 0.015
 """Inches by which boxes of texts may meet: they are higher than their letters."""
 Make = Callable[[], Mapping[str, Picture]]
