@@ -102,14 +102,14 @@ def approach_figure(run: NgramRun, moments: Sequence[Sequence[Moment]], gap: flo
     figure = picture(
         _title(run),
         "The last stage: the distance to the generalised induction head (GIH) by epoch and by the "
-        "scale a, and how a grows. A line for each seed; dashed: the slope that is predicted where "
-        "a is large.",
+        "scale a, and how a grows. A line for each seed"
+        + ("; dashed: the slope that is predicted where a is large." if gap > 0 else "."),
         2.4,
         columns=2,
     )
     axes = figure.subplots(1, 3)
     for number, seed in enumerate(moments):
-        epochs = np.array([each.epoch for each in seed]) + 1
+        epochs = [each.epoch for each in seed]
         scale = np.array([each.a for each in seed])
         distance = [each.distance for each in seed]
         label = several if number == 0 else None
@@ -160,11 +160,11 @@ def transfer_figure(
 
 def _predicted(axes: Axes, moments: Sequence[Sequence[Moment]], gap: float) -> None:
     """Draw the predicted slope of a large a: da/dt ~ e^(−a·gap) gives a = log(t)/gap."""
-    ends = np.array([each.epoch for each in moments[0]]) + 1
+    epochs = np.array([each.epoch for each in moments[0]])
     scale = np.mean([[each.a for each in seed] for seed in moments], axis=0)
-    half = int(np.searchsorted(scale, 0.8 * scale[-1]))
-    reach = ends[max(0, half - 20) : half + 20]
-    line = scale[half] + np.log(reach / ends[half]) / gap
+    most = max(1, int(np.searchsorted(scale, 0.8 * scale[-1])))  # epoch 0 has no logarithm
+    reach = epochs[max(1, most - 20) : most + 20]
+    line = scale[most] + np.log(reach / epochs[most]) / gap
     axes.plot(reach, line, "--", color=COLOURS[1], label=f"slope 1/gap = {1 / gap:.2f}")
 
 
