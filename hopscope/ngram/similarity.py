@@ -79,7 +79,7 @@ class MatchSimilarity:
             c[np.abs(c) < NEGLIGIBLE] = 0
         if "W" in self.letters:
             w[self.heads] -= lr * self._slope_w(by_similar)
-        if c[self.among].all():
+        if "C" not in self.letters or c[self.among].all():
             self._refresh(self.letters)
         else:  # leave the set out from now on, as a resumed training does
             self.begin(self.letters)

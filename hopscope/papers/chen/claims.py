@@ -154,8 +154,8 @@ def _rule(kind: type[SettingRow] | type[ChoiceRow]) -> Judge[Any]:
 def _carries_over(varied: Literal["length", "alpha"], others: str, says: str) -> Claim:
     return Claim(
         f"chen/carries-over-to-other-{others}", says, "appendix B", f"GIH at other {others}",
-        f"distance to GIH ≤ {NEAR} on fresh chains of each {varied} in which GIH finds a match, for "
-        "each seed",
+        f"distance to GIH ≤ {NEAR} on fresh chains of each {varied} in which GIH finds a match, "
+        "for each seed",
         ("chen/training",),
         Judge(
             TransferRow,
