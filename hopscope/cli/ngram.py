@@ -184,7 +184,7 @@ def theory(changes: tuple[str, ...], tables: int, estimate: bool, sample: int, j
             (note if json else say)(f"Seen through heads as they begin: {error}")
     tabled = {
         heads: [
-            {"lags": list(each.lags), "information": each.value, "error": each.error}
+            {"lags": _named(each.lags), "information": each.value, "error": each.error}
             for each in sorted(values, key=lambda each: -each.value)
         ]
         for heads, values in found.items()
@@ -194,13 +194,18 @@ def theory(changes: tuple[str, ...], tables: int, estimate: bool, sample: int, j
         return
     for heads, rows in tabled.items():
         print_rows(rows, COLUMN_FORMATS, f"Seen through heads {heads}")
-        lags = [str(list(each)).strip("[]") for each in information.rivals(found[heads])]
+        lags = [", ".join(map(str, _named(each))) for each in information.rivals(found[heads])]
         says = (
             f"is predicted to choose the heads at lags {lags[0]}"
             if len(lags) == 1
             else f"has no sure favourite (95 %, paired by table): lags {'; '.join(lags)}"
         )
         say(f"Stage I {says}.", "")
+
+
+def _named(lags: tuple[int, ...]) -> list[int | str]:
+    """Return the lags of a set of heads; "mixed" is a head with its largest weight at several."""
+    return [lag or "mixed" for lag in lags]
 
 
 def _check_trained(run: "NgramRun") -> None:

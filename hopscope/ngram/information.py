@@ -71,7 +71,8 @@ def through_heads(
     """The information seen through the untrained attention of every set of heads, averaged over
     `chains` tables from the prior.
 
-    Each set is given by the lags at which its heads have their largest weights.
+    Each set is given by the lags at which its heads have their largest weights; 0 is a head with
+    its largest weight at several lags.
     """
     size, alphabet = model.window, process.alphabet
     cells = alphabet**size
@@ -91,9 +92,10 @@ def through_heads(
         # Table entries have a floor above zero, so every symbol's frequency is above zero.
         scaled = joint / np.sqrt(joint.sum(axis=0))
         values.append(agree @ (scaled @ scaled.T - np.outer(own, own)).ravel())
-    attention = initial(model).attention
-    lags = [tuple(int(attention[head].argmax()) + 1 for head in heads) for heads in sets(model)]
-    return _summaries(lags, np.stack(values))
+    most = [np.flatnonzero(own == own.max()) + 1 for own in initial(model).w]
+    lag = [int(lags[0]) if len(lags) == 1 else 0 for lags in most]
+    named = [tuple(lag[head] for head in heads) for heads in sets(model)]
+    return _summaries(named, np.stack(values))
 
 
 def estimated(chains: Chains, model: InductionModel) -> list[Information]:

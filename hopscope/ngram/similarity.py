@@ -79,7 +79,10 @@ class MatchSimilarity:
             c[np.abs(c) < NEGLIGIBLE] = 0
         if "W" in self.letters:
             w[self.heads] -= lr * self._slope_w(by_similar)
-        self._refresh(self.letters)
+        if "C" not in self.letters or c[self.among].all():
+            self._refresh(self.letters)
+        else:  # leave the set out from now on, as a resumed training does
+            self.begin(self.letters)
 
     def _refresh(self, letters: str) -> None:
         """Recompute the values that depend on the parameters with these letters."""

@@ -44,11 +44,11 @@ def _products(experiment: Experiment) -> int:
 def in_flop(flop: float) -> str:
     """Return operations as text.
 
-    >>> in_flop(1.26e15), in_flop(158e12)
-    ('1.3 PFLOP', '158 TFLOP')
+    >>> in_flop(1.26e15), in_flop(99.7e12), in_flop(158e12)
+    ('1.3 PFLOP', '100 TFLOP', '158 TFLOP')
     """
     size, unit = next((each for each in UNITS if flop >= each[0]), UNITS[-1])
-    return f"{flop / size:.2g} {unit}" if flop < 100 * size else f"{flop / size:.0f} {unit}"
+    return f"{flop / size:.2g} {unit}" if flop < 99.5 * size else f"{flop / size:.0f} {unit}"
 
 
 def in_time(seconds: float) -> str:

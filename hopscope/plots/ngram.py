@@ -35,6 +35,8 @@ from hopscope.plots.symbols import counted, seed_text
 
 LAGS = 4
 """Largest number of lags in a narrow figure."""
+NAMED = 6
+"""Most lines with names in a panel of stages; its legend has no room for more."""
 NEAR = 0.01
 """Points closer than this share of a stage's width are drawn as one."""
 
@@ -51,8 +53,8 @@ def stages_figure(run: NgramRun) -> Picture:
             for number, heads in enumerate(sets(model))
         },
         attention={
-            f"head {head + 1} to lag {lag + 1}": attention[:, :, head, lag]
-            for head, lag in ((head, min(head, model.window - 1)) for head in range(model.heads))
+            f"head {number} to lag {number}": attention[:, :, number - 1, number - 1]
+            for number in range(1, min(model.heads, model.window) + 1)
         },
         a=np.stack([course.a for course in courses]),
         losses={split: run.losses(split)[1][:, :, 0].T for split in SPLITS},
@@ -100,14 +102,14 @@ def approach_figure(run: NgramRun, moments: Sequence[Sequence[Moment]], gap: flo
     figure = picture(
         _title(run),
         "The last stage: the distance to the generalised induction head (GIH) by epoch and by the "
-        "scale a, and how a grows. A line for each seed; dashed: the slope that is predicted where "
-        "a is large.",
+        "scale a, and how a grows. A line for each seed"
+        + ("; dashed: the slope that is predicted where a is large." if gap > 0 else "."),
         2.4,
         columns=2,
     )
     axes = figure.subplots(1, 3)
     for number, seed in enumerate(moments):
-        epochs = np.array([each.epoch for each in seed]) + 1
+        epochs = [each.epoch for each in seed]
         scale = np.array([each.a for each in seed])
         distance = [each.distance for each in seed]
         label = several if number == 0 else None
@@ -158,11 +160,11 @@ def transfer_figure(
 
 def _predicted(axes: Axes, moments: Sequence[Sequence[Moment]], gap: float) -> None:
     """Draw the predicted slope of a large a: da/dt ~ e^(−a·gap) gives a = log(t)/gap."""
-    ends = np.array([each.epoch for each in moments[0]]) + 1
+    epochs = np.array([each.epoch for each in moments[0]])
     scale = np.mean([[each.a for each in seed] for seed in moments], axis=0)
-    half = int(np.searchsorted(scale, 0.8 * scale[-1]))
-    reach = ends[max(0, half - 20) : half + 20]
-    line = scale[half] + np.log(reach / ends[half]) / gap
+    most = max(1, int(np.searchsorted(scale, 0.8 * scale[-1])))  # epoch 0 has no logarithm
+    reach = epochs[max(1, most - 20) : most + 20]
+    line = scale[most] + np.log(reach / epochs[most]) / gap
     axes.plot(reach, line, "--", color=COLOURS[1], label=f"slope 1/gap = {1 / gap:.2f}")
 
 
@@ -212,13 +214,28 @@ def draw_stages(found: Stages, name: str) -> Picture:
     }
     axes = figure.subplots(2, 2).ravel()
     for one, (what, curves) in zip(axes, panels.items(), strict=True):
-        for number, (label, values) in enumerate(curves.items()):
-            colour = COLOURS[number % len(COLOURS)]
-            band(one, found.epochs[shown], values[:, shown], colour, label)
+        named = _highest(curves)
+        for colour, label in zip(COLOURS, named, strict=False):
+            band(one, found.epochs[shown], curves[label][:, shown], colour, label)
+        others = [curves[label].mean(axis=0)[shown] for label in curves if label not in named]
+        if others:
+            one.plot(
+                found.epochs[shown], others[0], color=DIM, zorder=1, label=f"{len(others)} others"
+            )
+            one.plot(found.epochs[shown], np.transpose(others[1:]), color=DIM, zorder=1)
         scale.draw(one)
         one.set_title(what, pad=15)
         one.legend()
     return figure
+
+
+def _highest(curves: Mapping[str, Float[np.ndarray, "seed epoch"]]) -> list[str]:
+    """Return the names of the lines that are drawn in colour: all, or those that rise highest."""
+    if len(curves) <= NAMED:
+        return [*curves]
+    peaks = {label: float(values.mean(axis=0).max()) for label, values in curves.items()}
+    highest = sorted(curves, key=lambda label: -peaks[label])[: NAMED - 1]
+    return [label for label in curves if label in highest]
 
 
 class StageScale:

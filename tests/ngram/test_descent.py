@@ -178,6 +178,26 @@ def test_training_by_counts_is_training_by_walking(
         assert run.losses(split)[1][-1, 0, 0] == pytest.approx(loss.item(), rel=1e-6)
 
 
+def test_a_training_goes_on_to_the_same_bits_after_a_set_is_gone() -> None:
+    """A resumed model leaves out the sets whose coefficients have become zero."""
+    chosen = NgramExperiment(
+        process={"length": 30}, model={"unit_copies": True},
+        descent={"stages": "CWa", "epochs": (400,), "chains": 30, "validation_chains": 2},
+    )  # fmt: skip
+    whole, resumed = (NgramTrainer(chosen, 0) for _ in range(2))
+    whole.model.begin("CWa")
+    for epoch in range(200):
+        whole.advance(epoch)
+    assert 0 in whole.model.state()["c"]
+    resumed.model.restore(whole.model.state())
+    resumed.model.begin("CWa")
+    for epoch in range(200, 250):
+        whole.advance(epoch)
+        resumed.advance(epoch)
+    for name, value in whole.model.state().items():
+        np.testing.assert_array_equal(resumed.model.state()[name], value)
+
+
 def test_batches_are_every_chain_once_in_another_order_each_epoch() -> None:
     one, other = batches(2, 0, 50, 20), batches(2, 1, 50, 20)
     assert [len(piece) for piece in one] == [20, 20, 10]

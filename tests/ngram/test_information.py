@@ -60,6 +60,13 @@ def test_heads_of_one_lag_each_see_the_information_of_their_lags() -> None:
         assert one.error == pytest.approx(other.error, abs=1e-12)
 
 
+def test_a_head_that_looks_at_no_lag_most_is_not_named_by_one() -> None:
+    """Heads beyond the window begin with even attention."""
+    process, model = NgramProcess(), InductionModel(heads=4, degree=1)
+    seen = information.through_heads(process, model, chains=2)
+    assert [each.lags for each in seen] == [(1,), (2,), (3,), (0,)]
+
+
 def test_what_heads_see_is_what_their_coefficients_gain() -> None:
     """The gradient by c at a small a, over many long chains, orders the sets the same way."""
     process, model = NgramProcess(alpha=0.5, length=1_000), InductionModel()

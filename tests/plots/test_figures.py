@@ -35,7 +35,7 @@ from hopscope.facts import Role, chain_of_facts, parse_facts
 from hopscope.lm.heads import HeadScores, RoleRoute
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted
-from hopscope.ngram.evaluation import approach, transfer
+from hopscope.ngram.evaluation import Moment, approach, transfer
 from hopscope.papers.registry import PAPERS
 from hopscope.papers.results import that_came_with_it
 from hopscope.plots import maps as role_maps
@@ -472,6 +472,29 @@ def test_stages_are_means_over_seeds_with_every_end_and_no_crowd() -> None:
     assert list(axes[0].lines[0].get_ydata()) == pytest.approx([0, 0.3, 0.6, 0.8])
     assert list(axes[1].lines[0].get_ydata()) == pytest.approx([0, 0.2, 0.4, 0.6])
     assert [len(one.collections) for one in axes] == [1, 0, 1, 1]  # one seed has no band
+
+
+def test_the_approach_is_drawn_at_the_epochs_of_the_stage() -> None:
+    run = hopscope.open_run("gallery/ngram")
+    moments = [Moment(epoch, 0.5 * epoch, 0.3, 0.1 / (1 + epoch)) for epoch in (0, 1, 2, 5)]
+    figure = approach_figure(run, [moments], 0.5)
+    assert list(figure.axes[0].lines[0].get_xdata()) == [0, 1, 2, 5]
+    epochs, predicted = figure.axes[2].lines[1].get_data()
+    assert np.diff(predicted) == pytest.approx(2 * np.diff(np.log(epochs)))
+    assert "dashed" in figure.caption
+    assert "dashed" not in approach_figure(run, [moments], 0.0).caption
+
+
+def test_of_many_sets_the_stages_name_the_highest_and_their_legends_fit() -> None:
+    """Six heads have 21 sets of one or two, more than a legend has room for."""
+    epochs, one = np.array([0, 20, 520, 570]), np.ones((2, 4))
+    shares = {f"set {number}": one * number / 21 for number in range(21)}
+    figure = draw_stages(Stages(PLAN, epochs, shares, {"head": one}, one, {"train": one}), "many")
+    _, names = figure.axes[0].get_legend_handles_labels()
+    assert names == [*(f"set {number}" for number in range(16, 21)), "16 others"]
+    assert len({line.get_color() for line in figure.axes[0].lines}) == 7  # with the ends of stages
+    assert len(figure.axes[0].lines) == 21 + 2
+    assert trouble(figure) == []
 
 
 SLACK = 0.015

@@ -154,7 +154,8 @@ def _rule(kind: type[SettingRow] | type[ChoiceRow]) -> Judge[Any]:
 def _carries_over(varied: Literal["length", "alpha"], others: str, says: str) -> Claim:
     return Claim(
         f"chen/carries-over-to-other-{others}", says, "appendix B", f"GIH at other {others}",
-        f"distance to GIH ≤ {NEAR} on fresh chains of each {varied}, for each seed",
+        f"distance to GIH ≤ {NEAR} on fresh chains of each {varied} in which GIH finds a match, "
+        "for each seed",
         ("chen/training",),
         Judge(
             TransferRow,
@@ -343,7 +344,8 @@ IN_SETTINGS: tuple[Claim, ...] = (
         "chen/longer-chains-come-nearer",
         "The longer the chains of training, the nearer the model comes to GIH.",
         "the limit, our question", "an error that vanishes with L",
-        "distance to GIH falls from each length to the next",
+        "distance to GIH, on validation chains of the same length in which it finds a match, falls "
+        "from each length to the next",
         ("chen/settings",),
         _in_settings(
             LENGTHS, comes_nearer,
