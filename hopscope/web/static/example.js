@@ -49,9 +49,10 @@ export function examplePane(state) {
   });
   pane.draws("example", refill);
   pane.watch("about pane", () => makeRoom());
-  pane.watch("about example error", () => {
-    wait.hidden = Boolean(state.example || state.error);
-    write(wait, waiting(state, "The example is being computed"));
+  pane.watch("about example unanswered", () => {
+    const { example, unanswered } = state;
+    wait.hidden = Boolean(example);
+    write(wait, unanswered ? `Not computed: ${unanswered}` : waiting(state, "The example is being computed"));
   });
   pane.watch("error", () => {
     if (state.error?.kind === "example") refill(); // typed text was refused: show the last example
@@ -89,8 +90,9 @@ function toolsOf(state) {
 
 function tools(pane, state) {
   const { carried } = state.about.task;
+  const usual = state.off.length && state.example && !state.example.json.changes ? ", with nothing off" : "";
   pane.hint(
-    `number ${state.ex}${carried ? ` of the ${carried} that this page carries` : ""} · arcs: what head ${headName(chosen(state))} attends to` +
+    `number ${state.ex}${carried ? ` of the ${carried} that this page carries` : ""} · arcs: what head ${headName(chosen(state))} attends to${usual}` +
       (state.tokens ? ` · symbols of yours${carried ? ": what is true is not known here" : ""}` : "") +
       (state.order !== null ? " · shuffled" : ""),
   );
@@ -139,7 +141,7 @@ function edit(state, element, place) {
   });
   let done = false;
   const end = (keep) => {
-    if (done) return;
+    if (done || !state.example) return; // the example was taken away
     done = true;
     const text = typed.value.trim();
     const token = shown()[place];
