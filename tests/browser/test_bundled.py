@@ -162,8 +162,9 @@ def test_losses_with_heads_off_are_the_servers_and_what_is_not_known_is_not_show
     question = AblateQuestion(changes=changes)
     found = views.shown(ID).ablate(question, lambda: None)
     close(bars(page), found["changed"]["mean"])
-    assert page.inner_text(".losses .hint") == "256 examples"
-    assert "a saved page reads no other" in page.inner_text(".whose")  # and its squares are pale
+    assert page.inner_text(".losses .hint") == "256 fresh examples"
+    told = "a saved page cannot measure the changed one"
+    assert told in page.inner_text(".whose")  # and its squares are pale
     assert page.locator(".nodes.old").count()
     for key, shown in (("Home", 0), ("End", 2)):
         pressed(page, key)

@@ -284,3 +284,14 @@ def test_an_example_that_is_not_there_yet_is_announced(
     page.unroute("**/example")
     pressed(page, "n")
     assert (line.is_visible(), strip.bounding_box()["height"]) == (False, high)
+
+
+def test_rows_of_tokens_are_of_one_length(page: Any, explorer: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    opened(page, explorer, "/run/gallery-demo")
+    places = page.eval_on_selector_all(
+        ".token", "(all) => all.map((its) => [its.offsetTop, its.offsetWidth])"
+    )
+    tops = [top for top, _ in places]
+    assert [tops.count(top) for top in sorted(set(tops))] == [10, 10]
+    assert max(wide for _, wide in places) - min(wide for _, wide in places) <= 1

@@ -38,10 +38,13 @@ export function examplePane(state) {
     fill(chips, made);
     rove.come();
   };
-  // Reserve the height before the example arrives. Only drawing code reads `pane.room`.
+  // Rows of one length, and their height before the example arrives. Only drawing code reads
+  // `pane.room`.
   const makeRoom = (room = strip.clientWidth) => {
-    const across = Math.max(1, Math.floor((room + GAP) / (LEAST_WIDE + GAP)));
-    strip.style.minHeight = `${Math.ceil(state.about.task.length / across) * ROW + GAP}px`;
+    const { length } = state.about.task;
+    const rows = Math.ceil(length / Math.max(1, Math.floor((room + GAP) / (LEAST_WIDE + GAP))));
+    strip.style.minHeight = `${rows * ROW + GAP}px`;
+    chips.style.setProperty("--across", Math.ceil(length / rows));
   };
   pane.fills(strip, () => {
     makeRoom(pane.room);

@@ -220,6 +220,7 @@ export class Live {
     const { state, source } = this;
     const { tokens } = state;
     const asked = this.exampleQuestion();
+    state.set({ unanswered: "" }, "none");
     return this.ask("example", async (signal) => {
       try {
         const { about, tensors } = await source.example(state.run, asked, { signal });
