@@ -117,7 +117,7 @@ def bars(page: Any) -> list[float]:
 def measured(page: Any) -> list[float]:
     """The bars, which are the losses of as many examples as are measured at most."""
     found = bars(page)
-    assert page.inner_text(".losses .hint") == "1,024 examples"
+    assert page.inner_text(".losses .hint") == "1,024 fresh examples"
     return found
 
 

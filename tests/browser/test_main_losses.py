@@ -14,7 +14,7 @@ def test_what_is_written_down_is_of_what_is_looked_at(page: Any, explorer: str) 
     page.keyboard.press("Home")
     first.wait_for(state="detached")
     assert page.locator(".loss-bars.old").count()
-    told = "being measured; shown: step 2,500, 1.3=uniform, 1,024 examples"
+    told = "being measured; shown: step 2,500, 1.3=uniform, 1,024 fresh examples"
     assert page.inner_text(".losses .hint").startswith(told)
     found = measured(page)[0]
     assert not page.locator(".loss-bars.old").count()

@@ -266,8 +266,10 @@ def test_what_only_a_background_says_is_printed(page: Any, explorer: str) -> Non
         assert page.locator(what).evaluate_all(printed) == ["exact"], what
 
 
-def test_an_example_that_is_not_there_yet_is_announced(page: Any, explorer: str) -> None:
-    """In the room that it will take; and not beside an error."""
+def test_an_example_that_is_not_there_yet_is_announced(
+    page: Any, explorer: str, forgiven: list[str]
+) -> None:
+    """In the room that it will take; and so is why it cannot be there."""
     waits = held(page, "**/example")
     page.goto(f"{explorer}/#token={TOKEN}&/run/gallery-demo")
     line, strip = page.locator(".example .strip .quiet"), page.locator(".strip")
@@ -275,8 +277,21 @@ def test_an_example_that_is_not_there_yet_is_announced(page: Any, explorer: str)
     assert line.inner_text() == "The example is being computed …"
     until(page, lambda: waits)
     high = strip.bounding_box()["height"]  # the page is laid out when it asks
-    page.evaluate("hopscope.state.fail('example', 'no')")
-    line.wait_for(state="hidden")
-    waits[0].continue_()
+    forgiven.append("422")
+    waits[0].fulfill(status=422, json={"error": "no"})
     ready(page)
+    assert line.inner_text() == "Not computed: no"
+    page.unroute("**/example")
+    pressed(page, "n")
     assert (line.is_visible(), strip.bounding_box()["height"]) == (False, high)
+
+
+def test_rows_of_tokens_are_of_one_length(page: Any, explorer: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    opened(page, explorer, "/run/gallery-demo")
+    places = page.eval_on_selector_all(
+        ".token", "(all) => all.map((its) => [its.offsetTop, its.offsetWidth])"
+    )
+    tops = [top for top, _ in places]
+    assert [tops.count(top) for top in sorted(set(tops))] == [10, 10]
+    assert max(wide for _, wide in places) - min(wide for _, wide in places) <= 1

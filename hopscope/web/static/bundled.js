@@ -46,10 +46,10 @@ class Bundle {
   async example(_, question, options = {}) {
     if (this.carried.questions) return this.question(question);
     const asked = this.asked(question);
-    const { index = 0, changes, tokens } = asked;
+    const { index = 0, tokens } = asked;
     if (!this.has(asked.step)) {
-      if (index || changes?.length || tokens)
-        throw this.withoutWeights(asked.step, "its first example can be seen");
+      // With changes, too: the page says that it shows the model with nothing off.
+      if (index || tokens) throw this.withoutWeights(asked.step, "its first example can be seen");
       return unpacked(await unzipped(this.carried.first[asked.step]));
     }
     const found = await this.ask("example", asked, options);

@@ -3,7 +3,7 @@
 import { s } from "./dom.js";
 import { headsOf, loose, lostOf } from "./paths.js";
 import { tagOf } from "./pointed.js";
-import { KINDS, percent } from "./words.js";
+import { effectOf } from "./words.js";
 
 const SMALLEST = 6; // the least size of a disc with its margin, so that it can be clicked
 
@@ -30,12 +30,7 @@ export function chips({ y, layers, heads, width, side, shown = () => true }, sta
       const lines = () =>
         [
           [`head ${name}`],
-          ...does.map((its) => [
-            its.told,
-            [KINDS[its.kind], lostOf(its) && `the circuit loses ${percent(lostOf(its).mean)} without it`]
-              .filter(Boolean)
-              .join(", "),
-          ]),
+          ...does.map((its) => [its.told, effectOf(its, lostOf(its)).join(", ")]),
           used.has(name) ? null : ["The circuit does without it."],
           [state.isOff(layer, head) ? "Switched off. Click: on again." : "Click: switch the whole head off."],
         ].filter(Boolean);

@@ -262,8 +262,8 @@ function whose(state) {
 /** The line that says which model the squares show while something is off. */
 function ofSquares(state) {
   const { old, why } = squaresOf(state);
-  if (!old) return "Squares: the changed model, by the readout of the unchanged.";
-  const reason = state.alive ? why || "the changed one is being read …" : "a saved page reads no other";
+  if (!old) return "Squares: the changed model, by the maps fitted on the unchanged one.";
+  const reason = state.alive ? why || "the changed one is being measured …" : "a saved page cannot measure the changed one";
   return `Squares: the unchanged model; ${reason}`;
 }
 

@@ -38,10 +38,13 @@ export function examplePane(state) {
     fill(chips, made);
     rove.come();
   };
-  // Reserve the height before the example arrives. Only drawing code reads `pane.room`.
+  // Rows of one length, and their height before the example arrives. Only drawing code reads
+  // `pane.room`.
   const makeRoom = (room = strip.clientWidth) => {
-    const across = Math.max(1, Math.floor((room + GAP) / (LEAST_WIDE + GAP)));
-    strip.style.minHeight = `${Math.ceil(state.about.task.length / across) * ROW + GAP}px`;
+    const { length } = state.about.task;
+    const rows = Math.ceil(length / Math.max(1, Math.floor((room + GAP) / (LEAST_WIDE + GAP))));
+    strip.style.minHeight = `${rows * ROW + GAP}px`;
+    chips.style.setProperty("--across", Math.ceil(length / rows));
   };
   pane.fills(strip, () => {
     makeRoom(pane.room);
@@ -49,9 +52,10 @@ export function examplePane(state) {
   });
   pane.draws("example", refill);
   pane.watch("about pane", () => makeRoom());
-  pane.watch("about example error", () => {
-    wait.hidden = Boolean(state.example || state.error);
-    write(wait, waiting(state, "The example is being computed"));
+  pane.watch("about example unanswered", () => {
+    const { example, unanswered } = state;
+    wait.hidden = Boolean(example);
+    write(wait, unanswered ? `Not computed: ${unanswered}` : waiting(state, "The example is being computed"));
   });
   pane.watch("error", () => {
     if (state.error?.kind === "example") refill(); // typed text was refused: show the last example
@@ -89,8 +93,9 @@ function toolsOf(state) {
 
 function tools(pane, state) {
   const { carried } = state.about.task;
+  const usual = state.off.length && state.example && !state.example.json.changes ? ", with nothing off" : "";
   pane.hint(
-    `number ${state.ex}${carried ? ` of the ${carried} that this page carries` : ""} · arcs: what head ${headName(chosen(state))} attends to` +
+    `number ${state.ex}${carried ? ` of the ${carried} that this page carries` : ""} · arcs: what head ${headName(chosen(state))} attends to${usual}` +
       (state.tokens ? ` · symbols of yours${carried ? ": what is true is not known here" : ""}` : "") +
       (state.order !== null ? " · shuffled" : ""),
   );
@@ -139,7 +144,7 @@ function edit(state, element, place) {
   });
   let done = false;
   const end = (keep) => {
-    if (done) return;
+    if (done || !state.example) return; // the example was taken away
     done = true;
     const text = typed.value.trim();
     const token = shown()[place];

@@ -21,20 +21,23 @@ export const MEANING = {
     "Arcs show what the chosen head attends to. Double-click a token to change it.",
   circuit:
     "Layers go upward, roles stand side by side. An arrow is a head (layer.head) that brings something " +
-    "from one role to another: the wider, the more the circuit loses without it (dashed: it routes later heads). Squares say which symbols can be " +
+    "from one role to another: the wider, the more the circuit loses without it, " +
+    "if its heads compute their attention (dashed: it routes later heads). Squares say which symbols can be " +
     "read at a place by a linear map: the fuller, the more. Click an arrow or a circle to switch it off: " +
     "then squares show the changed model, by the maps that were fitted on the unchanged one. In a run " +
     "with several checkpoints the maps are fitted on 256 examples; `hopscope probe` takes 1,024.",
   heads:
-    "The attention of every head, averaged over examples: rows are roles that attend, columns are roles " +
+    "The attention of every head, averaged over 256 fresh examples: rows are roles that attend, columns are roles " +
     "that they attend to. A dot marks the heads of the circuit. Click a map to look at its head.",
   losses:
     "The loss of each hop; dots mark the loss at chance. Above stands on which examples: the validation " +
     "examples of its training, or fresh ones once something is off, so the same model differs a little. Then " +
     "a notch shows the model with nothing off. Below: what it answers to the example above.",
   time:
-    "The losses of each hop, and the attention along each arrow, at every checkpoint of the training. Drag " +
-    "to go to another checkpoint.",
+    "The losses of each hop on the validation examples, and the attention along each arrow, averaged over " +
+    "256 fresh examples, at every checkpoint of the training. `hopscope emergence` takes 32 others by default: " +
+    "its losses and attention differ a little. The steps at which arrows emerged are those of the 32, so a curve " +
+    "may pass one half at another step. Drag to go to another checkpoint.",
   fleet: "The same training from other seeds. Click a seed to look at it.",
 };
 

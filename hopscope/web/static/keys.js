@@ -63,16 +63,8 @@ function leave(box) {
 /** Go to the next (or previous) checkpoint with an event. */
 function jump(state, way) {
   const { steps, at, about } = state;
-  const stops = [
-    ...new Set(
-      events(about).map((its) =>
-        Math.max(
-          0,
-          steps.findIndex((step) => step >= its.step),
-        ),
-      ),
-    ),
-  ].sort((a, b) => a - b);
+  const places = events(about).map((its) => Math.max(0, steps.findIndex((step) => step >= its.step)));
+  const stops = [...new Set(places)].sort((a, b) => a - b);
   const to = way > 0 ? stops.find((its) => its > at) : stops.findLast((its) => its < at);
   if (to !== undefined) state.moveTo(to);
 }
@@ -154,20 +146,17 @@ export function searchBox(state) {
   const go = () => {
     const text = box.value.trim();
     if (!text) return;
-    const found =
-      /^(\d+\.\d+)/.exec(text) ??
-      /^(\d+\.\d+)/.exec(
-        arrows(state.about ?? {}).find((its) => its.key.includes(text))?.key ?? "",
-      );
-    const known = found && exists(state.about, found[1]);
+    const path = arrows(state.about ?? {}).find((its) => its.key.includes(text));
+    const found = [text, path?.key].map((its) => /^\d+\.\d+/.exec(its ?? "")?.[0]).find(Boolean);
+    const known = found && exists(state.about, found);
     box.setCustomValidity(!known ? `This run has no head and no path called ${text}.` : "");
     box.reportValidity();
     if (!known) return;
-    state.set({ head: found[1] });
-    const name = CSS.escape(found[1]);
+    state.set({ head: found });
+    const name = CSS.escape(found);
     document.querySelector(`.map[data-head="${name}"]`)?.scrollIntoView({ block: "nearest" });
-    const path = document.querySelector(`.tag[data-path="${CSS.escape(text)}"]`);
-    (path ?? document.querySelector(`.chip[data-item="${name}"]`))?.focus();
+    const tag = document.querySelector(`.tag[data-path="${CSS.escape(text)}"]`);
+    (tag ?? document.querySelector(`.chip[data-item="${name}"]`))?.focus();
   };
   // Search on Enter, not on blur: leaving the box is no search.
   box.addEventListener("keydown", (event) => event.key === "Enter" && go());

@@ -220,14 +220,16 @@ export class Live {
     const { state, source } = this;
     const { tokens } = state;
     const asked = this.exampleQuestion();
+    state.set({ unanswered: "" }, "none");
     return this.ask("example", async (signal) => {
       try {
         const { about, tensors } = await source.example(state.run, asked, { signal });
         const attention = tensors.get("changes.attention") ?? tensors.get("attention");
-        state.set({ example: { json: about, attention, tokens } }, "none");
+        state.set({ example: { json: about, attention, tokens }, unanswered: "" }, "none");
         return JSON.stringify(asked) === this.wentBack;
       } catch (error) {
-        if (tokens && !signal.aborted && isRefusal(error)) this.goBack();
+        if (tokens && isRefusal(error) && !signal.aborted) this.goBack();
+        else if (!signal.aborted) state.set({ example: null, unanswered: error.message }, "none");
         throw error;
       }
     });

@@ -4,7 +4,7 @@
 import { s } from "./dom.js";
 import { loose, lostOf } from "./paths.js";
 import { tagOf } from "./pointed.js";
-import { KINDS, percent } from "./words.js";
+import { effectOf } from "./words.js";
 
 const ASIDE = 17;
 const EACH = 21; // distance between the middles of two tags
@@ -37,14 +37,11 @@ function free([left, top], taken) {
 function tagged(item, component, place, { state, tip }) {
   const { layer, head, destination } = item;
   const name = `${layer}.${head}`;
-  const lines = () => {
-    const lost = lostOf(component);
-    return [
-      [`${name}  ${component.told}`],
-      [component.kind ? KINDS[component.kind] : "", lost ? `the circuit loses ${percent(lost.mean)} without it` : ""],
-      [state.isOff(layer, head, destination) ? "Switched off. Click: on again." : "Click: switch this row off."],
-    ];
-  };
+  const lines = () => [
+    [`${name}  ${component.told}`],
+    effectOf(component, lostOf(component)),
+    [state.isOff(layer, head, destination) ? "Switched off. Click: on again." : "Click: switch this row off."],
+  ];
   const shape = s("rect", { class: "disc", x: -10, y: -8.5, width: 20, height: 17, rx: 3 });
   const more = {
     class: "tag loose",

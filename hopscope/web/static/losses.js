@@ -54,7 +54,7 @@ export function current(state) {
 
 /** A text that says of what an answer is; short if it fits the current step and switches. */
 function fromOf({ at, changes, examples }, fits, { steps }) {
-  const measured = `${whole(examples)} examples`;
+  const measured = `${whole(examples)} fresh examples`;
   if (fits) return measured;
   const off = changes.length > 1 ? counted(changes.length, "change") : (changes[0] ?? "nothing off");
   return `step ${whole(steps[at])}, ${off}, ${measured}`;

@@ -22,8 +22,8 @@ export const OF_MODEL = {
   // Answers: to the example (of a benchmark: question), to what is switched off (its losses; its
   // squares), and streams.
   ...{ example: null, question: null, answer: null, cut: null, overTime: null, costs: null },
-  // Why losses or squares cannot be measured.
-  ...{ refused: "", unmeasured: "" },
+  // Why losses, squares or an example cannot be measured.
+  ...{ refused: "", unmeasured: "", unanswered: "" },
   /** What is pointed at. @type {Point | null} */
   point: null,
   // A cell of the map, a token, a pair of tokens.

@@ -83,32 +83,19 @@ export function fitted({ off, head, path, step, ex, order, tokens }, about) {
     task && hasHead(model, its) && (!its.destination || task.roles.includes(its.destination));
   const patch = { off: off.filter(has) };
   const dropped = off.filter((its) => !has(its)).map((its) => `off=${named(its)}`);
-  if (head && !has(item(head) ?? {})) {
-    patch.head = "";
-    dropped.push(`head=${head}`);
-  }
+  const drop = (key, what) => {
+    patch[key] = START[key];
+    dropped.push(what);
+  };
+  if (head && !has(item(head) ?? {})) drop("head", `head=${head}`);
   const [source, destination] = path.split(" → ");
-  if (path && (source === destination || ![source, destination].every((role) => task?.roles.includes(role)))) {
-    patch.path = "";
-    dropped.push(`path=${path}`);
-  }
+  if (path && (source === destination || ![source, destination].every((role) => task?.roles.includes(role))))
+    drop("path", `path=${path}`);
   // Without a task (n-gram) the slider has more epochs than there are checkpoints.
-  if (step !== null && (task ? !checkpoints.includes(step) : !checkpoints?.length)) {
-    patch.step = null;
-    dropped.push(`step=${step}`);
-  }
-  if (ex > lastExample(about)) {
-    patch.ex = 0;
-    dropped.push(`ex=${ex}`);
-  }
-  if ((task?.carried || task?.given) && order !== null) {
-    patch.order = null;
-    dropped.push(`order=${order}`);
-  }
-  if (task?.given && tokens) {
-    patch.tokens = null;
-    dropped.push("tokens");
-  }
+  if (step !== null && (task ? !checkpoints.includes(step) : !checkpoints?.length)) drop("step", `step=${step}`);
+  if (ex > lastExample(about)) drop("ex", `ex=${ex}`);
+  if ((task?.carried || task?.given) && order !== null) drop("order", `order=${order}`);
+  if (task?.given && tokens) drop("tokens", "tokens");
   return { patch, dropped };
 }
 
