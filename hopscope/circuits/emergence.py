@@ -65,7 +65,9 @@ class Emergence(Displayed):
             first, last = self.between(path) or (None, None)
             since = f"between steps {first:,} and" if first is not None else "by step"
             when = f"emerged {since} {last:,}" if last is not None else "never emerged"
-            lines.append(f"  {path.layer}.{path.head}  {path.source} → {path.destination}  ({when})")
+            lines.append(
+                f"  {path.layer}.{path.head}  {path.source} → {path.destination}  ({when})"
+            )
         for hop, step in zip(self.asked, self.learned_at or (), strict=False):
             learned = "never learned" if step is None else f"learned at step {step:,}"
             lines.append(f"  hop {hop}  ({learned})")

@@ -127,7 +127,9 @@ def test_what_is_no_attention_or_has_another_shape_is_refused(
     with pytest.raises(CircuitError, match="returned tuple; expected the outputs as one tensor"):
         several.outputs(examples.inputs, lambda layer, pattern: pattern)
     pooled = CallbackModel(lambda inputs, attention: inputs[:, 0], random_model, (3, 1))
-    with pytest.raises(CircuitError, match=r"returned \[\d+, \d+\]; expected outputs \[example, pos"):
+    with pytest.raises(
+        CircuitError, match=r"returned \[\d+, \d+\]; expected outputs \[example, pos"
+    ):
         pooled.outputs(examples.inputs, lambda layer, pattern: pattern)
 
 
