@@ -137,7 +137,7 @@ def parse_role(text: str) -> Role:
     match = ROLE.fullmatch(text)
     unnumbered = match is not None and match[2] is None and match[1] in NUMBERED
     if match is None or unnumbered or _misnamed(match[1]):
-        meant = JOINED.sub(r"\1 ", text)
+        meant = f"{text} 0" if unnumbered else JOINED.sub(r"\1 ", text)
         hint = f"did you mean {meant!r}?" if meant != text else ""
         raise ConfigError(
             f"there is no role {text!r}: {hint or 'roles are query, key 0, value 0, key 2.1, …'}"

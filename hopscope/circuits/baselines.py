@@ -79,7 +79,10 @@ def baselines(
     """
     check_circuit(circuit)
     if circuit.task is None:
-        raise CircuitError("the circuit names no task, so no minimal pairs can be drawn")
+        raise CircuitError(
+            "baselines need minimal pairs, which only hopscope's tasks over facts draw (Retrieval, "
+            "Induction, …); this circuit was found on a task of one's own"
+        )
     adapter = replaceable(model)
     circuit.check_model(adapter.digest())
     pairs = pairs_of(circuit.task, examples, seed)

@@ -59,6 +59,20 @@ class Emergence(Displayed):
             f"up to step {self.steps[-1]:,})"
         )
 
+    def __str__(self) -> str:
+        lines = [repr(self)]
+        for path, _ in self.order:
+            first, last = self.between(path) or (None, None)
+            since = f"between steps {first:,} and" if first is not None else "by step"
+            when = f"emerged {since} {last:,}" if last is not None else "never emerged"
+            lines.append(
+                f"  {path.layer}.{path.head}  {path.source} → {path.destination}  ({when})"
+            )
+        for hop, step in zip(self.asked, self.learned_at or (), strict=False):
+            learned = "never learned" if step is None else f"learned at step {step:,}"
+            lines.append(f"  hop {hop}  ({learned})")
+        return "\n".join(lines)
+
     def emerged(self, path: Path) -> float | None:
         """The step at which attention along the path first passes one half; None if never."""
         if path not in self.paths:

@@ -15,7 +15,7 @@ from hopscope.cli.workers import WorkerFlags, carried_out, ended, seconds_of, wo
 from hopscope.configs import Recipe
 from hopscope.errors import ConfigError
 from hopscope.machine import check_threads
-from hopscope.plots.symbols import counted
+from hopscope.plots.symbols import counted, setting_text
 from hopscope.store import Store
 from hopscope.workers.fleets import PACK, packs
 from hopscope.workers.recipe_file import read_recipes
@@ -83,7 +83,9 @@ def _print_plan(recipes: Sequence[Recipe], store: Store, pack: int, *, json: boo
 def _cells(row: "Plan") -> dict[str, object]:
     """Return the cells of a row to print: jobs counted by size, and the time left."""
     cells = row.to_dict()
-    del cells["hours"]
+    del cells["hours"], cells["settings"]
+    settings = (f"{field}={setting_text(own)}" for field, own in row.settings.items())
+    cells["recipe"] = " ".join((row.title, *settings))
     cells["seeds"] = flags.seeds_text(row.seeds)
     sizes = Counter(row.jobs)
     cells["jobs"] = ", ".join(f"{count} × {size}" for size, count in sizes.items()) or "–"

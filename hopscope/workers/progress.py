@@ -3,12 +3,13 @@
 import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from hopscope.configs import Recipe
+from hopscope.configs.recipe import differing
 from hopscope.errors import StoreError
 from hopscope.store import RunFolder, Store
 from hopscope.store.manifest import read_manifest
@@ -21,6 +22,8 @@ class Plan:
     """The state of recipes that differ only in their seeds."""
 
     title: str
+    settings: Mapping[str, Any]
+    """The settings in which recipes of this title differ, with their values."""
     seeds: tuple[int, ...]
     complete: int
     begun: int
@@ -42,6 +45,7 @@ class Plan:
         """The row of a table."""
         return {
             "recipe": self.title,
+            "settings": dict(self.settings),
             "seeds": list(self.seeds),
             "runs": self.runs,
             "complete": self.complete,
@@ -58,10 +62,14 @@ def plans(recipes: Sequence[Recipe], store: Store, pack: int) -> list[Plan]:
     groups: dict[str, list[Recipe]] = defaultdict(list)
     for recipe in recipes:
         groups[recipe.hash_without_seeds()].append(recipe)
-    return [_plan(group, store, pack) for group in groups.values()]
+    alike: dict[str, list[Recipe]] = defaultdict(list)
+    for first, *_ in groups.values():
+        alike[first.title()].append(first)
+    fields = {title: differing(firsts).keys() - {"seeds"} for title, firsts in alike.items()}
+    return [_plan(group, fields[group[0].title()], store, pack) for group in groups.values()]
 
 
-def _plan(group: Sequence[Recipe], store: Store, pack: int) -> Plan:
+def _plan(group: Sequence[Recipe], fields: Set[str], store: Store, pack: int) -> Plan:
     runs, left, damaged = dict[str, RunFolder](), list[Recipe](), set[str]()
     for recipe in group:
         name, run = recipe.run_name(), _found(recipe, store)
@@ -79,6 +87,7 @@ def _plan(group: Sequence[Recipe], store: Store, pack: int) -> Plan:
     begun = {recipe.run_name() for recipe in left} & {*runs, *fleets} - damaged
     return Plan(
         title=group[0].title(),
+        settings={field: own for field, own in group[0].named().items() if field in fields},
         seeds=tuple(seed for recipe in group for seed in recipe.seeds),
         complete=len(group) - len(left),
         begun=len(begun),

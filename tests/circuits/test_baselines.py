@@ -135,7 +135,10 @@ def test_what_cannot_be_measured_is_said_in_a_line(
     unnamed = circuit.model_copy(update={"task": None})
     for ask, line in (
         (lambda: baselines(random_model, circuit), "found in another model"),
-        (lambda: baselines(two_hops.model, unnamed), "the circuit names no task"),
+        (
+            lambda: baselines(two_hops.model, unnamed),
+            "baselines need minimal pairs, which only hopscope's tasks",
+        ),
         (lambda: baselines(whole, circuit), "expected an Adapter"),
     ):
         with pytest.raises(CircuitError, match=line):

@@ -126,6 +126,11 @@ def test_what_is_no_attention_or_has_another_shape_is_refused(
     several = CallbackModel(lambda inputs, attention: (inputs,), random_model, (3, 1))
     with pytest.raises(CircuitError, match="returned tuple; expected the outputs as one tensor"):
         several.outputs(examples.inputs, lambda layer, pattern: pattern)
+    pooled = CallbackModel(lambda inputs, attention: inputs[:, 0], random_model, (3, 1))
+    with pytest.raises(
+        CircuitError, match=r"returned \[\d+, \d+\]; expected outputs \[example, pos"
+    ):
+        pooled.outputs(examples.inputs, lambda layer, pattern: pattern)
 
 
 def test_the_stream_is_normed_at_each_position_alone(random_model: Transformer) -> None:

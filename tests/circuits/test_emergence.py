@@ -71,6 +71,15 @@ def test_paths_come_in_order_and_those_that_never_did_last() -> None:
     late = replace(STORY, attention=STORY.attention[::-1])
     assert STORY.order == [(PATHS[0], 15.0), (PATHS[1], None)]
     assert late.order == [(PATHS[1], 15.0), (PATHS[0], None)]
+    assert str(STORY).splitlines()[1:] == [
+        "  0.1  key 0 → value 0  (emerged between steps 10 and 20)",
+        "  1.0  key 0 → query  (never emerged)",
+        "  hop 1  (learned at step 12)",
+    ]
+    early = replace(STORY, attention=STORY.attention + 0.45, learned_at=None)
+    assert [line.split("(")[1] for line in str(early).splitlines()[1:]] == [
+        "emerged by step 0)", "emerged by step 0)",
+    ]  # fmt: skip
     assert STORY.emerged(PATHS[1]) is None
     assert (STORY.epoch(15.0), STORY.epoch(None)) == (3.75, None)
     assert replace(STORY, steps_per_epoch=None).epoch(15.0) is None

@@ -136,7 +136,7 @@ def test_what_cannot_be_examined_is_named(random_model: Transformer, two_hops: P
     fleet = Transformer(random_model.config, random_model.interface, models=(0, 1))
     ablator = Ablator(random_model, examples_of(two_hops.task, 2))
     for ask, line in (
-        (lambda: adapter(3), "there is no adapter for a int"),
+        (lambda: adapter(3), "there is no adapter for int: take EncoderAdapter"),
         (lambda: adapter(fleet), "a fleet of 2; examine one member"),
         (
             lambda: adapter(load("gallery/demo")),

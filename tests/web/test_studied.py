@@ -177,7 +177,7 @@ def test_what_does_not_fit_is_one_line(tmp_path: Path, study: Study, circuit: Ci
     refused(Study(induction.adapter(9.0), induction.TASK), circuit, "found in another model")
     khop = KHop(hops=1, alphabet=4, length=induction.PLACES)
     refused(Study(induction.adapter(20.0), khop), circuit, "the circuit is of the roles filler,")
-    refused(Study(torch.nn.Linear(2, 2), khop), None, "there is no adapter for a Linear")
+    refused(Study(torch.nn.Linear(2, 2), khop), None, "there is no adapter for Linear")
     deaf = induction.Induction(20.0)
 
     def block(layer: int, x: torch.Tensor, attend: Any) -> torch.Tensor:

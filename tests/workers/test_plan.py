@@ -27,6 +27,12 @@ def test_what_is_left_is_counted_and_packed(members: Recipes, store: Store) -> N
     assert row.jobs == (1, 1, 1, 2)  # begun or damaged: alone
     spent = sum(store.create(recipe).manifest.seconds for recipe in members[:2])
     assert row.seconds == pytest.approx(spent / 13 * (6 * 12 - 13))
+    assert row.settings == other.settings == {}  # their titles differ
+    training = members[0].training.model_copy(update={"lr": 0.5})
+    slow = members[1].model_copy(update={"training": training})
+    first, second = plans([members[0], slow], store, 2)
+    lr = members[0].training.lr
+    assert (first.settings, second.settings) == ({"training.lr": lr}, {"training.lr": 0.5})
     assert (counts(other), other.jobs, other.seconds) == ((0, 0, 0, 1), (1,), None)
 
 

@@ -63,9 +63,8 @@ def adapter_of(model: AnyModel) -> Adapter | CallbackModel:
             f"a {type(model).__name__} is not a model, but has one: pass its `.model`"
         )
     raise CircuitError(
-        f"there is no adapter for a {type(model).__name__}; there are adapters for decoders of "
-        "transformers, TransformerLens and nn.TransformerEncoder, and for any module "
-        "hopscope.circuits.BlockAdapter and CallbackModel"
+        f"there is no adapter for {type(model).__name__}: take EncoderAdapter (a module around "
+        "nn.TransformerEncoder), BlockAdapter or CallbackModel (any module) of hopscope.circuits"
     )
 
 
