@@ -22,6 +22,11 @@ DRAWN = 100
 At this size it takes one second, or three with attention in both directions and one head.
 """
 
+BY_DISTANCE = (
+    "in a sequence of tokens a head can also find a position by its distance: these numbers leave "
+    "that out, and trained models may answer with fewer layers (docs/theory.md)"
+)
+
 
 @command(
     click.argument("facts", nargs=-1, metavar="[FACT]…"),
@@ -70,6 +75,8 @@ def depth(
     )
     if not to.json:
         _print_bounds(graph, count)
+        if TASK_KINDS[task]().interface().tokens:
+            prose(BY_DISTANCE)
         attention = "attention in both directions" if bidirectional else "causal attention"
         say("", f"{attention}, {order}, {'one head per layer' if heads else 'heads unlimited'}:")
     if count > DRAWN:  # the bounds are formulas; a schedule is simulated, which takes long

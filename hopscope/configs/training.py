@@ -76,7 +76,7 @@ class Training(Config):
         """A line for each setting that needs more steps than the training has."""
         late = ", ".join(f"{step:,}" for step in self.checkpoint_at if step > self.steps)
         found = []
-        if self.warmup >= self.steps:
+        if self.warmup > self.steps:
             found.append(
                 f"warm-up takes {self.warmup:,} steps and the training has {self.steps:,}: it ends "
                 f"before its rate is {self.lr:g}"

@@ -6,6 +6,7 @@ This module needs no drawing library.
 from typing import TYPE_CHECKING, Any
 
 from hopscope.configs.kinds import KINDS, fetched
+from hopscope.configs.training import FINAL_STEPS
 from hopscope.plots.names import run_title
 from hopscope.plots.piece import Piece
 from hopscope.plots.symbols import setting_text, when_text
@@ -34,11 +35,16 @@ def comparison(found: "Comparison") -> list[Piece]:
         for which in ("training", "validation", "learned at")
         if any(_ended(ended, which) for ended in both)
     ]
+    several = any(course.train.shape[1] > 1 for course in found.courses)
+    means = (
+        f"Losses are means over the last {FINAL_STEPS} {found.courses[0].unit}s (of all, if there "
+        f"are fewer){' and over the models of a run' if several else ''}."
+    )
     pieces = [
         Piece(
             "", ("setting", *names), settings, () if settings else ("the settings are the same",)
         ),
-        Piece("", ("loss", "", *names), losses, () if losses else ("neither has losses",)),
+        Piece("", ("loss", "", *names), losses, (means,) if losses else ("neither has losses",)),
     ]
     if (both := found.circuits) is not None:
         steps = [

@@ -7,6 +7,7 @@ that a position has stay contiguous (Lemma 2 of the paper), so an interval descr
 """
 
 from dataclasses import dataclass
+from typing import SupportsIndex
 
 import numpy as np
 
@@ -27,17 +28,17 @@ class Depths:
     """The exact number for causal attention, last hop first: floor(log2 D) + 2."""
 
 
-def depths(hops: int) -> Depths:
+def depths(hops: SupportsIndex) -> Depths:
     """The fewest layers for a number of hops, computed with whole numbers.
 
     >>> depths(5)
     Depths(hops=5, theorem_1=3, bidirectional=3, causal=4)
     """
-    _check(hops)
+    hops = _whole("hops", hops)
     return Depths(hops, _log3_up(2 * hops), _log3_up(4 * hops + 1), hops.bit_length() + 1)
 
 
-def reach(layers: int, causal: bool = True) -> int:
+def reach(layers: SupportsIndex, causal: bool = True) -> int:
     """The largest number of hops that this many layers can follow.
 
     >>> [reach(layers) for layers in range(1, 6)]
@@ -45,16 +46,15 @@ def reach(layers: int, causal: bool = True) -> int:
     >>> [reach(layers, causal=False) for layers in range(1, 6)]
     [0, 2, 6, 20, 60]
     """
-    if not isinstance(layers, int | np.integer) or layers < 1:
-        raise ConfigError(f"layers is {layers}; expected a whole number, at least 1")
+    layers = _whole("layers", layers)
     # The exact counts, solved for D: floor(log2 D) + 2 <= layers, and 4D + 1 <= 3^layers.
     hops: int = 2 ** (layers - 1) - 1 if causal else (3**layers - 1) // 4
     return hops
 
 
-def simulated_depth(hops: int, causal: bool = True) -> int:
+def simulated_depth(hops: SupportsIndex, causal: bool = True) -> int:
     """The number of layers after which the query has x_D, found by simulation with intervals."""
-    _check(hops)
+    hops = _whole("hops", hops)
     first, last = _start(hops)
     layers = 0
     while last[0] < 2 * hops:
@@ -106,6 +106,8 @@ def _log3_up(number: int) -> int:
     return power
 
 
-def _check(hops: int) -> None:
-    if not isinstance(hops, int | np.integer) or hops < 1:
-        raise ConfigError(f"hops is {hops!r}; expected a whole number, at least 1")
+def _whole(name: str, number: SupportsIndex) -> int:
+    """The number as an int, which has no overflow; raises ConfigError below 1."""
+    if not isinstance(number, int | np.integer) or number < 1:
+        raise ConfigError(f"{name} is {number!r}; expected a whole number, at least 1")
+    return int(number)

@@ -26,11 +26,16 @@ def prolong(shorter: RunFolder, experiment: Experiment, store: Store) -> RunFold
     reached = shorter.manifest.step
     if reason := _obstacle(experiment, shorter.recipe, reached):
         raise RunMismatch(f"{shorter.name} {reason}")
+    moments = shorter.files(OPTIMISER_FILES)
+    if not moments:
+        raise RunMismatch(
+            f"{shorter.name} cannot be prolonged: it has weights, but no state of its optimiser "
+            "(no model of the gallery has)"
+        )
     planned = [step for step in experiment.training.checkpoint_steps() if step <= reached]
     metrics = losses_file(_losses(shorter, experiment))
     states = {
-        name: shorter.read(name)
-        for name in (*map(checkpoint_name, {*planned, reached}), *shorter.files(OPTIMISER_FILES))
+        name: shorter.read(name) for name in (*map(checkpoint_name, {*planned, reached}), *moments)
     }
     folder = store.create(experiment)
     with folder.locked():

@@ -29,6 +29,8 @@ def test_bounds_and_schedules(said: Said) -> None:
         "a->b b->c": "c 3",
     }.items():
         assert text in said("depth", *words.split()), words
+    assert "find a position by its distance" in said("depth", "--task", "khop")
+    assert "find a position by its distance" not in said("depth", "--task", "induction")
     lines = said("depth", "--table", "1..64").splitlines()
     assert len(lines) == 65
     assert lines[-1].split() == ["64", "5", "6", "8"]

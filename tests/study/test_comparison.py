@@ -11,6 +11,7 @@ from hopscope.circuits.saved import checkpoint_digest, circuit_file
 from hopscope.configs import Experiment, Model, NgramExperiment, Retrieval, Training
 from hopscope.errors import ConfigError, RunDamaged, RunMissing
 from hopscope.milestones import learned, learned_below
+from hopscope.plots.piece import pieces_of
 from hopscope.runs import train
 from hopscope.store import Store
 from hopscope.store.gallery import find
@@ -86,6 +87,14 @@ def test_a_run_that_has_only_begun_says_so_and_has_no_circuit(store: Store) -> N
     begun, uncircuited = found.remarks
     assert begun == f"{TINY.run_name()} is at step 0 of 12"  # what it has not learned, it may yet
     assert "has no checkpoint" in uncircuited
+
+
+def test_the_text_says_what_a_loss_is_the_mean_of(trained: Store) -> None:
+    one, several = TINY.run_name(), FLEET.run_name()
+    for pair, models in (((one, several), True), ((one, "gallery/demo"), False)):
+        (line,) = pieces_of(compare(*pair, trained))[1].lines
+        assert line.startswith("Losses are means over the last 100 steps")
+        assert line.endswith("and over the models of a run.") == models
 
 
 def test_circuits_have_steps_and_components_in_common() -> None:

@@ -1,5 +1,7 @@
 """Losses beside sums written out, answer by answer."""
 
+from collections import Counter
+
 import pytest
 import torch
 from every_task import TASKS
@@ -7,6 +9,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, mse_loss
 
 from hopscope.configs import ConditionalRetrieval, KHop, Retrieval, Task
+from hopscope.configs.tasks import Order
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.tasks import Batch, answer_losses, dataset, hop_losses, question_losses, total
@@ -77,6 +80,30 @@ def test_decoys_are_candidates_as_well() -> None:
     assert task.chances() == (0.5, 0.5, 0.75)
     assert task.model_copy(update={"decoys": 0}).chances() == (0.5, 0.5, 0.5)
     assert task.ordered("shuffled").chances() == (0.75, 0.75, 0.75)
+
+
+@pytest.mark.parametrize("order", ["backward", "forward", "shuffled"])
+@pytest.mark.parametrize("facts", [("a->x", "a,x->y", "y->z"), ("a->x", "x->y", "x->z", "y->w")])
+def test_candidates_are_the_values_that_are_keys_as_often(
+    facts: tuple[str, ...], order: Order
+) -> None:
+    """Counted in an example: how often a symbol is a key, and which values its group has."""
+    task = ConditionalRetrieval(facts=facts, decoys=2, order=order)
+    batch, roles, asked = dataset(task, 0, 1), task.roles(), task.asked_hops()
+    role = [roles[number] for number in batch.roles.role[0].tolist()]
+    symbol = [tuple(row) for row in batch.inputs[0, :, : task.dim].tolist()]
+    of_kind = {
+        kind: [(s, r.fact) for s, r in zip(symbol, role, strict=True) if r.kind.endswith(kind)]
+        for kind in ("key", "value")
+    }
+    uses = Counter(s for s, _ in of_kind["key"])
+    for hop, answer in zip(asked, batch.targets[0, 0].tolist(), strict=True):
+        alike = [
+            value
+            for value, fact in of_kind["value"]
+            if uses[value] == uses[tuple(answer)] and (order == "shuffled" or fact == hop - 1)
+        ]
+        assert task.candidates(hop) == len(alike), hop
 
 
 @pytest.mark.parametrize("hops", [1, 2, 3])

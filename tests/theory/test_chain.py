@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from hopscope.errors import ConfigError
@@ -23,6 +24,14 @@ def test_closed_forms_are_what_the_intervals_say() -> None:
         assert depths(reach(layers) + 1).causal == layers + 1
         assert depths(reach(layers, causal=False)).bidirectional == layers
         assert depths(reach(layers, causal=False) + 1).bidirectional == layers + 1
+
+
+def test_numbers_of_numpy_do_not_overflow() -> None:
+    for kind in (np.int8, np.int64):
+        assert depths(kind(100)) == depths(100)
+        assert simulated_depth(kind(100)) == simulated_depth(100)
+        for causal in (True, False):
+            assert reach(kind(99), causal) == reach(99, causal)
 
 
 def test_a_chain_has_hops_and_a_model_layers() -> None:

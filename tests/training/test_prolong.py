@@ -8,6 +8,7 @@ from stopping import changed, content
 from hopscope.configs import Experiment
 from hopscope.errors import RunMismatch
 from hopscope.store import Store
+from hopscope.store.checkpoints import OPTIMISER_FILES
 from hopscope.training import prolong, train
 
 
@@ -54,6 +55,17 @@ def test_what_is_no_beginning_is_refused(
     with pytest.raises(RunMismatch, match=problem):
         prolong(folder, changed(short, **{"steps": 20, **changes}), store)
     assert store.names() == [folder.name]
+
+
+def test_weights_without_the_state_of_the_optimiser_are_refused(
+    store: Store, tiny: Experiment
+) -> None:
+    """Models of the gallery have only weights."""
+    folder = train(tiny, store).folder
+    with folder.locked():
+        folder.commit({}, drop=tuple(folder.files(OPTIMISER_FILES)))
+    with pytest.raises(RunMismatch, match="has weights, but no state of its optimiser"):
+        prolong(folder, changed(tiny, steps=20), store)
 
 
 def test_a_run_that_has_begun_is_not_overwritten(store: Store, tiny: Experiment) -> None:

@@ -6,6 +6,7 @@ chain by chain. Sections (§) refer to Musat (ICLR 2025).
 """
 
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -178,21 +179,21 @@ class VectorTask(FactTask):
         return tuple(square * (1 - 1 / self.candidates(hop)) for hop in self.asked_hops())
 
     def candidates(self, hop: int) -> int:
-        """The number of values of an example that may be the answer of a hop: those of its fact in
-        all chains, and of its decoys.
+        """The number of values of an example that may be the answer of a hop: of its fact in all
+        chains, and of decoys.
 
-        If facts are shuffled, a position does not determine the fact. Yet the set of values that
-        are keys of other facts is known without a look-up: it is the set of keys minus the queries.
+        If facts are shuffled, a position does not determine the fact. Yet without a look-up it is
+        known how often each value is a key: the keys minus the queries show it.
         """
         layout, facts = self.layout(), self.graph().facts
-        joint = [len(fact.keys) > 1 for fact in facts]
-        if self.order != "shuffled":
-            return self.chains * (1 + layout.decoys * joint[hop - 1])
-        keys = {key for fact in facts for key in fact.keys}
-        passed_on = [fact.value in keys for fact in facts]
-        if passed_on[hop - 1]:
-            return self.chains * sum(passed_on)
-        return self.chains * (len(facts) - sum(passed_on) + layout.decoys * sum(joint))
+        decoys = {fact: layout.decoys * (len(fact.keys) > 1) for fact in facts}
+        uses = Counter(key for fact in facts for key in fact.keys * (1 + decoys[fact]))
+        asked = facts[hop - 1]
+        placed = facts if self.order == "shuffled" else (asked,)
+        alike = sum(uses[fact.value] == uses[asked.value] for fact in placed)
+        if not uses[asked.value]:  # as for the value of a decoy
+            alike += sum(decoys[fact] for fact in placed)
+        return self.chains * alike
 
     def asks_every_hop(self) -> bool:
         return self.curriculum
