@@ -42,6 +42,13 @@ class FactGraph:
         doubled = sorted(value for value, count in times.items() if count > 1)
         if doubled:
             raise ConfigError(f"two facts lead to {doubled[0]!r}: give each value one fact")
+        later = {fact.value for fact in self.facts}
+        for fact in self.facts:
+            if early := [key for key in fact.keys if key in later]:
+                raise ConfigError(
+                    f"the fact {fact} needs {early[0]!r} before a fact leads to it: put that first"
+                )
+            later.discard(fact.value)
 
     @cached_property
     def known(self) -> tuple[str, ...]:

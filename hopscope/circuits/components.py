@@ -53,9 +53,10 @@ class Estimate(Config):
     @classmethod
     def ratio(cls, part: PerExample, whole: PerExample, cells: int = 1) -> "Estimate | None":
         """The ratio of two means over the same examples (interval by the delta method, corrected
-        for `cells` estimates looked at together); None if the mean of `whole` is not above 0.
+        for `cells` estimates looked at together); None if the mean of `whole` is not above 0
+        beyond its own interval: then the ratio could be any number.
         """
-        if whole.sum() < LEAST_GAP * len(whole):
+        if intervals.mean(whole)[0] < LEAST_GAP:
             return None
         mean, half = map(float, intervals.ratio(part, whole, cells))
         return cls(mean=mean, low=mean - half, high=mean + half)

@@ -171,7 +171,7 @@ def _check_learned(loss: float, chance: float, settings: Discovery, force: bool)
     if loss > settings.unlearned * chance and not force:
         raise NotLearned(
             f"this model has not learned the task: its loss is {loss:.3f}, and "
-            f"chance is {chance:.3f}; train it further, or force the search"
+            f"chance is {chance:.3f}; train it further, or search with force=True (`--force`)"
         )
 
 

@@ -404,7 +404,8 @@ def check_form(examples: object, count: int) -> None:
     """Raise CircuitError if the return value of a user's function is not `count` valid Examples."""
     if not isinstance(examples, Examples):
         raise CircuitError(
-            f"the function that draws returned {type(examples).__name__}; expected Examples"
+            f"the function that draws returned {type(examples).__name__}; expected Examples (a "
+            "function that returns Drawn goes into an OwnTask)"
         )
     if len(examples) != count:
         raise CircuitError(

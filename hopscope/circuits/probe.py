@@ -114,7 +114,7 @@ class Probe(Displayed, Config):
 
     def __repr__(self) -> str:
         return (
-            f"Probe({len(self.symbols)} symbols in {len(self.roles)} roles, after 0 to "
+            f"Probe(symbols: {len(self.symbols)}, roles: {len(self.roles)}, after 0 to "
             f"{self.layers} layers, by {self.measure})"
         )
 
@@ -219,7 +219,7 @@ class ProbeHistory(Displayed, Config):
 
     def __repr__(self) -> str:
         return (
-            f"ProbeHistory({len(self.symbols)} symbols in {len(self.roles)} roles, "
+            f"ProbeHistory(symbols: {len(self.symbols)}, roles: {len(self.roles)}, "
             f"{len(self.steps)} checkpoints up to step {self.steps[-1]:,})"
         )
 

@@ -57,7 +57,7 @@ def ngram_parts(run: "NgramRun") -> list[Part]:
 COLUMN_FORMATS = {
     "share": ".3f", "attention": ".3f", "a": ".2f", "loss": ".4f", "GIH": ".4f", "Bayes": ".4f",
     "distance": ".4f", "model": ".4f", "truth": ".4f", "matched": ".3f", "alpha": "g",
-    "information": ".4f", "error": ".4f",
+    "information": "z.4f", "error": ".4f",
 }  # fmt: skip
 
 

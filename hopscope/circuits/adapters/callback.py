@@ -53,6 +53,10 @@ class CallbackModel(Examined):
     ) -> None:
         if min(shape) < 1:
             raise CircuitError(f"shape (layers, heads) is {shape}; expected at least one of each")
+        if not isinstance(module, nn.Module):
+            raise CircuitError(
+                f"module is {type(module).__name__}; expected the torch module that `forward` calls"
+            )
         check_one_device(module)
         turn = RLock()  # a module with hooks must not be called by two threads at once
         self.forward, self.module = _in_turn(turn, forward), module

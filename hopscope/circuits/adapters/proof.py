@@ -117,7 +117,7 @@ def _check_parity(found: Tensor, expected: object, name: str) -> None:
     if not off <= most:
         raise CircuitError(
             f"the adapter for {name} is off by {off:.1e} {what}: this configuration computes "
-            "something it does not know; use CallbackModel"
+            "something it does not know (is `causal` right?); use CallbackModel"
         )
 
 
