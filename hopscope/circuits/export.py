@@ -195,25 +195,6 @@ def transformer_lens_weights(model: Transformer, native: bool = True) -> dict[st
     return dict(_legacy_weight(name, its, model.config.heads) for name, its in weights.items())
 
 
-def transformer_lens_config(model: Transformer) -> dict[str, Any]:
-    """The settings with which TransformerLens builds a model of this shape."""
-    config, interface = model.config, model.interface
-    return {
-        "n_layers": config.layers,
-        "n_heads": config.heads,
-        "d_model": config.d_model,
-        "d_head": config.head_width,
-        "d_mlp": config.mlp_width if config.mlp else None,
-        "attn_only": not config.mlp,
-        "attention_dir": "causal" if config.causal else "bidirectional",
-        "act_fn": "gelu",
-        "n_ctx": interface.length,
-        "d_vocab": interface.inputs if interface.tokens else 1,
-        "d_vocab_out": interface.outputs,
-        "normalization_type": "LN" if config.norm == "layer" else None,
-    }
-
-
 NATIVE = (
     ("input.token", "embed.weight"), ("input.position", "pos_embed.weight"),
     ("attention_norm.", "ln1."), ("mlp_norm.", "ln2."), (r"^norm\.", "ln_final."),

@@ -10,8 +10,7 @@ from hopscope.cli.options import option, refuse_unused
 from hopscope.cli.results import Output, near
 from hopscope.cli.tables import Part
 from hopscope.display import data_frame
-from hopscope.errors import ConfigError, NotLearned
-from hopscope.plots.formats import FORMATS
+from hopscope.errors import NotLearned
 from hopscope.plots.piece import Piece, of_plots
 from hopscope.plots.symbols import short_role
 
@@ -52,8 +51,6 @@ def _beside(study: "Study", story: "Emergence") -> dict[str, Any]:
 def _emergence_of_all(asked: Asked) -> Output:
     """Return the emergence in every seed, and name the seeds whose circuit has no paths."""
     refuse_unused("with --all", "--seed", "--circuit-file")
-    if asked.to.save is not None and asked.to.save.suffix in FORMATS:
-        raise ConfigError("--all has a figure for each seed: give --figure, not --save")
     members = asked.subject.run_study("--all").members()
     found = [study for study in members if study.has_circuit]
     stories = [

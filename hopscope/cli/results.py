@@ -78,6 +78,8 @@ class Destination:
     ) -> None:
         """Raise ConfigError for unwritable files, unknown endings, and sizes without a figure."""
         if self.save is not None:
+            if draws and self.save.suffix in FORMATS:
+                raise ConfigError(f"--save writes no figure: `--figure {self.save}` draws it")
             found = ending(self.save, known)
             if lacks := [each for each in FRAMES.get(found, ()) if find_spec(each) is None]:
                 raise ConfigError(
@@ -85,14 +87,12 @@ class Destination:
                 )
         if not draws:
             refuse_unused("as this command draws no figure", "--figure", "--width", "--dpi")
-        saved = self.save if self.save and self.save.suffix in FORMATS else None
-        figures = [path for path in (self.figure, saved) if path]
-        if not figures:
-            refuse_unused("where no figure is drawn", "--width", "--dpi")
         check_width(self.width)
-        for path in figures:
-            check_format(path)
-            check_files(path, *(near(path, name) for name in beside))
+        if self.figure is None:
+            refuse_unused("where no figure is drawn", "--width", "--dpi")
+        else:
+            check_format(self.figure)
+            check_files(self.figure, *(near(self.figure, name) for name in beside))
         check_files(self.save)
 
     def put(self, output: Output) -> None:
@@ -125,11 +125,7 @@ class Destination:
             self.tell(figure.caption)
 
     def _write(self, output: Output, path: Path) -> None:
-        which = ending(path, (".json", *FRAMES, *FORMATS, *output.files))
-        if which in FORMATS:
-            if output.draw is not None:
-                self.draw(path, output.draw, output.beside)
-            return
+        which = ending(path, (".json", *FRAMES, *output.files))
         if which in output.files:
             output.files[which](path)
         elif which == ".json":
@@ -160,7 +156,7 @@ def reporting(
     """Make a command from a function that takes a Destination and its own options, and returns
     Output.
     """
-    known = (".json", *(FRAMES if frame else ()), *(FORMATS if draws else ()), *endings)
+    known = (".json", *(FRAMES if frame else ()), *endings)
     says = f"Write the result to this file, in the format of its ending: {', '.join(known)}."
     flags_of_output = gathered(
         "to", Destination, flags.json, option("--save FILE", says), *figure_options

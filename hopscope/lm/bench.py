@@ -7,7 +7,6 @@ that have no answer yet.
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from functools import partial
-from pathlib import Path
 from threading import Semaphore, Thread
 from typing import Protocol, runtime_checkable
 
@@ -22,9 +21,8 @@ from hopscope.lm.prompts import Question, answered, question
 from hopscope.lm.results import ANSWERS, WEIGHTS, AnswerRecord, ModelWeights, answers
 from hopscope.lm.rows import RowStepper, other_weights
 from hopscope.lm.scoring import GREEDY, complete, probabilities
-from hopscope.runs.runner import prepared
-from hopscope.runs.stepper import MakeStepper, Watcher
-from hopscope.store import RunFolder, Store
+from hopscope.runs.stepper import MakeStepper
+from hopscope.store import RunFolder
 
 CONCURRENCY = 8
 """Number of questions sent to an endpoint at the same time."""
@@ -57,19 +55,6 @@ def prepare(bench: LmBench, device: str) -> MakeStepper:
     else:
         raise ConfigError(f"device is {device!r}; an endpoint computes on its own: use auto")
     return partial(stepper_of, bench, model)
-
-
-def ask(
-    bench: LmBench,
-    model: Callable[[], Respondent],
-    store: Store | Path | str | None = None,
-    watcher: Watcher | None = None,
-) -> RunFolder:
-    """Ask a model made by `model`, continuing the run if there is one; return the complete run.
-
-    `model` is called only if there are questions without an answer.
-    """
-    return prepared(bench, lambda: partial(stepper_of, bench, model()), store, watcher)
 
 
 def stepper_of(bench: LmBench, model: Respondent, folder: RunFolder) -> RowStepper:

@@ -19,7 +19,6 @@ from hopscope.circuits import (
 from hopscope.circuits.export import (
     circuitsvis,
     edges,
-    transformer_lens_config,
     transformer_lens_weights,
 )
 from hopscope.circuits.pattern import UNIFORM
@@ -52,9 +51,16 @@ def lens(model: Transformer) -> Any:
         from transformer_lens.config import TransformerBridgeConfig
         from transformer_lens.model_bridge.sources.native import boot
 
+    its, interface = model.config, model.interface
     config = TransformerBridgeConfig(
-        **transformer_lens_config(model), architecture="TransformerLensNative"
-    )
+        architecture="TransformerLensNative", act_fn="gelu",
+        n_layers=its.layers, n_heads=its.heads, d_model=its.d_model, d_head=its.head_width,
+        d_mlp=its.mlp_width if its.mlp else None, attn_only=not its.mlp,
+        attention_dir="causal" if its.causal else "bidirectional",
+        normalization_type="LN" if its.norm == "layer" else None,
+        n_ctx=interface.length, d_vocab_out=interface.outputs,
+        d_vocab=interface.inputs if interface.tokens else 1,
+    )  # fmt: skip
     return boot(config)
 
 

@@ -86,9 +86,8 @@ attention gallery/demo --examples 100000000 | positions would take about
 attention gallery/demo --example -1 | --example is -1; expected 0 to 9,999
 attention gallery/demo --example 1 --save x.csv | this is not a table; expected .json
 circuit gallery/demo --all --save x.edges.json | --all writes a table: .json, .csv, .parquet
-circuit gallery/demo --all --save x.svg | expected a name that ends in .json, .csv, .parquet
-emergence gallery/demo --all --save x.svg | --all has a figure for each seed: give --figure
-attention gallery/demo --save . | expected a name that ends in .json, .csv, .parquet, .svg
+circuit gallery/demo --save x.svg | --save writes no figure: `--figure x.svg` draws it
+attention gallery/demo --save . | expected a name that ends in .json, .csv, .parquet
 attention gallery/demo --save x.foo | expected a name that ends in .json
 circuit gallery/demo --seed 7 | seed is 7; gallery/demo has the seeds 0
 attention nanogpt:none.pt --task repeated-tokens | none.pt does not exist

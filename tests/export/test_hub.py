@@ -5,11 +5,9 @@ import hashlib
 import json
 import sys
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler
-from urllib.parse import urlparse
 
 import pytest
-from answering import Quiet, running
+from answering import COMMIT, hub_running
 
 from hopscope.errors import RunMismatch, SharingError
 from hopscope.export.hub import Hub, check_place
@@ -17,7 +15,6 @@ from hopscope.store import RunFolder, Store
 from hopscope.store.manifest import MANIFEST, FileEntry, Manifest
 
 pytest.importorskip("huggingface_hub")
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 class Server:
@@ -77,25 +74,8 @@ class Server:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     mine = Server()
-
-    class Handler(Quiet, BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            length = int(self.headers.get("Content-Length", 0))
-            path = urlparse(self.path).path
-            status, data = mine.answer(self.command, path, self.rfile.read(length))
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(data)))
-            self.send_header("ETag", f'"{hashlib.sha256(data).hexdigest()}"')
-            self.send_header("X-Repo-Commit", COMMIT)
-            self.send_header("X-Error-Code", mine.lacks)
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(data)
-
-        do_POST = do_HEAD = do_GET  # noqa: N815
-
     monkeypatch.setenv("HF_TOKEN", "hf_key")
-    with running(Handler) as (_, mine.url):
+    with hub_running(mine) as mine.url:
         yield mine
 
 

@@ -8,14 +8,12 @@ import tomllib
 import zipfile
 from collections.abc import Iterator
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
-from urllib.parse import urlparse
 
 import numpy as np
 import pytest
 import torch
+from answering import COMMIT, hub_running
 from calling import Patch
 
 from hopscope.circuits.engine import weights_digest
@@ -165,11 +163,10 @@ def test_a_library_that_cannot_be_imported_says_why(
         Subject(f"hf:{mine}", Store(tmp_path), task="repeated-tokens").study()
 
 
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
-
-
 class Hub:
     """One repository, ours/tiny, with these files."""
+
+    lacks = ""
 
     def __init__(self, files: dict[str, bytes]) -> None:
         self.files, self.lie = files, False
@@ -191,7 +188,7 @@ class Hub:
             for name, data in self.files.items()
         ]
 
-    def answer(self, path: str) -> tuple[int, bytes]:
+    def answer(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
         if path.startswith("/api/models/ours/tiny"):
             return 200, json.dumps(self.tree() if "/tree/" in path else self.about()).encode()
         name = path.rsplit("/", 1)[-1]
@@ -200,33 +197,12 @@ class Hub:
 
 
 @pytest.fixture
-def hub(tmp_path: Path, mine: Path, monkeypatch: Patch) -> Iterator[Hub]:
+def hub(mine: Path, monkeypatch: Patch) -> Iterator[Hub]:
     files = {path.name: path.read_bytes() for path in mine.iterdir()}
     found = Hub({**files, "pytorch_model.bin": b"pickle"})
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            status, data = found.answer(urlparse(self.path).path)
-            self.send_response(status)
-            self.send_header("ETag", f'"{hashlib.sha256(data).hexdigest()}"')
-            self.send_header("X-Repo-Commit", COMMIT)
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            if self.command == "GET":
-                self.wfile.write(data)
-
-        do_HEAD = do_GET  # noqa: N815
-
-        def log_message(self, *_: object) -> None:
-            return None
-
-    monkeypatch.setenv("HOPSCOPE_CACHE", str(tmp_path / "cache"))
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        here = f"http://127.0.0.1:{server.server_port}"
+    with hub_running(found) as here:
         monkeypatch.setattr(known, "_fetch_from_hub", partial(known._fetch_from_hub, endpoint=here))
         yield found
-        server.shutdown()
 
 
 def test_a_model_of_the_hub_is_fetched_once_and_loaded(hub: Hub, tiny: LanguageModel) -> None:
