@@ -158,8 +158,8 @@ class Emergence(Displayed):
 
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> "Emergence":
-        """The emergence that `to_dict` wrote (`learned_at` and `hops` may be missing)."""
-        learned, hops = kept.get("learned_at"), kept.get("hops")
+        """The emergence that `to_dict` wrote (`hops` may be missing)."""
+        learned, hops = kept["learned_at"], kept.get("hops")
         paths = tuple(
             Path(p["layer"], p["head"], parse_role(p["destination"]), parse_role(p["source"]))
             for p in kept["paths"]

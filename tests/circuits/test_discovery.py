@@ -84,7 +84,7 @@ CHAINS: list[tuple[VectorTask, dict[str, Any]]] = [
     (one_hot(1, 2), {}),
     (one_hot(2, 4), {"spare_layers": [1], "heads": 2}),
     (one_hot(3, 2), {"twins": True}),
-    (one_hot(4, 2), {}),
+    (one_hot(4, 4), {}),
     (one_hot(5, 2), {"spare_layers": [0]}),
 ]
 
@@ -94,6 +94,20 @@ CHAINS: list[tuple[VectorTask, dict[str, Any]]] = [
 def test_planted_circuits_are_recovered_exactly(task: VectorTask, options: dict[str, Any]) -> None:
     known = planted(task, **options)
     check_planted(known, discover(known.model, task, examples=32))
+
+
+@pytest.mark.slow
+def test_a_row_that_is_nearly_not_needed_is_found_or_lacking() -> None:
+    """With two chains, one step routes less than 1 % of the gap: the search may leave it out."""
+    known = planted(one_hot(4, 2))
+    for seed in range(2):
+        circuit = discover(known.model, known.task, seed=seed)
+        left = {*known.paths} - {*circuit.paths}
+        assert {*circuit.paths} <= {*known.paths}
+        assert len(left) <= 1
+        assert circuit.flow is not None
+        assert len(circuit.flow.jumps) == len(left)
+        assert circuit.verdict.startswith("Partly explained" if left else "Explained")
 
 
 @pytest.mark.slow
