@@ -93,11 +93,11 @@ def test_a_pane_says_what_it_shows(page: Any, explorer: str) -> None:
 
 def test_heads_that_form_no_arrow_stand_beside_their_roles(page: Any, explorer: str) -> None:
     opened(page, explorer)
-    tag = page.locator('.tag.loose[data-item="0.3:value 0"]')
+    tag = page.locator('.tag.loose[data-item="0.1:query"]')
     tag.hover()
-    assert "0.3 by position → value 0" in page.inner_text(".tip")
+    assert "0.1 itself → query" in page.inner_text(".tip")
     tag.click()
-    assert asked(page)["off"] == "0.3:value 0"
+    assert asked(page)["off"] == "0.1:query"
     assert "off" in tag.get_attribute("class")
     boxes = [each.bounding_box() for each in page.locator(".tag").all()]
     middles = [(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2) for box in boxes]

@@ -12,7 +12,7 @@ from hopscope.web.described import circuit_of
         ("demo", "2.1:value 0>query", ["x1", "x2"], []),
         ("demo", "2.2:value 0>query", ["x2"], []),  # attends as 2.1 does, and was patched alone
         ("three-heads", "8.0:value 0>query", ["x1"], ["x1"]),
-        ("three-heads", "8.0:value 1>value 0", [], []),  # answers leave, but nothing is routed
+        ("transformer-b", "5.0:value 1>value 0", [], []),  # answers leave, but nothing is routed
     ],
 )
 def test_a_path_carries_and_routes_what_its_own_patching_says(
