@@ -198,11 +198,11 @@ def draw_stages(found: Stages, name: str) -> Picture:
     models = len(found.a)
     seeds = f" Lines: means of {models} seeds; bands: lowest to highest." if models > 1 else ""
     many = max(len(found.shares), len(found.attention)) > NAMED
-    others = " Grey: those that stay lower, without bands." if many else ""
+    grey = " Grey: those that stay lower, without bands." if many else ""
     figure = picture(
         name,
         "A training in stages, each as wide as the others and with epochs counted anew; above, "
-        f"what it trains (c: the selector, w: the first layer, a: the second).{seeds}{others}",
+        f"what it trains (c: the selector, w: the first layer, a: the second).{seeds}{grey}",
         3.7,
         columns=2,
     )
