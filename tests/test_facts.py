@@ -41,6 +41,8 @@ def test_what_is_no_fact_graph_is_refused() -> None:
             parse_facts(facts)
     with pytest.raises(ConfigError, match="hops is 0"):
         chain_of_facts(0)
+    with pytest.raises(ConfigError, match="the fact b->c needs 'b' before a fact leads to it"):
+        FactGraph((Fact(("b",), "c"), Fact(("a",), "b")))
 
 
 def test_longest_way_counts_as_hops() -> None:

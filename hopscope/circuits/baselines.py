@@ -81,7 +81,7 @@ def baselines(
     if circuit.task is None:
         raise CircuitError(
             "baselines need minimal pairs, which only hopscope's tasks over facts draw (Retrieval, "
-            "Induction, …); this circuit was found on a task of one's own"
+            "Induction, …); this circuit was found on none of them"
         )
     adapter = replaceable(model)
     circuit.check_model(adapter.digest())

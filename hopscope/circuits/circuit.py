@@ -58,7 +58,8 @@ class Circuit(Displayed, Config):
     """What the model loses without single heads: those that share a component, and those that the
     circuit leaves out although the search's examples need them."""
     flow: PathFlow | None = None
-    """The answers that its named paths bring to the query; None if the facts are not known."""
+    """The answers that its named paths bring to the query; None if that cannot be known (without
+    facts, or if rows follow a relation)."""
     found: Found | None = None
     """How the circuit was found; None if patching found it, in a language model."""
     account: Account | None = None

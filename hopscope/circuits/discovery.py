@@ -105,16 +105,24 @@ def discover(
 def _flow(
     task: Questions, graph: FactGraph | None, components: Sequence[Component], losses: Losses
 ) -> PathFlow | None:
-    """What the named paths bring to the query, of the answers that the model has learned."""
-    if graph is None:
+    """What the named paths bring to the query, of the answers that the model has learned. None if
+    it cannot be known: without facts, without the fact that each hop asks for (a task of one's own
+    with neither one hop nor a hop for each fact), or if a row follows a relation, whose end is no
+    role.
+    """
+    named = [each for each in components if each.is_named]
+    related = any(source.relation for each in named for source in each.sources)
+    if graph is None or related:
         return None
-    every, count = range(1, len(graph.facts) + 1), len(losses.known)
-    own = every if count == len(every) else every[-1:]
-    asked = task.asked_hops() if isinstance(task, FactTask) else own
-    known = zip(asked, losses.known, strict=True)
-    answers = [graph.facts[number - 1].value for number, learned in known if learned]
-    paths = [path for each in components if each.is_named for path in each.paths]
-    return PathFlow.along(graph, paths, answers)
+    symbols, count = [fact.value for fact in graph.facts], len(losses.known)
+    if isinstance(task, FactTask):
+        asked = [symbols[number - 1] for number in task.asked_hops()]
+    else:
+        asked = symbols[-1:] if count == 1 else symbols
+    if len(asked) != count:
+        return None
+    answers = [symbol for symbol, known in zip(asked, losses.known, strict=True) if known]
+    return PathFlow.along(graph, [path for each in named for path in each.paths], answers)
 
 
 def _with_stability(

@@ -102,7 +102,8 @@ class OwnTask:
         """`hops` is the number of hops with a separate loss, the same in every draw. `loss` is
         called on a few examples at a time, so it must not depend on other examples. `facts` (such
         as "x0->x1") are the facts of one chain, if the roles are theirs; `discover` uses them to
-        check whether the paths of a circuit bring every answer to the query.
+        check whether the paths of a circuit bring every answer to the query: the value of the last
+        fact, or with as many hops as facts the value of each.
         """
         if not callable(draw) or isinstance(draw, type):
             raise CircuitError(

@@ -192,7 +192,7 @@ def patch(
             for column, hop in enumerate(pairs.hops):
                 to_other, to_own = moved[:, number, variant, :, column]
                 share, left = (share_of(sure[:, column], its) for its in (to_other, -to_own))
-                if share and left:  # None for hops that the model does not answer
+                if share and left:
                     effects[site_number].append(
                         Effect(symbol=symbol, way=way, hop=hop, share=share, left=left)
                     )
@@ -409,6 +409,6 @@ def check_answers(sure: AnswerScores) -> None:
 
 def share_of(sure: Float[Tensor, "batch"], moved: Float[Tensor, "batch"]) -> Estimate | None:
     """How far the answers move from their own symbol (0) to the other chain's (1), with its
-    interval; None for a hop that the model does not answer.
+    interval; None for a hop that the model does not answer, or not surely with these examples.
     """
     return Estimate.ratio(moved.numpy(), sure.numpy()) if has_answers(sure) else None

@@ -112,7 +112,7 @@ def circuit(asked: Asked, again: bool, every: bool, diagnose: bool, **search: An
     """Find the circuit of a model and keep it with the run, or show the one that was found before.
 
     The first line is the verdict. RUN may be a circuit's file (JSON). The ending of --save chooses
-    the format: .json, .csv, a figure, .edges.json (for EAP-IG and MIB), .circuitsvis.json,
+    the format: .json, .csv, .parquet, .edges.json (for EAP-IG and MIB), .circuitsvis.json,
     .safetensors or .legacy.safetensors (weights for TransformerLens).
     """
     keep = not search.pop("no_keep")

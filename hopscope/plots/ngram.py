@@ -197,10 +197,12 @@ def draw_stages(found: Stages, name: str) -> Picture:
     """Draw four panels, in which all stages have the same width."""
     models = len(found.a)
     seeds = f" Lines: means of {models} seeds; bands: lowest to highest." if models > 1 else ""
+    many = max(len(found.shares), len(found.attention)) > NAMED
+    grey = " Grey: those that stay lower, without bands." if many else ""
     figure = picture(
         name,
         "A training in stages, each as wide as the others and with epochs counted anew; above, "
-        f"what it trains (c: the selector, w: the first layer, a: the second).{seeds}",
+        f"what it trains (c: the selector, w: the first layer, a: the second).{seeds}{grey}",
         3.7,
         columns=2,
     )

@@ -1,6 +1,20 @@
 """Who answers questions by reading nothing but their text."""
 
 import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from hopscope.configs import LmBench
+from hopscope.lm.bench import stepper_of
+from hopscope.runs.runner import prepared
+from hopscope.store import RunFolder
+
+
+def ask(bench: LmBench, model: Callable[[], Any], store: Path) -> RunFolder:
+    """The complete run; `model` is called only if a question has no answer."""
+    return prepared(bench, lambda: partial(stepper_of, bench, model()), store)
 
 
 def solved(prompt: str) -> str:

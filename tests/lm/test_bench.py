@@ -6,14 +6,12 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from solving import solved
+from solving import ask, solved
 
 from hopscope.cli.lm_text import bench_parts
 from hopscope.configs import Asking, LmBench, NgramExperiment, Prompts
@@ -27,11 +25,10 @@ from hopscope.errors import (
 )
 from hopscope.intervals import share
 from hopscope.lm import bench as bench_module
-from hopscope.lm.bench import prepare, stepper_of
+from hopscope.lm.bench import prepare
 from hopscope.lm.model import LanguageModel
 from hopscope.lm.prompts import Question
 from hopscope.lm.results import BenchRun, answers, result_rows, results
-from hopscope.runs.runner import prepared
 from hopscope.store import RunFolder, Store
 
 
@@ -57,11 +54,6 @@ def bench(protocol: str = "paper", questions: int = 60, **asking: Any) -> LmBenc
         model="solver", prompts=kinds, questions=questions,
         asking=Asking(protocol=protocol, template="raw", **asking),
     )  # fmt: skip
-
-
-def ask(asked: LmBench, model: Callable[[], Any], store: Path) -> RunFolder:
-    """The complete run; `model` is called only if a question has no answer."""
-    return prepared(asked, lambda: partial(stepper_of, asked, model()), store)
 
 
 def test_the_papers_protocol_asks_until_an_answer_is_acceptable(tmp_path: Path) -> None:

@@ -494,6 +494,7 @@ def test_of_many_sets_the_stages_name_the_highest_and_their_legends_fit() -> Non
     assert names == [*(f"set {number}" for number in range(16, 21)), "16 others"]
     assert len({line.get_color() for line in figure.axes[0].lines}) == 7  # with the ends of stages
     assert len(figure.axes[0].lines) == 21 + 2
+    assert "Grey: those that stay lower" in figure.caption
     assert trouble(figure) == []
 
 

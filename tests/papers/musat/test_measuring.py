@@ -7,12 +7,12 @@ from pathlib import Path
 import musat_rows
 import numpy as np
 import pytest
+from solving import ask
 
 from hopscope.circuits import Ablation, Ablator, Circuit, adapter_of, discover, examples_of
 from hopscope.circuits.ablation import changes_of
 from hopscope.circuits.tracking import emergence
 from hopscope.configs import Asking, Experiment, LmBench, Model, Prompts, Retrieval, Training
-from hopscope.lm.bench import ask
 from hopscope.lm.prompts import Question
 from hopscope.lm.results import results
 from hopscope.milestones import WINDOW, first_below, learned_below
