@@ -129,7 +129,7 @@ def _heads_lack(circuit: "Circuit") -> Iterator[str]:
         if each.head not in used and each.lost.low > least:
             yield (
                 f"without {_name(each)} alone, which the circuit leaves out, the model loses "
-                f"{each.lost.mean:.0%} of the gap: what else is left out works against it"
+                f"{each.lost.mean:.0%} of the gap: so the circuit does something else"
             )
     for component in _needed(circuit):
         heads = [lost[at] for at in component.at if at in lost]
@@ -138,7 +138,7 @@ def _heads_lack(circuit: "Circuit") -> Iterator[str]:
             if needed and each.lost.high < least:
                 yield (
                     f"{_name(each)} shares a component, and without it alone the model loses "
-                    f"{each.lost.mean:z.0%} of the gap: other heads do the work"
+                    f"{each.lost.mean:z.0%} of the gap: the others are enough"
                 )
 
 
@@ -147,7 +147,7 @@ def _paths_lack(circuit: "Circuit") -> Iterator[str]:
     flow = circuit.flow
     assert flow is not None
     if flow.missed:
-        yield f"{flow}: other rows do that, in a way that has no name"
+        yield str(flow)
     for path in flow.jumps:
         yield (
             f"{path}: by its other paths the two share no symbol yet, so the head must find its "
