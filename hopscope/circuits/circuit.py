@@ -151,6 +151,8 @@ class Circuit(Displayed, Config):
             return "Nothing to explain: the model's loss is not below chance"
         if self.losses.gap <= 0:
             return "Nothing to recover: the loss is as low with even attention"
+        if any(its.recovered is None for its in self.scores if its.rest in ("even", "interchange")):
+            return "Nothing to recover: the loss may be as low with everything ablated"
         shares = f"{self.recovered():z.1%} recovered"
         if self.losses.prescribed is None:
             shares += " (computed attention, all else from another question)"

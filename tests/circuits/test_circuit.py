@@ -253,6 +253,13 @@ def test_the_verdict_follows_from_losses_rows_and_warnings(circuit: Circuit) -> 
     assert not of(**{**well, "computed": None}).self_contained
 
 
+def test_a_share_of_a_gap_that_may_be_none_is_not_in_the_verdict(circuit: Circuit) -> None:
+    unsure = circuit.scores[0].model_copy(update={"recovered": None})
+    for rest, said in (("even", True), ("mean", False)):
+        its = circuit.model_copy(update={"scores": (unsure.model_copy(update={"rest": rest}),)})
+        assert its.verdict.startswith("Nothing to recover") == said
+
+
 def near(mean: float) -> Estimate:
     return Estimate(mean=mean, low=mean - 0.02, high=mean + 0.02)
 
