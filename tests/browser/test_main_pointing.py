@@ -18,13 +18,12 @@ def test_what_is_pointed_at_is_told_and_switched_off_while_it_is_there(demo: Any
     circuit = saved_circuit(gallery.find("demo"), 0)
     assert circuit is not None
     assert demo.inner_text("#pane-circuit .body > :first-child") == circuit.verdict
-    by_position = next(each for each in circuit.components if each.heads == (2,))
-    assert by_position.lost_computed is not None
-    demo.hover('.chip[data-item="0.2"]')
+    itself = next(each for each in circuit.components if not each.paths)
+    assert itself.lost_computed is not None
+    demo.hover('.chip[data-item="0.1"]')
     its = demo.inner_text(".tip")
-    assert circuit.described(by_position) in its
-    cost = by_position.lost_computed.mean
-    assert f"weak, the circuit loses {100 * cost:.1f} % without it" in its
+    assert circuit.described(itself) in its
+    assert f"the circuit loses {100 * itself.lost_computed.mean:.1f} % without it" in its
     demo.hover('.map[data-head="0.1"]')
     assert pressed(demo, "a")["off"] == "0.1"
     demo.hover(".heads h2")
