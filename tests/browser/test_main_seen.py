@@ -202,13 +202,13 @@ def test_what_comes_later_moves_nothing(page: Any, explorer: str, width: int) ->
 @pytest.mark.slow
 def test_layers_without_a_head_of_the_circuit_are_one_line(page: Any, explorer: str) -> None:
     """Until somebody opens them, or switches a head of theirs off."""
-    opened(page, explorer, "/run/gallery-transformer-b")
+    opened(page, explorer, "/run/gallery-transformer-a")
     fold, chips = page.locator(".fold"), page.locator(".chip")
     assert fold.text_content() == "layers 2–3: nothing of the circuit ▸"
     assert chips.count() == 10
     fold.click()
     assert (fold.count(), chips.count()) == (0, 12)
-    opened(page, explorer, "/run/gallery-transformer-b?off=3.0")
+    opened(page, explorer, "/run/gallery-transformer-a?off=3.0")
     assert fold.count() == 0
     page.click(".tray button:text('all on')")
     ready(page)

@@ -16,7 +16,7 @@ from hopscope.papers.musat import (
 REASONS: Mapping[str, Reason] = {
     "musat/abc-mostly-idle": Reason(
         "Heads of which a map shows nothing may be needed: those that attend by position. With "
-        "even attention in four of them the circuit of A has a loss of 0.38, and its last hop is "
+        "even attention in four of them the circuit of A has a loss of 0.37, and its last hop is "
         "gone. With facts that stand shuffled there are hardly any such heads "
         "(`hopscope papers claims --variants shuffled`).",
         "hopscope ablate gallery/transformer-a --examples 512 --circuit --head 1.0=uniform "
@@ -24,7 +24,7 @@ REASONS: Mapping[str, Reason] = {
     ),
     "musat/abc-four-heads": Reason(
         "Heads share steps, and how many do is a matter of the seed. In C the query reads value 0 "
-        "by two heads: the circuit's loss is 0.35 without both, 0.13 and 0.07 without one of them.",
+        "by two heads: the circuit's loss is 0.35 without both, 0.13 and 0.06 without one of them.",
         "hopscope ablate gallery/transformer-c --examples 512 --circuit --head 8.0:query=uniform "
         "--head 9.0:query=uniform",
     ),
@@ -37,7 +37,7 @@ REASONS: Mapping[str, Reason] = {
     "musat/abc-single-removals": Reason(
         "A path costs little where another head takes the same step, or where it only tells later "
         "heads where to look, which prescribed attention knows. In B value 1 reads value 2 by two "
-        "heads: the loss is 0.35 without both, 0.02 and 0.10 without one of them.",
+        "heads: the loss is 0.35 without both, 0.02 and 0.11 without one of them.",
         "hopscope ablate gallery/transformer-b --examples 512 --circuit "
         '--head "5.0:value 1=uniform" --head "7.0:value 1=uniform"',
     ),
@@ -45,7 +45,7 @@ REASONS: Mapping[str, Reason] = {
         "What the first head brings differs from seed to seed. In A its path is weak, and 4.0 "
         "after it only tells a later head where to look, which prescribed attention knows (0.01; "
         "the model itself has 1.09 without 4.0). In C it brings a symbol that is asked for, and "
-        "the loss is 0.17 on these examples.",
+        "the loss is 0.18 on these examples.",
         "hopscope ablate gallery/transformer-c --examples 512 --circuit --head 4.0=uniform",
     ),
     "musat/d-single-removals": Reason(
@@ -78,8 +78,8 @@ REASONS: Mapping[str, Reason] = {
         "With weights of 1/√inputs one head looks a hop further at several places at once, in two "
         "of three seeds; in the third no look-up along which attention passes 0.5 ends at x₁ or "
         "x₂. In seed 0 (the gallery's, 4,000 steps in float32) head 5.0 lets the query "
-        "read value 0, and value 2 read value 3. Without it the circuit's loss is 0.32: that of "
-        "x₁ is 0.18 and that of x₄ 0.86, of the others 0.06 and 0.16.",
+        "read value 0, and value 2 read value 3. Without it the circuit's loss is 0.27: that of "
+        "x₁ is 0.20 and that of x₄ 0.78, of the others 0.07 and 0.04.",
         "hopscope ablate gallery/transformer-d-fan-in --examples 512 --circuit --head 5.0=uniform",
     ),
     "musat/d-quickly-after": Reason(
