@@ -105,10 +105,10 @@ def discover(
 def _flow(
     task: Questions, graph: FactGraph | None, components: Sequence[Component], losses: Losses
 ) -> PathFlow | None:
-    """What the named paths bring to the query, of the answers that the model has learned. None if
-    it cannot be known: without facts, without the fact that each hop asks for (a task of one's own
-    with neither one hop nor a hop for each fact), or if a row follows a relation, whose end is no
-    role.
+    """What the named paths bring to the query, of the answers that the model has learned.
+
+    None if it cannot be known: without facts; if a user's task has neither one hop nor a hop for
+    each fact; or if a named row follows a relation, which does not end at a role.
     """
     named = [each for each in components if each.is_named]
     related = any(source.relation for each in named for source in each.sources)

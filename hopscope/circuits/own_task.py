@@ -107,7 +107,7 @@ class OwnTask:
         """
         if not callable(draw) or isinstance(draw, type):
             raise CircuitError(
-                "a task of one's own begins with a function that draws (examples, seed) -> Drawn; "
+                "an OwnTask begins with a function that draws (examples, seed) -> Drawn; "
                 f"got {draw!r}"
             )
         if not _are_names(roles) or not roles:

@@ -82,10 +82,10 @@ class CallbackModel(Examined):
                 f"the function given to CallbackModel returned {type(out).__name__}; expected the "
                 "outputs as one tensor (of transformers' models: their `.logits`)"
             )
-        if out.dim() != 3:
+        if out.dim() < 3:
             raise CircuitError(
                 f"the function given to CallbackModel returned {list(out.shape)}; expected outputs "
-                "[example, position, class], those of all positions or of the last ones"
+                "[example, position, …], those of all positions or of the last ones"
             )
         _check_asked(asked, self.layers)
         return out
