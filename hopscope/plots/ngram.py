@@ -127,7 +127,8 @@ def approach_figure(run: NgramRun, moments: Sequence[Sequence[Moment]], gap: flo
         axes[0].set_yscale("log")
         axes[1].set_yscale("log")
     for one in (axes[0], axes[2]):
-        one.set_xscale("log")
+        one.set_xscale("symlog", linthresh=1)  # epoch 0 is drawn, too
+        one.set_xlim(left=0)
     handles = axes[2].get_legend_handles_labels()
     figure.legend(*handles, loc="outside lower center", ncols=2)
     return figure
