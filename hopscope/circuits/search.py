@@ -14,6 +14,8 @@ at a target or are ablated:
 
 A state is judged by the share it recovers of the gap between everything ablated and the model:
 states are compared by the mean over hops, and enough is decided by the hop that is recovered least.
+Choices are compared on a few examples (the sketch), and whether a state is enough is decided on all
+examples of the search.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,6 +42,9 @@ ROUNDS = 3
 """The most passes over all rows for better targets."""
 AT_A_TIME = 4
 """At most a fourth of the steps are removed before the others are compared again."""
+MARGIN = 0.02
+"""A removal is tried on all examples of the search if at most this share too much is lost on the
+sketch. Shares differ by about as much between the two."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,24 @@ class Recovered:
     """The mean over hops."""
     worst: Float[np.ndarray, "state 2"]
     """The share for the hop that is recovered least."""
+
+
+class MeanLosses:
+    """The mean losses of states of a model over some examples; each state is measured once."""
+
+    def __init__(self, ablator: Ablator) -> None:
+        self.ablator = ablator
+        self._known: dict[Ablation, np.ndarray] = {}
+
+    def losses(
+        self, states: Sequence[Ablation], progress: Progress | None = None
+    ) -> Float[np.ndarray, "state hop"]:
+        """The mean losses over the examples."""
+        new = [state for state in dict.fromkeys(states) if state not in self._known]
+        if new:
+            found = self.ablator.losses(new, progress)
+            self._known |= zip(new, found.mean(1).double().cpu().numpy(), strict=True)
+        return np.stack([self._known[state] for state in states])
 
 
 class Search:
@@ -64,24 +87,24 @@ class Search:
         )
         self.tables = estimate_tables(adapter, self.examples)
         self.sketch = Ablator(adapter, replace(sketch, tables=self.tables))
+        self._on_sketch = MeanLosses(self.sketch)
+        self._on_all = MeanLosses(Ablator(adapter, replace(self.examples, tables=self.tables)))
         self.heads = [(at, head) for at in range(adapter.layers) for head in range(adapter.heads)]
-        self._known: dict[Ablation, np.ndarray] = {}
 
     def losses(
         self, states: Sequence[Ablation], progress: Progress | None = None
     ) -> Float[np.ndarray, "state hop"]:
         """The mean losses over the examples of the sketch."""
-        new = [state for state in dict.fromkeys(states) if state not in self._known]
-        if new:
-            found = self.sketch.losses(new, progress)
-            self._known |= zip(new, found.mean(1).double().cpu().numpy(), strict=True)
-        return np.stack([self._known[state] for state in states])
+        return self._on_sketch.losses(states, progress)
 
-    def recovered(self, states: Sequence[Ablation]) -> Recovered:
-        """The shares that these states recover, with prescribed and with computed attention."""
+    def recovered(self, states: Sequence[Ablation], *, on_all: bool = False) -> Recovered:
+        """The shares that these states recover, with prescribed and with computed attention, on the
+        sketch or on all examples of the search.
+        """
+        measured = self._on_all if on_all else self._on_sketch
         both = [each for state in states for each in (state, state.computed)]
-        model, nothing = self.losses([Ablation(), self.nothing])
-        gap, found = nothing - model, self.losses(both).reshape(len(states), 2, -1)
+        model, nothing = measured.losses([Ablation(), self.nothing])
+        gap, found = nothing - model, measured.losses(both).reshape(len(states), 2, -1)
         known = gap > KNOWN_HOP * gap.max()
         if not known.any():
             return Recovered(np.zeros((len(states), 2)), np.zeros((len(states), 2)))
@@ -208,7 +231,7 @@ def completed(search: Search, state: Ablation) -> Ablation:
     tables = [(row, target) for row in missing for target in search.tables_for(row)]
     as_in_model = [(row, AS_IN_MODEL) for row in search.rows]
     for choices in (named, tables, as_in_model):
-        while not _enough(search, search.recovered([state]))[0]:
+        while not _enough(search, search.recovered([state], on_all=True))[0]:
             more = _with_more(search, state, choices)
             if more is None:
                 break
@@ -231,8 +254,11 @@ def _with_more(
     ]
     if not choices:
         return None
-    now = _short(search, search.recovered([state]))[0]
-    alone = now - _short(search, search.recovered([state.looking_at([r], t) for r, t in choices]))
+    # The sketch is enough for an order, unless it sees nothing missing.
+    on_all = bool(_short(search, search.recovered([state]))[0] == 0)
+    singles = [state, *(state.looking_at([row], target) for row, target in choices)]
+    now, *short = _short(search, search.recovered(singles, on_all=on_all))
+    alone = now - np.array(short)
     order = [number for number in np.argsort(-alone, kind="stable") if alone[number] > 0]
     if not order:
         return None
@@ -243,9 +269,9 @@ def _with_more(
         several = several.looking_at([row], target)
         if count in counts:
             trials.append(several)
-    found = search.recovered(trials)
-    short, enough = _short(search, found), _enough(search, found)
-    best = int(enough.argmax()) if enough.any() else int(short.argmin())
+    found = search.recovered([state, *trials], on_all=True)
+    (now, *short), enough = _short(search, found), _enough(search, found)[1:]
+    best = int(enough.argmax()) if enough.any() else int(np.argmin(short))
     return trials[best] if short[best] < now - search.settings.better_table else None
 
 
@@ -272,15 +298,17 @@ class Required:
     @classmethod
     def of(cls, search: Search, completed: Ablation) -> "Required":
         """The requirement for all states that are derived from the completed one."""
-        settings, found = search.settings, search.recovered([completed])
+        settings, found = search.settings, search.recovered([completed], on_all=True)
         least = (
             np.minimum(settings.aimed, its - settings.spent) for its in (found.mean, found.worst)
         )
         return cls(*(its[0] for its in least))
 
-    def slack(self, search: Search, states: Sequence[Ablation]) -> Float[np.ndarray, "state"]:
+    def slack(
+        self, search: Search, states: Sequence[Ablation], *, on_all: bool = False
+    ) -> Float[np.ndarray, "state"]:
         """By how much each state exceeds the requirement; negative if it fails."""
-        found = search.recovered(states)
+        found = search.recovered(states, on_all=on_all)
         left: np.ndarray = np.minimum(found.mean - self.mean, found.worst - self.worst).min(-1)
         return left
 
@@ -293,7 +321,7 @@ def simplified(search: Search, state: Ablation, required: Required) -> Ablation:
             trials = [state.looking_at([row], target) for target in targets]
             if not trials:
                 continue
-            slack = required.slack(search, trials)
+            slack = required.slack(search, trials, on_all=True)
             if slack.max() >= 0:
                 state = trials[int(slack.argmax())]
                 break
@@ -301,18 +329,22 @@ def simplified(search: Search, state: Ablation, required: Required) -> Ablation:
 
 
 def lightened(search: Search, state: Ablation, required: Required) -> Ablation:
-    """Remove steps, cheapest first, while enough is recovered."""
+    """Remove steps, cheapest first, while enough is recovered on all examples of the search."""
     search.progress.step("which steps are needed")
-    while steps := rows_by_step(state):
+    needed: set[tuple[Row, ...]] = set()
+    while steps := [its for its in rows_by_step(state) if tuple(its) not in needed]:
         alone = required.slack(search, [state.without(rows) for rows in steps])
-        order = [number for number in np.argsort(-alone, kind="stable") if alone[number] >= 0]
+        order = [n for n in np.argsort(-alone, kind="stable") if alone[n] >= -MARGIN]
         if not order:
             break
         several = [state]
         for number in order[: max(1, len(steps) // AT_A_TIME)]:
             several.append(several[-1].without(steps[number]))
-        together = np.flatnonzero(required.slack(search, several[1:]) >= 0)
-        state = several[1 + int(together[-1])]
+        together = np.flatnonzero(required.slack(search, several[1:], on_all=True) >= 0)
+        if len(together):
+            state = several[1 + int(together[-1])]
+        else:
+            needed.add(tuple(steps[order[0]]))
     return state
 
 
