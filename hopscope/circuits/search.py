@@ -87,21 +87,21 @@ class Search:
         )
         self.tables = estimate_tables(adapter, self.examples)
         self.sketch = Ablator(adapter, replace(sketch, tables=self.tables))
-        self._on_sketch = MeanLosses(self.sketch)
-        self._on_all = MeanLosses(Ablator(adapter, replace(self.examples, tables=self.tables)))
+        self.on_sketch = MeanLosses(self.sketch)
+        self.on_all = MeanLosses(Ablator(adapter, replace(self.examples, tables=self.tables)))
         self.heads = [(at, head) for at in range(adapter.layers) for head in range(adapter.heads)]
 
     def losses(
         self, states: Sequence[Ablation], progress: Progress | None = None
     ) -> Float[np.ndarray, "state hop"]:
         """The mean losses over the examples of the sketch."""
-        return self._on_sketch.losses(states, progress)
+        return self.on_sketch.losses(states, progress)
 
     def recovered(self, states: Sequence[Ablation], *, on_all: bool = False) -> Recovered:
         """The shares that these states recover, with prescribed and with computed attention, on the
         sketch or on all examples of the search.
         """
-        measured = self._on_all if on_all else self._on_sketch
+        measured = self.on_all if on_all else self.on_sketch
         both = [each for state in states for each in (state, state.computed)]
         model, nothing = measured.losses([Ablation(), self.nothing])
         gap, found = nothing - model, measured.losses(both).reshape(len(states), 2, -1)

@@ -20,8 +20,8 @@ class Discovery(Config):
     """
 
     examples: Positive = 128
-    """Number of examples for the search. A quarter of this number (the sketch) is used to compare
-    targets and removals."""
+    """Number of examples for the search, which decide whether a circuit is enough. Targets and
+    removals are compared on a quarter of this number (the sketch)."""
     fresh: Annotated[Positive, Field(ge=2)] = 320
     """Number of other examples, on which the circuit is measured."""
     searches: Positive = 1

@@ -1,10 +1,11 @@
 """Discovery on models whose circuits are known, and on those that have none."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import combinations
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from every_task import one_hot
@@ -147,6 +148,27 @@ def test_each_pass_of_the_search_mends_what_it_is_for(two_hops: Planted) -> None
     assert lightened(search, idle, Required.of(search, idle)) == state
     as_in_model = state.looking_at([*truth][-1:], AS_IN_MODEL)
     assert simplified(search, as_in_model, Required.of(search, as_in_model)) == state
+
+
+def test_a_sketch_on_which_nothing_is_needed_decides_nothing(
+    two_hops: Planted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All examples of the search decide what is removed, and that something is missing."""
+    search = Search(adapter_of(two_hops.model), two_hops.task, Discovery(examples=32), 0)
+    state = search.nothing
+    for path in two_hops.paths:
+        state = state.looking_at(
+            [((path.layer, path.head), path.destination)], target("own", path.source)
+        )
+
+    def losses(states: Sequence[Ablation], _: object = None) -> np.ndarray:
+        ablated = [[float(each == search.nothing)] * 2 for each in states]
+        return np.array(ablated)
+
+    monkeypatch.setattr(search.on_sketch, "losses", losses)
+    assert lightened(search, state, Required.of(search, state)) == state
+    for row in state.live:
+        assert {*completed(search, state.without([row])).live} == {*state.live}, row
 
 
 def test_searches_on_other_examples_find_the_same(circuit: Circuit, two_hops: Planted) -> None:
