@@ -11,7 +11,7 @@ together (roles by layers by exchanges; the rows of a circuit), each has the lev
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 from functools import cached_property
 from itertools import product
@@ -27,7 +27,7 @@ from hopscope import intervals
 from hopscope.circuits import budget
 from hopscope.circuits.adapters import DecoderAdapter, adapter_of
 from hopscope.circuits.components import Estimate
-from hopscope.circuits.engine import Brought, Heads, Projected, Stream, Weights, forward
+from hopscope.circuits.engine import Projected, Recorded, record
 from hopscope.circuits.patching import SURE
 from hopscope.lm.model import LanguageModel, in_memory
 from hopscope.lm.pairs import Paired
@@ -64,17 +64,6 @@ Marks = Float[Tensor, "variant batch mark"]
 PerQuestion = Float[np.ndarray, "question"]
 
 
-@dataclass(frozen=True)
-class Passed:
-    """The activations of a forward pass over some questions, layer by layer."""
-
-    streams: list[Stream]
-    """Before every layer, and after the last."""
-    brought: list[Brought]
-    heads: list[Heads]
-    weights: list[Weights]
-
-
 class PairBatch:
     """Pairs of one length, and their forward passes through the model."""
 
@@ -86,45 +75,27 @@ class PairBatch:
         self.donors = {
             name: self._tensor([pair.donors[name] for pair in pairs]) for name in pairs[0].donors
         }
-        self._given: dict[str, Passed] = {}
+        self._given: dict[str, Recorded] = {}
 
     def _tensor(self, rows: Sequence[Sequence[int]]) -> Int[Tensor, "batch seq"]:
         return torch.tensor(rows, device=self.adapter.device)
 
     @cached_property
-    def own(self) -> Passed:
+    def own(self) -> Recorded:
         """The forward pass over the own questions."""
-        return self._passed(self.tokens)
+        return record(self.adapter, self.tokens)
 
-    def given(self, name: str) -> Passed:
+    @cached_property
+    def heads(self) -> list[Projected]:
+        """The heads of every layer in this pass."""
+        return [self.adapter.project(n, x) for n, x in enumerate(self.own.streams[:-1])]
+
+    def given(self, name: str) -> Recorded:
         """Return the forward pass over the donors of an exchange (cached)."""
         if name not in self._given:
-            found = self._passed(self.donors[name])
-            self._given[name] = replace(found, heads=[], weights=[])  # large and unused
+            found = record(self.adapter, self.donors[name])
+            self._given[name] = replace(found, values=[], weights=[])  # large and unused
         return self._given[name]
-
-    def _passed(self, tokens: Int[Tensor, "batch seq"]) -> Passed:
-        found = Passed([], [], [], [])
-
-        def attend(_: int, heads: Heads) -> Brought:
-            found.streams.append(heads.stream)
-            found.heads.append(heads)
-            found.weights.append(heads.weights())
-            found.brought.append(found.weights[-1] @ heads.values)
-            return found.brought[-1]
-
-        found.streams.append(forward(self.adapter, self.adapter.embed(tokens), attend))
-        return found
-
-    def _project(self, layer: int, x: Float[Tensor, "row some d_model"]) -> Projected:
-        """Return a layer's heads for the streams `x` at the last positions; at all earlier ones the
-        streams are the own questions'.
-        """
-        if x.shape[1] == self.tokens.shape[1]:
-            return self.adapter.project(layer, x)
-        own = self.own.heads[layer]
-        assert isinstance(own, Projected)
-        return self.adapter.project_after(layer, x, own)
 
     def these(self, rows: Sequence[AttentionRow]) -> Bool[Tensor, "layer head role"]:
         """True at these attention rows."""
@@ -137,10 +108,6 @@ class PairBatch:
     @cached_property
     def _one_hot(self) -> Bool[Tensor, "batch seq role"]:
         return torch.nn.functional.one_hot(self.role, self.roles).bool()
-
-    def at(self, role: int) -> Bool[Tensor, "batch seq"]:
-        """True at the positions of a role, in all chains."""
-        return self._one_hot[:, :, role]
 
     @cached_property
     def lasts(self) -> Int[Tensor, "batch role"]:
@@ -231,7 +198,7 @@ class PairBatch:
             part = slice(at, at + size)
             x = patched[part].flatten(0, 1)
             for number in range(layer, adapter.layers):
-                heads = self._project(number, x)
+                heads = adapter.project_after(number, x, self.heads[number])
                 read = some if number < adapter.layers - 1 else 1
                 brought = replaced(number, part, heads.weights(read) @ heads.values)
                 x = adapter.finish(number, x[:, -read:], brought)
@@ -283,7 +250,7 @@ def at_role(
     `layer` may be the number of layers (after the last). One entry for each exchange in `names`.
     """
     found = torch.zeros(len(names), len(batch.pairs), len(Mark)).double()
-    at, own = batch.at(role)[:, :, None], batch.own.streams[layer]
+    at, own = (batch.role == role)[:, :, None], batch.own.streams[layer]
     patched = [torch.where(at, batch.given(name).streams[layer], own) for name in names]
     changed = [(stream != own).any(-1).any(0) for stream in patched]
     if some := [n for n, there in enumerate(changed) if there.any()]:

@@ -280,7 +280,7 @@ def test_a_role_s_stream_is_replaced(local: LanguageModel, batch: PairBatch) -> 
         for layer, module in enumerate(after):
             theirs = entering(local, module, batch.donors[name])
             for role in range(batch.roles):
-                at = batch.at(role)[:, :, None]
+                at = (batch.role == role)[:, :, None]
                 with hooked(module, lambda x, at=at, new=theirs: torch.where(at, new, x)):
                     patched = logits(local, batch.tokens)
                 expected = marks(batch, name, patched, clean)
