@@ -58,9 +58,8 @@ from hopscope.lm.rows import (
     other_weights,
     saved_rows,
 )
-from hopscope.runs.runner import prepared
-from hopscope.runs.stepper import MakeStepper, Watcher
-from hopscope.store import RunFolder, Store
+from hopscope.runs.stepper import MakeStepper
+from hopscope.store import RunFolder
 from hopscope.tasks import Roles
 
 PATCHED = Mark.LOSS + 1
@@ -71,18 +70,6 @@ def prepare(recipe: LmCircuit, device: str) -> MakeStepper:
     """Return a function that makes the stepper of a circuit's run; loads the model."""
     local = load(recipe.model, recipe.dtype, device, recipe.template, max_tokens=1)
     return partial(search, recipe, local)
-
-
-def find_circuit(
-    recipe: LmCircuit,
-    local: Callable[[], LanguageModel],
-    store: Store | str | None = None,
-    watcher: Watcher | None = None,
-) -> RunFolder:
-    """Find the circuit of a model made by `local`, continuing the run if there is one; return the
-    complete run. `local` is called only if there is something to measure.
-    """
-    return prepared(recipe, lambda: partial(search, recipe, local()), store, watcher)
 
 
 def search(recipe: LmCircuit, local: LanguageModel, folder: RunFolder) -> RowStepper:

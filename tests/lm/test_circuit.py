@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from calling import watcher
+from solving import find_circuit
 
 from hopscope.circuits import Circuit
 from hopscope.circuits.components import Estimate
@@ -20,7 +21,7 @@ from hopscope.configs import LmCircuit, Tracing
 from hopscope.errors import Interrupted, NotLearned, RunDamaged, RunMismatch
 from hopscope.export.tracked import tracked
 from hopscope.facts import FactGraph, Role, parse_facts, parse_role
-from hopscope.lm.circuit import find_circuit, search
+from hopscope.lm.circuit import search
 from hopscope.lm.findings import LmCircuitRun, LmFindings, check_above_chance
 from hopscope.lm.look_ups import LookUps
 from hopscope.lm.model import LanguageModel
@@ -186,7 +187,7 @@ def test_what_the_page_reads_is_there(traced: Folders) -> None:
 def test_fewer_exchanges_find_the_same(planted: Both, recipe: LmCircuit, tmp_path: Path) -> None:
     tracing = Tracing(mapped=10, searched=10, proved=10, gains=0.3, given=False)
     thrifty = recipe.model_copy(update={"tracing": tracing})
-    found = LmCircuitRun(find_circuit(thrifty, lambda: planted(True), str(tmp_path))).findings
+    found = LmCircuitRun(find_circuit(thrifty, lambda: planted(True), tmp_path)).findings
     assert set(found.shares) == {"x1", "x2", "x1…"}
     assert TRUE[True] - BEGIN < arrows(found) <= TRUE[True]
 
@@ -195,7 +196,7 @@ def test_fewer_exchanges_find_the_same(planted: Both, recipe: LmCircuit, tmp_pat
 def test_on_a_gpu_the_circuit_is_the_same(planted: Both, recipe: LmCircuit, tmp_path: Path) -> None:
     own = planted(True)
     there = replace(own, model=deepcopy(own.model).cuda())
-    found = LmCircuitRun(find_circuit(recipe, lambda: there, str(tmp_path))).findings
+    found = LmCircuitRun(find_circuit(recipe, lambda: there, tmp_path)).findings
     assert arrows(found) == TRUE[True]
     assert (found.look_ups.way, found.look_ups.by) == ("stacked", "word")
 
@@ -388,7 +389,7 @@ def test_elsewhere_more_questions_can_be_asked(
 ) -> None:
     tracing = recipe.tracing.model_copy(update={"proved_elsewhere": 12})
     both = recipe.model_copy(update={"elsewhere": recipe.prompts, "tracing": tracing})
-    folder = find_circuit(both, lambda: planted(True), str(tmp_path))
+    folder = find_circuit(both, lambda: planted(True), tmp_path)
     assert len(of_phase(saved_rows(folder), "proof")) == 10
     assert len(of_phase(saved_rows(folder), "elsewhere")) == 12
 
