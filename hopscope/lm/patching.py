@@ -140,14 +140,13 @@ class PairBatch:
         found[..., Mark.KL] = (self.model.exp() * (self.model - logs)).sum(-1).cpu()
         found[..., Mark.SAME] = (logs.argmax(-1) == self.model.argmax(-1)).cpu()
         for row, pair in enumerate(self.pairs):
-            answers = pair.answers
-            scores = logs[:, row, list(answers.acceptable)].double().cpu()
-            at = answers.acceptable.index
-            own = scores[:, at(answers.own)]
+            scores = logs[:, row, list(pair.acceptable)].double().cpu()
+            at = pair.acceptable.index
+            own = scores[:, at(pair.answer)]
             found[:, row, Mark.LOSS] = scores.logsumexp(-1) - own
             for variant, name in enumerate(names):
-                third = scores[variant, [at(each) for each in answers.thirds(name)]].mean()
-                other = scores[variant, at(answers.others[name])]
+                third = scores[variant, [at(each) for each in pair.thirds(name)]].mean()
+                other = scores[variant, at(pair.others[name])]
                 found[variant, row, Mark.FOLLOWS] = other - third
                 found[variant, row, Mark.OWN] = own[variant] - third
         return found
@@ -165,8 +164,7 @@ class PairBatch:
 
     @cached_property
     def _clean(self) -> dict[str, Marks]:
-        exchanges = self.pairs[0].answers.others
-        return {name: self.marks(self.model[None], [name]) for name in exchanges}
+        return {name: self.marks(self.model[None], [name]) for name in self.pairs[0].others}
 
     def clean(self, names: Sequence[str]) -> Marks:
         """Return the `Mark` numbers without a patch, for each exchange."""
@@ -174,9 +172,10 @@ class PairBatch:
 
     def right(self) -> list[bool]:
         """For each question, whether its own answer is the likeliest of the acceptable ones."""
-        answers = [pair.answers for pair in self.pairs]
-        best = [int(self.model[n, list(a.acceptable)].argmax()) for n, a in enumerate(answers)]
-        return [a.acceptable[n] == a.own for n, a in zip(best, answers, strict=True)]
+        return [
+            pair.acceptable[int(logs[list(pair.acceptable)].argmax())] == pair.answer
+            for pair, logs in zip(self.pairs, self.model, strict=True)
+        ]
 
     def onward(
         self,
