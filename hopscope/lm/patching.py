@@ -2,11 +2,6 @@
 
 After a patch, only later layers and later positions are computed again; all other activations are
 the own question's, and are computed once. Patches at one place pass through the layers together.
-
-How far answers follow is a share: from the own answer (0) to the partner's (1). Its interval is
-that of a ratio (delta method), by Student's t over the questions. Where many cells are reported
-together (roles by layers by exchanges; the rows of a circuit), each has the level 5 % / cells
-(Bonferroni): with a probability of 95 % all intervals contain the true values.
 """
 
 from collections import defaultdict
@@ -18,20 +13,15 @@ from itertools import product
 from random import Random
 from typing import TypeVar
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from hopscope import intervals
 from hopscope.circuits import budget
 from hopscope.circuits.adapters import DecoderAdapter, adapter_of
-from hopscope.circuits.components import Estimate
 from hopscope.circuits.engine import Projected, Recorded, record
-from hopscope.circuits.patching import SURE
 from hopscope.lm.model import LanguageModel, in_memory
 from hopscope.lm.pairs import Paired
-from hopscope.lm.rows import SavedRow
 
 T = TypeVar("T")
 PIECE = 4
@@ -61,7 +51,6 @@ class Mark(IntEnum):
 AttentionRow = tuple[int, int, int]
 """An attention row: layer, head, index of the role."""
 Marks = Float[Tensor, "variant batch mark"]
-PerQuestion = Float[np.ndarray, "question"]
 
 
 class PairBatch:
@@ -342,27 +331,3 @@ def lens(batch: PairBatch, layers: Sequence[int]) -> Float[Tensor, "symbol role 
                 found[number, :, column, row, 0] = logits[row][:, words].softmax(-1)[:, 0].cpu()
                 found[number, :, column, row, 1] = (logits[row] >= own[:, None]).sum(-1).cpu() - 1
     return torch.where((batch.lasts.T.cpu() >= 0)[None, :, None, :, None], found, torch.nan)
-
-
-def moved_share(sure: PerQuestion, moved: PerQuestion, cells: int = 1) -> Estimate:
-    """Estimate how far answers move from their own (0) to the partner's (1).
-
-    The interval is corrected for `cells` estimates that are reported together.
-    """
-    mean, half = map(float, intervals.ratio(moved, sure, cells))
-    return Estimate(mean=mean, low=mean - half, high=mean + half)
-
-
-def sureties(rows: Sequence[SavedRow], exchanges: Sequence[str]) -> dict[str, PerQuestion]:
-    """Return for each exchange and question the logit of the own answer minus the partner's.
-
-    An exchange is absent if the own answers are not clearly preferred: then a share of the way to
-    the partner's answer has no meaning.
-    """
-    found = {}
-    for name in exchanges if len(rows) > 1 else ():
-        clean = np.array([row["clean"][name] for row in rows], dtype=float)
-        sure = clean[:, Mark.OWN] - clean[:, Mark.FOLLOWS]
-        if sure.sum() > SURE * np.abs(sure).sum():
-            found[name] = sure
-    return found

@@ -22,11 +22,11 @@ from hopscope.errors import Interrupted, NotLearned, RunDamaged, RunMismatch
 from hopscope.export.tracked import tracked
 from hopscope.facts import FactGraph, Role, parse_facts, parse_role
 from hopscope.lm.circuit import search
-from hopscope.lm.findings import LmCircuitRun, LmFindings, check_above_chance
+from hopscope.lm.findings import LmCircuitRun, LmFindings, check_above_chance, sureties
 from hopscope.lm.look_ups import LookUps
 from hopscope.lm.model import LanguageModel
 from hopscope.lm.pairs import ANSWER, followed
-from hopscope.lm.patching import Mark, moved_share, sureties
+from hopscope.lm.patching import Mark
 from hopscope.lm.rows import of_phase, saved_rows
 from hopscope.memory import Memory
 from hopscope.runs.runner import prepared
@@ -204,7 +204,7 @@ def test_on_a_gpu_the_circuit_is_the_same(planted: Both, recipe: LmCircuit, tmp_
 def test_an_interval_is_as_wide_as_its_questions_and_cells_make_it() -> None:
     rng = np.random.default_rng(0)
     sure, moved = 1 + 0.1 * rng.standard_normal(10), 0.5 + 0.2 * rng.standard_normal(10)
-    one, many = moved_share(sure, moved), moved_share(sure, moved, 1000)
+    one, many = Estimate.of_ratio(moved, sure), Estimate.of_ratio(moved, sure, 1000)
     assert one.mean == many.mean == pytest.approx(moved.sum() / sure.sum())
     error = np.std(moved - one.mean * sure, ddof=1) / np.sqrt(10) / sure.mean()
     assert one.high - one.mean == pytest.approx(2.262 * error, rel=1e-3)
