@@ -480,17 +480,10 @@ class LmFindings(Displayed):
         """
         symbols = tuple(s for s in self.recipe.prompts.graph().symbols if s in self.shares)
         at = np.searchsorted(self.layers, range(layers + 1), side="right") - 1
-        return Decodable(
-            roles=self.roles,
-            symbols=symbols,
-            shares=tuple(
-                tuple(
-                    tuple(min(1.0, max(0.0, self.shares[s][role][n].mean)) for s in symbols)
-                    for role in range(len(self.roles))
-                )
-                for n in at
-            ),
-        )
+        shape = len(symbols), len(self.roles), len(self.layers)
+        follows = [[each.mean for each in role] for s in symbols for role in self.shares[s]]
+        shares = np.reshape(follows, shape).clip(0, 1)[..., at].T  # [layer, role, symbol]
+        return Decodable(roles=self.roles, symbols=symbols, shares=shares.tolist())
 
     def proofs(self, phase: str = "proof") -> list[Proof]:
         """Return the proofs on fresh questions, or ("elsewhere") on another formulation.

