@@ -15,16 +15,18 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from hopscope.errors import LmError
 from hopscope.extras import install_extra
 from hopscope.machine import cache_root
 from hopscope.store.files import writing
+
+if TYPE_CHECKING:
+    import torch
 
 READERS = ("transformers", "gguf", "accelerate")
 """Packages that transformers needs to read GGUF."""
@@ -139,16 +141,16 @@ def _convert(file: Path, folder: Path) -> None:
     """Convert GGUF to safetensors of float32, with the tokenizer in the same folder."""
     import torch
 
-    files, options = {"gguf_file": file.name}, {"dtype": torch.float32}
-    tokenizer, model = open_files(str(file), file.parent, files, options)
+    tokenizer, model = open_model(str(file), torch.float32)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
 
-def open_files(
-    where: str, path: str | Path, files: Mapping[str, str], options: Mapping[str, Any]
-) -> tuple[Any, Any]:
-    """Open a tokenizer and a model from local files, without pickle or remote code."""
+def open_model(where: str, dtype: "torch.dtype") -> tuple[Any, Any]:
+    """Open the tokenizer and the model of a name, a folder or a GGUF file, from local files without
+    pickle or remote code.
+    """
+    path, files = _source(where)
     try:
         import transformers
         from safetensors import SafetensorError
@@ -161,8 +163,7 @@ def open_files(
         ) from error
     transformers.utils.logging.disable_progress_bar()
     transformers.utils.logging.set_verbosity_error()
-    safe = {**files, "trust_remote_code": False}
-    weights = {**files, **options}
+    safe, weights = {**files, "trust_remote_code": False}, {**files, "dtype": dtype}
     if "gguf_file" in files:
         weights["quantization_config"] = transformers.GgufConfig(dequantize=True)
     what = "config"
@@ -178,6 +179,31 @@ def open_files(
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise LmError(f"cannot open the {what} of {where}: {reason}") from error
     return tokenizer, model
+
+
+def _source(where: str) -> tuple[str | Path, dict[str, Any]]:
+    """Return the folder or name for transformers, and the options that select its files."""
+    path = Path(where)
+    if path.suffix == ".gguf" and path.is_file():
+        return path.parent, {"gguf_file": path.name}
+    if (path / "config.json").is_file():
+        return path, {}
+    if (where in KNOWN or is_hub_name(where)) and cached(where).exists():
+        return cached(where), {}
+    if where in KNOWN:
+        raise LmError(f"{where} is not on this machine: `hopscope lm pull {where}`")
+    if is_hub_name(where):  # it may be in transformers' own cache
+        name, _, revision = where.partition("@")
+        return name, {"revision": revision} if revision else {}
+    if "://" in where:
+        raise LmError(
+            f"{where} is an endpoint, which shows no weights: to look into a model, give its "
+            "folder or its name"
+        )
+    raise LmError(
+        f"no model {where!r}: expected one of {', '.join(KNOWN)}, OWNER/NAME, a folder with a "
+        "config.json, or a .gguf file"
+    )
 
 
 def _fetch_from_hub(name: str, folder: Path, endpoint: str | None = None) -> None:
