@@ -18,15 +18,13 @@ import zipfile
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
+from hopscope.configs import Dtype
 from hopscope.errors import LmError
 from hopscope.extras import install_extra
 from hopscope.machine import cache_root
 from hopscope.store.files import writing
-
-if TYPE_CHECKING:
-    import torch
 
 READERS = ("transformers", "gguf", "accelerate")
 """Packages that transformers needs to read GGUF."""
@@ -139,14 +137,12 @@ def _append(package: str, folder: Path, target: BinaryIO) -> None:
 
 def _convert(file: Path, folder: Path) -> None:
     """Convert GGUF to safetensors of float32, with the tokenizer in the same folder."""
-    import torch
-
-    tokenizer, model = open_model(str(file), torch.float32)
+    tokenizer, model = open_model(str(file), "float32")
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
 
-def open_model(where: str, dtype: "torch.dtype") -> tuple[Any, Any]:
+def open_model(where: str, dtype: Dtype) -> tuple[Any, Any]:
     """Open the tokenizer and the model of a name, a folder or a GGUF file, from local files without
     pickle or remote code.
     """

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from inspect import signature
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast, get_args
 
 import torch
 
@@ -25,11 +25,6 @@ T = TypeVar("T")
 Template = Literal["chat", "raw"]
 Tokens = tuple[int, ...]
 
-WEIGHT_DTYPES: dict[Dtype, torch.dtype] = {
-    "float32": torch.float32,
-    "bfloat16": torch.bfloat16,
-    "float16": torch.float16,
-}
 NATIVE_BFLOAT16 = (8, 0)
 """The lowest compute capability of GPUs that multiply bfloat16."""
 JOINT = 8
@@ -172,8 +167,8 @@ def dtype_of(name: str, device: str = "auto") -> Dtype:
     """Return the dtype with this name; auto is bfloat16 on a GPU that multiplies it, else float32
     (so that all CPUs have the same results).
     """
-    if name not in ("auto", *WEIGHT_DTYPES):
-        raise LmError(f"dtype is {name!r}; expected auto, {', '.join(WEIGHT_DTYPES)}")
+    if name not in ("auto", *get_args(Dtype)):
+        raise LmError(f"dtype is {name!r}; expected auto, {', '.join(get_args(Dtype))}")
     if name != "auto":
         return cast(Dtype, name)
     where = device_of(device)
@@ -193,7 +188,7 @@ def load(
     Nothing is downloaded.
     """
     target = device_of(device)
-    tokenizer, model = open_model(where, WEIGHT_DTYPES[dtype_of(dtype, device)])
+    tokenizer, model = open_model(where, dtype_of(dtype, device))
     try:
         model = model.to(target)
     except (MemoryError, RuntimeError) as error:
