@@ -112,9 +112,8 @@ class PairBatch:
         roles of a chain (0: the same chain).
         """
         weights, there = self.own.weights[layer], self._one_hot & (self.chain == chain)[:, :, None]
-        index = self.lasts.clamp_min(0)[:, None, :, None]
-        index = index.expand(-1, weights.shape[1], -1, weights.shape[3])
-        found: Tensor = weights.gather(2, index).float() @ there.float()[:, None]
+        last = weights.take_along_dim(self.lasts.clamp_min(0)[:, None, :, None], 2)
+        found: Tensor = last.float() @ there.float()[:, None]
         return found * (self.lasts >= 0)[:, None, :, None]
 
     def moved(self, x: Float[Tensor, "variant batch one d_model"], names: Sequence[str]) -> Marks:
@@ -274,11 +273,11 @@ def _donated(
     batch: PairBatch, name: str, rows: Bool[Tensor, "variant batch layer head role"]
 ) -> Callable[[int, slice, Tensor], Tensor]:
     """Return a function that replaces the outputs of heads at these rows by the donor's."""
-    role = batch.role[None, :, None].expand(len(rows), -1, batch.adapter.heads, -1)
 
     def replaced(layer: int, part: slice, brought: Tensor) -> Tensor:
         read = brought.shape[2]
-        taken = rows[part, :, layer].gather(-1, role[part]).flatten(0, 1)[:, :, -read:, None]
+        taken = rows[part, :, layer].take_along_dim(batch.role[None, :, None], -1)
+        taken = taken.flatten(0, 1)[:, :, -read:, None]
         theirs = batch.given(name).brought[layer][:, :, -read:]
         return torch.where(taken, theirs.repeat(len(taken) // len(theirs), 1, 1, 1), brought)
 
@@ -321,9 +320,8 @@ def lens(batch: PairBatch, layers: Sequence[int]) -> Float[Tensor, "symbol role 
     symbols = list(batch.pairs[0].candidates)
     found = torch.full((len(symbols), batch.roles, len(layers), len(batch.pairs), 2), torch.nan)
     for column, layer in enumerate(layers):
-        x = batch.own.streams[layer]
-        index = batch.lasts.clamp_min(0)[:, :, None].expand(-1, -1, x.shape[-1])
-        logits = batch.adapter.unembed(x.gather(1, index)).float()
+        x = batch.own.streams[layer].take_along_dim(batch.lasts.clamp_min(0)[:, :, None], 1)
+        logits = batch.adapter.unembed(x).float()
         for row, pair in enumerate(batch.pairs):
             for number, symbol in enumerate(symbols):
                 words = list(pair.candidates[symbol])
