@@ -56,8 +56,12 @@ class Estimate(Config):
         for `cells` estimates looked at together); None if the mean of `whole` is not above 0
         beyond its own interval: then the ratio could be any number.
         """
-        if intervals.mean(whole)[0] < LEAST_GAP:
-            return None
+        sure = intervals.mean(whole)[0] >= LEAST_GAP
+        return cls.of_ratio(part, whole, cells) if sure else None
+
+    @classmethod
+    def of_ratio(cls, part: PerExample, whole: PerExample, cells: int = 1) -> "Estimate":
+        """The same ratio, if the mean of `whole` is known to be above 0."""
         mean, half = map(float, intervals.ratio(part, whole, cells))
         return cls(mean=mean, low=mean - half, high=mean + half)
 

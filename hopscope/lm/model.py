@@ -9,15 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from inspect import signature
-from pathlib import Path
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast, get_args
 
 import torch
 
 from hopscope.circuits.adapters.decoder import windows_of
 from hopscope.configs import Dtype
 from hopscope.errors import LmError
-from hopscope.lm.known import KNOWN, cached, is_hub_name, open_files
+from hopscope.lm.known import open_model
 from hopscope.lm.prompts import first_line, forms, raw_text
 from hopscope.machine import out_of_memory
 from hopscope.training.device import device_of
@@ -26,11 +25,6 @@ T = TypeVar("T")
 Template = Literal["chat", "raw"]
 Tokens = tuple[int, ...]
 
-WEIGHT_DTYPES: dict[Dtype, torch.dtype] = {
-    "float32": torch.float32,
-    "bfloat16": torch.bfloat16,
-    "float16": torch.float16,
-}
 NATIVE_BFLOAT16 = (8, 0)
 """The lowest compute capability of GPUs that multiply bfloat16."""
 JOINT = 8
@@ -173,8 +167,8 @@ def dtype_of(name: str, device: str = "auto") -> Dtype:
     """Return the dtype with this name; auto is bfloat16 on a GPU that multiplies it, else float32
     (so that all CPUs have the same results).
     """
-    if name not in ("auto", *WEIGHT_DTYPES):
-        raise LmError(f"dtype is {name!r}; expected auto, {', '.join(WEIGHT_DTYPES)}")
+    if name not in ("auto", *get_args(Dtype)):
+        raise LmError(f"dtype is {name!r}; expected auto, {', '.join(get_args(Dtype))}")
     if name != "auto":
         return cast(Dtype, name)
     where = device_of(device)
@@ -193,9 +187,8 @@ def load(
 
     Nothing is downloaded.
     """
-    target, options = device_of(device), {"dtype": WEIGHT_DTYPES[dtype_of(dtype, device)]}
-    path, files = _source(where)
-    tokenizer, model = open_files(where, path, files, options)
+    target = device_of(device)
+    tokenizer, model = open_model(where, dtype_of(dtype, device))
     try:
         model = model.to(target)
     except (MemoryError, RuntimeError) as error:
@@ -238,28 +231,3 @@ def in_memory(
         else:
             found |= zip(waiting.pop(0), made, strict=True)
     return [found[number] for number in range(len(sizes))]
-
-
-def _source(where: str) -> tuple[str | Path, dict[str, str]]:
-    """Return the folder or name for transformers, and the options that select its files."""
-    path = Path(where)
-    if path.suffix == ".gguf" and path.is_file():
-        return path.parent, {"gguf_file": path.name}
-    if (path / "config.json").is_file():
-        return path, {}
-    if (where in KNOWN or is_hub_name(where)) and cached(where).exists():
-        return cached(where), {}
-    if where in KNOWN:
-        raise LmError(f"{where} is not on this machine: `hopscope lm pull {where}`")
-    if is_hub_name(where):  # it may be in transformers' own cache
-        name, _, revision = where.partition("@")
-        return name, {"revision": revision} if revision else {}
-    if "://" in where:
-        raise LmError(
-            f"{where} is an endpoint, which shows no weights: to look into a model, give its "
-            "folder or its name"
-        )
-    raise LmError(
-        f"no model {where!r}: expected one of {', '.join(KNOWN)}, OWNER/NAME, a folder with a "
-        "config.json, or a .gguf file"
-    )

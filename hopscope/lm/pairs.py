@@ -17,21 +17,20 @@ words, or two answers, into different numbers of tokens, or if an article depend
 another partner is tried, and if no partner is left, another question.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import takewhile
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from hopscope.configs import LmCircuit
 from hopscope.configs.prompts import Prompts
 from hopscope.errors import LmError
-from hopscope.facts import Fact, FactGraph, Role
-from hopscope.lm.drawing import CITIES, FIRST_NAMES, Line, QuestionLines
+from hopscope.facts import Role
+from hopscope.lm.drawing import CITIES, FIRST_NAMES, QuestionLines
 from hopscope.lm.model import LanguageModel, Tokens
 from hopscope.lm.prompts import Question, question, question_lines, render
 
-T = TypeVar("T")
 ANSWER, OPENING, OTHER = Role("answer"), Role("opening"), Role("other")
 ON = "…"
 """Suffix of a symbol's name: only the value of its fact is exchanged."""
@@ -83,42 +82,10 @@ def exchanges(prompts: Prompts, lines: QuestionLines, partner: int) -> Iterator[
         symbol = name.removesuffix(ON)
         words = own[symbol], other[symbol]
         given = {**own, symbol: other[symbol]} if symbol in graph.known else own
-        alone = _exchanged(graph, lines.lines, symbol, words, ("value",))
-        changed = alone if name.endswith(ON) else _exchanged(graph, lines.lines, symbol, words)
-        answer = _followed(graph, alone, given)
-        yield Exchange(name, replace(lines, lines=changed), words, answer)
-
-
-def _exchanged(
-    graph: FactGraph,
-    lines: tuple[Line, ...],
-    symbol: str,
-    words: tuple[str, str],
-    kinds: Sequence[str] = ("key", "value"),
-) -> tuple[Line, ...]:
-    """Return the lines with two words of a symbol exchanged, as keys, values or both (`kinds`).
-
-    Decoys are changed too.
-    """
-    swap = dict(zip(words, reversed(words), strict=True))
-
-    def at(kind: str, name: str, word: str) -> str:
-        return swap.get(word, word) if name == symbol and kind in kinds else word
-
-    def changed(line: Line, fact: Fact) -> Line:
-        keys = (at("key", *each) for each in zip(fact.keys, line.keys, strict=True))
-        return replace(line, keys=tuple(keys), value=at("value", fact.value, line.value))
-
-    return tuple(changed(line, graph.facts[line.fact]) for line in lines)
-
-
-def _followed(graph: FactGraph, lines: tuple[Line, ...], given: Mapping[str, str]) -> str:
-    """Return the answer, by looking up all facts from the words that the question gives."""
-    table = {(line.fact, line.keys): line.value for line in lines}
-    words = {name: given[name] for name in graph.known}
-    for number, fact in enumerate(graph.facts):
-        words[fact.value] = table[number, tuple(words[key] for key in fact.keys)]
-    return words[graph.facts[-1].value]
+        alone = lines.exchanged(graph, symbol, words, ("value",))
+        changed = alone if name.endswith(ON) else lines.exchanged(graph, symbol, words)
+        answer = alone.words(graph, given)[graph.facts[-1].value]
+        yield Exchange(name, changed, words, answer)
 
 
 @dataclass(frozen=True)
@@ -164,51 +131,16 @@ def binding(prompts: Prompts, lines: QuestionLines, partner: int) -> Binding | N
     order = [(partner + n) % prompts.chains for n in range(prompts.chains)]
     word, place, pointed = [of_chain[n] for n in order if n != own][:3]
     (key,), two = fact.keys, (word.keys[0], place.keys[0])
-    moved = _exchanged(graph, lines.lines, key, two, ("key",))
-    moved = _exchanged(graph, moved, fact.value, (place.value, pointed.value))
-    asked = place.chain  # the line in that place now has the word
+    moved = lines.exchanged(graph, key, two, ("key",))
+    moved = moved.exchanged(graph, fact.value, (place.value, pointed.value))
     if last:
         two = of_chain[own].keys[0], word.keys[0]
-        moved = _by_chain(_exchanged(graph, moved, key, two, ("value",)), last)
-        asked = own
+        moved = moved.exchanged(graph, key, two, ("value",))
+    else:
+        moved = replace(moved, chain=place.chain)  # the line in that place now has the word
     new = NEW_ANSWER[prompts.formulation](prompts.chains)
-    outside = tuple(
-        replace(line, value=new) if (line.fact, line.value) == (last, pointed.value) else line
-        for line in moved
-    )
-    return Binding(
-        QuestionLines(moved, asked),
-        QuestionLines(outside, asked),
-        place.value,
-        word.value,
-        pointed.value,
-        new,
-    )
-
-
-def _by_chain(lines: tuple[Line, ...], last: int) -> tuple[Line, ...]:
-    """Return the lines, with each line of the last fact assigned to the chain of its key."""
-    leads = {line.value: line.chain for line in lines if line.fact == last - 1}
-    return tuple(
-        replace(line, chain=leads[line.keys[0]]) if line.fact == last else line for line in lines
-    )
-
-
-@dataclass(frozen=True)
-class AnswerTokens:
-    """The first token in which each answer differs; their common beginning is in the prompt."""
-
-    own: int
-    others: Mapping[str, int]
-    """The partner's answer, for each exchange."""
-    acceptable: tuple[int, ...]
-    bound: tuple[int, ...] = ()
-    """The answers to the last look-up by position, by word and by pointer, and the new answer.
-    Empty without a `Binding`."""
-
-    def thirds(self, name: str) -> tuple[int, ...]:
-        """Return the answers of the chains that an exchange does not involve."""
-        return tuple(n for n in self.acceptable if n not in (self.own, self.others[name]))
+    outside = moved.exchanged(graph, fact.value, (pointed.value, new))
+    return Binding(moved, outside, place.value, word.value, pointed.value, new)
 
 
 class Cut(NamedTuple):
@@ -223,17 +155,31 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True)
 class Paired:
-    """One question and its donors, which have equal length and differ only in exchanged words."""
+    """One question and its donors, which have equal length and differ only in exchanged words.
+
+    An answer is the first token in which it differs from others; the common beginning of all
+    answers is in the prompt.
+    """
 
     index: int
     tokens: Tokens
     roles: tuple[int, ...]
     chains: tuple[int, ...]
-    answers: AnswerTokens
+    answer: int
+    acceptable: tuple[int, ...]
+    others: Mapping[str, int] = field(default_factory=dict)
+    """The partner's answer, for each exchange."""
+    bound: tuple[int, ...] = ()
+    """The answers to the last look-up by position, by word and by pointer, and the new answer.
+    Empty without a `Binding`."""
     donors: Mapping[str, Tokens] = field(default_factory=dict)
     """The donor of each exchange, and those of a `Binding`; empty if nothing is patched."""
     candidates: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """For each symbol, the token of the own chain, then those of the other chains."""
+
+    def thirds(self, name: str) -> tuple[int, ...]:
+        """Return the answers of the chains that an exchange does not involve."""
+        return tuple(n for n in self.acceptable if n not in (self.answer, self.others[name]))
 
 
 @cache
@@ -265,7 +211,7 @@ def pairs(
                 whys.append(error)
         raise whys[0]
 
-    return first_made(first_partner, start, count, f"questions of {prompts.label} can be paired")
+    return _first(first_partner, start, count, f"questions of {prompts.label} can be paired")
 
 
 def unpaired(
@@ -277,17 +223,17 @@ def unpaired(
         each = question(prompts, seed, index)
         common, first, _ = first_tokens(local, each)
         own = cut(local, prompts, each, (each.chain + 1) % prompts.chains, common)
-        return Paired(index, *own, AnswerTokens(first[each.correct], {}, tuple(first.values())))
+        return Paired(index, *own, first[each.correct], tuple(first.values()))
 
-    return first_made(read, start, count, f"questions of {prompts.label} can be read")
+    return _first(read, start, count, f"questions of {prompts.label} can be read")
 
 
-def first_made(make: Callable[[int], T], start: int, count: int, what: str) -> list[T]:
+def _first(make: Callable[[int], Paired], start: int, count: int, what: str) -> list[Paired]:
     """Call `make` on question numbers from `start` on; return the first `count` results.
 
     Unreadable questions are left out; raises LmError if too many are.
     """
-    made: list[T] = []
+    made: list[Paired] = []
     why: Unreadable | None = None
     for index in range(start, start + TRIED * count):
         try:
@@ -329,14 +275,14 @@ def _paired(
             bound = _bound(local, last, render(prompts, last.outside, index), common, first)
             donors |= both if bound else {}
     others = {each.name: first[each.answer] for each in made}
-    answers = AnswerTokens(first[right], others, tuple(first.values()), bound)
+    acceptable = tuple(first.values())
     candidates = {
         fact.value: _values(own, role_table(prompts).index(Role("value", number)))
         for number, fact in enumerate(graph.facts)
     }
-    rest = (token for token in answers.acceptable if token != answers.own)
-    candidates[graph.facts[-1].value] = (answers.own, *rest)
-    return Paired(index, *own, answers, donors, candidates)
+    rest = (token for token in acceptable if token != first[right])
+    candidates[graph.facts[-1].value] = (first[right], *rest)
+    return Paired(index, *own, first[right], acceptable, others, bound, donors, candidates)
 
 
 def _values(own: Cut, role: int) -> tuple[int, ...]:
@@ -351,7 +297,7 @@ def _values(own: Cut, role: int) -> tuple[int, ...]:
 def _bound(
     local: LanguageModel, made: Binding, outside: Question, common: Tokens, first: Mapping[str, int]
 ) -> tuple[int, ...]:
-    """Return `AnswerTokens.bound`; empty if the first token of the new answer is not unique."""
+    """Return `Paired.bound`; empty if the first token of the new answer is not unique."""
     spelled = local.spellings(local.text(outside.prompt, outside.opening), made.new)[0]
     new = spelled[len(common) : len(common) + 1]
     known = (*first.values(), local.tokenizer.unk_token_id)

@@ -2,36 +2,26 @@
 
 After a patch, only later layers and later positions are computed again; all other activations are
 the own question's, and are computed once. Patches at one place pass through the layers together.
-
-How far answers follow is a share: from the own answer (0) to the partner's (1). Its interval is
-that of a ratio (delta method), by Student's t over the questions. Where many cells are reported
-together (roles by layers by exchanges; the rows of a circuit), each has the level 5 % / cells
-(Bonferroni): with a probability of 95 % all intervals contain the true values.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 from functools import cached_property
 from itertools import product
 from random import Random
 from typing import TypeVar
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from hopscope import intervals
 from hopscope.circuits import budget
 from hopscope.circuits.adapters import DecoderAdapter, adapter_of
-from hopscope.circuits.components import Estimate
-from hopscope.circuits.engine import Brought, Heads, Projected, Stream, Weights, forward
-from hopscope.circuits.patching import SURE
+from hopscope.circuits.engine import Projected, Recorded, record
 from hopscope.lm.model import LanguageModel, in_memory
 from hopscope.lm.pairs import Paired
-from hopscope.lm.rows import SavedRow
 
 T = TypeVar("T")
 PIECE = 4
@@ -61,18 +51,6 @@ class Mark(IntEnum):
 AttentionRow = tuple[int, int, int]
 """An attention row: layer, head, index of the role."""
 Marks = Float[Tensor, "variant batch mark"]
-PerQuestion = Float[np.ndarray, "question"]
-
-
-@dataclass(frozen=True)
-class Passed:
-    """The activations of a forward pass over some questions, layer by layer."""
-
-    streams: list[Stream]
-    """Before every layer, and after the last."""
-    brought: list[Brought]
-    heads: list[Heads]
-    weights: list[Weights]
 
 
 class PairBatch:
@@ -86,45 +64,27 @@ class PairBatch:
         self.donors = {
             name: self._tensor([pair.donors[name] for pair in pairs]) for name in pairs[0].donors
         }
-        self._given: dict[str, Passed] = {}
+        self._given: dict[str, Recorded] = {}
 
     def _tensor(self, rows: Sequence[Sequence[int]]) -> Int[Tensor, "batch seq"]:
         return torch.tensor(rows, device=self.adapter.device)
 
     @cached_property
-    def own(self) -> Passed:
+    def own(self) -> Recorded:
         """The forward pass over the own questions."""
-        return self._passed(self.tokens)
+        return record(self.adapter, self.tokens)
 
-    def given(self, name: str) -> Passed:
+    @cached_property
+    def heads(self) -> list[Projected]:
+        """The heads of every layer in this pass."""
+        return [self.adapter.project(n, x) for n, x in enumerate(self.own.streams[:-1])]
+
+    def given(self, name: str) -> Recorded:
         """Return the forward pass over the donors of an exchange (cached)."""
         if name not in self._given:
-            found = self._passed(self.donors[name])
-            self._given[name] = replace(found, heads=[], weights=[])  # large and unused
+            found = record(self.adapter, self.donors[name])
+            self._given[name] = replace(found, values=[], weights=[])  # large and unused
         return self._given[name]
-
-    def _passed(self, tokens: Int[Tensor, "batch seq"]) -> Passed:
-        found = Passed([], [], [], [])
-
-        def attend(_: int, heads: Heads) -> Brought:
-            found.streams.append(heads.stream)
-            found.heads.append(heads)
-            found.weights.append(heads.weights())
-            found.brought.append(found.weights[-1] @ heads.values)
-            return found.brought[-1]
-
-        found.streams.append(forward(self.adapter, self.adapter.embed(tokens), attend))
-        return found
-
-    def _project(self, layer: int, x: Float[Tensor, "row some d_model"]) -> Projected:
-        """Return a layer's heads for the streams `x` at the last positions; at all earlier ones the
-        streams are the own questions'.
-        """
-        if x.shape[1] == self.tokens.shape[1]:
-            return self.adapter.project(layer, x)
-        own = self.own.heads[layer]
-        assert isinstance(own, Projected)
-        return self.adapter.project_after(layer, x, own)
 
     def these(self, rows: Sequence[AttentionRow]) -> Bool[Tensor, "layer head role"]:
         """True at these attention rows."""
@@ -137,10 +97,6 @@ class PairBatch:
     @cached_property
     def _one_hot(self) -> Bool[Tensor, "batch seq role"]:
         return torch.nn.functional.one_hot(self.role, self.roles).bool()
-
-    def at(self, role: int) -> Bool[Tensor, "batch seq"]:
-        """True at the positions of a role, in all chains."""
-        return self._one_hot[:, :, role]
 
     @cached_property
     def lasts(self) -> Int[Tensor, "batch role"]:
@@ -156,9 +112,8 @@ class PairBatch:
         roles of a chain (0: the same chain).
         """
         weights, there = self.own.weights[layer], self._one_hot & (self.chain == chain)[:, :, None]
-        index = self.lasts.clamp_min(0)[:, None, :, None]
-        index = index.expand(-1, weights.shape[1], -1, weights.shape[3])
-        found: Tensor = weights.gather(2, index).float() @ there.float()[:, None]
+        last = weights.take_along_dim(self.lasts.clamp_min(0)[:, None, :, None], 2)
+        found: Tensor = last.float() @ there.float()[:, None]
         return found * (self.lasts >= 0)[:, None, :, None]
 
     def moved(self, x: Float[Tensor, "variant batch one d_model"], names: Sequence[str]) -> Marks:
@@ -173,14 +128,13 @@ class PairBatch:
         found[..., Mark.KL] = (self.model.exp() * (self.model - logs)).sum(-1).cpu()
         found[..., Mark.SAME] = (logs.argmax(-1) == self.model.argmax(-1)).cpu()
         for row, pair in enumerate(self.pairs):
-            answers = pair.answers
-            scores = logs[:, row, list(answers.acceptable)].double().cpu()
-            at = answers.acceptable.index
-            own = scores[:, at(answers.own)]
+            scores = logs[:, row, list(pair.acceptable)].double().cpu()
+            at = pair.acceptable.index
+            own = scores[:, at(pair.answer)]
             found[:, row, Mark.LOSS] = scores.logsumexp(-1) - own
             for variant, name in enumerate(names):
-                third = scores[variant, [at(each) for each in answers.thirds(name)]].mean()
-                other = scores[variant, at(answers.others[name])]
+                third = scores[variant, [at(each) for each in pair.thirds(name)]].mean()
+                other = scores[variant, at(pair.others[name])]
                 found[variant, row, Mark.FOLLOWS] = other - third
                 found[variant, row, Mark.OWN] = own[variant] - third
         return found
@@ -198,8 +152,7 @@ class PairBatch:
 
     @cached_property
     def _clean(self) -> dict[str, Marks]:
-        exchanges = self.pairs[0].answers.others
-        return {name: self.marks(self.model[None], [name]) for name in exchanges}
+        return {name: self.marks(self.model[None], [name]) for name in self.pairs[0].others}
 
     def clean(self, names: Sequence[str]) -> Marks:
         """Return the `Mark` numbers without a patch, for each exchange."""
@@ -207,9 +160,10 @@ class PairBatch:
 
     def right(self) -> list[bool]:
         """For each question, whether its own answer is the likeliest of the acceptable ones."""
-        answers = [pair.answers for pair in self.pairs]
-        best = [int(self.model[n, list(a.acceptable)].argmax()) for n, a in enumerate(answers)]
-        return [a.acceptable[n] == a.own for n, a in zip(best, answers, strict=True)]
+        return [
+            pair.acceptable[int(logs[list(pair.acceptable)].argmax())] == pair.answer
+            for pair, logs in zip(self.pairs, self.model, strict=True)
+        ]
 
     def onward(
         self,
@@ -231,7 +185,7 @@ class PairBatch:
             part = slice(at, at + size)
             x = patched[part].flatten(0, 1)
             for number in range(layer, adapter.layers):
-                heads = self._project(number, x)
+                heads = adapter.project_after(number, x, self.heads[number])
                 read = some if number < adapter.layers - 1 else 1
                 brought = replaced(number, part, heads.weights(read) @ heads.values)
                 x = adapter.finish(number, x[:, -read:], brought)
@@ -283,7 +237,7 @@ def at_role(
     `layer` may be the number of layers (after the last). One entry for each exchange in `names`.
     """
     found = torch.zeros(len(names), len(batch.pairs), len(Mark)).double()
-    at, own = batch.at(role)[:, :, None], batch.own.streams[layer]
+    at, own = (batch.role == role)[:, :, None], batch.own.streams[layer]
     patched = [torch.where(at, batch.given(name).streams[layer], own) for name in names]
     changed = [(stream != own).any(-1).any(0) for stream in patched]
     if some := [n for n, there in enumerate(changed) if there.any()]:
@@ -319,11 +273,11 @@ def _donated(
     batch: PairBatch, name: str, rows: Bool[Tensor, "variant batch layer head role"]
 ) -> Callable[[int, slice, Tensor], Tensor]:
     """Return a function that replaces the outputs of heads at these rows by the donor's."""
-    role = batch.role[None, :, None].expand(len(rows), -1, batch.adapter.heads, -1)
 
     def replaced(layer: int, part: slice, brought: Tensor) -> Tensor:
         read = brought.shape[2]
-        taken = rows[part, :, layer].gather(-1, role[part]).flatten(0, 1)[:, :, -read:, None]
+        taken = rows[part, :, layer].take_along_dim(batch.role[None, :, None], -1)
+        taken = taken.flatten(0, 1)[:, :, -read:, None]
         theirs = batch.given(name).brought[layer][:, :, -read:]
         return torch.where(taken, theirs.repeat(len(taken) // len(theirs), 1, 1, 1), brought)
 
@@ -366,9 +320,8 @@ def lens(batch: PairBatch, layers: Sequence[int]) -> Float[Tensor, "symbol role 
     symbols = list(batch.pairs[0].candidates)
     found = torch.full((len(symbols), batch.roles, len(layers), len(batch.pairs), 2), torch.nan)
     for column, layer in enumerate(layers):
-        x = batch.own.streams[layer]
-        index = batch.lasts.clamp_min(0)[:, :, None].expand(-1, -1, x.shape[-1])
-        logits = batch.adapter.unembed(x.gather(1, index)).float()
+        x = batch.own.streams[layer].take_along_dim(batch.lasts.clamp_min(0)[:, :, None], 1)
+        logits = batch.adapter.unembed(x).float()
         for row, pair in enumerate(batch.pairs):
             for number, symbol in enumerate(symbols):
                 words = list(pair.candidates[symbol])
@@ -376,27 +329,3 @@ def lens(batch: PairBatch, layers: Sequence[int]) -> Float[Tensor, "symbol role 
                 found[number, :, column, row, 0] = logits[row][:, words].softmax(-1)[:, 0].cpu()
                 found[number, :, column, row, 1] = (logits[row] >= own[:, None]).sum(-1).cpu() - 1
     return torch.where((batch.lasts.T.cpu() >= 0)[None, :, None, :, None], found, torch.nan)
-
-
-def moved_share(sure: PerQuestion, moved: PerQuestion, cells: int = 1) -> Estimate:
-    """Estimate how far answers move from their own (0) to the partner's (1).
-
-    The interval is corrected for `cells` estimates that are reported together.
-    """
-    mean, half = map(float, intervals.ratio(moved, sure, cells))
-    return Estimate(mean=mean, low=mean - half, high=mean + half)
-
-
-def sureties(rows: Sequence[SavedRow], exchanges: Sequence[str]) -> dict[str, PerQuestion]:
-    """Return for each exchange and question the logit of the own answer minus the partner's.
-
-    An exchange is absent if the own answers are not clearly preferred: then a share of the way to
-    the partner's answer has no meaning.
-    """
-    found = {}
-    for name in exchanges if len(rows) > 1 else ():
-        clean = np.array([row["clean"][name] for row in rows], dtype=float)
-        sure = clean[:, Mark.OWN] - clean[:, Mark.FOLLOWS]
-        if sure.sum() > SURE * np.abs(sure).sum():
-            found[name] = sure
-    return found

@@ -133,12 +133,8 @@ def render(prompts: Prompts, drawn: QuestionLines, index: int) -> Question:
         template = wording[line.fact].replace("{article}", article)
         sentence, printed = _printed(template, _symbols(line), line.chain, len(text))
         spans += printed
-        lines.append(
-            SymbolSpan(
-                len(text), len(text) + len(sentence) + 1, Role("line", line.fact), line.chain
-            )
-        )
-        text += f"{sentence}\n"
+        begin, text = len(text), f"{text}{sentence}\n"
+        lines.append(SymbolSpan(begin, len(text), Role("line", line.fact), line.chain))
     ask, printed = _printed(ASKING[name], given, drawn.chain, len(text))
     answers = {line.value for line in drawn.lines if line.fact == last}
     return Question(

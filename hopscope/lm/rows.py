@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hopscope.configs import LmCircuit
+from hopscope.display import plain
 from hopscope.errors import ConfigError, RunDamaged, RunMismatch
 from hopscope.runs.stepper import StepLosses
 from hopscope.store import RunFolder
@@ -107,10 +108,7 @@ def _lines(rows: Iterable[SavedRow]) -> bytes:
 
 def as_lists(values: Any) -> Any:
     """Return an array as nested lists with rounded numbers; NaN and infinity become None."""
-    rounded = np.round(np.asarray(values, dtype=np.float64), DIGITS)
-    listed = rounded.astype(object)
-    listed[~np.isfinite(rounded)] = None
-    return listed.tolist()
+    return plain(np.round(np.asarray(values, dtype=np.float64), DIGITS).tolist())
 
 
 def saved_rows(folder: RunFolder) -> list[SavedRow]:

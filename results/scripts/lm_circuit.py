@@ -17,10 +17,10 @@ import numpy as np
 
 from hopscope.configs import LmCircuit, Prompts, Tracing
 from hopscope.errors import NotLearned
-from hopscope.lm.circuit import find_circuit
+from hopscope.lm.circuit import prepare
 from hopscope.lm.findings import LmCircuitRun
-from hopscope.lm.model import LanguageModel, load
 from hopscope.runs.computing import using_threads
+from hopscope.runs.runner import prepared
 from hopscope.store import RunFolder
 
 SMOL, QWEN = "smollm2-135m", "qwen2.5-coder-1.5b"
@@ -75,12 +75,9 @@ def main() -> None:
     chosen = parser.parse_args()
     recipe = RECIPES[chosen.which]
 
-    def local() -> LanguageModel:
-        return load(recipe.model, recipe.dtype, "cpu", recipe.template, max_tokens=1)
-
     try:
         with using_threads(chosen.threads):
-            run = LmCircuitRun(find_circuit(recipe, local, watcher=Clock()))
+            run = LmCircuitRun(prepared(recipe, lambda: prepare(recipe, "cpu"), None, Clock()))
     except NotLearned as error:
         print(json.dumps({"what": "lm circuit", "which": chosen.which, "refused": str(error)}))
         return

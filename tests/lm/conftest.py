@@ -100,11 +100,11 @@ def traced(
     planted: Callable[[bool], LanguageModel], tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[bool], Path]:
     """For each of them, the folder of the run that found its circuit."""
-    from hopscope.lm.circuit import find_circuit
+    from solving import find_circuit
 
     @cache
     def folder(stacked: bool) -> Path:
         store = tmp_path_factory.mktemp("stacked" if stacked else "in-place")
-        return find_circuit(RECIPE, lambda: planted(stacked), str(store)).path
+        return find_circuit(RECIPE, lambda: planted(stacked), store).path
 
     return folder

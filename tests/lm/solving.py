@@ -1,4 +1,4 @@
-"""Who answers questions by reading nothing but their text."""
+"""Complete runs of models in this process; and an answer by reading nothing but the text."""
 
 import re
 from collections.abc import Callable
@@ -6,15 +6,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hopscope.configs import LmBench
+from hopscope.configs import LmBench, LmCircuit
 from hopscope.lm.bench import stepper_of
+from hopscope.lm.circuit import search
 from hopscope.runs.runner import prepared
-from hopscope.store import RunFolder
+from hopscope.store import RunFolder, Store
 
 
 def ask(bench: LmBench, model: Callable[[], Any], store: Path) -> RunFolder:
     """The complete run; `model` is called only if a question has no answer."""
     return prepared(bench, lambda: partial(stepper_of, bench, model()), store)
+
+
+def find_circuit(recipe: LmCircuit, model: Callable[[], Any], store: Store | Path) -> RunFolder:
+    """The complete run; `model` is called only if there is something to measure."""
+    return prepared(recipe, lambda: partial(search, recipe, model()), store)
 
 
 def solved(prompt: str) -> str:

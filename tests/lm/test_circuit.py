@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from calling import watcher
+from solving import find_circuit
 
 from hopscope.circuits import Circuit
 from hopscope.circuits.components import Estimate
@@ -20,12 +21,12 @@ from hopscope.configs import LmCircuit, Tracing
 from hopscope.errors import Interrupted, NotLearned, RunDamaged, RunMismatch
 from hopscope.export.tracked import tracked
 from hopscope.facts import FactGraph, Role, parse_facts, parse_role
-from hopscope.lm.circuit import find_circuit, search
-from hopscope.lm.findings import LmCircuitRun, LmFindings, check_above_chance
+from hopscope.lm.circuit import search
+from hopscope.lm.findings import LmCircuitRun, LmFindings, check_above_chance, sureties
 from hopscope.lm.look_ups import LookUps
 from hopscope.lm.model import LanguageModel
 from hopscope.lm.pairs import ANSWER, followed
-from hopscope.lm.patching import Mark, moved_share, sureties
+from hopscope.lm.patching import Mark
 from hopscope.lm.rows import of_phase, saved_rows
 from hopscope.memory import Memory
 from hopscope.runs.runner import prepared
@@ -186,7 +187,7 @@ def test_what_the_page_reads_is_there(traced: Folders) -> None:
 def test_fewer_exchanges_find_the_same(planted: Both, recipe: LmCircuit, tmp_path: Path) -> None:
     tracing = Tracing(mapped=10, searched=10, proved=10, gains=0.3, given=False)
     thrifty = recipe.model_copy(update={"tracing": tracing})
-    found = LmCircuitRun(find_circuit(thrifty, lambda: planted(True), str(tmp_path))).findings
+    found = LmCircuitRun(find_circuit(thrifty, lambda: planted(True), tmp_path)).findings
     assert set(found.shares) == {"x1", "x2", "x1…"}
     assert TRUE[True] - BEGIN < arrows(found) <= TRUE[True]
 
@@ -195,7 +196,7 @@ def test_fewer_exchanges_find_the_same(planted: Both, recipe: LmCircuit, tmp_pat
 def test_on_a_gpu_the_circuit_is_the_same(planted: Both, recipe: LmCircuit, tmp_path: Path) -> None:
     own = planted(True)
     there = replace(own, model=deepcopy(own.model).cuda())
-    found = LmCircuitRun(find_circuit(recipe, lambda: there, str(tmp_path))).findings
+    found = LmCircuitRun(find_circuit(recipe, lambda: there, tmp_path)).findings
     assert arrows(found) == TRUE[True]
     assert (found.look_ups.way, found.look_ups.by) == ("stacked", "word")
 
@@ -203,7 +204,7 @@ def test_on_a_gpu_the_circuit_is_the_same(planted: Both, recipe: LmCircuit, tmp_
 def test_an_interval_is_as_wide_as_its_questions_and_cells_make_it() -> None:
     rng = np.random.default_rng(0)
     sure, moved = 1 + 0.1 * rng.standard_normal(10), 0.5 + 0.2 * rng.standard_normal(10)
-    one, many = moved_share(sure, moved), moved_share(sure, moved, 1000)
+    one, many = Estimate.of_ratio(moved, sure), Estimate.of_ratio(moved, sure, 1000)
     assert one.mean == many.mean == pytest.approx(moved.sum() / sure.sum())
     error = np.std(moved - one.mean * sure, ddof=1) / np.sqrt(10) / sure.mean()
     assert one.high - one.mean == pytest.approx(2.262 * error, rel=1e-3)
@@ -388,7 +389,7 @@ def test_elsewhere_more_questions_can_be_asked(
 ) -> None:
     tracing = recipe.tracing.model_copy(update={"proved_elsewhere": 12})
     both = recipe.model_copy(update={"elsewhere": recipe.prompts, "tracing": tracing})
-    folder = find_circuit(both, lambda: planted(True), str(tmp_path))
+    folder = find_circuit(both, lambda: planted(True), tmp_path)
     assert len(of_phase(saved_rows(folder), "proof")) == 10
     assert len(of_phase(saved_rows(folder), "elsewhere")) == 12
 

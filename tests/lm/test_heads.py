@@ -109,9 +109,8 @@ def test_attention_is_the_model_s_own(make_tiny: Make) -> None:
         first, *rest = (whole[..., places(each, "value 0", n)].sum(-1) for n in range(4))
         own.append(first.numpy())
         others.append(np.mean([chain.numpy() for chain in rest], 0))
-        answers = each.answers
-        logits = out.logits[0, -1, list(answers.acceptable)]
-        right.append(answers.acceptable[int(logits.argmax())] == answers.own)
+        logits = out.logits[0, -1, list(each.acceptable)]
+        right.append(each.acceptable[int(logits.argmax())] == each.answer)
     assert scores.correct == sum(right)
     assert 0 < scores.correct < count
     score, correct = np.array(own) - np.array(others), np.array(right)
@@ -146,9 +145,9 @@ def test_heads_switched_off_bring_nothing(make_tiny: Make) -> None:
         for each in unpaired(local, EQUATIONS, 0, 5, 6):
             with torch.no_grad():
                 logits = local.model(torch.tensor([each.tokens])).logits[0, -1]
-            acceptable = each.answers.acceptable
+            acceptable = each.acceptable
             chances = logits[list(acceptable)].softmax(-1)
-            shares.append(float(chances[acceptable.index(each.answers.own)]))
+            shares.append(float(chances[acceptable.index(each.answer)]))
         return float(np.mean(shares))
 
     assert found.model.mean == pytest.approx(accuracy(), abs=1e-5)

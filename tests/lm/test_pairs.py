@@ -66,9 +66,9 @@ def test_pairs_differ_in_the_words_exchanged_alone(cut: LanguageModel) -> None:
             changed = [n for n, (a, b) in enumerate(zip(its.tokens, donor, strict=True)) if a != b]
             assert {str(table[its.roles[n]]) for n in changed} == theirs
             assert {its.chains[n] for n in changed} == {0, 1}
-        assert len({its.answers.own, *its.answers.others.values()}) == 2
+        assert len({its.answer, *its.others.values()}) == 2
         for name in places:
-            assert len(its.answers.thirds(name)) == 2
+            assert len(its.thirds(name)) == 2
 
 
 def test_every_token_has_its_role(cut: LanguageModel) -> None:
@@ -256,10 +256,10 @@ def marks(batch: PairBatch, name: str, patched: Tensor, clean: Tensor) -> Tensor
     for row, pair in enumerate(batch.pairs):
         told = []
         for its in (patched[row], clean[row]):
-            third = its[list(pair.answers.thirds(name))].mean()
-            own, other = its[pair.answers.own], its[pair.answers.others[name]]
-            loss = -torch.log_softmax(its[list(pair.answers.acceptable)], -1)
-            own_loss = loss[pair.answers.acceptable.index(pair.answers.own)]
+            third = its[list(pair.thirds(name))].mean()
+            own, other = its[pair.answer], its[pair.others[name]]
+            loss = -torch.log_softmax(its[list(pair.acceptable)], -1)
+            own_loss = loss[pair.acceptable.index(pair.answer)]
             told.append(torch.stack([other - third, own - third, own_loss]))
         logs, model = patched[row].log_softmax(-1), clean[row].log_softmax(-1)
         same = torch.tensor(float(logs.argmax() == model.argmax()) - 1)
@@ -280,7 +280,7 @@ def test_a_role_s_stream_is_replaced(local: LanguageModel, batch: PairBatch) -> 
         for layer, module in enumerate(after):
             theirs = entering(local, module, batch.donors[name])
             for role in range(batch.roles):
-                at = batch.at(role)[:, :, None]
+                at = (batch.role == role)[:, :, None]
                 with hooked(module, lambda x, at=at, new=theirs: torch.where(at, new, x)):
                     patched = logits(local, batch.tokens)
                 expected = marks(batch, name, patched, clean)
