@@ -51,22 +51,22 @@ def experiments(experiment: str, protocol: Any, results: Path, json: bool, store
     papers = registry.PAPERS
     rows: list[dict[str, object]] = []
     for state in states(papers.matching(experiment), protocol, store, papers.results(results)):
-        about = state.experiment
+        about, table = state.experiment, state.table
         row: dict[str, object] = {
-            "experiment": about.name, "shows": about.shows, "protocol": state.protocol,
+            "experiment": about.name, "shows": about.shows, "protocol": table.protocol,
         }  # fmt: skip
         if json:
             row |= {
-                "runs": state.runs,
-                "measured": state.measured,
+                "runs": len(table.runs) + len(table.missing),
+                "measured": len(table.runs),
                 "trained": state.trained,
-                "missing": len(state.missing),
+                "missing": len(state.untrained),
                 "seconds_here": state.seconds_here,
                 "seconds_gpu": state.seconds_gpu,
             }
         else:
-            row["measured"] = f"{state.measured} of {state.runs}"
-            row["to_train"] = _time(state) if state.missing else "nothing"
+            row["measured"] = table.progress.removesuffix(" runs")
+            row["to_train"] = _time(state) if state.untrained else "nothing"
         rows.append(row)
     print_rows(rows, {}, json=json)
 
@@ -101,7 +101,7 @@ def run(
     known = states(found, protocol, store, where)
     for state in known:
         say(_what_there_is(state))
-    left = [state for state in known if not state.complete]
+    left = [state for state in known if state.table.missing]
     if not left:
         return 0
     check_threads(how.threads)
@@ -177,16 +177,16 @@ def measured(asked: Path | None, papers: Registry) -> Results:
 
 def _what_there_is(state: ExperimentState) -> str:
     """Return a line on an experiment's measured and missing runs, and the time for the latter."""
-    name, of = state.experiment.name, f"{state.protocol} protocol"
-    if state.complete:
-        return f"{name}, {of}: all {state.runs} runs are measured; nothing to train"
+    name, of = state.experiment.name, f"{state.table.protocol} protocol"
+    if not state.table.missing:
+        return f"{name}, {of}: all {len(state.table.runs)} runs are measured; nothing to train"
     if not state.experiment.recipes:
         return f"{name}: computed, without any training"
     trained = f", {state.trained} trained and not measured" if state.trained else ""
-    said = f"{name}, {of}: {state.measured} of {state.runs} runs measured{trained}"
-    if not state.missing:
+    said = f"{name}, {of}: {state.table.progress} measured{trained}"
+    if not state.untrained:
         return said
-    return f"{said}, {len(state.missing)} to train: {_time(state)}"
+    return f"{said}, {len(state.untrained)} to train: {_time(state)}"
 
 
 def _time(state: ExperimentState) -> str:
@@ -225,7 +225,7 @@ def _run_all(
             warn(f"{name}: {error}")
             failed.append(error)
             continue
-        table = results.table(name, state.protocol)
+        table = results.table(name, state.table.protocol)
         # Another process may have done what this one could not.
         over |= len(troubles) < len(table.missing)
         failed += troubles if table.missing else []

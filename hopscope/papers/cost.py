@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from math import log
 from typing import TYPE_CHECKING
 
@@ -90,24 +90,29 @@ class RecordedTimes:
     """Recorded times of measured runs, from which those of other runs are estimated."""
 
     def __init__(self, results: "Results") -> None:
-        # For each kind of run, on a processor or a GPU: the work and the seconds of every run.
-        self._known: defaultdict[tuple[str, bool], list[tuple[float, float]]] = defaultdict(list)
-        for name, experiment in results.experiments.items():
-            taken = results.seconds(name)
+        self._results = results
+
+    @cached_property
+    def _known(self) -> dict[tuple[str, bool], list[tuple[float, float]]]:
+        """For each kind of run, on a processor or a GPU: the work and the seconds of every run."""
+        found = defaultdict(list)
+        for name, experiment in self._results.experiments.items():
+            taken = self._results.seconds(name)
             recipes: Mapping[str, Recipe] = {}
             for protocol in experiment.recipes if taken else ():
                 recipes = {**recipes, **experiment.runs(protocol)}
             for run, (machine, seconds) in taken.items():
                 if run in recipes and seconds > 0:
                     kind, work = _work(recipes[run])
-                    self._known[kind, machine.startswith("NVIDIA")].append((work, seconds))
+                    found[kind, machine.startswith("NVIDIA")].append((work, seconds))
+        return found
 
     def seconds(self, recipes: Sequence[Recipe], *, gpu: bool) -> float | None:
         """Estimate the time of these runs one after the other, on one processor or a GPU; None if
         no run like one of them was recorded.
         """
         each = [self._of_one(recipe, gpu) for recipe in recipes]
-        return None if None in each else sum(filter(None, each))
+        return None if None in each else sum(filter(None, each), 0.0)
 
     def _of_one(self, recipe: Recipe, gpu: bool) -> float | None:
         """Scale the time of the recorded run with the most similar work; None if there is none."""
