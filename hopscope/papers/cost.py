@@ -4,13 +4,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from math import log
-from typing import TYPE_CHECKING
 
 from hopscope.configs import Experiment, LmBench, Recipe
 from hopscope.papers.experiment import PaperExperiment
-
-if TYPE_CHECKING:
-    from hopscope.papers.results import Results, ResultsTable
+from hopscope.papers.results import Results, ResultsTable
 
 FORWARD_AND_BACK = 3
 """A step costs three forward passes: the backward pass has two products for each forward one."""
@@ -62,7 +59,7 @@ def in_time(seconds: float) -> str:
     return f"{max(1, round(seconds / MINUTE))} min"
 
 
-def sample_and_cost(table: "ResultsTable", experiment: PaperExperiment) -> str:
+def sample_and_cost(table: ResultsTable, experiment: PaperExperiment) -> str:
     """Return a table's runs, seeds and cost as text, and its protocol unless it is full and
     complete.
     """
@@ -89,7 +86,7 @@ def sample_and_cost(table: "ResultsTable", experiment: PaperExperiment) -> str:
 class RecordedTimes:
     """Recorded times of measured runs, from which those of other runs are estimated."""
 
-    def __init__(self, results: "Results") -> None:
+    def __init__(self, results: Results) -> None:
         self._results = results
 
     @cached_property

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from hopscope.configs import Experiment, Recipe
 from hopscope.errors import OF_ONE_RUN, CircuitError, HopscopeError, StoreError
@@ -10,13 +9,11 @@ from hopscope.papers.cost import RecordedTimes
 from hopscope.papers.experiment import PaperExperiment, Protocol
 from hopscope.papers.results import COMPUTED, Results, ResultsTable
 from hopscope.store import RunFolder, Store
+from hopscope.workers import Outcome
 from hopscope.workers.job import is_complete
+from hopscope.workers.progress import SweepProgress
 
-if TYPE_CHECKING:
-    from hopscope.workers import Outcome
-    from hopscope.workers.progress import SweepProgress
-
-Carry = Callable[[Sequence[Recipe], Callable[["SweepProgress"], None]], "Outcome"]
+Carry = Callable[[Sequence[Recipe], Callable[[SweepProgress], None]], Outcome]
 """Trains runs, and calls a function with the progress."""
 
 
@@ -69,7 +66,7 @@ class Keeper:
     troubles: dict[str, HopscopeError | None] = field(default_factory=dict)
     """The error of each run that was measured; None if there was none."""
 
-    def look(self, progress: "SweepProgress") -> None:
+    def look(self, progress: SweepProgress) -> None:
         """Measure the runs that are reported as complete."""
         for name, report in progress.reports.items():
             if report.state == "complete":
