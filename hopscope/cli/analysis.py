@@ -104,21 +104,23 @@ SAVED = (".edges.json", ".circuitsvis.json", ".safetensors", ".legacy.safetensor
     option("--fresh N", "Number of other examples, on which the circuit is measured.",
            type=click.IntRange(2), default=Discovery().fresh),
     option("--repeat N", "Independent searches; the share that finds a component is its stability.",
-           type=click.IntRange(1), default=1),
+           name="searches", type=click.IntRange(1), default=1),
     option("--force", "Search even if the model has not learned its task."),
     option("--no-keep", "Do not keep the circuit with the run."),
     option("--all", "All seeds of the run's recipe, a line for each.", name="every"),
     option("--diagnose", "Also compute backup heads and restored heads."),
     endings=SAVED,
 )  # fmt: skip
-def circuit(asked: Asked, again: bool, every: bool, diagnose: bool, **search: Any) -> Output:
+def circuit(
+    asked: Asked, again: bool, every: bool, diagnose: bool, no_keep: bool, **search: Any
+) -> Output:
     """Find the circuit of a model and keep it with the run, or show the one that was found before.
 
     The first line is the verdict. RUN may be a circuit's file (JSON). The ending of --save chooses
     the format: .json, .csv, .parquet, .edges.json (for EAP-IG and MIB), .circuitsvis.json,
     .safetensors or .legacy.safetensors (weights for TransformerLens).
     """
-    keep = not search.pop("no_keep")
+    search |= {"examples": asked.examples, "seed": asked.sample}
     path = Path(asked.subject.name)
     if path.suffix == ".json" and path.is_file():
         return _circuit_alone(asked, path)
@@ -128,7 +130,7 @@ def circuit(asked: Asked, again: bool, every: bool, diagnose: bool, **search: An
             raise ConfigError(
                 f"--save is {asked.to.save}; --all writes a table: .json, .csv, .parquet"
             )
-        return circuits_of_all(asked, again=again, **search)
+        return circuits_of_all(asked, search, again=again)
     if diagnose:
         refuse_unused("with --diagnose", "--json")
     found = None if again else asked.subject.kept_circuit()
@@ -140,7 +142,7 @@ def circuit(asked: Asked, again: bool, every: bool, diagnose: bool, **search: An
         if differs := found.differs_from(Discovery()):
             note(f"hopscope: {differs}")
     else:
-        found = _search(asked, asked.study, keep=keep, **search)
+        found = _search(asked, search, keep=not no_keep)
 
     beside = []
     if diagnose:
@@ -191,19 +193,14 @@ def _export(found: Circuit, subject: Subject, ending: str, path: Path) -> None:
     write_bytes(path, safetensors.torch.save({n: t.contiguous() for n, t in weights.items()}))
 
 
-def _search(
-    asked: Asked, study: "studies.Study", *, keep: bool, fresh: int, repeat: int, force: bool
-) -> Circuit:
+def _search(asked: Asked, search: dict[str, Any], *, keep: bool) -> Circuit:
     """Find the circuit, and keep it with the run if `keep` is true and the run is writable."""
-    started = time.monotonic()
+    started, study = time.monotonic(), asked.study
     if isinstance(study, studies.RunStudy):
         _note_spike(study)
     keeps = keep and _can_keep(study)
     finding = study if keeps else studies.Study(study.model, study.task)
-    found = finding.discover(
-        examples=asked.examples, fresh=fresh, seed=asked.sample, force=force,
-        searches=repeat,
-    )  # fmt: skip
+    found = finding.discover(**search)
     if keeps or not asked.to.save:
         kept = "saved with the run" if keeps else NOT_KEPT
         note(f"found in {time.monotonic() - started:.0f} s; {kept}")

@@ -133,20 +133,17 @@ def _step(at: float) -> str:
     return "never" if at == inf else f"{at:,.0f}"
 
 
-def circuits_of_all(asked: Asked, *, again: bool, fresh: int, repeat: int, force: bool) -> Output:
-    """Find and keep the circuit of every seed; a line for each."""
+def circuits_of_all(asked: Asked, search: dict[str, Any], *, again: bool) -> Output:
+    """Find and keep the circuit of every seed; a line for each. `search` has the options of
+    `hopscope.discover`.
+    """
     rows, watch = [], progress()
     for study in asked.subject.run_study("--all").members():
         watch(f"seed {study.seed}")
         row: dict[str, Any] = dict.fromkeys(COLUMNS) | {"seed": study.seed}
         try:
-            if study.has_circuit and not again:
-                found = study.circuit
-            else:
-                found = study.discover(
-                    examples=asked.examples, fresh=fresh, seed=asked.sample, force=force,
-                    searches=repeat,
-                )  # fmt: skip
+            kept = study.has_circuit and not again
+            found = study.circuit if kept else study.discover(**search)
         except NotLearned as error:
             rows.append(row | {"paths": str(error)})
             continue
