@@ -178,11 +178,10 @@ initial heads as in the paper, and sharp ones, which copy one lag each.
 """
 
 
-def _carries_over(varied: Literal["length", "alpha"], others: str) -> Claim:
-    of = {"length": "chains of one length", "alpha": "tables from one prior"}[varied]
+def _carries_over(varied: Literal["length", "alpha"], others: str, trained_on: str) -> Claim:
     return _claim(
         f"carries-over-to-other-{others}",
-        f"A model trained on {of} is an induction head on others, too.",
+        f"A model trained on {trained_on} is an induction head on others, too.",
         "appendix B", f"GIH at other {others}",
         f"distance to GIH ≤ {NEAR} on fresh chains of each {varied} in which GIH finds a match, "
         "for each seed",
@@ -298,8 +297,8 @@ CLAIMS: tuple[Claim, ...] = (
         "stage I, the rule; with more seeds than chen/information-names-the-winner", "always",
         RULE, ChoiceRow, **BY_RULE, origin="ours",
     ),
-    _carries_over("length", "lengths"),
-    _carries_over("alpha", "priors"),
+    _carries_over("length", "lengths", "chains of one length"),
+    _carries_over("alpha", "priors", "tables from one prior"),
     _claim(
         "predicts-as-well-as-gih",
         "The trained model predicts at least as well as the generalised induction head.",
