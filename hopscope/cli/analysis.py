@@ -195,7 +195,7 @@ def _export(found: Circuit, subject: Subject, ending: str, path: Path) -> None:
 
 def _search(asked: Asked, search: dict[str, Any], *, keep: bool) -> Circuit:
     """Find the circuit, and keep it with the run if `keep` is true and the run is writable."""
-    started, study = time.monotonic(), asked.study
+    study, started = asked.study, time.monotonic()
     if isinstance(study, studies.RunStudy):
         _note_spike(study)
     keeps = keep and _can_keep(study)

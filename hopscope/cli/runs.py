@@ -20,7 +20,7 @@ from hopscope.cli.results import Destination, Output, reporting, shown_or_drawn
 from hopscope.cli.subject import find_run
 from hopscope.cli.tables import Part, print_rows, run_parts, run_rows, table, text_of
 from hopscope.errors import ConfigError, StoreError
-from hopscope.lm import results
+from hopscope.lm import results as lm_results
 from hopscope.plots.piece import Piece, of_plots
 from hopscope.plots.symbols import counted
 from hopscope.runs import opened
@@ -60,7 +60,7 @@ def show(
             say(*folder.recipe.to_file().splitlines())
         elif answers:
             refuse_unused("with --answers", "--figure")
-            for each in results.answers(folder):
+            for each in lm_results.answers(folder):
                 say(dumps(each))
     if config or answers:
         return
