@@ -5,14 +5,19 @@ import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import numpy as np
 
+from hopscope import circuits
+from hopscope import study as studies
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.components import Estimate
+from hopscope.circuits.progress import Progress
+from hopscope.circuits.ranking import Switches
 from hopscope.cli.asked import Asked, analysis
+from hopscope.cli.changes import changed
 from hopscope.cli.emergence import circuits_of_all
 from hopscope.cli.options import given, option, refuse_unused
 from hopscope.cli.output import note
@@ -24,9 +29,9 @@ from hopscope.display import data_frame
 from hopscope.errors import ConfigError
 from hopscope.plots.account import account_table
 from hopscope.plots.piece import Piece, of_plots
-
-if TYPE_CHECKING:
-    from hopscope.study import Study
+from hopscope.plots.words import ablation_table
+from hopscope.store.files import write_bytes
+from hopscope.web.questions import VIEWABLE
 
 STRONGEST = 3
 """Number of roles listed for each head."""
@@ -72,19 +77,17 @@ def _strongest(found: Any) -> Iterator[tuple[tuple[int, int], str]]:
 
 
 def _one_example(asked: Asked, example: int) -> Output:
-    from hopscope.circuits import adapter_of, examples_of
     from hopscope.circuits.ablator import EXAMPLES
     from hopscope.circuits.export import circuitsvis
     from hopscope.plots.maps import example_figure
-    from hopscope.web.questions import VIEWABLE
 
     refuse_unused("with --example", "--examples", "--circuit-file")
     if not 0 <= example < VIEWABLE:
         raise ConfigError(f"--example is {example}; expected 0 to {VIEWABLE - 1:,}")
     study = asked.study
     # The examples of a function depend on how many it draws; these are the ones that `ablate` uses.
-    examples = examples_of(study.task, max(EXAMPLES, example + 1), asked.sample)
-    shown = circuitsvis(adapter_of(study.model), examples, example)
+    examples = circuits.examples_of(study.task, max(EXAMPLES, example + 1), asked.sample)
+    shown = circuitsvis(circuits.adapter_of(study.model), examples, example)
 
     tokens = " ".join(map(str, shown["tokens"]))
     draw = partial(example_figure, shown["attention"], shown["tokens"], f"example {example}")
@@ -101,21 +104,23 @@ SAVED = (".edges.json", ".circuitsvis.json", ".safetensors", ".legacy.safetensor
     option("--fresh N", "Number of other examples, on which the circuit is measured.",
            type=click.IntRange(2), default=Discovery().fresh),
     option("--repeat N", "Independent searches; the share that finds a component is its stability.",
-           type=click.IntRange(1), default=1),
+           name="searches", type=click.IntRange(1), default=1),
     option("--force", "Search even if the model has not learned its task."),
     option("--no-keep", "Do not keep the circuit with the run."),
     option("--all", "All seeds of the run's recipe, a line for each.", name="every"),
     option("--diagnose", "Also compute backup heads and restored heads."),
     endings=SAVED,
 )  # fmt: skip
-def circuit(asked: Asked, again: bool, every: bool, diagnose: bool, **search: Any) -> Output:
+def circuit(
+    asked: Asked, again: bool, every: bool, diagnose: bool, no_keep: bool, **search: Any
+) -> Output:
     """Find the circuit of a model and keep it with the run, or show the one that was found before.
 
     The first line is the verdict. RUN may be a circuit's file (JSON). The ending of --save chooses
     the format: .json, .csv, .parquet, .edges.json (for EAP-IG and MIB), .circuitsvis.json,
     .safetensors or .legacy.safetensors (weights for TransformerLens).
     """
-    keep = not search.pop("no_keep")
+    search |= {"examples": asked.examples, "seed": asked.sample}
     path = Path(asked.subject.name)
     if path.suffix == ".json" and path.is_file():
         return _circuit_alone(asked, path)
@@ -125,7 +130,7 @@ def circuit(asked: Asked, again: bool, every: bool, diagnose: bool, **search: An
             raise ConfigError(
                 f"--save is {asked.to.save}; --all writes a table: .json, .csv, .parquet"
             )
-        return circuits_of_all(asked, again=again, **search)
+        return circuits_of_all(asked, search, again=again)
     if diagnose:
         refuse_unused("with --diagnose", "--json")
     found = None if again else asked.subject.kept_circuit()
@@ -137,13 +142,11 @@ def circuit(asked: Asked, again: bool, every: bool, diagnose: bool, **search: An
         if differs := found.differs_from(Discovery()):
             note(f"hopscope: {differs}")
     else:
-        found = _search(asked, asked.study, keep=keep, **search)
+        found = _search(asked, search, keep=not no_keep)
 
     beside = []
     if diagnose:
-        from hopscope.study import Study
-
-        study = Study(asked.study.model, asked.study.task, circuit=found)
+        study = studies.Study(asked.study.model, asked.study.task, circuit=found)
         beside.append(f"{study.diagnose()}")
     return _circuit_output(found, asked.subject, beside)
 
@@ -171,14 +174,12 @@ def _circuit_output(
 
 def _export(found: Circuit, subject: Subject, ending: str, path: Path) -> None:
     """Write a file for another tool; its format depends on `ending`."""
-    from hopscope.circuits import adapter_of, examples_of
     from hopscope.circuits.export import circuitsvis, edges, transformer_lens_weights
     from hopscope.models import Transformer
-    from hopscope.store.files import write_bytes
 
     study = subject.study()
     if ending == ".circuitsvis.json":
-        shown = circuitsvis(adapter_of(study.model), examples_of(study.task, 1))
+        shown = circuitsvis(circuits.adapter_of(study.model), circuits.examples_of(study.task, 1))
         write_bytes(path, json.dumps(shown).encode())
         return
     if not isinstance(study.model, Transformer):
@@ -192,21 +193,14 @@ def _export(found: Circuit, subject: Subject, ending: str, path: Path) -> None:
     write_bytes(path, safetensors.torch.save({n: t.contiguous() for n, t in weights.items()}))
 
 
-def _search(
-    asked: Asked, study: "Study", *, keep: bool, fresh: int, repeat: int, force: bool
-) -> Circuit:
+def _search(asked: Asked, search: dict[str, Any], *, keep: bool) -> Circuit:
     """Find the circuit, and keep it with the run if `keep` is true and the run is writable."""
-    from hopscope.study import RunStudy, Study
-
-    started = time.monotonic()
-    if isinstance(study, RunStudy):
+    study, started = asked.study, time.monotonic()
+    if isinstance(study, studies.RunStudy):
         _note_spike(study)
     keeps = keep and _can_keep(study)
-    finding = study if keeps else Study(study.model, study.task)
-    found = finding.discover(
-        examples=asked.examples, fresh=fresh, seed=asked.sample, force=force,
-        searches=repeat,
-    )  # fmt: skip
+    finding = study if keeps else studies.Study(study.model, study.task)
+    found = finding.discover(**search)
     if keeps or not asked.to.save:
         kept = "saved with the run" if keeps else NOT_KEPT
         note(f"found in {time.monotonic() - started:.0f} s; {kept}")
@@ -216,11 +210,9 @@ def _search(
 NOT_KEPT = "not saved: --save FILE writes it to a file"
 
 
-def _can_keep(study: "Study") -> bool:
+def _can_keep(study: "studies.Study") -> bool:
     """Return whether results can be kept: the study is of a run outside the gallery."""
-    from hopscope.study import RunStudy
-
-    return isinstance(study, RunStudy) and not study.run.folder.gallery
+    return isinstance(study, studies.RunStudy) and not study.run.folder.gallery
 
 
 def _note_spike(study: Any) -> None:
@@ -268,12 +260,10 @@ def patch(asked: Asked, no_keep: bool) -> Output:
 
     The account is kept with the circuit of the run.
     """
-    from hopscope.study import Study
-
     study = asked.study
     keeps = _can_keep(study) and not no_keep
     if not keeps:
-        study = Study(study.model, study.task, circuit=study.circuit)
+        study = studies.Study(study.model, study.task, circuit=study.circuit)
     found = study.patch(asked.examples, asked.sample)
     kept = "saved with the run's circuit" if keeps else NOT_KEPT
     assert found.account is not None
@@ -300,14 +290,13 @@ def ablate(asked: Asked, head: tuple[str, ...], of_circuit: bool, order: Any) ->
 
     Without --head and --order, change every head in turn.
     """
-    from hopscope.circuits import ablator, adapter_of
-    from hopscope.plots.words import ablation_table
+    from hopscope.circuits import ablator
 
     study = asked.study
     of_circuit = of_circuit or asked.subject.circuit_file is not None
     circuit = study.circuit if of_circuit else None
     base = circuit.patterns if circuit else {}
-    adapter = adapter_of(study.model)
+    adapter = circuits.adapter_of(study.model)
     if head:
         changes = ablator.asked_for(head, base)
     elif order is not None:
@@ -343,15 +332,13 @@ def evaluate(asked: Asked, changes: tuple[str, ...]) -> Output:
     on questions that it was not trained on. The model's shapes must allow the change. For k-hop
     only the last position is asked; its answer depends on all positions before it.
     """
-    from hopscope.circuits import Ablation, Ablator, examples_of
-    from hopscope.circuits.progress import Progress
-
     refuse_unused("as no circuit is looked at", "--circuit-file")
     study = asked.study
     model, task = _reshaped(study, changes) if changes else (study.model, study.task)
-    examples = examples_of(task, asked.examples, asked.sample, "evaluation")
+    examples = circuits.examples_of(task, asked.examples, asked.sample, "evaluation")
     progress = Progress("parts of the examples")
-    losses = Ablator(model, examples).losses([Ablation()], progress)[0].double().cpu().numpy()
+    ablator = circuits.Ablator(model, examples)
+    losses = ablator.losses([circuits.Ablation()], progress)[0].double().cpu().numpy()
     hops = task.asked_hops() if hasattr(task, "asked_hops") else range(1, 1 + losses.shape[1])
     estimates = {f"hop {hop}": Estimate.of(losses[:, at]) for at, hop in enumerate(hops)}
     levels = [*(examples.chances or [examples.chance] * len(estimates)), examples.chance]
@@ -366,12 +353,11 @@ def evaluate(asked: Asked, changes: tuple[str, ...]) -> Output:
     return Output.table(rows, dict.fromkeys(("loss", "low", "high", "chance"), ".4f"), what)
 
 
-def _reshaped(study: "Study", changes: tuple[str, ...]) -> tuple[Any, Any]:
+def _reshaped(study: "studies.Study", changes: tuple[str, ...]) -> tuple[Any, Any]:
     """Return a copy of the study's model for its task with some fields changed, and that task.
 
     Raises ConfigError if the weights do not fit the changed task.
     """
-    from hopscope.cli.changes import changed
     from hopscope.models import Transformer
 
     model, task = study.model, study.task
@@ -401,8 +387,6 @@ def baselines(asked: Asked, interpolations: int, exact: bool) -> Output:
 
     The examples are the minimal pairs that `hopscope patch` uses.
     """
-    from hopscope.circuits.ranking import Switches
-
     switches = Switches(steps=interpolations, exact=exact)
     found = asked.study.baselines(asked.examples, asked.sample, switches)
     return Output.of(found, found.model_dump(mode="json"))

@@ -6,10 +6,11 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property, partial, wraps
 from inspect import cleandoc
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from hopscope import study as studies
 from hopscope.circuits.progress import watched
 from hopscope.cli import flags
 from hopscope.cli.options import gathered, option
@@ -17,9 +18,6 @@ from hopscope.cli.output import note
 from hopscope.cli.results import Destination, Output, reporting
 from hopscope.cli.subject import Subject
 from hopscope.machine import check_threads
-
-if TYPE_CHECKING:
-    from hopscope.study import Study
 
 run_options = (
     click.argument("name", metavar="RUN", shell_complete=flags.RUNS),
@@ -46,7 +44,7 @@ class Asked:
     sample: int
 
     @cached_property
-    def study(self) -> "Study":
+    def study(self) -> "studies.Study":
         """The model with its task."""
         return self.subject.study()
 

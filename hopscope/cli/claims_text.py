@@ -3,19 +3,22 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hopscope.cli.output import prose, say, say_json, warn, width
 from hopscope.cli.tables import print_parts, table
 from hopscope.errors import ConfigError, ResultsError
+from hopscope.facts import symbol_name
 from hopscope.papers.claim import Claim
-from hopscope.papers.judge import Finding
+from hopscope.papers.cost import in_flop
+from hopscope.papers.judge import Finding, out_of
+from hopscope.papers.musat.circuit_claims import CLAIMS, VariantModels, by_variant
+from hopscope.papers.musat.variants import VARIANTS, chosen
+from hopscope.papers.permutation import permutation_test
 from hopscope.papers.registry import Registry
 from hopscope.papers.results import Results
+from hopscope.plots.layout import clauses, continued, hanging, wrapped
 from hopscope.plots.piece import Piece
-
-if TYPE_CHECKING:
-    from hopscope.papers.musat.circuit_claims import VariantModels
 
 VERDICT_COLOURS: Mapping[str, str] = {
     "reproduced": "32",
@@ -80,8 +83,6 @@ def _print_table(judged: Sequence[tuple[Claim, Finding]]) -> None:
 
 def _print_whole(claim: Claim, finding: Finding) -> None:
     """Print all about one claim, each part as a separate paragraph."""
-    from hopscope.plots.layout import clauses, continued, hanging, wrapped
-
     why = claim.why(finding)
     parts = {
         "verdict": finding.verdict,
@@ -110,11 +111,7 @@ def _print_whole(claim: Claim, finding: Finding) -> None:
 
 def show_variants(words: Sequence[str], results: Results, *, json: bool) -> None:
     """Print the variants that match these words; if only one matches, also its claims."""
-    from hopscope.papers.musat.circuit_claims import CLAIMS, by_variant
-    from hopscope.papers.musat.variants import VARIANTS
-    from hopscope.papers.musat.variants import chosen as meant
-
-    wanted = meant(" ".join(words).split())  # a variant's name may be one quoted argument
+    wanted = chosen(" ".join(words).split())  # a variant's name may be one quoted argument
     names = [each.name for each in VARIANTS if wanted.items() <= dict(each).items()]
     if not names:
         raise ConfigError(
@@ -136,7 +133,7 @@ def show_variants(words: Sequence[str], results: Results, *, json: bool) -> None
         print_parts(_permutation_pieces([one for one in found if one.variant in names]))
 
 
-def _row(name: str, one: "VariantModels | None") -> dict[str, Any]:
+def _row(name: str, one: VariantModels | None) -> dict[str, Any]:
     """Return the measurements of a variant's models; None or empty for an untrained variant."""
     rows = one.rows if one else ()
     return {
@@ -164,8 +161,6 @@ def _variant_pieces(rows: list[dict[str, Any]], whole: bool) -> list[Piece]:
 
     With `whole`, also return tables of the variant's claims and of its models.
     """
-    from hopscope.papers.cost import in_flop
-
     shown = [
         (
             row["variant"],
@@ -194,11 +189,8 @@ def _variant_pieces(rows: list[dict[str, Any]], whole: bool) -> list[Piece]:
     return [*pieces, Piece(lines=remarks)]
 
 
-def _permutation_pieces(found: "list[VariantModels]") -> list[Piece]:
+def _permutation_pieces(found: list[VariantModels]) -> list[Piece]:
     """Return a table with a line for each claim: does it depend on the variant or on the seed?"""
-    from hopscope.papers.judge import out_of
-    from hopscope.papers.permutation import permutation_test
-
     steps = Counter(each.steps for each in found if each.of_the_paper).most_common(1)
     alike = [each for each in found if each.of_the_paper and each.steps == steps[0][0]]
     if len(alike) < 2:
@@ -225,8 +217,6 @@ def _permutation_pieces(found: "list[VariantModels]") -> list[Piece]:
 
 def _steps_piece(learned: dict[int, tuple[int | None, ...]]) -> Piece:
     """Return a table of the step at which each model learned each hop."""
-    from hopscope.facts import symbol_name
-
     hops = max(map(len, learned.values()))
     named = [f"{symbol_name(f'x{hop + 1}')} learned at step" for hop in range(hops)]
     rows = [

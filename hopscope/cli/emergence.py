@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from math import inf
 from statistics import median_high, median_low
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hopscope import study as studies
+from hopscope.circuits.emergence import Emergence
 from hopscope.cli.asked import Asked, analysis, progress
 from hopscope.cli.options import option, refuse_unused
 from hopscope.cli.results import Output, near
@@ -13,10 +15,6 @@ from hopscope.display import data_frame
 from hopscope.errors import NotLearned
 from hopscope.plots.piece import Piece, of_plots
 from hopscope.plots.symbols import short_role
-
-if TYPE_CHECKING:
-    from hopscope.circuits.emergence import Emergence
-    from hopscope.study import Study
 
 
 @analysis(
@@ -40,7 +38,7 @@ def emergence(asked: Asked, every: bool) -> Output:
     return Output.of(story, beside=_beside(study, story))
 
 
-def _beside(study: "Study", story: "Emergence") -> dict[str, Any]:
+def _beside(study: "studies.Study", story: Emergence) -> dict[str, Any]:
     """Return the two other figures of an emergence, by the suffix of their files."""
     return {
         "order": lambda: of_plots("emergence:order_figure")(story),
@@ -85,7 +83,7 @@ def _emergence_of_all(asked: Asked) -> Output:
     return Output(data, parts, frame=frame)  # the figures were drawn above
 
 
-def _events(story: "Emergence") -> dict[str, float]:
+def _events(story: Emergence) -> dict[str, float]:
     """Return the step at which each path emerged and each hop was learned (infinity: never).
 
     If several heads have the same path, the earliest counts.
@@ -135,20 +133,17 @@ def _step(at: float) -> str:
     return "never" if at == inf else f"{at:,.0f}"
 
 
-def circuits_of_all(asked: Asked, *, again: bool, fresh: int, repeat: int, force: bool) -> Output:
-    """Find and keep the circuit of every seed; a line for each."""
+def circuits_of_all(asked: Asked, search: dict[str, Any], *, again: bool) -> Output:
+    """Find and keep the circuit of every seed; a line for each. `search` has the options of
+    `hopscope.discover`.
+    """
     rows, watch = [], progress()
     for study in asked.subject.run_study("--all").members():
         watch(f"seed {study.seed}")
         row: dict[str, Any] = dict.fromkeys(COLUMNS) | {"seed": study.seed}
         try:
-            if study.has_circuit and not again:
-                found = study.circuit
-            else:
-                found = study.discover(
-                    examples=asked.examples, fresh=fresh, seed=asked.sample, force=force,
-                    searches=repeat,
-                )  # fmt: skip
+            kept = study.has_circuit and not again
+            found = study.circuit if kept else study.discover(**search)
         except NotLearned as error:
             rows.append(row | {"paths": str(error)})
             continue

@@ -1,13 +1,15 @@
 """Arguments and flags that several commands share."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import click
 
 from hopscope.cli.options import completing, option
 from hopscope.errors import ConfigError
+from hopscope.lm.known import KNOWN
+from hopscope.papers import presets
 from hopscope.store import Store, gallery
 
 MOST_SEEDS = 100_000
@@ -21,19 +23,9 @@ def _runs(ctx: click.Context) -> Iterator[str]:
     yield from (tag for tags in store.tags().values() for tag in tags)
 
 
-def _presets(_: click.Context) -> Iterable[str]:
-    from hopscope.papers import presets
-
-    return presets()
-
-
-def _models(_: click.Context) -> Iterable[str]:
-    from hopscope.lm.known import KNOWN
-
-    return KNOWN
-
-
-RUNS, PRESETS, MODELS = map(completing, (_runs, _presets, _models))
+RUNS = completing(_runs)
+PRESETS = completing(lambda _: presets())
+MODELS = completing(lambda _: KNOWN)
 
 run = click.argument("run", metavar="RUN", shell_complete=RUNS)
 store = option(

@@ -4,7 +4,7 @@ import json as json_
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -21,12 +21,16 @@ from hopscope.configs import Asking, Dtype, LmBench, LmCircuit, Prompts, Recipe,
 from hopscope.configs.lm_circuit import LEAST
 from hopscope.configs.prompts import FORMULATIONS
 from hopscope.errors import ConfigError, SharingError
-from hopscope.machine import check_threads
+from hopscope.export.hub import Hub
+from hopscope.lm import known
+from hopscope.lm.export import exported
+from hopscope.machine import cache_root, check_threads
+from hopscope.papers.musat.language_claims import CLAIMS
+from hopscope.papers.musat.rows import AnswerRow
+from hopscope.papers.results import lines_of, machine
+from hopscope.runs import train
 from hopscope.store import RunFolder, Store
 from hopscope.store.files import check_files, check_folder, write_bytes
-
-if TYPE_CHECKING:
-    from hopscope.papers.musat.rows import AnswerRow
 
 PAPER_QUESTIONS = 500
 """Number of questions of each kind in the paper (§4)."""
@@ -62,8 +66,6 @@ class ModelFlags:
 
     def carried_out(self, recipe: Recipe, *, watch: bool) -> Any:
         """Complete the run of a recipe and return it; `watch` shows the progress."""
-        from hopscope.runs import train
-
         watcher = RunDisplay() if watch else None
         return train(recipe, self.store, self.device, watcher=watcher, threads=self.threads)
 
@@ -167,9 +169,9 @@ def ask(
 ) -> None:
     """Ask a model the paper's questions (§4). Answers are kept even if the command is stopped."""
     bench = on.benchmark(prompts, questions, asking, sample)
-    known = on.store.has_complete(bench)
+    complete = on.store.has_complete(bench)
     run = on.carried_out(bench, watch=True)
-    if known:
+    if complete:
         note(
             f"{run.name} was complete: no model was opened, and these are the answers that it gave "
             f"then (`{run.folder.command('rm')}` and ask again, if the model is another now)"
@@ -190,8 +192,6 @@ def claims(on: ModelFlags, questions: int, asking: Asking, json: bool, save: Pat
     without an opening.
     """
     check_files(save)
-    from hopscope.papers.musat.language_claims import CLAIMS
-
     runs = _measured(on, questions, asking, watch=not json)
     rows = [row for own in runs.values() for row in own]
     found = {claim.id: claim.judge(rows) for claim in CLAIMS}
@@ -206,8 +206,6 @@ def claims(on: ModelFlags, questions: int, asking: Asking, json: bool, save: Pat
             say("", f"{claim.id}: {its.verdict}")
             prose(claim.says, its.ours, its.evidence)
     if save:
-        from hopscope.papers.results import lines_of, machine
-
         here = machine(on.threads or 1)
         write_bytes(save, b"".join(lines_of(run, own, here) for run, own in runs.items()))
         (note if json else say)(f"rows: {save}")
@@ -215,7 +213,7 @@ def claims(on: ModelFlags, questions: int, asking: Asking, json: bool, save: Pat
 
 def _measured(
     on: ModelFlags, questions: int, asking: Asking, *, watch: bool
-) -> "dict[str, list[AnswerRow]]":
+) -> dict[str, list[AnswerRow]]:
     """Ask the model without and with an opening; return the rows of each run by its name."""
     from hopscope.papers.musat.measure_answers import answer_rows
 
@@ -344,8 +342,6 @@ def circuit(
 def export(prompts: Prompts, sample: int, questions: int, to: Any, save: Path) -> None:
     """Write the paper's questions as a task for RULER, lm-evaluation-harness or inspect_ai."""
     check_folder(save)
-    from hopscope.lm.export import exported
-
     for name, text in exported(to, prompts, sample, questions, str(save.resolve())).items():
         write_bytes(save / name, text.encode())
         say(f"{to}: {save / name}")
@@ -354,13 +350,10 @@ def export(prompts: Prompts, sample: int, questions: int, to: Any, save: Path) -
 @command(flags.json)
 def listing(json: bool) -> None:
     """List the language models that can be fetched by name, and those that have been fetched."""
-    from hopscope.lm.known import KNOWN, cached
-    from hopscope.machine import cache_root
-
     rows = [
-        {"model": name, "what": known.summary, "license": known.license,
-         "here": "yes" if cached(name).exists() else "no"}
-        for name, known in KNOWN.items()
+        {"model": name, "what": its.summary, "license": its.license,
+         "here": "yes" if known.cached(name).exists() else "no"}
+        for name, its in known.KNOWN.items()
     ]  # fmt: skip
     for folder in sorted((cache_root() / "models").glob("[!.]*--*")):
         name = folder.name.replace("--", "/", 1)
@@ -374,18 +367,13 @@ def pull(model: str) -> None:
 
     MODEL is a name of `hopscope lm list`, or OWNER/NAME, which comes from a hub.
     """
-    from hopscope.lm.known import cached, is_hub_name
-    from hopscope.lm.known import pull as fetch
-
-    if is_hub_name(model) and not cached(model).exists() and _is_run(model):
+    if known.is_hub_name(model) and not known.cached(model).exists() and _is_run(model):
         raise ConfigError(f"{model} is a run of hopscope: `hopscope pull {model}` fetches it")
-    say(f"{model}: {fetch(model)}")
+    say(f"{model}: {known.pull(model)}")
 
 
 def _is_run(name: str) -> bool:
     """Return whether the name is a run on the hub; False if the hub fails (fetching reports it)."""
-    from hopscope.export.hub import Hub
-
     try:
         return Hub().is_run(name)
     except SharingError:

@@ -5,18 +5,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hopscope.cli.tables import Part, circuit_parts
+from hopscope.lm.results import BenchRun, Result, best_heads, results
 from hopscope.plots.piece import Piece, pieces_of
 
 if TYPE_CHECKING:
     from hopscope.lm.findings import LmCircuitRun, LmFindings
     from hopscope.lm.heads import HeadScores, SwitchedOff
-    from hopscope.lm.results import BenchRun, Result
 
 
-def bench_parts(run: "BenchRun") -> list[Part]:
+def bench_parts(run: BenchRun) -> list[Part]:
     """Return a table with a row for every kind of question."""
-    from hopscope.lm.results import results
-
     rows = [
         (
             each.kind, _count(each), _number(each.accuracy),
@@ -34,7 +32,7 @@ def bench_parts(run: "BenchRun") -> list[Part]:
     return [Piece(title, columns, rows)] if rows else [title]
 
 
-def _count(result: "Result") -> str:
+def _count(result: Result) -> str:
     """Return the number of questions, and of those with an acceptable answer if there are fewer."""
     all_, over = f"{result.count}", f"{result.accuracy_over} of {result.count}"
     return all_ if result.accuracy_over == result.count else over
@@ -74,8 +72,6 @@ def share_rows(run: "LmCircuitRun") -> list[dict[str, Any]]:
 
 def heads_piece(scores: "HeadScores") -> Piece:
     """Return a table of the best heads of each route."""
-    from hopscope.lm.results import best_heads
-
     rows = []
     for number, best in enumerate(best_heads(scores.as_data())):
         place = number, best["layer"], best["head"]

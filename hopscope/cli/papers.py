@@ -3,11 +3,13 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from hopscope import __version__
 from hopscope.cli import flags
+from hopscope.cli.claims_text import show_claims, show_variants
 from hopscope.cli.options import command, completing, option, options, refuse_unused
 from hopscope.cli.output import say, warn
 from hopscope.cli.tables import print_rows
@@ -18,14 +20,16 @@ from hopscope.machine import check_threads
 from hopscope.papers import registry
 from hopscope.papers.cost import in_time
 from hopscope.papers.registry import Registry
-from hopscope.papers.results import Results, ResultsTable, machine
+from hopscope.papers.results import Results, ResultsTable, machine, that_came_with_it
 from hopscope.papers.running import ExperimentState, run_missing, states
+from hopscope.plots.readme import README_HEAD, readme
+from hopscope.runs import Stop
+from hopscope.runs.stop import REQUEUE
 from hopscope.store import Store
 from hopscope.store.files import read_bytes, write_bytes
-
-if TYPE_CHECKING:
-    from hopscope.workers import Outcome
-    from hopscope.workers.progress import SweepProgress
+from hopscope.web.bundle import MARKUP, check_target
+from hopscope.workers import Outcome
+from hopscope.workers.progress import SweepProgress
 
 OWN = Path("results")
 experiment_options = options(
@@ -51,22 +55,22 @@ def experiments(experiment: str, protocol: Any, results: Path, json: bool, store
     papers = registry.PAPERS
     rows: list[dict[str, object]] = []
     for state in states(papers.matching(experiment), protocol, store, papers.results(results)):
-        about = state.experiment
+        about, table = state.experiment, state.table
         row: dict[str, object] = {
-            "experiment": about.name, "shows": about.shows, "protocol": state.protocol,
+            "experiment": about.name, "shows": about.shows, "protocol": table.protocol,
         }  # fmt: skip
         if json:
             row |= {
-                "runs": state.runs,
-                "measured": state.measured,
+                "runs": len(table.runs) + len(table.missing),
+                "measured": len(table.runs),
                 "trained": state.trained,
-                "missing": len(state.missing),
+                "missing": len(state.untrained),
                 "seconds_here": state.seconds_here,
                 "seconds_gpu": state.seconds_gpu,
             }
         else:
-            row["measured"] = f"{state.measured} of {state.runs}"
-            row["to_train"] = _time(state) if state.missing else "nothing"
+            row["measured"] = table.progress.removesuffix(" runs")
+            row["to_train"] = _time(state) if state.untrained else "nothing"
         rows.append(row)
     print_rows(rows, {}, json=json)
 
@@ -101,7 +105,7 @@ def run(
     known = states(found, protocol, store, where)
     for state in known:
         say(_what_there_is(state))
-    left = [state for state in known if not state.complete]
+    left = [state for state in known if state.table.missing]
     if not left:
         return 0
     check_threads(how.threads)
@@ -124,16 +128,14 @@ def claims(words: tuple[str, ...], variants: bool, results: Path | None, json: b
 
     CLAIM is a claim's name, or how names begin, such as musat or abc.
     """
-    from hopscope.cli import claims_text as shown
-
     papers = registry.PAPERS
     found = measured(results, papers)
     if variants:
-        shown.show_variants(words, found, json=json)
+        show_variants(words, found, json=json)
         return 0
     if len(words) > 1:
         raise ConfigError(f"got {' '.join(words)}; expected one claim, or --variants")
-    return shown.show_claims("".join(words), papers, found, json=json)
+    return show_claims("".join(words), papers, found, json=json)
 
 
 @command(
@@ -144,7 +146,6 @@ def report(save: Path, results: Path | None) -> None:
     """Write the claims, their verdicts and every figure as one self-contained page."""
     from hopscope.plots import table_figures
     from hopscope.plots.paper import paper_page
-    from hopscope.web.bundle import MARKUP, check_target
 
     check_target(save, folders=False)
     papers = registry.PAPERS
@@ -158,9 +159,6 @@ def measured(asked: Path | None, papers: Registry) -> Results:
 
     A warning says so if shipped results are used, or if there are none.
     """
-    from hopscope import __version__
-    from hopscope.papers.results import that_came_with_it
-
     here = papers.results(asked or OWN)
     if asked is None and not here.any() and (kept := that_came_with_it()) is not None:
         warn(f"these results came with version {__version__}; --results names a folder of yours")
@@ -177,16 +175,16 @@ def measured(asked: Path | None, papers: Registry) -> Results:
 
 def _what_there_is(state: ExperimentState) -> str:
     """Return a line on an experiment's measured and missing runs, and the time for the latter."""
-    name, of = state.experiment.name, f"{state.protocol} protocol"
-    if state.complete:
-        return f"{name}, {of}: all {state.runs} runs are measured; nothing to train"
+    name, of = state.experiment.name, f"{state.table.protocol} protocol"
+    if not state.table.missing:
+        return f"{name}, {of}: all {len(state.table.runs)} runs are measured; nothing to train"
     if not state.experiment.recipes:
         return f"{name}: computed, without any training"
     trained = f", {state.trained} trained and not measured" if state.trained else ""
-    said = f"{name}, {of}: {state.measured} of {state.runs} runs measured{trained}"
-    if not state.missing:
+    said = f"{name}, {of}: {state.table.progress} measured{trained}"
+    if not state.untrained:
         return said
-    return f"{said}, {len(state.missing)} to train: {_time(state)}"
+    return f"{said}, {len(state.untrained)} to train: {_time(state)}"
 
 
 def _time(state: ExperimentState) -> str:
@@ -205,13 +203,10 @@ def _run_all(
     results: Results,
 ) -> int:
     """Run what each experiment lacks, continue after failures, and return the exit code."""
-    from hopscope.runs import Stop
-    from hopscope.runs.stop import REQUEUE
-
     # No fleets unless --pack is given: then a longer protocol continues a shorter one bit by bit.
     here, alone = _here(how), how if how.pack else replace(how, pack=1)
 
-    def carry(recipes: Sequence[Recipe], look: "Callable[[SweepProgress], None]") -> "Outcome":
+    def carry(recipes: Sequence[Recipe], look: Callable[[SweepProgress], None]) -> Outcome:
         return carried_out(recipes, store, alone, Stop(seconds_of(minutes)), look)
 
     failed: list[HopscopeError] = []
@@ -225,7 +220,7 @@ def _run_all(
             warn(f"{name}: {error}")
             failed.append(error)
             continue
-        table = results.table(name, state.protocol)
+        table = results.table(name, state.table.protocol)
         # Another process may have done what this one could not.
         over |= len(troubles) < len(table.missing)
         failed += troubles if table.missing else []
@@ -253,8 +248,6 @@ def _here(how: WorkerFlags) -> str:
 
 def write_readme(papers: Registry, results: Results) -> Path:
     """Write README.md of a folder of results; raises if there is one not made by hopscope."""
-    from hopscope.plots.readme import README_HEAD, readme
-
     path = results.root / "README.md"
     if path.is_file() and not read_bytes(path).startswith(
         README_HEAD.partition(" from")[0].encode()

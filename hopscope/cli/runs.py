@@ -11,14 +11,19 @@ from typing import Any
 
 import click
 
+from hopscope import study as studies
 from hopscope.cli import flags
+from hopscope.cli.ngram import ngram_figures
 from hopscope.cli.options import command, completing, option, refuse_unused
 from hopscope.cli.output import emit, prose, say, say_json, warn
 from hopscope.cli.results import Destination, Output, reporting, shown_or_drawn
 from hopscope.cli.subject import find_run
 from hopscope.cli.tables import Part, print_rows, run_parts, run_rows, table, text_of
 from hopscope.errors import ConfigError, StoreError
+from hopscope.lm import results as lm_results
 from hopscope.plots.piece import Piece, of_plots
+from hopscope.plots.symbols import counted
+from hopscope.runs import opened
 from hopscope.store import Answer, Listed, RunFolder, Store
 from hopscope.store import gallery as shipped
 from hopscope.store.checkpoints import checkpoint_steps
@@ -54,10 +59,8 @@ def show(
             refuse_unused("with --config", "--figure", "--answers")
             say(*folder.recipe.to_file().splitlines())
         elif answers:
-            from hopscope.lm.results import answers as answers_of
-
             refuse_unused("with --answers", "--figure")
-            for each in answers_of(folder):
+            for each in lm_results.answers(folder):
                 say(dumps(each))
     if config or answers:
         return
@@ -85,19 +88,11 @@ def _figures(folders: Sequence[RunFolder]) -> dict[str, Any]:
                 "several runs are drawn together if all are benchmarks of language models"
             )
         return {"draw": lambda: of_plots("lm:accuracy_figure")(folders)}
-    run = _opened(folders[0])
+    run = opened(folders[0])
     beside = {}
     if run.recipe.kind == "ngram" and run.folder.manifest.complete:
-        from hopscope.cli.ngram import ngram_figures
-
         beside = ngram_figures(run)
     return {"draw": run.picture, "beside": beside}
-
-
-def _opened(folder: RunFolder) -> Any:
-    from hopscope.runs import opened
-
-    return opened(folder)
 
 
 def _parts(folder: RunFolder) -> list[Part]:
@@ -115,7 +110,7 @@ def _parts(folder: RunFolder) -> list[Part]:
     settings = [(name, text_of(value)) for name, value in _settings(folder).items()]
     return [
         *([Piece(lines=(f"{folder.name}: {known.what}", known.origin))] if known else []),
-        *(run_parts(_opened(folder)) if _trained(folder) else []),
+        *(run_parts(opened(folder)) if _trained(folder) else []),
         Piece("", ("setting", "value"), settings, lines),
     ]
 
@@ -132,7 +127,7 @@ def _known(folder: RunFolder) -> dict[str, Any]:
         "steps": folder.recipe.steps,
         "seconds": manifest.seconds,
         "checkpoints": checkpoint_steps(folder),
-        "results": run_rows(_opened(folder)) if _trained(folder) else [],
+        "results": run_rows(opened(folder)) if _trained(folder) else [],
         "settings": _settings(folder),
     }
 
@@ -180,9 +175,7 @@ def compare(_: Destination, first: str, second: str, store: Store) -> Output:
     hop, and what their circuits share (kept circuits of the first model of each run). Tables (.csv,
     .parquet) hold the losses.
     """
-    from hopscope.study import compare as compared
-
-    return Output.of(compared(find_run(first, store), find_run(second, store), store))
+    return Output.of(studies.compare(find_run(first, store), find_run(second, store), store))
 
 
 @command(
@@ -303,8 +296,6 @@ def rm(
         return
     if not yes:
         if sys.stdin is None or not sys.stdin.isatty():
-            from hopscope.plots.symbols import counted
-
             what = counted(len(chosen), "run")
             raise ConfigError(f"rm asks before it removes {what}: --yes answers")
         say(*(str(store.root / name) for name in chosen))

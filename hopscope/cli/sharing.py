@@ -11,7 +11,8 @@ from hopscope.cli.options import command, option, refuse_unused
 from hopscope.cli.output import note, say
 from hopscope.cli.subject import Subject, find_run
 from hopscope.errors import ConfigError
-from hopscope.export import tracker
+from hopscope.export import released, tracker
+from hopscope.export.hub import Hub, check_place
 from hopscope.export.tracked import Tracked, tracked
 from hopscope.store import Store
 from hopscope.store.files import check_folder
@@ -90,8 +91,6 @@ def _to_transformers(subject: Subject, save: Path | None) -> None:
 )  # fmt: skip
 def push(run: str, place: str, license: str, private: bool, store: Store) -> None:
     """Put a run on a hub: its files unchanged, and a model card. An existing run is replaced."""
-    from hopscope.export.hub import Hub, check_place
-
     check_place(place)
     folder = find_run(run, store)
     url = Hub().push(folder, place, license, private)
@@ -108,15 +107,11 @@ def push(run: str, place: str, license: str, private: bool, store: Store) -> Non
 def pull(place: str, source: str | None, store: Store) -> None:
     """Fetch a run from a hub into the store, or a gallery model that is not in the package."""
     if place.startswith(GALLERY):
-        from hopscope.export import released
-
         refuse_unused("with gallery/NAME, which goes into the cache", "--store")
         model = released.pull(place, source or "")
         say(f"{model.name}: in {model.path}")
         return
     refuse_unused("with OWNER/NAME, which comes from the hub", "--from")
-    from hopscope.export.hub import Hub, check_place
-
     check_place(place.partition("@")[0])
     run = Hub().pull(place, store)
     say(f"{run.name}: from {place}, in {run.path}")

@@ -6,18 +6,19 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hopscope import circuits
+from hopscope import study as studies
+from hopscope.circuits.circuit import Circuit
+from hopscope.circuits.saved import checked_circuit
+from hopscope.configs import Experiment
 from hopscope.errors import CircuitError, ConfigError
 from hopscope.extras import install_extra
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import checkpoint_steps
 from hopscope.store.files import read_bytes
 from hopscope.store.manifest import MANIFEST
-
-if TYPE_CHECKING:
-    from hopscope.circuits import Circuit
-    from hopscope.study import RunStudy, Study
 
 ELSEWHERE = ("hf", "nanogpt")
 """Prefixes (before a colon) of models that are not from a run."""
@@ -44,7 +45,7 @@ class Subject:
         kind, _, place = self.name.partition(":")
         return bool(place) and kind in ELSEWHERE
 
-    def study(self) -> "Study":
+    def study(self) -> "studies.Study":
         """Load the model with its task."""
         if self.elsewhere:
             return self._from_elsewhere()
@@ -54,27 +55,24 @@ class Subject:
                 "the task that it was trained on"
             )
         folder, step = self._place()  # an unknown name fails before torch is imported
-        from hopscope.study import RunStudy
         from hopscope.training import Run
         from hopscope.training.device import device_of
 
         device = device_of(self.device)
-        study = RunStudy(Run(folder), self.seed, step)
+        study = studies.RunStudy(Run(folder), self.seed, step)
         study.circuit_from = self.circuit_file
         if device.type != "cpu":
             study.model.to(device)
         return study
 
-    def run_study(self, asking: str) -> "RunStudy":
+    def run_study(self, asking: str) -> "studies.RunStudy":
         """Load the model with its run; raises ConfigError, naming `asking`, if there is no run."""
-        from hopscope.study import RunStudy
-
         study = self.study()
-        if not isinstance(study, RunStudy):
+        if not isinstance(study, studies.RunStudy):
             raise ConfigError(f"{asking} is for runs; {self.name} is one model")
         return study
 
-    def kept_circuit(self) -> "Circuit | None":
+    def kept_circuit(self) -> Circuit | None:
         """Return the circuit kept with the run, or of --circuit-file, without importing torch.
 
         None if there is none, or if the model is not from a run.
@@ -84,8 +82,6 @@ class Subject:
         folder, step = self._place()
         if folder.recipe.kind != "facts":
             return None
-        from hopscope.circuits.saved import checked_circuit
-
         seed = folder.recipe.seeds[folder.member(self.seed)]
         last = checkpoint_steps(folder)[-1:]
         return checked_circuit(folder, seed, None if [step] == last else step, self.circuit_file)
@@ -115,7 +111,7 @@ class Subject:
             return find_run(str(path.parents[1]), self.store), int(match[1])
         return find_run(self.name, self.store), step
 
-    def _from_elsewhere(self) -> "Study":
+    def _from_elsewhere(self) -> "studies.Study":
         kind, _, place = self.name.partition(":")
         flags = {"--seed": self.seed, "--step": self.step}
         if unused := [flag for flag, value in flags.items() if value is not None]:
@@ -127,8 +123,6 @@ class Subject:
             )
         if not Path(place).exists():
             raise ConfigError(f"{place} does not exist")
-        from hopscope.circuits import Circuit
-        from hopscope.study import Study
         from hopscope.training.device import device_of
 
         model, vocabulary = _hf(place) if kind == "hf" else _nanogpt(place)
@@ -136,7 +130,7 @@ class Subject:
         module = getattr(model, "module", model)
         module.to(device_of(self.device))
         circuit = Circuit.load(self.circuit_file) if self.circuit_file else None
-        return Study(model, task, name=Path(place).name or place, circuit=circuit)
+        return studies.Study(model, task, name=Path(place).name or place, circuit=circuit)
 
 
 def find_run(name: str, store: Store) -> RunFolder:
@@ -149,9 +143,6 @@ def find_run(name: str, store: Store) -> RunFolder:
 
 def read_task(text: str, vocabulary: int) -> Any:
     """The task that a file describes, or the one of repeated tokens."""
-    from hopscope.circuits import repeated_tokens
-    from hopscope.configs import Experiment
-
     fields: Any = {"kind": REPEATED}
     if text != REPEATED:
         try:
@@ -164,7 +155,7 @@ def read_task(text: str, vocabulary: int) -> Any:
         return Experiment.model_validate({"task": fields}).task
     sizes = {name: value for name, value in fields.items() if name != "kind"}
     try:
-        return repeated_tokens(**{"vocabulary": vocabulary} | sizes)
+        return circuits.repeated_tokens(**{"vocabulary": vocabulary} | sizes)
     except TypeError:
         raise ConfigError(
             f"--task is {text}, of {', '.join(sizes)}; {REPEATED} has vocabulary, length, filler "
@@ -199,7 +190,5 @@ def _hf(folder: str) -> tuple[Any, int]:
 
 def _nanogpt(file: str) -> tuple[Any, int]:
     """Load a nanoGPT model; return it and the size of its vocabulary."""
-    from hopscope.circuits import nanogpt
-
-    model = nanogpt(file)
+    model = circuits.nanogpt(file)
     return model, len(model.module.get_parameter("transformer/wte/weight"))

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -15,14 +14,15 @@ from hopscope.cli.workers import WorkerFlags, carried_out, ended, seconds_of, wo
 from hopscope.configs import Recipe
 from hopscope.errors import ConfigError
 from hopscope.machine import check_threads
+from hopscope.plots.progress import clock_time
 from hopscope.plots.symbols import counted, setting_text
+from hopscope.runs import Stop
 from hopscope.store import Store
 from hopscope.workers.fleets import PACK, packs
+from hopscope.workers.progress import Plan, plans
 from hopscope.workers.recipe_file import read_recipes
 from hopscope.workers.shards import Shard
-
-if TYPE_CHECKING:
-    from hopscope.workers.progress import Plan
+from hopscope.workers.slurm import Array
 
 MINUTES, CPUS = 240, 4
 """Default limits of a SLURM job."""
@@ -63,16 +63,12 @@ def sweep(
         return 0
     seconds = seconds_of(time_limit)
     check_threads(how.threads)
-    from hopscope.runs import Stop
-
     stop = Stop(seconds)
     with stop.listening():  # also between the runs
         return ended(carried_out(recipes, store, how, stop))
 
 
 def _print_plan(recipes: Sequence[Recipe], store: Store, pack: int, *, json: bool) -> int:
-    from hopscope.workers.progress import plans
-
     rows = plans(recipes, store, pack)
     print_rows([row.to_dict() if json else _cells(row) for row in rows], {}, json=json)
     if not json:
@@ -80,7 +76,7 @@ def _print_plan(recipes: Sequence[Recipe], store: Store, pack: int, *, json: boo
     return 0
 
 
-def _cells(row: "Plan") -> dict[str, object]:
+def _cells(row: Plan) -> dict[str, object]:
     """Return the cells of a row to print: jobs counted by size, and the time left."""
     cells = row.to_dict()
     del cells["hours"], cells["settings"]
@@ -94,12 +90,10 @@ def _cells(row: "Plan") -> dict[str, object]:
 
 
 def _time(seconds: float) -> str:
-    from hopscope.plots.progress import clock_time
-
     return clock_time(max(1.0, seconds)) if seconds else "–"
 
 
-def _in_all(rows: Sequence["Plan"]) -> str:
+def _in_all(rows: Sequence[Plan]) -> str:
     """Return the last line: complete runs, the time left, and settings of unknown time."""
     runs, complete = sum(row.runs for row in rows), sum(row.complete for row in rows)
     known = sum(row.seconds for row in rows if row.seconds is not None)
@@ -117,8 +111,6 @@ def _in_all(rows: Sequence["Plan"]) -> str:
 def _print_script(
     file: Path, store: Store, shards: int, minutes: float | None, how: WorkerFlags
 ) -> int:
-    from hopscope.workers.slurm import Array
-
     if how.workers is not None and not how.workers.isdecimal():
         raise ConfigError(f"--workers is {how.workers!r}; expected a number of processes of a job")
     array = Array(

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hopscope.circuits.circuit import Circuit
 from hopscope.cli.output import emit, printable, prose, say, say_json, width
 from hopscope.configs.kinds import KINDS, fetched
+from hopscope.configs.recipe import SPLITS
 from hopscope.configs.training import FINAL_STEPS
 from hopscope.milestones import learned_below
 from hopscope.plots.layout import laid_out
@@ -18,7 +20,6 @@ from hopscope.plots.terminal import plot
 from hopscope.store.checkpoints import earlier_weights
 
 if TYPE_CHECKING:
-    from hopscope.circuits.circuit import Circuit
     from hopscope.training import Run
 
 LOW = 0.1
@@ -64,7 +65,7 @@ def print_parts(parts: Iterable[Part]) -> None:
         prose(*part.lines)
 
 
-def circuit_parts(found: "Circuit") -> list[Part]:
+def circuit_parts(found: Circuit) -> list[Part]:
     """Return the verdict, the circuit as a grid, and the other pieces of the circuit."""
     verdict, *rest = pieces_of(found)
     return [verdict, of_plots("words:circuit_grid")(found), *rest]
@@ -172,8 +173,6 @@ def last_loss_parts(run: Any) -> list[Part]:
 
 def last_losses(run: Any) -> list[dict[str, Any]]:
     """Return a row for each loss of each split: its last value, the mean over models."""
-    from hopscope.configs.recipe import SPLITS
-
     rows = []
     for split in SPLITS:
         steps, losses = run.losses(split)

@@ -8,6 +8,8 @@ from typing import TypeVar
 
 import click
 
+from hopscope import papers, runs
+from hopscope import study as studies
 from hopscope.cli import flags
 from hopscope.cli.changes import changed
 from hopscope.cli.display import RunDisplay
@@ -18,10 +20,15 @@ from hopscope.cli.workers import WorkerFlags, carried_out, ended, workers_option
 from hopscope.configs import Experiment, LmBench, Recipe, read_recipe
 from hopscope.configs.recipe import of_seeds
 from hopscope.errors import ConfigError
+from hopscope.papers.cost import training_flop
 from hopscope.plots.piece import pieces_of
+from hopscope.plots.progress import clock_time
 from hopscope.plots.symbols import setting_text
 from hopscope.store import RunFolder, Store
 from hopscope.store.files import check_files, read_bytes, write_bytes
+from hopscope.web.bundle import check_target, write_page
+from hopscope.web.views import Views
+from hopscope.workers.recipe_file import mistakes_in
 
 R = TypeVar("R", bound=Recipe)
 LONG = 60.0
@@ -119,18 +126,15 @@ def _check_endpoint(folder: RunFolder, named: str | None) -> None:
 )  # fmt: skip
 def presets(name: str | None, save: Path | None, json: bool) -> None:
     """List the presets, or show every field of one with its source in the paper."""
-    from hopscope.papers import preset
-    from hopscope.papers import presets as every
-
     if save is not None:
         refuse_unused("with --save", "--json")
         _save_preset(name, save)
         return
     if name is None:
-        print_rows([{"name": one.name, "summary": one.summary} for one in every().values()], {},
-                   json=json)  # fmt: skip
+        known = papers.presets().values()
+        print_rows([{"name": one.name, "summary": one.summary} for one in known], {}, json=json)
         return
-    chosen = preset(name)
+    chosen = papers.preset(name)
     if not json:
         say(f"{name}: {chosen.summary}", "")
     rows = [
@@ -141,13 +145,11 @@ def presets(name: str | None, save: Path | None, json: bool) -> None:
 
 
 def _save_preset(name: str | None, path: Path) -> None:
-    from hopscope.papers import preset
-
     if name is None:
         raise ConfigError("--save writes one preset: name it; `hopscope presets` lists them")
     if path.suffix != ".json":
         raise ConfigError(f"--save is {path}; expected a name that ends in .json")
-    recipe = preset(name).recipe
+    recipe = papers.preset(name).recipe
     check_files(path)
     write_bytes(path, recipe.to_file().encode())
     say(f"recipe: {path}; `hopscope train {quote(str(path))}` trains it")
@@ -161,21 +163,15 @@ def _save_preset(name: str | None, path: Path) -> None:
 )  # fmt: skip
 def demo(seed: int, save: Path | None, store: Store) -> None:
     """Train the demo preset, find its circuit, watch it emerge, and write the explorer's page."""
-    from hopscope.papers import preset
-
-    recipe = preset("demo").recipe
+    recipe = papers.preset("demo").recipe
     experiment = recipe.replace(seeds=(seed,))
     path = save or Path("reports") / f"{experiment.run_name()}.html"
-    from hopscope.web.bundle import check_target, write_page
-
     check_target(path)
     show_trained(experiment, store, "cpu", None)
-    from hopscope.study import RunStudy
     from hopscope.training import Run
-    from hopscope.web.views import Views
 
     say("", "Taking it apart …")
-    study = RunStudy(Run(store.find(experiment.run_name())))
+    study = studies.RunStudy(Run(store.find(experiment.run_name())))
     print_parts(circuit_parts(study.discover()))
     say("", "Watching it emerge …")
     print_parts(pieces_of(study.emergence()))
@@ -194,33 +190,24 @@ def with_seeds(recipe: R, changes: tuple[str, ...], seeds: tuple[int, ...] | Non
 def recipe_of(name: str) -> Recipe:
     """Return a preset, or the recipe in a .json file."""
     if name.endswith(".json"):
-        from hopscope.workers.recipe_file import mistakes_in
-
         with mistakes_in(name):
             return read_recipe(read_bytes(Path(name)))
     if name.endswith(".py"):
         raise ConfigError(f"{name} is a script: `hopscope sweep {name}` trains what it lists")
-    from hopscope.papers import preset
-
-    found: Recipe = preset(name).recipe
+    found: Recipe = papers.preset(name).recipe
     return found
 
 
 def show_trained(recipe: Recipe, store: Store, device: str, threads: int | None) -> None:
     """Train a recipe and print its results."""
-    from hopscope.runs import train as train_recipe
-
     _say_cost(recipe, store)
-    trained = train_recipe(recipe, store, device, RunDisplay(), threads)
+    trained = runs.train(recipe, store, device, RunDisplay(), threads)
     say()
     print_parts(run_parts(trained))
 
 
 def _say_cost(recipe: Recipe, store: Store) -> None:
     """Print how long a long training may take, from the speed of the store's most similar run."""
-    from hopscope.papers.cost import training_flop
-    from hopscope.plots.progress import clock_time
-
     if not isinstance(recipe, Experiment) or store.has_complete(recipe):
         return
     flop = training_flop(recipe)

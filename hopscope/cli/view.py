@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from packaging.requirements import Requirement
@@ -14,9 +14,10 @@ from hopscope.cli.subject import Subject
 from hopscope.errors import ConfigError
 from hopscope.extras import install, lack
 from hopscope.web.address import HERE, PORT, decided
-
-if TYPE_CHECKING:
-    from hopscope.web.views import Views
+from hopscope.web.bundle import check_target, write_page
+from hopscope.web.opening import show_page
+from hopscope.web.questions import STUDY
+from hopscope.web.views import Views
 
 NEEDED = ("uvicorn>=0.54",)
 """Packages of the extra `web`."""
@@ -60,7 +61,6 @@ def view(
         return
     _check_installed()
     where = decided(**server)
-    from hopscope.web.opening import show_page
 
     def tell(line: str) -> None:
         say(line)
@@ -71,11 +71,8 @@ def view(
     show_page(views, state, where, browser=not no_browser, say=tell, note=note)
 
 
-def _views(subject: Subject, *, read_only: bool) -> "tuple[Views, str]":
+def _views(subject: Subject, *, read_only: bool) -> tuple[Views, str]:
     """Return the views that the page requests, and the id of the run to open (empty: all runs)."""
-    from hopscope.web.questions import STUDY
-    from hopscope.web.views import Views
-
     if subject.elsewhere:
         from hopscope.web.studied import Studied
 
@@ -92,8 +89,6 @@ def _views(subject: Subject, *, read_only: bool) -> "tuple[Views, str]":
 
 def _save(subject: Subject, path: Path) -> None:
     """Write the page to a file or folder; this does not need the extra `web`."""
-    from hopscope.web.bundle import check_target, write_page
-
     check_target(path)
     if not subject.name:
         raise ConfigError("--save writes the page of one run: name it, such as gallery/demo")

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -13,13 +12,15 @@ from hopscope.cli.options import gathered, option, refuse_unused
 from hopscope.cli.output import say, warn
 from hopscope.configs import Recipe
 from hopscope.errors import ConfigError
+from hopscope.plots.progress import clock_time
+from hopscope.runs import Stop
+from hopscope.runs.stop import REQUEUE
 from hopscope.store import Store
-
-if TYPE_CHECKING:
-    from hopscope.runs import Stop
-    from hopscope.workers import Outcome
-    from hopscope.workers.pools import Pool
-    from hopscope.workers.progress import SweepProgress
+from hopscope.workers import Here, Outcome, Processes, carry_out
+from hopscope.workers.cluster import Cluster
+from hopscope.workers.fleets import PACK
+from hopscope.workers.pools import Pool
+from hopscope.workers.progress import SweepProgress
 
 RAY = "ray"
 
@@ -35,17 +36,13 @@ class WorkerFlags:
     device: str = "auto"
     threads: int | None = None
 
-    def pool(self) -> "Pool":
+    def pool(self) -> Pool:
         """Make the pool of workers; raises ConfigError for flags that do not apply to it."""
         from hopscope.training.device import device_of
-        from hopscope.workers import Here, Processes
-        from hopscope.workers.fleets import PACK
 
         pack = PACK if self.pack is None else self.pack
         kind, _, address = (self.workers or "").partition("=")
         if kind == RAY:
-            from hopscope.workers.cluster import Cluster
-
             cpus = 1.0 if self.cpus is None else self.cpus
             return Cluster(address or "auto", self.gpus or 0.0, cpus, pack, self.threads)
         refuse_unused(f"without --workers {RAY}", "--cpus", "--gpus")
@@ -86,22 +83,20 @@ def carried_out(
     recipes: Sequence[Recipe],
     store: Store,
     chosen: WorkerFlags,
-    stop: "Stop | None" = None,
-    look: Callable[["SweepProgress"], None] | None = None,
-) -> "Outcome":
+    stop: Stop | None = None,
+    look: Callable[[SweepProgress], None] | None = None,
+) -> Outcome:
     """Complete the runs of all recipes with the chosen workers, and show the progress.
 
     `look` is also called with the progress.
     """
-    from hopscope.workers import Here, carry_out
-
     pool = chosen.pool()
     if isinstance(pool, Here):
         here = replace(pool, watcher=RunDisplay())
         return carry_out(recipes, store, stop, chosen.device, workers=here, look=look)
     shown = Changing(every=1.0)
 
-    def both(progress: "SweepProgress") -> None:
+    def both(progress: SweepProgress) -> None:
         ended = len(progress.reports) == progress.runs
         shown.show(lambda: Text(headline(progress)), lambda: headline(progress), now=ended)
         if look is not None:
@@ -113,10 +108,8 @@ def carried_out(
         shown.stop()
 
 
-def ended(outcome: "Outcome") -> int:
+def ended(outcome: Outcome) -> int:
     """Print failures and the number of complete runs; return the command's exit code."""
-    from hopscope.runs.stop import REQUEUE
-
     for trouble, count in Counter(map(str, outcome.troubles)).items():  # runs of a fleet share one
         warn(trouble if count == 1 else f"{trouble} ({count} runs)")
     say(f"{len(outcome.folders)} of {outcome.wanted} runs are complete")
@@ -125,10 +118,8 @@ def ended(outcome: "Outcome") -> int:
     return outcome.troubles[0].exit_code if outcome.troubles else 0
 
 
-def headline(progress: "SweepProgress") -> str:
+def headline(progress: SweepProgress) -> str:
     """Return one line: how many runs are complete, and how long the others take."""
-    from hopscope.plots.progress import clock_time
-
     steps = progress.steps()
     left = progress.seconds_left(steps)
     failed = progress.count("failed")

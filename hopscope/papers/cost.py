@@ -2,15 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from math import log
-from typing import TYPE_CHECKING
 
 from hopscope.configs import Experiment, LmBench, Recipe
 from hopscope.papers.experiment import PaperExperiment
-
-if TYPE_CHECKING:
-    from hopscope.papers.results import Results, ResultsTable
+from hopscope.papers.results import Results, ResultsTable
 
 FORWARD_AND_BACK = 3
 """A step costs three forward passes: the backward pass has two products for each forward one."""
@@ -62,7 +59,7 @@ def in_time(seconds: float) -> str:
     return f"{max(1, round(seconds / MINUTE))} min"
 
 
-def sample_and_cost(table: "ResultsTable", experiment: PaperExperiment) -> str:
+def sample_and_cost(table: ResultsTable, experiment: PaperExperiment) -> str:
     """Return a table's runs, seeds and cost as text, and its protocol unless it is full and
     complete.
     """
@@ -89,25 +86,30 @@ def sample_and_cost(table: "ResultsTable", experiment: PaperExperiment) -> str:
 class RecordedTimes:
     """Recorded times of measured runs, from which those of other runs are estimated."""
 
-    def __init__(self, results: "Results") -> None:
-        # For each kind of run, on a processor or a GPU: the work and the seconds of every run.
-        self._known: defaultdict[tuple[str, bool], list[tuple[float, float]]] = defaultdict(list)
-        for name, experiment in results.experiments.items():
-            taken = results.seconds(name)
+    def __init__(self, results: Results) -> None:
+        self._results = results
+
+    @cached_property
+    def _known(self) -> dict[tuple[str, bool], list[tuple[float, float]]]:
+        """For each kind of run, on a processor or a GPU: the work and the seconds of every run."""
+        found = defaultdict(list)
+        for name, experiment in self._results.experiments.items():
+            taken = self._results.seconds(name)
             recipes: Mapping[str, Recipe] = {}
             for protocol in experiment.recipes if taken else ():
                 recipes = {**recipes, **experiment.runs(protocol)}
             for run, (machine, seconds) in taken.items():
                 if run in recipes and seconds > 0:
                     kind, work = _work(recipes[run])
-                    self._known[kind, machine.startswith("NVIDIA")].append((work, seconds))
+                    found[kind, machine.startswith("NVIDIA")].append((work, seconds))
+        return found
 
     def seconds(self, recipes: Sequence[Recipe], *, gpu: bool) -> float | None:
         """Estimate the time of these runs one after the other, on one processor or a GPU; None if
         no run like one of them was recorded.
         """
         each = [self._of_one(recipe, gpu) for recipe in recipes]
-        return None if None in each else sum(filter(None, each))
+        return None if None in each else sum(filter(None, each), 0.0)
 
     def _of_one(self, recipe: Recipe, gpu: bool) -> float | None:
         """Scale the time of the recorded run with the most similar work; None if there is none."""

@@ -1,47 +1,36 @@
 """Run experiments: train missing runs, and store the rows of each as soon as it is complete."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
 from hopscope.configs import Experiment, Recipe
 from hopscope.errors import OF_ONE_RUN, CircuitError, HopscopeError, StoreError
 from hopscope.papers.cost import RecordedTimes
 from hopscope.papers.experiment import PaperExperiment, Protocol
-from hopscope.papers.results import COMPUTED, Results
+from hopscope.papers.results import COMPUTED, Results, ResultsTable
 from hopscope.store import RunFolder, Store
+from hopscope.workers import Outcome
 from hopscope.workers.job import is_complete
+from hopscope.workers.progress import SweepProgress
 
-if TYPE_CHECKING:
-    from hopscope.workers import Outcome
-    from hopscope.workers.progress import SweepProgress
-
-Carry = Callable[[Sequence[Recipe], Callable[["SweepProgress"], None]], "Outcome"]
+Carry = Callable[[Sequence[Recipe], Callable[[SweepProgress], None]], Outcome]
 """Trains runs, and calls a function with the progress."""
 
 
 @dataclass(frozen=True)
 class ExperimentState:
-    """The state of an experiment in one protocol: measured, trained and missing runs."""
+    """The state of an experiment in one protocol: measured, trained and untrained runs."""
 
     experiment: PaperExperiment
-    protocol: Protocol
-    runs: int
-    """The number of runs of the protocol."""
-    measured: int
-    """The number of measured runs."""
+    table: ResultsTable
     trained: int
     """The number of runs that are trained but not measured."""
-    missing: tuple[Recipe, ...]
+    untrained: tuple[Recipe, ...]
     """The recipes of runs that must be trained."""
-    seconds_here: float | None = 0.0
-    """The estimated time to train the missing runs on one processor; None if unknown."""
-    seconds_gpu: float | None = 0.0
+    seconds_here: float | None
+    """The estimated time to train these on one processor; None if unknown."""
+    seconds_gpu: float | None
     """The same on a GPU."""
-
-    @property
-    def complete(self) -> bool:
-        return not self.missing and self.measured == self.runs
 
 
 def states(
@@ -51,30 +40,18 @@ def states(
 
     If the full protocol is measured, its state is returned instead of the wanted protocol's.
     """
-    recorded: RecordedTimes | None = None
+    recorded = RecordedTimes(results)
     found = []
     for each in experiments:
-        known = results.measured(each.name)
-        protocol = each.nearest(wanted)
-        full = each.runs("full")
-        if full and full.keys() <= known.keys():
-            protocol = "full"
-        recipes = each.runs(protocol)
-        left = {name: recipe for name, recipe in recipes.items() if name not in known}
-        missing = tuple(recipe for recipe in left.values() if not is_complete(recipe, store))
-        runs, measured = len(recipes), len(recipes) - len(left)
-        if not recipes:
-            runs, measured = 1, int(COMPUTED in known)
-        trained = len(left) - len(missing)
-        state = ExperimentState(each, protocol, runs, measured, trained, missing)
-        if missing:
-            recorded = recorded or RecordedTimes(results)
-            state = replace(
-                state,
-                seconds_here=recorded.seconds(missing, gpu=False),
-                seconds_gpu=recorded.seconds(missing, gpu=True),
-            )
-        found.append(state)
+        table = results.table(each.name, "full")
+        if not table.runs or table.missing:
+            table = results.table(each.name, each.nearest(wanted))
+        recipes = each.runs(table.protocol)
+        left = [recipes[name] for name in table.missing if name in recipes]
+        untrained = tuple(recipe for recipe in left if not is_complete(recipe, store))
+        here, gpu = (recorded.seconds(untrained, gpu=gpu) for gpu in (False, True))
+        trained = len(left) - len(untrained)
+        found.append(ExperimentState(each, table, trained, untrained, here, gpu))
     return found
 
 
@@ -89,7 +66,7 @@ class Keeper:
     troubles: dict[str, HopscopeError | None] = field(default_factory=dict)
     """The error of each run that was measured; None if there was none."""
 
-    def look(self, progress: "SweepProgress") -> None:
+    def look(self, progress: SweepProgress) -> None:
         """Measure the runs that are reported as complete."""
         for name, report in progress.reports.items():
             if report.state == "complete":
@@ -115,18 +92,17 @@ def run_missing(
     """Train and measure the missing runs of an experiment; return the errors of single runs."""
     experiment = state.experiment
     if not experiment.recipes:
-        if not state.complete:
+        if state.table.missing:
             results.keep(experiment.name, COMPUTED, experiment.compute(), machine)
         return []
     keeper = Keeper(experiment, store, results, machine)
-    known = results.measured(experiment.name)
-    for name, recipe in experiment.runs(state.protocol).items():
-        if name not in known and is_complete(recipe, store):
+    for name in state.table.missing:
+        if is_complete(experiment.runs(state.table.protocol)[name], store):
             keeper.measure(RunFolder(store.root / name))
-    if not state.missing:
+    if not state.untrained:
         return [*filter(None, keeper.troubles.values())]
-    go_on_from_shorter(experiment, state.missing, store, say)
-    outcome = carry(state.missing, keeper.look)
+    go_on_from_shorter(experiment, state.untrained, store, say)
+    outcome = carry(state.untrained, keeper.look)
     for folder in outcome.folders:
         keeper.measure(folder)
     return [*outcome.troubles, *filter(None, keeper.troubles.values())]

@@ -15,6 +15,7 @@ from hopscope.papers.chen.rows import ChoiceRow, GrowthRow, SeedRow, SettingRow,
 from hopscope.papers.chen.settings import SETTINGS, apart_from_heads, is_sharp
 from hopscope.papers.claim import Claim
 from hopscope.papers.judge import Judge, group, out_of, span
+from hopscope.papers.row import ResultRow
 
 NEAR = 0.02
 """Largest total variation to the induction head at which a model counts as one."""
@@ -120,136 +121,142 @@ def named_in(rows: Sequence[SettingRow | ChoiceRow]) -> str:
     )
 
 
-def _in_settings(settings: Sequence[str], holds: Any, ours: Any, **more: Any) -> Judge[Any]:
-    """Make a judge of a claim that must hold in each of these settings."""
-    return Judge(
-        SettingRow, holds, ours, among=lambda row: row.setting in settings,
-        setting=lambda row: row.setting, settings=tuple(settings), **more,
-    )  # fmt: skip
+MEASURED_IN: Mapping[type[ResultRow], str] = {
+    SeedRow: "chen/training",
+    TransferRow: "chen/training",
+    GrowthRow: "chen/growth",
+    ChoiceRow: "chen/choices",
+    SettingRow: "chen/settings",
+}
+"""The experiment that measures each kind of row."""
 
 
-def _depends(
-    variants: Mapping[str, str], holds: Any, ours: Any, known: Any = lambda _: True
-) -> Judge[Any]:
-    """Make a judge of a claim under variants of an open choice, each of which is a setting."""
-    names = {setting: name for name, setting in variants.items()}
-    return Judge(
-        SettingRow, holds, ours, among=lambda row: row.setting in names and known(row),
-        variant=lambda row: names[row.setting], first=next(iter(variants)),
-    )  # fmt: skip
-
-
-def _rule(kind: type[SettingRow] | type[ChoiceRow]) -> Judge[Any]:
-    """Make a judge of whether the modified χ² information predicts the winning set.
-
-    The variants are initial heads as in the paper, and sharp ones, which copy one lag each.
+def _claim(
+    name: str, says: str, where: str, paper: str, how: str, kind: type[ResultRow],
+    **judged: Any,
+) -> Claim:  # fmt: skip
+    """Make a claim about rows of this kind; `judged` are the other fields of its judge, and the
+    claim's origin if that is not the paper.
     """
-    return Judge(
-        kind, names_winner, named_in,
-        variant=lambda row: SHARP if is_sharp(SETTINGS[row.setting]) else AS_THEY_BEGIN,
-        first=AS_THEY_BEGIN, setting=lambda row: apart_from_heads(SETTINGS[row.setting]),
-    )  # fmt: skip
+    needs, origin = (MEASURED_IN[kind],), judged.pop("origin", "paper")
+    judge = Judge(kind, **judged)
+    return Claim(f"chen/{name}", says, where, paper, how, needs, judge, origin=origin)
 
 
-def _carries_over(varied: Literal["length", "alpha"], others: str, says: str) -> Claim:
-    return Claim(
-        f"chen/carries-over-to-other-{others}", says, "appendix B", f"GIH at other {others}",
-        f"distance to GIH ≤ {NEAR} on fresh chains of each {varied} in which GIH finds a match, "
-        "for each seed",
-        ("chen/training",),
-        Judge(
-            TransferRow,
-            lambda row: row.distance <= NEAR,
-            lambda rows: f"{varied} {span(row.value for row in rows)}: {distances(rows)}",
-            among=lambda row: row.varied == varied and row.value != TRAINED[varied],
-        ),
-    )  # fmt: skip
+def _in_each(settings: Sequence[str]) -> dict[str, Any]:
+    """Return the fields of a judge for a claim that must hold in each of these settings."""
+    return {
+        "among": lambda row: row.setting in settings,
+        "setting": lambda row: row.setting,
+        "settings": tuple(settings),
+    }
 
 
-def _ends_there(setting: str, says: str) -> Claim:
-    return Claim(
-        f"chen/{setting.lower().replace(' ', '-')}", says, "appendix B", "GIH",
-        f"the same lags, validation loss within {SAME_LOSS:.0%}, distance to GIH ≤ {NEAR}",
-        ("chen/settings",),
-        _in_settings(
-            (PAPER, setting),
-            same_place,
-            lambda rows: (
-                f"lags {all_lags(rows)}; losses {by_setting(rows, lambda row: row.loss.model)}; "
-                f"{distances(rows)}"
-            ),
-            of="seed",
-        ),
-    )  # fmt: skip
+def _under(variants: Mapping[str, str], known: Any = lambda _: True) -> dict[str, Any]:
+    """Return the fields of a judge for variants of an open choice, each of which is a setting."""
+    names = {setting: name for name, setting in variants.items()}
+    return {
+        "among": lambda row: row.setting in names and known(row),
+        "variant": lambda row: names[row.setting],
+        "first": next(iter(variants)),
+    }
 
 
 RULE = (
     "the set of largest modified χ² mutual information (exact, mean over 300 tables) is the chosen "
     "one; open: whether heads begin sharp, with 0.999 of their attention at one lag instead of 0.91"
 )
-OVER_SEEDS: tuple[Claim, ...] = (
-    Claim(
-        "chen/stage-1-selects-the-parents",
+BY_RULE: Any = {
+    "holds": names_winner,
+    "ours": named_in,
+    "variant": lambda row: SHARP if is_sharp(SETTINGS[row.setting]) else AS_THEY_BEGIN,
+    "first": AS_THEY_BEGIN,
+    "setting": lambda row: apart_from_heads(SETTINGS[row.setting]),
+}
+"""How a claim is judged that the modified χ² information predicts the winning set: the variants are
+initial heads as in the paper, and sharp ones, which copy one lag each.
+"""
+
+
+def _carries_over(varied: Literal["length", "alpha"], others: str, trained_on: str) -> Claim:
+    return _claim(
+        f"carries-over-to-other-{others}",
+        f"A model trained on {trained_on} is an induction head on others, too.",
+        "appendix B", f"GIH at other {others}",
+        f"distance to GIH ≤ {NEAR} on fresh chains of each {varied} in which GIH finds a match, "
+        "for each seed",
+        TransferRow,
+        holds=lambda row: row.distance <= NEAR,
+        ours=lambda rows: f"{varied} {span(row.value for row in rows)}: {distances(rows)}",
+        among=lambda row: row.varied == varied and row.value != TRAINED[varied],
+    )  # fmt: skip
+
+
+def _ends_there(setting: str, says: str) -> Claim:
+    return _claim(
+        setting.lower().replace(" ", "-"), says, "appendix B", "GIH",
+        f"the same lags, validation loss within {SAME_LOSS:.0%}, distance to GIH ≤ {NEAR}",
+        SettingRow,
+        holds=same_place,
+        ours=lambda rows: (
+            f"lags {all_lags(rows)}; losses {by_setting(rows, lambda row: row.loss.model)}; "
+            f"{distances(rows)}"
+        ),
+        of="seed", **_in_each((PAPER, setting)),
+    )  # fmt: skip
+
+
+CLAIMS: tuple[Claim, ...] = (
+    _claim(
+        "stage-1-selects-the-parents",
         "Stage I gives the whole selector to one set of heads, the one that sees the parents.",
         "stage I; appendix B", "the parents' set",
         f"after stage I the winning set's lags are the parents, its part of Σ c² ≥ {ALL}",
-        ("chen/training",),
-        Judge(
-            SeedRow,
-            lambda row: row.chosen_lags == row.parents and row.share_after_stage_1 >= ALL,
-            lambda rows: (
-                f"lags {all_lags(rows)}, share {span((r.share_after_stage_1 for r in rows), 3)}"
-            ),
+        SeedRow,
+        holds=lambda row: row.chosen_lags == row.parents and row.share_after_stage_1 >= ALL,
+        ours=lambda rows: (
+            f"lags {all_lags(rows)}, share {span((r.share_after_stage_1 for r in rows), 3)}"
         ),
     ),
-    Claim(
-        "chen/stage-2-makes-copiers",
+    _claim(
+        "stage-2-makes-copiers",
         "Stage II turns each head of that set into a copier of one lag.",
         "stage II; appendix B", "attention to one lag tends to 1",
         f"each serving head's largest attention grows, and ends ≥ {ALL}",
-        ("chen/training",),
-        Judge(
-            SeedRow,
-            lambda row: (
-                min(row.attention_after) >= ALL
-                and max(row.attention_before) < min(row.attention_after)
-            ),
-            lambda rows: (
-                f"{span((one for row in rows for one in row.attention_before), 3)} → "
-                f"{span((one for row in rows for one in row.attention_after), 3)}"
-            ),
+        SeedRow,
+        holds=lambda row: (
+            min(row.attention_after) >= ALL
+            and max(row.attention_before) < min(row.attention_after)
+        ),
+        ours=lambda rows: (
+            f"{span((one for row in rows for one in row.attention_before), 3)} → "
+            f"{span((one for row in rows for one in row.attention_after), 3)}"
         ),
     ),
-    Claim(
-        "chen/stage-3-grows-a",
+    _claim(
+        "stage-3-grows-a",
         "Stage III grows the second layer's scale a until only matches get attention.",
         "stage III; appendix B", "a large",
         "e^(−a·gap), the weight of the most similar position that does not match relative to one "
         f"that does, ends ≤ {NOTHING}",
-        ("chen/training",),
-        Judge(
-            SeedRow,
-            lambda row: blurred(row) <= NOTHING,
-            lambda rows: (
-                f"a = {span((row.a for row in rows), 2)}, weight {span(map(blurred, rows), 4)}"
-            ),
+        SeedRow,
+        holds=lambda row: blurred(row) <= NOTHING,
+        ours=lambda rows: (
+            f"a = {span((row.a for row in rows), 2)}, weight {span(map(blurred, rows), 4)}"
         ),
     ),
-    Claim(
-        "chen/a-grows-as-a-logarithm",
+    _claim(
+        "a-grows-as-a-logarithm",
         "In stage III a grows with the logarithm of time.",
         "stage III", "a ~ log t",
         "a against the logarithm of the epoch is straight from a fifth to four fifths of its way: "
         f"R² ≥ {STRAIGHT}",
-        ("chen/training",),
-        Judge(
-            SeedRow,
-            lambda row: row.r2 >= STRAIGHT,
-            lambda rows: f"R² {span((row.r2 for row in rows), 4)}",
-        ),
+        SeedRow,
+        holds=lambda row: row.r2 >= STRAIGHT,
+        ours=lambda rows: f"R² {span((row.r2 for row in rows), 4)}",
     ),
-    Claim(
-        "chen/slope-of-a",
+    _claim(
+        "slope-of-a",
         "How fast a grows follows from how often each chain has a match.",
         "stage III, our derivation: chains that have as many matches each give da/dt ∝ "
         "e^(−a·gap) to leading order",
@@ -258,142 +265,115 @@ OVER_SEEDS: tuple[Claim, ...] = (
         "slope of the training, and the slope 1/gap once chains are made alike: of those alone in "
         "which some match is followed by the right symbol (found), as if each had as many matches "
         "(even), and both",
-        ("chen/growth",),
-        Judge(
-            GrowthRow,
-            lambda row: (
-                abs(row.slopes["counts"] / row.slopes["trained"] - 1) <= SLOPE
-                and abs(row.slopes["found and even"] / row.one_over_gap - 1) <= SLOPE
-            ),
-            lambda rows: (
-                "; ".join(
-                    f"{name} {span((row.slopes[name] for row in rows), 2)}"
-                    for name in rows[0].slopes
-                )
-                + f"; 1/gap = {span((row.one_over_gap for row in rows), 2)}"
-            ),
+        GrowthRow,
+        holds=lambda row: (
+            abs(row.slopes["counts"] / row.slopes["trained"] - 1) <= SLOPE
+            and abs(row.slopes["found and even"] / row.one_over_gap - 1) <= SLOPE
+        ),
+        ours=lambda rows: (
+            "; ".join(
+                f"{name} {span((row.slopes[name] for row in rows), 2)}" for name in rows[0].slopes
+            )
+            + f"; 1/gap = {span((row.one_over_gap for row in rows), 2)}"
         ),
         origin="ours",
     ),
-    Claim(
-        "chen/limit-is-gih",
+    _claim(
+        "limit-is-gih",
         "What training ends at is the generalised induction head over the parents.",
         "the limit; with the length, the prior and the alphabet of appendix B", "GIH",
         "mean total variation to GIH, over validation chains in which it finds a match, ends ≤ "
         f"{NEAR}",
-        ("chen/training",),
-        Judge(
-            SeedRow,
-            lambda row: row.distance_end <= min(NEAR, row.distance_begin),
-            lambda rows: (
-                f"{span((row.distance_begin for row in rows), 4)} → "
-                f"{span((row.distance_end for row in rows), 4)}"
-            ),
+        SeedRow,
+        holds=lambda row: row.distance_end <= min(NEAR, row.distance_begin),
+        ours=lambda rows: (
+            f"{span((row.distance_begin for row in rows), 4)} → "
+            f"{span((row.distance_end for row in rows), 4)}"
         ),
     ),
-    Claim(
-        "chen/rule-over-seeds",
+    _claim(
+        "rule-over-seeds",
         "With every seed, the set of the largest modified χ² information wins stage I.",
         "stage I, the rule; with more seeds than chen/information-names-the-winner", "always",
-        RULE, ("chen/choices",), _rule(ChoiceRow), origin="ours",
+        RULE, ChoiceRow, **BY_RULE, origin="ours",
     ),
-    _carries_over(
-        "length", "lengths",
-        "A model trained on chains of one length is an induction head on others, too.",
-    ),
-    _carries_over(
-        "alpha", "priors",
-        "A model trained on tables from one prior is an induction head on others, too.",
-    ),
-    Claim(
-        "chen/predicts-as-well-as-gih",
+    _carries_over("length", "lengths", "chains of one length"),
+    _carries_over("alpha", "priors", "tables from one prior"),
+    _claim(
+        "predicts-as-well-as-gih",
         "The trained model predicts at least as well as the generalised induction head.",
         "the limit, our question", "GIH's loss",
         "expected log loss of the model ≤ GIH's, on fresh chains of each length and α",
-        ("chen/training",),
-        Judge(
-            TransferRow,
-            lambda row: row.loss.model <= row.loss.gih,
-            lambda rows: "model − GIH: " + span((row.loss.model - row.loss.gih for row in rows), 3),
-            # Chains as in training occur both among the lengths and among the priors: count once.
-            among=lambda row: row.varied == "length" or row.value != TRAINED["alpha"],
+        TransferRow,
+        holds=lambda row: row.loss.model <= row.loss.gih,
+        ours=lambda rows: (
+            "model − GIH: " + span((row.loss.model - row.loss.gih for row in rows), 3)
         ),
+        # Chains as in training occur both among the lengths and among the priors: count once.
+        among=lambda row: row.varied == "length" or row.value != TRAINED["alpha"],
         origin="ours",
     ),
-)  # fmt: skip
-
-IN_SETTINGS: tuple[Claim, ...] = (
     _ends_there(
         "C and W together",
         "Training selector and heads together, and then a, ends at the same place.",
     ),
     _ends_there("all at once", "Training everything at once ends at the same place."),
-    Claim(
-        "chen/information-names-the-winner",
+    _claim(
+        "information-names-the-winner",
         "The set with the largest modified χ² mutual information wins stage I.",
-        "stage I, the rule", "always", RULE, ("chen/settings",), _rule(SettingRow),
+        "stage I, the rule", "always", RULE, SettingRow, **BY_RULE,
     ),
-    Claim(
-        "chen/any-window",
+    _claim(
+        "any-window",
         "Lags in the window that tell nothing about the next symbol are left out.",
         "the model", "the parents' set",
         f"with each window the parents win, and the distance to GIH ends ≤ {NEAR}",
-        ("chen/settings",), _in_settings(WINDOWS, becomes_gih, distances),
+        SettingRow, holds=becomes_gih, ours=distances, **_in_each(WINDOWS),
     ),
-    Claim(
-        "chen/longer-chains-come-nearer",
+    _claim(
+        "longer-chains-come-nearer",
         "The longer the chains of training, the nearer the model comes to GIH.",
         "the limit, our question", "an error that vanishes with L",
         "distance to GIH, on validation chains of the same length in which it finds a match, falls "
         "from each length to the next",
-        ("chen/settings",),
-        _in_settings(
-            LENGTHS, comes_nearer,
-            lambda rows: by_setting(
-                sorted(rows, key=lambda row: LENGTHS.index(row.setting)), lambda row: row.distance
-            ),
-            of="seed",
+        SettingRow,
+        holds=comes_nearer,
+        ours=lambda rows: by_setting(
+            sorted(rows, key=lambda row: LENGTHS.index(row.setting)), lambda row: row.distance
         ),
-        origin="ours",
+        of="seed", **_in_each(LENGTHS), origin="ours",
     ),
-    Claim(
-        "chen/cross-entropy",
+    _claim(
+        "cross-entropy",
         "Descent on the cross-entropy ends at GIH.",
         "the model; the authors' program", "GIH",
         "open: −log(y + ε) of the answer y, or the cross-entropy of a softmax over y, as in the "
         f"program; the parents win, and the distance to GIH ends ≤ {NEAR}",
-        ("chen/settings",), _depends(LOSSES, becomes_gih, distances),
+        SettingRow, holds=becomes_gih, ours=distances, **_under(LOSSES),
     ),
-    Claim(
-        "chen/a-goes-on-growing",
+    _claim(
+        "a-goes-on-growing",
         "a goes on growing to the end, towards attention that is infinitely sharp.",
         "stage III, our question; ε and the form of the loss are not given", "no end",
         f"at epoch {GROWN_AT} of stage III a grows by ≥ {STILL} per factor e of epochs; open: ε, "
         "and the cross-entropy of a softmax",
-        ("chen/settings",),
-        _depends(
-            EPSILONS,
-            lambda row: row.slopes_of_a[GROWN_AT] >= STILL,
-            lambda rows: (
-                f"{span((row.slopes_of_a[GROWN_AT] for row in rows), 3)}, "
-                f"a = {span((row.a for row in rows), 2)}"
-            ),
-            known=lambda row: GROWN_AT in row.slopes_of_a,
+        SettingRow,
+        holds=lambda row: row.slopes_of_a[GROWN_AT] >= STILL,
+        ours=lambda rows: (
+            f"{span((row.slopes_of_a[GROWN_AT] for row in rows), 3)}, "
+            f"a = {span((row.a for row in rows), 2)}"
         ),
-        origin="ours",
+        **_under(EPSILONS, lambda row: GROWN_AT in row.slopes_of_a), origin="ours",
     ),
-    Claim(
-        "chen/program-as-the-paper",
+    _claim(
+        "program-as-the-paper",
         "The authors' program and the text, which differ in details, lead to the same head.",
         "appendix B; the authors' program; the question is ours", "GIH",
         "with four differences alone, and with all of them, the parents win, and the distance to "
         f"GIH ends ≤ {NEAR}",
-        ("chen/settings",),
-        _in_settings(
-            DETAILS, becomes_gih, lambda rows: by_setting(rows, lambda row: row.distance)
-        ),
-        origin="ours",
+        SettingRow,
+        holds=becomes_gih,
+        ours=lambda rows: by_setting(rows, lambda row: row.distance),
+        **_in_each(DETAILS), origin="ours",
     ),
 )  # fmt: skip
-
-CLAIMS: tuple[Claim, ...] = (*OVER_SEEDS, *IN_SETTINGS)

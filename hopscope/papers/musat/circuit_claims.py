@@ -135,23 +135,17 @@ def shared_steps(rows: CircuitRows) -> str:
     return f"; steps that heads share, without all of them: {span(steps, 2)}" if steps else ""
 
 
-def _judge(
-    holds: Callable[[Any], bool], ours: Callable[[CircuitRows], str], **more: Any
-) -> Judge[Any]:
-    return Judge(
-        CircuitRow, holds, ours, among=of_the_paper, once=longest_of_each, variant=variant_name,
-        first=Variant().name, alike=lambda rows: rows[0].steps, **more,
+def _claim(
+    name: str, says: str, where: str, paper: str, how: str, holds: Callable[[Any], bool],
+    **judged: Any,
+) -> Claim:  # fmt: skip
+    """Make a claim that is judged from figure 5, and from other variants; `judged` are fields of
+    its judge.
+    """
+    judge: Judge[Any] = Judge(
+        CircuitRow, holds, among=of_the_paper, once=longest_of_each, variant=variant_name,
+        first=Variant().name, alike=lambda rows: rows[0].steps, **judged,
     )  # fmt: skip
-
-
-def _of_heads(
-    holds: Callable[[CircuitRow], bool], ours: Callable[[CircuitRows], str]
-) -> Judge[Any]:
-    """Make a judge of a claim about heads, which holds only if the circuit alone has a low loss."""
-    return _judge(lambda row: holds(row) and low(row), ours)
-
-
-def _claim(name: str, says: str, where: str, paper: str, how: str, judge: Judge[Any]) -> Claim:
     beside = ("musat/variants-long", "musat/variants")
     return Claim(
         f"musat/abc-{name}", says, where, paper, how, ("musat/fig5",), judge, beside=beside
@@ -162,84 +156,71 @@ CLAIMS = (
     _claim(
         "below-0.01", "Transformers A, B and C end below 0.01.", "§8.2", "< 0.01",
         "validation loss, mean over the last 100 steps",
-        _judge(
-            lambda row: row.loss < SOLVED,
-            lambda rows: f"{number_list(row.loss for row in rows)} at the end; "
-            f"{number_list(row.model for row in rows)} at the best late checkpoint",
-        ),
+        lambda row: row.loss < SOLVED,
+        ours=lambda rows: f"{number_list(row.loss for row in rows)} at the end; "
+        f"{number_list(row.model for row in rows)} at the best late checkpoint",
     ),
     _claim(
         "mostly-idle", "Most heads do nothing useful.", "§8.2", "most (12 − 4 = 8)",
         "heads without a row in the circuit: more than half, and not all; an eye would call those "
         "idle that give no other role of a chain more than half of a role's attention",
-        _of_heads(
-            lambda row: row.layers * row.heads / 2 < idle(row) < row.layers * row.heads,
-            lambda rows: f"{', '.join(out_of(idle(row), row.layers * row.heads) for row in rows)}; "
-            f"by eye {number_list(row.layers * row.heads - seen_by_eye(row) for row in rows)}",
+        lambda row: low(row) and row.layers * row.heads / 2 < idle(row) < row.layers * row.heads,
+        ours=lambda rows: (
+            f"{', '.join(out_of(idle(row), row.layers * row.heads) for row in rows)}; "
+            f"by eye {number_list(row.layers * row.heads - seen_by_eye(row) for row in rows)}"
         ),
     ),
     _claim(
         "four-heads", "A, B and C use four heads each.", "§8.2, figure 5", "4, 4, 4",
         "heads with a path in the circuit",
-        _of_heads(
-            lambda row: len(row.useful) == 4,
-            lambda rows: f"{number_list(len(row.useful) for row in rows)}; without a path "
-            f"{number_list(len(row.needed) - len(row.useful) for row in rows)} more",
-        ),
+        lambda row: low(row) and len(row.useful) == 4,
+        ours=lambda rows: f"{number_list(len(row.useful) for row in rows)}; without a path "
+        f"{number_list(len(row.needed) - len(row.useful) for row in rows)} more",
     ),
     _claim(
         "not-the-fewest", "None of A, B and C uses the fewest heads possible.", "§8.2",
         "4 heads each where 3 are enough", "heads of the circuit, with a path or without; three "
         "planted by hand solve three hops (`musat/depth`), and three that a training found "
         "(`gallery/three-heads`)",
-        _of_heads(
-            lambda row: len(row.needed) > FEWEST,
-            lambda rows: number_list(len(row.needed) for row in rows),
-        ),
+        lambda row: low(row) and len(row.needed) > FEWEST,
+        ours=lambda rows: number_list(len(row.needed) for row in rows),
     ),
     _claim(
         "first-head", "The first useful head joins the two symbols of each pair.", "§8.2",
         "3 of 3", "attention of the first head with a path, from the value of every pair of a "
         "chain to its key: above 0.5",
-        _of_heads(
-            lambda row: joined(row) == row.hops,
-            lambda rows: "pairs joined: "
-            + ", ".join(out_of(joined(row), row.hops or 0) for row in rows),
-        ),
+        lambda row: low(row) and joined(row) == row.hops,
+        ours=lambda rows: "pairs joined: "
+        + ", ".join(out_of(joined(row), row.hops or 0) for row in rows),
     ),
     _claim(
         "different", "But for the first head, circuits differ between seeds.", "§8.2",
         "3 different circuits", "the paths of every head but the first, whatever its layer",
-        _judge(different, in_common, of="all"),
+        different, ours=in_common, of="all",
     ),
     _claim(
         "circuit-loss", "The circuits alone keep the loss below 0.05.", "appendix E", "< 0.05",
         "circuit with prescribed attention",
-        _judge(
-            low,
-            lambda rows: f"{number_list(row.prescribed for row in rows)} "
-            f"(model {number_list(row.model for row in rows)})",
-        ),
+        low,
+        ours=lambda rows: f"{number_list(row.prescribed for row in rows)} "
+        f"(model {number_list(row.model for row in rows)})",
     ),
     _claim(
         "single-removals", "Removing any one path costs much.", "appendix E", "0.17 … 0.89",
         "every path removed alone, all others prescribed, but for those of the first head with a "
         "path",
-        _of_heads(
-            lambda row: all_within(removals(row), REMOVALS),
-            lambda rows: removed(rows, removals, REMOVALS) + shared_steps(rows),
-        ),
+        lambda row: low(row) and all_within(removals(row), REMOVALS),
+        ours=lambda rows: removed(rows, removals, REMOVALS) + shared_steps(rows),
     ),
     _claim(
         "first-layers", "Removing the first layer's paths costs little.", "appendix E",
         "0.05 … 0.1", "the attention of the first head with a path made uniform, all others "
         "prescribed",
-        _of_heads(
-            lambda row: all_within(first_removed(row), FIRST_LAYERS),
-            lambda rows: removed(rows, first_removed, FIRST_LAYERS),
-        ),
+        lambda row: low(row) and all_within(first_removed(row), FIRST_LAYERS),
+        ours=lambda rows: removed(rows, first_removed, FIRST_LAYERS),
     ),
 )  # fmt: skip
+"""Claims about the circuit's heads hold only if the circuit alone has a low loss."""
 
 
 @dataclass(frozen=True)

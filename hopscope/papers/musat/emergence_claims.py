@@ -48,16 +48,6 @@ def variant(row: LossRow) -> str:
     return " and ".join(filter(None, [", ".join(others), last]))
 
 
-def _judge(
-    holds: Callable[[CircuitRow], bool], says: Callable[[CircuitRow], str], **more: Any
-) -> Judge[Any]:
-    def ours(rows: list[CircuitRow]) -> str:
-        return "; ".join(f"seed {row.seed}: {says(row)}" for row in rows)
-
-    first = "262,144 examples"
-    return Judge(CircuitRow, holds, ours, once=longest, variant=variant, first=first, **more)
-
-
 def all_learned(row: LossRow) -> list[int]:
     """Return the steps at which the hops were learned; empty unless all were."""
     known = [step for step in row.learned_at if step is not None]
@@ -173,7 +163,19 @@ LOOK_UPS = (
 )
 
 
-def _claim(name: str, says: str, where: str, paper: str, how: str, judge: Judge[Any]) -> Claim:
+def _claim(
+    name: str, says: str, where: str, paper: str, how: str, holds: Callable[[Any], bool],
+    **judged: Any,
+) -> Claim:  # fmt: skip
+    """Make a claim about each seed of transformer D: `ours` returns our value for one seed."""
+    of_one = judged.pop("ours")
+
+    def ours(rows: list[CircuitRow]) -> str:
+        return "; ".join(f"seed {row.seed}: {of_one(row)}" for row in rows)
+
+    judge: Judge[Any] = Judge(
+        CircuitRow, holds, ours, once=longest, variant=variant, first="262,144 examples", **judged
+    )
     return Claim(f"musat/d-{name}", says, where, paper, how, ("musat/fig7",), judge, beside=SEEDS)
 
 
@@ -181,63 +183,56 @@ CLAIMS = (
     _claim(
         "loss", "Transformer D ends at 0.031.", "§9.2", "0.031",
         "final validation loss, mean over the last 100 steps, at most twice the paper's value",
-        _judge(lambda row: row.loss <= 2 * LOSS, lambda row: f"{row.loss:.3f}", among=_full),
+        lambda row: row.loss <= 2 * LOSS, ours=lambda row: f"{row.loss:.3f}", among=_full,
     ),
     _claim(
         "circuit-loss", "The circuit of D alone keeps the loss at 0.045.", "§9.2", "0.045",
         "circuit with prescribed attention (components without a rule follow a table, or are left "
         "as in the model); at most twice the paper's value",
-        _judge(lambda row: row.prescribed <= 2 * CIRCUIT_LOSS, _circuit, among=_full),
+        lambda row: row.prescribed <= 2 * CIRCUIT_LOSS, ours=_circuit, among=_full,
     ),
     _claim(
         "single-removals", "Removing any one path of D's circuit costs much.", "appendix E",
         "0.17 … 0.89", "every path removed alone, all others prescribed, but for those of the "
         "first head with a path; the circuit itself is below",
-        _judge(
-            lambda row: row.prescribed < REMOVALS[0] and all_within(removals(row), REMOVALS),
-            _removed,
-        ),
+        lambda row: row.prescribed < REMOVALS[0] and all_within(removals(row), REMOVALS),
+        ours=_removed,
     ),
     _claim(
         "slow-start", "D's first head emerges after 450 slow epochs.", "§9.2", "epoch 450",
         "when x₁ passes 0.5: between half of 450 epochs and half as many again, of 8 steps each, "
         "as the paper counts them",
-        _judge(lambda row: START / 2 <= (row.learned_at[0] or 0) / EPOCH <= 1.5 * START, _start),
+        lambda row: START / 2 <= (row.learned_at[0] or 0) / EPOCH <= 1.5 * START, ours=_start,
     ),
     _claim(
         "hops-in-order", "D learns one hop after the other, all four.", "§9.2, figure 6 right",
         "x₁, then x₂, x₃, x₄", "steps at which x₁, x₂, … pass 0.5",
-        _judge(lambda row: bool(all_learned(row)) and min(gaps(row), default=0) >= 0, steps),
+        lambda row: bool(all_learned(row)) and min(gaps(row), default=0) >= 0, ours=steps,
     ),
     _claim(
         "order", "Look-ups of D emerge one after the other, in the order of the hops.",
-        "§9.2, figure 7 right", "B, then C, then D, then E", LOOK_UPS, _judge(in_order, look_ups),
+        "§9.2, figure 7 right", "B, then C, then D, then E", LOOK_UPS, in_order, ours=look_ups,
     ),
     _claim(
         "head-per-hop", "Each further hop of D has a head of its own.", "§9.2, figure 7 right",
         "21, 22, 23, 24", f"the heads of the first look-ups: {LOOK_UPS}",
-        _judge(lambda row: in_order(row) and heads_apart(row), look_ups),
+        lambda row: in_order(row) and heads_apart(row), ours=look_ups,
     ),
     _claim(
         "several-paths", "Several paths of D connect the same positions.", "§9.2, figure 7 left",
         "several", "pairs of roles that paths of two or more heads connect",
-        _judge(lambda row: bool(row.shared), lambda row: f"{len(row.shared)}"),
+        lambda row: bool(row.shared), ours=lambda row: f"{len(row.shared)}",
     ),
     _claim(
         "quickly-after", "D's second hop follows the first quickly.", "§9.2", "quickly after",
         f"steps from x₁ to x₂, at most {QUICKLY:.0%} of those to x₁",
-        _judge(
-            quickly,
-            lambda row: f"{row.wait[1]:,} after {row.wait[0]:,}" if row.wait else "never",
-        ),
+        quickly, ours=lambda row: f"{row.wait[1]:,} after {row.wait[0]:,}" if row.wait else "never",
     ),
     _claim(
         "last-late", "D learns its last hop much later than the one before.", "§9.2",
         "head 24 much later than 23",
         f"steps from each hop to the next: the last are at least {MUCH} times those before",
-        _judge(
-            lambda row: len(gaps(row)) > 1 and gaps(row)[-1] >= MUCH * gaps(row)[-2],
-            lambda row: " + ".join(f"{gap:,}" for gap in gaps(row)) or "not all hops learned",
-        ),
+        lambda row: len(gaps(row)) > 1 and gaps(row)[-1] >= MUCH * gaps(row)[-2],
+        ours=lambda row: " + ".join(f"{gap:,}" for gap in gaps(row)) or "not all hops learned",
     ),
 )  # fmt: skip
