@@ -19,37 +19,10 @@ LOOPBACK = IPv4Network("127.0.0.0/8")
 """Addresses of this machine that no other machine can reach."""
 PORTS = {"http": 80, "https": 443}
 """Default ports by scheme."""
-PLACE = re.compile(r"(?P<name>[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?")
+HOST = re.compile(r"(?P<name>[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?")
 HERE = "127.0.0.1"
 PORT = 8384
 """The first port to try; also the local port in the ssh command that forwards a Unix socket."""
-
-
-@dataclass(frozen=True)
-class Authority:
-    """A server by name and port, as in a `Host` header: `localhost:8384`, `[::1]`."""
-
-    name: str
-    port: int | None = None
-
-    @classmethod
-    def read(cls, text: str) -> Self | None:
-        """Parse an authority; return None for any other text."""
-        found = PLACE.fullmatch(text.lower()) if text.isascii() else None
-        if found is None:
-            return None
-        port = None if found["port"] is None else int(found["port"])
-        return None if port is not None and not 1 <= port <= 65535 else cls(found["name"], port)
-
-    @property
-    def is_loopback(self) -> bool:
-        """Whether the name is a loopback address or localhost."""
-        try:
-            if self.name.startswith("["):
-                return IPv6Address(self.name[1:-1]) == IPv6Address("::1")
-            return self.name == "localhost" or IPv4Address(self.name) in LOOPBACK
-        except AddressValueError:
-            return False
 
 
 @dataclass(frozen=True)
@@ -61,23 +34,32 @@ class Origin:
     port: int
 
     @classmethod
-    def of(cls, scheme: str, place: Authority) -> Self:
-        """Return the origin of pages from this place."""
-        return cls(scheme, place.name, place.port or PORTS[scheme])
+    def at(cls, scheme: str, host: str) -> Self | None:
+        """Return the origin of the pages of a server by its `Host` header, such as
+        `localhost:8384` or `[::1]`; None if the header has another form.
+        """
+        found = HOST.fullmatch(host.lower()) if host.isascii() else None
+        if found is None:
+            return None
+        port = int(found["port"] or PORTS[scheme])
+        return cls(scheme, found["name"], port) if 1 <= port <= 65535 else None
 
     @classmethod
     def read(cls, text: str) -> Self | None:
         """Parse an origin as browsers write it; return None for any other text."""
-        scheme, separator, rest = text.partition("://")
-        place = Authority.read(rest)
-        if scheme not in PORTS or not separator or place is None:
-            return None
-        found = cls.of(scheme, place)
+        scheme, _, host = text.partition("://")
+        found = cls.at(scheme, host) if scheme in PORTS else None
         return found if str(found) == text else None
 
-    def is_at(self, place: Authority) -> bool:
-        """Return whether requests from this origin have this place as their `Host`."""
-        return (place.name, place.port or PORTS[self.scheme]) == (self.name, self.port)
+    @property
+    def is_loopback(self) -> bool:
+        """Whether the name is a loopback address or localhost."""
+        try:
+            if self.name.startswith("["):
+                return IPv6Address(self.name[1:-1]) == IPv6Address("::1")
+            return self.name == "localhost" or IPv4Address(self.name) in LOOPBACK
+        except AddressValueError:
+            return False
 
     def __str__(self) -> str:
         port = "" if self.port == PORTS[self.scheme] else f":{self.port}"
@@ -94,15 +76,14 @@ class Address:
     socket: Path | None = None
 
     @property
-    def place(self) -> Authority:
-        """The host and port as a browser writes them."""
-        name = f"[{self.host}]" if ":" in self.host else self.host
-        return Authority(name, self.port)
+    def name(self) -> str:
+        """The host as a browser writes it."""
+        return f"[{self.host}]" if ":" in self.host else self.host
 
     @property
     def url(self) -> str:
         """The URL for a browser on this machine, or on the one to which a socket is forwarded."""
-        return f"http://{self.place.name}:{self.port or PORT}/"
+        return f"http://{self.name}:{self.port or PORT}/"
 
 
 def decided(
@@ -132,7 +113,7 @@ def names_of(address: Address, trusted: Sequence[Origin]) -> tuple[Origin, ...]:
     """Return all trusted origins: those given, and the address if it is a specific one."""
     if address.socket is not None or ip_address(address.host).is_unspecified:
         return tuple(trusted)
-    return (*trusted, Origin.of("http", address.place))
+    return (*trusted, Origin("http", address.name, address.port or PORTS["http"]))
 
 
 def _address(host: str) -> IPv4Address | IPv6Address:

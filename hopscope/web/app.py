@@ -68,6 +68,8 @@ STATUS: tuple[tuple[type[HopscopeError], int], ...] = (
 """HTTP status by class of error; the first class that matches counts."""
 FOLDERS = re.compile(r"(?<![\w/<:.~-])/(?:[^\s/:'\"]+/)+")
 """The folders of an absolute path."""
+STREAMED = ("over-time", "costs")
+"""Questions whose answers are lines, one after the other."""
 WRITING = ("PUT", "DELETE")
 """Methods of routes that a read-only server does not have."""
 QUERY = {"since": r"[\w.-]{0,100}", "seed": r"\d{1,10}", "step": r"\d{1,10}"}
@@ -180,28 +182,20 @@ class Explorer:
         def answer(path: str, compute: Compute, *query: str) -> Route:
             return Route("GET", path, ((short, compute),), query)
 
-        def ask(
-            what: str, question: type[ModelQuestion], worker: Worker, compute: Compute,
-            *, streams: bool = False,
-        ) -> Route:  # fmt: skip
-            turns = ((worker, compute),)
-            return Route("POST", f"{run}/{what}", turns, body=question.parse, streams=streams)
-
+        asked: tuple[tuple[str, type[ModelQuestion], Worker, Compute], ...] = (
+            ("example", ExampleQuestion, looking, lambda q, _: shown(q).example(q.asked)),
+            ("ablate", AblateQuestion, clicks, lambda q, ask: shown(q).ablate(q.asked, ask)),
+            ("over-time", AblateQuestion, clicks, lambda q, ask: shown(q).over_time(q.asked, ask)),
+            ("costs", CostsQuestion, clicks, lambda q, ask: shown(q).costs(q.asked, ask)),
+        )
+        for what, question, worker, compute in asked:
+            turns, streams = ((worker, compute),), what in STREAMED
+            yield Route("POST", f"{run}/{what}", turns, body=question.parse, streams=streams)
         yield answer(f"{API}/runs", lambda q, _: views.runs(q.query.get("since", "")), "since")
         yield answer(run, lambda q, _: views.run(q.id, q.number("seed")), "seed")
         yield answer(f"{run}/views", lambda q, _: views.views(q.id))
-        turns = (short, at_hand), (stories, arrays)
-        yield Route("GET", f"{run}/arrays/{{name}}", turns, ("seed", "step"))
-        yield ask("example", ExampleQuestion, looking, lambda q, _: shown(q).example(q.asked))
-        yield ask("ablate", AblateQuestion, clicks, lambda q, ask: shown(q).ablate(q.asked, ask))
-        yield ask(
-            "over-time", AblateQuestion, clicks,
-            lambda q, ask: shown(q).over_time(q.asked, ask), streams=True,
-        )  # fmt: skip
-        yield ask(
-            "costs", CostsQuestion, clicks,
-            lambda q, ask: shown(q).costs(q.asked, ask), streams=True,
-        )  # fmt: skip
+        both = (short, at_hand), (stories, arrays)
+        yield Route("GET", f"{run}/arrays/{{name}}", both, ("seed", "step"))
         yield Route("PUT", f"{run}/views/{{name}}", ((short, keep),), body=read_json)
         yield Route("DELETE", f"{run}/views/{{name}}", ((short, keep),))
         if once is not None:

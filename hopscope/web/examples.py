@@ -1,7 +1,7 @@
 """One example for the page: its tokens, the model's answers, and the attention of every head."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from hopscope.configs import FactTask, Task
 from hopscope.errors import ConfigError
 from hopscope.facts import Role
 from hopscope.tasks import (
+    Prediction,
     QueryPosition,
     RenderedExample,
     Roles,
@@ -120,29 +121,21 @@ def shown_answers(run: Opened, shown: RenderedExample, outputs: Tensor) -> list[
         few = candidate < len(shown.candidates)  # a model may have more tokens than its task
         return shown.candidates[candidate] if few else run.words(candidate)
 
+    def answered(hop: str, truth: int | None, one: Prediction) -> dict[str, Any]:
+        return asdict(one) | {
+            "hop": hop,
+            "truth": None if truth is None else named(truth),
+            "answer": named(one.answer),
+            "right": None if truth is None else one.answer == truth,
+        }
+
     found = []
     for question in shown.questions:
         predictions = shown.predictions(question, outputs[question.position - length])
         hops = run.hops if len(run.hops) == len(predictions) else ["answer"] * len(predictions)
-        rows = zip(hops, question.truth, predictions, strict=True)
-        found.append(
-            {
-                "position": question.position,
-                "chain": question.chain,
-                "hops": [
-                    {
-                        "hop": hop,
-                        "truth": None if truth is None else named(truth),
-                        "answer": named(one.answer),
-                        "right": None if truth is None else one.answer == truth,
-                        "loss": one.loss,
-                        "probability": one.probability,
-                        "distance": one.distance,
-                    }
-                    for hop, truth, one in rows
-                ],
-            }
-        )
+        each = zip(hops, question.truth, predictions, strict=True)
+        rows = [answered(*its) for its in each]
+        found.append({"position": question.position, "chain": question.chain, "hops": rows})
     return found
 
 

@@ -110,7 +110,7 @@ def forwarding(address: Address, connection: str) -> str:
     if len(words) != 4:
         return ""
     port = f" -p {words[3]}" if words[3] != "22" else ""
-    end = address.socket.absolute() if address.socket else f"{address.place.name}:{address.port}"
+    end = address.socket.absolute() if address.socket else f"{address.name}:{address.port}"
     return f"ssh -N{port} -L {address.port or PORT}:{end} {getpass.getuser()}@{words[2]}"
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from hopscope.errors import HopscopeError
-from hopscope.web.address import Authority, Origin
+from hopscope.web.address import Origin
 
 MOST_HEADERS = 100
 HEADER_BYTES = 16 * 1024
@@ -94,11 +94,10 @@ class Policy:
 
     def origins(self, asked: RequestHead) -> list[Origin]:
         """Return the origins whose pages may send requests to this request's `Host`."""
-        place = Authority.read(asked.one(b"host") or "")
-        if place is None:
-            return []
-        own = [Origin.of("http", place)] if place.is_loopback else []
-        return own + [origin for origin in self.trusted if origin.is_at(place)]
+        host = asked.one(b"host") or ""
+        own = Origin.at("http", host)
+        trusted = [each for each in self.trusted if Origin.at(each.scheme, host) == each]
+        return [own, *trusted] if own is not None and own.is_loopback else trusted
 
 
 Guard = Callable[[Policy, RequestHead], None]

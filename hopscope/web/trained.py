@@ -62,11 +62,6 @@ class Trained(ShownModel, ShownRun):
     def task(self) -> "Task":
         return self.recipe.task
 
-    @property
-    def hops(self) -> list[str]:
-        asked = self.task.asked_hops()
-        return self.recipe.loss_names(len(asked))
-
     @cached_property
     def circuit(self) -> "Circuit | None":
         return self.memory.get(
@@ -136,7 +131,7 @@ class Trained(ShownModel, ShownRun):
         step = self.step(step)
         return Opened(
             task=self.task,
-            hops=self.hops,
+            hops=self.recipe.loss_names(len(self.task.asked_hops())),
             chances=list(self.task.chances(self.task.labelled_positions())),
             circuit=self.circuit,
             weights=(self.sha(step), self.seed, self.circuit_sha),
@@ -170,7 +165,7 @@ class Trained(ShownModel, ShownRun):
             return None
         data = self.folder.read(file)
         steps = unpacked(data)[0]["steps"].tolist()
-        return data if steps == checkpoint_steps(self.folder) else None  # None: trained further
+        return data if steps == self.steps else None  # None: trained further
 
     def measured(self, name: str, step: int | None, ask: Ask) -> bytes:
         from hopscope.web.stories import STORIES, contents

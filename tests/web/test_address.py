@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopscope.errors import ConfigError
-from hopscope.web.address import Address, Authority, Origin, decided, names_of
+from hopscope.web.address import Address, Origin, decided, names_of
 
 SOCKET = Path("x.sock")
 
@@ -61,10 +61,10 @@ def test_an_address_that_was_named_is_trusted_and_every_address_is_not() -> None
 
 @given(st.text(alphabet="localhost127.evi:[]@/% \t0", max_size=24))
 def test_no_text_is_taken_for_this_machine_that_python_takes_for_another(text: str) -> None:
-    place = Authority.read(text)
-    if place is None or not place.is_loopback or place.name == "localhost":
+    origin = Origin.at("http", text)
+    if origin is None or not origin.is_loopback or origin.name == "localhost":
         return
-    assert ip_address(place.name.strip("[]")).is_loopback
+    assert ip_address(origin.name.strip("[]")).is_loopback
 
 
 @given(st.sampled_from(["http", "https"]), st.text("a9.-", min_size=1, max_size=20),
@@ -72,5 +72,5 @@ def test_no_text_is_taken_for_this_machine_that_python_takes_for_another(text: s
 def test_an_origin_is_read_as_it_is_written(scheme: str, name: str, port: int) -> None:
     origin = Origin(scheme, name, port)
     assert Origin.read(str(origin)) == origin
-    assert origin.is_at(Authority(name, port))
-    assert not origin.is_at(Authority(f"x{name}", port))
+    assert Origin.at(scheme, f"{name}:{port}") == origin
+    assert Origin.at(scheme, f"x{name}:{port}") != origin

@@ -1,18 +1,16 @@
 // The circuit: layers upward, roles across. An arrow goes from source to destination. Its width is
 // the loss of the circuit without it, its opacity the attention at this step.
 
-import { choice, fill, h, mark, roving, s, select, switchable, write, zoom } from "./dom.js";
-import { arrow } from "./arrow.js";
-import { chips } from "./chips.js";
+import { box, choice, fill, h, label, mark, roving, rule, s, select, switchable, write, zoom } from "./dom.js";
 import { ofCircuit } from "./commands.js";
 import { chosen } from "./heads.js";
 import { ofSymbol } from "./colours.js";
-import { looseTags } from "./loose.js";
 import { squaresOf } from "./maps.js";
 import { Pane } from "./pane.js";
-import { arrows, ghostOf, loose, lostOf, strong } from "./paths.js";
+import { arrows, everyHead, ghostOf, headName, loose, lostOf, strong } from "./paths.js";
 import { headLit, pathLit } from "./pointed.js";
 import { bent, colourBy, nodes } from "./strokes.js";
+import { boxes, discs, drawnPaths } from "./tags.js";
 import { chainOrder, digits, number, shortRole, symbolName, whole } from "./words.js";
 
 const SIDE = 132;
@@ -27,7 +25,6 @@ export function circuitPane(state, tip) {
     drawing: () => pane.svg,
     rows: () => numbers(state, pane),
     command: () => ofCircuit(state),
-    tell: () => pane.svg && tell(pane, state),
   });
   pane.opened = new Set(); // folds that the user opened, by their first layer
   pane.verdict = h("p", { class: "verdict" });
@@ -64,7 +61,7 @@ function light(pane, state) {
   const seen = spot ? { ...chosen(state), ...spot } : point;
   const { symbols } = state.about.task;
   for (const { path, group } of pane.arrows) group.classList.toggle("hot", pathLit(seen, path, symbols));
-  for (const { tag, layer, head, destination } of [...pane.loose, ...pane.chips])
+  for (const { tag, layer, head, destination } of [...pane.boxes, ...pane.discs])
     tag.classList.toggle("hot", headLit(seen, layer, head) && (!destination || (seen.destination ?? destination) === destination));
   const roles = [seen?.destination, seen?.source, state.example?.json.tokens[hover]?.role];
   for (const name of pane.names) name.classList.toggle("hot", roles.includes(name.dataset.role));
@@ -104,13 +101,14 @@ function build(pane, state, place, below, tip) {
   const drawable = (its) => roles.includes(its.destination) && roles.includes(its.source) && its.layer < layers;
   const real = found.filter(drawable);
   pane.svg.append(ghosts(ghostOf(about, state.ghost, maps, state.fleet).filter(drawable), scene));
-  pane.arrows = real.map((path) => arrow(path, real, { scene, state, tip }));
+  const around = { scene, state, tip };
+  pane.arrows = drawnPaths(real, around);
+  pane.boxes = boxes(pane.arrows, around);
+  pane.discs = discs(everyHead(about.model).filter(({ layer }) => shown(layer)), around);
   pane.nodes = nodes(scene, state);
-  const all = (name, kind) => s("g", { class: name }, pane.arrows.map((its) => its[kind]));
-  pane.svg.append(all("arrows", "group"), pane.nodes.group, all("labels", "tag"));
-  const [boxes, discs] = [looseTags(scene, pane.arrows, state, tip), chips(scene, state, tip)];
-  [pane.loose, pane.chips] = [boxes.made, discs.made];
-  pane.svg.append(boxes.group, discs.group, ...foldLines(folds, scene, pane));
+  const all = (name, tags, kind = "tag") => s("g", { class: name }, tags.map((its) => its[kind]));
+  pane.svg.append(all("arrows", pane.arrows, "group"), pane.nodes.group, all("labels", pane.arrows));
+  pane.svg.append(all("loose", pane.boxes), all("chips", pane.discs), ...foldLines(folds, scene, pane));
   pane.whose = h("p", { class: "whose" });
   pane.folds = folds;
   write(pane.verdict, about.circuit?.verdict ?? "");
@@ -155,8 +153,8 @@ function foldLines(folds, { x, y, roles, width, side }, pane) {
     const made = s(
       "g",
       { class: "fold", tabindex: "-1", role: "button", "aria-label": `Layers ${told}. Show them`, data: { key: `fold ${low}` } },
-      s("rect", { x: 0, y: y(high + 1) + 11, width: width - side, height: FOLD - 22, rx: 6 }),
-      s("text", { x: x(roles[0]) - 10, y: y(low) - FOLD / 2, "dominant-baseline": "central" }, `layers ${told} ▸`),
+      box(0, y(high + 1) + 11, width - side, FOLD - 22, { rx: 6 }),
+      label(x(roles[0]) - 10, y(low) - FOLD / 2, `layers ${told} ▸`, { "dominant-baseline": "central" }),
     );
     const press = () => {
       pane.opened.add(low);
@@ -170,35 +168,23 @@ function foldLines(folds, { x, y, roles, width, side }, pane) {
 /** A thin line for the residual stream of every role. */
 function streams({ x, y, roles, layers, width, side, drawn }) {
   const made = s("g", { class: "streams" });
-  for (const role of roles)
-    made.append(s("line", { x1: x(role), x2: x(role), y1: y(0), y2: y(layers) - 14 }));
+  for (const role of roles) made.append(rule(x(role), y(0), x(role), y(layers) - 14));
   for (let level = 0; level <= layers; level++)
-    if (drawn(level))
-      made.append(s("line", { class: "level", x1: EDGE - 8, x2: width - side, y1: y(level), y2: y(level) }));
+    if (drawn(level)) made.append(rule(EDGE - 8, y(level), width - side, y(level), { class: "level" }));
   return made;
 }
 
-function labels({ x, y, roles, layers, step, shown }) {
-  const made = s("g", { class: "names" });
-  for (const role of roles)
-    made.append(
-      s(
-        "text",
-        { class: "role", x: x(role), y: y(0) + 28, "text-anchor": "middle", data: { role } },
-        step < 58 ? shortRole(role) : role,
-      ),
-    );
-  made.append(s("text", { class: "level", x: 4, y: y(0) + 7, "dominant-baseline": "central" }, "input"));
-  for (let layer = 0; layer < layers; layer++)
-    if (shown(layer))
-      made.append(
-      s(
-        "text",
-        { class: "level", x: 4, y: y(layer + 0.5), "dominant-baseline": "central" },
-        `layer ${layer}`,
-      ),
-    );
-  return made;
+function labels({ x, y, roles, layers, heads, step, width, side, shown }) {
+  const level = { class: "level", "dominant-baseline": "central" };
+  const named = roles.map((role) => {
+    const props = { class: "role", "text-anchor": "middle", data: { role } };
+    return label(x(role), y(0) + 28, step < 58 ? shortRole(role) : role, props);
+  });
+  const layered = Array.from({ length: layers }, (_, layer) =>
+    shown(layer) ? label(4, y(layer + 0.5), `layer ${layer}`, level) : null,
+  );
+  const right = label(width - side + 14, 11, heads > 1 ? "heads" : "head", { class: "level" });
+  return s("g", { class: "names" }, named, label(4, y(0) + 7, "input", level), layered, right);
 }
 
 function ghosts(paths, scene) {
@@ -209,10 +195,10 @@ function ghosts(paths, scene) {
   );
 }
 
-/** Update what changes with the step and with switches: opacities, crosses, names. */
+/** Update what changes with the step and with switches: opacities, crosses, labels. */
 function update(pane, state) {
   const { at, maps } = state;
-  for (const { tag, layer, head, destination } of [...pane.arrows, ...pane.loose, ...pane.chips]) {
+  for (const { tag, layer, head, destination } of [...pane.arrows, ...pane.boxes, ...pane.discs]) {
     const off = state.isOff(layer, head, destination);
     tag.classList.toggle("off", off);
     tag.classList.toggle("chosen", state.head === `${layer}.${head}`);
@@ -223,25 +209,17 @@ function update(pane, state) {
     // The opacity of strokes and fills, because `opacity` would make each arrow a layer of its own.
     const strength = (0.1 + 0.9 * Math.max(0.05, share)).toFixed(3);
     mark(group, { "stroke-opacity": strength, "fill-opacity": strength });
-    group.classList.toggle("off", tag.classList.contains("off"));
+    const off = tag.classList.contains("off");
+    group.classList.toggle("off", off);
     tag.classList.toggle("faint", share < 0.25);
+    const now = maps ? `attention ${number(share)}` : "attention not measured yet";
+    const told = `${headName(path)} ${path.source} to ${path.destination}, ${now}`;
+    mark(tag, { "aria-label": off ? `${told}, switched off` : told });
   }
-  for (const { tag, layer, head } of pane.chips)
+  for (const { tag, layer, head } of pane.discs)
     mark(tag, { "aria-label": `Head ${layer}.${head}${state.isOff(layer, head) ? ", switched off" : ""}` });
   pane.nodes.update();
   write(pane.whose, whose(state));
-}
-
-/** Update the texts for screen readers. */
-function tell(pane, state) {
-  const { maps, at } = state;
-  for (const { path, tag } of pane.arrows) {
-    const off = state.isOff(path.layer, path.head, path.destination);
-    const share = maps ? `attention ${number(maps.of(at, path))}` : "attention not measured yet";
-    const told = `${path.layer}.${path.head} ${path.source} to ${path.destination}, ${share}`;
-    mark(tag, { "aria-label": off ? `${told}, switched off` : told });
-  }
-  pane.nodes.tell();
 }
 
 /** The line that says in which weights the circuit was found, and which are shown. */
@@ -319,28 +297,15 @@ function tools(pane, state) {
 }
 
 function numbers(state, pane) {
-  return {
-    columns: [
-      "head",
-      "source",
-      "destination",
-      "kind",
-      "attention",
-      "the circuit loses without it",
-      "with prescribed attention",
-      "emerged at step",
-      "off",
-    ],
-    rows: (pane.arrows ?? []).map(({ path }) => [
-      `${path.layer}.${path.head}`,
-      path.source,
-      path.destination,
-      path.kind,
-      state.maps ? digits(state.maps.of(state.at, path)) : "",
-      (path.component && lostOf(path.component)?.mean) ?? "",
-      path.component?.lost?.mean ?? "",
-      path.emerged ?? "",
-      state.isOff(path.layer, path.head, path.destination) ? "off" : "",
-    ]),
-  };
+  return (pane.arrows ?? []).map(({ path }) => ({
+    head: headName(path),
+    source: path.source,
+    destination: path.destination,
+    kind: path.kind,
+    attention: state.maps ? digits(state.maps.of(state.at, path)) : "",
+    "the circuit loses without it": (path.component && lostOf(path.component)?.mean) ?? "",
+    "with prescribed attention": path.component?.lost?.mean ?? "",
+    "emerged at step": path.emerged ?? "",
+    off: state.isOff(path.layer, path.head, path.destination) ? "off" : "",
+  }));
 }

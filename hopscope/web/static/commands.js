@@ -29,6 +29,9 @@ function lines(state, asked, said = (its) => its) {
 /** Lines of Python about the whole run. */
 const ofRun = ({ name }, asked) => `import hopscope\nhopscope.open_run(${text(name)}).${asked}`;
 
+/** The command that shows the whole run, with these flags, beside lines of Python. */
+const showing = ({ name }, python, ...flags) => ({ shell: shell("hopscope", "show", name, ...flags), python });
+
 const given = (fields) => fields.map(([name, value]) => `${name}=${value}`);
 
 /** A command for a shell, each word quoted as by Python's `shlex.quote`. Empty if a word has a
@@ -76,36 +79,24 @@ export function ofTraining({ about, seed }) {
   const whole = { about, seed, step: null };
   return followed
     ? { shell: command(whole, "emergence", "--json"), python: lines(whole, "emergence().order") }
-    : { shell: shell("hopscope", "show", about.name, "--json"), python: lines(whole, "run.losses()") };
+    : showing(about, lines(whole, "run.losses()"), "--json");
 }
 
 /** Commands for the parameters of an n-gram model: its `course` in training, or its last `state`. */
-export function ofNgram(about, asked) {
-  return {
-    shell: shell("hopscope", "show", about.name, "--figure", "stages.svg"),
-    python: ofRun(about, `${asked}(${about.seed})`),
-  };
-}
+export const ofNgram = (about, asked) =>
+  showing(about, ofRun(about, `${asked}(${about.seed})`), "--figure", "stages.svg");
 
 /** Commands for the accuracies of a language model. */
-export function ofAccuracies({ name }) {
-  return {
-    shell: shell("hopscope", "show", name),
-    python: [
-      "import hopscope",
-      "from hopscope.lm.results import results",
-      `results(hopscope.open_run(${text(name)}).folder)`,
-    ].join("\n"),
-  };
+export function ofAccuracies(about) {
+  const asked = `results(hopscope.open_run(${text(about.name)}).folder)`;
+  return showing(about, ["import hopscope", "from hopscope.lm.results import results", asked].join("\n"));
 }
 
 /** Lines of Python for the answers of a language model; there is no command. */
 export const ofAnswers = (about) => ({ shell: "", python: ofRun(about, "answers") });
 
 /** Commands for a circuit of a language model. */
-export function ofFindings(about) {
-  return { shell: shell("hopscope", "show", about.name), python: ofRun(about, "findings.verdict()") };
-}
+export const ofFindings = (about) => showing(about, ofRun(about, "findings.verdict()"));
 
 /** What gives the attention of a head in the example. A command draws it as it is alone; in Python the
  *  question is the page's own. */

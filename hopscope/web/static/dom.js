@@ -13,6 +13,11 @@ export function s(tag, props = {}, ...children) {
   return filled(document.createElementNS(SVG, tag), props, children);
 }
 
+/** Make a text, a line and a rectangle of a drawing. */
+export const label = (x, y, text, props = {}) => s("text", { x, y, ...props }, text);
+export const rule = (x1, y1, x2, y2, props = {}) => s("line", { x1, y1, x2, y2, ...props });
+export const box = (x, y, width, height, props = {}) => s("rect", { x, y, width, height, ...props });
+
 function filled(element, props, children) {
   for (const [name, value] of Object.entries(props)) {
     if (value === null || value === undefined || value === false) continue;
@@ -128,16 +133,19 @@ export function region(name, label, ...children) {
   return h("div", { class: name, tabindex: "0", role: "region", "aria-label": label }, children);
 }
 
+/** The columns and rows of records, as of a table. */
+export const cells = (records) => [Object.keys(records[0] ?? {}), records.map(Object.values)];
+
 /** Make a table of texts (or cells) with the numbers of a drawing. */
 export function table(columns, rows, caption = "") {
   const made = (cell, n) => h(n ? "td" : "th", n ? {} : { scope: "row" }, String(cell));
-  const cells = (row) => row.map((cell, n) => (cell instanceof Node ? cell : made(cell, n)));
+  const line = (row) => h("tr", {}, row.map((cell, n) => (cell instanceof Node ? cell : made(cell, n))));
   return h(
     "table",
     { class: "numbers" },
     caption ? h("caption", {}, caption) : null,
     h("thead", {}, h("tr", {}, columns.map((name) => h("th", { scope: "col" }, name)))),
-    h("tbody", {}, rows.map((row) => h("tr", {}, cells(row)))),
+    h("tbody", {}, rows.map(line)),
   );
 }
 

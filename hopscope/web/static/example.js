@@ -1,7 +1,7 @@
 // One example: its tokens as chips, the attention of one head as arcs over them, and its answers.
 
 import { ofExample } from "./commands.js";
-import { able, announce, button, fill, h, hovered, icon, roving, s, write, zoom } from "./dom.js";
+import { able, announce, box, button, fill, h, hovered, icon, label, roving, s, write, zoom } from "./dom.js";
 import { ofToken } from "./colours.js";
 import { taskLine } from "./explained.js";
 import { chosen } from "./heads.js";
@@ -62,7 +62,6 @@ export function examplePane(state) {
   });
   pane.watch("example head hover spot pair point theme off", () => draw(pane, state));
   pane.draws("about example ex head tokens order", () => tools(pane, state));
-  pane.watch("step seed off", () => state.atRest(pane.words)); // the pane's command contains these
   return pane;
 }
 
@@ -186,44 +185,28 @@ function draw(pane, state) {
   });
   const shown = [];
   const lit = new Set(tokens.flatMap((its, n) => (tokenLit(point, its) ? [n] : [])));
-  const { hover: focus } = state;
-  const focused = focus !== null;
+  const { hover: focus, pair } = state;
   const spot = state.spot ?? (point?.source ? point : null);
+  const some = focus !== null || spot || pair; // is anything pointed at?
   for (let destination = 0; destination < size; destination++)
     for (let source = 0; source < size; source++) {
       const share = shares[destination * size + source];
       const [r, c] = [tokens[destination], tokens[source]];
-      const spotted =
-        spot &&
-        r.role === spot.destination &&
-        c.role === spot.source &&
-        (state.kind === "others" ? r.chain !== c.chain : r.chain === c.chain);
-      const paired = state.pair && state.pair[0] === destination && state.pair[1] === source;
-      if (spotted || paired) {
-        lit.add(destination);
-        lit.add(source);
-      }
-      if (destination === source || (share < LEAST && !paired)) continue;
-      const hot = paired || spotted || focus === destination || focus === source;
-      const quiet = (focused || spot || state.pair) && !hot;
-      shown.push(
-        arc(places[source], places[destination], share, {
-          hot,
-          quiet,
-          colour: r.chain === c.chain ? ofToken(r) : "var(--known)",
-        }),
-      );
-      if (hot && focused) {
-        lit.add(destination);
-        lit.add(source);
-      }
+      const own = r.chain === c.chain;
+      const paired = pair?.[0] === destination && pair[1] === source;
+      const spotted = r.role === spot?.destination && c.role === spot.source && own === (state.kind !== "others");
+      const drawn = destination !== source && (share >= LEAST || paired);
+      const hot = paired || spotted || (drawn && [destination, source].includes(focus));
+      if (hot) lit.add(destination).add(source);
+      const look = { hot, quiet: some && !hot, colour: own ? ofToken(r) : "var(--known)" };
+      if (drawn) shown.push(arc(places[source], places[destination], share, look));
     }
   arcs.setAttribute("viewBox", `0 0 ${strip.clientWidth} ${strip.clientHeight}`);
   fill(arcs, shown);
   items.forEach((its, n) => {
     its.classList.toggle("lit", lit.has(n));
   });
-  if (focused) {
+  if (focus !== null) {
     const row = shares.subarray(focus * size, (focus + 1) * size);
     const most = Math.max(...row);
     const read = tokens[row.indexOf(most)].text;
@@ -245,7 +228,7 @@ function arc([x1, y1], [x2, y2], share, { hot, quiet, colour }) {
 
 /** The example as SVG: the tokens below the current arcs. */
 function drawing(state, pane) {
-  const box = pane.strip.getBoundingClientRect();
+  const origin = pane.strip.getBoundingClientRect();
   const made = s("svg", {
     class: "arcs",
     viewBox: `0 0 ${pane.strip.clientWidth} ${pane.strip.clientHeight}`,
@@ -254,23 +237,12 @@ function drawing(state, pane) {
   [...pane.chips.children].forEach((item, n) => {
     const at = item.getBoundingClientRect();
     const token = state.example.json.tokens[n];
-    const [x, y, wide, high] = [at.left - box.left, at.top - box.top, at.width, at.height].map((its) => its / zoom());
+    const [x, y, wide, high] = [at.left - origin.left, at.top - origin.top, at.width, at.height].map((its) => its / zoom());
+    const style = { fill: ofToken(token), stroke: ofToken(token) };
     made.append(
-      s("rect", {
-        x,
-        y,
-        width: wide,
-        height: high,
-        rx: 6,
-        "fill-opacity": 0.2,
-        style: { fill: ofToken(token), stroke: ofToken(token) },
-      }),
-      s("text", { class: "token-text", x: x + wide / 2, y: y + 16, "text-anchor": "middle" }, token.text),
-      s(
-        "text",
-        { class: "token-role", x: x + wide / 2, y: y + 30, "text-anchor": "middle" },
-        shortRole(token.role),
-      ),
+      box(x, y, wide, high, { rx: 6, "fill-opacity": 0.2, style }),
+      label(x + wide / 2, y + 16, token.text, { class: "token-text", "text-anchor": "middle" }),
+      label(x + wide / 2, y + 30, shortRole(token.role), { class: "token-role", "text-anchor": "middle" }),
     );
   });
   return made;
@@ -279,22 +251,15 @@ function drawing(state, pane) {
 function numbers(state) {
   const found = state.example?.attention;
   const head = chosen(state);
-  const { size, shares } = found ? headOf(found, head) : { size: 0, shares: [] };
+  const { size, shares } = found ? headOf(found, head) : {};
   const { tokens } = state.example?.json ?? { tokens: [] };
-  return {
-    columns: [
-      "position",
-      "symbol",
-      "role",
-      "chain",
-      ...tokens.map((its, n) => `${headName(head)} attends to ${n} ${its.text}`),
-    ],
-    rows: tokens.map((its, n) => [
-      n,
-      its.text,
-      its.role,
-      its.chain,
-      ...Array.from({ length: size }, (_, c) => digits(shares[n * size + c])),
-    ]),
-  };
+  const attended = (n) =>
+    tokens.map(({ text }, c) => [`${headName(head)} attends to ${c} ${text}`, digits(shares[n * size + c])]);
+  return tokens.map(({ text, role, chain }, n) => ({
+    position: n,
+    symbol: text,
+    role,
+    chain,
+    ...(found && Object.fromEntries(attended(n))),
+  }));
 }

@@ -1,9 +1,9 @@
 // Several seeds of one recipe side by side: in which heads of each does one role attend to another?
 
 import { ofSeed } from "./commands.js";
-import { button, fill, h, s, select } from "./dom.js";
+import { button, fill, h, select } from "./dom.js";
 import { plain } from "./fetched.js";
-import { draw, squares } from "./heat.js";
+import { draw, picture } from "./heat.js";
 import { Maps } from "./maps.js";
 import { Pane } from "./pane.js";
 import { arrows, everyHead, headName } from "./paths.js";
@@ -11,7 +11,7 @@ import { chainOrder, digits, number } from "./words.js";
 
 export function fleetPane(state, live) {
   const pane = new Pane(state, "fleet", "Seeds", {
-    drawing: () => state.fleet && picture(state),
+    drawing: () => state.fleet && drawing(state),
     rows: () => numbers(state),
     command: () => state.fleet && ofSeed(state.about, state.seed ?? state.fleet.seeds[0], shownPath(state)),
     fits: (about) => Boolean(about.task) && about.arrays.includes("fleet"),
@@ -99,28 +99,23 @@ function show(pane, state, place) {
   );
 }
 
-function picture(state) {
+function drawing(state) {
   const { maps, seeds } = state.fleet;
-  const size = 14;
-  const wide = Math.max(56, maps.heads * size + 12);
-  const made = s("svg", { viewBox: `0 0 ${seeds.length * wide + 12} ${maps.layers * size + 34}` });
-  seeds.forEach((seed, at) =>
-    made.append(
-      squares(sharesOf(along(maps, at, shownPath(state))), maps.layers, maps.heads, size, 10 + at * wide, 22),
-      s("text", { x: 10 + at * wide, y: 15 }, `seed ${seed}`),
-    ),
-  );
-  return made;
+  const all = seeds.map((seed, across) => {
+    const matrix = sharesOf(along(maps, across, shownPath(state)));
+    return { name: `seed ${seed}`, matrix, across, down: 0 };
+  });
+  return picture(all, maps.layers, maps.heads, 14);
 }
 
 function numbers(state) {
-  if (!state.fleet) return { columns: [], rows: [] };
+  if (!state.fleet) return [];
   const { maps, seeds } = state.fleet;
-  const its = shownPath(state);
-  const rows = seeds.flatMap((seed, at) =>
-    everyHead(maps).map((head) => [
-      seed, headName(head), its.destination, its.source, digits(maps.of(at, { ...head, ...its })),
-    ]),
+  const { destination, source } = shownPath(state);
+  return seeds.flatMap((seed, at) =>
+    everyHead(maps).map((its) => {
+      const attention = digits(maps.of(at, { ...its, destination, source }));
+      return { seed, head: headName(its), destination, source, attention };
+    }),
   );
-  return { columns: ["seed", "head", "destination", "source", "attention"], rows };
 }

@@ -2,8 +2,8 @@
 
 import { item } from "./changes.js";
 import { ofMap } from "./commands.js";
-import { announce, button, choice, fill, h, hovered, mark, roving, s, write } from "./dom.js";
-import { draw, squares, under } from "./heat.js";
+import { announce, button, choice, fill, h, hovered, mark, roving, write } from "./dom.js";
+import { draw, onCell, picture } from "./heat.js";
 import { Pane } from "./pane.js";
 import { headOf } from "./maps.js";
 import { everyHead, everyPath, hasHead, headName, headsOf } from "./paths.js";
@@ -17,12 +17,9 @@ const KINDS = [
 
 export function headsPane(state) {
   const pane = new Pane(state, "heads", "Heads", {
-    drawing: () => state.maps && picture(state),
+    drawing: () => state.maps && drawing(state),
     rows: () => numbers(state),
     command: () => state.maps && ofMap(state, state.kind, chosen(state)),
-    tell: () => {
-      for (const its of cells) its.tell();
-    },
   });
   const wall = h("div", { class: "wall", role: "group", "aria-label": "Role maps, layer by layer" });
   const large = h("div", { class: "large" });
@@ -96,7 +93,6 @@ function cell(state, item, used) {
     data: { head: name, key: name },
     on: hovered(enter, leave),
   });
-  let shown = null;
   return {
     element,
     leave,
@@ -108,12 +104,11 @@ function cell(state, item, used) {
       draw(canvas, matrix, order.length, order.length);
       const off = its.off.some((one) => one.layer === layer && one.head === head);
       element.classList.toggle("off", off);
-      mark(element, { "aria-pressed": headName(chosen(its)) === name });
-      shown = { matrix, order, off };
-    },
-    tell() {
-      const where = `${used.has(name) ? ", in the circuit" : ""}${shown.off ? ", switched off" : ""}`;
-      mark(element, { "aria-label": `Head ${name}${where}: ${strongest(shown.matrix, shown.order)}` });
+      const where = `${used.has(name) ? ", in the circuit" : ""}${off ? ", switched off" : ""}`;
+      mark(element, {
+        "aria-pressed": headName(chosen(its)) === name,
+        "aria-label": `Head ${name}${where}: ${strongest(matrix, order)}`,
+      });
     },
   };
 }
@@ -136,42 +131,32 @@ function enlarged(state, place) {
   const title = h("h3", {});
   const tokens = h("canvas", { class: "heat tokens" });
   const off = button("", () => state.toggle(chosen(state)), { class: "plain" });
-  const spot = (event) => {
-    const at = under(canvas, event, n, n);
-    state.set({ spot: at && { destination: order[at[0]], source: order[at[1]] } }, "none");
-  };
+  const spotAt = ([row, column]) => ({ destination: order[row], source: order[column] });
+  onCell(canvas, () => n, (at) => state.set({ spot: at && spotAt(at) }, "none"));
+  const size = () => state.example?.json.tokens.length ?? 0;
+  onCell(tokens, size, (pair) => state.set({ pair }, "none"));
   const told = ({ destination, source }) => {
     const whose = state.kind === "others" ? " of other chains" : "";
     const share = state.maps.of(state.at, { ...chosen(state), destination, source }, state.kind);
     return `${destination} attends to ${source}${whose}: ${number(share)}`;
   };
+  const named = (axis) => h("div", { class: axis }, order.map((role) => h("span", { title: role }, shortRole(role))));
   const grid = h("div", { class: "axes", tabindex: "0", role: "group", style: { "--roles": n } });
-  canvas.addEventListener("pointermove", spot);
-  canvas.addEventListener("pointerleave", () => state.set({ spot: null }, "none"));
   grid.addEventListener("keydown", (event) => {
     const move = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
     if (!move) return;
     event.preventDefault();
     event.stopPropagation();
     const now = state.spot ? [order.indexOf(state.spot.destination), order.indexOf(state.spot.source)] : [0, -1];
-    const next = now.map((its, axis) => Math.min(n - 1, Math.max(0, its + move[axis])));
-    const at = { destination: order[next[0]], source: order[next[1]] };
+    const at = spotAt(now.map((its, axis) => Math.min(n - 1, Math.max(0, its + move[axis]))));
     state.set({ spot: at }, "none");
     announce(told(at));
   });
   grid.append(
     h("span", { class: "is-read" }, "source →"),
     h("span", { class: "reads" }, "destination →"),
-    h(
-      "div",
-      { class: "columns" },
-      order.map((role) => h("span", {}, shortRole(role))),
-    ),
-    h(
-      "div",
-      { class: "rows" },
-      order.map((role) => h("span", { title: role }, shortRole(role))),
-    ),
+    named("columns"),
+    named("rows"),
     h("div", { class: "field" }, canvas, h("i", { class: "spot", hidden: true })),
   );
   const ring = grid.querySelector(".spot");
@@ -181,12 +166,6 @@ function enlarged(state, place) {
     said,
     h("div", { class: "pair" }, grid, h("figure", {}, tokens, h("figcaption", {}, "in this example"))),
   );
-  tokens.addEventListener("pointermove", (event) => {
-    const size = state.example?.json.tokens.length;
-    const at = size ? under(tokens, event, size, size) : null;
-    state.set({ pair: at }, "none");
-  });
-  tokens.addEventListener("pointerleave", () => state.set({ pair: null }, "none"));
   const names = [...grid.querySelectorAll(".rows span, .columns span")];
   return {
     /** Highlight the row and the column of a role. */
@@ -238,30 +217,21 @@ function enlarged(state, place) {
   };
 }
 
-function picture(state) {
-  const order = chainOrder(state.maps.roles);
-  const n = order.length;
-  const size = 12;
-  const { layers, heads } = state.maps;
-  const wide = n * size + 18;
-  const made = s("svg", { viewBox: `0 0 ${heads * wide + 20} ${layers * (wide + 16) + 24}` });
-  for (const its of everyHead(state.maps)) {
-    const left = 10 + its.head * wide;
-    const top = 10 + (layers - 1 - its.layer) * (wide + 16);
-    made.append(
-      squares(state.maps.matrix(state.kind, state.at, its, order), n, n, size, left, top + 14),
-      s("text", { x: left, y: top + 9, class: "role" }, headName(its)),
-    );
-  }
-  return made;
+function drawing({ maps, kind, at }) {
+  const order = chainOrder(maps.roles);
+  const all = everyHead(maps).map((its) => {
+    const matrix = maps.matrix(kind, at, its, order);
+    return { name: headName(its), matrix, across: its.head, down: maps.layers - 1 - its.layer };
+  });
+  return picture(all, order.length, order.length, 12);
 }
 
 function numbers({ maps, at }) {
-  const rows = (maps ? everyPath(maps) : []).map((path) => [
-    headName(path),
-    path.destination,
-    path.source,
-    ...["own", "others"].map((kind) => digits(maps.of(at, path, kind))),
-  ]);
-  return { columns: ["head", "destination", "source", "own chain", "other chains"], rows };
+  return (maps ? everyPath(maps) : []).map((path) => ({
+    head: headName(path),
+    destination: path.destination,
+    source: path.source,
+    "own chain": digits(maps.of(at, path, "own")),
+    "other chains": digits(maps.of(at, path, "others")),
+  }));
 }

@@ -1,7 +1,7 @@
 // Draws matrices: on a canvas for the page, as rectangles for files.
 
 import { shade } from "./colours.js";
-import { s } from "./dom.js";
+import { box, label, s } from "./dom.js";
 
 const seen = new WeakMap(); // the image on each canvas, so that an equal one is not drawn again
 
@@ -19,30 +19,31 @@ export function draw(canvas, matrix, rows, columns) {
   seen.set(canvas, image);
 }
 
-/** The same matrix as an SVG group at a place. */
-export function squares(matrix, rows, columns, cell, left, top) {
-  const made = [];
-  for (let row = 0; row < rows; row++)
-    for (let column = 0; column < columns; column++) {
-      const share = matrix[row * columns + column];
-      if (Number.isNaN(share)) continue;
-      made.push(
-        s("rect", {
-          x: left + column * cell,
-          y: top + row * cell,
-          width: cell,
-          height: cell,
-          fill: `rgb(${shade(share).join(" ")})`,
-        }),
-      );
-    }
-  return s("g", {}, made);
+/** Matrices [rows, columns] with their names as one SVG with cells of this size; `all` are {name,
+ *  matrix, across, down}, the last two in numbers of matrices. */
+export function picture(all, rows, columns, size) {
+  const [wide, high] = [Math.max(56, columns * size + 18), rows * size + 34];
+  const [across, down] = ["across", "down"].map((its) => 1 + Math.max(...all.map((each) => each[its])));
+  const made = s("svg", { viewBox: `0 0 ${across * wide + 20} ${down * high + 24}` });
+  for (const { name, matrix, ...place } of all) {
+    const [left, top] = [10 + place.across * wide, 10 + place.down * high];
+    made.append(label(left, top + 9, name, { class: "role" }));
+    matrix.forEach((share, n) => {
+      const [x, y] = [left + (n % columns) * size, top + 14 + Math.floor(n / columns) * size];
+      if (!Number.isNaN(share)) made.append(box(x, y, size, size, { fill: `rgb(${shade(share).join(" ")})` }));
+    });
+  }
+  return made;
 }
 
-/** The cell under the pointer: [row, column], or null. */
-export function under(canvas, event, rows, columns) {
-  const box = canvas.getBoundingClientRect();
-  const row = Math.floor(((event.clientY - box.top) / box.height) * rows);
-  const column = Math.floor(((event.clientX - box.left) / box.width) * columns);
-  return row >= 0 && row < rows && column >= 0 && column < columns ? [row, column] : null;
+/** Call `run` with the cell under the pointer, [row, column], of a canvas with `size()` rows and
+ *  columns; null once there is none. */
+export function onCell(canvas, size, run) {
+  const cell = ({ clientX, clientY }) => {
+    const { left, top, width, height } = canvas.getBoundingClientRect();
+    const place = [(clientY - top) / height, (clientX - left) / width].map((share) => Math.floor(share * size()));
+    return place.every((its) => its >= 0 && its < size()) ? place : null;
+  };
+  canvas.addEventListener("pointermove", (event) => run(cell(event)));
+  canvas.addEventListener("pointerleave", () => run(null));
 }

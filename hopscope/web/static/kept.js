@@ -9,6 +9,7 @@ const REMOVE = "remove: "; // names of views have no colon
 export function keptViews(state, source) {
   const list = h("span", {});
   let asked = 0;
+  const remove = (name) => change(state, () => source.forget(state.run, name), `${name} is removed`, shown);
   const shown = async () => {
     const run = state.about?.id;
     const its = ++asked;
@@ -17,7 +18,7 @@ export function keptViews(state, source) {
     const names = Object.keys(found);
     const go = (name) => {
       made.value = ""; // so that the same view can be chosen again
-      if (name.startsWith(REMOVE)) return remove(state, source, name.slice(REMOVE.length), shown);
+      if (name.startsWith(REMOVE)) return remove(name.slice(REMOVE.length));
       const { address } = found[name] ?? {};
       if (typeof address === "string" && address.startsWith("#/")) location.hash = address;
     };
@@ -38,32 +39,30 @@ export function keptViews(state, source) {
   return { list, keep };
 }
 
-async function remove(state, source, name, shown) {
-  try {
-    await source.forget(state.run, name);
-    announce(`${name} is removed`);
-  } catch (problem) {
-    state.fail("keep", problem.message);
-  }
-  shown();
-}
-
 /** Ask the user for a name, and keep the view under it. */
-async function ask(state, source, shown) {
+function ask(state, source, shown) {
   const today = new Date().toISOString().slice(0, 10);
   const name = prompt("Keep this view under which name?", `view-${today}`);
   if (!name) return;
-  try {
+  const keep = async () => {
     if (!NAME.test(name))
       throw new Error(
         `the view is called '${name.slice(0, 60)}'; expected up to 60 letters, digits, spaces, dots ` +
           "and hyphens",
       );
     await source.keep(state.run, name, { address: location.hash });
+  };
+  return change(state, keep, `kept as ${name}`, shown);
+}
+
+/** Change the kept views, say so, and list them anew. */
+async function change(state, run, told, shown) {
+  try {
+    await run();
     state.mend("keep");
-    announce(`kept as ${name}`);
-    shown();
+    announce(told);
   } catch (problem) {
     state.fail("keep", problem.message);
   }
+  shown();
 }

@@ -1,7 +1,8 @@
 // Charts of curves as SVG: axes, series, levels, and the values under the pointer.
 
-import { button, h, labelledSvg, s, write } from "./dom.js";
+import { button, h, label, labelledSvg, rule, s, write } from "./dom.js";
 import { points } from "./pointed.js";
+import { nearest } from "./state.js";
 import { number, whole } from "./words.js";
 
 const LEFT = 44;
@@ -49,33 +50,27 @@ export function chart(width, asked) {
   const toX = scale(x.low, x.high, LEFT, width - RIGHT, x.log);
   const toY = scale(y.low, y.high, height - bottom, TOP, false);
   const made = labelledSvg("chart", width, height, asked.title);
+  const across = (value, props) => rule(LEFT, toY(value), width - RIGHT, toY(value), props);
   const grid = s("g", { class: "grid" });
   const named = asked.levels.filter(({ name }) => name);
   for (const value of ticks(y.low, y.high, Math.max(2, Math.floor(height / 40)))) {
     if (named.some(({ at }) => Math.abs(toY(at) - toY(value)) < 11)) continue; // a level's name
+    const text = String(Number(value.toPrecision(4)));
     grid.append(
-      s("line", { x1: LEFT, x2: width - RIGHT, y1: toY(value), y2: toY(value) }),
-      s(
-        "text",
-        { x: LEFT - 8, y: toY(value), "text-anchor": "end", "dominant-baseline": "central" },
-        String(Number(value.toPrecision(4))),
-      ),
+      across(value),
+      label(LEFT - 8, toY(value), text, { "text-anchor": "end", "dominant-baseline": "central" }),
     );
   }
   if (!asked.bare)
-    for (const value of ticks(x.low, x.high, Math.max(3, Math.floor(width / 110)), x.log)) {
-      grid.append(s("text", { x: toX(value), y: height - 5, "text-anchor": "middle" }, whole(value)));
-    }
-  grid.append(s("text", { class: "axis", x: LEFT + 6, y: asked.low ? height - bottom - 6 : TOP + 9 }, y.label));
+    for (const value of ticks(x.low, x.high, Math.max(3, Math.floor(width / 110)), x.log))
+      grid.append(label(toX(value), height - 5, whole(value), { "text-anchor": "middle" }));
+  grid.append(label(LEFT + 6, asked.low ? height - bottom - 6 : TOP + 9, y.label, { class: "axis" }));
   made.append(grid);
-  for (const level of asked.levels) {
+  for (const { at, name } of asked.levels)
     made.append(
-      s("line", { class: "level", x1: LEFT, x2: width - RIGHT, y1: toY(level.at), y2: toY(level.at) }),
-      level.name
-        ? s("text", { class: "level", x: LEFT - 8, y: toY(level.at) + 4, "text-anchor": "end" }, level.name)
-        : "",
+      across(at, { class: "level" }),
+      name ? label(LEFT - 8, toY(at) + 4, name, { class: "level", "text-anchor": "end" }) : "",
     );
-  }
   const inside = (value) => Math.min(Math.max(toY(value), TOP - 6), height - bottom);
   for (const each of asked.series) {
     made.append(
@@ -86,20 +81,10 @@ export function chart(width, asked) {
         "stroke-dasharray": each.dash,
       }),
     );
-    if (each.dots)
-      each.xs.forEach(
-        (value, n) =>
-          Number.isNaN(each.ys[n]) ||
-          made.append(
-            s("circle", {
-              class: "dot",
-              cx: toX(value),
-              cy: inside(each.ys[n]),
-              r: 2.2,
-              style: { fill: each.colour },
-            }),
-          ),
-      );
+    const dots = each.dots ? each.xs.map((value, n) => [toX(value), each.ys[n]]) : [];
+    for (const [cx, loss] of dots)
+      if (!Number.isNaN(loss))
+        made.append(s("circle", { class: "dot", cx, cy: inside(loss), r: 2.2, style: { fill: each.colour } }));
   }
   return { svg: made, toX };
 }
@@ -141,11 +126,4 @@ export function legend(state, entries) {
       });
     },
   };
-}
-
-/** The index of the value in a list that is nearest to `value`. */
-export function nearest(xs, value) {
-  let best = 0;
-  for (let n = 1; n < xs.length; n++) if (Math.abs(xs[n] - value) < Math.abs(xs[best] - value)) best = n;
-  return best;
 }

@@ -86,8 +86,8 @@ export class Live {
 
   /** Is a request open or waiting? */
   get busy() {
-    const { waiting, words } = this.state;
-    return waiting || words.size > 0 || [this.timers, this.open].some((its) => Object.keys(its).length > 0);
+    const { waiting, rests } = this.state;
+    return waiting || rests > 0 || [this.timers, this.open].some((its) => Object.keys(its).length > 0);
   }
 
   openRun() {

@@ -2,9 +2,10 @@
 
 import { ofChain } from "./colours.js";
 import { ofAccuracies, ofAnswers } from "./commands.js";
-import { button, fill, h, icon, labelledSvg, region, s, select, table } from "./dom.js";
+import { button, cells, fill, h, icon, label, labelledSvg, region, rule, s, select, table } from "./dom.js";
 import { next } from "./example.js";
 import { Pane } from "./pane.js";
+import { headName } from "./paths.js";
 import { lastExample } from "./url.js";
 import { counted, number } from "./words.js";
 
@@ -44,25 +45,23 @@ function show(pane, state, place) {
   pane.svg = svg;
   for (const share of width < 600 ? [0, 0.5, 1] : [0, 0.25, 0.5, 0.75, 1])
     svg.append(
-      s("line", { class: "rule", x1: at(share), x2: at(share), y1: 4, y2: rows.length * ROW + 8 }),
-      s("text", { x: at(share), y: rows.length * ROW + 24, "text-anchor": "middle" }, `${share * 100} %`),
+      rule(at(share), 4, at(share), rows.length * ROW + 8, { class: "rule" }),
+      label(at(share), rows.length * ROW + 24, `${share * 100} %`, { "text-anchor": "middle" }),
     );
   rows.forEach((its, n) => {
     const y = n * ROW + 20;
     const [low, high] = its.interval ?? [];
+    const chance = rule(at(its.chance), y - 9, at(its.chance), y + 9, { class: "chance" });
+    chance.append(s("title", {}, `chance ${number(its.chance)}`));
     svg.append(
-      s("text", { class: "strong", x: 0, y: y + 4 }, its.kind),
-      s("text", { x: LEFT - 12, y: y + 4, "text-anchor": "end" }, counted(its.hops, "hop")),
-      s(
-        "line",
-        { class: "chance", x1: at(its.chance), x2: at(its.chance), y1: y - 9, y2: y + 9 },
-        s("title", {}, `chance ${number(its.chance)}`),
-      ),
-      s("text", { class: "value", x: right + 14, y: y + 4 }, number(its.accuracy)),
+      label(0, y + 4, its.kind, { class: "strong" }),
+      label(LEFT - 12, y + 4, counted(its.hops, "hop"), { "text-anchor": "end" }),
+      chance,
+      label(right + 14, y + 4, number(its.accuracy), { class: "value" }),
     );
     if (its.interval)
       svg.append(
-        s("line", { class: "whisker", x1: at(low), x2: at(high), y1: y, y2: y }),
+        rule(at(low), y, at(high), y, { class: "whisker" }),
         s("circle", { class: "mean", cx: at(its.accuracy), cy: y, r: 5.5 }),
       );
   });
@@ -73,21 +72,19 @@ function show(pane, state, place) {
 /** A table of the best head of each route: its attention to the chain asked about, and to the
  *  others. */
 function routes({ model, kind, routes: all }) {
+  const rows = all.map((its) => ({
+    route: its.route,
+    "best head": headName(its),
+    "own chain": number(its.own),
+    "other chains": number(its.others),
+    threshold: number(its.threshold),
+    "heads beyond it": its.beyond,
+  }));
   return h(
     "section",
     {},
     h("h3", {}, "Heads that look things up ", h("small", {}, `${model}, ${kind}`)),
-    table(
-      ["route", "best head", "own chain", "other chains", "threshold", "heads beyond it"],
-      all.map((its) => [
-        its.route,
-        `${its.layer}.${its.head}`,
-        number(its.own),
-        number(its.others),
-        number(its.threshold),
-        its.beyond,
-      ]),
-    ),
+    table(...cells(rows)),
   );
 }
 
@@ -148,15 +145,8 @@ function words(said) {
 }
 
 function numbers(state) {
-  return {
-    columns: ["questions", "hops", "count", "accuracy", "low", "high", "chance"],
-    rows: state.about.results.map((its) => [
-      its.kind,
-      its.hops,
-      its.count,
-      its.accuracy,
-      ...(its.interval ?? [null, null]),
-      its.chance,
-    ]),
-  };
+  return state.about.results.map(({ kind, hops, count, accuracy, interval, chance }) => {
+    const [low, high] = interval ?? [null, null];
+    return { questions: kind, hops, count, accuracy, low, high, chance };
+  });
 }

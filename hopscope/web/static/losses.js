@@ -1,11 +1,11 @@
 // The losses of the model, a bar for each hop, and its answers.
 
 import { ofChanged, ofNoted } from "./commands.js";
-import { announce, fill, h, labelledSvg, mark, s, write } from "./dom.js";
+import { announce, box, fill, h, label, labelledSvg, mark, rule, write } from "./dom.js";
 import { ofHop, ofToken } from "./colours.js";
-import { nearest } from "./lines.js";
 import { Pane } from "./pane.js";
 import { points } from "./pointed.js";
+import { nearest } from "./state.js";
 import { costsOf, trayOf } from "./tray.js";
 import { counted, number, waiting, whole } from "./words.js";
 
@@ -17,7 +17,6 @@ export function lossesPane(state, live) {
     drawing: () => (pane.bars?.isConnected ? pane.bars : null),
     rows: () => numbers(state),
     command: () => command(state),
-    tell: () => pane.drawn?.tell(),
   });
   const bars = h("div", { class: "bars" });
   const answers = h("div", { class: "answers" });
@@ -80,16 +79,13 @@ function showBars(pane, state, place) {
 }
 
 /** Bars for these hops; `show` sets their losses, with a notch for the unchanged model if heads are
- *  off, and `tell` writes the text for screen readers. */
+ *  off. */
 function barsOf(hops, state) {
-  const foot = s("text", { class: "chance", y: ROW * hops.length + 8, "text-anchor": "middle" }, "chance");
-  const svg = labelledSvg("loss-bars", WIDE, ROW * hops.length + 14, "Losses"); // `tell` says more
+  const foot = label(0, ROW * hops.length + 8, "chance", { class: "chance", "text-anchor": "middle" });
+  const svg = labelledSvg("loss-bars", WIDE, ROW * hops.length + 14, "Losses"); // `show` says more
   const rows = hops.map((hop, n) => row(hop, n, state));
   svg.append(...rows.flatMap(Object.values), foot);
-  let shown = null;
-  const show = (losses, off) => {
-    shown = losses;
-    const { clean, changed, chance } = losses;
+  const show = ({ clean, changed, chance, fits, from }, off) => {
     const most = Math.max(...chance, ...changed.mean) * 1.15;
     const at = (value) => 8 + (Math.min(Math.max(value, 0), most) / most) * (WIDE - 16);
     const stand = (line, x) => mark(line, { x1: x, x2: x });
@@ -106,32 +102,27 @@ function barsOf(hops, state) {
       stand(level, at(chance[n]));
     });
     mark(foot, { x: at(chance[0]) });
-  };
-  const tell = () => {
     const told = hops.map((hop, n) => {
-      const { changed, clean: plain } = shown;
-      const [loss, clean, chance] = [changed.mean, plain.mean, shown.chance].map((its) => number(its[n]));
-      return `hop ${hop}: loss ${loss}, with nothing off ${clean}, at chance ${chance}`;
+      const [loss, plain, most] = [changed.mean, clean.mean, chance].map((its) => number(its[n]));
+      return `hop ${hop}: loss ${loss}, with nothing off ${plain}, at chance ${most}`;
     });
-    const old = shown.fits ? "" : `Being measured; shown: ${shown.from}: `;
-    mark(svg, { "aria-label": old + told.join("; ") });
+    mark(svg, { "aria-label": (fits ? "" : `Being measured; shown: ${from}: `) + told.join("; ") });
   };
-  return { hops, svg, show, tell };
+  return { hops, svg, show };
 }
 
 /** The elements of one hop. */
 function row(hop, n, state) {
   const y = n * ROW + 6;
-  const box = { x: 8, y: y + 19, height: 12, rx: 6 };
   return {
-    name: s("text", { class: "name", x: 8, y: y + 12 }, `hop ${hop}`),
-    value: s("text", { class: "value", x: WIDE - 8, y: y + 12, "text-anchor": "end", "data-hop": hop }),
-    under: s("rect", { class: "under", ...box, width: WIDE - 16 }),
-    bar: s("rect", { class: "bar", ...box, style: { fill: ofHop(n) } }),
-    interval: s("line", { class: "interval", y1: y + 25, y2: y + 25 }),
-    notch: s("line", { class: "notch", y1: y + 15, y2: y + 35 }),
-    level: s("line", { class: "chance", y1: y + 17, y2: y + 35 }),
-    whole: points(s("rect", { class: "grip", y, width: WIDE, height: ROW - 4 }), state, { hop }),
+    name: label(8, y + 12, `hop ${hop}`, { class: "name" }),
+    value: label(WIDE - 8, y + 12, "", { class: "value", "text-anchor": "end", "data-hop": hop }),
+    under: box(8, y + 19, WIDE - 16, 12, { class: "under", rx: 6 }),
+    bar: box(8, y + 19, 0, 12, { class: "bar", rx: 6, style: { fill: ofHop(n) } }),
+    interval: rule(0, y + 25, 0, y + 25, { class: "interval" }),
+    notch: rule(0, y + 15, 0, y + 35, { class: "notch" }),
+    level: rule(0, y + 17, 0, y + 35, { class: "chance" }),
+    whole: points(box(0, y, WIDE, ROW - 4, { class: "grip" }), state, { hop }),
   };
 }
 
@@ -187,18 +178,14 @@ function showAnswers(state, place) {
 /** The table of losses; empty unless they are of the current step and switches. */
 function numbers(state) {
   const its = current(state);
-  const found = its?.fits ? its : null;
-  return {
-    columns: ["hop", "loss", "± (95 %)", "with nothing off", "± (95 %)", "at chance"],
-    rows: found
-      ? state.about.task.asked.map((hop, n) => [
-          hop,
-          found.changed.mean[n],
-          found.changed.half?.[n] ?? "",
-          found.clean.mean[n],
-          found.clean.half?.[n] ?? "",
-          found.chance[n],
-        ])
-      : [],
-  };
+  if (!its?.fits) return [];
+  const { clean, changed, chance } = its;
+  return state.about.task.asked.map((hop, n) => ({
+    hop,
+    loss: changed.mean[n],
+    "± (95 %)": changed.half?.[n] ?? "",
+    "with nothing off": clean.mean[n],
+    "± (95 %), nothing off": clean.half?.[n] ?? "",
+    "at chance": chance[n],
+  }));
 }

@@ -2,25 +2,23 @@
 // sharpness of the last layer; and the model's answer to a sequence, next to the induction head's.
 
 import { ofNgram } from "./commands.js";
-import { fill, h, labelledSvg, region, s } from "./dom.js";
+import { box, fill, h, label, labelledSvg, region, s } from "./dom.js";
 import { ofHop } from "./colours.js";
 import { Pane } from "./pane.js";
 import { at, epochs, isParents, model, parents, ready, setName } from "./parameters.js";
 import { answers, showSequence } from "./sequence.js";
 import { number, whole } from "./words.js";
 
-const NONE = { columns: [], rows: [] };
-
 export function ngramPanes(state) {
   const values = new Pane(state, "ngram", "Parameters", {
     drawing: () => ready(state) && values.svg,
-    rows: () => (ready(state) ? numbers(state) : NONE),
+    rows: () => (ready(state) ? numbers(state) : []),
     command: () => ofNgram(state.about, "course"),
     fits: (about) => Boolean(about.ngram),
   });
   const sequence = new Pane(state, "sequence", "Sequence", {
     drawing: () => ready(state) && sequence.svg,
-    rows: () => (ready(state) ? answers(state) : NONE),
+    rows: () => (ready(state) ? answers(state) : []),
     command: () => ofNgram(state.about, "state"),
     fits: values.fits,
   });
@@ -44,28 +42,14 @@ export function curves(state) {
   const all = xs.map((_, n) => at(state, n));
   const groups = model(state).sets;
   const most = Math.max(...all.map((its) => its.a), 1e-9);
-  const chosen = groups.findIndex((set) => isParents(state, set));
-  return [
-    ...(chosen < 0
-      ? []
-      : [
-          {
-            name: `share of ${setName(groups[chosen])}`,
-            colour: ofHop(0),
-            xs,
-            ys: all.map((its) => its.shares[chosen]),
-          },
-        ]),
-    ...parents(state)
-      .filter((lag) => lag <= all[0].w.length)
-      .map((lag, n) => ({
-        name: `head ${lag} → lag ${lag}`,
-        colour: ofHop(1 + n),
-        xs,
-        ys: all.map((its) => its.copied[lag - 1][lag - 1]),
-      })),
-    { name: `a / ${number(most)}`, colour: ofHop(3), xs, ys: all.map((its) => its.a / most) },
-  ];
+  const line = (name, hop, ys) => ({ name, colour: ofHop(hop), xs, ys });
+  const shares = groups.flatMap((set, n) =>
+    isParents(state, set) ? [line(`share of ${setName(set)}`, 0, all.map((its) => its.shares[n]))] : [],
+  );
+  const lags = parents(state)
+    .filter((lag) => lag <= all[0].w.length)
+    .map((lag, n) => line(`head ${lag} → lag ${lag}`, 1 + n, all.map((its) => its.copied[lag - 1][lag - 1])));
+  return [...shares, ...lags, line(`a / ${number(most)}`, 3, all.map((its) => its.a / most))];
 }
 
 function showValues(pane, state, place) {
@@ -79,51 +63,35 @@ function showValues(pane, state, place) {
   const height = Math.max(34 + row * groups.length, below + 34);
   const told = groups.map((set, n) => `${setName(set)} ${number(part[n])}`).join(", ");
   const svg = labelledSvg("values", Math.max(530, 380 + 44 * lags), height, `Selector: ${told}; a ${number(now.a)}`);
-  svg.append(s("text", { class: "title", x: 0, y: 12 }, "selector: share of each set"));
+  svg.append(label(0, 12, "selector: share of each set", { class: "title" }));
   groups.forEach((set, n) => {
     const y = 26 + n * row;
+    const [strong, fill] = isParents(state, set) ? ["strong", ofHop(0)] : ["", "var(--known)"];
     svg.append(
-      s("text", { x: 0, y: y + 11, class: isParents(state, set) ? "strong" : "" }, setName(set)),
-      s("rect", { class: "under", x: 52, y, width: bar, height: 14, rx: 4 }),
-      s("rect", {
-        x: 52,
-        y,
-        width: bar * part[n],
-        height: 14,
-        rx: 4,
-        style: { fill: isParents(state, set) ? ofHop(0) : "var(--known)" },
-      }),
-      s("text", { class: "value", x: 52 + bar + 8, y: y + 11 }, number(part[n])),
+      label(0, y + 11, setName(set), { class: strong }),
+      box(52, y, bar, 14, { class: "under", rx: 4 }),
+      box(52, y, bar * part[n], 14, { rx: 4, style: { fill } }),
+      label(52 + bar + 8, y + 11, number(part[n]), { class: "value" }),
     );
   });
-  svg.append(s("text", { class: "title", x: 290, y: 12 }, "copiers: what each head looks at"));
+  svg.append(label(290, 12, "copiers: what each head looks at", { class: "title" }));
   const cell = 44;
   for (let lag = 0; lag < lags; lag++)
-    svg.append(s("text", { x: 352 + lag * cell, y: 30, "text-anchor": "middle" }, `lag ${lag + 1}`));
+    svg.append(label(352 + lag * cell, 30, `lag ${lag + 1}`, { "text-anchor": "middle" }));
   heads.forEach((look, head) => {
     const y = 38 + head * 28;
-    svg.append(s("text", { x: 290, y: y + 15 }, `head ${head + 1}`));
-    look.forEach((share, lag) =>
-      svg.append(
-        s("circle", { cx: 352 + lag * cell, cy: y + 11, r: 11.5, class: "ring" }),
-        s(
-          "circle",
-          {
-            cx: 352 + lag * cell,
-            cy: y + 11,
-            r: 11.5 * Math.sqrt(share),
-            style: {
-              fill: ofHop(parents(state).includes(lag + 1) ? 1 + parents(state).indexOf(lag + 1) : 7),
-            },
-          },
-          s("title", {}, number(share)),
-        ),
-      ),
-    );
+    svg.append(label(290, y + 15, `head ${head + 1}`));
+    look.forEach((share, lag) => {
+      const at = { cx: 352 + lag * cell, cy: y + 11 };
+      const parent = parents(state).indexOf(lag + 1);
+      const style = { fill: ofHop(parent < 0 ? 7 : 1 + parent) };
+      const filled = s("circle", { ...at, r: 11.5 * Math.sqrt(share), style }, s("title", {}, number(share)));
+      svg.append(s("circle", { ...at, r: 11.5, class: "ring" }), filled);
+    });
   });
   svg.append(
-    s("text", { class: "title", x: 290, y: below }, "classifier: how sharp"),
-    s("text", { class: "large-value", x: 290, y: below + 26 }, `a = ${number(now.a)}`),
+    label(290, below, "classifier: how sharp", { class: "title" }),
+    label(290, below + 26, `a = ${number(now.a)}`, { class: "large-value" }),
   );
   pane.svg = svg;
   fill(place, svg);
@@ -132,17 +100,10 @@ function showValues(pane, state, place) {
 
 function numbers(state) {
   const groups = model(state).sets;
-  const all = epochs(state);
-  return {
-    columns: [
-      "epoch",
-      ...groups.map((set) => `c${setName(set)}`),
-      ...at(state, 0).w.flatMap((row, head) => row.map((_, lag) => `w${head + 1}[${lag + 1}]`)),
-      "a",
-    ],
-    rows: all.map((epoch, n) => {
-      const its = at(state, n);
-      return [epoch, ...its.c, ...its.w.flat(), its.a];
-    }),
-  };
+  return epochs(state).map((epoch, n) => {
+    const { c, w, a } = at(state, n);
+    const sets = groups.map((set, k) => [`c${setName(set)}`, c[k]]);
+    const lags = w.flatMap((row, head) => row.map((its, lag) => [`w${head + 1}[${lag + 1}]`, its]));
+    return { epoch, ...Object.fromEntries([...sets, ...lags]), a };
+  });
 }

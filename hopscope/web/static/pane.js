@@ -1,21 +1,19 @@
 // The frame of every pane: title, tools, menu, and the commands that give its numbers.
 
-import { able, announce, button, fill, h, icon, region, table, write } from "./dom.js";
+import { able, announce, button, cells, fill, h, icon, region, table, write } from "./dom.js";
 import { ink } from "./colours.js";
 import { MEANING } from "./explained.js";
 import { csv, handOut, png, standalone } from "./save.js";
 
 /**
- * A pane. `drawing()` returns an SVG for files, `rows()` its numbers as {columns, rows}, `command()`
- * the commands that give them, as {shell, python}; `tell()` updates texts for screen readers when
- * nothing moves. `fits(about)` returns whether a run has this pane.
+ * A pane. `drawing()` returns an SVG for files, `rows()` its numbers as records, `command()` the
+ * commands that give them, as {shell, python}. `fits(about)` returns whether a run has this pane.
  */
 export class Pane {
   fits = (about) => Boolean(about.task);
 
   constructor(state, name, title, made = {}) {
     Object.assign(this, { state, name, title, ...made });
-    this.words = () => this.writeWords();
     this.hinted = h("p", {});
     this.tools = h("div", { class: "tools" });
     this.body = h("div", { class: "body" });
@@ -36,6 +34,7 @@ export class Pane {
           "aria-expanded": "false",
         })
       : null;
+    this.watch("rested", () => this.showCommands());
     const near = () => {
       state.near = name;
     };
@@ -98,15 +97,12 @@ export class Pane {
   redraw(draw) {
     draw();
     this.refreshNumbers();
-    this.state.atRest(this.words);
   }
 
-  writeWords() {
-    if (!this.present) return;
+  showCommands() {
     const { shell = "", python = "" } = this.command?.() ?? {};
     this.shell.say(shell);
     this.python.say(python);
-    this.tell?.();
   }
 
   menu() {
@@ -186,8 +182,14 @@ export class Pane {
   }
 
   saveCsv() {
-    const { columns, rows } = this.rows();
-    handOut(`${this.file}.csv`, csv(columns, rows), "text/csv");
+    handOut(`${this.file}.csv`, csv(...this.tabled()), "text/csv");
+  }
+
+  /** The columns and rows of the numbers; without numbers, the last columns. */
+  tabled() {
+    const [columns, rows] = cells(this.rows());
+    if (rows.length) this.columns = columns;
+    return [this.columns ?? columns, rows];
   }
 
   showNumbers() {
@@ -199,8 +201,7 @@ export class Pane {
   /** Keep an open table with what is drawn. */
   refreshNumbers() {
     if (this.numbers.hidden) return;
-    const { columns, rows } = this.rows();
-    fill(this.numbers, table(columns, rows, this.title));
+    fill(this.numbers, table(...this.tabled(), this.title));
   }
 
   maximise() {

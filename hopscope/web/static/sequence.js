@@ -1,7 +1,7 @@
 // The answer of the n-gram model to a sequence, next to the induction head's.
 
 import { inductionHead, predict } from "./copier.js";
-import { button, fill, h, labelledSvg, mark, s } from "./dom.js";
+import { box, button, fill, h, label, labelledSvg, mark } from "./dom.js";
 import { ofChain } from "./colours.js";
 import { at, letters, model, parents, spaced, symbols } from "./parameters.js";
 import { counted, number } from "./words.js";
@@ -51,36 +51,24 @@ export function showSequence(pane, state, chips, place) {
   const matches = `${counted(head.matches, "earlier place")} with the same parents`;
   const all = Array.from(head.answer, (_, n) => `${letters(n)} ${told(n)}`).join(", ");
   const svg = labelledSvg("values", 420, 30 + alphabet * 30, `Next symbol: ${all}`);
-  svg.append(
-    s(
-      "text",
-      { class: "title", x: 0, y: 12 },
-      plain
-        ? "next symbol: the model (filled), the induction head (outline)"
-        : "next symbol by the induction head",
-    ),
-  );
+  const title = plain
+    ? "next symbol: the model (filled), the induction head (outline)"
+    : "next symbol by the induction head";
+  svg.append(label(0, 12, title, { class: "title" }));
   for (let n = 0; n < alphabet; n++) {
     const y = 24 + n * 30;
     svg.append(
-      s("text", { class: "strong", x: 2, y: y + 15 }, letters(n)),
-      s("rect", { class: "under", x: 24, y, width: 300, height: 20, rx: 5 }),
+      label(2, y + 15, letters(n), { class: "strong" }),
+      box(24, y, 300, 20, { class: "under", rx: 5 }),
     );
     if (said)
       svg.append(
-        s("rect", {
-          x: 24,
-          y: y + 3,
-          width: 300 * said.answer[n],
-          height: 14,
-          rx: 4,
-          style: { fill: ofChain(n) },
-        }),
-        s("text", { class: "value", x: 334, y: y + 15 }, number(said.answer[n])),
+        box(24, y + 3, 300 * said.answer[n], 14, { rx: 4, style: { fill: ofChain(n) } }),
+        label(334, y + 15, number(said.answer[n]), { class: "value" }),
       );
     svg.append(
-      s("rect", { class: "outline", x: 24, y, width: Math.max(1, 300 * head.answer[n]), height: 20, rx: 5 }),
-      s("text", { x: 420, y: y + 15, "text-anchor": "end" }, number(head.answer[n])),
+      box(24, y, Math.max(1, 300 * head.answer[n]), 20, { class: "outline", rx: 5 }),
+      label(420, y + 15, number(head.answer[n]), { "text-anchor": "end" }),
     );
   }
   pane.svg = svg;
@@ -143,11 +131,9 @@ function both(state) {
 
 export function answers(state) {
   const { alphabet, seen, said, head } = both(state);
-  return {
-    columns: ["symbol", "model", "induction head"],
-    rows: [
-      ...Array.from({ length: alphabet }, (_, n) => [letters(n), said?.answer[n] ?? "", head.answer[n]]),
-      ["sequence", text(state, seen.map(letters)), ""],
-    ],
-  };
+  const row = (symbol, model, other) => ({ symbol, model, "induction head": other });
+  return [
+    ...Array.from({ length: alphabet }, (_, n) => row(letters(n), said?.answer[n] ?? "", head.answer[n])),
+    row("sequence", text(state, seen.map(letters)), ""),
+  ];
 }

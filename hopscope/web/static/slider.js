@@ -1,10 +1,11 @@
 // The slider over all checkpoints: a notch for each, a mark for each path and hop, and a play
 // button.
 
-import { able, fill, h, icon, mark, s } from "./dom.js";
+import { able, fill, h, icon, label, mark, rule, s } from "./dom.js";
 import { ofHop } from "./colours.js";
 import { events } from "./events.js";
-import { nearest, underPointer } from "./lines.js";
+import { underPointer } from "./lines.js";
+import { nearest } from "./state.js";
 import { pathColour } from "./strokes.js";
 import { whole } from "./words.js";
 
@@ -70,27 +71,21 @@ export function slider(state) {
       const end = toX(steps.at(-1));
       gone.style.left = `${first}px`;
       gone.style.width = `${end - first}px`;
-      svg.append(s("line", { class: "track", x1: first, x2: end, y1: 22, y2: 22 }));
+      svg.append(rule(first, 22, end, 22, { class: "track" }));
       if (steps.length < 400)
-        for (const step of steps)
-          svg.append(s("line", { class: "notch", x1: toX(step), x2: toX(step), y1: 18, y2: 26 }));
+        for (const step of steps) svg.append(rule(toX(step), 18, toX(step), 26, { class: "notch" }));
+      const marked = (name, { text, step }, ...drawn) =>
+        svg.append(s("g", { class: name }, s("title", {}, `${text} at step ${whole(step)}`), drawn));
       const ends = [-99, -99]; // where the last name ends, on each of two lines
       for (const its of events(about).filter((each) => each.path)) {
         const x = toX(its.step);
         const half = (LETTER * its.name.length) / 2;
         const level = ends.findIndex((end) => end + GAP < x - half);
         if (level >= 0) ends[level] = x + half;
-        svg.append(
-          s(
-            "g",
-            { class: "event" },
-            s("title", {}, `${its.text} at step ${whole(its.step)}`),
-            s("path", { d: `M${x} 28l-3.4 5h6.8Z`, style: { fill: pathColour(its.path, state) } }),
-            level < 0
-              ? null // no room for the name, which is in the tooltip
-              : s("text", { x, y: 41 + level * 9.5, "text-anchor": "middle" }, its.name),
-          ),
-        );
+        const arrow = s("path", { d: `M${x} 28l-3.4 5h6.8Z`, style: { fill: pathColour(its.path, state) } });
+        // Without room for the name it is in the tooltip alone.
+        const name = level < 0 ? null : label(x, 41 + level * 9.5, its.name, { "text-anchor": "middle" });
+        marked("event", its, arrow, name);
       }
       const others = events(about).filter((each) => !each.path);
       const places = others.map((each) => toX(each.step));
@@ -101,15 +96,8 @@ export function slider(state) {
           x - places[n - 1] < ROOM || (places[n + 1] ?? Infinity) - x < ROOM || x + ROOM > width;
         const from = Math.max(x + 4, taken + GAP);
         taken = from + LETTER * (near ? 1 : 0);
-        svg.append(
-          s(
-            "g",
-            { class: "event hop" },
-            s("title", {}, `${its.text} at step ${whole(its.step)}`),
-            s("line", { x1: x, x2: x, y1: 4, y2: 16, style: { stroke: ofHop(its.hop) } }),
-            s("text", { x: from, y: 11 }, near ? its.name : its.long),
-          ),
-        );
+        const line = rule(x, 4, x, 16, { style: { stroke: ofHop(its.hop) } });
+        marked("event hop", its, line, label(from, 11, near ? its.name : its.long));
       }
       made = { svg, toX, first, end };
       bar.setAttribute("aria-valuemax", String(steps.length - 1));

@@ -6,8 +6,8 @@ import { OF_HEADS, asFlag } from "./changes.js";
 import { gives } from "./source.js";
 import { START, fitted, format, parse } from "./url.js";
 
+const REST = 120; // milliseconds without a change, after which the page is at rest
 const VIEW = Object.keys(START);
-const REST = 120;
 
 /**
  * One thing that is switched off: a head, or (with a destination) one row of it.
@@ -45,6 +45,8 @@ const DATA = {
   ...{ listed: 0, stale: null },
   // Is there a server; the theme, whose change redraws everything.
   ...{ alive: true, theme: "" },
+  /** How often the page came to rest: nothing had changed for a moment. */
+  rested: 0,
 };
 const KEYS = new Set([...VIEW, ...Object.keys(DATA)]);
 
@@ -60,7 +62,6 @@ export class State {
     this.undone = [];
     this.later = 0;
     this.waiting = false;
-    this.words = new Set();
     this.rests = 0;
     this.near = ""; // the pane that was pointed at last
     this.letters = true; // are shortcuts of one character on?
@@ -139,6 +140,16 @@ export class State {
     this.waiting = false;
     for (const { keys: wanted, run } of this.watchers)
       if (wanted.some((key) => keys.has(key))) this.draw(() => run(keys));
+    if (!keys.has("rested")) this.restSoon();
+  }
+
+  /** Texts that are not needed in every frame (the panes' commands) are written at rest. */
+  restSoon() {
+    clearTimeout(this.rests);
+    this.rests = setTimeout(() => {
+      this.rests = 0;
+      this.set({ rested: this.rested + 1 }, "none");
+    }, REST);
   }
 
   /** Run a drawing function; an error becomes a line on the page. */
@@ -149,24 +160,6 @@ export class State {
       console.error(error);
       this.fail("", `a part of this page could not be drawn: ${error.message}`);
     }
-  }
-
-  /** Write texts that need no update in every frame (commands, labels for screen readers) when
-   *  nothing has changed for a moment and nothing waits to be drawn. */
-  atRest(write) {
-    this.words.add(write);
-    clearTimeout(this.rests);
-    this.rests = setTimeout(() => this.writeWords(), REST);
-  }
-
-  writeWords() {
-    if (this.waiting) {
-      this.rests = setTimeout(() => this.writeWords(), REST);
-      return;
-    }
-    const written = this.words;
-    this.words = new Set();
-    for (const each of written) this.draw(each);
   }
 
   /** Update the address. Browsers allow about a hundred changes a minute, so "replace" is delayed, as
@@ -253,13 +246,17 @@ export class State {
   /** The index of the current checkpoint. */
   get at() {
     const steps = this.steps ?? [];
-    if (this.step === null) return steps.length - 1;
-    let best = 0;
-    steps.forEach((step, n) => {
-      if (Math.abs(step - this.step) < Math.abs(steps[best] - this.step)) best = n;
-    });
-    return best;
+    return this.step === null ? steps.length - 1 : nearest(steps, this.step);
   }
+}
+
+/** The index of the value in a list that is nearest to `value`.
+ *  @param {number[]} all
+ *  @param {number} value */
+export function nearest(all, value) {
+  let best = 0;
+  for (let n = 1; n < all.length; n++) if (Math.abs(all[n] - value) < Math.abs(all[best] - value)) best = n;
+  return best;
 }
 
 /** Was the address written? */

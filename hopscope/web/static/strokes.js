@@ -1,6 +1,6 @@
 // The shapes of arrows, and the squares that show what a position holds.
 
-import { mark, s, write } from "./dom.js";
+import { box, mark, s, write } from "./dom.js";
 import { ofMoment, ofSymbol } from "./colours.js";
 import { squaresOf } from "./maps.js";
 import { number, symbolName } from "./words.js";
@@ -80,12 +80,12 @@ export function nodes(scene, state) {
         "g",
         { class: "node", transform: `translate(${corner.map((its) => its.toFixed(1)).join(" ")})` },
         s("title", {}),
-        s("rect", { class: "frame", width: wide, height: size + 6, rx: (size + 6) / 2.6 }),
+        box(0, 0, wide, size + 6, { class: "frame", rx: (size + 6) / 2.6 }),
       );
       symbols.forEach((symbol, n) => {
         const left = 4 + n * (size + 2);
-        const box = { x: left, y: 3, width: size, height: size, rx: CORNER };
-        node.append(s("rect", { class: "slot", ...box, style: { stroke: ofSymbol(symbols, symbol) } }));
+        const style = { stroke: ofSymbol(symbols, symbol) };
+        node.append(box(left, 3, size, size, { class: "slot", rx: CORNER, style }));
         made.push({ level, role, n, node, left: corner[0] + left, floor: corner[1] + 3 + size });
       });
       group.append(node);
@@ -97,26 +97,24 @@ export function nodes(scene, state) {
     const share = contents.share(state.at, level, role, n);
     return Math.min(1, Math.max(0, Number.isNaN(share) ? 0 : share));
   };
+  const squares = made.length > 0;
   const update = () => {
-    const { contents, old } = squaresOf(state);
+    if (!squares) return;
+    const { contents, before, old } = squaresOf(state);
     const parts = symbols.map(() => "");
-    for (const its of made) parts[its.n] += block(its.left, its.floor, size, size * full(contents, its));
-    shapes.forEach((shape, n) => mark(shape, { d: parts[n] }));
-    group.classList.toggle("old", old);
-  };
-  const tell = () => {
-    const { contents, before } = squaresOf(state);
     const texts = new Map();
     for (const its of made) {
+      parts[its.n] += block(its.left, its.floor, size, size * full(contents, its));
       const where = `${its.role}, ${its.level ? `after layer ${its.level - 1}` : "input"}:`;
       const held = `${symbolName(symbols[its.n])} ${number(full(contents, its))}`;
       const usual = before ? ` (${number(full(before, its))} with nothing off)` : "";
       texts.set(its.node, `${texts.get(its.node) ?? where} ${held}${usual}`);
     }
+    shapes.forEach((shape, n) => mark(shape, { d: parts[n] }));
     for (const [node, text] of texts) write(node.firstChild, text);
+    group.classList.toggle("old", old);
   };
-  const squares = made.length > 0;
-  return { group, update: squares ? update : () => {}, tell: squares ? tell : () => {}, squares };
+  return { group, update, squares };
 }
 
 /** The path of a box with round corners: left edge, bottom, width and height. */

@@ -13,7 +13,7 @@ export function engineOf(carried) {
       worker.onmessage = () => {
         worker.onerror = null;
         worker.postMessage({ method: "open", asked: carried });
-        resolve(new Thread(worker));
+        resolve(inWorker(worker));
       };
     } catch {
       onPage();
@@ -21,24 +21,20 @@ export function engineOf(carried) {
   });
 }
 
-class Thread {
-  constructor(worker) {
-    Object.assign(this, { worker, asked: 0, open: new Map() });
-    worker.onmessage = ({ data: { id, found, error } }) => {
-      const { answered, failed } = this.open.get(id);
-      this.open.delete(id);
-      if (error) failed(Object.assign(new Error(error.message), { name: error.name }));
-      else answered(found);
-    };
-  }
-
-  ask(method, asked, { signal }) {
+/** An engine that a worker runs. */
+function inWorker(worker) {
+  const ask = (method, asked, { signal }) => {
     signal?.throwIfAborted();
-    const id = ++this.asked;
+    const { port1: own, port2: its } = new MessageChannel();
     return new Promise((answered, failed) => {
-      this.open.set(id, { answered, failed });
-      this.worker.postMessage({ id, method, asked });
-      signal?.addEventListener("abort", () => this.worker.postMessage({ id, method: "stop" }));
+      own.onmessage = ({ data: { found, error } }) => {
+        own.close();
+        if (error) failed(Object.assign(new Error(error.message), { name: error.name }));
+        else answered(found);
+      };
+      worker.postMessage({ method, asked }, [its]);
+      signal?.addEventListener("abort", () => own.postMessage("stop"));
     });
-  }
+  };
+  return { ask };
 }

@@ -1,14 +1,15 @@
 // The training: losses of every hop, and attention along every path.
 
 import { ofTraining } from "./commands.js";
-import { choice, fill, h, s, write, zoom } from "./dom.js";
+import { choice, fill, h, rule, s, write, zoom } from "./dom.js";
 import { ofHop } from "./colours.js";
-import { chart, legend, nearest, underPointer } from "./lines.js";
+import { chart, legend, underPointer } from "./lines.js";
 import { curves } from "./ngram.js";
 import { Pane } from "./pane.js";
-import { arrows } from "./paths.js";
+import { arrows, headName } from "./paths.js";
 import { pathLit } from "./pointed.js";
 import { drag } from "./slider.js";
+import { nearest } from "./state.js";
 import { pathColour } from "./strokes.js";
 import { counted, digits, number, shortRole, waiting, whole } from "./words.js";
 
@@ -62,126 +63,50 @@ export function spanOf({ about, steps, losses, scale }) {
 const scaleOf = ({ about, scale }) => scale || (about.kind === "ngram" ? "log" : "linear");
 
 function build(pane, state, place) {
-  const { about, losses, maps, steps } = state;
-  if (!steps.length || !trained(state)) {
+  const missing = whyEmpty(state);
+  if (missing) {
     pane.hint("");
-    return fill(
-      place,
-      h(
-        "p",
-        { class: "quiet" },
-        steps.length
-          ? about.named
-            ? "This model comes from elsewhere in one state of its weights: there is no training to go through."
-            : "Its weights were written by hand: there was no training."
-          : waiting(state, "Losses are on their way"),
-      ),
-    );
+    return fill(place, h("p", { class: "quiet" }, missing));
   }
   const { room } = pane;
   const side = room > 640 ? SIDE : 0;
   const width = Math.max(280, room - side);
-  const hops = about.task?.hops ?? ["loss"];
+  const height = heightOf(state);
   const x = spanOf(state);
-  const parameters = state.values ? curves(state) : null;
-  const two = steps.length > 1 && ((about.task && arrows(about).length > 0 && maps) || parameters);
-  const chances = [...new Set(about.task?.chance ?? (about.chance ? [about.chance] : []))].filter((its) => its > 0);
-  const chance = Math.max(0, ...chances);
-  const high = innerHeight / zoom();
-  const tall = state.pane === "time"
-    ? Math.max(150, (high - 320) / 2)
-    : about.task
-      ? Math.min(130, Math.max(84, high * 0.088))
-      : Math.max(160, (high - 520) / 2);
-  const series = losses ? lossSeries(losses, about.member, hops) : [];
-  const away = (state.overTime ?? []).flatMap((row) => row.changed?.mean ?? []);
-  const finite = series.flatMap(({ ys }) => [...ys].filter(Number.isFinite));
-  const lowest = finite.length ? Math.min(...finite) : 0;
-  const top = chance
-    ? Math.max(
-        chance * CUT,
-        lowest * CUT,
-        ...away.map((its) => Math.min(its, chance * 2.2)),
-        series.length ? 0 : 1,
-      )
-    : Math.max(...finite, 0.1) * 1.05;
-  const highest = Math.max(0, ...finite, ...away);
-  const examined = about.task?.chance_examined ?? [];
-  const other = examined.some((its, n) => its !== about.task.chance[n]) ? " (last position)" : "";
-  const changed = hops.map((hop, n) => ({
-    name: `${hop}, with the changes${other}`,
-    hop: n + 1,
-    colour: ofHop(n),
-    changed: true,
-    xs: (state.overTime ?? []).map((row) => row.step),
-    ys: (state.overTime ?? []).map((row) => row.changed.mean[n]),
-  }));
-  const upper = [...series, ...(state.overTime?.length ? changed : [])];
+  const upper = ofLosses(state);
+  const lower = state.steps.length > 1 ? ofPaths(state) : null;
   const up = chart(width, {
     title: "Loss of every hop during training",
-    height: tall + (two ? 0 : 40),
-    bare: two,
+    height: lower ? height : height + 40,
+    bare: Boolean(lower),
     low: true,
     x,
-    y: { low: 0, high: top, label: "loss" },
-    series: upper,
-    levels: chances.map((at, n) => ({ at, name: n ? "" : "chance" })),
+    y: { low: 0, high: upper.top, label: "loss" },
+    ...upper,
   });
-  pane.cut = highest > top ? ` · losses above ${number(top)} are cut` : "";
-  pane.paths = about.task ? arrows(about) : [];
-  pane.seen =
-    parameters ??
-    (two
-      ? pane.paths.map((path) => ({
-          path,
-          name: `${path.layer}.${path.head} ${shortRole(path.source)} → ${shortRole(path.destination)}`,
-          colour: pathColour(path, state),
-          dash: path.kind === "routes" ? "6 3.5" : null,
-          xs: maps.steps,
-          ys: maps.steps.map((_, at) => maps.of(at, path)),
-        }))
-      : []);
-  const down = chart(width, {
-    title: parameters ? "Parameters during training" : "Attention along every path of the circuit",
-    height: tall,
-    low: Boolean(parameters),
-    x,
-    y: { low: 0, high: 1.04, label: parameters ? "share" : "attention" },
-    series: pane.seen,
-    levels: two && !parameters ? [{ at: 0.5, name: "" }] : [],
-  });
-  pane.charts = two ? [up, down] : [up];
-  pane.drawn = [upper, pane.seen];
-  pane.legends = [series, pane.seen].map((all) => legendOf(all, state));
+  const down = lower && chart(width, { height, x, y: { low: 0, high: 1.04, label: lower.label }, ...lower });
+  pane.cut = upper.highest > upper.top ? ` · losses above ${number(upper.top)} are cut` : "";
+  pane.charts = lower ? [up, down] : [up];
+  pane.drawn = [upper.series, lower?.series ?? []];
+  pane.legends = pane.drawn.map((all) => legendOf(all, state));
   const lines = [
-    series.some((its) => its.thin) ? "faint: training losses" : "",
+    upper.series.some((its) => its.thin) ? "faint: training losses" : "",
     state.overTime?.length ? "broad: with what is switched off" : "",
-    two && !parameters ? "dots: one half, from which an arrow counts as emerged" : "",
+    lower && !state.values ? "dots: one half, from which an arrow counts as emerged" : "",
   ].filter(Boolean);
   // Outside of the SVG, so that moving it redraws nothing.
   pane.cursor = h("i", { class: "cursor" });
   pane.pointer = h("i", { class: "cursor pointer", hidden: true });
   pane.where = h("p", { class: "quiet" });
-  fill(
-    place,
-    h(
-      "div",
-      { class: side ? "curve-row" : "curve-row under" },
-      h(
-        "div",
-        { class: "stack" },
-        pane.charts.map((each) => each.svg),
-        h("div", { class: "over", "aria-hidden": "true" }, pane.cursor, pane.pointer),
-      ),
-      h(
-        "div",
-        { class: "legend" },
-        pane.where,
-        pane.legends.map((its) => its.element),
-        h("p", { class: "quiet" }, lines.join(" · ")),
-      ),
-    ),
+  const stack = h(
+    "div",
+    { class: "stack" },
+    pane.charts.map((each) => each.svg),
+    h("div", { class: "over", "aria-hidden": "true" }, pane.cursor, pane.pointer),
   );
+  const keys = pane.legends.map((its) => its.element);
+  const names = h("div", { class: "legend" }, pane.where, keys, h("p", { class: "quiet" }, lines.join(" · ")));
+  fill(place, h("div", { class: side ? "curve-row" : "curve-row under" }, stack, names));
   for (const each of pane.charts) {
     drag(each.svg, state, (event) => underPointer(each, event));
     each.svg.addEventListener("pointermove", (event) => {
@@ -192,30 +117,76 @@ function build(pane, state, place) {
   }
 }
 
+/** Why there are no curves; empty if there are. */
+function whyEmpty(state) {
+  if (!state.steps.length) return waiting(state, "Losses are on their way");
+  if (trained(state)) return "";
+  return state.about.named
+    ? "This model comes from elsewhere in one state of its weights: there is no training to go through."
+    : "Its weights were written by hand: there was no training.";
+}
+
+/** The height of a chart in pixels. */
+function heightOf({ pane, about }) {
+  const high = innerHeight / zoom();
+  if (pane === "time") return Math.max(150, (high - 320) / 2);
+  return about.task ? Math.min(130, Math.max(84, high * 0.088)) : Math.max(160, (high - 520) / 2);
+}
+
+/** The curves of losses, chance, the top of their axis, and the highest loss. */
+function ofLosses({ about, losses, overTime }) {
+  const hops = about.task?.hops ?? ["loss"];
+  const noted = losses ? lossSeries(losses, about.member, hops) : [];
+  const changed = (overTime?.length ? hops : []).map((_, n) => ({
+    hop: n + 1,
+    colour: ofHop(n),
+    changed: true,
+    xs: overTime.map((row) => row.step),
+    ys: overTime.map((row) => row.changed.mean[n]),
+  }));
+  const chances = [...new Set(about.task?.chance ?? (about.chance ? [about.chance] : []))].filter((its) => its > 0);
+  const chance = Math.max(0, ...chances);
+  const [own, away] = [noted, changed].map((all) => all.flatMap(({ ys }) => ys.filter(Number.isFinite)));
+  const lowest = own.length ? Math.min(...own) : 0;
+  const seen = [chance, lowest].map((its) => its * CUT);
+  const top = chance
+    ? Math.max(...seen, ...away.map((its) => Math.min(its, chance * 2.2)), noted.length ? 0 : 1)
+    : Math.max(...own, 0.1) * 1.05;
+  const levels = chances.map((at, n) => ({ at, name: n ? "" : "chance" }));
+  return { series: [...noted, ...changed], levels, top, highest: Math.max(0, ...own, ...away) };
+}
+
+/** The curves of an n-gram model's parameters, or of attention along every path; null without any. */
+function ofPaths(state) {
+  const { about, maps, values } = state;
+  if (values)
+    return { title: "Parameters during training", label: "share", low: true, levels: [], series: curves(state) };
+  const paths = about.task && maps ? arrows(about) : [];
+  const series = paths.map((path) => ({
+    path,
+    colour: pathColour(path, state),
+    dash: path.kind === "routes" ? "6 3.5" : null,
+    name: `${headName(path)} ${shortRole(path.source)} → ${shortRole(path.destination)}`,
+    xs: maps.steps,
+    ys: maps.steps.map((_, at) => maps.of(at, path)),
+  }));
+  const title = "Attention along every path of the circuit";
+  return paths.length ? { title, label: "attention", levels: [{ at: 0.5, name: "" }], series } : null;
+}
+
 /** Training losses, smoothed and thinned, as lines; validation as dots. */
 function lossSeries({ trainSteps, train, validationSteps, validation }, member, hops) {
-  const made = [];
-  hops.forEach((name, n) => {
+  return hops.flatMap((name, n) => {
     const ys = smoothed(trainSteps.map((_, at) => train(at, member, n)));
     const by = Math.max(1, Math.floor(ys.length / 700));
-    made.push({
-      name,
-      hop: n + 1,
-      colour: ofHop(n),
-      thin: true,
-      xs: trainSteps.filter((_, at) => at % by === 0),
-      ys: ys.filter((_, at) => at % by === 0),
-    });
-    made.push({
-      name: `${name}, validation`,
-      hop: n + 1,
-      colour: ofHop(n),
-      xs: validationSteps,
-      ys: validationSteps.map((_, at) => validation(at, member, n)),
-      dots: validationSteps.length < 120,
-    });
+    const its = { hop: n + 1, colour: ofHop(n) };
+    const [xs, few] = [trainSteps, ys].map((all) => all.filter((_, at) => at % by === 0));
+    const noted = validationSteps.map((_, at) => validation(at, member, n));
+    return [
+      { ...its, thin: true, xs, ys: few },
+      { ...its, name, xs: validationSteps, ys: noted, dots: validationSteps.length < 120 },
+    ];
   });
-  return made;
 }
 
 function smoothed(values) {
@@ -268,19 +239,14 @@ function light(pane, { point, about }) {
   });
 }
 
-/** The legend of the curves; pressing a path's entry shows its head. */
+/** The legend of the curves with names; pressing a path's entry shows its head. */
 function legendOf(series, state) {
-  return legend(
-    state,
-    series
-      .filter((its) => !its.thin)
-      .map((its) => ({
-        ...its,
-        name: its.name.replace(", validation", ""),
-        on: its.path && (() => state.set({ head: `${its.path.layer}.${its.path.head}` })),
-        point: its.path ?? (its.hop && { hop: its.hop }),
-      })),
-  );
+  const entries = series.filter(({ name }) => name).map((its) => ({
+    ...its,
+    on: its.path && (() => state.set({ head: headName(its.path) })),
+    point: its.path ?? (its.hop && { hop: its.hop }),
+  }));
+  return legend(state, entries);
 }
 
 /** Both charts as one SVG with a line at the current step, for saving. */
@@ -295,7 +261,7 @@ function together(pane, step) {
     top += height;
   }
   const x = pane.charts[0].toX(step);
-  made.append(s("line", { class: "cursor", x1: x, x2: x, y1: 4, y2: top - 22 }));
+  made.append(rule(x, 4, x, top - 22, { class: "cursor" }));
   made.setAttribute("viewBox", `0 0 ${width} ${top}`);
   return made;
 }
@@ -304,15 +270,10 @@ function numbers(state) {
   const { about, maps, losses, steps } = state;
   const paths = about.task ? arrows(about) : [];
   const hops = about.task?.hops ?? [];
-  return {
-    columns: ["step", ...hops.map((hop) => `loss of ${hop}`), ...paths.map((its) => its.key)],
-    rows: steps.map((step, at) => {
-      const n = losses?.validationSteps.length ? nearest(losses.validationSteps, step) : -1;
-      return [
-        step,
-        ...hops.map((_, hop) => (n < 0 ? "" : losses.validation(n, about.member, hop))),
-        ...paths.map((its) => (maps ? digits(maps.of(at, its)) : "")),
-      ];
-    }),
-  };
+  return steps.map((step, at) => {
+    const n = losses?.validationSteps.length ? nearest(losses.validationSteps, step) : -1;
+    const noted = hops.map((name, hop) => [`loss of ${name}`, n < 0 ? "" : losses.validation(n, about.member, hop)]);
+    const attention = paths.map((its) => [its.key, maps ? digits(maps.of(at, its)) : ""]);
+    return { step, ...Object.fromEntries([...noted, ...attention]) };
+  });
 }

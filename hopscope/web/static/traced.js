@@ -2,7 +2,7 @@
 // circuit, and how far answers follow when exactly these are patched.
 
 import { ofFindings } from "./commands.js";
-import { fill, h, region, select, table } from "./dom.js";
+import { cells, fill, h, region, select, table } from "./dom.js";
 import { Pane } from "./pane.js";
 import { number } from "./words.js";
 
@@ -83,40 +83,30 @@ function byLayer({ roles, layers, follows }, name) {
 
 function proofs(title, all) {
   if (!all.length) return null;
-  const columns = [
-    "exchange",
-    "the circuit's rows",
-    "as many random rows",
-    "more than random",
-    "all other rows",
-    "all rows",
-  ];
   const share = (its) => (its ? `${number(its.mean)} (${number(its.low)} … ${number(its.high)})` : "–");
+  const rows = all.map(({ exchange, circuit, random, more, rest, everything }) => ({
+    exchange,
+    "the circuit's rows": share(circuit),
+    "as many random rows": share(random),
+    "more than random": share(more),
+    "all other rows": share(rest),
+    "all rows": share(everything),
+  }));
   return [
     h("h3", {}, title, " ", h("small", {}, `${all[0].questions} questions`)),
     h("p", { class: "quiet" }, "How far the answer follows if these rows are the donor's; 1: all the way (95 %)"),
-    region(
-      "wide",
-      title,
-      table(
-        columns,
-        all.map((its) => [
-          its.exchange,
-          ...[its.circuit, its.random, its.more, its.rest, its.everything].map(share),
-        ]),
-      ),
-    ),
+    region("wide", title, table(...cells(rows))),
   ];
 }
 
 function numbers(state) {
-  const found = state.findings;
-  const rows = !found
-    ? []
-    : Object.entries(found.follows).flatMap(([name, byRole]) =>
-        byRole.flatMap((by, n) =>
-          by.map(({ mean, low, high }, at) => [name, found.roles[n], found.layers[at], mean, low, high]),
-        ),
-      );
-  return { columns: ["exchange", "role", "layer", "follows", "low", "high"], rows };
+  const { follows = {}, roles, layers } = state.findings ?? {};
+  return Object.entries(follows).flatMap(([exchange, byRole]) =>
+    byRole.flatMap((by, n) =>
+      by.map(({ mean, low, high }, at) => {
+        const [role, layer] = [roles[n], layers[at]];
+        return { exchange, role, layer, follows: mean, low, high };
+      }),
+    ),
+  );
 }

@@ -34,6 +34,7 @@ const PLAIN = {
   asked: /^\S{1,40}$/, // for language models: the kind of question, or the exchanged symbol
   as: WAY,
 };
+const NUMBERS = ["step", "seed", "order", "ex", "tour"];
 const MOST = 2 ** 31; // numbers are below this, as in hopscope/web/questions.py
 const MOST_TOKENS = 4096; // as in hopscope/web/questions.py
 const MOST_OFF = 4096; // more than a server accepts, which reports it; none may be dropped here
@@ -52,7 +53,7 @@ export function parse(hash, dropped = []) {
     if (text !== null && pattern.test(text)) found[name] = text;
     else if (text) dropped.push(`${name}=${text}`);
   }
-  for (const name of ["step", "seed", "ex", "order", "tour"]) {
+  for (const name of NUMBERS) {
     const text = asked.get(name) ?? "";
     if (/^\d{1,10}$/.test(text) && Number(text) < MOST) found[name] = Number(text);
     else if (text) dropped.push(`${name}=${text}`);
@@ -113,8 +114,7 @@ export function format(state) {
     const text = encodeURIComponent(value).replace(/%20/g, "+");
     parts.push(`${name}=${text.replace(/%3[ABD]/g, decodeURIComponent)}`);
   };
-  for (const name of ["step", "seed", "order"]) if (state[name] !== null) add(name, state[name]);
-  for (const name of ["ex", "tour"]) if (state[name]) add(name, state[name]);
+  for (const name of NUMBERS) if (state[name] !== START[name]) add(name, state[name]);
   if (state.off.length)
     add("off", state.off.map((its) => named(its) + (its.as === state.as ? "" : `=${its.as}`)).join(";"));
   for (const name of Object.keys(PLAIN)) if (state[name] !== START[name]) add(name, state[name]);

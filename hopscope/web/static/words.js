@@ -23,10 +23,6 @@ export function percent(share) {
 /** The kinds of components in words. */
 export const KINDS = { moves: "moves content", routes: "routes later heads", weak: "weak" };
 
-/** What a component does, and what the circuit loses without it, in words. */
-export const effectOf = ({ kind }, lost) =>
-  [KINDS[kind], lost && `the circuit loses ${percent(lost.mean)} without it`].filter(Boolean);
-
 /** A whole number with thin spaces: 57 000. */
 export function whole(value) {
   return value === null || value === undefined ? "–" : WHOLE.format(Math.round(value));

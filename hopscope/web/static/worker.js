@@ -1,27 +1,25 @@
-// Runs the engine in a worker: requests and answers are messages. A saved page has this module and
-// all that it imports as one function, hopscopeEngine (hopscope/web/bundle.py).
+// Runs the engine in a worker: each request is a message with a port, to which its answer goes, and
+// from which it may be stopped. A saved page has this module and all that it imports as one
+// function, hopscopeEngine (hopscope/web/bundle.py).
 
 import { Engine } from "./engine.js";
 
-/** Answer messages from now on. */
+/** Answer messages from now on; the first one has the page's data. */
 export function serve() {
-  const open = new Map();
   let engine = null;
-  globalThis.onmessage = async ({ data: { id, method, asked } }) => {
+  globalThis.onmessage = async ({ data: { method, asked }, ports: [port] }) => {
     if (method === "open") engine = new Engine(asked);
-    else if (method === "stop") open.get(id)?.abort();
     else {
       const stop = new AbortController();
-      open.set(id, stop);
+      port.onmessage = () => stop.abort();
       try {
-        globalThis.postMessage({ id, found: await engine[method](asked, { signal: stop.signal }) });
+        port.postMessage({ found: await engine[method](asked, { signal: stop.signal }) });
       } catch ({ name, message }) {
-        globalThis.postMessage({ id, error: { name, message } });
+        port.postMessage({ error: { name, message } });
       }
-      open.delete(id);
     }
   };
-  globalThis.postMessage({ id: 0 });
+  globalThis.postMessage("ready");
 }
 
 /** An engine on the page itself. */

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 DRAWN = """async ([layers, heads, side]) => {
-  const { chips } = await import("/chips.js");
+  const { discs } = await import("/tags.js"), { everyHead } = await import("/paths.js");
   const about = { task: { roles: [] }, circuit: null, name: "a" };
   const state = { about, isOff: () => false };
   const scene = { y: (level) => 100 * level, layers, heads, width: 600, side };
-  const { made } = chips(scene, state, null);
+  const made = discs(everyHead({ layers, heads }), { scene, state, tip: null });
   return made.map(({ tag, layer }) => {
     const place = /^translate\\(([\\d.-]+) ([\\d.-]+)\\)$/.exec(tag.getAttribute("transform"));
     const radius = tag.querySelector(".disc").getAttribute("r");
