@@ -94,7 +94,7 @@ def test_a_result_shows_a_figure_that_can_be_saved_and_what_is_known(
         (probe(known.model, known.task, 40), "by layer and role</summary>"),
         (HeadScores("tiny", "f1", route, zero, zero, np.ones(1), zero, zero, 8, 3), "tiny"),
         (demo.run, "complete, step 2,500"),
-        (both, "<td>gallery/transformer-a</td><td>9.0  by position → value 1, value 2</td>"),
+        (both, "<td>gallery/transformer-a</td><td>9.0  by position → key 2, value 1, value 2</td>"),
     ):
         text = shown(result, figures=1)
         assert told in text
