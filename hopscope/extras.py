@@ -4,24 +4,28 @@ not on a package index, so no command names it.
 
 from collections.abc import Collection, Iterable
 from importlib.metadata import PackageNotFoundError, requires, version
+from typing import TYPE_CHECKING
 
-from packaging.requirements import Requirement
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 
-def needed(extra: str) -> list[Requirement]:
+def needed(extra: str) -> "list[Requirement]":
     """The packages that an extra needs on this machine (empty name: that hopscope itself needs)."""
+    from packaging.requirements import Requirement
+
     listed = [Requirement(line) for line in requires("hopscope") or []]
     return [need for need in listed if _is_of(need, extra)]
 
 
-def _is_of(need: Requirement, extra: str) -> bool:
+def _is_of(need: "Requirement", extra: str) -> bool:
     """True if the extra needs the package on this machine and hopscope itself does not."""
     if need.marker is None or need.marker.evaluate({"extra": ""}):
         return not extra
     return need.marker.evaluate({"extra": extra})
 
 
-def lack(need: Requirement) -> str:
+def lack(need: "Requirement") -> str:
     """Why a requirement is not met: the package is missing or too old; empty if it is met."""
     try:
         there = version(need.name)
@@ -31,7 +35,7 @@ def lack(need: Requirement) -> str:
     return "" if fits else f"{need.name} is {there}, expected {need.specifier}"
 
 
-def install(needs: Iterable[Requirement]) -> str:
+def install(needs: "Iterable[Requirement]") -> str:
     """The command that installs these packages."""
     quoted = (f"'{need.name}{need.specifier}'" for need in needs)
     return f"python -m pip install {' '.join(quoted)}"

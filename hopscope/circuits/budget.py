@@ -1,8 +1,9 @@
 """Limits on the memory of a search, and checks that this machine has enough.
 
-A search holds one residual stream for each layer, the tensors of one call of a layer, and two
-caches: streams from which later states start, and drawn rows of attention. The last three each
-have a budget in bytes. An ablation that needs more runs on a slice of the examples at a time.
+A search holds one residual stream for each layer, the tensors of one call of a layer, and for each
+set of examples (the sketch, and all) two caches: streams from which later states start, and drawn
+rows of attention. A call, an ablation and each cache have a budget in bytes. An ablation that needs
+more runs on a slice of the examples at a time.
 """
 
 from collections.abc import Mapping, Sequence

@@ -72,7 +72,7 @@ def discover(
     _check_memory(adapter, task, settings)
 
     search = Search(adapter, task, settings, seed)
-    loss = float(Ablator(adapter, search.examples).losses([Ablation()]).mean())
+    loss = float(search.on_all.losses([Ablation()]).mean())
     _check_learned(loss, search.examples.chance, settings, force)
     state = searched(search)
     others = [

@@ -254,11 +254,13 @@ def _with_more(
         for row, target in choices
         if row not in live or (target == AS_IN_MODEL and live[row] != target)
     ]
-    if not choices:
+    now = _short(search, search.recovered([state], on_all=True))[0]
+    least = search.settings.better_table
+    if not choices or now <= least:  # no state can gain more than the shortage
         return None
     singles = [state, *(state.looking_at([row], target) for row, target in choices)]
-    now, *short = _short(search, search.recovered(singles, on_all=on_all))
-    alone = now - np.array(short)
+    before, *after = _short(search, search.recovered(singles, on_all=on_all))
+    alone = before - np.array(after)
     order = [number for number in np.argsort(-alone, kind="stable") if alone[number] > 0]
     if not order:
         return None
@@ -269,10 +271,10 @@ def _with_more(
         several = several.looking_at([row], target)
         if count in counts:
             trials.append(several)
-    found = search.recovered([state, *trials], on_all=True)
-    (now, *short), enough = _short(search, found), _enough(search, found)[1:]
-    best = int(enough.argmax()) if enough.any() else int(np.argmin(short))
-    return trials[best] if short[best] < now - search.settings.better_table else None
+    found = search.recovered(trials, on_all=True)
+    short, enough = _short(search, found), _enough(search, found)
+    best = int(enough.argmax()) if enough.any() else int(short.argmin())
+    return trials[best] if short[best] < now - least else None
 
 
 def _short(search: Search, found: Recovered) -> Float[np.ndarray, "state"]:

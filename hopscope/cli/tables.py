@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hopscope.circuits.circuit import Circuit
 from hopscope.cli.output import emit, printable, prose, say, say_json, width
 from hopscope.configs.kinds import KINDS, fetched
 from hopscope.configs.recipe import SPLITS
@@ -20,6 +19,7 @@ from hopscope.plots.terminal import plot
 from hopscope.store.checkpoints import earlier_weights
 
 if TYPE_CHECKING:
+    from hopscope.circuits.circuit import Circuit
     from hopscope.training import Run
 
 LOW = 0.1
@@ -65,7 +65,7 @@ def print_parts(parts: Iterable[Part]) -> None:
         prose(*part.lines)
 
 
-def circuit_parts(found: Circuit) -> list[Part]:
+def circuit_parts(found: "Circuit") -> list[Part]:
     """Return the verdict, the circuit as a grid, and the other pieces of the circuit."""
     verdict, *rest = pieces_of(found)
     return [verdict, of_plots("words:circuit_grid")(found), *rest]

@@ -26,8 +26,6 @@ from hopscope.plots.progress import clock_time
 from hopscope.plots.symbols import setting_text
 from hopscope.store import RunFolder, Store
 from hopscope.store.files import check_files, read_bytes, write_bytes
-from hopscope.web.bundle import check_target, write_page
-from hopscope.web.views import Views
 from hopscope.workers.recipe_file import mistakes_in
 
 R = TypeVar("R", bound=Recipe)
@@ -165,10 +163,13 @@ def demo(seed: int, save: Path | None, store: Store) -> None:
     """Train the demo preset, find its circuit, watch it emerge, and write the explorer's page."""
     recipe = papers.preset("demo").recipe
     experiment = recipe.replace(seeds=(seed,))
+    from hopscope.web.bundle import check_target, write_page
+
     path = save or Path("reports") / f"{experiment.run_name()}.html"
     check_target(path)
     show_trained(experiment, store, "cpu", None)
     from hopscope.training import Run
+    from hopscope.web.views import Views
 
     say("", "Taking it apart …")
     study = studies.RunStudy(Run(store.find(experiment.run_name())))

@@ -171,6 +171,24 @@ def test_a_sketch_on_which_nothing_is_needed_decides_nothing(
         assert {*completed(search, state.without([row])).live} == {*state.live}, row
 
 
+def test_rows_are_not_tried_if_no_row_could_gain_enough(
+    two_hops: Planted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = Search(adapter_of(two_hops.model), two_hops.task, Discovery(examples=32), 0)
+    known = {Ablation(): 0.0, search.nothing: 1.0}
+    nearly = search.nothing.looking_at(search.rows[:1], AS_IN_MODEL)
+    measured = []
+
+    def losses(states: Sequence[Ablation], _: object = None) -> np.ndarray:
+        measured.extend(states)
+        return np.array([[known.get(each, 0.025)] * 2 for each in states])
+
+    monkeypatch.setattr(search.on_sketch, "losses", losses)
+    monkeypatch.setattr(search.on_all, "losses", losses)
+    assert completed(search, nearly) == nearly
+    assert {*measured} == {*known, nearly}
+
+
 def test_searches_on_other_examples_find_the_same(circuit: Circuit, two_hops: Planted) -> None:
     model, task = two_hops.model, two_hops.task
     again = discover(model, task, settings=Discovery(examples=32))
