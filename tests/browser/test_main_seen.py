@@ -144,10 +144,13 @@ def test_a_run_without_a_checkpoint_says_so_in_every_pane(
     """
     shown(page, states, "ablated")
     assert page.locator(".arcs path").count()
+    example = table_of(page, "example")
+    assert "attends to 0" in example.inner_text()
     page.click(f".runs a[href='#{states['training'].partition('&')[2]}']")
     page.wait_for_selector(".time .quiet:text('No checkpoint')")
     ready(page)
     assert (page.locator(".arcs path").count(), page.inner_text(".time .hint")) == (0, "")
+    assert "attends" not in example.inner_text()
     told = page.locator(".pane:visible .quiet").all_inner_texts()
     assert "being measured" not in " ".join(told).lower()
     assert told.count("No checkpoint yet.") == 4  # no command: it is being trained

@@ -8,7 +8,7 @@ import pytest
 from hopscope.circuits import Ablation, Ablator, adapter_of, examples_of
 from hopscope.circuits.ablation import changes_of
 from hopscope.study import load
-from tests.browser.lookers import asked, measured, opened, pressed, ready
+from tests.browser.lookers import asked, measured, opened, pressed, ready, until
 
 ARROW = '.tag[data-path="1.3 value 1 → value 0"]'
 
@@ -112,6 +112,34 @@ def test_scrubbing_asks_for_nothing_until_one_rests(demo: Any, requests: list[st
     assert asked(demo) == {"step": "500"}
     asked_for = [url for url in requests[before:] if "/api/" in url and "since=" not in url]
     assert [url.rsplit("/", 1)[1] for url in asked_for] == ["example"]
+
+
+LABELLED = """() => new Promise((done) => {
+  let [labels, frames] = [0, 0];
+  new MutationObserver((all) => { labels += all.length; }).observe(
+    document.querySelector("#pane-circuit"), { subtree: true, attributeFilter: ["aria-label"] });
+  const frame = () => {
+    document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowLeft", bubbles: true }));
+    if (++frames < 14) return requestAnimationFrame(frame);
+    done(labels);
+  };
+  requestAnimationFrame(frame);
+})"""
+
+
+def test_labels_are_written_when_one_rests_and_when_the_circuit_is_drawn_anew(demo: Any) -> None:
+    before = demo.get_attribute(ARROW, "aria-label")
+    assert demo.evaluate(LABELLED) < 30  # there are seven arrows
+    ready(demo)
+    after = demo.get_attribute(ARROW, "aria-label")
+    assert before.partition(", ")[0] == after.partition(", ")[0] == "1.3 value 1 to value 0"
+    assert before != after
+    width = demo.locator(".scene").get_attribute("width")
+    demo.set_viewport_size({"width": 800, "height": 900})
+    until(demo, lambda: demo.locator(".scene").get_attribute("width") != width)
+    ready(demo)
+    assert demo.locator(".scene [role='button']").count() > 12
+    assert not demo.locator(".scene [role='button']:not([aria-label])").count()
 
 
 def test_costs_are_those_of_the_command_the_worst_first(demo: Any) -> None:

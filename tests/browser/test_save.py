@@ -66,3 +66,13 @@ def test_a_role_map_says_its_numbers(page: Any, explorer: str) -> None:
     order = ["query", "key 0", "value 0", "key 1", "value 1"]
     wanted = [[maps.between(reader, source)[2, 0] for source in order] for reader in order]
     assert found == pytest.approx(np.array(wanted), abs=0.004)
+
+
+def test_a_picture_of_maps_ends_below_the_last_map(blank: Any) -> None:
+    left_over = """async () => {
+      const { picture } = await import("/heat.js");
+      const maps = [0, 1].map((down) => ({ name: "a", matrix: [1, 1, 0, 1], across: 0, down }));
+      const made = picture(maps, 2, 2, 12), ends = [...made.querySelectorAll("rect")];
+      return made.viewBox.baseVal.height - Math.max(...ends.map(({ y }) => y.baseVal.value + 12));
+    }"""
+    assert blank.evaluate(left_over) == 10  # as much as above the first name

@@ -36,6 +36,7 @@ export function circuitPane(state, tip) {
   pane.rebuild = () => {
     build(pane, state, place, below, tip);
     update(pane, state);
+    tell(pane, state);
     tip.check();
   };
   const { rebuild } = pane;
@@ -51,6 +52,7 @@ export function circuitPane(state, tip) {
     if (!state.about.circuit || hidden) return rebuild();
     update(pane, state);
   });
+  pane.watch("rested", () => tell(pane, state));
   pane.watch("point spot hover", () => light(pane, state));
   return pane;
 }
@@ -195,7 +197,7 @@ function ghosts(paths, scene) {
   );
 }
 
-/** Update what changes with the step and with switches: opacities, crosses, labels. */
+/** Update what changes with the step and with switches: opacities, crosses, squares. */
 function update(pane, state) {
   const { at, maps } = state;
   for (const { tag, layer, head, destination } of [...pane.arrows, ...pane.boxes, ...pane.discs]) {
@@ -209,17 +211,22 @@ function update(pane, state) {
     // The opacity of strokes and fills, because `opacity` would make each arrow a layer of its own.
     const strength = (0.1 + 0.9 * Math.max(0.05, share)).toFixed(3);
     mark(group, { "stroke-opacity": strength, "fill-opacity": strength });
-    const off = tag.classList.contains("off");
-    group.classList.toggle("off", off);
+    group.classList.toggle("off", tag.classList.contains("off"));
     tag.classList.toggle("faint", share < 0.25);
-    const now = maps ? `attention ${number(share)}` : "attention not measured yet";
-    const told = `${headName(path)} ${path.source} to ${path.destination}, ${now}`;
-    mark(tag, { "aria-label": off ? `${told}, switched off` : told });
   }
-  for (const { tag, layer, head } of pane.discs)
-    mark(tag, { "aria-label": `Head ${layer}.${head}${state.isOff(layer, head) ? ", switched off" : ""}` });
   pane.nodes.update();
   write(pane.whose, whose(state));
+}
+
+/** Write the labels for screen readers and the tooltips of the squares. */
+function tell(pane, { at, maps }) {
+  const name = (tag, text) => mark(tag, { "aria-label": tag.classList.contains("off") ? `${text}, switched off` : text });
+  for (const { path, tag } of pane.arrows) {
+    const now = maps ? `attention ${number(maps.of(at, path))}` : "attention not measured yet";
+    name(tag, `${headName(path)} ${path.source} to ${path.destination}, ${now}`);
+  }
+  for (const { tag, ...its } of pane.discs) name(tag, `Head ${headName(its)}`);
+  pane.nodes.tell();
 }
 
 /** The line that says in which weights the circuit was found, and which are shown. */

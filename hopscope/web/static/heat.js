@@ -24,7 +24,7 @@ export function draw(canvas, matrix, rows, columns) {
 export function picture(all, rows, columns, size) {
   const [wide, high] = [Math.max(56, columns * size + 18), rows * size + 34];
   const [across, down] = ["across", "down"].map((its) => 1 + Math.max(...all.map((each) => each[its])));
-  const made = s("svg", { viewBox: `0 0 ${across * wide + 20} ${down * high + 24}` });
+  const made = s("svg", { viewBox: `0 0 ${across * wide + 20} ${down * high}` });
   for (const { name, matrix, ...place } of all) {
     const [left, top] = [10 + place.across * wide, 10 + place.down * high];
     made.append(label(left, top + 9, name, { class: "role" }));

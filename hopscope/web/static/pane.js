@@ -11,6 +11,7 @@ import { csv, handOut, png, standalone } from "./save.js";
  */
 export class Pane {
   fits = (about) => Boolean(about.task);
+  columns = []; // of the numbers of this run, as long as there are none
 
   constructor(state, name, title, made = {}) {
     Object.assign(this, { state, name, title, ...made });
@@ -35,6 +36,9 @@ export class Pane {
         })
       : null;
     this.watch("rested", () => this.showCommands());
+    this.watch("about", () => {
+      this.columns = [];
+    });
     const near = () => {
       state.near = name;
     };
@@ -185,11 +189,11 @@ export class Pane {
     handOut(`${this.file}.csv`, csv(...this.tabled()), "text/csv");
   }
 
-  /** The columns and rows of the numbers; without numbers, the last columns. */
+  /** The columns and rows of the numbers; without numbers, the last columns of this run. */
   tabled() {
     const [columns, rows] = cells(this.rows());
     if (rows.length) this.columns = columns;
-    return [this.columns ?? columns, rows];
+    return [this.columns, rows];
   }
 
   showNumbers() {

@@ -100,21 +100,24 @@ export function nodes(scene, state) {
   const squares = made.length > 0;
   const update = () => {
     if (!squares) return;
-    const { contents, before, old } = squaresOf(state);
+    const { contents, old } = squaresOf(state);
     const parts = symbols.map(() => "");
+    for (const its of made) parts[its.n] += block(its.left, its.floor, size, size * full(contents, its));
+    shapes.forEach((shape, n) => mark(shape, { d: parts[n] }));
+    group.classList.toggle("old", old);
+  };
+  const tell = () => {
+    const { contents, before } = squaresOf(state);
     const texts = new Map();
     for (const its of made) {
-      parts[its.n] += block(its.left, its.floor, size, size * full(contents, its));
       const where = `${its.role}, ${its.level ? `after layer ${its.level - 1}` : "input"}:`;
       const held = `${symbolName(symbols[its.n])} ${number(full(contents, its))}`;
       const usual = before ? ` (${number(full(before, its))} with nothing off)` : "";
       texts.set(its.node, `${texts.get(its.node) ?? where} ${held}${usual}`);
     }
-    shapes.forEach((shape, n) => mark(shape, { d: parts[n] }));
     for (const [node, text] of texts) write(node.firstChild, text);
-    group.classList.toggle("old", old);
   };
-  return { group, update, squares };
+  return { group, update, tell, squares };
 }
 
 /** The path of a box with round corners: left edge, bottom, width and height. */
