@@ -28,7 +28,7 @@ from jaxtyping import Bool, Float
 from hopscope.circuits.ablation import Ablation, Row
 from hopscope.circuits.ablator import Ablator
 from hopscope.circuits.adapters import CallbackModel
-from hopscope.circuits.components import KNOWN_HOP
+from hopscope.circuits.components import KNOWN_HOP, LEAST_GAP
 from hopscope.circuits.engine import Adapter
 from hopscope.circuits.examples import Questions, examples_of
 from hopscope.circuits.pattern import AS_IN_MODEL, ITSELF, UNIFORM, Head, Pattern, Target, table_of
@@ -106,7 +106,7 @@ class Search:
         model, nothing = measured.losses([Ablation(), self.nothing])
         gap, found = nothing - model, measured.losses(both).reshape(len(states), 2, -1)
         known = gap > KNOWN_HOP * gap.max()
-        if not known.any():
+        if gap.mean() < LEAST_GAP:  # such as one of rounding errors, with hops that cancel
             return Recovered(np.zeros((len(states), 2)), np.zeros((len(states), 2)))
         mean = (nothing.mean() - found.mean(-1)) / gap.mean()
         return Recovered(mean, ((nothing - found)[..., known] / gap[known]).min(-1))

@@ -189,6 +189,21 @@ def test_rows_are_not_tried_if_no_row_could_gain_enough(
     assert {*measured} == {*known, nearly}
 
 
+def test_nothing_is_recovered_of_a_gap_that_is_0_over_all_hops(
+    two_hops: Planted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a model that was trained for a few steps: what one hop gains, the other loses."""
+    search = Search(adapter_of(two_hops.model), two_hops.task, Discovery(examples=16), 0)
+    losses = {Ablation(): [0.5, 0.5], search.nothing: [0.25, 0.75]}
+
+    def cancelled(states: Sequence[Ablation], _: object = None) -> np.ndarray:
+        return np.array([losses.get(state, [0.25, 0.75]) for state in states])
+
+    monkeypatch.setattr(search.on_all, "losses", cancelled)
+    found = search.recovered([search.nothing], on_all=True)
+    assert found.mean.tolist() == found.worst.tolist() == [[0.0, 0.0]]
+
+
 def test_searches_on_other_examples_find_the_same(circuit: Circuit, two_hops: Planted) -> None:
     model, task = two_hops.model, two_hops.task
     again = discover(model, task, settings=Discovery(examples=32))
