@@ -25,7 +25,7 @@ from hopscope.circuits.patching import has_answers
 from hopscope.lm.findings import LmCircuitRun
 from hopscope.lm.model import load
 from hopscope.lm.pairs import Paired, pairs, proving, role_table
-from hopscope.lm.patching import Mark, PairBatch, in_batches, interchanged, moved_share
+from hopscope.lm.patching import Mark, PairBatch, in_batches, interchanged
 from hopscope.lm.rows import of_phase
 from hopscope.store import Store
 
@@ -78,7 +78,7 @@ def followed(
     found = in_batches(subject, asked, variants.shape[-1], measure)
     sure, moved = (torch.stack(each) for each in zip(*found, strict=True))
     own = has_answers(sure)
-    return [moved_share(sure.numpy(), its.numpy()) if own else None for its in moved.T]
+    return [Estimate.of_ratio(its.numpy(), sure.numpy()) if own else None for its in moved.T]
 
 
 if __name__ == "__main__":
