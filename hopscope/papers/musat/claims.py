@@ -78,8 +78,8 @@ REASONS: Mapping[str, Reason] = {
         "With weights of 1/√inputs one head looks a hop further at several places at once, in two "
         "of three seeds; in the third no look-up along which attention passes 0.5 ends at x₁ or "
         "x₂. In seed 0 (the gallery's, 4,000 steps in float32) head 5.0 lets the query "
-        "read value 0, and value 2 read value 3. Without it the circuit's loss is 0.27: that of "
-        "x₁ is 0.20 and that of x₄ 0.78, of the others 0.07 and 0.04.",
+        "read value 0, and value 2 read value 3. Without it the circuit's loss is 0.26: that of "
+        "x₁ is 0.19 and that of x₄ 0.75, of the others 0.06 and 0.03.",
         "hopscope ablate gallery/transformer-d-fan-in --examples 512 --circuit --head 5.0=uniform",
     ),
     "musat/d-quickly-after": Reason(
