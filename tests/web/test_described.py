@@ -25,7 +25,7 @@ def test_a_path_carries_and_routes_what_its_own_patching_says(
     assert (found["carried"], found["routed"]) == (carried, routed)
 
 
-@pytest.mark.parametrize(("name", "reasons"), [("demo", 0), ("transformer-d-fan-in", 1)])
+@pytest.mark.parametrize(("name", "reasons"), [("demo", 0), ("transformer-a", 2)])
 def test_the_page_gets_the_reasons_for_a_verdict(name: str, reasons: int) -> None:
     circuit = saved_circuit(gallery.find(f"gallery/{name}"), 0)
     assert circuit is not None
