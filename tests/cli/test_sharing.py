@@ -79,8 +79,8 @@ class Shelf:
 
 
 def test_a_run_goes_to_a_hub_and_comes_back(root: Path, hopscope: Say, monkeypatch: Patch) -> None:
-    for command in ("sharing", "lm"):
-        monkeypatch.setattr(f"hopscope.cli.{command}.Hub", Shelf)
+    for module in ("sharing", "lm"):
+        monkeypatch.setattr(f"hopscope.cli.{module}.Hub", Shelf)
     monkeypatch.setattr("hopscope.lm.known._fetch_from_hub", lambda name, folder: folder.mkdir())
     monkeypatch.setenv("HOPSCOPE_CACHE", str(root / "cache"))
     code, out, _ = hopscope("push", "gallery/demo", "me/demo", "--license", "mit")
