@@ -36,28 +36,27 @@ BY_DISTANCE = (
     option("--order", "Order of the facts: last hop first (as in the paper), or first hop first.",
            choices=["backward", "forward"], default="backward"),
     option("--bidirectional", "Attention in both directions instead of causal."),
-    option("--heads 1", "At most one head per layer (default: as many as needed).",
-           type=click.IntRange(1, 1)),
+    option("--single-head", "At most one head per layer (default: as many as needed)."),
     option("--table FIRST..LAST", "Print a table for a range of hops, such as 1..64, and nothing "
            "else."),
     shown_or_drawn,
 )  # fmt: skip
 def depth(
     facts: tuple[str, ...], hops: int | None, task: str, order: str, bidirectional: bool,
-    heads: int | None, table: str | None, to: Destination,
+    single_head: bool, table: str | None, to: Destination,
 ) -> None:  # fmt: skip
     """Show the least number of layers that a question needs, and a schedule with that many.
 
     A question is a chain (--hops), a task, or any acyclic look-ups: each FACT is
     "key[,key…]->value". --figure draws which positions share information before any layer. With
-    --heads 1 some numbers are known only as bounds: from "at_least" to "layers" in --json.
+    --single-head some numbers are known only as bounds: from "at_least" to "layers" in --json.
     """
     to.check()
     for number in filter(str.isdecimal, facts):  # a fact has an arrow
         refuse_word(click.get_current_context(), number)
     if table is not None:
-        refuse_unused("with --table", "--hops", "--task", "--order", "--bidirectional", "--heads",
-                      "--figure")  # fmt: skip
+        refuse_unused("with --table", "--hops", "--task", "--order", "--bidirectional",
+                      "--single-head", "--figure")  # fmt: skip
         print_rows([asdict(depths(each)) for each in _range(table)], {}, json=to.json)
         return
     if to.figure and to.json:
@@ -78,14 +77,17 @@ def depth(
         if TASK_KINDS[task]().interface().tokens:
             prose(BY_DISTANCE)
         attention = "attention in both directions" if bidirectional else "causal attention"
-        say("", f"{attention}, {order}, {'one head per layer' if heads else 'heads unlimited'}:")
+        say(
+            "",
+            f"{attention}, {order}, {'one head per layer' if single_head else 'heads unlimited'}:",
+        )
     if count > DRAWN:  # the bounds are formulas; a schedule is simulated, which takes long
         what = f"{count:,} {'hops' if hops else 'facts'}"
         if to.figure:
             raise ConfigError(f"{what} are too many for a figure; expected up to {DRAWN}")
         say(f"the schedule is drawn for up to {DRAWN} hops, not for {what}")
         return
-    _show_schedule(graph, flowing, heads, json=to.json)
+    _show_schedule(graph, flowing, json=to.json, single_head=single_head)
     if to.figure:
         from hopscope.plots.depth import shared_information
 
@@ -131,11 +133,11 @@ def _print_bounds(graph: FactGraph, hops: int) -> None:
 
 
 def _show_schedule(
-    graph: FactGraph, flowing: "partial[Flow]", heads: int | None, *, json: bool
+    graph: FactGraph, flowing: "partial[Flow]", *, json: bool, single_head: bool
 ) -> None:
     """Print after how many layers the query holds each symbol; without `json` also a schedule."""
-    found = flowing(heads=heads)
-    least = (found if heads is None else flowing(heads=None)).minimum
+    found = flowing(heads=1 if single_head else None)
+    least = (flowing(heads=None) if single_head else found).minimum
     layers = {name: when for name, when in found.minimum.items() if name not in graph.known}
     if json:
         rows = [{"symbol": s, "layers": at, "at_least": least[s]} for s, at in layers.items()]
@@ -145,7 +147,7 @@ def _show_schedule(
 
     told = [f"{name} {_between(least[name], when)}" for name, when in layers.items()]
     prose(f"layers until the query holds each symbol: {', '.join(told)}")
-    if heads == 1:
+    if single_head:
         exact = all(least[name] == when for name, when in layers.items())
         bounds = "at least the first of two numbers, at most the second; one number is exact"
         prose(f"with one head, {'exact' if exact else bounds}")

@@ -98,6 +98,10 @@ def _one_line(of: type[Config], error: ValidationError) -> str:
     if first["type"] == "extra_forbidden":
         known = of.model_fields if len(first["loc"]) == 1 else ()
         what = f"unknown field; {hint(place, known, 'docs/fields.md lists the fields there are')}"
+    elif first["type"] == "union_tag_invalid":
+        what = "unknown {discriminator} {tag!r}; expected {expected_tags}".format(**first["ctx"])
+    elif first["type"] == "union_tag_not_found":
+        what = f"no {first['ctx']['discriminator']}, got {shortened(repr(first['input']))}"
     elif first["type"] not in ("value_error", "json_invalid"):
         what = f"{what}, got {shortened(repr(first['input']))}"
     more = "" if error.error_count() == 1 else f" (and {error.error_count() - 1} more)"

@@ -21,11 +21,11 @@ def test_bounds_and_schedules(said: Said) -> None:
         "--hops 5": "x1 2, x2 3, x3 3, x4 4, x5 4",
         "--task conditional": "x 2, y 2, z 3",
         "--task khop": "x1 2, x2 3\n",
-        "--hops 4 --heads 1": "with one head, exact",
-        "--hops 4 --heads 1 --json": '{"symbol": "x4", "layers": 4, "at_least": 4}',
-        "--hops 5 --heads 1 --bidirectional": "to 4\nwith one head, at least the first of two",
-        f"{BRANCHED} --heads 1": "b 2 to 4, c 2, d 3 to 4, e 3, f 3\n",
-        f"{BRANCHED} --heads 1 --json": '{"symbol": "b", "layers": 4, "at_least": 2}',
+        "--hops 4 --single-head": "with one head, exact",
+        "--hops 4 --single-head --json": '{"symbol": "x4", "layers": 4, "at_least": 4}',
+        "--hops 5 --single-head --bidirectional": "to 4\nwith one head, at least the first of two",
+        f"{BRANCHED} --single-head": "b 2 to 4, c 2, d 3 to 4, e 3, f 3\n",
+        f"{BRANCHED} --single-head --json": '{"symbol": "b", "layers": 4, "at_least": 2}',
         "a->b b->c": "c 3",
     }.items():
         assert text in said("depth", *words.split()), words

@@ -142,7 +142,7 @@ evaluate gallery/demo --examples 4 | --figure x.svg
 show gallery/demo --config | --figure x.svg
 depth | --width 6 --dpi 100
 attention gallery/demo --examples 4 | --dpi 100
-depth --table 1..3 | --hops 3 --order forward --heads 1
+depth --table 1..3 | --hops 3 --order forward --single-head
 presets demo --save demo.json | --json
 lm ask --model smollm2-135m --formulations f3,f5 | --hops 2
 export gallery/demo --to transformers | --project mine --follow

@@ -121,6 +121,14 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (endpoint(False), "an endpoint gives no probabilities: use --protocol paper or greedy"),
     (endpoint(True, protocol="greedy"), "a chat endpoint begins its answers itself"),
     (lambda: Experiment.from_json("{"), "Experiment: Invalid JSON"),
+    (
+        lambda: Experiment.from_json('{"task": {"kind": "nope"}}'),
+        "Experiment.task: unknown 'kind' 'nope'; expected 'retrieval', 'induction', ",
+    ),
+    (
+        lambda: Experiment.from_json('{"task": {"hops": 3}}'),
+        "Experiment.task: no 'kind', got {'hop",
+    ),
     (lambda: read_recipe('{"kind": "dreams"}'), "kind is 'dreams'; expected one of facts, ngram"),
     (lambda: read_recipe("{}"), "a recipe's kind is None; expected one of facts"),
     (lambda: read_recipe('{"kind": "sums", "task": {}}'), "Sums.task: unknown field"),
