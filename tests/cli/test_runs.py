@@ -252,6 +252,7 @@ def test_a_row_says_all_of_a_run(three: Three, runs: Runs, monkeypatch: Patch) -
     assert rows[0].split()[1:-1] == first.split()
     assert rows[1].split()[1:8] == "4 of 10, stopped 2 0.250 2023-11-16".split()
     assert rows[2].split()[1] == "damaged"
+    assert runs(three["d"].name)[0][0].split() == "run state date size".split()  # no losses
     assert f"{three['d'].name}/metrics/" in told
     first, fleet, damaged = json.loads("".join(runs("--json")[0]))
     assert (first["name"], first["state"], first["losses"]) == (whole.name, "complete", [0.25] * 2)
