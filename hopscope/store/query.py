@@ -206,6 +206,8 @@ def _check_query(duck: Any, query: str) -> None:
         raise StoreError(f"{error} ({TABLE_NAMES})") from error
     if not kinds:
         raise StoreError(f"the query is empty ({TABLE_NAMES})")
+    if kinds == ["MULTI"]:
+        raise StoreError("PIVOT needs its columns here, as `on split in ('train', 'validation')`")
     if kinds != ["SELECT"]:
         got = " and ".join(dict.fromkeys(kinds))
         raise StoreError(
@@ -267,6 +269,7 @@ def _create_tables(
         duck.execute(f"create view {table.name} as {query}")
     # DuckDB checks both the pattern and the name of a file against this list.
     duck.execute(f"set allowed_paths = {sql_list({*map(str, allowed), *map(pattern, allowed)})}")
+    duck.execute("set timezone = 'UTC'")  # as the column `date`, so that `now()` compares with it
     duck.execute("set enable_external_access = false")
     duck.execute("set lock_configuration = true")
 
