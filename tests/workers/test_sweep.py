@@ -181,8 +181,10 @@ def test_what_another_process_trains_is_left_to_it(
 ) -> None:
     monkeypatch.setattr("hopscope.workers.sweep.WAIT", 0.5)
     stop = Stop()
+    failed = list[int]()
     with store.create(recipes[0]).locked():
-        outcome = carry_out(recipes, store)
+        outcome = carry_out(recipes, store, look=lambda seen: failed.append(seen.count("failed")))
+        assert not any(failed)  # it is only waited for
         assert [folder.name for folder in outcome.folders] == names[1:]
         (trouble,) = outcome.troubles
         assert isinstance(trouble, RunBusy)
