@@ -254,4 +254,4 @@ def _interrupted(reason: str, reports: Mapping[str, Report], wanted: int) -> Int
         f"stopped by {reason}: {complete} of {wanted} runs are complete, {len(stopped)} wrote a "
         "checkpoint; the same command continues"
     )
-    return Interrupted(stopped[0] if len(stopped) == 1 else text, reason, exit_code(reason))
+    return Interrupted(stopped[0] if stopped and wanted == 1 else text, reason, exit_code(reason))
