@@ -85,6 +85,8 @@ class SqlQuery(Displayed):
     """Reads the tags of runs, by name; None if there are no tags."""
     strict: bool = False
     """Whether an unreadable run raises RunDamaged."""
+    twice: bool = False
+    """Whether a model counts in its own run and also in its fleet, which is not removed yet."""
 
     def __repr__(self) -> str:
         query = shorten(self.query, 80, placeholder=" …")
@@ -134,7 +136,8 @@ class SqlQuery(Displayed):
             runs, problems = self.runs()
             runs = [run for run in runs if run.name not in damaged]
             files = _files(runs, tables, damaged)
-            runs = _each_model_once([run for run in runs if run.name in files])
+            runs = [run for run in runs if run.name in files]
+            runs = runs if self.twice else _each_model_once(runs)
             files = {run.name: files[run.name] for run in runs}
             try:
                 found = self._ask_once(ask, runs, files, problems)
