@@ -23,6 +23,7 @@ from hopscope.extras import install, lack, needed
 from hopscope.machine import cores, memory_bytes, processor
 from hopscope.store import Store
 from hopscope.store.files import check_folder
+from hopscope.store.folder import in_store
 
 GIB = 2**30
 LITTLE = GIB
@@ -216,7 +217,11 @@ def runs(store: Store) -> Check:
     told = ", ".join(f"{count} {state}" for state, count in sorted(states.items())) or "none"
     if not problems:
         return Check("runs", told)
-    more = f" (and {len(problems) - 1} more: `hopscope runs`)" if len(problems) > 1 else ""
+    more = (
+        f" (and {len(problems) - 1} more: `{in_store(store.root, 'runs')}`)"
+        if len(problems) > 1
+        else ""
+    )
     return Check("runs", told, f"{problems[0]}{more}", wrong=True)
 
 

@@ -131,7 +131,7 @@ def _print(columns: Mapping[str, Sequence[str]], courses: Sequence[np.ndarray]) 
     shown = {name: [*texts] for name, texts in columns.items() if any(texts)}
     taken = [max(len(printable(text)) for text in (name, *texts)) for name, texts in shown.items()]
     left = min(width() - sum(taken) - GAP * len(shown), max(COURSE))
-    if left in COURSE:
+    if left in COURSE and any(map(len, courses)):
         shown["course"] = [sparkline(course, left) for course in courses]
     table(list(shown), list(zip(*shown.values(), strict=True)))
 

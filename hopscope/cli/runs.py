@@ -229,7 +229,8 @@ def tag(run: str, tags: tuple[str, ...], remove: bool, store: Store) -> None:
 
     A tag has letters, digits, dots, hyphens and underscores.
     """
-    name = store.find(run).name
+    folder = find_run(run, store)
+    name, store = folder.name, Store(folder.path.parent)
     if remove:
         if not tags:
             raise ConfigError("--remove needs at least one tag")

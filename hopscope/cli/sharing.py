@@ -14,6 +14,7 @@ from hopscope.errors import ConfigError
 from hopscope.export import released, tracker
 from hopscope.export.hub import Hub, check_place
 from hopscope.export.tracked import Tracked, tracked
+from hopscope.plots.symbols import counted
 from hopscope.store import Store
 from hopscope.store.files import check_folder
 from hopscope.store.folder import GALLERY
@@ -58,7 +59,7 @@ def export(
     else:
         sent = tracker.send(runs, place)
     for each in sent:
-        new = f"new numbers at {each.steps:,} steps" if each.steps else "nothing new"
+        new = f"new numbers at {counted(each.steps, 'step')}" if each.steps else "nothing new"
         say(f"{to}: {each.name}: {new}, {each.where}")
 
 

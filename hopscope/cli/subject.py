@@ -133,12 +133,14 @@ class Subject:
         return studies.Study(model, task, name=Path(place).name or place, circuit=circuit)
 
 
-def find_run(name: str, store: Store) -> RunFolder:
-    """The folder of a run: by its name, by a part of it, by a tag, or by its path."""
+def find_run(name: str, store: Store, beside: str = "") -> RunFolder:
+    """The folder of a run: by its name, by a part of it, by a tag, or by its path. By name, the run
+    called `beside` is left out.
+    """
     path = Path(name).absolute()
     if os.sep in name and (path / MANIFEST).is_file():
         return Store(path.parent).find(path.name)
-    return store.find(name)
+    return store.find(name, beside)
 
 
 def read_task(text: str, vocabulary: int) -> Any:

@@ -103,7 +103,7 @@ def _in_all(rows: Sequence[Plan]) -> str:
         parts.append(f"{_time(known)} left, one run after the other")
     if unknown:
         parts.append(
-            f"the time of {counted(unknown, 'setting')} is unknown until a run of each has begun"
+            f"the time of {counted(unknown, 'setting')} is unknown until each has trained a step"
         )
     return "; ".join(parts)
 

@@ -15,6 +15,7 @@ from hopscope.cli.changes import changed
 from hopscope.cli.display import RunDisplay
 from hopscope.cli.options import command, completing, option, refuse_unused
 from hopscope.cli.output import say, warn
+from hopscope.cli.subject import find_run
 from hopscope.cli.tables import circuit_parts, print_parts, print_rows, run_parts
 from hopscope.cli.workers import WorkerFlags, carried_out, ended, workers_options
 from hopscope.configs import Experiment, LmBench, Recipe, read_recipe
@@ -83,7 +84,7 @@ def train(
 
         if not isinstance(chosen, Experiment):
             raise ConfigError("--prolong goes on with a training over facts")
-        begin(store.find(prolong, beside=chosen.run_name()), chosen, store)
+        begin(find_run(prolong, store, beside=chosen.run_name()), chosen, store)
     show_trained(chosen, store, how.device, how.threads)
     return 0
 
@@ -95,10 +96,10 @@ def train(
 )  # fmt: skip
 def resume(run: str, device: str, threads: int | None, store: Store, endpoint: str | None) -> None:
     """Continue a run that was stopped or killed; the result is the same as without the stop."""
-    folder = store.find(run)
+    folder = find_run(run, store)
     folder.check_resumable()
     _check_endpoint(folder, endpoint)
-    show_trained(folder.recipe, store, device, threads)
+    show_trained(folder.recipe, Store(folder.path.parent), device, threads)
 
 
 def _check_endpoint(folder: RunFolder, named: str | None) -> None:

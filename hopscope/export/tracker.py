@@ -21,7 +21,7 @@ from pathlib import Path
 from shlex import join, quote
 from typing import Any
 
-from hopscope.errors import SharingError
+from hopscope.errors import RunMissing, SharingError
 from hopscope.export.tracked import StepNumbers, Tracked
 from hopscope.extras import install_extra
 from hopscope.store import RunFolder
@@ -108,7 +108,11 @@ def send_while_training(
     with ExitStack() as open_:
         logs = [open_.enter_context(to(run)) for run in runs]
         while True:
-            folder.manifest = RunFolder(folder.path, folder.gallery).manifest
+            try:
+                folder.manifest = RunFolder(folder.path, folder.gallery).manifest
+            except RunMissing as error:
+                why = "split into runs of its seeds: export these" if folder.packed else "removed"
+                raise RunMissing(f"{folder.name} was {why}") from error
             complete = folder.manifest.complete
             for run, log in zip(runs, logs, strict=True):
                 if steps := _add(run, log):

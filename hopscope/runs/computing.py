@@ -78,9 +78,10 @@ def note_computing(folder: RunFolder, device: torch.device) -> str:
     folder.manifest = manifest.model_copy(update={"computed": (*kept, here)})
     if manifest.step == 0 or before is None:
         return ""
+    place = f"{folder.recipe.unit} {manifest.step:,}"
     return (
-        f"{folder.name} goes on from step {manifest.step:,} {_difference(before, here)}: the last "
-        "bits of its results will differ from those of a run without a stop, as its manifest notes"
+        f"{folder.name} goes on from {place} {_difference(before, here)}: the last bits of its "
+        "results will differ from those of a run without a stop, as its manifest notes"
     )
 
 

@@ -76,10 +76,10 @@ def _out_of_memory(folder: RunFolder) -> Iterator[None]:
         said = out_of_memory(error)
         if not said:
             raise
+        place = f"{folder.recipe.unit} {folder.manifest.step:,}"
         raise TrainingError(
-            f"{folder.name} ran out of memory at step {folder.manifest.step} or after it "
-            f"({said}): free some, and the same command continues; or take a smaller batch "
-            "or model, or --pack 1"
+            f"{folder.name} ran out of memory at {place} or after it ({said}): free some, and the "
+            "same command continues; or take a smaller batch or model, or --pack 1"
         ) from error
 
 
@@ -114,7 +114,8 @@ def _run(folder: RunFolder, stepper: Stepper, stop: Stop, watcher: Watcher | Non
                 _commit(folder, stepper, time.monotonic() - begun)
             if reason and stepper.step < steps:
                 raise Interrupted(
-                    f"stopped by {reason} at step {stepper.step}, where it wrote a checkpoint: "
+                    f"stopped by {reason} at {folder.recipe.unit} {stepper.step:,}, where it wrote "
+                    f"a checkpoint: "
                     f"`{folder.command('resume')}`",
                     reason,
                     exit_code(reason),

@@ -85,6 +85,8 @@ class SqlQuery(Displayed):
     """Reads the tags of runs, by name; None if there are no tags."""
     strict: bool = False
     """Whether an unreadable run raises RunDamaged."""
+    twice: bool = False
+    """Whether a model counts in its own run and also in its fleet, which is not removed yet."""
 
     def __repr__(self) -> str:
         query = shorten(self.query, 80, placeholder=" …")
@@ -134,7 +136,8 @@ class SqlQuery(Displayed):
             runs, problems = self.runs()
             runs = [run for run in runs if run.name not in damaged]
             files = _files(runs, tables, damaged)
-            runs = _each_model_once([run for run in runs if run.name in files])
+            runs = [run for run in runs if run.name in files]
+            runs = runs if self.twice else _each_model_once(runs)
             files = {run.name: files[run.name] for run in runs}
             try:
                 found = self._ask_once(ask, runs, files, problems)
@@ -206,6 +209,8 @@ def _check_query(duck: Any, query: str) -> None:
         raise StoreError(f"{error} ({TABLE_NAMES})") from error
     if not kinds:
         raise StoreError(f"the query is empty ({TABLE_NAMES})")
+    if kinds == ["MULTI"]:
+        raise StoreError("PIVOT needs its columns here, as `on split in ('train', 'validation')`")
     if kinds != ["SELECT"]:
         got = " and ".join(dict.fromkeys(kinds))
         raise StoreError(
@@ -267,6 +272,7 @@ def _create_tables(
         duck.execute(f"create view {table.name} as {query}")
     # DuckDB checks both the pattern and the name of a file against this list.
     duck.execute(f"set allowed_paths = {sql_list({*map(str, allowed), *map(pattern, allowed)})}")
+    duck.execute("set timezone = 'UTC'")  # as the column `date`, so that `now()` compares with it
     duck.execute("set enable_external_access = false")
     duck.execute("set lock_configuration = true")
 

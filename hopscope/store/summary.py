@@ -57,7 +57,8 @@ def summaries(root: Path, folders: Sequence[RunFolder]) -> tuple[dict[str, Summa
     new = [each for each in folders if each.name in hashes.keys() - cached.keys()]
     problems: tuple[str, ...] = ()
     if new:
-        answer = SqlQuery(QUERY, partial(read_runs, [each.path for each in new])).answer()
+        runs = partial(read_runs, [each.path for each in new])
+        answer = SqlQuery(QUERY, runs, twice=True).answer()
         problems = answer.problems
         cached |= {name: (hashes[name], (last, course)) for name, last, course in answer.rows}
         kept = {name: entry for name, entry in entries.items() if (root / name).exists()}

@@ -6,7 +6,7 @@ of a shorter run ends with the same bytes as a run that was trained from its fir
 
 import numpy as np
 
-from hopscope.configs import Experiment, Recipe
+from hopscope.configs import Experiment
 from hopscope.errors import RunMismatch
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import OPTIMISER_FILES, checkpoint_name
@@ -24,7 +24,7 @@ def prolong(shorter: RunFolder, experiment: Experiment, store: Store) -> RunFold
     RunMismatch if the shorter run is not the beginning of the experiment, or the new run has begun.
     """
     reached = shorter.manifest.step
-    if reason := _obstacle(experiment, shorter.recipe, reached):
+    if reason := _obstacle(experiment, shorter.recipe_as(Experiment), reached):
         raise RunMismatch(f"{shorter.name} {reason}")
     moments = shorter.files(OPTIMISER_FILES)
     if not moments:
@@ -57,14 +57,14 @@ def goes_on(longer: Experiment, shorter: Experiment) -> bool:
     return _obstacle(longer, shorter, shorter.steps) is None
 
 
-def _obstacle(longer: Experiment, shorter: Recipe, reached: int) -> str | None:
+def _obstacle(longer: Experiment, shorter: Experiment, reached: int) -> str | None:
     """Why a training cannot continue the shorter one after the step `reached`; None if it can."""
     before, after = shorter.named(), longer.named()
     for name in sorted({*before, *after} - MAY_DIFFER):
         old, new = before.get(name), after.get(name)
         if old != new:
             return f"is another training: its {name} is {old}, expected {new}"
-    if not isinstance(shorter, Experiment) or not 0 < reached < longer.steps:
+    if not 0 < reached < longer.steps:
         return (
             f"is at step {reached:,}; expected 1 to {longer.steps - 1:,}, fewer than the new steps"
         )

@@ -90,11 +90,15 @@ class Report(Config):
         return cls(name=name, error=type(error).__name__, text=str(error), reason=reason)
 
     @property
-    def state(self) -> Literal["complete", "stopped", "failed"]:
-        """How the run ended, in a word."""
+    def state(self) -> Literal["complete", "stopped", "busy", "failed"]:
+        """How the run ended, in a word; busy if another process holds it."""
         if not self.error:
             return "complete"
-        return "stopped" if self.error == Interrupted.__name__ else "failed"
+        others: dict[str, Literal["stopped", "busy"]] = {
+            "Interrupted": "stopped",
+            "RunBusy": "busy",
+        }
+        return others.get(self.error, "failed")
 
     def trouble(self) -> HopscopeError:
         """Return the error of an incomplete run as an exception."""

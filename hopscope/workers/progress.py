@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from hopscope.configs import Recipe
@@ -94,7 +95,7 @@ def _plan(group: Sequence[Recipe], fields: Set[str], store: Store, pack: int) ->
         damaged=len(damaged),
         missing=len(left) - len(begun) - len(damaged),
         jobs=tuple(sum(len(recipe.seeds) for recipe in job) for job in jobs),
-        seconds=_seconds_left(group, runs, fleets),
+        seconds=_seconds_left([*chain(*jobs)], runs, fleets),
     )
 
 
@@ -105,14 +106,14 @@ def _found(recipe: Recipe, store: Store) -> RunFolder | None:
 
 
 def _seconds_left(
-    group: Sequence[Recipe], runs: Mapping[str, RunFolder], fleets: Mapping[str, RunFolder]
+    recipes: Sequence[Recipe], runs: Mapping[str, RunFolder], fleets: Mapping[str, RunFolder]
 ) -> float | None:
     found = {run.name: run for run in (*runs.values(), *fleets.values())}.values()
     done = sum(run.manifest.step * len(run.recipe.seeds) for run in found)
     if not done:
         return None
     left = 0
-    for recipe in group:
+    for recipe in recipes:
         name = recipe.run_name()
         step = max((each[name].manifest.step for each in (runs, fleets) if name in each), default=0)
         left += (recipe.steps - step) * len(recipe.seeds)

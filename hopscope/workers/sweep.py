@@ -19,7 +19,6 @@ from hopscope.errors import (
     ConfigError,
     HopscopeError,
     Interrupted,
-    RunBusy,
     RunMissing,
     RunWarning,
     TrainingError,
@@ -208,7 +207,7 @@ class _Sweep:
         """Yield the errors of incomplete runs; none for runs stopped by the time limit."""
         for name in left:
             report = self.reports.get(name)
-            if report and report.state == "failed":
+            if report and report.state in ("busy", "failed"):
                 yield report.trouble()
             elif not self.stop.reason:
                 yield RunMissing(
@@ -225,7 +224,7 @@ def _given_up(job: Job, error: WorkerLost) -> list[Report]:
 
 def _put_off(report: Report | None) -> bool:
     """Return whether the run was held by another process, or its worker was stopped."""
-    return report is not None and report.error in (Interrupted.__name__, RunBusy.__name__)
+    return report is not None and report.state in ("busy", "stopped")
 
 
 def check_different(recipes: Sequence[Recipe]) -> None:
@@ -255,4 +254,4 @@ def _interrupted(reason: str, reports: Mapping[str, Report], wanted: int) -> Int
         f"stopped by {reason}: {complete} of {wanted} runs are complete, {len(stopped)} wrote a "
         "checkpoint; the same command continues"
     )
-    return Interrupted(stopped[0] if len(stopped) == 1 else text, reason, exit_code(reason))
+    return Interrupted(stopped[0] if stopped and wanted == 1 else text, reason, exit_code(reason))

@@ -48,6 +48,11 @@ def test_a_damaged_run_or_store_is_wrong(root: Path, capsys: Captured) -> None:
     assert "1 damaged, 1 stopped" in out
     assert f"{folder.path / 'config.json'} is missing" in out
     assert out.splitlines()[-1].startswith("1 of ")
+    other = Store(root / "other")
+    for seed in range(2):
+        (other.create(Experiment(seeds=(seed,))).path / "config.json").unlink()
+    (todo,) = (check.todo for check in checks(other) if check.name == "runs")
+    assert todo.endswith(f"(and 1 more: `hopscope runs --store {other.root}`)")
     shutil.rmtree(root / "runs")
     (root / "runs").write_text("")
     looked = found()

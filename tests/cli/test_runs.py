@@ -121,7 +121,7 @@ def test_rm_by_tag_and_by_age(root: Path, hopscope: Say) -> None:
 def test_a_tag_stands_where_a_run_is_asked_for(root: Path, said: Said) -> None:
     one, other = created(1), created(2)
     assert said("tag", one) == f"{one}: no tags\n"
-    assert said("tag", one, "mine", "first") == f"{one}: first, mine\n"
+    assert said("tag", f"runs/{one}", "mine", "first") == f"{one}: first, mine\n"
     assert said("show", "mine").splitlines()[-1].endswith(" UTC, tags: first, mine")
     assert said("verify", "mine")
     out = said("tag", other, "mine")
@@ -138,7 +138,8 @@ def test_train_resume_show_and_verify(root: Path, hopscope: Say, said: Said) -> 
     out = said("train", "--seeds", "1", "demo", *changes.split())
     assert re.search(r"hop 1 +\d\.\d+", out)
     (name,) = Store().names()
-    assert "final loss" in said("resume", name[-6:])
+    for run in (name[-6:], f"runs/{name}"):
+        assert "final loss" in said("resume", run)
     out = said("show", name, "--figure", "loss.svg")
     assert re.search(r"training\.steps +6 *\n", out)
     assert "checkpoints at steps 0, 6" in out
@@ -157,7 +158,7 @@ def test_a_training_begins_where_a_shorter_one_ended(root: Path, hopscope: Say, 
     flags += ["training.schedule=constant"]
     said(*flags, "training.steps=4")
     (short,) = Store().names()
-    longer = (*flags, "training.steps=6", "--prolong", short[-6:])
+    longer = (*flags, "training.steps=6", "--prolong", f"runs/{short}")
     code, _, err = hopscope(*longer, "--device", "cuda:7")
     assert (code, Store().names()) == (2, [short])
     assert "device is 'cuda:7', but torch sees no GPU: use --device cpu" in err
@@ -251,6 +252,7 @@ def test_a_row_says_all_of_a_run(three: Three, runs: Runs, monkeypatch: Patch) -
     assert rows[0].split()[1:-1] == first.split()
     assert rows[1].split()[1:8] == "4 of 10, stopped 2 0.250 2023-11-16".split()
     assert rows[2].split()[1] == "damaged"
+    assert runs(three["d"].name)[0][0].split() == "run state date size".split()  # no losses
     assert f"{three['d'].name}/metrics/" in told
     first, fleet, damaged = json.loads("".join(runs("--json")[0]))
     assert (first["name"], first["state"], first["losses"]) == (whole.name, "complete", [0.25] * 2)

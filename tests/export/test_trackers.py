@@ -17,10 +17,12 @@ from typing import Any
 import pytest
 
 from hopscope.configs.kinds import KINDS
-from hopscope.errors import SharingError, StoreUnwritable
+from hopscope.errors import RunMissing, SharingError, StoreUnwritable
 from hopscope.export.tracked import StepNumbers, Tracked, tracked
 from hopscope.export.tracker import TRACKERS, Place, send, send_while_training, tracker
 from hopscope.store import RunFolder
+from hopscope.store.folder import discard
+from hopscope.store.manifest import PACKED
 
 Record = Callable[[RunFolder, int, int], None]
 Numbers = dict[tuple[int, str], float]
@@ -357,6 +359,18 @@ def test_interrupted_or_refused_a_run_goes_on_where_it_stopped(
 
     with pytest.raises(KeyboardInterrupt):
         list(send_while_training(tracked(empty), tracker("wandb", place), pause))
+    assert wandb.open == 0
+
+
+def test_a_fleet_that_is_split_meanwhile_is_said(
+    empty: RunFolder, record: Record, wandb: Wandb, place: Place
+) -> None:
+    with empty.locked():
+        empty.commit({PACKED: b"{}"})
+    record(empty, 0, 3)
+    sent = send_while_training(tracked(empty), tracker("wandb", place), lambda: discard(empty.path))
+    with pytest.raises(RunMissing, match="was split into runs of its seeds: export these"):
+        list(sent)
     assert wandb.open == 0
 
 

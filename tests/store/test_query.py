@@ -37,6 +37,7 @@ REFUSED = (
     ("set enable_external_access = true", "the query is SET"),
     ("select 1; copy (select 1) to '{file}'", "the query is 2 statements"),
     ("-- a word", "the query is empty"),
+    ("pivot metrics on split using avg(loss)", r"PIVOT needs its columns here, as `on split in \("),
     ("select * from read_text('{secret}')", "Permission Error"),
     ("select * from read_csv('{secret}')", "Permission Error"),
     ("select * from read_parquet('{secret}')", "Permission Error"),
@@ -109,6 +110,14 @@ def test_a_time_with_a_zone_is_cast_or_needs_pytz(
     with pytest.raises(StoreError, match=r"needs pytz: cast it \(`now\(\)::timestamp`\), or inst"):
         store.sql("select now()").rows()
     assert len(store.sql("select now()::timestamp").rows()) == 1
+
+
+def test_now_is_in_the_zone_of_the_dates(
+    store: Store, run: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    ages = "select date_diff('hour', date, now()::timestamp), current_setting('TimeZone') from runs"
+    assert store.sql(ages).rows() == [(0, "UTC")]
 
 
 def test_writing_and_other_files_are_refused(store: Store, run: RunFolder, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from stopping import changed, content
 
-from hopscope.configs import Experiment
+from hopscope.configs import Experiment, NgramExperiment
 from hopscope.errors import RunMismatch
 from hopscope.store import Store
 from hopscope.store.checkpoints import OPTIMISER_FILES
@@ -55,6 +55,11 @@ def test_what_is_no_beginning_is_refused(
     with pytest.raises(RunMismatch, match=problem):
         prolong(folder, changed(short, **{"steps": 20, **changes}), store)
     assert store.names() == [folder.name]
+
+
+def test_a_run_of_another_kind_is_refused(store: Store, tiny: Experiment) -> None:
+    with pytest.raises(RunMismatch, match="is a run of kind ngram, expected one of kind facts"):
+        prolong(store.create(NgramExperiment()), tiny, store)
 
 
 def test_weights_without_the_state_of_the_optimiser_are_refused(

@@ -20,6 +20,7 @@ from hopscope.runs.checkpoint import read_tensors
 from hopscope.runs.runner import prepared
 from hopscope.store import RunFolder, Store
 from hopscope.store.manifest import MANIFEST, PACKED
+from hopscope.store.summary import summaries
 from hopscope.store.tables import METRICS
 from hopscope.store.tags import TAGS
 from hopscope.training.stepper import prepare
@@ -123,6 +124,10 @@ def test_a_kill_while_members_are_kept_changes_nothing(
     assert first.manifest.complete
     runs = store.sql("select seed, count(distinct run) from metrics group by all").rows()
     assert sorted(runs) == [(seed, 1) for seed in SEEDS]  # the first is in the fleet as well
+    folders, _ = store.readable()
+    begun = {folder.name for folder in folders if folder.begun}
+    assert summaries(store.root, folders)[0].keys() == begun  # a list names both
+    assert len(begun) == 2
     file = store.root / together(recipes).run_name() / METRICS.file
     losses = file.read_bytes()
     file.unlink()

@@ -54,6 +54,9 @@ def test_a_fleet_that_was_begun_is_planned_as_it_is(members: Recipes, store: Sto
     (row,) = plans(members, store, 1)
     assert (counts(row), row.jobs) == ((0, 4, 0, 2), (4, 1, 1))
     assert row.seconds == pytest.approx(fleet.manifest.seconds / 4 * (6 * 12 - 4))
+    (half,) = plans(members[:2], store, 1)  # the fleet goes on with all four
+    assert (counts(half), half.jobs) == ((0, 2, 0, 0), (4,))
+    assert half.seconds == pytest.approx(fleet.manifest.seconds / 4 * 4 * 11)
     store.create(members[0]).commit({}, step=12, complete=True)  # the split began
     (row,) = plans(members, store, 1)
     assert (counts(row), row.jobs) == ((1, 3, 0, 2), (4, 1, 1))
