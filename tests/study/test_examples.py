@@ -14,7 +14,7 @@ from hopscope.configs import MQAR, Model, Retrieval
 from hopscope.errors import NotLearned
 from hopscope.models import Transformer
 from hopscope.models.planted import planted
-from hopscope.study import Study, load
+from hopscope.study import RunStudy, Study, load
 from hopscope.tasks import dataset
 
 Seen = Callable[[Callable[[], Any]], tuple[str, set[bytes]]]
@@ -52,10 +52,12 @@ def analyses(study: Study) -> dict[str, Callable[[], Any]]:
         "diagnose": lambda: study.diagnose(examples=FEW),
         "probe": lambda: study.probe(PROBED),
         "patch": lambda: study.patch(FEW),
-        "baselines": lambda: study.baselines(FEW),
     }
-    # A circuit of no path has no emergence.
-    return found | ({"emergence": lambda: study.emergence(4)} if study.circuit.tracked else {})
+    if study.circuit.tracked:  # a circuit of no path has no emergence
+        found["emergence"] = lambda: study.emergence(4)
+    if not isinstance(study, RunStudy):  # a run's baselines are those of any model, and slow
+        found["baselines"] = lambda: study.baselines(FEW)
+    return found
 
 
 def studied(kind: str) -> Study:
