@@ -12,11 +12,17 @@ from hopscope.store.checkpoints import OPTIMISER_FILES
 from hopscope.training import prolong, train
 
 
+@pytest.fixture(autouse=True)
+def few_final_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last ten steps are all validated, not the last hundred."""
+    monkeypatch.setattr("hopscope.configs.training.FINAL_STEPS", 10)
+
+
 @pytest.mark.parametrize(
     ("seeds", "differently"),
     [
         ((3, 1), {"checkpoint_every": 10, "validate_every": 4}),
-        ((0,), {"steps": 115, "validate_every": 2}),
+        ((0,), {"steps": 25, "validate_every": 2}),
     ],
 )
 def test_a_prolonged_run_is_one_trained_in_one_go(
@@ -39,9 +45,9 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"schedule": "cosine"}, {}, r"its training\.schedule is cosine"),
     ({}, {"steps": 12}, r"is at step 12; expected 1 to 11, fewer than the new steps"),
     ({}, {"checkpoint_every": 3}, "no checkpoint of step 3, .* own training.checkpoint"),
-    # Of a training of 120 steps, the first 20 are not among the last 100.
-    ({"steps": 120, "validate_every": 50, "checkpoint_every": 100},
-     {"steps": 200, "validate_every": 7}, "no validation of step 7, .*training.validate"),
+    # Of a training of 30 steps, the first 20 are not among the last ten.
+    ({"steps": 30, "validate_every": 15, "checkpoint_every": 25},
+     {"steps": 50, "validate_every": 7}, "no validation of step 7, .*training.validate"),
 ]  # fmt: skip
 
 
