@@ -407,19 +407,18 @@ def test_long_analyses_tell_how_much_is_done(
     monkeypatch.setattr(progress, "SECONDS", 0)
     study.attention(4)
     assert not said  # not watched
-    monkeypatch.setattr(budget, "CALL_BYTES", 1)  # an example at a time
-    for analysis, *lines in (
-        (partial(study.ablate, "0.0", examples=4), "ablations: 2 of 2, about 0 s left"),
-        (partial(study.attention, 4), "attention: 3 of 4, about "),
+    for size, analysis, *lines in (
+        (1, partial(study.ablate, "0.0", examples=4), "ablations: 2 of 2, about 0 s left"),
+        (1, partial(study.attention, 4), "attention: 3 of 4, about "),
         (
-            partial(study.discover, examples=4, fresh=4),
-            "mean attention: 3 of 4, about ",
-            "what each of 3 heads is worth: 1 of 6, about ",
+            *(1, partial(study.discover, examples=4, fresh=4)),
+            *("mean attention: 3 of 4, about ", "what each of 3 heads is worth: 1 of 6, about "),
         ),
-        (partial(study.patch, 4), "patching: 3 of 4, about "),
-        (partial(study.probe, 45), "probing: 1 of "),
-        (partial(study.baselines, 4), "EAP-IG: 3 of 4, about "),
+        (100_000, partial(study.patch, 4), "patching: 3 of 4, about "),
+        (1, partial(study.probe, 45), "probing: 1 of "),
+        (1, partial(study.baselines, 4), "EAP-IG: 3 of 4, about "),
     ):
+        monkeypatch.setattr(budget, "CALL_BYTES", size)  # an example at a time
         said.clear()
         with watched(said.append):
             analysis()
