@@ -57,9 +57,6 @@ def _interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     )  # fmt: skip
 
 
-FLEETS = pytest.mark.parametrize("fleet", [(), (3,)], ids=["one", "fleet"])
-
-
 def same_as_torch(
     ours: Callable[..., Tensor], truth: Callable[..., Tensor], *inputs: Tensor
 ) -> None:
@@ -151,8 +148,7 @@ def test_attention_is_taken_where_a_multiprocessor_has_room() -> None:
     assert [cuda_ops.longest_for(width) for width in widths] == [64, 64, 64, 32, 16, 0]
 
 
-@FLEETS
-@pytest.mark.parametrize(("rows", "width"), [(9, 48), (40, 128)])
+@pytest.mark.parametrize(("fleet", "rows", "width"), [((), 40, 128), ((3,), 9, 48)])
 def test_norms_are_those_of_torch(fleet: tuple[int, ...], rows: int, width: int) -> None:
     def truth(x: Tensor, gain: Tensor, shift: Tensor) -> Tensor:
         gain, shift = (each[:, None, None] if fleet else each for each in (gain, shift))

@@ -35,7 +35,7 @@ TASKS = [
     *(one_hot(hops) for hops in range(1, 8)),
     *(sphere(hops) for hops in (1, 4, 7)),
     *(one_hot(3, chains) for chains in (1, 2, 7)),
-    *(sphere(5, chains, dim=128) for chains in (1, 7)),
+    *(sphere(3, chains, dim=128) for chains in (1, 7)),
     *(conditional(decoys, s) for decoys in (0, 1, 3) for s in ("one-hot", "sphere")),
 ]
 
