@@ -222,7 +222,7 @@ def every_arrow(adapter: Adapter, pairs: Pairs) -> ArrowMask:
 @torch.no_grad()
 @pytest.mark.parametrize("rest", ["counterfactual", "mean"])
 def test_the_rest_is_ablated(random_model: Transformer, two_hops: Planted, rest: str) -> None:
-    pairs, adapter = pairs_of(two_hops.task, 4), replaceable(random_model)
+    pairs, adapter = pairs_of(two_hops.task, 2), replaceable(random_model)
     possible = every_arrow(adapter, pairs)
     switches = Switches(rest=rest)  # type: ignore[arg-type]
     faithfulness = Faithfulness(adapter, pairs, possible, switches)

@@ -92,7 +92,6 @@ def test_paths_emerge_as_the_loss_falls(two_hops: Planted, circuit: Circuit) -> 
     history = Growing(two_hops.model)
     story = replace(emergence(history, circuit, examples=16), steps_per_epoch=5.0)
     first, step = story.order[0]
-    assert step is not None
     assert story.emerged(first) == step
     assert story.epoch(step) == step / 5
     assert story.losses[-1].mean() < 1e-6 < story.losses[0].mean()

@@ -111,7 +111,6 @@ def test_a_rule_holds_in_the_rows_that_attend_as_it_says_and_such_rules_are_prop
     model = CallbackModel(forward, nn.Linear(1, 1), (1, 1))
     component = Component(layer=0, heads=(0,), destinations=(ASKER,), target=rule)
     (found,) = with_holds(model, examples, [component], 0.2)
-    assert found.holds is not None
     assert found.holds.mean == pytest.approx(holds, abs=0.06)
     assert found.is_named == (holds == 1.0)
     targets = proposed_targets(examples, model, 0.2).get(((0, 0), ASKER), [])

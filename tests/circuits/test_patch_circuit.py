@@ -30,7 +30,6 @@ def said_of(circuit: Circuit) -> list[str]:
 
 def with_account(circuit: Circuit, **changes: object) -> Circuit:
     """The same circuit, of which other things were measured."""
-    assert circuit.account is not None
     account = circuit.account.model_copy(update=changes)
     return circuit.model_copy(update={"account": account})
 
@@ -51,14 +50,18 @@ def twins() -> Planted:
     return planted(Retrieval(hops=2, chains=2, dim=8, symbols="one-hot"), twins=True)
 
 
+@pytest.fixture(scope="module")
+def pairs(twins: Planted) -> Circuit:
+    """Their circuit, which has both heads of each pair."""
+    return discover(twins.model, twins.task, examples=16)
+
+
 def test_every_component_of_a_planted_circuit_has_an_account(found: Circuit) -> None:
     account = found.account
-    assert account is not None
     assert accounted_for(found) == found.components
     for component in found.components:
         for path in component.paths:
             its = account.of(component, path)
-            assert its is not None
             assert its.site == Site.of(path)
     assert account.decodable.held(QUERY, 3) == ("x0", "x1", "x2", "x3")
     assert account.decodable.held(QUERY, 1) == ("x0",)
@@ -69,10 +72,11 @@ def test_every_component_of_a_planted_circuit_has_an_account(found: Circuit) -> 
     assert Circuit.from_dict(json.loads(found.model_dump_json())) == found
 
 
-def test_a_component_of_several_heads_has_the_account_of_each_of_its_paths(twins: Planted) -> None:
-    circuit = discover(twins.model, twins.task, examples=16)
-    assert all(len(each.heads) == len(each.paths) == 2 for each in circuit.components)
-    again = patch_circuit(twins.model, circuit, examples=16)
+def test_a_component_of_several_heads_has_the_account_of_each_of_its_paths(
+    twins: Planted, pairs: Circuit
+) -> None:
+    assert all(len(each.heads) == len(each.paths) == 2 for each in pairs.components)
+    again = patch_circuit(twins.model, pairs, examples=16)
     assert accounted_for(again) == again.components
     for path in again.components[-1].paths:  # each of two brings a half
         its = again.account.of(again.components[-1], path)  # type: ignore[union-attr]
@@ -98,7 +102,6 @@ def test_a_head_that_works_against_another_has_an_effect_below_0() -> None:
 def test_contradictions_are_named(found: Circuit) -> None:
     """Value 0 looks x2 up as well, though nobody needs it there: theory and contents differ."""
     account, lines = found.account, said_of(found)
-    assert account is not None
     assert "1.00 of x2 is decodable at value 0 after layer 1" in lines[0]
     assert "value 1 → value 0, which the answers do not need" in lines[0]
     assert all("is decodable at value 0" in line for line in lines)
@@ -126,7 +129,6 @@ def test_contradictions_are_named(found: Circuit) -> None:
 def test_components_that_bring_no_symbol_bring_their_place_or_a_constant(found: Circuit) -> None:
     """The first component, as if no exchange of symbols had moved an answer."""
     account, first = found.account, found.components[0]
-    assert account is not None
     assert account.averaged == ()  # only what brings no symbol is asked for its mean
     silent = tuple(its.model_copy(update={"moves": ()}) for its in account.patched)
     site = Site(layer=first.layer, heads=first.heads, destinations=first.destinations)
@@ -157,9 +159,7 @@ def test_rows_without_paths_say_what_they_fetch_and_who_put_it_there(
         known.model, found.model_copy(update={"components": components}), examples=16
     )
     account = again.account
-    assert account is not None
     its = account.of(last)
-    assert its is not None
     assert {*its.moved(known.task.graph().asked)} == {"x2", "x3"}
     (fetched,) = account.fetched(last)
     assert (fetched.site.source, fetched.site.chain) == (VALUE, "own")
@@ -178,15 +178,13 @@ def test_an_account_belongs_to_its_model(known: Planted, found: Circuit) -> None
             asked(known.model, found.model_copy(update={"task": None}))
 
 
-def test_backups_and_restored_heads_are_those_made_by_hand(twins: Planted) -> None:
+def test_backups_and_restored_heads_are_those_made_by_hand(twins: Planted, pairs: Circuit) -> None:
     """The circuit has one head of each pair. The other brings the other half of the answer, and can
     stand in for it.
     """
-    whole = discover(twins.model, twins.task, examples=16)
-    assert whole.found is not None
-    easy = whole.found.model_copy(update={"settings": Discovery(enough=0.1)})
-    halves = tuple(each.model_copy(update={"heads": (0,)}) for each in whole.components)
-    circuit = whole.model_copy(update={"components": halves, "found": easy})
+    easy = pairs.found.model_copy(update={"settings": Discovery(enough=0.1)})
+    halves = tuple(each.model_copy(update={"heads": (0,)}) for each in pairs.components)
+    circuit = pairs.model_copy(update={"components": halves, "found": easy})
     found = diagnose(twins.model, circuit, examples=32)
     nothing = found.model_copy(update={"backups": (), "restored": ()})
     assert str(nothing) == "no head could stand in, and restoring none recovers more"

@@ -184,7 +184,7 @@ def test_a_hop_without_answers_of_its_own_has_no_score(
     monkeypatch.setattr("hopscope.circuits.baselines.has_answers", lambda _: first_alone)
     adapter = adapter_of(random_model)
     attribution = Attribution(adapter, pairs)
-    for scores in (attribution.direct(), attribution.patched(), attribution.by_gradient(1)):
+    for scores in (attribution.direct(), attribution.by_gradient(1)):
         assert scores[:, 0].isfinite().all()
         assert scores[:, 1].isnan().all()
     for ranking in held_against(adapter, pairs, (), Switches(steps=1)).rankings:
@@ -202,7 +202,7 @@ def brought(task: VectorTask, paths: Sequence[Path], path: Path) -> set[str]:
 
 
 CASES: list[tuple[VectorTask, dict[str, Any]]] = [
-    *((one_hot(hops), {}) for hops in range(1, 8)),
+    *((one_hot(hops), {}) for hops in (1, 2, 4, 7)),
     (one_hot(3, chains=3), {}),
     (one_hot(3), {"twins": True}),
     (one_hot(3), {"spare_layers": (1,), "heads": 2}),

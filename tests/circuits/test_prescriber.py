@@ -166,7 +166,7 @@ class Counted(TransformerAdapter):
 def test_how_much_walks_together_or_is_kept_changes_nothing(
     random_model: Transformer, examples: Examples, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    several = [Ablation.of({head: change}) for head in HEADS for change in ALL]
+    several = [Ablation.of({head: change}) for head in HEADS[::2] for change in ALL]
     expected = torch.stack([slow_losses(random_model, examples, a) for a in several])
     most = []
     for call, kept in ((1, 0), (200_000, 30_000), (2**30, 2**30)):

@@ -36,12 +36,6 @@ def rewritten(folder: Path, name: Callable[[str], str]) -> None:
     save_file({new: its for new, its in weights.items() if new}, path, {"format": "pt"})
 
 
-def test_a_whole_folder_is_opened(folder: Path) -> None:
-    weights = load_file(folder / "model.safetensors")
-    state = pretrained(folder).state_dict()
-    assert all(torch.equal(state[name], its) for name, its in weights.items())
-
-
 @pytest.mark.parametrize(
     ("harm", "line"),
     [

@@ -289,7 +289,7 @@ def test_a_changed_model_is_read_by_the_maps_of_the_unchanged_one(
 
 @pytest.mark.slow
 def test_planted_chains_hold_what_theory_says() -> None:
-    for hops in range(1, 8):
+    for hops in (1, 2, 4, 7):
         dim = 2 * (hops + 1)
         grown = planted(Retrieval(hops=hops, chains=2, symbols="one-hot", dim=max(4, dim)))
         found = probe(grown.model, grown.task, EXAMPLES, heads=False)
@@ -313,7 +313,6 @@ def test_a_probe_is_saved_as_json(two_hops: Planted, tmp_path: Path) -> None:
     again = Probe.load(path)
     assert again.model == adapter_of(two_hops.model).digest()
     assert np.allclose(again.stream.own, found.stream.own, atol=1e-5, equal_nan=True)
-    assert again.heads is not None
     assert again.heads.own.shape == (3, 1, 5, 3)
     saved = json.loads(path.read_text())
     for wrong in ({"format": 7}, {"roles": ["query"]}, {"stream": {}}, {"symbols": 3}):

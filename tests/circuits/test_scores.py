@@ -45,7 +45,6 @@ class ByHand:
 
     def __init__(self, model: Transformer, task: Task, circuit: Circuit) -> None:
         self.model, self.circuit, found = model.eval(), circuit, circuit.found
-        assert found is not None
         seed = example_seed("measurement", found.seed)
         self.batch = dataset(task, seed, found.settings.fresh, "validation")
         examples = examples_of(task, found.settings.fresh, found.seed, "measurement")
@@ -181,7 +180,6 @@ def check_components(by_hand: ByHand) -> None:
                 by_hand.losses(by_hand.outputs(how, "even", without)).mean()
                 for without in (None, each)
             )
-            assert lost is not None
             assert lost.mean == pytest.approx(float(less - whole) / (ablated - model), abs=1e-4)
             assert lost.low <= lost.mean <= lost.high
 

@@ -1,6 +1,7 @@
 """A language model of a few thousand weights, with a tokenizer of words."""
 
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -100,11 +101,12 @@ def traced(
     planted: Callable[[bool], LanguageModel], tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[bool], Path]:
     """For each of them, the folder of the run that found its circuit."""
-    from solving import find_circuit
+    from solving import find_circuit, in_one_piece
 
     @cache
     def folder(stacked: bool) -> Path:
         store = tmp_path_factory.mktemp("stacked" if stacked else "in-place")
-        return find_circuit(RECIPE, lambda: planted(stacked), store).path
+        with nullcontext() if stacked else in_one_piece():
+            return find_circuit(RECIPE, lambda: planted(stacked), store).path
 
     return folder

@@ -1,15 +1,22 @@
 """Complete runs of models in this process; and an answer by reading nothing but the text."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+from calling import watcher
+
 from hopscope.configs import LmBench, LmCircuit
+from hopscope.errors import Interrupted
 from hopscope.lm.bench import stepper_of
 from hopscope.lm.circuit import search
+from hopscope.lm.model import LanguageModel
 from hopscope.runs.runner import prepared
+from hopscope.runs.stop import Stop
 from hopscope.store import RunFolder, Store
 
 
@@ -21,6 +28,23 @@ def ask(bench: LmBench, model: Callable[[], Any], store: Path) -> RunFolder:
 def find_circuit(recipe: LmCircuit, model: Callable[[], Any], store: Store | Path) -> RunFolder:
     """The complete run; `model` is called only if there is something to measure."""
     return prepared(recipe, lambda: partial(search, recipe, model()), store)
+
+
+def stopped(recipe: LmCircuit, model: LanguageModel, store: Store, step: int) -> None:
+    """A run that is asked to stop after a number of questions."""
+    stop = Stop()
+    shown = watcher(advance=lambda done, _: stop.ask("test") if done >= step else None)
+    with pytest.raises(Interrupted):
+        prepared(recipe, lambda: partial(search, recipe, model), store, shown, stop)
+
+
+@contextmanager
+def in_one_piece() -> Iterator[None]:
+    """All questions of a circuit's run are measured together, which takes half as long."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("circuit", "patching"):
+            patch.setattr(f"hopscope.lm.{module}.PIECE", 100)
+        yield
 
 
 def solved(prompt: str) -> str:

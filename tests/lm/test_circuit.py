@@ -6,22 +6,19 @@ Rows are kept as they come, and whoever cannot be taken apart is refused in one 
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from calling import watcher
-from solving import find_circuit
+from solving import find_circuit, in_one_piece, stopped
 
 from hopscope.circuits import Circuit
 from hopscope.circuits.components import Estimate
 from hopscope.configs import LmCircuit, Tracing
-from hopscope.errors import Interrupted, NotLearned, RunDamaged, RunMismatch
+from hopscope.errors import NotLearned, RunDamaged, RunMismatch
 from hopscope.export.tracked import tracked
 from hopscope.facts import FactGraph, Role, parse_facts, parse_role
-from hopscope.lm.circuit import search
 from hopscope.lm.findings import LmCircuitRun, LmFindings, check_above_chance, sureties
 from hopscope.lm.look_ups import LookUps
 from hopscope.lm.model import LanguageModel
@@ -29,8 +26,6 @@ from hopscope.lm.pairs import ANSWER, followed
 from hopscope.lm.patching import Mark
 from hopscope.lm.rows import of_phase, saved_rows
 from hopscope.memory import Memory
-from hopscope.runs.runner import prepared
-from hopscope.runs.stop import Stop
 from hopscope.store import Store
 from hopscope.web.mechanism import Traced
 from hopscope.web.tensors import unpacked
@@ -111,11 +106,8 @@ def test_the_circuit_alone_answers_as_the_model_does(case: Case) -> None:
     circuit = case[1].circuit
     (score,) = circuit.scores
     assert (score.attention, score.rest) == ("computed", "interchange")
-    assert score.recovered is not None
     assert score.recovered.mean == pytest.approx(1, abs=1e-3)
-    assert score.agreement is not None
     assert score.agreement.mean == pytest.approx(0, abs=1e-3)
-    assert score.same_answer is not None
     assert score.same_answer.mean == score.same_answer.high == 1
     assert score.same_answer.low < 1  # of so few questions
     assert circuit.losses.prescribed is None
@@ -157,7 +149,6 @@ def test_the_circuit_is_proved_on_fresh_questions(case: Case) -> None:
         for share, expected in (
             (its.circuit, 1), (its.rest, 0), (its.everything, 1), (its.random, 0), (its.more, 1),
         ):  # fmt: skip
-            assert share is not None
             assert share.mean == pytest.approx(expected, abs=0.01)
     assert found.proofs("elsewhere") == []
     for its in found.confirmed:
@@ -184,10 +175,17 @@ def test_what_the_page_reads_is_there(traced: Folders) -> None:
     check(Traced(folder, Memory(2**20)).findings(), FOUND)
 
 
-def test_fewer_exchanges_find_the_same(planted: Both, recipe: LmCircuit, tmp_path: Path) -> None:
-    tracing = Tracing(mapped=10, searched=10, proved=10, gains=0.3, given=False)
-    thrifty = recipe.model_copy(update={"tracing": tracing})
-    found = LmCircuitRun(find_circuit(thrifty, lambda: planted(True), tmp_path)).findings
+def test_fewer_exchanges_find_the_same_and_elsewhere_more_questions_can_be_asked(
+    planted: Both, recipe: LmCircuit, tmp_path: Path
+) -> None:
+    few = {"mapped": 10, "searched": 10, "proved": 10, "gains": 0.3, "given": False}
+    tracing = Tracing(**few, proved_elsewhere=12)
+    both = recipe.model_copy(update={"elsewhere": recipe.prompts, "tracing": tracing})
+    with in_one_piece():
+        folder = find_circuit(both, lambda: planted(True), tmp_path)
+    assert len(of_phase(saved_rows(folder), "proof")) == 10
+    assert len(of_phase(saved_rows(folder), "elsewhere")) == 12
+    found = LmCircuitRun(folder).findings
     assert set(found.shares) == {"x1", "x2", "x1…"}
     assert TRUE[True] - BEGIN < arrows(found) <= TRUE[True]
 
@@ -332,29 +330,6 @@ def test_a_symbol_is_held_against_the_one_that_it_leads_to() -> None:
     assert both.ahead(ANSWER, "x") == (4, 4)
 
 
-def stopped(recipe: LmCircuit, model: LanguageModel, store: Store, step: int) -> None:
-    """A run that is asked to stop after a number of questions."""
-    stop = Stop()
-    shown = watcher(advance=lambda done, _: stop.ask("test") if done >= step else None)
-    with pytest.raises(Interrupted):
-        prepared(recipe, lambda: partial(search, recipe, model), store, shown, stop)
-
-
-def test_a_stopped_run_ends_with_the_same_rows(
-    planted: Both, traced: Folders, recipe: LmCircuit, tmp_path: Path
-) -> None:
-    whole = (traced(True) / "rows/all.jsonl").read_bytes()
-    store = Store(tmp_path)
-    for step in (4, 15, 34):
-        stopped(recipe, planted(True), store, step)
-        assert store.create(recipe).files("rows/part-")
-    folder = find_circuit(recipe, lambda: planted(True), store)
-    assert (folder.path / "rows/all.jsonl").read_bytes() == whole
-    assert folder.verify() == []
-    # It is complete: no model is made.
-    assert find_circuit(recipe, pytest.fail, store).path == folder.path
-
-
 def test_other_weights_do_not_go_on(planted: Both, recipe: LmCircuit, store: Store) -> None:
     stopped(recipe, planted(True), store, 1)
     remedy = f"other weights than planted has now: `hopscope rm .* --store {store.root}`"
@@ -382,16 +357,6 @@ def test_answers_as_near_to_the_partners_are_refused(recipe: LmCircuit) -> None:
     unsure = [{"right": True, "acceptable": 4, "clean": {**clean, "x1": [1.0, 3.0, 0.0]}}] * 10
     with pytest.raises(NotLearned, match=r"on 10 questions of equations-d2 \(x0, x2, x1…\)"):
         check_above_chance(recipe, recipe.prompts, unsure, followed(recipe))
-
-
-def test_elsewhere_more_questions_can_be_asked(
-    planted: Both, recipe: LmCircuit, tmp_path: Path
-) -> None:
-    tracing = recipe.tracing.model_copy(update={"proved_elsewhere": 12})
-    both = recipe.model_copy(update={"elsewhere": recipe.prompts, "tracing": tracing})
-    folder = find_circuit(both, lambda: planted(True), tmp_path)
-    assert len(of_phase(saved_rows(folder), "proof")) == 10
-    assert len(of_phase(saved_rows(folder), "elsewhere")) == 12
 
 
 def test_what_is_no_row_is_refused(recipe: LmCircuit, tmp_path: Path) -> None:

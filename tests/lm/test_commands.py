@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 from calling import Patch, Say
+from solving import find_circuit, stopped
 
-from hopscope.configs import Asking, LmBench, Prompts
+from hopscope.configs import Asking, LmBench, LmCircuit, Prompts
 from hopscope.errors import EndpointFailed
 from hopscope.lm.drawing import CITIES, COUNTRIES, FIRST_NAMES
 from hopscope.lm.model import LanguageModel
@@ -94,9 +95,16 @@ def test_heads_are_read_switched_off_and_kept(say: Say, tmp_path: Path) -> None:
         assert (code, line in err) == (2, True), err
 
 
-def test_a_mechanism_from_pairs_to_its_figure(say: Say, tmp_path: Path, planted: Both) -> None:
+def test_a_stopped_circuit_ends_with_the_same_rows_and_its_figure(
+    say: Say, tmp_path: Path, planted: Both, traced: Callable[[bool], Path], recipe: LmCircuit
+) -> None:
+    """The command goes on with what was measured in pieces."""
     planted(True).model.save_pretrained("planted")
     planted(True).tokenizer.save_pretrained("planted")
+    store = Store(tmp_path / "runs")
+    for step in (4, 15, 34):
+        stopped(recipe, planted(True), store, step)
+        assert store.create(recipe).files("rows/part-")
     words = "lm circuit --model planted --template raw --hops 2 --questions 10"
     words += " --search-questions 10 --test-questions 10 --threads 1"
     code, out, err = say(*words.split(), "--save", "c.circuit.json", "--figure", "c.svg")
@@ -104,8 +112,12 @@ def test_a_mechanism_from_pairs_to_its_figure(say: Say, tmp_path: Path, planted:
     assert "question 50 of 50" in out
     assert "planted on equations-d2: 10 of 10 answered right (0.72 … 1.00; chance 0.25)" in out
     assert "look-ups: stacked" in out
-    (name,) = Store(tmp_path / "runs").names()
+    (name,) = store.names()
     assert name.startswith("lm-circuit-planted-equations-d2-")
+    folder = find_circuit(recipe, pytest.fail, store)  # it is complete: no model is made
+    assert (folder.name, folder.verify()) == (name, [])
+    whole = (traced(True) / "rows/all.jsonl").read_bytes()
+    assert (folder.path / "rows/all.jsonl").read_bytes() == whole
     assert (tmp_path / "c.svg").exists()
     told = json.loads(say(*words.split(), "--json")[1])
     assert told["verdict"][-2:] == ["look-ups: stacked", "the last look-up goes by: word"]

@@ -7,6 +7,7 @@ import threading
 import traceback
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -17,8 +18,8 @@ from hopscope.lm import endpoint
 from hopscope.lm.endpoint import Endpoint
 from hopscope.lm.prompts import Question
 
-openai = pytest.importorskip("openai")
 httpx = pytest.importorskip("httpx2")
+pytestmark = pytest.mark.skipif(find_spec("openai") is None, reason="no openai")
 
 URL = "http://127.0.0.1:8080/v1"
 KEY = "sk-very/secret-1234"
@@ -52,9 +53,9 @@ class Server:
         return answer(request) if callable(answer) else answer
 
     def open(self, url: str = URL, **options: Any) -> Endpoint:
-        client = openai.DefaultHttpxClient(
-            transport=httpx.MockTransport(self), follow_redirects=False
-        )
+        from openai import DefaultHttpxClient
+
+        client = DefaultHttpxClient(transport=httpx.MockTransport(self), follow_redirects=False)
         return Endpoint(url, "tiny", http_client=client, **options)
 
     def ask(self, **options: Any) -> str:

@@ -94,7 +94,6 @@ def test_outputs_can_be_changed_in_place_and_no_examples_are_no_error(backend: s
         y += 1
         y.square().sum().backward()
         gradient = model.get_parameter("blocks.0.attention.query.weight").grad
-        assert gradient is not None
         assert gradient.any() == (batch > 0)
 
 
@@ -154,6 +153,5 @@ def test_a_sequence_shorter_than_what_is_read_is_read_as_a_whole(backend: str) -
     assert torch.equal(found, model(tokens, read=5))
     found.sum().backward()
     for parameter in model.parameters():
-        assert parameter.grad is not None
         assert parameter.grad.isfinite().all()
     assert off(found, model.double()(tokens)) < 8

@@ -1,5 +1,7 @@
 """Planted circuits solve their tasks, in the fewest layers, and by exactly the paths they state."""
 
+from typing import Any
+
 import pytest
 import torch
 from every_task import one_hot
@@ -31,9 +33,9 @@ def losses(grown: Planted, batch: Batch, edit: AttentionEdit | None = None) -> T
 
 TASKS = [
     *(one_hot(hops) for hops in range(1, 8)),
-    *(sphere(hops) for hops in range(1, 8)),
+    *(sphere(hops) for hops in (1, 4, 7)),
     *(one_hot(3, chains) for chains in (1, 2, 7)),
-    *(sphere(5, chains, dim=128) for chains in (1, 2, 7)),
+    *(sphere(3, chains, dim=128) for chains in (1, 7)),
     *(conditional(decoys, s) for decoys in (0, 1, 3) for s in ("one-hot", "sphere")),
 ]
 
@@ -80,19 +82,21 @@ def without(path: Path, task: VectorTask, batch: Batch) -> AttentionEdit:
     return edit
 
 
-BROKEN = [
-    planted(one_hot(1)),
-    planted(one_hot(5)),
-    planted(one_hot(7)),
-    planted(sphere(6)),
-    planted(conditional(1)),
-    planted(one_hot(3), spare_layers=(0, 3), heads=3),
+BROKEN: list[tuple[VectorTask, dict[str, Any]]] = [
+    (one_hot(1), {}),
+    (one_hot(7), {}),
+    (sphere(4), {}),
+    (conditional(1), {}),
+    (one_hot(3), {"spare_layers": (0, 3), "heads": 3}),
 ]
 
 
-@pytest.mark.parametrize("grown", BROKEN, ids=lambda g: f"{g.task.kind}-{len(g.paths)}")
-def test_its_paths_are_needed_attended_fully_and_enough(grown: Planted) -> None:
-    batch, task = dataset(grown.task, 0, 50, "validation"), grown.task
+@pytest.mark.parametrize(("task", "more"), BROKEN, ids=lambda its: str(its)[:40])
+def test_its_paths_are_needed_attended_fully_and_enough(
+    task: VectorTask, more: dict[str, Any]
+) -> None:
+    grown = planted(task, **more)
+    batch = dataset(task, 0, 20, "validation")
     attention = grown.model.attention(batch.inputs)
     same = batch.roles.chain[:, :, None] == batch.roles.chain[:, None, :]
     whole = losses(grown, batch).mean()

@@ -148,12 +148,6 @@ def test_a_member_starts_with_the_weights_of_its_seed() -> None:
                 assert torch.equal(fleet[name][member], weight), name
 
 
-def test_reading_fewer_positions_changes_nothing_else() -> None:
-    model = shaken(Transformer.seeded(Model(d_model=8, causal=False), VECTORS, 0))
-    inputs = some_inputs(VECTORS, 2)
-    assert torch.allclose(model(inputs), model(inputs, read=7)[:, -3:], atol=1e-6)
-
-
 def test_attention_is_seen_whole_and_what_replaces_it_is_used() -> None:
     model = shaken(Transformer.seeded(Model(layers=2, d_model=8), VECTORS, 0))
     inputs = some_inputs(VECTORS, 5)

@@ -7,7 +7,7 @@ import pytest
 from hopscope.configs import NgramExperiment
 
 SMALL = {
-    "stages": "C,W,a", "epochs": (20, 30, 20), "chains": 300, "validation_chains": 60, "records": 8,
+    "stages": "C,W,a", "epochs": (20, 30, 20), "chains": 100, "validation_chains": 30, "records": 8,
 }  # fmt: skip
 
 

@@ -152,20 +152,21 @@ def walked(chosen: NgramExperiment) -> InductionTransformer:
     ("stages", "first", "batch"),
     [
         ("C,W,a", "copies", None),
-        ("CW,a", "copies", 25),
+        ("CW,a", "copies", 13),
         ("CWa", "copies", None),
         ("a,C", "full", None),
-        ("W,Ca", "full", 25),
+        ("W,Ca", "full", 13),
     ],
 )
 def test_training_by_counts_is_training_by_walking(
     experiment: Make, stages: str, first: str, batch: int | None, tmp_path: Path
 ) -> None:
-    epochs = tuple(5 for _ in stages.split(","))
-    counts = {"train": 60, "validation": 40}
+    epochs = tuple(4 for _ in stages.split(","))
+    counts = {"train": 30, "validation": 20}
     descent = {"stages": stages, "epochs": epochs, "batch": batch}
-    descent |= {"chains": 60, "validation_chains": 40}
-    chosen = experiment(model={"first": first}, descent=descent, seeds=(2,))
+    descent |= {"chains": 30, "validation_chains": 20}
+    short = {"length": 20}
+    chosen = experiment(process=short, model={"first": first}, descent=descent, seeds=(2,))
     run, module = train(chosen, tmp_path), walked(chosen)
     for name, value in module.state_dict().items():
         np.testing.assert_allclose(run.state(2)[name], value.numpy(), rtol=1e-9, atol=1e-12)

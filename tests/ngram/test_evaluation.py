@@ -69,13 +69,13 @@ def test_stage_one_chooses_what_is_seen_through_the_heads(
     chosen = NgramExperiment(
         process={"parents": parents, "start": "uniform"},
         model={"degree": degree, "own": own},
-        descent={"stages": "C", "epochs": (1_000,), "chains": 3_000},
+        descent={"stages": "C", "epochs": (1_000,), "chains": 1_500},
     )
     run = train(chosen, tmp_path)
     assert evaluation.choice(chosen.model, run.course(0).at(-1)).lags in expected
     seen = information.through_heads(chosen.process, chosen.model, 300)
     assert information.winner(seen) in expected
-    alone = information.exact(chosen.process, chosen.model, 2_000)
+    alone = information.exact(chosen.process, chosen.model, 1_000)
     assert information.winner(alone) == parents
 
 

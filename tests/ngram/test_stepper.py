@@ -74,7 +74,7 @@ def ending(at: int, killed: bool) -> Any:
     return watcher(advance=advance)
 
 
-@pytest.mark.parametrize("descent", [{}, {"batch": 70}])
+@pytest.mark.parametrize("descent", [{}, {"batch": 40}])
 def test_a_training_that_was_ended_goes_on_to_the_same_bytes(
     experiment: Make, descent: dict[str, object], tmp_path: Path
 ) -> None:

@@ -93,7 +93,7 @@ EPOCHS = {"C": 300, "W": 600, "a": 600}
 def _short(changes: dict[str, Any]) -> dict[str, Any]:
     descent = {"stages": "C,W,a", **changes.get("descent", {})}
     epochs = tuple(sum(EPOCHS[one] for one in stage) for stage in descent["stages"].split(","))
-    few = {"epochs": epochs, "chains": 1_000, "validation_chains": 200}
+    few = {"epochs": epochs, "chains": 500, "validation_chains": 100}
     return {**changes, "descent": {**descent, **few}}
 
 

@@ -49,7 +49,6 @@ def test_settings_and_losses_are_those_of_each_run(trained: Store) -> None:
         (steps, losses), (checked, checks) = run.losses("train"), run.losses("validation")
         for hop in range(losses.shape[2]):
             ended = found.losses[f"hop {hop + 1}"][side]
-            assert ended is not None
             assert ended.train == pytest.approx(losses[:, :, hop].mean())
             assert ended.validation == pytest.approx(run.final_losses()[:, hop].mean())
             level = learned_below(recipe.task.chances())
@@ -76,7 +75,6 @@ def test_the_frame_has_a_row_for_each_hop_of_each_run(trained: Store) -> None:
     with pytest.raises(ConfigError, match="neither .* nor .* has losses yet"):
         replace(found, courses=begun).frame()
     ended = found.losses["hop 2"][1]
-    assert ended is not None
     assert (rows.train[2], rows.validation[2]) == (ended.train, ended.validation)
 
 
@@ -99,7 +97,6 @@ def test_the_text_says_what_a_loss_is_the_mean_of(trained: Store) -> None:
 
 def test_circuits_have_steps_and_components_in_common() -> None:
     found = compare("gallery/demo", "gallery/planted")
-    assert found.circuits is not None
     steps = {str(step): step for step in found.circuits.steps}
     assert steps["value 0 → query"].common
     assert steps["key 0 → value 0"].common
@@ -117,7 +114,6 @@ def test_a_copy_has_everything_in_common(tmp_path: Path) -> None:
     store.copy(find("demo"), "mine")
     found = compare("gallery/demo", "mine", store)
     assert found.settings == {}
-    assert found.circuits is not None
     assert (found.circuits.first, found.circuits.second) == ((), ())
     assert all(step.first == step.second for step in found.circuits.steps)
     assert all(one == other for one, other in found.losses.values())
@@ -161,7 +157,6 @@ def test_the_ngram_experiment_has_losses_and_no_circuit(store: Store) -> None:
     assert [*found.settings] == ["seeds"]
     assert list(found.losses) == ["loss"]
     first, second = found.losses["loss"]
-    assert first is not None
     assert first.learned == ()
     assert second is None  # nothing of it is computed yet
     assert found.circuits is None

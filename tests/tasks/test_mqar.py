@@ -111,5 +111,4 @@ def test_its_circuit_is_found() -> None:
     assert circuit.paths == (PREVIOUS_TOKEN, INDUCTION)
     assert circuit.components[0].destinations == (Role("value"),)
     assert not circuit.unnamed
-    assert circuit.flow is not None
     assert circuit.flow.reached == ("x1",)

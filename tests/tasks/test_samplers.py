@@ -59,7 +59,6 @@ def test_examples_are_as_the_task_says(task: Task) -> None:
     else:
         assert batch.inputs.shape[2] == ends.inputs
     assert batch.roles.role.unique().tolist() == list(range(len(table)))
-    assert graph is not None
     assert set(graph.roles) <= set(table)
     assert sorted(set(hops)) == list(hops)
     assert hops[-1] == len(graph.facts)

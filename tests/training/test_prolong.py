@@ -12,12 +12,17 @@ from hopscope.store.checkpoints import OPTIMISER_FILES
 from hopscope.training import prolong, train
 
 
+@pytest.fixture(autouse=True)
+def few_final_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last ten steps are all validated, not the last hundred."""
+    monkeypatch.setattr("hopscope.configs.training.FINAL_STEPS", 10)
+
+
 @pytest.mark.parametrize(
     ("seeds", "differently"),
     [
-        ((0,), {}),
         ((3, 1), {"checkpoint_every": 10, "validate_every": 4}),
-        ((0,), {"steps": 115, "validate_every": 2}),
+        ((0,), {"steps": 25, "validate_every": 2}),
     ],
 )
 def test_a_prolonged_run_is_one_trained_in_one_go(
@@ -35,26 +40,25 @@ def test_a_prolonged_run_is_one_trained_in_one_go(
     assert content(train(short, store).folder) == before
 
 
-@pytest.mark.parametrize(
-    ("own", "changes", "problem"),
-    [
-        ({}, {"lr": 0.5}, r"is another training: its training\.lr is .*, expected 0\.5"),
-        ({"schedule": "cosine"}, {}, r"its training\.schedule is cosine"),
-        ({}, {"steps": 12}, r"is at step 12; expected 1 to 11, fewer than the new steps"),
-        ({}, {"checkpoint_every": 3}, "no checkpoint of step 3, .* own training.checkpoint"),
-        # Of a training of 120 steps, the first 20 are not among the last 100.
-        ({"steps": 120, "validate_every": 50, "checkpoint_every": 100},
-         {"steps": 200, "validate_every": 7}, "no validation of step 7, .*training.validate"),
-    ],
-)  # fmt: skip
-def test_what_is_no_beginning_is_refused(
-    store: Store, tiny: Experiment, own: dict[str, Any], changes: dict[str, Any], problem: str
-) -> None:
-    short = changed(tiny, **own)
-    folder = train(short, store).folder
-    with pytest.raises(RunMismatch, match=problem):
-        prolong(folder, changed(short, **{"steps": 20, **changes}), store)
-    assert store.names() == [folder.name]
+REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({}, {"lr": 0.5}, r"is another training: its training\.lr is .*, expected 0\.5"),
+    ({"schedule": "cosine"}, {}, r"its training\.schedule is cosine"),
+    ({}, {"steps": 12}, r"is at step 12; expected 1 to 11, fewer than the new steps"),
+    ({}, {"checkpoint_every": 3}, "no checkpoint of step 3, .* own training.checkpoint"),
+    # Of a training of 30 steps, the first 20 are not among the last ten.
+    ({"steps": 30, "validate_every": 15, "checkpoint_every": 25},
+     {"steps": 50, "validate_every": 7}, "no validation of step 7, .*training.validate"),
+]  # fmt: skip
+
+
+def test_what_is_no_beginning_is_refused(store: Store, tiny: Experiment) -> None:
+    for own, changes, problem in REFUSED:
+        short = changed(tiny, **own)
+        folder = train(short, store).folder
+        known = store.names()
+        with pytest.raises(RunMismatch, match=problem):
+            prolong(folder, changed(short, **{"steps": 20, **changes}), store)
+        assert store.names() == known
 
 
 def test_a_run_of_another_kind_is_refused(store: Store, tiny: Experiment) -> None:

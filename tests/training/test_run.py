@@ -1,12 +1,12 @@
 """Runs as the rest of hopscope sees them: their models and losses, and when hops were learned."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
+from stopping import content
 
 from hopscope.configs import Experiment, Model
 from hopscope.errors import ConfigError, RunDamaged
@@ -81,15 +81,10 @@ def autocast() -> AbstractContextManager[None]:
     return torch.autocast("cpu", torch.bfloat16)
 
 
-@pytest.mark.parametrize("mode", [float64, torch.no_grad, torch.inference_mode, autocast])
-def test_the_callers_modes_change_no_run(
-    store: Store, tmp_path: Path, tiny: Experiment, mode: Callable[[], AbstractContextManager[None]]
-) -> None:
-    usual = train(tiny, store)
-    with mode():
-        run = train(tiny, tmp_path / "other")
-        assert {p.dtype for p in run.model.parameters()} == {torch.float32}
-    assert np.array_equal(run.losses("train")[1], usual.losses("train")[1])
-    assert run.model.state_dict().keys() == usual.model.state_dict().keys()
-    for name, weight in usual.model.state_dict().items():
-        assert torch.equal(run.model.state_dict()[name], weight), name
+def test_the_callers_modes_change_no_run(store: Store, tmp_path: Path, tiny: Experiment) -> None:
+    usual = content(train(tiny, store).folder)
+    for mode in (float64, torch.no_grad, torch.inference_mode, autocast):
+        with mode():
+            run = train(tiny, tmp_path / mode.__name__)
+            assert {p.dtype for p in run.model.parameters()} == {torch.float32}
+        assert content(run.folder) == usual, mode

@@ -27,13 +27,16 @@ from hopscope.store import Store
 KNOWN = {claim.id: claim for claim in CLAIMS}
 
 
+ROWS: dict[str, list[ResultRow]] = {
+    "chen/training": training(),
+    "chen/settings": [setting_row(name, seed) for name in SETTINGS for seed in range(3)],
+    "chen/growth": [growth_row(seed) for seed in range(3)],
+    "chen/choices": [choice_row(name, seed) for name in CHOSEN_IN for seed in range(3)],
+}
+
+
 def rows_of(claim: Claim) -> list[ResultRow]:
-    return {
-        "chen/training": training(),
-        "chen/settings": [setting_row(name, seed) for name in SETTINGS for seed in range(3)],
-        "chen/growth": [growth_row(seed) for seed in range(3)],
-        "chen/choices": [choice_row(name, seed) for name in CHOSEN_IN for seed in range(3)],
-    }[claim.needs[0]]
+    return [*ROWS[claim.needs[0]]]
 
 
 def bent(rows: list[ResultRow], which: dict[str, Any], **values: Any) -> list[ResultRow]:

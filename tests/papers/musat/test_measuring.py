@@ -155,7 +155,7 @@ def test_a_circuit_is_found_and_every_path_removed(run: Run, emerged: CircuitRow
 
 def test_a_step_that_twins_take_is_removed_with_both() -> None:
     grown = planted(Retrieval(hops=2, chains=2, dim=8, symbols="one-hot"), twins=True)
-    circuit = discover(grown.model, grown.task)
+    circuit = discover(grown.model, grown.task, examples=16)
     ablator = on_fresh_examples(grown.model, grown.task, circuit)
     alone = {each.what: each.prescribed for each in without_rows(ablator, circuit)}
     steps = without_steps(ablator, circuit)
