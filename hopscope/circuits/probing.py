@@ -396,9 +396,9 @@ def _check_known(
             share = float(torch.isin(tokens, known[:, number]).float().mean())
             if share <= HALF:
                 raise CircuitError(
-                    f"of {len(tokens):,} tokens scored at {drawn.table[role]} ({name}), {share:.0%} "
-                    "are among the fitted ones, and no map can name the rest: take more examples "
-                    "(`--examples`), or fewer tokens"
+                    f"of {len(tokens):,} tokens scored at {drawn.table[role]} ({name}), "
+                    f"{share:.0%} are among the fitted ones, and no map can name the rest: take "
+                    "more examples (`--examples`), or fewer tokens"
                 )
 
 
