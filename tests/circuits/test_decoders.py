@@ -1,5 +1,7 @@
 """Decoders of transformers: the engine against the models' own passes, attention and hooks."""
 
+import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -80,7 +82,9 @@ def test_the_engine_computes_what_the_model_computes(family: str, tokens: Tensor
     [("mistral", {0: 4, 1: 4}), ("gemma2", {0: 4}), ("gpt_oss", {0: 4}), ("llama", {})],
 )
 def test_even_attention_is_over_what_a_layer_sees(family: str, windows: dict[int, int]) -> None:
-    adapter, examples = DecoderAdapter(made(family, vocab_size=7)), examples_of(TASK, 8)
+    # A llama ignores the window that its config names.
+    model = made(family, vocab_size=7, sliding_window=4)
+    adapter, examples = DecoderAdapter(model), examples_of(TASK, 8)
     length = examples.length
     even = Ablation.of({(layer, HEAD): Pattern() for layer in range(2)})
     back = torch.arange(length)[:, None] - torch.arange(length)
@@ -98,6 +102,20 @@ def test_even_attention_is_over_what_a_layer_sees(family: str, windows: dict[int
     expected = adapter.unembed(forward(adapter, adapter.embed(examples.inputs), attend))
     losses = Ablator(adapter, examples).losses([even])[0]
     assert torch.allclose(losses, examples.losses_of(expected[:, -examples.read :]), atol=1e-5)
+
+
+def test_windows_are_the_same_in_transformer_lens(tmp_path: Path) -> None:
+    model, examples = made("gemma2", vocab_size=7), examples_of(TASK, 8)
+    model.save_pretrained(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pytest.importorskip("transformer_lens")
+        from transformer_lens.model_bridge import TransformerBridge
+
+        bridge = TransformerBridge.boot_transformers(str(tmp_path), dtype=torch.float32)
+        even = [Ablation(), Ablation.of({(0, HEAD): Pattern()})]
+        ours, theirs = (Ablator(each, examples).losses(even) for each in (model, bridge))
+    assert torch.allclose(ours, theirs, atol=1e-4)
 
 
 @torch.no_grad()
