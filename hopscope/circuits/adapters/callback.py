@@ -7,7 +7,6 @@ found would not be the model's, without any visible error. So both are checked f
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from threading import RLock
-from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar
 
 import torch
@@ -40,8 +39,7 @@ class CallbackModel(Examined):
     every ablation, and the outputs of heads cannot be replaced. The model answers at the last
     `answers` positions (None: at all that the examples read). `streams(inputs)` returns the
     residual streams [batch, seq, d_model] before the first layer and after each layer; only probes
-    need it. `windows` maps each layer with a sliding window to the number of tokens that a position
-    sees, including itself.
+    need it.
     """
 
     def __init__(
@@ -53,7 +51,6 @@ class CallbackModel(Examined):
         answers: int | None = None,
         causal: bool = True,
         streams: Callable[[Tensor], Sequence[Tensor]] | None = None,
-        windows: Mapping[int, int] = MappingProxyType({}),
     ) -> None:
         if min(shape) < 1:
             raise CircuitError(f"shape (layers, heads) is {shape}; expected at least one of each")
@@ -66,7 +63,9 @@ class CallbackModel(Examined):
         self.forward, self.module = _in_turn(turn, forward), module
         self.streams = None if streams is None else _in_turn(turn, streams)
         self.layers, self.heads = shape
-        self.answers, self.causal, self.windows = answers, causal, windows
+        self.answers, self.causal = answers, causal
+        self.windows: Mapping[int, int] = {}
+        """For each layer with a sliding window, the number of tokens that a position sees."""
         self._known: set[int] = set()  # layers whose attention was checked
         self._checked = 0  # length of the inputs on which the module was checked
 
@@ -233,13 +232,9 @@ def transformer_lens(bridge: Any) -> CallbackModel:
         bridge.run_with_hooks(inputs, fwd_hooks=[(name, keep) for name in names])
         return found
 
+    causal = bridge.cfg.attention_dir == "causal"
+    found = CallbackModel(forward, bridge, (layers, heads), causal=causal, streams=streams)
     config = getattr(bridge.original_model, "config", None)
-    of_transformers = hasattr(config, "get_text_config")
-    return CallbackModel(
-        forward,
-        bridge,
-        (layers, heads),
-        causal=bridge.cfg.attention_dir == "causal",
-        streams=streams,
-        windows=windows_of(config.get_text_config(decoder=True)) if of_transformers else {},
-    )
+    if hasattr(config, "get_text_config"):  # made from a model of transformers
+        found.windows = windows_of(config.get_text_config(decoder=True))
+    return found
