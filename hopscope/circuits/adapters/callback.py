@@ -234,7 +234,7 @@ def transformer_lens(bridge: Any) -> CallbackModel:
 
     causal = bridge.cfg.attention_dir == "causal"
     found = CallbackModel(forward, bridge, (layers, heads), causal=causal, streams=streams)
-    config = getattr(bridge.original_model, "config", None)
+    config: Any = getattr(bridge.original_model, "config", None)
     if hasattr(config, "get_text_config"):  # made from a model of transformers
         found.windows = windows_of(config.get_text_config(decoder=True))
     return found

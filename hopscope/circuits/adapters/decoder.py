@@ -164,8 +164,9 @@ class DecoderAdapter(ProvedAdapter):
         # The config of a family without windows may name one. A window that hides no position from
         # the last one is none.
         for layer, size in [*self.windows.items()]:
-            mask = self.project(layer, x[:1]).weigh.mask
-            if size < inputs.shape[1] and (mask is None or mask[0, 0, -1, 0] == 0):
+            weigh = self.project(layer, x[:1]).weigh
+            assert isinstance(weigh, _Weigh)
+            if size < inputs.shape[1] and (weigh.mask is None or weigh.mask[0, 0, -1, 0] == 0):
                 del self.windows[layer]
 
     def project(self, layer: int, x: Stream) -> Projected:
