@@ -166,7 +166,7 @@ def as_a_whole(
     seen: dict[int, Tensor] = {}
 
     def edit(layer: int, pattern: Tensor) -> Tensor:
-        seen[layer] = prescriber.replaced(ablation.patterns(layer), pattern)
+        seen[layer] = prescriber.of(layer).replaced(ablation.patterns(layer), pattern)
         return seen[layer]
 
     outputs = model.outputs(examples.inputs, edit)

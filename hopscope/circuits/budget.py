@@ -43,6 +43,9 @@ STREAMS = 24
 """The memory that a probe takes at most, in residual streams of the examples that it is fitted on.
 Four models of the gallery took 14 to 24."""
 
+DOUBLE, MAPS = 8, 7
+"""Bytes of one float64 number, and copies of its maps that fitting a probe of tokens holds."""
+
 
 def call_bytes(device: torch.device) -> int:
     """How many bytes the tensors of one call may take on this device."""
@@ -96,6 +99,13 @@ def check_streams(examples: int, length: int, width: int) -> None:
     """Raise CircuitError if this machine cannot hold the streams of all examples."""
     what = f"residual streams of {examples:,} examples of {length:,} positions"
     _check(STREAMS * FLOAT * examples * length * width, what, "take fewer examples")
+
+
+def check_maps(width: int, targets: int, classes: int) -> None:
+    """Raise CircuitError if this machine cannot hold the maps from a stream to tokens."""
+    what = f"maps from {width:,} numbers to {classes:,} tokens"
+    advice = "take a task with fewer different tokens"
+    _check(MAPS * DOUBLE * width * targets * classes, what, advice)
 
 
 def check_search(least: int, needed: Mapping[str, int], sizes: Mapping[str, int]) -> None:

@@ -89,17 +89,23 @@ class Pairs:
         return torch.stack((third - other, third - own)).double()
 
 
-def pairs_of(questions: Questions, count: int, seed: int = 0) -> Pairs:
-    """Draw minimal pairs of a task; raises CircuitError if its examples cannot be paired."""
-    check_interval(count)
+def paired(questions: Questions) -> Task:
+    """The task, if its examples can be paired; else raises CircuitError."""
     if not isinstance(questions, FactTask):
         raise CircuitError(
-            "these questions draw no minimal pairs: patch a task of hopscope's, or call "
-            "hopscope.circuits.patch with Pairs of your own"
+            "these questions draw no minimal pairs, as hopscope's tasks over facts do (Retrieval, "
+            "Induction, …); hopscope.circuits.patch takes Pairs of your own"
         )
     task: Task = questions
     if why := task.swap_obstacle():
         raise CircuitError(f"examples of {task.kind} cannot be paired: {why}")
+    return task
+
+
+def pairs_of(questions: Questions, count: int, seed: int = 0) -> Pairs:
+    """Draw minimal pairs of a task; raises CircuitError if its examples cannot be paired."""
+    check_interval(count)
+    task = paired(questions)
     examples = examples_of(task, count, seed, "patching")
     number = example_seed("patching", seed)
     counterfactuals = {

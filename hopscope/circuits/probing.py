@@ -12,7 +12,7 @@ decoded by Fisher's linear discriminants, in the space of the ridge regression's
 equal the discriminants of the inputs themselves (Hastie, Tibshirani & Buja 1994).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
@@ -26,7 +26,7 @@ from hopscope import intervals
 from hopscope.circuits.ablation import Ablation
 from hopscope.circuits.adapters import AnyModel, CallbackModel, adapter_of
 from hopscope.circuits.attention import attended, chunks
-from hopscope.circuits.budget import check_streams
+from hopscope.circuits.budget import DOUBLE, call_bytes, check_maps, check_streams
 from hopscope.circuits.engine import (
     Adapter,
     Additive,
@@ -52,6 +52,7 @@ from hopscope.circuits.tracking import History, checkpoints_of, model_of
 from hopscope.configs import FactTask
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
+from hopscope.milestones import HALF
 from hopscope.tasks import symbols as drawn_symbols
 
 EXAMPLES = 1024
@@ -92,6 +93,7 @@ def probe(
     of_stream = np.full((4, adapter.layers + 1, *cells), np.nan)
     of_heads = np.full((4, adapter.layers, adapter.heads, *cells), np.nan)
     fit_rows, score_rows = fitted.rows(names), scored.rows(names)
+    _check_known(fit_rows, score_rows, drawn, names)
     places = (_places(adapter, each, heads) for each in (fitted.examples, drawn))
     progress, every = Progress("probing"), 1 + adapter.layers * (1 + heads * adapter.heads)
     for done, ((layer, head, x), (_, _, fresh)) in enumerate(zip(*places, strict=True)):
@@ -165,6 +167,7 @@ class Reader:
         self.adapter, self.examples, self.symbols = adapter, scored.examples, tuple(names)
         self._rows = {role: rows.own for role, rows in fitted.rows(names).items()}
         self._fresh = {role: rows.own for role, rows in scored.rows(names).items()}
+        _check_known(self._rows, self._fresh, self.examples, names)
         width = adapter.embed(fitted.examples.inputs[:1].to(adapter.device)).shape[-1]
         for role, rows in self._rows.items():
             _check_enough(rows, width, self.examples.table[role], examples)
@@ -371,6 +374,32 @@ def _check_enough(rows: RolePositions, width: int, role: Role, examples: int) ->
             f"{role} has only {count} positions in {examples} examples, too few for a map from "
             f"{width} numbers: take {enough:,} examples (`--examples {enough}`)"
         )
+    if not rows.targets.is_floating_point():
+        check_maps(width, rows.targets[0].numel(), int(rows.targets.max()) + 1)
+
+
+def _check_known(
+    fitted: Mapping[int, RolePositions],
+    scored: Mapping[int, RolePositions],
+    drawn: Examples,
+    names: Sequence[str],
+) -> None:
+    """Raise CircuitError if most tokens that are scored at a role do not occur among those that are
+    fitted there: no map can name them, so they would count as not decodable whatever the stream.
+    """
+    for role in fitted.keys() & scored.keys():
+        known, asked = (rows[role].targets[:, 0] for rows in (fitted, scored))
+        if known.is_floating_point():
+            return
+        for number, name in enumerate(names):
+            tokens = asked[:, number].unique()
+            share = float(torch.isin(tokens, known[:, number]).float().mean())
+            if share <= HALF:
+                raise CircuitError(
+                    f"of {len(tokens):,} tokens scored at {drawn.table[role]} ({name}), "
+                    f"{share:.0%} are among the fitted ones, and no map can name the rest: take "
+                    "more examples (`--examples`), or fewer tokens"
+                )
 
 
 def _cell(
@@ -426,7 +455,8 @@ def _hits(
     total is the same for every class). Both are [row, target].
     """
     weight = torch.stack([1 / each.bincount()[each].double() for each in y.T], 1)
-    likely = torch.stack([part.argmax(-1) for part in fit(x).unbind(1)], 1)
+    rows = max(1, call_bytes(x.device) // (DOUBLE * fit.middle.numel()))
+    likely = torch.cat([fit(some).argmax(-1) for some in x.split(rows)])
     return weight * (likely == y), weight
 
 

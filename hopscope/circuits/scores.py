@@ -116,7 +116,7 @@ class Runs:
         if isinstance(self.adapter, CallbackModel):
 
             def edit(layer: int, own: Tensor) -> Tensor:
-                return prescriber.replaced(state.patterns(layer), own)
+                return prescriber.of(layer).replaced(state.patterns(layer), own)
 
             return self.adapter.outputs(inputs, edit)[:, -self.read :]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from hopscope.circuits.ablation import Ablation, Carried, Change
@@ -20,6 +20,7 @@ from hopscope.circuits.components import Table
 from hopscope.circuits.engine import Adapter
 from hopscope.circuits.examples import Examples, Questions, examples_of
 from hopscope.circuits.pattern import TABLE_KINDS, Source
+from hopscope.circuits.prescriber import prescriber_of
 from hopscope.circuits.progress import counted
 
 MOST_TOKENS = 1024
@@ -40,12 +41,11 @@ def estimate_tables(adapter: Adapter | CallbackModel, examples: Examples) -> Tab
     tokens = _tokens(examples)
     means: dict[Source, Tensor] = {}
     slices = chunks(adapter, examples)
+    prescriber = prescriber_of(adapter, examples)
+    seeing = [prescriber.of(layer) for layer in range(adapter.layers)]
     if tokens is not None:
         size = int(tokens.max()) + 1
-        count = torch.zeros(size, size, device=tokens.device)
-        for some in slices:
-            count += _pair_counts(tokens[some], size, adapter.causal)
-        count.clamp_min_(1)
+        count = {each: _pair_counts(tokens, slices, size, each.seen) for each in set(seeing)}
     for some in counted("mean attention", slices):
         for layer, attention in enumerate(patterns(adapter, examples.inputs[some])):
             for head in range(adapter.heads):
@@ -53,7 +53,7 @@ def estimate_tables(adapter: Adapter | CallbackModel, examples: Examples) -> Tab
                 sums = {Source("position", head=at): own.sum(0) / len(examples)}
                 if tokens is not None:
                     pairs = _pair_sums(own, tokens[some], size)
-                    sums[Source("token", head=at)] = pairs / count
+                    sums[Source("token", head=at)] = pairs / count[seeing[layer]]
                 for source, its in sums.items():
                     means[source] = means[source].add_(its) if source in means else its
     for table in means.values():
@@ -92,11 +92,15 @@ def _pair_sums(
 
 
 def _pair_counts(
-    tokens: Int[Tensor, "batch seq"], size: int, causal: bool
+    tokens: Int[Tensor, "batch seq"], slices: list[slice], size: int, seen: Bool[Tensor, "seq seq"]
 ) -> Float[Tensor, "token token"]:
-    """How many pairs of positions have these tokens, at a destination that sees the source."""
-    seen = torch.ones(*tokens.shape, tokens.shape[1], device=tokens.device)
-    return _pair_sums(seen.tril_() if causal else seen, tokens, size)
+    """How many pairs of positions have these tokens, at a destination that sees the source (at
+    least 1).
+    """
+    count = torch.zeros(size, size, device=tokens.device)
+    for some in slices:
+        count += _pair_sums(seen.float().expand(len(tokens[some]), -1, -1), tokens[some], size)
+    return count.clamp_min_(1)
 
 
 def tables_in(tables: Tables, state: Ablation) -> tuple[Table, ...]:

@@ -262,7 +262,7 @@ def patch(asked: Asked, no_keep: bool) -> Output:
     """
     study = asked.study
     keeps = _can_keep(study) and not no_keep
-    if not keeps:
+    if isinstance(study, studies.RunStudy) and not keeps:
         study = studies.Study(study.model, study.task, circuit=study.circuit)
     found = study.patch(asked.examples, asked.sample)
     kept = "saved with the run's circuit" if keeps else NOT_KEPT

@@ -30,7 +30,7 @@ from hopscope.circuits import (
     tracking,
 )
 from hopscope.circuits.ablator import Ablations, ablate, asked_for, every_head
-from hopscope.circuits.adapters import AnyModel
+from hopscope.circuits.adapters import AnyModel, replaceable
 from hopscope.circuits.baselines import DEFAULT_SWITCHES, baselines
 from hopscope.circuits.circuit_patching import patch_circuit
 from hopscope.circuits.diagnostics import Diagnostics, diagnose
@@ -150,8 +150,16 @@ class Study(Displayed):
         """The circuit with its account: which symbols are decodable at its roles, and which symbol
         each path moves.
         """
+        self._check_patchable()
         self._circuit = patch_circuit(self.model, self.circuit, self.task, examples, seed)
         return self._circuit
+
+    def _check_patchable(self) -> None:
+        """Raise CircuitError, before the circuit is searched, if the task draws no pairs or head
+        outputs cannot be replaced.
+        """
+        patching.paired(self.task)
+        replaceable(self.model)
 
     def diagnose(self, **options: Any) -> Diagnostics:
         """Diagnostics of the circuit: backup heads and restored heads."""
@@ -176,6 +184,7 @@ class Study(Displayed):
         switches: Switches = DEFAULT_SWITCHES,
     ) -> Baselines:
         """Scores of other methods (EAP-IG, activation patching, …), compared with the circuit."""
+        self._check_patchable()
         return baselines(self.model, self.circuit, examples, seed, switches)
 
     def emergence(self, examples: int = tracking.EXAMPLES, seed: int = 0) -> Emergence:

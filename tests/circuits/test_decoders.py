@@ -1,6 +1,9 @@
 """Decoders of transformers: the engine against the models' own passes, attention and hooks."""
 
+import warnings
 from functools import cache
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,10 +13,20 @@ from families import FAMILIES, TOKENS, made
 from slow import CHANGES, hooked
 from torch import Tensor, nn
 
-from hopscope.circuits import Ablation, Ablator, Pattern, adapter_of, examples_of, repeated_tokens
+from hopscope.circuits import (
+    Ablation,
+    Ablator,
+    Pattern,
+    adapter_of,
+    estimate_tables,
+    examples_of,
+    patterns,
+    repeated_tokens,
+)
 from hopscope.circuits.adapters import DecoderAdapter
 from hopscope.circuits.attention import attended
 from hopscope.circuits.engine import Brought, Heads, as_model, forward, record, weights_digest
+from hopscope.circuits.pattern import Source
 from hopscope.circuits.probing import probe
 from hopscope.configs import KHop
 from hopscope.errors import CircuitError, RunWarning
@@ -88,7 +101,9 @@ def test_the_engine_computes_what_the_model_computes(family: str, tokens: Tensor
     [("mistral", {0: 4, 1: 4}), ("gemma2", {0: 4}), ("gpt_oss", {0: 4}), ("llama", {})],
 )
 def test_even_attention_is_over_what_a_layer_sees(family: str, windows: dict[int, int]) -> None:
-    adapter, examples = DecoderAdapter(made(family, vocab_size=7)), examples_of(TASK, 8)
+    # A llama ignores the window that its config names.
+    model = made(family, vocab_size=7, sliding_window=4)
+    adapter, examples = DecoderAdapter(model), examples_of(TASK, 8)
     length = examples.length
     even = Ablation.of({(layer, HEAD): Pattern() for layer in range(2)})
     back = torch.arange(length)[:, None] - torch.arange(length)
@@ -106,6 +121,33 @@ def test_even_attention_is_over_what_a_layer_sees(family: str, windows: dict[int
     expected = adapter.unembed(forward(adapter, adapter.embed(examples.inputs), attend))
     losses = Ablator(adapter, examples).losses([even])[0]
     assert torch.allclose(losses, examples.losses_of(expected[:, -examples.read :]), atol=1e-5)
+
+
+def test_a_table_by_token_is_the_mean_over_pairs_that_a_layer_sees() -> None:
+    adapter, examples = DecoderAdapter(made("gemma2", vocab_size=7)), examples_of(TASK, 8)
+    tables, tokens = estimate_tables(adapter, examples), examples.inputs
+    back = torch.arange(examples.length)[:, None] - torch.arange(examples.length)
+    for layer, pattern in enumerate(patterns(adapter, tokens)):
+        seen = (back >= 0) & (back < {0: 4}.get(layer, examples.length))
+        table = tables[Source("token", head=(layer, HEAD))]
+        for one, other in product(range(6), repeat=2):
+            pairs = (tokens[:, :, None] == one) & (tokens[:, None] == other) & seen
+            mean = float(pattern[:, HEAD][pairs].sum() / max(1, int(pairs.sum())))
+            assert float(table[one, other]) == pytest.approx(mean, abs=1e-4)
+
+
+def test_windows_are_the_same_in_transformer_lens(tmp_path: Path) -> None:
+    model, examples = made("gemma2", vocab_size=7), examples_of(TASK, 8)
+    model.save_pretrained(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pytest.importorskip("transformer_lens")
+        from transformer_lens.model_bridge import TransformerBridge
+
+        bridge = TransformerBridge.boot_transformers(str(tmp_path), dtype=torch.float32)
+        even = [Ablation(), Ablation.of({(0, HEAD): Pattern()})]
+        ours, theirs = (Ablator(each, examples).losses(even) for each in (model, bridge))
+    assert torch.allclose(ours, theirs, atol=1e-4)
 
 
 @torch.no_grad()

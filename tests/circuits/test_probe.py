@@ -22,6 +22,7 @@ from hopscope.circuits import (
     Probe,
     adapter_of,
     examples_of,
+    repeated_tokens,
 )
 from hopscope.circuits.ablation import Ablation, changes_of
 from hopscope.circuits.engine import record
@@ -261,6 +262,29 @@ def test_more_streams_than_the_machine_holds_are_refused_before_it_runs(
     monkeypatch.setattr("hopscope.circuits.budget.memory_bytes", lambda: 2**21)
     with pytest.raises(CircuitError, match=r"streams of 400 examples of 10 .*: take fewer ex"):
         probe(two_hops.model, two_hops.task, 400)
+
+
+def test_tokens_that_are_not_fitted_or_do_not_fit_into_memory_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def streams(tokens: Tensor) -> list[Tensor]:
+        return [words[tokens] + words[tokens.roll(1, 1)]] * 2
+
+    def forward(tokens: Tensor, attention: Any) -> Tensor:
+        attention(0, torch.eye(tokens.shape[1]).expand(len(tokens), 1, -1, -1))
+        return torch.nn.functional.one_hot(tokens, 400).float()
+
+    words = torch.randn(400, 8, generator=torch.Generator().manual_seed(0))
+    module = CallbackModel(forward, nn.Linear(1, 1), (1, 1), streams=streams)
+    task = repeated_tokens(vocabulary=400, length=4)
+    with pytest.raises(CircuitError, match=r"tokens scored at filler \(itself\), 33% are"):
+        probe(module, task, 20)
+    found = probe(module, task, 300)
+    monkeypatch.setattr("hopscope.circuits.probing.call_bytes", lambda _: 1)
+    assert probe(module, task, 300).to_dict() == found.to_dict()  # scored a row at a time
+    monkeypatch.setattr("hopscope.circuits.budget.memory_bytes", lambda: 2**20)
+    with pytest.raises(CircuitError, match="maps from 8 numbers to 401 tokens"):
+        probe(module, task, 300)
 
 
 def test_a_changed_model_is_read_by_the_maps_of_the_unchanged_one(

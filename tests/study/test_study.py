@@ -10,8 +10,10 @@ import hopscope
 from hopscope.circuits import (
     Ablation,
     Ablator,
+    CallbackModel,
     Carried,
     Circuit,
+    Examples,
     Pattern,
     attention_maps,
     discover,
@@ -58,6 +60,19 @@ def test_a_gallery_model_has_its_circuit_maps_and_story() -> None:
     assert list(story.steps) == model.run.checkpoints
     with pytest.raises(RunReadOnly, match="--no-keep --save FILE writes it to a file"):
         model.discover()
+
+
+def test_what_cannot_be_patched_is_refused_before_the_search(two_hops: Planted) -> None:
+    def draw(*_: int) -> Examples:
+        raise AssertionError("a search has begun")
+
+    study = Study(two_hops.model, draw)
+    for analysis in (study.patch, study.baselines):
+        with pytest.raises(CircuitError, match="draw no minimal pairs"):
+            analysis()
+    callback = CallbackModel(lambda inputs, _: inputs, two_hops.model, (3, 3))
+    with pytest.raises(CircuitError, match="cannot replace head outputs"):
+        Study(callback, two_hops.task).patch()
 
 
 def test_any_model_and_task_are_studied_alike(two_hops: Planted) -> None:

@@ -4,7 +4,7 @@ If a module passed something other than its attention, or ignored the return val
 found would not be the model's, without any visible error. So both are checked first.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from threading import RLock
 from typing import Any, ParamSpec, TypeVar
@@ -12,6 +12,7 @@ from typing import Any, ParamSpec, TypeVar
 import torch
 from torch import Tensor, nn
 
+from hopscope.circuits.adapters.decoder import windows_of
 from hopscope.circuits.engine import (
     Examined,
     Weights,
@@ -63,6 +64,8 @@ class CallbackModel(Examined):
         self.streams = None if streams is None else _in_turn(turn, streams)
         self.layers, self.heads = shape
         self.answers, self.causal = answers, causal
+        self.windows: Mapping[int, int] = {}
+        """For each layer with a sliding window, the number of tokens that a position sees."""
         self._known: set[int] = set()  # layers whose attention was checked
         self._checked = 0  # length of the inputs on which the module was checked
 
@@ -230,4 +233,8 @@ def transformer_lens(bridge: Any) -> CallbackModel:
         return found
 
     causal = bridge.cfg.attention_dir == "causal"
-    return CallbackModel(forward, bridge, (layers, heads), causal=causal, streams=streams)
+    found = CallbackModel(forward, bridge, (layers, heads), causal=causal, streams=streams)
+    config: Any = getattr(bridge.original_model, "config", None)
+    if hasattr(config, "get_text_config"):  # made from a model of transformers
+        found.windows = windows_of(config.get_text_config(decoder=True))
+    return found

@@ -159,6 +159,16 @@ class DecoderAdapter(ProvedAdapter):
         """The outputs of the given model."""
         return self._outputs(self.plain(inputs, use_cache=False))
 
+    def _prove(self, inputs: Tensor, x: Stream) -> None:
+        super()._prove(inputs, x)
+        # The config of a family without windows may name one. A window that hides no position from
+        # the last one is none.
+        for layer, size in [*self.windows.items()]:
+            weigh = self.project(layer, x[:1]).weigh
+            assert isinstance(weigh, _Weigh)
+            if size < inputs.shape[1] and (weigh.mask is None or weigh.mask[0, 0, -1, 0] == 0):
+                del self.windows[layer]
+
     def project(self, layer: int, x: Stream) -> Projected:
         return self._projected(layer, x)
 
