@@ -35,12 +35,11 @@ def main() -> None:
     )  # fmt: skip
     print()
     print_table(
-        ("model", "loss", "circuit", "recovered", "paths", "weakest", "shared steps", "seconds"),
+        ("model", "verdict", "paths", "weakest", "shared steps", "CPU seconds"),
         [
             (
-                row["model"], f"{row['losses']['model']:.3f}", f"{row['losses']['prescribed']:.3f}",
-                f"{row['recovered']['prescribed']:.1%}", row["paths"], f"{row['weakest']:.1%}",
-                listed(row["shared steps"]), round(row.get("cpu_seconds", row.get("seconds"))),
+                row["model"], row["verdict"], row["paths"], f"{row['weakest']:.1%}",
+                listed(row["shared steps"]), row["cpu_seconds"],
             )
             for row in models
         ],

@@ -1,10 +1,10 @@
 """Discovery on trained models: how much is recovered, what is lost without each component, and how
 long the search takes.
 
-Trains the demo with ten seeds (as one fleet) and the paper's transformer A, unless the store has
-them already, and prints a JSON row per model:
+Trains the demo with ten seeds (as one fleet), unless the store has them already, and prints a JSON
+row per model:
 
-    python benchmarks/discovery.py --store runs [--demo-seeds 10] [--a-seeds 3] [--a-steps 8000]
+    python benchmarks/discovery.py --store runs [--seeds 10] > results/discovery.jsonl
 
 Lost shares are relative to the gap: the loss with everything ablated minus the loss of the model.
 `weakest` is the smallest share that is lost without a component with paths. Previous-token heads
@@ -15,7 +15,6 @@ with all their heads removed.
 import argparse
 import pathlib
 import time
-from collections.abc import Iterator
 
 import torch
 from rows import print_row
@@ -26,36 +25,19 @@ from hopscope.machine import processor
 from hopscope.models import Transformer
 from hopscope.papers import preset
 from hopscope.papers.musat.measure_runs import on_fresh_examples, without_steps
-from hopscope.study import RunStudy
 from hopscope.training import train
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--store", type=pathlib.Path, default=pathlib.Path("runs"))
-    parser.add_argument("--demo-seeds", type=int, default=10)
-    parser.add_argument("--a-seeds", type=int, default=3)
-    parser.add_argument("--a-steps", type=int, default=8_000)
+    parser.add_argument("--seeds", type=int, default=10)
     chosen = parser.parse_args()
-    for name, model, task in models(chosen):
-        print_row(row(name, model, task))
-
-
-def models(chosen: argparse.Namespace) -> Iterator[tuple[str, Transformer, Task]]:
-    """Every model with its name and task."""
     demo = preset("demo").recipe
-    if chosen.demo_seeds > 1:
-        seeds = tuple(range(chosen.demo_seeds))
-        run = train(demo.model_copy(update={"seeds": seeds}), chosen.store)
-        for seed in seeds:
-            yield f"demo, seed {seed}", run.model.member(seed), demo.task
-    paper = preset("musat/transformer-a").recipe
-    changes = {"steps": chosen.a_steps, "checkpoint_every": 100}
-    training = paper.training.model_copy(update=changes)
-    for seed in range(chosen.a_seeds):
-        run = train(paper.model_copy(update={"seeds": (seed,), "training": training}), chosen.store)
-        best = RunStudy(run).best_late_checkpoint()
-        yield f"transformer A, seed {seed}, step {best.step}", best.model, paper.task
+    seeds = tuple(range(chosen.seeds))
+    run = train(demo.model_copy(update={"seeds": seeds}), chosen.store)
+    for seed in seeds:
+        print_row(row(f"demo, seed {seed}", run.model.member(seed), demo.task))
 
 
 def row(name: str, model: Transformer, task: Task) -> dict[str, object]:
@@ -68,6 +50,7 @@ def row(name: str, model: Transformer, task: Task) -> dict[str, object]:
         "model": name,
         "shape": f"{model.config.layers} x {model.config.heads}",
         "cpu_seconds": round(seconds, 1),
+        "verdict": circuit.verdict,
         "losses": {
             which: round(losses.mean(which), 4)
             for which in ("model", "prescribed", "computed", "ablated")
