@@ -36,11 +36,14 @@ def opened(page: Any, site: str, state: str = "") -> None:
 
 
 READY = """([soon, explorer]) => {
-  const late = new Promise((_, fail) => setTimeout(() => fail(new Error("it is not ready")), soon));
+  let frames = 0;
+  const missing = () => globalThis.hopscope?.missing?.() ?? (explorer ? ["page"] : []);
+  const told = () => new Error(`not ready after ${frames} frames, missing: ${missing()}`);
+  const late = new Promise((_, fail) => setTimeout(() => fail(told()), soon));
   const drawn = async () => {
     do {
-      for (let n = 0; n < 2; n++) await new Promise(requestAnimationFrame);
-    } while (globalThis.hopscope?.ready ? !hopscope.ready() : explorer);
+      for (let n = 0; n < 2; n++, frames++) await new Promise(requestAnimationFrame);
+    } while (missing().length);
   };
   return Promise.race([late, drawn()]);
 }"""

@@ -85,7 +85,7 @@ def test_a_pane_says_what_it_shows(page: Any, explorer: str) -> None:
         button.click()
         assert not page.is_visible(f"#pane-{pane} .meaning")
     page.click(".example button:text('next')")
-    page.wait_for_function("() => hopscope.ready()")
+    ready(page)
     first = page.locator(".token[data-role=query] b").first.inner_text()
     assert f"Asked {first}," in page.inner_text(".task")
     assert f"x₀ = {first}" in page.inner_text(".task")
