@@ -51,9 +51,14 @@ def test_an_arrow_keeps_the_keyboard_when_the_run_changes(demo: Any) -> None:
     assert pressed(demo, "Enter")["off"] == "1.3:value 0"
 
 
+FIT = """() => { const { width } = document.querySelector(".arcs").viewBox.baseVal;
+return width > 0 && width === document.querySelector(".strip").clientWidth; }"""
+
+
 def test_the_cell_that_the_arrows_reach_is_said_and_escape_goes_one_step_back(
     page: Any, explorer: str
 ) -> None:
+    """And arcs fit their place, which was hidden when they were drawn."""
     opened(page, explorer, "/run/gallery-demo?head=1.3&pane=heads")
     page.focus(".large .axes")
     said = []
@@ -68,30 +73,6 @@ def test_the_cell_that_the_arrows_reach_is_said_and_escape_goes_one_step_back(
         found = pressed(page, "Escape")
         left.append(["pane" in found, page.locator(".spot:visible").count(), "head" in found])
     assert left == [[False, 1, True], [False, 0, True], [False, 0, False]]
-
-
-def test_letters_are_no_keys_for_those_who_switch_them_off(demo: Any) -> None:
-    demo.keyboard.press("?")
-    demo.uncheck(".letters input")
-    demo.keyboard.press("Escape")
-    for _ in range(2):  # and so it stays
-        assert pressed(demo, "n", "f", "/", "[", "r", "?", "Home") == {"step": "0"}
-        assert not demo.is_visible("dialog")
-        assert demo.evaluate("() => document.activeElement === document.body")
-        demo.reload()
-        ready(demo)
-    demo.click("[aria-label='Keys']")
-    demo.check(".letters input")
-    assert pressed(demo, "Escape", "n")["ex"] == "1"
-
-
-FIT = """() => { const { width } = document.querySelector(".arcs").viewBox.baseVal;
-return width > 0 && width === document.querySelector(".strip").clientWidth; }"""
-
-
-def test_arcs_fit_their_place_after_another_pane_was_large(page: Any, explorer: str) -> None:
-    opened(page, explorer, "/run/gallery-demo?pane=circuit")
-    pressed(page, "f")
     page.wait_for_function(FIT)
 
 
@@ -103,10 +84,24 @@ document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "Home",
 }"""
 
 
-def test_keys_count_as_soon_as_the_list_of_them_is_closed(demo: Any) -> None:
-    """Its box keeps the keyboard until the page is drawn anew."""
+def test_letters_are_no_keys_for_those_who_switch_them_off(demo: Any) -> None:
+    """Keys count as soon as the list of them is closed, whose box keeps the keyboard until the page
+    is drawn anew.
+    """
+    demo.keyboard.press("?")
+    demo.uncheck(".letters input")
+    demo.keyboard.press("Escape")
+    for _ in range(2):  # and so it stays
+        assert pressed(demo, "n", "f", "/", "[", "r", "?", "Home") == {"step": "0"}
+        assert not demo.is_visible("dialog")
+        assert demo.evaluate("() => document.activeElement === document.body")
+        demo.reload()
+        ready(demo)
+    demo.click("[aria-label='Keys']")
+    demo.check(".letters input")
+    assert pressed(demo, "Escape", "n", "End") == {"ex": "1", "step": "2500"}
     demo.evaluate(AT_ONCE)
-    assert asked(demo) == {"step": "0"}
+    assert asked(demo) == {"ex": "1", "step": "0"}
 
 
 def test_a_table_is_scrolled_by_keys_unless_all_of_it_is_seen(demo: Any) -> None:

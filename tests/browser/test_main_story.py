@@ -101,19 +101,6 @@ def test_by_keyboard_alone(demo: Any) -> None:
         assert demo.is_visible("dialog") == is_open
 
 
-SCRUB = """() => { for (let n = 0; n < 14; n++) {
-  document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowLeft", bubbles: true }));
-} }"""
-
-
-def test_scrubbing_asks_for_nothing_until_one_rests(demo: Any, requests: list[str]) -> None:
-    before = len(requests)
-    demo.evaluate(SCRUB)
-    assert asked(demo) == {"step": "500"}
-    asked_for = [url for url in requests[before:] if "/api/" in url and "since=" not in url]
-    assert [url.rsplit("/", 1)[1] for url in asked_for] == ["example"]
-
-
 LABELLED = """() => new Promise((done) => {
   let [labels, frames] = [0, 0];
   new MutationObserver((all) => { labels += all.length; }).observe(
@@ -127,7 +114,19 @@ LABELLED = """() => new Promise((done) => {
 })"""
 
 
-def test_labels_are_written_when_one_rests_and_when_the_circuit_is_drawn_anew(demo: Any) -> None:
+SCRUB = """() => { for (let n = 0; n < 14; n++) {
+  document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowLeft", bubbles: true }));
+} }"""
+
+
+def test_scrubbing_asks_for_nothing_until_one_rests(demo: Any, requests: list[str]) -> None:
+    before = len(requests)
+    demo.evaluate(SCRUB)
+    assert asked(demo) == {"step": "500"}
+    asked_for = [url for url in requests[before:] if "/api/" in url and "since=" not in url]
+    assert [url.rsplit("/", 1)[1] for url in asked_for] == ["example"]
+    # Labels are written when one rests, and when the circuit is drawn anew.
+    assert pressed(demo, "End")["step"] == "2500"
     before = demo.get_attribute(ARROW, "aria-label")
     assert demo.evaluate(LABELLED) < 30  # there are seven arrows
     ready(demo)

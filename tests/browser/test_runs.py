@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from short import ID
 
-from tests.browser.lookers import TOKEN, opened, ready
+from tests.browser.lookers import TOKEN, at, opened, ready
 
 ORDERED = """async ([rows, ...chosen]) => {
   const { runsPane } = await import("/runs.js");
@@ -73,7 +73,7 @@ def test_runs_that_differ_in_their_seed_are_told_apart(page: Any, fleet: tuple[s
     for words, count in (("seed 9", 1), ("seed 5", 0)):
         page.fill(".runs input", words)
         assert row.count() == count
-    opened(page, fleet[0], "/run/gallery-planted")
+    at(page, "/run/gallery-planted")
     assert page.inner_text(".bar .about").endswith(" · seed 0")
 
 
@@ -99,14 +99,14 @@ def test_runs_are_sorted_by_their_losses(page: Any, explorer: str) -> None:
     assert page.locator(".runs .spark").count() == len(losses)
 
 
-def test_a_page_that_opens_behind_others_is_not_blank(page: Any, explorer: str) -> None:
-    page.add_init_script(HIDDEN)
-    opened(page, explorer)
-    assert page.url.endswith("/run/gallery-demo")
-    assert page.locator(".runs li a").count() > 3
-    page.evaluate("() => { globalThis.away = false; }")
-    ready(page)
-    assert page.is_visible(".scene")
+def test_a_page_that_opens_behind_others_is_not_blank(fresh: Any, explorer: str) -> None:
+    fresh.add_init_script(HIDDEN)
+    opened(fresh, explorer)
+    assert fresh.url.endswith("/run/gallery-demo")
+    assert fresh.locator(".runs li a").count() > 3
+    fresh.evaluate("() => { globalThis.away = false; }")
+    ready(fresh)
+    assert fresh.is_visible(".scene")
 
 
 @pytest.mark.slow

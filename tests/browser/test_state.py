@@ -3,7 +3,7 @@
 from random import Random
 from typing import Any
 
-from tests.browser.lookers import asked, measured, opened
+from tests.browser.lookers import asked, at, measured, opened
 
 TOGGLED = """async ([as, off, items]) => {
   const { State } = await import("/state.js"), { asFlag, item } = await import("/changes.js");
@@ -61,7 +61,7 @@ def test_a_head_then_its_arrow_then_the_head(page: Any, explorer: str) -> None:
     head, row = page.evaluate(OFFERED)
     assert {"mean", "resample"} < {*head}
     assert row == ["uniform", "itself", "previous", "position"]
-    opened(page, explorer, "/run/gallery-demo?as=mean")
+    at(page, "/run/gallery-demo?as=mean")
     chip, arrow = '.chip[data-item="1.3"]', '.tag[data-path="1.3 value 1 → value 0"]'
     page.click(chip)
     whole = measured(page)
