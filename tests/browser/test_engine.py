@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from asking import wait
 
 from hopscope.web import measuring
 from hopscope.web.examples import example
@@ -33,10 +34,6 @@ OF_ALL = (
     ("1.0:query=previous", "0.0:key 0=itself", "0.0:value 0=uniform"),
 )
 """Every kind of change."""
-
-
-def wait() -> None:
-    """Somebody waits for the answer."""
 
 
 def ask(page: Any, method: str, **asked: Any) -> Any:
