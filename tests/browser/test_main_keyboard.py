@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.lookers import asked, learned, opened, pressed, ready, table_of
+from tests.browser.lookers import asked, at, learned, opened, pressed, ready, table_of
 
 HELD = 90
 """Milliseconds for which people hold the mouse's button down."""
@@ -104,7 +104,8 @@ def test_letters_are_no_keys_for_those_who_switch_them_off(demo: Any) -> None:
     assert asked(demo) == {"ex": "1", "step": "0"}
 
 
-def test_a_table_is_scrolled_by_keys_unless_all_of_it_is_seen(demo: Any) -> None:
+def test_tables_and_the_slider_take_their_own_keys(demo: Any) -> None:
+    """A table is scrolled by keys unless all of it is seen."""
     table_of(demo, "heads")
     demo.keyboard.press("End")
     demo.wait_for_function("() => document.activeElement.scrollTop > 200")
@@ -116,16 +117,21 @@ def test_a_table_is_scrolled_by_keys_unless_all_of_it_is_seen(demo: Any) -> None
     table = table_of(demo, "losses")
     assert table.evaluate("(e) => e.scrollHeight <= e.clientHeight")
     assert pressed(demo, "Home")["step"] == "0"
-
-
-def test_the_slider_takes_all_keys_of_a_slider_and_the_left_button_alone(demo: Any) -> None:
+    # The slider takes all keys of a slider, and the left button alone.
+    at(demo, "/run/gallery-demo")
     for place in (".slider", ".time .chart"):
         demo.locator(place).first.click(button="right", position={"x": 200, "y": 20})
         assert asked(demo) == {}
     demo.focus(".slider")
-    for key, at in (("Home", 0), ("ArrowUp", 1), ("PageUp", 3), ("ArrowDown", 2), ("PageDown", 0)):
+    for key, place in (
+        ("Home", 0),
+        ("ArrowUp", 1),
+        ("PageUp", 3),
+        ("ArrowDown", 2),
+        ("PageDown", 0),
+    ):
         pressed(demo, key)
-        assert demo.get_attribute(".slider", "aria-valuenow") == str(at)
+        assert demo.get_attribute(".slider", "aria-valuenow") == str(place)
     assert demo.evaluate("() => document.activeElement.matches('.slider')")
 
 

@@ -53,8 +53,10 @@ TITLES = """() => [...document.querySelectorAll(".node title")].map((its) => its
 SQUARES = re.compile(r"query, after layer 2: x₀ \S+.* x₁ (\S+).* x₂ ([\d.-]+) \(?([\d.]*)")
 
 
-def test_squares_follow_what_is_switched_off(page: Any, explorer: str) -> None:
-    """By the server's numbers; on a saved page, which cannot know them, they are pale."""
+def test_squares_and_costs(page: Any, explorer: str) -> None:
+    """Squares follow what is switched off, by the server's numbers; on a saved page, which cannot
+    know them, they are pale. Costs are those of the command, the worst first.
+    """
     opened(page, explorer, "/run/gallery-demo?off=1.3")
     page.wait_for_selector(".nodes:not(.old)")
     told = next(filter(None, map(SQUARES.match, page.evaluate(TITLES))))
@@ -65,6 +67,14 @@ def test_squares_follow_what_is_switched_off(page: Any, explorer: str) -> None:
     ready(page)
     assert "changed" not in page.inner_text(".whose")
     assert not page.locator(".nodes.old").count()
+    page.click(".tray button:text('what each costs')")
+    ready(page)
+    rows = [row.split() for row in page.locator(".costs li").all_inner_texts()]
+    costs = {" ".join(name): float(cost) for *name, cost in rows}
+    assert len(costs) > 12
+    assert list(costs.values()) == sorted(costs.values(), reverse=True)
+    wanted = by_command("2.1=uniform", examples=256).expected
+    assert costs["2.1"] == pytest.approx(sum(wanted) / len(wanted), rel=1e-2)
 
 
 def test_by_keyboard_alone(demo: Any) -> None:
@@ -139,14 +149,3 @@ def test_scrubbing_asks_for_nothing_until_one_rests(demo: Any, requests: list[st
     ready(demo)
     assert demo.locator(".scene [role='button']").count() > 12
     assert not demo.locator(".scene [role='button']:not([aria-label])").count()
-
-
-def test_costs_are_those_of_the_command_the_worst_first(demo: Any) -> None:
-    demo.click(".tray button:text('what each costs')")
-    ready(demo)
-    rows = [row.split() for row in demo.locator(".costs li").all_inner_texts()]
-    costs = {" ".join(name): float(cost) for *name, cost in rows}
-    assert len(costs) > 12
-    assert list(costs.values()) == sorted(costs.values(), reverse=True)
-    wanted = by_command("2.1=uniform", examples=256).expected
-    assert costs["2.1"] == pytest.approx(sum(wanted) / len(wanted), rel=1e-2)

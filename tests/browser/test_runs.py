@@ -77,19 +77,10 @@ def test_runs_that_differ_in_their_seed_are_told_apart(page: Any, fleet: tuple[s
     assert page.inner_text(".bar .about").endswith(" · seed 0")
 
 
-def test_a_run_that_is_removed_while_it_is_shown_says_so(page: Any, explorer: str) -> None:
-    opened(page, explorer, "/run/gallery-planted")
-    gone = {"rows": [], "gone": ["gallery-planted"], "cursor": "x"}
-    page.route("**/api/runs?since=*", lambda its: its.fulfill(json=gone), times=1)
-    page.wait_for_selector(".error:visible")
-    assert page.inner_text(".error span").startswith("this run was removed")
-    page.click('.runs a[href="#/run/gallery-demo"]')
-    ready(page)
-    assert not page.is_visible(".error")
-
-
-def test_runs_are_sorted_by_their_losses(page: Any, explorer: str) -> None:
-    """What was trained has a line, and one that was not has none."""
+def test_runs_are_sorted_and_one_that_is_removed_while_it_is_shown_says_so(
+    page: Any, explorer: str
+) -> None:
+    """And before, runs are sorted by their losses: what was not trained has no line."""
     opened(page, explorer)
     page.select_option('[aria-label="Sort runs"]', "loss")
     told = page.locator(".run small").all_inner_texts()
@@ -97,6 +88,14 @@ def test_runs_are_sorted_by_their_losses(page: Any, explorer: str) -> None:
     assert len(losses) == len(told) - 1
     assert losses == sorted(losses)
     assert page.locator(".runs .spark").count() == len(losses)
+    at(page, "/run/gallery-planted")
+    gone = {"rows": [], "gone": ["gallery-planted"], "cursor": "x"}
+    page.route("**/api/runs?since=*", lambda its: its.fulfill(json=gone), times=1)
+    page.wait_for_selector(".error:visible")
+    assert page.inner_text(".error span").startswith("this run was removed")
+    page.click('.runs a[href="#/run/gallery-demo"]')
+    ready(page)
+    assert not page.is_visible(".error")
 
 
 def test_a_page_that_opens_behind_others_is_not_blank(fresh: Any, explorer: str) -> None:

@@ -51,6 +51,12 @@ def test_nothing_is_off_twice_whatever_is_pressed(blank: Any) -> None:
         assert not {name.partition(":")[0] for name in rows} & set(off)
 
 
+REFUSES = """() => {
+  for (const way of ["pushState", "replaceState"]) history[way] = () => {
+    throw new DOMException("more than 100 times per 10 seconds", "SecurityError");
+  };
+}"""
+"""As WebKit does; what is the prototype's comes back when these are deleted."""
 OFFERED = """() => [...document.querySelectorAll(".tray li select")]
   .map((its) => [...its.options].map((one) => one.value))"""
 
@@ -72,18 +78,8 @@ def test_a_head_then_its_arrow_then_the_head(page: Any, explorer: str) -> None:
     assert measured(page) == whole
     assert asked(page)["off"] == "1.3"
     assert not page.is_visible(".error")
-
-
-REFUSES = """() => {
-  for (const way of ["pushState", "replaceState"]) history[way] = () => {
-    throw new DOMException("more than 100 times per 10 seconds", "SecurityError");
-  };
-}"""
-"""As WebKit does; what is the prototype's comes back when these are deleted."""
-
-
-def test_what_the_history_refuses_is_written_later(page: Any, explorer: str) -> None:
-    opened(page, explorer, "/run/gallery-demo")
+    # What the history refuses is written later.
+    at(page, "/run/gallery-demo")
     page.evaluate(REFUSES)
     for _ in range(2):
         page.keyboard.press("n")
