@@ -51,14 +51,9 @@ def test_an_arrow_keeps_the_keyboard_when_the_run_changes(demo: Any) -> None:
     assert pressed(demo, "Enter")["off"] == "1.3:value 0"
 
 
-FIT = """() => { const { width } = document.querySelector(".arcs").viewBox.baseVal;
-return width > 0 && width === document.querySelector(".strip").clientWidth; }"""
-
-
 def test_the_cell_that_the_arrows_reach_is_said_and_escape_goes_one_step_back(
     page: Any, explorer: str
 ) -> None:
-    """And arcs fit their place, which was hidden when they were drawn."""
     opened(page, explorer, "/run/gallery-demo?head=1.3&pane=heads")
     page.focus(".large .axes")
     said = []
@@ -73,6 +68,15 @@ def test_the_cell_that_the_arrows_reach_is_said_and_escape_goes_one_step_back(
         found = pressed(page, "Escape")
         left.append(["pane" in found, page.locator(".spot:visible").count(), "head" in found])
     assert left == [[False, 1, True], [False, 0, True], [False, 0, False]]
+
+
+FIT = """() => { const { width } = document.querySelector(".arcs").viewBox.baseVal;
+return width > 0 && width === document.querySelector(".strip").clientWidth; }"""
+
+
+def test_arcs_fit_their_place_after_another_pane_was_large(page: Any, explorer: str) -> None:
+    opened(page, explorer, "/run/gallery-demo?pane=circuit")
+    pressed(page, "f")
     page.wait_for_function(FIT)
 
 
