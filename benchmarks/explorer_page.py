@@ -27,7 +27,7 @@ from rows import print_row
 
 DRAWN = """() => { const { state } = globalThis.hopscope ?? {};
 return state?.maps && state.contents && document.querySelector(".scene"); }"""
-RESTS = "() => !hopscope.live.busy"
+RESTS = "() => !hopscope.live.pending.length"
 SIZE: ViewportSize = {"width": 1600, "height": 1100}
 PAINTED = """() => ({ paint: performance.getEntriesByName("first-contentful-paint")[0].startTime,
 drawn: performance.now() })"""

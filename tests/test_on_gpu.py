@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import is_dataclass
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -13,30 +15,42 @@ from pretended_gpu import GPU, pretended_gpu
 from torch import Tensor
 
 import hopscope
-from hopscope.circuits import CallbackModel, adapter_of, examples_of, patterns, repeated_tokens
+from hopscope.circuits import (
+    CallbackModel,
+    Circuit,
+    adapter_of,
+    discover,
+    examples_of,
+    patterns,
+    repeated_tokens,
+)
 from hopscope.circuits.ranking import Switches
-from hopscope.configs import Config, Experiment
+from hopscope.configs import Config, Experiment, Retrieval
 from hopscope.models import AttentionEdit, Transformer
-from hopscope.models.planted import Planted
+from hopscope.models.planted import Planted, planted
 from hopscope.study import Study
 from hopscope.study.study import Series
 from hopscope.training import graph
 from hopscope.training.trainer import Trainer
 
 CPU = torch.device("cpu")
+TWO_HOPS = Retrieval(hops=2, chains=2, dim=6, symbols="one-hot")
 OF_ANY_TASK: dict[str, Callable[[Study], Any]] = {
     "attention": lambda study: study.attention(8),
     "ablate": lambda study: study.ablate(examples=4),
-    "discover": lambda study: study.discover(examples=16, fresh=8, force=True),
+    "discover": lambda study: study.discover(examples=4, fresh=4, force=True),
     "probe": lambda study: study.probe(256),
 }
 ANALYSES: dict[str, Callable[[Study], Any]] = {
     **OF_ANY_TASK,
     "diagnose": lambda study: study.diagnose(examples=8),
-    "patch": lambda study: study.patch(examples=4),
-    "baselines": lambda study: study.baselines(2, switches=Switches(rest="mean", steps=1)),
+    "patch": lambda study: study.patch(examples=2),
     "emergence": lambda study: study.emergence(2),
 }
+BASELINES = {
+    "baselines": lambda study: study.baselines(2, switches=Switches(rest="mean", steps=1)),
+}
+"""They take a pass through the model for every edge."""
 
 
 def demo(device: torch.device) -> Study:
@@ -45,6 +59,18 @@ def demo(device: torch.device) -> Study:
     models = {step: its.run.model_at(step).to(device) for step in its.run.checkpoints[-2:]}
     last = models[max(models)]
     return Study(last, its.task, history=Series(models), circuit=its.circuit)
+
+
+@cache
+def exact() -> tuple[Planted, Circuit]:
+    its = planted(TWO_HOPS)
+    return its, discover(its.model, its.task, examples=16, fresh=8)
+
+
+def small(device: torch.device) -> Study:
+    """A planted model, which has few edges, with its circuit."""
+    its, circuit = exact()
+    return Study(deepcopy(its.model).to(device), its.task, circuit=circuit)
 
 
 def gpt2(device: torch.device) -> Study:
@@ -67,14 +93,16 @@ def leaves(value: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("made", "analysis"), [*product([demo], ANALYSES), *product([gpt2], OF_ANY_TASK)]
+    ("made", "analysis"),
+    [*product([demo], ANALYSES), *product([small], BASELINES), *product([gpt2], OF_ANY_TASK)],
 )
 def test_an_analysis_finds_the_same_on_a_gpu(
     made: Callable[[torch.device], Study], analysis: str
 ) -> None:
-    expected = leaves(ANALYSES[analysis](made(CPU)))
+    analysed = (ANALYSES | BASELINES)[analysis]
+    expected = leaves(analysed(made(CPU)))
     with pretended_gpu():
-        found = leaves(ANALYSES[analysis](made(GPU)))
+        found = leaves(analysed(made(GPU)))
     assert found == pytest.approx(expected, abs=1e-5, nan_ok=True)
 
 

@@ -1,9 +1,9 @@
 """A real browser for the tests of the page: Debian's Chromium, driven by Playwright.
 
-`page` is a page of its own for every test, on which nothing has been opened; `site` is the address
-of a plain server of `hopscope/web/static` on this machine, under the policy that the page is made
-for. When the test is over, a request to anywhere but this machine fails it, and so does an error
-on the console that is not `forgiven`.
+`page` is a page on which nothing has been opened, the same for all tests of a module; `site` is the
+address of a plain server of `hopscope/web/static` on this machine, under the policy that the page
+is made for. When the test is over, a request to anywhere but this machine fails it, and so does an
+error on the console that is not `forgiven`.
 
 Modules of the page are tested in this browser, too: `blank.evaluate` can import them. Tests of the
 page itself read what people see, and wait by `lookers.ready`.
@@ -13,7 +13,8 @@ import importlib.util
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
@@ -31,6 +32,8 @@ STATIC = Path(hopscope.__file__).parent / "web" / "static"
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 HERE = ("127.0.0.1", "localhost", "[::1]", "")
 """Hosts of this machine; a file and a blob have none."""
+VIEWPORT = {"width": 1280, "height": 720}
+USUAL = dict.fromkeys(("media", "color_scheme", "reduced_motion", "forced_colors"), "null")
 BLANK = b"<!doctype html><html lang='en'><title>blank</title><body></body></html>"
 
 
@@ -93,17 +96,57 @@ def forgiven() -> list[str]:
     return []
 
 
+@pytest.fixture(scope="module")
+def tab(context: Any) -> Iterator[Any]:
+    """The page of all tests of a module: a new one takes the browser as long as to load the
+    explorer.
+    """
+    tab = context.new_page()
+    yield tab
+    tab.close()
+
+
 @pytest.fixture
 def page(
+    tab: Any, requests: list[str], complaints: list[str], forgiven: list[str]
+) -> Iterator[Any]:
+    """The page, as if it were new; but scripts that are added to it stay: see `fresh`."""
+    with watched(tab, requests, complaints, forgiven):
+        yield tab
+        tab.context.set_offline(False)
+        tab.unroute_all()
+        tab.goto("about:blank")
+        tab.emulate_media(**USUAL)
+        tab.set_viewport_size(VIEWPORT)
+        tab.mouse.move(0, 0)
+
+
+@pytest.fixture
+def fresh(
     context: Any, requests: list[str], complaints: list[str], forgiven: list[str]
 ) -> Iterator[Any]:
+    """A page that is used once."""
     page = context.new_page()
-    page.on("request", lambda request: requests.append(request.url))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("console", lambda said: _note(said, complaints))
-    yield page
-    page.close()
-    context.set_offline(False)
+    with watched(page, requests, complaints, forgiven):
+        yield page
+        page.close()
+
+
+@contextmanager
+def watched(
+    page: Any, requests: list[str], complaints: list[str], forgiven: list[str]
+) -> Iterator[None]:
+    """Refuse, at the end of the block, what the page asked elsewhere, and its complaints."""
+    noted: dict[str, Callable[[Any], None]] = {
+        "request": lambda request: requests.append(request.url),
+        "pageerror": lambda error: complaints.append(str(error)),
+        "console": lambda said: _note(said, complaints),
+    }
+    for event, note in noted.items():
+        page.on(event, note)
+    yield
+    for event, note in noted.items():
+        page.remove_listener(event, note)
     assert [url for url in requests if (urlsplit(url).hostname or "") not in HERE] == []
     assert [each for each in complaints if not any(re.search(its, each) for its in forgiven)] == []
 

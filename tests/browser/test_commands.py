@@ -13,7 +13,7 @@ from short import ID
 
 from hopscope.cli.main import run as command
 from hopscope.web.views import Views
-from tests.browser.lookers import bars, measured, opened, ready
+from tests.browser.lookers import at, bars, measured, opened, ready
 
 DRAWN = ["ex=3&step=600&head=1.3", "head=2.0"]
 NOT_DRAWN = ["ex=2&off=1.3;0.1=mean&step=800", "ex=4&order=5&head=1.1", "ex=1&off=0.3:query=itself"]
@@ -99,8 +99,9 @@ def test_an_example(demo: Any, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_maps(page: Any, explorer: str, capsys: pytest.CaptureFixture[str]) -> None:
+    opened(page, explorer)
     for kind in ("own", "others"):
-        opened(page, explorer, f"/run/gallery-demo?step=651&head=0.1&kind={kind}")
+        at(page, f"/run/gallery-demo?step=651&head=0.1&kind={kind}")
         check_maps(page, capsys, kind)
 
 

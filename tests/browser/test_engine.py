@@ -4,12 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from asking import wait
 
 from hopscope.web import measuring
 from hopscope.web.examples import example
 from hopscope.web.questions import AblateQuestion, ExampleQuestion
 from hopscope.web.tensors import unpacked
-from tests.browser.parity import LARGE, SMALL, STEP, close, opened
+from tests.browser.parity import LARGE, SMALL, STEP, Case, close, opened
 
 ASK = """async ([method, asked]) => {
   try {
@@ -35,10 +36,6 @@ OF_ALL = (
 """Every kind of change."""
 
 
-def wait() -> None:
-    """Somebody waits for the answer."""
-
-
 def ask(page: Any, method: str, **asked: Any) -> Any:
     return page.evaluate(ASK, [method, {"step": STEP, **asked}])
 
@@ -50,10 +47,8 @@ def check_arrays(tensors: list[Any], arrays: dict[str, np.ndarray]) -> None:
         assert np.abs(np.array(data) - arrays[each].astype(float).ravel()).max() < 1e-3
 
 
-@pytest.mark.parametrize("name", ["demo", *SMALL])
-def test_an_example(page: Any, site: str, name: str) -> None:
+def check_an_example(page: Any, run: Case) -> None:
     """As it was drawn, and with heads changed."""
-    run = opened(page, site, name)
     for changes in ((), ("1.0=mean", "0.0:query=position"), ("0.0=resample",)):
         arrays, about = unpacked(example(run.opened, ExampleQuestion(index=7, changes=changes)))
         said, tensors = ask(page, "example", index=7, changes=changes)
@@ -61,10 +56,8 @@ def test_an_example(page: Any, site: str, name: str) -> None:
         check_arrays(tensors, arrays)
 
 
-@pytest.mark.parametrize("name", ["demo", *SMALL])
-def test_with_other_symbols_in_its_places(page: Any, site: str, name: str) -> None:
+def check_other_symbols(page: Any, run: Case) -> None:
     """The answers are the model's; what is true, and whose chain it is, nobody says."""
-    run = opened(page, site, name)
     _, drawn = unpacked(example(run.opened, ExampleQuestion()))
     texts = [token["text"] for token in drawn["tokens"]]
     texts[1] = texts[3]  # a value, where there are keys and values
@@ -83,8 +76,11 @@ def test_with_other_symbols_in_its_places(page: Any, site: str, name: str) -> No
 @pytest.mark.parametrize(
     "name", ["demo", *SMALL, *(pytest.param(name, marks=pytest.mark.slow) for name in LARGE)]
 )
-def test_losses_with_every_kind_of_change(page: Any, site: str, name: str) -> None:
+def test_examples_and_losses_with_every_kind_of_change(page: Any, site: str, name: str) -> None:
     run = opened(page, site, name)
+    if name not in LARGE:
+        check_an_example(page, run)
+        check_other_symbols(page, run)
     for changes in OF_ALL[:: 3 if name in LARGE else 1]:
         wanted = measuring.ablated(run.opened, AblateQuestion(changes=changes, examples=16), wait)
         found = ask(page, "ablate", changes=changes, examples=16)

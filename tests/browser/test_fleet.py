@@ -11,7 +11,7 @@ from hopscope.store import Store
 from hopscope.study import load
 from hopscope.web.bundle import write_page
 from hopscope.web.views import Views
-from tests.browser.lookers import asked, bars, learned, opened, ready
+from tests.browser.lookers import asked, at, bars, learned, opened, ready
 
 MAPS = "#pane-fleet .map"
 PATH = '[aria-label="Which path"]'
@@ -55,7 +55,7 @@ def test_the_chosen_path_is_in_the_address(page: Any, fleet: tuple[str, Path]) -
     ready(page)
     assert page.input_value(PATH) == "key 0 → query"
     for wrong in ("key 0 → key 0", "key 7 → query"):
-        opened(page, fleet[0], f"/run/{ID}?path={quote(wrong)}")
+        at(page, f"/run/{ID}?path={quote(wrong)}")
         assert f"path={wrong}" in page.inner_text(".error")
         assert (asked(page), page.input_value(PATH)) == ({}, "key 0 → query")
 

@@ -46,6 +46,43 @@ def slow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
+LATE = """async () => {
+  const { State } = await import("/state.js"), { Live } = await import("/live.js");
+  globalThis.requestAnimationFrame = (draw) => setTimeout(draw, 30);
+  const moment = () => new Promise((done) => setTimeout(done, 200));
+  let examples = 0;
+  const given = (_id, _asked, { signal }) =>
+    new Promise((_, fail) => signal.addEventListener("abort", () => fail(signal.reason)));
+  const source = {
+    live: true,
+    counts: [256],
+    ablate: given,
+    async run(id) {
+      if (id === "none") throw new Error("there is no run");
+      const model = { layers: 1, heads: 1 };
+      return { id, checkpoints: [0], task: { roles: [] }, model, arrays: [], emerged: true };
+    },
+    example(...asked) {
+      examples++;
+      return given(...asked);
+    },
+  };
+  const state = new State(), live = new Live(state, source);
+  state.toggle({ layer: 0, head: 0 });
+  state.set({ run: "demo" }, "none");
+  await moment();
+  const asked = [examples, state.asking];
+  state.set({ run: "none" }, "none");
+  await moment();
+  return [...asked, state.error?.text, state.asking];
+}"""
+
+
+def test_a_late_frame_asks_nothing_twice_and_hides_no_error(blank: Any) -> None:
+    """The run before is given up while it waits for its example and its losses."""
+    assert blank.evaluate(LATE) == [1, True, "there is no run", False]
+
+
 def begin(page: Any, text: str, seen: str) -> None:
     page.click(f".tray button:text('{text}')")
     page.locator(seen).first.wait_for(timeout=SOON)

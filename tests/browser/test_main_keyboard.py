@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.lookers import asked, learned, opened, pressed, ready, table_of
+from tests.browser.lookers import asked, at, learned, opened, pressed, ready, table_of
 
 HELD = 90
 """Milliseconds for which people hold the mouse's button down."""
@@ -70,21 +70,6 @@ def test_the_cell_that_the_arrows_reach_is_said_and_escape_goes_one_step_back(
     assert left == [[False, 1, True], [False, 0, True], [False, 0, False]]
 
 
-def test_letters_are_no_keys_for_those_who_switch_them_off(demo: Any) -> None:
-    demo.keyboard.press("?")
-    demo.uncheck(".letters input")
-    demo.keyboard.press("Escape")
-    for _ in range(2):  # and so it stays
-        assert pressed(demo, "n", "f", "/", "[", "r", "?", "Home") == {"step": "0"}
-        assert not demo.is_visible("dialog")
-        assert demo.evaluate("() => document.activeElement === document.body")
-        demo.reload()
-        ready(demo)
-    demo.click("[aria-label='Keys']")
-    demo.check(".letters input")
-    assert pressed(demo, "Escape", "n")["ex"] == "1"
-
-
 FIT = """() => { const { width } = document.querySelector(".arcs").viewBox.baseVal;
 return width > 0 && width === document.querySelector(".strip").clientWidth; }"""
 
@@ -103,13 +88,28 @@ document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "Home",
 }"""
 
 
-def test_keys_count_as_soon_as_the_list_of_them_is_closed(demo: Any) -> None:
-    """Its box keeps the keyboard until the page is drawn anew."""
+def test_letters_are_no_keys_for_those_who_switch_them_off(demo: Any) -> None:
+    """Keys count as soon as the list of them is closed, whose box keeps the keyboard until the page
+    is drawn anew.
+    """
+    demo.keyboard.press("?")
+    demo.uncheck(".letters input")
+    demo.keyboard.press("Escape")
+    for _ in range(2):  # and so it stays
+        assert pressed(demo, "n", "f", "/", "[", "r", "?", "Home") == {"step": "0"}
+        assert not demo.is_visible("dialog")
+        assert demo.evaluate("() => document.activeElement === document.body")
+        demo.reload()
+        ready(demo)
+    demo.click("[aria-label='Keys']")
+    demo.check(".letters input")
+    assert pressed(demo, "Escape", "n", "End") == {"ex": "1", "step": "2500"}
     demo.evaluate(AT_ONCE)
-    assert asked(demo) == {"step": "0"}
+    assert asked(demo) == {"ex": "1", "step": "0"}
 
 
-def test_a_table_is_scrolled_by_keys_unless_all_of_it_is_seen(demo: Any) -> None:
+def test_tables_and_the_slider_take_their_own_keys(demo: Any) -> None:
+    """A table is scrolled by keys unless all of it is seen."""
     table_of(demo, "heads")
     demo.keyboard.press("End")
     demo.wait_for_function("() => document.activeElement.scrollTop > 200")
@@ -121,16 +121,21 @@ def test_a_table_is_scrolled_by_keys_unless_all_of_it_is_seen(demo: Any) -> None
     table = table_of(demo, "losses")
     assert table.evaluate("(e) => e.scrollHeight <= e.clientHeight")
     assert pressed(demo, "Home")["step"] == "0"
-
-
-def test_the_slider_takes_all_keys_of_a_slider_and_the_left_button_alone(demo: Any) -> None:
+    # The slider takes all keys of a slider, and the left button alone.
+    at(demo, "/run/gallery-demo")
     for place in (".slider", ".time .chart"):
         demo.locator(place).first.click(button="right", position={"x": 200, "y": 20})
         assert asked(demo) == {}
     demo.focus(".slider")
-    for key, at in (("Home", 0), ("ArrowUp", 1), ("PageUp", 3), ("ArrowDown", 2), ("PageDown", 0)):
+    for key, place in (
+        ("Home", 0),
+        ("ArrowUp", 1),
+        ("PageUp", 3),
+        ("ArrowDown", 2),
+        ("PageDown", 0),
+    ):
         pressed(demo, key)
-        assert demo.get_attribute(".slider", "aria-valuenow") == str(at)
+        assert demo.get_attribute(".slider", "aria-valuenow") == str(place)
     assert demo.evaluate("() => document.activeElement.matches('.slider')")
 
 

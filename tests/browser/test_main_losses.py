@@ -2,10 +2,16 @@
 
 from typing import Any
 
-from tests.browser.lookers import held, measured, opened, table_of, until
+from tests.browser.lookers import at, held, measured, opened, table_of, until
 
 
-def test_what_is_written_down_is_of_what_is_looked_at(page: Any, explorer: str) -> None:
+def test_what_is_written_down_is_of_what_is_looked_at(
+    page: Any, explorer: str, forgiven: list[str]
+) -> None:
+    """A page that is come back to asks again: the browser may have kept it as it was, without what
+    was on its way.
+    """
+    forgiven.append("ERR_FAILED")
     opened(page, explorer, "/run/gallery-demo?off=1.3")
     assert page.is_hidden(".losses .line.python")  # nobody's one line gives these
     first = table_of(page, "losses").locator("td").first
@@ -19,14 +25,7 @@ def test_what_is_written_down_is_of_what_is_looked_at(page: Any, explorer: str) 
     found = measured(page)[0]
     assert not page.locator(".loss-bars.old").count()
     assert float(first.inner_text()) == found != float(before)
-
-
-def test_a_page_that_is_come_back_to_asks_again(
-    page: Any, explorer: str, forgiven: list[str]
-) -> None:
-    """The browser may have kept it as it was, without what was on its way."""
-    forgiven.append("ERR_FAILED")
-    opened(page, explorer, "/run/gallery-demo")
+    at(page, "/run/gallery-demo")
     waits = held(page, "**/ablate")
     page.click('.chip[data-item="1.3"]')
     until(page, lambda: waits)

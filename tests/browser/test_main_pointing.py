@@ -49,6 +49,10 @@ def test_what_is_pointed_at_is_told_and_switched_off_while_it_is_there(demo: Any
     assert demo.is_visible(".tip") == demo.evaluate(UNDER)
 
 
+ABOVE = """() => hopscope.state.set({ losses: {
+  trainSteps: [], train: null,
+  validationSteps: [0, 2500], validation: (n, member, hop) => 8 + 40 * n + hop,
+} }, "none")"""
 VALUES = """() => [document.querySelector(".legend > p").textContent,
   ...[...document.querySelectorAll(".legend .key b")].slice(0, 2).map((its) => its.textContent)]"""
 
@@ -69,22 +73,13 @@ def test_a_chart_says_the_values_under_the_pointer(page: Any, explorer: str) -> 
     assert asked(page) == {}
     page.hover(".heads h2")
     assert page.evaluate(VALUES) == usual
-
-
-ABOVE = """() => hopscope.state.set({ losses: {
-  trainSteps: [], train: null,
-  validationSteps: [0, 2500], validation: (n, member, hop) => 8 + 40 * n + hop,
-} }, "none")"""
-
-
-def test_losses_that_are_all_above_chance_are_seen(demo: Any) -> None:
-    """And what is cut is said."""
-    usual = demo.inner_text(".time .hint")
-    demo.evaluate(ABOVE)
-    demo.wait_for_function("(usual) => document.querySelector('.time .hint').innerText !== usual",
-                           arg=usual)  # fmt: skip
-    assert "losses above 10.8 are cut" in demo.inner_text(".time .hint")
-    dots = demo.locator(".time .chart").first.locator(".dot")
+    # Losses that are all above chance are seen, and what is cut is said.
+    hint = page.inner_text(".time .hint")
+    page.evaluate(ABOVE)
+    changed = "(hint) => document.querySelector('.time .hint').innerText !== hint"
+    page.wait_for_function(changed, arg=hint)
+    assert "losses above 10.8 are cut" in page.inner_text(".time .hint")
+    dots = page.locator(".time .chart").first.locator(".dot")
     heights = [float(dot.get_attribute("cy")) for dot in dots.all()]
     assert len(heights) == 4
     assert sum(height > 10 for height in heights) == 2  # both hops at the first step

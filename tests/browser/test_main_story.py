@@ -53,8 +53,10 @@ TITLES = """() => [...document.querySelectorAll(".node title")].map((its) => its
 SQUARES = re.compile(r"query, after layer 2: x₀ \S+.* x₁ (\S+).* x₂ ([\d.-]+) \(?([\d.]*)")
 
 
-def test_squares_follow_what_is_switched_off(page: Any, explorer: str) -> None:
-    """By the server's numbers; on a saved page, which cannot know them, they are pale."""
+def test_squares_and_costs(page: Any, explorer: str) -> None:
+    """Squares follow what is switched off, by the server's numbers; on a saved page, which cannot
+    know them, they are pale. Costs are those of the command, the worst first.
+    """
     opened(page, explorer, "/run/gallery-demo?off=1.3")
     page.wait_for_selector(".nodes:not(.old)")
     told = next(filter(None, map(SQUARES.match, page.evaluate(TITLES))))
@@ -65,6 +67,14 @@ def test_squares_follow_what_is_switched_off(page: Any, explorer: str) -> None:
     ready(page)
     assert "changed" not in page.inner_text(".whose")
     assert not page.locator(".nodes.old").count()
+    page.click(".tray button:text('what each costs')")
+    ready(page)
+    rows = [row.split() for row in page.locator(".costs li").all_inner_texts()]
+    costs = {" ".join(name): float(cost) for *name, cost in rows}
+    assert len(costs) > 12
+    assert list(costs.values()) == sorted(costs.values(), reverse=True)
+    wanted = by_command("2.1=uniform", examples=256).expected
+    assert costs["2.1"] == pytest.approx(sum(wanted) / len(wanted), rel=1e-2)
 
 
 def test_by_keyboard_alone(demo: Any) -> None:
@@ -101,19 +111,6 @@ def test_by_keyboard_alone(demo: Any) -> None:
         assert demo.is_visible("dialog") == is_open
 
 
-SCRUB = """() => { for (let n = 0; n < 14; n++) {
-  document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowLeft", bubbles: true }));
-} }"""
-
-
-def test_scrubbing_asks_for_nothing_until_one_rests(demo: Any, requests: list[str]) -> None:
-    before = len(requests)
-    demo.evaluate(SCRUB)
-    assert asked(demo) == {"step": "500"}
-    asked_for = [url for url in requests[before:] if "/api/" in url and "since=" not in url]
-    assert [url.rsplit("/", 1)[1] for url in asked_for] == ["example"]
-
-
 LABELLED = """() => new Promise((done) => {
   let [labels, frames] = [0, 0];
   new MutationObserver((all) => { labels += all.length; }).observe(
@@ -127,7 +124,19 @@ LABELLED = """() => new Promise((done) => {
 })"""
 
 
-def test_labels_are_written_when_one_rests_and_when_the_circuit_is_drawn_anew(demo: Any) -> None:
+SCRUB = """() => { for (let n = 0; n < 14; n++) {
+  document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowLeft", bubbles: true }));
+} }"""
+
+
+def test_scrubbing_asks_for_nothing_until_one_rests(demo: Any, requests: list[str]) -> None:
+    before = len(requests)
+    demo.evaluate(SCRUB)
+    assert asked(demo) == {"step": "500"}
+    asked_for = [url for url in requests[before:] if "/api/" in url and "since=" not in url]
+    assert [url.rsplit("/", 1)[1] for url in asked_for] == ["example"]
+    # Labels are written when one rests, and when the circuit is drawn anew.
+    assert pressed(demo, "End")["step"] == "2500"
     before = demo.get_attribute(ARROW, "aria-label")
     assert demo.evaluate(LABELLED) < 30  # there are seven arrows
     ready(demo)
@@ -140,14 +149,3 @@ def test_labels_are_written_when_one_rests_and_when_the_circuit_is_drawn_anew(de
     ready(demo)
     assert demo.locator(".scene [role='button']").count() > 12
     assert not demo.locator(".scene [role='button']:not([aria-label])").count()
-
-
-def test_costs_are_those_of_the_command_the_worst_first(demo: Any) -> None:
-    demo.click(".tray button:text('what each costs')")
-    ready(demo)
-    rows = [row.split() for row in demo.locator(".costs li").all_inner_texts()]
-    costs = {" ".join(name): float(cost) for *name, cost in rows}
-    assert len(costs) > 12
-    assert list(costs.values()) == sorted(costs.values(), reverse=True)
-    wanted = by_command("2.1=uniform", examples=256).expected
-    assert costs["2.1"] == pytest.approx(sum(wanted) / len(wanted), rel=1e-2)

@@ -2,9 +2,7 @@
 
 from typing import Any
 
-import pytest
-
-from tests.browser.lookers import asked, measured, opened, ready
+from tests.browser.lookers import asked, at, measured, opened, ready
 
 QUESTIONS = {
     1: ("What is asked here?", "Asked b0, the model is to answer b1 after 1 hop, b2 after 2 hops."),
@@ -43,35 +41,29 @@ def test_six_questions_are_answered_each_by_an_address(page: Any, explorer: str)
     page.click(".tour [aria-label='End the tour']")
     assert asked(page) == {}
     assert not page.is_visible(".tour")
-
-
-@pytest.mark.parametrize(("number", "off"), [(3, "head 1.3 at value 0"), (5, "6 heads outside")])
-def test_a_tour_tells_no_losses_of_other_changes(
-    page: Any, explorer: str, number: int, off: str
-) -> None:
-    for changes in ("", "&off=1.2"):
-        opened(page, explorer, f"/run/gallery-demo?tour={number}{changes}")
-        assert f"To see the losses with only {off}" in page.inner_text(".tour p")
-    page.click(".tour button:text('back')")
-    page.click(".tour button:text('next')")
-    ready(page)
-    assert f"Losses with {off}" in page.inner_text(".tour p")
-
-
-def test_a_tour_names_a_head_once(page: Any, explorer: str) -> None:
-    """Also one that moves something along two paths."""
-    opened(page, explorer, "/run/gallery-planted?tour=2")
+    at(page, "/run/gallery-planted?tour=2")  # a head moves something along two paths
     assert page.inner_text(".tour p").endswith("Other heads that move something: 2.0.")
 
 
-@pytest.mark.parametrize("run", ["gallery-demo", "gallery-transformer-a"])
-def test_slider_losses_and_circuit_are_on_one_screen(page: Any, explorer: str, run: str) -> None:
+def test_a_tour_tells_no_losses_of_other_changes(page: Any, explorer: str) -> None:
+    opened(page, explorer)
+    for number, off in ((3, "head 1.3 at value 0"), (5, "6 heads outside")):
+        for changes in ("", "&off=1.2"):
+            at(page, f"/run/gallery-demo?tour={number}{changes}")
+            assert f"To see the losses with only {off}" in page.inner_text(".tour p")
+        page.click(".tour button:text('back')")
+        page.click(".tour button:text('next')")
+        ready(page)
+        assert f"Losses with {off}" in page.inner_text(".tour p")
+
+
+def test_slider_losses_and_circuit_are_on_one_screen(page: Any, explorer: str) -> None:
     page.set_viewport_size({"width": 1280, "height": 900})
-    opened(page, explorer, f"/run/{run}")
-    for part in (".slider", ".strip-below .now", ".loss-bars", ".scene", "ol.tokens"):
-        box = page.locator(part).bounding_box()
-        assert box["y"] >= 0, part
-        assert box["y"] + box["height"] <= 900, part
+    for run in ("demo", "transformer-a"):
+        opened(page, explorer, f"/run/gallery-{run}")
+        for part in (".slider", ".strip-below .now", ".loss-bars", ".scene", "ol.tokens"):
+            box = page.locator(part).bounding_box()
+            assert 0 <= box["y"] <= 900 - box["height"], (run, part)
 
 
 def test_a_pane_says_what_it_shows(page: Any, explorer: str) -> None:
@@ -85,19 +77,16 @@ def test_a_pane_says_what_it_shows(page: Any, explorer: str) -> None:
         button.click()
         assert not page.is_visible(f"#pane-{pane} .meaning")
     page.click(".example button:text('next')")
-    page.wait_for_function("() => hopscope.ready()")
+    ready(page)
     first = page.locator(".token[data-role=query] b").first.inner_text()
     assert f"Asked {first}," in page.inner_text(".task")
     assert f"x₀ = {first}" in page.inner_text(".task")
-
-
-def test_heads_that_form_no_arrow_stand_beside_their_roles(page: Any, explorer: str) -> None:
-    opened(page, explorer)
+    # A head that forms no arrow stands beside its role.
     tag = page.locator('.tag.loose[data-item="0.1:query"]')
     tag.hover()
     assert "0.1 itself → key 0, query" in page.inner_text(".tip")
     tag.click()
-    assert asked(page)["off"] == "0.1:query"
+    assert asked(page) == {"ex": "1", "off": "0.1:query", "head": "0.1"}
     assert "off" in tag.get_attribute("class")
     boxes = [each.bounding_box() for each in page.locator(".tag").all()]
     middles = [(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2) for box in boxes]

@@ -5,7 +5,7 @@ from typing import Any
 
 from hopscope.web.questions import VIEWABLE
 from hopscope.web.token import Once
-from tests.browser.lookers import TOKEN, asked, opened, pressed, ready, served
+from tests.browser.lookers import TOKEN, asked, at, opened, pressed, ready, served
 
 
 def test_an_address_that_does_not_fit_hides_nothing(page: Any, explorer: str) -> None:
@@ -93,8 +93,10 @@ def test_an_address_opens_one_tab(page: Any, tmp_path: Path) -> None:
         page.goto("about:blank")  # asks nothing more of a server that ends
 
 
-def test_a_search(page: Any, explorer: str) -> None:
-    """What is not there is said where it was typed; it is given up by Escape, and can be left."""
+def test_a_search_and_a_sequence(page: Any, explorer: str) -> None:
+    """What is not there is said where it was typed; it is given up by Escape, and can be left. Who
+    types a sequence, one letter after the other, keeps the keyboard.
+    """
     opened(page, explorer, "/run/gallery-demo?pane=heads")
     for typed, said in (("9.9", "This run has no head and no path called 9.9."), ("1.2", "")):
         page.fill(".find", typed)
@@ -113,11 +115,7 @@ def test_a_search(page: Any, explorer: str) -> None:
     page.keyboard.press("Tab")
     assert not page.evaluate("() => document.activeElement.matches('.find')")
     assert pressed(page, "Home")["step"] == "0"
-
-
-def test_a_sequence_that_is_none_is_said(page: Any, explorer: str) -> None:
-    """And who types one letter after the other keeps the keyboard."""
-    opened(page, explorer, "/run/gallery-ngram")
+    at(page, "/run/gallery-ngram")
     for typed, said in (("abcx", "Got “x”"), ("ab", "Got 2 letters"), ("", "Got 0 letters")):
         page.fill(".typed", typed)
         ready(page)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from short import ID
 
-from tests.browser.lookers import TOKEN, opened, ready
+from tests.browser.lookers import TOKEN, at, opened, ready
 
 ORDERED = """async ([rows, ...chosen]) => {
   const { runsPane } = await import("/runs.js");
@@ -73,12 +73,22 @@ def test_runs_that_differ_in_their_seed_are_told_apart(page: Any, fleet: tuple[s
     for words, count in (("seed 9", 1), ("seed 5", 0)):
         page.fill(".runs input", words)
         assert row.count() == count
-    opened(page, fleet[0], "/run/gallery-planted")
+    at(page, "/run/gallery-planted")
     assert page.inner_text(".bar .about").endswith(" · seed 0")
 
 
-def test_a_run_that_is_removed_while_it_is_shown_says_so(page: Any, explorer: str) -> None:
-    opened(page, explorer, "/run/gallery-planted")
+def test_runs_are_sorted_and_one_that_is_removed_while_it_is_shown_says_so(
+    page: Any, explorer: str
+) -> None:
+    """And before, runs are sorted by their losses: what was not trained has no line."""
+    opened(page, explorer)
+    page.select_option('[aria-label="Sort runs"]', "loss")
+    told = page.locator(".run small").all_inner_texts()
+    losses = [float(its.split()[1]) for its in told if its.startswith("loss")]
+    assert len(losses) == len(told) - 1
+    assert losses == sorted(losses)
+    assert page.locator(".runs .spark").count() == len(losses)
+    at(page, "/run/gallery-planted")
     gone = {"rows": [], "gone": ["gallery-planted"], "cursor": "x"}
     page.route("**/api/runs?since=*", lambda its: its.fulfill(json=gone), times=1)
     page.wait_for_selector(".error:visible")
@@ -88,25 +98,14 @@ def test_a_run_that_is_removed_while_it_is_shown_says_so(page: Any, explorer: st
     assert not page.is_visible(".error")
 
 
-def test_runs_are_sorted_by_their_losses(page: Any, explorer: str) -> None:
-    """What was trained has a line, and one that was not has none."""
-    opened(page, explorer)
-    page.select_option('[aria-label="Sort runs"]', "loss")
-    told = page.locator(".run small").all_inner_texts()
-    losses = [float(its.split()[1]) for its in told if its.startswith("loss")]
-    assert len(losses) == len(told) - 1
-    assert losses == sorted(losses)
-    assert page.locator(".runs .spark").count() == len(losses)
-
-
-def test_a_page_that_opens_behind_others_is_not_blank(page: Any, explorer: str) -> None:
-    page.add_init_script(HIDDEN)
-    opened(page, explorer)
-    assert page.url.endswith("/run/gallery-demo")
-    assert page.locator(".runs li a").count() > 3
-    page.evaluate("() => { globalThis.away = false; }")
-    ready(page)
-    assert page.is_visible(".scene")
+def test_a_page_that_opens_behind_others_is_not_blank(fresh: Any, explorer: str) -> None:
+    fresh.add_init_script(HIDDEN)
+    opened(fresh, explorer)
+    assert fresh.url.endswith("/run/gallery-demo")
+    assert fresh.locator(".runs li a").count() > 3
+    fresh.evaluate("() => { globalThis.away = false; }")
+    ready(fresh)
+    assert fresh.is_visible(".scene")
 
 
 @pytest.mark.slow

@@ -29,7 +29,8 @@ def test_a_cell_is_no_formula(blank: Any) -> None:
 
 
 def test_every_pane_can_be_saved(page: Any, explorer: str) -> None:
-    opened(page, explorer, "/run/gallery-demo?step=500")
+    """And the pixels of a map decode to the array: each colour belongs to one share of 255."""
+    opened(page, explorer, "/run/gallery-demo?step=500&head=2.0")
     for pane in ("circuit", "heads", "example", "losses", "time"):
         saved = {}
         for kind in ("SVG", "PNG", "CSV"):
@@ -43,11 +44,6 @@ def test_every_pane_can_be_saved(page: Any, explorer: str) -> None:
         assert saved["PNG"].path().read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
         assert len(saved["CSV"].path().read_text().splitlines()) > 2
         assert saved["CSV"].suggested_filename == f"gallery-demo-{pane}.csv"
-
-
-def test_a_role_map_says_its_numbers(page: Any, explorer: str) -> None:
-    """Pixels decode to the array: each colour belongs to one share of 255."""
-    opened(page, explorer, "/run/gallery-demo?step=500&head=2.0")
     page.route("**/colours.js", lambda its: its.fulfill(path=STATIC / "colours.js"))
     found = np.array(
         page.evaluate(

@@ -97,15 +97,15 @@ def test_a_word_becomes_a_token_that_outlives_a_reload(page: Any, server: Any) -
     ]
 
 
-def test_where_nothing_may_be_kept_the_token_is_in_memory(page: Any, server: Any) -> None:
+def test_where_nothing_may_be_kept_the_token_is_in_memory(fresh: Any, server: Any) -> None:
     """As in Firefox, with cookies and site data blocked."""
-    page.add_init_script(
+    fresh.add_init_script(
         """for (const name of ["sessionStorage", "localStorage"])
           Object.defineProperty(window, name, { get() { throw new Error("it is insecure"); } });
         """
     )
-    page.goto(f"{address(server)}/#once=w0rd&/")
-    assert page.evaluate(ASK, ["runs"]) == FINE
+    fresh.goto(f"{address(server)}/#once=w0rd&/")
+    assert fresh.evaluate(ASK, ["runs"]) == FINE
     assert server.asked[-1] == ["GET", "/api/runs", "Bearer s3cret", ""]
 
 

@@ -3,7 +3,7 @@
 from random import Random
 from typing import Any
 
-from tests.browser.lookers import asked, measured, opened
+from tests.browser.lookers import asked, at, measured, opened
 
 TOGGLED = """async ([as, off, items]) => {
   const { State } = await import("/state.js"), { asFlag, item } = await import("/changes.js");
@@ -51,6 +51,12 @@ def test_nothing_is_off_twice_whatever_is_pressed(blank: Any) -> None:
         assert not {name.partition(":")[0] for name in rows} & set(off)
 
 
+REFUSES = """() => {
+  for (const way of ["pushState", "replaceState"]) history[way] = () => {
+    throw new DOMException("more than 100 times per 10 seconds", "SecurityError");
+  };
+}"""
+"""As WebKit does; what is the prototype's comes back when these are deleted."""
 OFFERED = """() => [...document.querySelectorAll(".tray li select")]
   .map((its) => [...its.options].map((one) => one.value))"""
 
@@ -61,7 +67,7 @@ def test_a_head_then_its_arrow_then_the_head(page: Any, explorer: str) -> None:
     head, row = page.evaluate(OFFERED)
     assert {"mean", "resample"} < {*head}
     assert row == ["uniform", "itself", "previous", "position"]
-    opened(page, explorer, "/run/gallery-demo?as=mean")
+    at(page, "/run/gallery-demo?as=mean")
     chip, arrow = '.chip[data-item="1.3"]', '.tag[data-path="1.3 value 1 → value 0"]'
     page.click(chip)
     whole = measured(page)
@@ -72,18 +78,8 @@ def test_a_head_then_its_arrow_then_the_head(page: Any, explorer: str) -> None:
     assert measured(page) == whole
     assert asked(page)["off"] == "1.3"
     assert not page.is_visible(".error")
-
-
-REFUSES = """() => {
-  for (const way of ["pushState", "replaceState"]) history[way] = () => {
-    throw new DOMException("more than 100 times per 10 seconds", "SecurityError");
-  };
-}"""
-"""As WebKit does; what is the prototype's comes back when these are deleted."""
-
-
-def test_what_the_history_refuses_is_written_later(page: Any, explorer: str) -> None:
-    opened(page, explorer, "/run/gallery-demo")
+    # What the history refuses is written later.
+    at(page, "/run/gallery-demo")
     page.evaluate(REFUSES)
     for _ in range(2):
         page.keyboard.press("n")

@@ -20,16 +20,6 @@ def test_reload_restores_all(page: Any, explorer: str) -> None:
     assert (asked(page), page.evaluate(SEEN)) == (before, seen)
 
 
-def test_reload_restores_an_epoch_without_a_checkpoint(page: Any, explorer: str) -> None:
-    opened(page, explorer, "/run/gallery-ngram")
-    for _ in range(3):
-        page.locator(".slider").press("ArrowLeft")
-    before = asked(page)
-    page.reload()
-    assert asked(page) == before == {"step": "56850"}
-    assert not page.is_visible(".error")
-
-
 FITTED = """async (abouts) => {
   const { START, fitted } = await import("/url.js");
   return abouts.map((about) => fitted({ ...START, step: 99 }, about).dropped);

@@ -26,6 +26,8 @@ from hopscope.store.checkpoints import checkpoint_name
 from hopscope.study import load
 from hopscope.training import Run, train
 
+FEW = ("--examples", "16", "--fresh", "32")
+
 
 def files(run: Run) -> set[str]:
     return {*Store().find(run.name).manifest.files}
@@ -34,9 +36,9 @@ def files(run: Run) -> set[str]:
 def test_the_whole_story(here: Path, run: Run, two_hops: Planted, said: Said) -> None:
     with pytest.raises(CircuitError, match=r"has no circuit yet: `hopscope circuit"):
         command(("emergence", run.name))
-    unkept = said("circuit", run.name, "--no-keep", "--diagnose", "--examples", "32")
+    unkept = said("circuit", run.name, "--no-keep", "--diagnose", *FEW)
     assert "no head could stand in" in unkept
-    found = said("circuit", run.name, "--examples", "32", "--repeat", "2")
+    found = said("circuit", run.name, "--repeat", "2", *FEW)
     assert "100%" in found  # both searches found every component
     circuit = Circuit.from_json(Store().find(run.name).read("circuit.json"))
     assert set(circuit.paths) == set(two_hops.paths)
@@ -94,7 +96,7 @@ def test_another_checkpoint_is_another_model(here: Path, run: Run, said: Said) -
 
 
 def test_a_checkpoint_on_a_spike_is_noted_and_json_stays_json(root: Path, capsys: Captured) -> None:
-    untrained = ["circuit", "gallery/demo", "--step", "0", "--examples", "8", "--force"]
+    untrained = ["circuit", "gallery/demo", "--step", "0", "--force", *FEW]
     assert command([*untrained, "--json", "--save", "c.json"]) == 0
     captured = capsys.readouterr()
     assert "components" in json.loads(captured.out)
@@ -125,7 +127,7 @@ def test_only_a_fleet_has_losses_in_brackets(here: Path, run: Run, twins: Run, s
 
 
 def test_a_fleet_is_examined_whole(here: Path, twins: Run, said: Said) -> None:
-    found = said("circuit", twins.name, "--all", "--examples", "16")
+    found = said("circuit", twins.name, "--all", *FEW)
     assert "2.0 v1→q" in found
     assert "this model has not learned the task" in found
     emergence = ("emergence", twins.name, "--all", "--examples", "8")
@@ -134,7 +136,7 @@ def test_a_fleet_is_examined_whole(here: Path, twins: Run, said: Said) -> None:
     assert "attention passed 0.5, by whichever head first" in shown
     assert "without a circuit that has paths: seed 5" in shown  # only one has learned
     assert re.search(r"^5 +– .*never$", shown, re.MULTILINE)  # in medians of hops, the other counts
-    asked = ("circuit", twins.name, "--all", "--again", "--examples", "8", "--force", "--json")
+    asked = ("circuit", twins.name, "--all", "--again", "--force", "--json", *FEW)
     rows = json.loads(said(*asked))
     assert [row["seed"] for row in rows] == [3, 5]
     said(*emergence, "--save", "all.json", "--figure", "all.svg")
@@ -160,8 +162,8 @@ def test_a_circuit_in_a_file_takes_the_place_of_the_run_s(here: Path, run: Run, 
 
 def test_a_table_is_saved_as_csv(here: Path, run: Run, twins: Run, said: Said) -> None:
     pandas = pytest.importorskip("pandas")
-    said("circuit", run.name, "--again", "--examples", "32")
-    said("circuit", twins.name, "--all", "--examples", "16")
+    said("circuit", run.name, "--again", *FEW)
+    said("circuit", twins.name, "--all", *FEW)
 
     def saved(*words: str) -> Any:
         said(*words, "--save", "table.csv")
@@ -208,14 +210,14 @@ def test_a_probe_is_shown_drawn_and_saved(here: Path, run: Run, said: Said) -> N
 def test_a_circuit_is_patched_and_held_against_other_methods(
     here: Path, run: Run, said: Said
 ) -> None:
-    said("circuit", run.name, "--again", "--examples", "32")
+    said("circuit", run.name, "--again", *FEW)
     shown = said("patch", run.name, "--examples", "8", "--no-keep", "--save", "e.json")
     assert re.search(r"2\.0 +value 1 → query +x2 1\.00", shown)
     assert Circuit.load(here / "e.json").account is not None
     assert "components have a causal account" not in said("circuit", run.name)
     said("patch", run.name, "--examples", "8")
     assert "components have a causal account" in said("circuit", run.name)
-    assert "not saved" in said("patch", "gallery/demo", "--examples", "8")
+    assert "not saved" in said("patch", "gallery/demo", "--examples", "2")
     assert "EAP-IG" in said("baselines", run.name, "--examples", "8", "--figure", "b.svg")
     assert (here / "b.svg").is_file()
 

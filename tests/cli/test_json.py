@@ -36,11 +36,11 @@ LISTS = {
 """A line of each command that prints a table, without its name."""
 OBJECTS = {
     "attention": "RUN --examples 8 --save maps.json",
-    "circuit": "RUN --examples 16 --force --save circuit.json",
-    "emergence": "gallery/demo --examples 4 --save story.json",
+    "circuit": "RUN --examples 16 --fresh 16 --force --save circuit.json",
+    "emergence": "gallery/demo --examples 2 --save story.json",
     "probe": "RUN --examples 60 --save probe.json",
-    "patch": "gallery/demo --examples 8 --save explained.json",
-    "baselines": "gallery/demo --examples 4 --interpolations 1 --save scores.json",
+    "patch": "gallery/demo --examples 2 --save explained.json",
+    "baselines": "gallery/demo --examples 2 --interpolations 1 --save scores.json",
     "compare": "RUN gallery/demo --save both.json",
     "show": "RUN --figure losses.svg",
 }

@@ -132,7 +132,7 @@ def test_what_writes_leaves_it_and_says_how_to_get_a_copy(root: Path, said: Said
         with pytest.raises(RunReadOnly, match=line):
             command((word, "gallery/demo"))
     assert list(root.iterdir()) == []
-    said("circuit", "gallery/planted", "--examples", "16", "--again", "--save", "mine.json")
+    said("circuit", "gallery/planted", *"--examples 16 --fresh 16 --again --save mine.json".split())
     assert Circuit.load(root / "mine.json").paths
 
 

@@ -50,17 +50,6 @@ def test_shares_are_planned_and_carried_out_together(hopscope: Say, file: Path, 
     assert out.splitlines()[-1] == "4 of 4 runs are complete"
 
 
-def test_a_run_that_fails_stops_no_other(hopscope: Say, file: Path, root: Path) -> None:
-    assert hopscope("sweep", str(file), "--shard", "1/4", "--threads", "1")[0] == 0
-    store = Store(root / "runs")
-    (store.root / store.names()[0] / "manifest.json").write_text("{}")
-    code, out, err = hopscope("sweep", str(file), "--threads", "1")
-    assert (code, out.splitlines()[-1]) == (2, "3 of 4 runs are complete")
-    assert err.startswith("hopscope: ")
-    rows = json.loads(hopscope("sweep", "--plan", str(file), "--json")[1])
-    assert sorted((row["damaged"], row["complete"]) for row in rows) == [(0, 2), (1, 1)]
-
-
 def test_time_that_is_up_asks_to_be_queued_again(hopscope: Say, file: Path, root: Path) -> None:
     file.write_text(FILE.format(steps=100_000))
     code, out, _ = hopscope("sweep", str(file), "--time-limit", "0.001", "--threads", "1")

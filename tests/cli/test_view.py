@@ -24,7 +24,7 @@ from hopscope import extras
 from hopscope.cli import view
 from hopscope.configs import Experiment
 from hopscope.training import train
-from hopscope.web import opening
+from hopscope.web import carried, opening
 from hopscope.web.address import Address
 
 CALL = "from hopscope.cli.main import main; main()"
@@ -148,7 +148,9 @@ def test_a_browser_is_opened_where_somebody_sits(monkeypatch: Patch) -> None:
             assert not opening.has_browser(Address())
 
 
-def test_a_run_becomes_files(root: Path, tiny: Experiment, said: Said) -> None:
+def test_a_run_becomes_files(root: Path, tiny: Experiment, said: Said, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(carried, "EXAMPLES", 2)
+    monkeypatch.setattr(carried.engine_data, "__defaults__", (2,))
     name = train(tiny, root / "runs").name
     assert said("view", name, "--save", "site") == "page: site/index.html\n"
     assert said("view", name, "--save", "page.html") == "page: page.html\n"

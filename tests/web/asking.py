@@ -29,6 +29,10 @@ WANTED = {
 """Headers of every answer, written here once more."""
 
 
+def wait() -> None:
+    """Somebody waits for the answer."""
+
+
 @dataclass(frozen=True)
 class Ask:
     """A request; as it is, one that is answered."""

@@ -1,14 +1,11 @@
 """The n-gram experiment on the page: its parameters."""
 
 import numpy as np
-import pytest
 
-from hopscope.errors import ConfigError
 from hopscope.ngram.parameters import sets, softmax
 from hopscope.ngram.process import sample_chains
 from hopscope.ngram.run import NgramRun
 from hopscope.store import gallery
-from hopscope.web.questions import AblateQuestion, ExampleQuestion
 from hopscope.web.tensors import unpacked
 from hopscope.web.views import Views
 
@@ -27,12 +24,3 @@ def test_all_parameters_are_there_at_every_epoch(views: Views) -> None:
     assert [tuple(heads) for heads in told["sets"]] == sets(run.recipe.model)
     (chain,) = sample_chains(run.recipe.process, 1, 0, "validation").tokens
     assert arrays["sequence"].tolist() == chain[:36].tolist()
-
-
-def test_what_is_not_there_is_told(views: Views) -> None:
-    for ask in (
-        lambda: views.shown(NGRAM).example(ExampleQuestion()),
-        lambda: views.shown(NGRAM).ablate(AblateQuestion(), lambda: None),
-    ):
-        with pytest.raises(ConfigError, match="a run of kind ngram has no"):
-            ask()

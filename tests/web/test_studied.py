@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from asking import Ask, asked
+from asking import Ask, asked, wait
 
 from hopscope import Study
 from hopscope.circuits import (
@@ -33,10 +33,6 @@ from hopscope.web.studied import Studied
 from hopscope.web.tensors import unpacked
 from hopscope.web.views import Views
 from tests.circuits import induction
-
-
-def wait() -> None:
-    """Somebody waits for the answer."""
 
 
 def views_of(root: Path, study: Study, circuit: Circuit | None = None, **more: Any) -> Views:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from asking import wait
 from short import FLEET, ID
 
 from hopscope.circuits.saved import checkpoint_digest, saved_circuit
@@ -23,10 +24,6 @@ from hopscope.web.carried import as_text, step_data
 from hopscope.web.questions import AblateQuestion, Ask, CostsQuestion, ExampleQuestion
 from hopscope.web.tensors import unpacked
 from hopscope.web.views import Views
-
-
-def wait() -> None:
-    """Somebody waits for the answer."""
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from asking import wait
 
 from hopscope import load
 from hopscope.circuits import Ablation, Ablator, adapter_of, examples_of
@@ -30,10 +31,6 @@ from hopscope.web.tensors import unpacked
 from hopscope.web.views import Views
 
 DEMO = "gallery-demo"
-
-
-def wait() -> None:
-    """Somebody waits for the answer."""
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
@@ -122,13 +119,16 @@ def test_emergence_is_that_of_the_command(views: Views, capsys: pytest.CaptureFi
 
 def test_what_is_not_there_is_told_in_one_line(views: Views, tmp_path: Path) -> None:
     closed = Views(Store(tmp_path), read_only=True)
-    model, off = views.shown(DEMO), ("9.0=uniform",)
+    model, ngram, off = views.shown(DEMO), views.shown("gallery-ngram"), ("9.0=uniform",)
+    none = "a run of kind ngram has no"
     for ask, kind, line in (
         (lambda: views.run("0123456789"), RunMissing, "there is no run '0123456789'; `hopscope ru"),
         (lambda: model.arrays("weights"), ConfigError, "no arrays 'weights'; this one has l"),
         (lambda: model.ablate(AblateQuestion(step=7), wait), ConfigError, "step is 7; "),
         (lambda: views.shown(DEMO, 9).ablate(AblateQuestion(), wait), ConfigError, "seed is 9; "),
         (lambda: model.ablate(AblateQuestion(changes=off), wait), CircuitError, "no head 9"),
+        (lambda: ngram.example(ExampleQuestion()), ConfigError, none),
+        (lambda: ngram.ablate(AblateQuestion(), wait), ConfigError, none),
         (lambda: views.keep(DEMO, "mine", None), RunReadOnly, "gallery/demo is read-only"),
         (lambda: closed.keep(DEMO, "mine", None), RunReadOnly, "this page is read-only"),
     ):

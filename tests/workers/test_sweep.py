@@ -181,7 +181,7 @@ def test_ctrl_c_while_workers_compute_keeps_none_of_them(
 def test_what_another_process_trains_is_left_to_it(
     store: Store, recipes: Recipes, names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hopscope.workers.sweep.WAIT", 0.5)
+    monkeypatch.setattr("hopscope.workers.sweep.WAIT", 0.1)
     stop = Stop()
     failed = list[int]()
     with store.create(recipes[0]).locked():
@@ -193,7 +193,7 @@ def test_what_another_process_trains_is_left_to_it(
         assert names[0] in str(trouble)
         assert not outcome.complete
         monkeypatch.setattr("hopscope.workers.sweep.WAIT", 60)
-        timer = threading.Timer(0.5, lambda: stop.ask("a friend"))
+        timer = threading.Timer(0.1, lambda: stop.ask("a friend"))
         timer.start()
         with pytest.raises(Interrupted, match="stopped by a friend: 0 of 1 runs are complete"):
             carry_out(recipes[:1], store, stop)  # it waits, and stops when it is asked

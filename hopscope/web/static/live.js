@@ -44,7 +44,7 @@ export class Live {
     this.sayWorking();
     try {
       const stays = await run(stop.signal);
-      if (!stays) this.state.mend(kind);
+      if (!stays && !stop.signal.aborted) this.state.mend(kind);
     } catch (error) {
       if (error.name === "AbortError" || stop.signal.aborted) return;
       this.state.fail(kind, error.message);
@@ -84,10 +84,11 @@ export class Live {
     return this.state.about.counts ?? this.source.counts;
   }
 
-  /** Is a request open or waiting? */
-  get busy() {
+  /** Requests that are open or wait, by kind; and a frame, or rest, that the page waits for. */
+  get pending() {
     const { waiting, rests } = this.state;
-    return waiting || rests > 0 || [this.timers, this.open].some((its) => Object.keys(its).length > 0);
+    const requests = [...Object.keys(this.open), ...Object.keys(this.timers)];
+    return [...requests, ...(waiting ? ["frame"] : []), ...(rests > 0 ? ["rest"] : [])];
   }
 
   openRun() {
@@ -168,7 +169,7 @@ export class Live {
   /** Show no run if the one in the address cannot be opened; if it is already shown, it stays. */
   close() {
     const { state } = this;
-    state.set({ opening: false }, "none");
+    state.set({ opening: false, asking: false }, "none");
     if (this.shown === `${state.run} ${state.seed}`) return;
     this.shown = "";
     this.current = null;
@@ -191,10 +192,11 @@ export class Live {
     }
   }
 
-  /** Allow requests about the run, and send the first ones. */
+  /** Allow requests about the run, and send the first ones, unless the next frame sends them. */
   begin(id) {
     if (this.current === id) return;
     this.current = id;
+    if (this.state.changed.has("about")) return;
     this.rest("example", new Set(["about"]), () => this.example());
     this.rest("ablate", new Set(["about"]), () => this.ablate());
   }

@@ -81,9 +81,12 @@ async function begin() {
   state.watch("stale", () => live.openRun());
   theme(state, remembered("theme") ?? "auto");
   const there = () => Boolean(state.error || (state.run && state.about?.id === state.run));
-  /** Are all requests answered and drawn, and is the address up to date? */
-  const ready = () => there() && !live.busy && !runs.busy() && !state.asking && !state.later;
-  globalThis.hopscope = { state, source, live, ready };
+  /** What is missing until all requests are answered and drawn, and the address is up to date. */
+  const missing = () =>
+    Object.entries({ run: !there(), curves: runs.busy(), losses: state.asking, address: state.later > 0 })
+      .flatMap(([name, misses]) => (misses ? name : []))
+      .concat(live.pending);
+  globalThis.hopscope = { state, source, live, missing };
   if (state.run) live.openRun();
   const openFirst = () => {
     const first = runs.rows.has(FIRST) ? FIRST : ([...runs.rows.keys()][0] ?? "");
