@@ -1,7 +1,9 @@
 """Arguments and flags that several commands share."""
 
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -10,7 +12,8 @@ from hopscope.cli.options import completing, option
 from hopscope.errors import ConfigError
 from hopscope.lm.known import KNOWN
 from hopscope.papers import presets
-from hopscope.store import Store, gallery
+from hopscope.store import RunFolder, Store, gallery
+from hopscope.store.manifest import MANIFEST
 
 MOST_SEEDS = 100_000
 """The largest number of seeds of a range."""
@@ -99,3 +102,13 @@ def seeds_text(seeds: Sequence[int]) -> str:
         else:
             parts.append([seed])
     return ",".join("..".join(map(str, part)) for part in parts)
+
+
+def find_run(name: str, store: Store, beside: str = "") -> RunFolder:
+    """The folder of a run: by its name, by a part of it, by a tag, or by its path. By name, the run
+    called `beside` is left out.
+    """
+    path = Path(name).absolute()
+    if os.sep in name and (path / MANIFEST).is_file():
+        return Store(path.parent).find(path.name)
+    return store.find(name, beside)

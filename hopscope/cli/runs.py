@@ -17,7 +17,6 @@ from hopscope.cli.ngram import ngram_figures
 from hopscope.cli.options import command, completing, option, refuse_unused
 from hopscope.cli.output import emit, prose, say, say_json, warn
 from hopscope.cli.results import Destination, Output, reporting, shown_or_drawn
-from hopscope.cli.subject import find_run
 from hopscope.cli.tables import Part, print_rows, run_parts, run_rows, table, text_of
 from hopscope.errors import ConfigError, StoreError
 from hopscope.lm import results as lm_results
@@ -53,7 +52,7 @@ def show(
     FILE-transfer; for several benchmarks of language models one figure of all, side by side.
     """
     to.check()
-    folders = [find_run(name, store) for name in runs]
+    folders = [flags.find_run(name, store) for name in runs]
     for folder in folders:
         if config:
             refuse_unused("with --config", "--figure", "--answers")
@@ -175,7 +174,9 @@ def compare(_: Destination, first: str, second: str, store: Store) -> Output:
     hop, and what their circuits share (kept circuits of the first model of each run). Tables (.csv,
     .parquet) hold the losses.
     """
-    return Output.of(studies.compare(find_run(first, store), find_run(second, store), store))
+    return Output.of(
+        studies.compare(flags.find_run(first, store), flags.find_run(second, store), store)
+    )
 
 
 @command(
@@ -229,7 +230,7 @@ def tag(run: str, tags: tuple[str, ...], remove: bool, store: Store) -> None:
 
     A tag has letters, digits, dots, hyphens and underscores.
     """
-    folder = find_run(run, store)
+    folder = flags.find_run(run, store)
     name, store = folder.name, Store(folder.path.parent)
     if remove:
         if not tags:
@@ -247,7 +248,7 @@ def tag(run: str, tags: tuple[str, ...], remove: bool, store: Store) -> None:
 @command(flags.run, flags.store)
 def verify(run: str, store: Store) -> int:
     """Check a run's files against its manifest; exit code 1 if something is wrong."""
-    folder = find_run(run, store)
+    folder = flags.find_run(run, store)
     problems = folder.verify()
     for problem in problems:
         warn(problem)

@@ -9,7 +9,7 @@ import click
 from hopscope.cli import flags
 from hopscope.cli.options import command, option, refuse_unused
 from hopscope.cli.output import note, say
-from hopscope.cli.subject import Subject, find_run
+from hopscope.cli.subject import Subject
 from hopscope.errors import ConfigError
 from hopscope.export import released, tracker
 from hopscope.export.hub import Hub, check_place
@@ -50,7 +50,7 @@ def export(
     refuse_unused(f"with --to {to}, which gets every step", "--step")
     if to == "tensorboard":
         refuse_unused("with --to tensorboard", "--project")
-    folder = find_run(run, store)
+    folder = flags.find_run(run, store)
     runs = tracked(folder) if seed is None else [tracked(folder)[folder.member(seed)]]
     place = tracker.tracker(to, tracker.Place(project, save))
     if follow:
@@ -93,7 +93,7 @@ def _to_transformers(subject: Subject, save: Path | None) -> None:
 def push(run: str, place: str, license: str, private: bool, store: Store) -> None:
     """Put a run on a hub: its files unchanged, and a model card. An existing run is replaced."""
     check_place(place)
-    folder = find_run(run, store)
+    folder = flags.find_run(run, store)
     url = Hub().push(folder, place, license, private)
     say(f"{folder.name}: {len(folder.manifest.files)} files and a card, at {url}")
 

@@ -1,7 +1,6 @@
 """The model that a command analyses: from a run, a checkpoint's file, or from elsewhere."""
 
 import json
-import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,13 +11,13 @@ from hopscope import circuits
 from hopscope import study as studies
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.saved import checked_circuit
+from hopscope.cli.flags import find_run
 from hopscope.configs import Experiment
 from hopscope.errors import CircuitError, ConfigError
 from hopscope.extras import install_extra
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import checkpoint_steps
 from hopscope.store.files import read_bytes
-from hopscope.store.manifest import MANIFEST
 
 ELSEWHERE = ("hf", "nanogpt")
 """Prefixes (before a colon) of models that are not from a run."""
@@ -131,16 +130,6 @@ class Subject:
         module.to(device_of(self.device))
         circuit = Circuit.load(self.circuit_file) if self.circuit_file else None
         return studies.Study(model, task, name=Path(place).name or place, circuit=circuit)
-
-
-def find_run(name: str, store: Store, beside: str = "") -> RunFolder:
-    """The folder of a run: by its name, by a part of it, by a tag, or by its path. By name, the run
-    called `beside` is left out.
-    """
-    path = Path(name).absolute()
-    if os.sep in name and (path / MANIFEST).is_file():
-        return Store(path.parent).find(path.name)
-    return store.find(name, beside)
 
 
 def read_task(text: str, vocabulary: int) -> Any:

@@ -15,7 +15,6 @@ from hopscope.cli.changes import changed
 from hopscope.cli.display import RunDisplay
 from hopscope.cli.options import command, completing, option, refuse_unused
 from hopscope.cli.output import say, warn
-from hopscope.cli.subject import find_run
 from hopscope.cli.tables import circuit_parts, print_parts, print_rows, run_parts
 from hopscope.cli.workers import WorkerFlags, carried_out, ended, workers_options
 from hopscope.configs import Experiment, LmBench, Recipe, read_recipe
@@ -84,7 +83,7 @@ def train(
 
         if not isinstance(chosen, Experiment):
             raise ConfigError("--prolong goes on with a training over facts")
-        begin(find_run(prolong, store, beside=chosen.run_name()), chosen, store)
+        begin(flags.find_run(prolong, store, beside=chosen.run_name()), chosen, store)
     show_trained(chosen, store, how.device, how.threads)
     return 0
 
@@ -96,7 +95,7 @@ def train(
 )  # fmt: skip
 def resume(run: str, device: str, threads: int | None, store: Store, endpoint: str | None) -> None:
     """Continue a run that was stopped or killed; the result is the same as without the stop."""
-    folder = find_run(run, store)
+    folder = flags.find_run(run, store)
     folder.check_resumable()
     _check_endpoint(folder, endpoint)
     show_trained(folder.recipe, Store(folder.path.parent), device, threads)
