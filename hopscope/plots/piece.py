@@ -49,6 +49,7 @@ SHOWN: Mapping[str, tuple[str | None, str | None]] = {
     "hopscope.store.query:Answer": ("pieces:answer", None),
     "hopscope.store.query:SqlQuery": ("pieces:sql_query", None),
     "hopscope.store.store:Store": ("pieces:store", None),
+    "hopscope.study.circuits:Circuits": ("pieces:circuits", None),
     "hopscope.study.comparison:Comparison": ("pieces:comparison", "curves:comparison_figure"),
     "hopscope.study.run:RunStudy": ("pieces:study", None),
     "hopscope.training.run:Run": ("pieces:run", "notebook:figure_of"),

@@ -18,6 +18,7 @@ from hopscope.store.query import Answer
 if TYPE_CHECKING:
     from hopscope.papers.claim import Claim
     from hopscope.papers.judge import Finding
+    from hopscope.study.circuits import Circuits
     from hopscope.study.comparison import Comparison, Ended
     from hopscope.study.run import RunStudy
 
@@ -46,23 +47,23 @@ def comparison(found: "Comparison") -> list[Piece]:
         ),
         Piece("", ("loss", "", *names), losses, (means,) if losses else ("neither has losses",)),
     ]
-    if (both := found.circuits) is not None:
-        steps = [
-            (str(step), *(" ".join(f"{a}.{b}" for a, b in its) or "-" for its in
-                          (step.first, step.second)))
-            for step in both.steps
-        ]  # fmt: skip
-        said = (
-            f"{sum(step.common for step in both.steps)} of {len(both.steps)} steps are in both "
-            f"circuits; components: {len(both.common)} in both, {len(both.first)} in {names[0]} "
-            f"alone, {len(both.second)} in {names[1]} alone"
-        )
-        columns = ("component of", "heads and what they do")
-        pieces += [
-            Piece("", ("step of the circuit", *names), steps),
-            Piece("each component", columns, both.components(names), (said,)),
-        ]
+    if found.circuits is not None:
+        pieces += circuits(found.circuits, names)
     return [*pieces, Piece(lines=found.remarks)]
+
+
+def circuits(both: "Circuits", names: tuple[str, str] = ("the first", "the second")) -> list[Piece]:
+    """Return the steps and components of two circuits."""
+    steps = [
+        (str(step), *(" ".join(f"{a}.{b}" for a, b in its) or "-" for its in
+                      (step.first, step.second)))
+        for step in both.steps
+    ]  # fmt: skip
+    columns = ("component of", "heads and what they do")
+    return [
+        Piece("", ("step of the circuit", *names), steps),
+        Piece("each component", columns, both.components(names), (both.in_common(*names),)),
+    ]
 
 
 def _ended(ended: "Ended | None", which: str) -> str:

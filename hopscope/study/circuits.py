@@ -6,6 +6,7 @@ from typing import Any
 from hopscope.circuits import Circuit
 from hopscope.circuits.components import Component
 from hopscope.circuits.pattern import Head
+from hopscope.display import Displayed
 from hopscope.facts import Role
 
 
@@ -27,8 +28,8 @@ class Step:
         return f"{self.source} → {self.destination}"
 
 
-@dataclass(frozen=True)
-class Circuits:
+@dataclass(frozen=True, repr=False)
+class Circuits(Displayed):
     """What two circuits have in common, and what only one of them has.
 
     A step is a source and its destination, whatever the head. A component is common only if the
@@ -57,6 +58,17 @@ class Circuits:
             tuple(each for each in components if each in others),
             tuple(each for each in components if each not in others),
             tuple(each for each in others if each not in components),
+        )
+
+    def __repr__(self) -> str:
+        return f"Circuits({self.in_common('the first', 'the second')})"
+
+    def in_common(self, first: str, second: str) -> str:
+        """What they have in common, in numbers."""
+        return (
+            f"{sum(step.common for step in self.steps)} of {len(self.steps)} steps are in both "
+            f"circuits; components: {len(self.common)} in both, {len(self.first)} in {first} "
+            f"alone, {len(self.second)} in {second} alone"
         )
 
     def components(self, names: tuple[str, str]) -> list[tuple[str, str]]:

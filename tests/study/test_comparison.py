@@ -107,6 +107,8 @@ def test_circuits_have_steps_and_components_in_common() -> None:
     assert by_steps == {(path.destination, path.source) for path in demo.paths}
     assert len(found.circuits.common) + len(found.circuits.first) == len(demo.components)
     assert len(found.circuits.common) + len(found.circuits.second) == len(planted.components)
+    assert repr(found.circuits).startswith("Circuits(3 of ")
+    assert "in the first alone" in found.circuits._repr_html_()
 
 
 def test_a_copy_has_everything_in_common(tmp_path: Path) -> None:
