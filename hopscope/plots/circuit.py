@@ -246,8 +246,7 @@ def _legend(figure: Picture, axes: Axes, circuit: Circuit, story: Emergence | No
     if "routes" in kinds or by_symbol:
         dashed = {"color": ROUTES, "linewidth": ASIDE, "linestyle": (0, (3, 2))}
         handles.append(Line2D([], [], **dashed, label="routes later heads"))  # type: ignore[arg-type]
-    if by_symbol:
-        assert circuit.account is not None
+    if circuit.account is not None:  # squares have these colours in every figure
         names = circuit.account.decodable.symbols
         handles += [
             Patch(color=colour_of(names, symbol), label=symbol_name(symbol)) for symbol in names

@@ -7,7 +7,7 @@ from matplotlib.ticker import LogLocator
 from hopscope.circuits.emergence import Emergence
 from hopscope.facts import symbol_name
 from hopscope.milestones import HALF
-from hopscope.plots.curves import axis_end
+from hopscope.plots.curves import end_losses
 from hopscope.plots.look import (
     COLOURS,
     DIM,
@@ -53,8 +53,9 @@ def emergence_figure(story: Emergence, of: str = "") -> Picture:
     for number, hop in enumerate(story.asked):
         colour, name = COLOURS[number % len(COLOURS)], symbol_name(f"x{hop}")
         below.plot(story.steps, story.losses[:, number], color=colour, label=name)
+    end_losses(figure, [below], [story.chance])
     below.axhline(story.chance, color=DIM, linestyle=":", label="chance")
-    below.set(xlabel="step", ylabel="loss", ylim=(0, axis_end([below], [story.chance])))
+    below.set(xlabel="step", ylabel="loss")
     below.set_xlim(0, story.steps[-1])
     below.legend(loc="upper left", bbox_to_anchor=(1, 1.1))
     return figure

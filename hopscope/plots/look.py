@@ -5,7 +5,7 @@ are drawn in the light palette; in files and pages, SVG changes to the reader's 
 (`saving`).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -30,6 +30,10 @@ WIDTHS = {1: 3.35, 2: 6.9}
 """Widths of a small and a large figure in inches: one and both columns of a two-column paper."""
 TEXT, SMALL = 8.0, 7.0
 """Size in points of text, and of small text (at ticks and points)."""
+LETTER = 0.65 * SMALL / 72
+"""Width of a letter of small text, in inches."""
+KEY = 0.45
+"""Inches of a legend's entry besides its text."""
 LINES = 8
 """Number of colours of lines; after the last they repeat."""
 SHADES = 12
@@ -161,6 +165,12 @@ def figure_width(columns: Columns) -> float:
     return _WIDTH.get() or WIDTHS[columns]
 
 
+def legend_columns(figure: Picture, labels: Iterable[str], most: int) -> int:
+    """Return how many columns of a legend below a figure fit for these labels, at most `most`."""
+    entry = KEY + LETTER * max(map(len, labels), default=0)
+    return min(most, max(1, int(figure.get_figwidth() / entry)))
+
+
 def drawn(draw: Callable[P, Picture]) -> Callable[P, Picture]:
     """Decorate a function so that it draws in this style."""
 
@@ -183,7 +193,10 @@ def amounts() -> LinearSegmentedColormap:
 
 
 def shade(axes: Axes, values: Float[np.ndarray, "row column"], **options: Any) -> AxesImage:
-    """Draw values between 0 and 1 as a map that fills the axes."""
+    """Draw values from 0 to 1 as a map that fills the axes; other values have the colour of the
+    nearer end, and NaN is grey.
+    """
+    axes.set_facecolor(FAINT)
     return axes.imshow(values, cmap=amounts(), vmin=0, vmax=1, aspect="auto", **options)
 
 

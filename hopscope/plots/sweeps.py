@@ -15,7 +15,7 @@ from hopscope.papers.cost import in_flop
 from hopscope.papers.musat.circuit_claims import SOLVED, VariantModels
 from hopscope.papers.musat.curriculum_claims import LEARNED_LOSS, allowed, hops_of
 from hopscope.papers.musat.rows import LossRow
-from hopscope.plots.curves import FULL_SCALE, course_panels
+from hopscope.plots.curves import course_panels, end_losses
 from hopscope.plots.look import (
     COLOURS,
     DIM,
@@ -130,6 +130,9 @@ def courses_figure(rows: Sequence[LossRow]) -> Picture:
     panels = course_panels(figure, len(rows), across, "step")
     for axes, row in zip(panels, rows, strict=True):
         _course(axes, row)
+    end_losses(figure, panels, [row.chance for row in rows])
+    for axes in panels:
+        axes.axhline(LEARNED_LOSS, color=DIM, linestyle=":", linewidth=0.8)
     figure.supylabel("loss")
     known = [axes.get_legend_handles_labels() for axes in panels]
     most = max(known, key=lambda found: len(found[0]))
@@ -144,8 +147,6 @@ def _course(axes: Axes, row: LossRow) -> None:
         colour = COLOURS[number % LINES]
         axes.plot(course.steps, course.train[number], color=colour, alpha=0.35, linewidth=0.8)
         axes.plot(course.steps, course.losses[number], color=colour, linewidth=1, label=name)
-    axes.axhline(LEARNED_LOSS, color=DIM, linestyle=":", linewidth=0.8)
-    axes.set_ylim(0, FULL_SCALE * row.chance)
     axes.set_title(model_name(row))
 
 
