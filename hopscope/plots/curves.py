@@ -17,6 +17,7 @@ from hopscope.plots.look import (
     drawn,
     figure_width,
     legend_columns,
+    line_style,
     picture,
 )
 from hopscope.plots.names import run_title
@@ -52,8 +53,8 @@ def loss_curves(run: Run) -> Picture:
     )
     axes = figure.subplots()
     for hop, number in enumerate(run.recipe.task.asked_hops()):
-        colour = COLOURS[hop % LINES]
-        _curve(axes, steps, losses[:, :, hop], colour, symbol_name(f"x{number}"))
+        colour, dashes = line_style(hop).values()
+        _curve(axes, steps, losses[:, :, hop], colour, symbol_name(f"x{number}"), dashes)
         _dots(axes, checked, validation[:, :, hop], colour)
     end_losses(figure, [axes], levels)
     if len(set(levels)) == 1:
@@ -144,13 +145,18 @@ def end_losses(figure: Picture, panels: Sequence[Axes], levels: Sequence[float])
 
 
 def _curve(
-    axes: Axes, steps: np.ndarray, losses: LossCurves, colour: str, label: str | None = None
+    axes: Axes,
+    steps: np.ndarray,
+    losses: LossCurves,
+    colour: str,
+    label: str | None = None,
+    linestyle: str = "-",
 ) -> None:
     """Draw smoothed losses: the mean over models, and a band if there are several."""
     if not len(steps):
         return
     shown = slice(None, None, max(1, len(steps) // POINTS))
-    band(axes, steps[shown], smoothed(losses)[shown].T, colour, label)
+    band(axes, steps[shown], smoothed(losses)[shown].T, colour, label, linestyle)
 
 
 def _dots(axes: Axes, steps: Int[np.ndarray, "step"], losses: LossCurves, colour: str) -> None:

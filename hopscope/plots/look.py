@@ -35,7 +35,9 @@ LETTER = 0.65 * SMALL / 72
 KEY = 0.45
 """Inches of a legend's entry besides its text."""
 LINES = 8
-"""Number of colours of lines; after the last they repeat."""
+"""Number of colours of lines; after the last they repeat, dashed."""
+DASHES = ("-", "--", "-.")
+"""Styles of the first, second and third lines of a colour."""
 SHADES = 12
 """Number of colours of the scale from early to late."""
 BAND = 0.2
@@ -165,6 +167,12 @@ def figure_width(columns: Columns) -> float:
     return _WIDTH.get() or WIDTHS[columns]
 
 
+def line_style(number: int) -> dict[str, Any]:
+    """Return the colour and the dashes of the line with this number."""
+    dashes = DASHES[number // LINES % len(DASHES)]
+    return {"color": COLOURS[number % LINES], "linestyle": dashes}
+
+
 def legend_columns(figure: Picture, labels: Iterable[str], most: int) -> int:
     """Return how many columns of a legend below a figure fit for these labels, at most `most`."""
     entry = KEY + LETTER * max(map(len, labels), default=0)
@@ -206,8 +214,9 @@ def band(
     values: Float[np.ndarray, "model x"],
     colour: str,
     label: str | None = None,
+    linestyle: str = "-",
 ) -> None:
     """Draw the mean over models, and a band from the lowest to the highest if there are several."""
     if len(values) > 1:
         axes.fill_between(x, values.min(0), values.max(0), color=colour, alpha=BAND, linewidth=0)
-    axes.plot(x, values.mean(0), color=colour, label=label)
+    axes.plot(x, values.mean(0), color=colour, label=label, linestyle=linestyle)

@@ -9,7 +9,7 @@ from matplotlib.patches import Patch, Rectangle
 from hopscope.circuits.probe import Probe, ProbeHistory
 from hopscope.facts import symbol_name
 from hopscope.milestones import HALF
-from hopscope.plots.look import COLOURS, DIM, FAINT, LINES, Picture, drawn, picture
+from hopscope.plots.look import COLOURS, DIM, FAINT, LINES, Picture, drawn, line_style, picture
 from hopscope.plots.symbols import role_legend, short_role
 from hopscope.plots.words import probed_roles
 from hopscope.shapes import Float
@@ -95,8 +95,8 @@ def history_figure(history: ProbeHistory) -> Picture:
     for axes, role in zip(panels, roles, strict=True):
         most = np.nan_to_num(history.own[:, :, history.roles.index(role)]).max(1)
         for number, symbol in enumerate(history.symbols):
-            colour = colour_of(history.symbols, symbol)
-            axes.plot(history.steps, most[:, number], color=colour, label=symbol_name(symbol))
+            style = line_style(number - 1) if number else {"color": DIM}
+            axes.plot(history.steps, most[:, number], label=symbol_name(symbol), **style)
         axes.axhline(HALF, color=DIM, linestyle=":", linewidth=0.8)
         axes.set(ylabel=str(role), ylim=(-0.04, 1.08), yticks=(0, 0.5, 1))
     panels[-1].set(xlabel="step", xlim=(0, history.steps[-1]))

@@ -59,7 +59,7 @@ from hopscope.plots.ngram import (
     stages_figure,
     transfer_figure,
 )
-from hopscope.plots.probe import probe_figure
+from hopscope.plots.probe import history_figure, probe_figure
 from hopscope.plots.saving import svg
 from hopscope.plots.table_figures import figures
 from hopscope.plots.words import (
@@ -361,6 +361,20 @@ def test_attention_of_paths_stands_above_losses() -> None:
     top = high.axes[1].get_ylim()[1]
     assert top > 5
     assert high.caption.endswith(f"The axis of losses ends at {top:.3g}.")
+
+
+def test_lines_of_many_hops_differ_in_colour_or_dashes() -> None:
+    many = replace(STORY, losses=np.ones((4, 20)), learned_at=None)
+    history = ProbeHistory(
+        roles=(Role("query"),), symbols=tuple(f"x{n}" for n in range(21)), steps=(0, 9),
+        own=np.ones((2, 1, 1, 21)), losses=(0.1, 0.1), chance=0.5,
+    )  # fmt: skip
+    for axes, lines in (
+        (emergence_figure(many).axes[1], 20), (history_figure(history).axes[0], 21),
+    ):  # fmt: skip
+        assert (
+            len({(line.get_color(), line.get_linestyle()) for line in axes.lines[:lines]}) == lines
+        )
 
 
 def test_heads_with_the_largest_rise_are_drawn_a_mark_for_each_way() -> None:
