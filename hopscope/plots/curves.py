@@ -116,10 +116,11 @@ def _label(figure: Picture, found: Comparison, levels: Sequence[dict[float, str]
     first, *_ = figure.axes
     if any(levels):
         end_losses(figure, figure.axes, [level for each in levels for level in each])
-    alike = all(len(each) <= 1 for each in levels)
-    for axes, each in zip(figure.axes, levels, strict=True):
-        for level, colour in each.items():
-            axes.axhline(level, color=DIM if alike else colour, linestyle=":", zorder=0)
+    chances = [
+        axes.axhline(level, color=colour if len(each) > 1 else DIM, linestyle=":", zorder=0)
+        for axes, each in zip(figure.axes, levels, strict=True)
+        for level, colour in each.items()
+    ]
     figure.supylabel("loss (dots: validation)")
     lines = [
         first.plot([], [], color=colour, label=name)[0]
@@ -127,8 +128,7 @@ def _label(figure: Picture, found: Comparison, levels: Sequence[dict[float, str]
     ]
     lines += [
         first.plot([], [], color=colour, linestyle=":", label="chance")[0]
-        for colour in ([DIM] if alike else sorted({c for each in levels for c in each.values()}))
-        if any(levels)
+        for colour in dict.fromkeys(line.get_color() for line in chances)
     ]
     columns = legend_columns(figure, found.names, 4)
     figure.legend(handles=lines, loc="outside lower center", ncols=columns)

@@ -48,7 +48,7 @@ from hopscope.plots.curves import SMOOTHED_STEPS, comparison_figure, loss_curves
 from hopscope.plots.depth import grid, shared_information
 from hopscope.plots.emergence import emergence_figure, label, order_figure
 from hopscope.plots.lm import heads_figure, results_figure
-from hopscope.plots.look import FAINT, LOOK_SETTINGS, SMALL, Picture, looking
+from hopscope.plots.look import DIM, FAINT, LOOK_SETTINGS, SMALL, Picture, looking
 from hopscope.plots.maps import example_figure, role_maps_figure
 from hopscope.plots.ngram import (
     Stages,
@@ -137,6 +137,13 @@ def test_runs_are_compared_in_a_panel_for_each_hop(store: Store, tiny: Experimen
     dotted = [line for line in figure.axes[0].lines if line.get_linestyle() == ":"]
     for levels in (chance, [line for line in dotted if len(line.get_ydata())][:2]):
         assert {line.get_color() for line in levels} == {one.get_color(), two.get_color()}
+    found = compare("gallery/demo", copy)
+    first, second = found.courses
+    second = replace(second, chances=(first.chances[0], 0.5))
+    panels = comparison_figure(replace(found, courses=(first, second))).axes
+    dotted = [[line for line in axes.lines if line.get_linestyle() == ":"] for axes in panels]
+    assert [line.get_color() for line in dotted[0] if len(line.get_ydata())] == [DIM]  # both runs'
+    assert {line.get_color() for line in dotted[1]} == {one.get_color(), two.get_color()}
     bare = [store.create(Experiment(model=Model(layers=layers))) for layers in (1, 2)]
     with pytest.raises(ConfigError, match=f"neither {bare[0].name} nor {bare[1].name} has losses"):
         comparison_figure(compare(*bare))
