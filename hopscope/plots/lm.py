@@ -123,7 +123,7 @@ def heads_figure(scores: HeadScores) -> Picture:
         "Of each head the most that it attends to the own chain beyond what it gives to each other "
         "chain, over all routes of a kind (below 0 drawn as 0); rings: more than chance. "
         f"{scores.questions} questions, {scores.correct} answered correctly.",
-        min(4.0, 0.09 * layers + 1.1),
+        min(4.0, max(1.6, 0.09 * layers + 1.1)),
         columns=2,
     )
     panels = figure.subplots(1, len(purposes), sharey=True, squeeze=False)[0]

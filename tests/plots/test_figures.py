@@ -412,6 +412,9 @@ def test_heads_with_the_largest_rise_are_drawn_a_mark_for_each_way() -> None:
     assert {0.75, 0.8} <= {line.get_xdata()[0] for line in alone.axes[0].lines}  # of two orders
     assert alone.axes[0].get_xlim()[0] < -0.1  # a user's losses may be below 0
     assert [label.get_text() for label in alone.axes[0].get_yticklabels()][1] == "1.3=mean"
+    together = " ".join(f"{layer}.{head}=uniform" for layer in range(4) for head in range(4))
+    rows = [record("the model", 0.1, None), record(together, 0.5, 0.4)]
+    assert trouble(losses_figure(rows, {0.75}, 8)) == []
 
 
 def test_a_hop_that_is_asked_alone_has_its_number() -> None:
@@ -444,6 +447,7 @@ def test_a_panel_shows_each_head_s_best_route_and_rings_beyond_chance() -> None:
     assert list(zip(rings.get_xdata(), rings.get_ydata(), strict=True)) == [(0, 1)]
     assert not len(answers.lines[0].get_xdata())  # 0.05 is within chance
     assert "below 0 drawn as 0" in figure.caption
+    assert trouble(figure) == []
     assert "8 questions, 3 answered" in figure.caption
 
 
