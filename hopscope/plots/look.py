@@ -179,6 +179,11 @@ def legend_columns(figure: Picture, labels: Iterable[str], most: int) -> int:
     return min(most, max(1, int(figure.get_figwidth() / entry)))
 
 
+def rotation(names: Iterable[str], room: float) -> int:
+    """Return the angle of names under columns of this width in inches: 90 if they do not fit."""
+    return 90 if LETTER * max(map(len, names), default=0) > room else 0
+
+
 def drawn(draw: Callable[P, Picture]) -> Callable[P, Picture]:
     """Decorate a function so that it draws in this style."""
 

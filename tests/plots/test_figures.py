@@ -28,7 +28,7 @@ from hopscope.circuits.ablator import Ablated, Ablations
 from hopscope.circuits.components import Estimate
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.export import circuitsvis
-from hopscope.circuits.probe import Probe, ProbeHistory
+from hopscope.circuits.probe import Decodability, Probe, ProbeHistory
 from hopscope.circuits.probing import probe
 from hopscope.circuits.ranking import Arrow, Baselines, CurvePoint, Ranking, ScoredArrow, Switches
 from hopscope.configs import Experiment, Model, Retrieval
@@ -697,6 +697,24 @@ def in_order(make: Make, width: float | None) -> None:
     assert {name: lines for name, each in found.items() if (lines := trouble(each))} == {}
     sizes = {text.get_fontsize() for figure in found.values() for text in figure.findobj(Text)}
     assert min(sizes) >= SMALL
+
+
+def test_long_names_of_roles_stand_apart(circuit: Circuit) -> None:
+    kept = json.dumps(circuit.model_copy(update={"task": None}).to_dict())
+    for kind, own in (("key", "attribute"), ("value", "predicate")):
+        kept = kept.replace(f'"kind": "{kind}"', f'"kind": "{own}"')
+    figure = circuit_figure(Circuit.from_dict(json.loads(kept)))
+    assert {"attribute", "predicate"} <= {name for name, _ in texts(figure)}
+    assert trouble(figure) == []
+    names = ("command", "subject", "relation", "attribute", "preamble", "location")
+    shares = np.ones((2, len(names), 1))
+    found = Probe(
+        model="", task=None, measure="R²", roles=tuple(map(Role, names)),
+        symbols=("x0",), stream=Decodability(own=shares, half=shares, other_chain=shares,
+                                             other_example=shares),
+        heads=None, fitted=2, examples=2, seed=0, loss=0.1, chance=0.5,
+    )  # fmt: skip
+    assert trouble(probe_figure(found)) == []
 
 
 def test_texts_of_a_few_figures_stand_apart_and_are_large_enough(circuit: Circuit) -> None:
