@@ -263,8 +263,8 @@ def figure(rows: Sequence[Row]) -> Picture:
     shown = picture(
         "steps until emergence",
         "Steps until an induction head emerges, by N, the positions of facts in the context, or by "
-        "the examples of a step (batch) times N. A point is a seed, a line joins medians, and the "
-        "grey line has the published slope.",
+        "the examples of a step (batch) times N. A point is a seed (none if it "
+        "never emerges), a line joins medians, and the grey line has the published slope.",
         2.6,
         columns=2,
     )

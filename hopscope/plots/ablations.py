@@ -1,13 +1,16 @@
 """Losses with heads changed, as a picture."""
 
 from collections.abc import Sequence
+from textwrap import fill
 
 from hopscope.circuits.ablator import Ablations
 from hopscope.plots.look import COLOURS, DIM, INK, LINES, Picture, drawn, picture
 from hopscope.plots.words import AblationRecord
 
 ROW = 0.15
-"""Inches of a row."""
+"""Inches of a row of one line."""
+LETTERS = 40
+"""Letters in a line of a row's name: several heads changed together have a long one."""
 MOST = 40
 """The most rows of changes that are drawn."""
 APART = 0.22
@@ -44,7 +47,10 @@ def losses_figure(records: Sequence[AblationRecord], chances: set[float], exampl
         )
     if len(largest) > MOST:
         caption += f" Only the {MOST} of {len(largest):,} rows that rise most."
-    height = ROW * (len(unchanged) + len(heads)) + 0.7
+    # With one way there is no legend, so that the row's name says it.
+    names = heads if len(ways) > 1 else [row["changed"] for head, _, row in changed if head in kept]
+    labels = [fill(name, LETTERS) for name in (*(row["changed"] for row in unchanged), *names)]
+    height = ROW * len(labels) * max(1 + label.count("\n") for label in labels) + 0.7
     figure = picture("losses with heads changed", caption, height, columns=2)
     axes = figure.subplots()
     for at, row in enumerate(unchanged):
@@ -66,12 +72,8 @@ def losses_figure(records: Sequence[AblationRecord], chances: set[float], exampl
         )
     for chance in chances:
         axes.axvline(chance, color=DIM, linestyle=":")
-    # With one way there is no legend, so that the row's name says it.
-    names = heads if len(ways) > 1 else [row["changed"] for head, _, row in changed if head in kept]
-    axes.set_yticks(
-        range(len(unchanged) + len(names)), [*(row["changed"] for row in unchanged), *names]
-    )
-    axes.set(xlabel="loss", ylim=(len(unchanged) + len(names) - 0.5, -0.5))
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set(xlabel="loss", ylim=(len(labels) - 0.5, -0.5))
     if min(row["loss"] for row in records) >= 0:
         axes.set_xlim(left=0)
     if len(ways) > 1:

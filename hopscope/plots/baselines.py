@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 from matplotlib.axes import Axes
 
 from hopscope.circuits.ranking import Arrow, Baselines, Ranking
@@ -9,8 +10,10 @@ from hopscope.plots.look import COLOURS, DIM, INK, Picture, drawn, picture
 
 ACROSS = 3
 """Number of panels in a row."""
-LOWEST = -0.5
-"""Lower end of the axis of faithfulness; lower values are drawn there."""
+LOWEST, HIGHEST = -0.5, 1.5
+"""Ends of the axis of faithfulness; values beyond an end are drawn there."""
+LEAST = 1e-3
+"""Scores below this are not drawn."""
 
 
 @drawn
@@ -24,7 +27,8 @@ def baselines_figure(found: Baselines) -> Picture:
         "what other methods find of the circuit",
         "Of each method, precision (solid) and recall (dotted) of the circuit's rows, by the least "
         "score that counts; and the faithfulness of its best arrows (0: none is kept, 1: all are). "
-        "Star: the circuit.",
+        f"Star: the circuit. Faithfulness beyond {LOWEST:g} or {HIGHEST:g} is drawn there; scores "
+        f"below {LEAST:g} are left out.",
         1.8 * down + 0.3,
         columns=2,
     )
@@ -51,7 +55,12 @@ def _grades(axes: Axes, ranking: Ranking, circuit: Sequence[Arrow], colour: str)
     axes.step(
         thresholds, recall, where="post", color=colour, marker=".", linestyle=":", label="recall"
     )
-    axes.set(xscale="log", xlim=(1e-3, 1.3), ylim=(-0.03, 1.05), title=ranking.method)
+    axes.set(
+        xscale="log",
+        xlim=(LEAST, 1.3 * max([1.0, *thresholds])),
+        ylim=(-0.03, 1.05),
+        title=ranking.method,
+    )
     axes.set_xlabel("least score")
     axes.legend(loc="best")
 
@@ -59,13 +68,13 @@ def _grades(axes: Axes, ranking: Ranking, circuit: Sequence[Arrow], colour: str)
 def _worth(axes: Axes, found: Baselines) -> None:
     for number, ranking in enumerate(found.rankings):
         sizes = [kept.arrows for kept in ranking.kept]
-        shares = [max(LOWEST, kept.faithfulness) for kept in ranking.kept]
+        shares = np.clip([kept.faithfulness for kept in ranking.kept], LOWEST, HIGHEST)
         axes.plot(sizes, shares, marker=".", color=COLOURS[number], label=ranking.method)
     mine = found.circuit_kept
-    axes.plot([mine.arrows], [max(LOWEST, mine.faithfulness)], "*", color=INK, markersize=8,
-              label="circuit")  # fmt: skip
+    share = np.clip(mine.faithfulness, LOWEST, HIGHEST)
+    axes.plot(mine.arrows, share, "*", color=INK, markersize=8, label="circuit")
     axes.axhline(0, color=DIM, linestyle=":", linewidth=1)
     axes.axhline(1, color=DIM, linestyle=":", linewidth=1)
-    axes.set(xscale="log", ylim=(LOWEST - 0.05, 1.15), xlim=(0.8, 1.2 * found.possible))
+    axes.set(xscale="log", ylim=(LOWEST - 0.05, HIGHEST + 0.05), xlim=(0.8, 1.2 * found.possible))
     axes.set(xlabel=f"arrows kept, of {found.possible}", title="what arrows are worth")
     axes.set_ylabel("faithfulness")

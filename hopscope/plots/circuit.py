@@ -32,6 +32,7 @@ from hopscope.plots.look import (
     Picture,
     drawn,
     picture,
+    rotation,
     times,
 )
 from hopscope.plots.probe import colour_of
@@ -85,8 +86,9 @@ def circuit_figure(circuit: Circuit, story: Emergence | None = None, of: str = "
     axes.set_axis_off()
     if not circuit.components:
         axes.text(0.5, 0.5, "no component", ha="center", transform=axes.transAxes)
-    _grid(axes, roles, layers)
-    arrows = Arrows(axes, roles, layers, figure.get_size_inches()[0] / (len(roles) + LEFT) / ROW)
+    room = figure.get_figwidth() / (len(roles) + LEFT)
+    _grid(axes, roles, layers, room)
+    arrows = Arrows(axes, roles, layers, room / ROW)
     strokes = _strokes(circuit, story)
     for component in sorted(shown, key=lambda each: each.kind == "moves"):  # drawn last, on top
         for path in component.paths:
@@ -119,11 +121,15 @@ def _caption(circuit: Circuit, story: Emergence | None) -> str:
     )
 
 
-def _grid(axes: Axes, roles: Sequence[Role], layers: Sequence[int]) -> None:
-    """Draw a line per role, the names of roles and layers, and dots for omitted layers."""
-    for number, role in enumerate(roles):
+def _grid(axes: Axes, roles: Sequence[Role], layers: Sequence[int], room: float) -> None:
+    """Draw a line per role, the names of roles and layers, and dots for omitted layers. `room` is
+    the width of a column, in inches.
+    """
+    names = [short_role(role) for role in roles]
+    turned = rotation(names, room)
+    for number, name in enumerate(names):
         axes.plot([number, number], [0, len(layers)], color=FAINT, linewidth=0.8, zorder=0)
-        axes.text(number, -0.15, short_role(role), ha="center", va="top")
+        axes.text(number, -0.15, name, ha="center", va="top", rotation=turned)
     for level, layer in enumerate(layers):
         axes.text(ASIDE_LAYERS, level + 0.5, f"layer {layer}", ha="right", va="center")
     for level, (below, above) in enumerate(pairwise(layers), 1):
@@ -246,8 +252,7 @@ def _legend(figure: Picture, axes: Axes, circuit: Circuit, story: Emergence | No
     if "routes" in kinds or by_symbol:
         dashed = {"color": ROUTES, "linewidth": ASIDE, "linestyle": (0, (3, 2))}
         handles.append(Line2D([], [], **dashed, label="routes later heads"))  # type: ignore[arg-type]
-    if by_symbol:
-        assert circuit.account is not None
+    if circuit.account is not None:  # squares have these colours in every figure
         names = circuit.account.decodable.symbols
         handles += [
             Patch(color=colour_of(names, symbol), label=symbol_name(symbol)) for symbol in names

@@ -8,7 +8,18 @@ from matplotlib.axes import Axes
 
 from hopscope.errors import ConfigError
 from hopscope.facts import symbol_name
-from hopscope.plots.look import COLOURS, DIM, LINES, Picture, band, drawn, figure_width, picture
+from hopscope.plots.look import (
+    COLOURS,
+    DIM,
+    LINES,
+    Picture,
+    band,
+    drawn,
+    figure_width,
+    legend_columns,
+    line_style,
+    picture,
+)
 from hopscope.plots.names import run_title
 from hopscope.study.comparison import Comparison
 from hopscope.training import Run
@@ -42,18 +53,17 @@ def loss_curves(run: Run) -> Picture:
     )
     axes = figure.subplots()
     for hop, number in enumerate(run.recipe.task.asked_hops()):
-        colour = COLOURS[hop % LINES]
-        _curve(axes, steps, losses[:, :, hop], colour, symbol_name(f"x{number}"))
+        colour, dashes = line_style(hop).values()
+        _curve(axes, steps, losses[:, :, hop], colour, symbol_name(f"x{number}"), dashes)
         _dots(axes, checked, validation[:, :, hop], colour)
-    top = axis_end([axes], levels)
-    figure.caption += f" The axis ends at {top:.3g}."
+    end_losses(figure, [axes], levels)
     if len(set(levels)) == 1:
         axes.axhline(levels[0], color=DIM, linestyle=":", label="chance")
     else:
         for hop, level in enumerate(levels):
             axes.axhline(level, color=COLOURS[hop % LINES], linestyle=":")
         axes.plot([], [], color=DIM, linestyle=":", label="chance, of the colour's hop")
-    axes.set(xlabel="step", ylabel="loss", ylim=(0, top), xlim=(0, None))
+    axes.set(xlabel="step", ylabel="loss", xlim=(0, None))
     axes.legend(loc="upper right")
     return figure
 
@@ -104,13 +114,13 @@ def course_panels(figure: Picture, count: int, across: int, unit: str) -> list[A
 def _label(figure: Picture, found: Comparison, levels: Sequence[dict[float, str]]) -> None:
     """Draw labels of axes, levels of chance (for each panel, by colour), and the legend."""
     first, *_ = figure.axes
-    top = axis_end(figure.axes, [level for each in levels for level in each])
-    alike = all(len(each) <= 1 for each in levels)
-    for axes, each in zip(figure.axes, levels, strict=True):
-        for level, colour in each.items():
-            axes.axhline(level, color=DIM if alike else colour, linestyle=":", zorder=0)
     if any(levels):
-        first.set_ylim(0, top)
+        end_losses(figure, figure.axes, [level for each in levels for level in each])
+    chances = [
+        axes.axhline(level, color=colour if len(each) > 1 else DIM, linestyle=":", zorder=0)
+        for axes, each in zip(figure.axes, levels, strict=True)
+        for level, colour in each.items()
+    ]
     figure.supylabel("loss (dots: validation)")
     lines = [
         first.plot([], [], color=colour, label=name)[0]
@@ -118,27 +128,35 @@ def _label(figure: Picture, found: Comparison, levels: Sequence[dict[float, str]
     ]
     lines += [
         first.plot([], [], color=colour, linestyle=":", label="chance")[0]
-        for colour in ([DIM] if alike else sorted({c for each in levels for c in each.values()}))
-        if any(levels)
+        for colour in dict.fromkeys(line.get_color() for line in chances)
     ]
-    figure.legend(handles=lines, loc="outside lower center", ncols=4)
+    columns = legend_columns(figure, found.names, 4)
+    figure.legend(handles=lines, loc="outside lower center", ncols=columns)
 
 
-def axis_end(panels: Sequence[Axes], levels: Sequence[float]) -> float:
-    """Return the end of an axis of losses, above chance and above the lowest drawn loss."""
+def end_losses(figure: Picture, panels: Sequence[Axes], levels: Sequence[float]) -> None:
+    """End the axis of losses above chance and the lowest drawn loss; the caption says where."""
     losses = [y for axes in panels for line in axes.lines for y in np.asarray(line.get_ydata())]
     lowest = min(filter(np.isfinite, losses), default=0.0)
-    return FULL_SCALE * float(max(max(levels, default=0.0) or 1.0, lowest))
+    top = FULL_SCALE * float(max(max(levels, default=0.0) or 1.0, lowest))
+    for axes in panels:
+        axes.set_ylim(0, top)
+    figure.caption += f" The axis of losses ends at {top:.3g}."
 
 
 def _curve(
-    axes: Axes, steps: np.ndarray, losses: LossCurves, colour: str, label: str | None = None
+    axes: Axes,
+    steps: np.ndarray,
+    losses: LossCurves,
+    colour: str,
+    label: str | None = None,
+    linestyle: str = "-",
 ) -> None:
     """Draw smoothed losses: the mean over models, and a band if there are several."""
     if not len(steps):
         return
     shown = slice(None, None, max(1, len(steps) // POINTS))
-    band(axes, steps[shown], smoothed(losses)[shown].T, colour, label)
+    band(axes, steps[shown], smoothed(losses)[shown].T, colour, label, linestyle)
 
 
 def _dots(axes: Axes, steps: Int[np.ndarray, "step"], losses: LossCurves, colour: str) -> None:

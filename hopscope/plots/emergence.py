@@ -7,7 +7,7 @@ from matplotlib.ticker import LogLocator
 from hopscope.circuits.emergence import Emergence
 from hopscope.facts import symbol_name
 from hopscope.milestones import HALF
-from hopscope.plots.curves import axis_end
+from hopscope.plots.curves import end_losses
 from hopscope.plots.look import (
     COLOURS,
     DIM,
@@ -18,6 +18,7 @@ from hopscope.plots.look import (
     Picture,
     amounts,
     drawn,
+    line_style,
     picture,
 )
 from hopscope.plots.symbols import role_legend, short_role
@@ -51,10 +52,11 @@ def emergence_figure(story: Emergence, of: str = "") -> Picture:
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(ROW * rows + 0.1, 1.0))
     _heat(figure, above, story)
     for number, hop in enumerate(story.asked):
-        colour, name = COLOURS[number % len(COLOURS)], symbol_name(f"x{hop}")
-        below.plot(story.steps, story.losses[:, number], color=colour, label=name)
+        losses, name = story.losses[:, number], symbol_name(f"x{hop}")
+        below.plot(story.steps, losses, label=name, **line_style(number))
+    end_losses(figure, [below], [story.chance])
     below.axhline(story.chance, color=DIM, linestyle=":", label="chance")
-    below.set(xlabel="step", ylabel="loss", ylim=(0, axis_end([below], [story.chance])))
+    below.set(xlabel="step", ylabel="loss")
     below.set_xlim(0, story.steps[-1])
     below.legend(loc="upper left", bbox_to_anchor=(1, 1.1))
     return figure

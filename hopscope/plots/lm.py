@@ -10,7 +10,7 @@ from hopscope.configs import LmBench
 from hopscope.lm.heads import HeadScores
 from hopscope.lm.results import BenchRun, Result, results
 from hopscope.papers.musat.rows import AnswerRow
-from hopscope.plots.look import COLOURS, DIM, LINES, Picture, drawn, picture, shade
+from hopscope.plots.look import COLOURS, DIM, LINES, Picture, drawn, legend_columns, picture, shade
 from hopscope.store import RunFolder
 
 ROW = 0.17
@@ -57,11 +57,15 @@ def results_figure(every: Mapping[str, Sequence[Scored]]) -> Picture:
         columns=2,
     )
     first, second = figure.subplots(1, 2, width_ratios=(1, 1.3))
+    apart = min(0.04, 0.5 / max(1, len(every)))
     for number, (label, rows) in enumerate(every.items()):
         drawn_as = COLOURS[number % LINES], MARKS[number % len(MARKS)]
-        by_hops = [each for each in rows if _is_equations(each)]
-        hops = [each.hops + 0.04 * (number - len(every) / 2) for each in by_hops]
-        _points(first, hops, by_hops, (*drawn_as, "-"), label)
+        lines: dict[str, list[Scored]] = {}
+        for each in sorted(filter(_is_equations, rows), key=lambda each: each.hops):
+            lines.setdefault(each.kind.replace(f"-d{each.hops}", ""), []).append(each)
+        for by_hops in lines.values():
+            hops = [each.hops + apart * (number - (len(every) - 1) / 2) for each in by_hops]
+            _points(first, hops, by_hops, (*drawn_as, "-"), label)
         beside = 0.7 * ((number + 0.5) / len(every) - 0.5)
         places = [kinds.index(each.kind) + beside for each in rows]
         _points(second, places, rows, (*drawn_as, ""), label, across=True)
@@ -77,7 +81,9 @@ def results_figure(every: Mapping[str, Sequence[Scored]]) -> Picture:
     second.invert_yaxis()
     handles, labels = second.get_legend_handles_labels()
     labels = [label.replace("$", r"\$") for label in labels]  # no formulas of matplotlib
-    figure.legend(handles, labels, loc="outside lower center", ncols=2)
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=legend_columns(figure, every, 2)
+    )
     return figure
 
 
@@ -115,16 +121,15 @@ def heads_figure(scores: HeadScores) -> Picture:
     figure = picture(
         f"heads of {scores.model} on {scores.kind}",
         "Of each head the most that it attends to the own chain beyond what it gives to each other "
-        "chain, over all routes of a kind; rings: more than chance. "
+        "chain, over all routes of a kind (below 0 drawn as 0); rings: more than chance. "
         f"{scores.questions} questions, {scores.correct} answered correctly.",
-        min(4.0, 0.09 * layers + 1.1),
+        min(4.0, max(1.6, 0.09 * layers + 1.1)),
         columns=2,
     )
     panels = figure.subplots(1, len(purposes), sharey=True, squeeze=False)[0]
     for axes, purpose in zip(panels, purposes, strict=True):
         chosen = [n for n, route in enumerate(scores.routes) if route.purpose == purpose]
         peak = scores.score[chosen].max(axis=0)
-        # Scores below zero (attention to other chains) are drawn as zero.
         shown = shade(axes, peak, origin="lower")
         layer, head = np.nonzero(scores.significant[chosen].any(axis=0))
         axes.plot(head, layer, "o", markersize=4, markerfacecolor="none", color=COLOURS[1])

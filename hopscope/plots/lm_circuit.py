@@ -48,7 +48,7 @@ def lm_circuit_figure(found: LmFindings) -> Picture:
         "How far the answer follows when one symbol is exchanged in the residual stream at a role "
         "(column) before a layer (row); the probability that the logit lens gives to a symbol "
         "there, among the words of all chains; and whether the last look-up finds its line by "
-        "position, by word or by a pointer.",
+        "position, by word or by a pointer. Below 0 drawn as 0, above 1 as 1.",
         sum(rows) * (high + 0.25) + 1.3,
         columns=2,
     )

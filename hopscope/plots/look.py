@@ -5,7 +5,7 @@ are drawn in the light palette; in files and pages, SVG changes to the reader's 
 (`saving`).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -30,8 +30,14 @@ WIDTHS = {1: 3.35, 2: 6.9}
 """Widths of a small and a large figure in inches: one and both columns of a two-column paper."""
 TEXT, SMALL = 8.0, 7.0
 """Size in points of text, and of small text (at ticks and points)."""
+LETTER = 0.65 * SMALL / 72
+"""Width of a letter of small text, in inches."""
+KEY = 0.45
+"""Inches of a legend's entry besides its text."""
 LINES = 8
-"""Number of colours of lines; after the last they repeat."""
+"""Number of colours of lines; after the last they repeat, dashed."""
+DASHES = ("-", "--", "-.")
+"""Styles of the first, second and third lines of a colour."""
 SHADES = 12
 """Number of colours of the scale from early to late."""
 BAND = 0.2
@@ -161,6 +167,23 @@ def figure_width(columns: Columns) -> float:
     return _WIDTH.get() or WIDTHS[columns]
 
 
+def line_style(number: int) -> dict[str, Any]:
+    """Return the colour and the dashes of the line with this number."""
+    dashes = DASHES[number // LINES % len(DASHES)]
+    return {"color": COLOURS[number % LINES], "linestyle": dashes}
+
+
+def legend_columns(figure: Picture, labels: Iterable[str], most: int) -> int:
+    """Return how many columns of a legend below a figure fit for these labels, at most `most`."""
+    entry = KEY + LETTER * max(map(len, labels), default=0)
+    return min(most, max(1, int(figure.get_figwidth() / entry)))
+
+
+def rotation(names: Iterable[str], room: float) -> int:
+    """Return the angle of names under columns of this width in inches: 90 if they do not fit."""
+    return 90 if LETTER * max(map(len, names), default=0) > room else 0
+
+
 def drawn(draw: Callable[P, Picture]) -> Callable[P, Picture]:
     """Decorate a function so that it draws in this style."""
 
@@ -183,7 +206,10 @@ def amounts() -> LinearSegmentedColormap:
 
 
 def shade(axes: Axes, values: Float[np.ndarray, "row column"], **options: Any) -> AxesImage:
-    """Draw values between 0 and 1 as a map that fills the axes."""
+    """Draw values from 0 to 1 as a map that fills the axes; other values have the colour of the
+    nearer end, and NaN is grey.
+    """
+    axes.set_facecolor(FAINT)
     return axes.imshow(values, cmap=amounts(), vmin=0, vmax=1, aspect="auto", **options)
 
 
@@ -193,8 +219,9 @@ def band(
     values: Float[np.ndarray, "model x"],
     colour: str,
     label: str | None = None,
+    linestyle: str = "-",
 ) -> None:
     """Draw the mean over models, and a band from the lowest to the highest if there are several."""
     if len(values) > 1:
         axes.fill_between(x, values.min(0), values.max(0), color=colour, alpha=BAND, linewidth=0)
-    axes.plot(x, values.mean(0), color=colour, label=label)
+    axes.plot(x, values.mean(0), color=colour, label=label, linestyle=linestyle)

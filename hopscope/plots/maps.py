@@ -12,7 +12,7 @@ from hopscope.circuits.pattern import Head
 from hopscope.plots.look import (
     COLOURS,
     DIM,
-    FAINT,
+    LETTER,
     SMALL,
     Picture,
     drawn,
@@ -24,8 +24,6 @@ from hopscope.plots.symbols import role_legend, short_role
 
 LINE = 1.08 * SMALL / 72
 """Height of a label, in inches."""
-LETTER = 0.65 * SMALL / 72
-"""Width of a letter of a label, in inches."""
 BAR = 1.05
 """Inches for the colour bar at the right, and the name of the axis at the left."""
 PANEL, BEST = 0.5, 1.25
@@ -49,7 +47,9 @@ def role_maps_figure(maps: RoleMaps, used: Collection[Head] = (), of: str = "rol
     caption = (
         "Mean attention of each head (layer.head) from a role (row) to the same roles (column): "
         "left of the line those of the own chain, right of it those of all other chains."
-        f"{' Star: heads of the circuit.' * bool(used)} {role_legend(maps.roles)}"
+        f"{' Star: heads of the circuit.' * bool(used)}"
+        f"{' Grey: roles that never occur.' * bool(np.isnan(maps.own).any())} "
+        f"{role_legend(maps.roles)}"
     )
     both = np.concatenate((maps.own, maps.others), axis=-1)
     heads, arranged = _chosen(both, used)
@@ -87,7 +87,6 @@ def example_figure(
     grid = Grid.of(*arranged, queries, keys, max(map(len, names)))
     figure, panels = _panels((of, caption + _left_out(shown, heads)), grid, heads)
     for head, axes in panels.items():
-        axes.set_facecolor(FAINT)
         _map(axes, shown[head], (names, names), grid)
     figure.supxlabel("source")
     figure.supylabel("destination")

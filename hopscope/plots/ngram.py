@@ -299,7 +299,7 @@ def _tick(epoch: int, ends: np.ndarray) -> str:
     """Return the label of a tick: epochs since the stage began."""
     stage = max(0, int(np.searchsorted(ends, epoch, side="left")) - 1)
     since = epoch - int(ends[stage])
-    return f"{since // 1000}k" if since >= 1_000 else str(since)
+    return f"{since / 1000:g}k" if since >= 1_000 else str(since)
 
 
 PREDICTORS = {"model": COLOURS[0], "GIH": COLOURS[1], "Bayes": COLOURS[2], "truth": COLOURS[7]}

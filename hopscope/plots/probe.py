@@ -9,7 +9,17 @@ from matplotlib.patches import Patch, Rectangle
 from hopscope.circuits.probe import Probe, ProbeHistory
 from hopscope.facts import symbol_name
 from hopscope.milestones import HALF
-from hopscope.plots.look import COLOURS, DIM, FAINT, LINES, Picture, drawn, picture
+from hopscope.plots.look import (
+    COLOURS,
+    DIM,
+    FAINT,
+    LINES,
+    Picture,
+    drawn,
+    line_style,
+    picture,
+    rotation,
+)
 from hopscope.plots.symbols import role_legend, short_role
 from hopscope.plots.words import probed_roles
 from hopscope.shapes import Float
@@ -18,6 +28,8 @@ ROW = 0.3
 """Inches per layer."""
 ONE_COLUMN = 8
 """Largest number of roles that fit into one column of a paper."""
+BESIDE = 1.1
+"""Inches for the names of layers."""
 CELL = 0.84
 """Width and height of the area of bars, as a share of the cell."""
 LEAST_SHARE = 0.03
@@ -41,7 +53,9 @@ def probe_figure(found: Probe) -> Picture:
         shares = found.stream.own[:, found.roles.index(role)]
         for layer, shares_here in enumerate(shares):
             _cell(axes, (column, layer), shares_here, colours)
-    axes.set_xticks(range(len(roles)), [short_role(role) for role in roles])
+    short = [short_role(role) for role in roles]
+    room = (figure.get_figwidth() - BESIDE) / len(roles)
+    axes.set_xticks(range(len(roles)), short, rotation=rotation(short, room))
     names = ["input", *(f"after layer {n}" for n in range(found.layers))]
     axes.set_yticks(range(found.layers + 1), names)
     axes.set(xlim=(-0.6, len(roles) - 0.4), ylim=(-0.6, found.layers + 0.6))
@@ -95,8 +109,8 @@ def history_figure(history: ProbeHistory) -> Picture:
     for axes, role in zip(panels, roles, strict=True):
         most = np.nan_to_num(history.own[:, :, history.roles.index(role)]).max(1)
         for number, symbol in enumerate(history.symbols):
-            colour = colour_of(history.symbols, symbol)
-            axes.plot(history.steps, most[:, number], color=colour, label=symbol_name(symbol))
+            style = line_style(number - 1) if number else {"color": DIM}
+            axes.plot(history.steps, most[:, number], label=symbol_name(symbol), **style)
         axes.axhline(HALF, color=DIM, linestyle=":", linewidth=0.8)
         axes.set(ylabel=str(role), ylim=(-0.04, 1.08), yticks=(0, 0.5, 1))
     panels[-1].set(xlabel="step", xlim=(0, history.steps[-1]))

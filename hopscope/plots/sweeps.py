@@ -15,7 +15,7 @@ from hopscope.papers.cost import in_flop
 from hopscope.papers.musat.circuit_claims import SOLVED, VariantModels
 from hopscope.papers.musat.curriculum_claims import LEARNED_LOSS, allowed, hops_of
 from hopscope.papers.musat.rows import LossRow
-from hopscope.plots.curves import FULL_SCALE, course_panels
+from hopscope.plots.curves import course_panels, end_losses
 from hopscope.plots.look import (
     COLOURS,
     DIM,
@@ -28,6 +28,7 @@ from hopscope.plots.look import (
     Picture,
     drawn,
     figure_width,
+    line_style,
     picture,
     shade,
 )
@@ -101,7 +102,7 @@ def layers_figure(rows: Sequence[LossRow]) -> Picture:
     depths = sorted({row.layers for row in rows})
     for hop, name in enumerate(names):
         means = [_mean(row.final[hop] for row in rows if row.layers == d) for d in depths]
-        axes.plot(depths, means, "o-", color=COLOURS[hop % LINES], label=name)
+        axes.plot(depths, means, marker="o", label=name, **line_style(hop))
         for row in rows:
             axes.plot(row.layers, row.final[hop], ".", alpha=0.4, color=COLOURS[hop % LINES])
     if len(names) > 1:
@@ -130,6 +131,9 @@ def courses_figure(rows: Sequence[LossRow]) -> Picture:
     panels = course_panels(figure, len(rows), across, "step")
     for axes, row in zip(panels, rows, strict=True):
         _course(axes, row)
+    end_losses(figure, panels, [row.chance for row in rows])
+    for axes in panels:
+        axes.axhline(LEARNED_LOSS, color=DIM, linestyle=":", linewidth=0.8)
     figure.supylabel("loss")
     known = [axes.get_legend_handles_labels() for axes in panels]
     most = max(known, key=lambda found: len(found[0]))
@@ -141,11 +145,9 @@ def _course(axes: Axes, row: LossRow) -> None:
     """Draw the validation losses of a model, and its training losses faintly."""
     course = row.course
     for number, name in enumerate(_hops(row)):
-        colour = COLOURS[number % LINES]
-        axes.plot(course.steps, course.train[number], color=colour, alpha=0.35, linewidth=0.8)
-        axes.plot(course.steps, course.losses[number], color=colour, linewidth=1, label=name)
-    axes.axhline(LEARNED_LOSS, color=DIM, linestyle=":", linewidth=0.8)
-    axes.set_ylim(0, FULL_SCALE * row.chance)
+        style = line_style(number)
+        axes.plot(course.steps, course.train[number], alpha=0.35, linewidth=0.8, **style)
+        axes.plot(course.steps, course.losses[number], linewidth=1, label=name, **style)
     axes.set_title(model_name(row))
 
 

@@ -16,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import QuadMesh
+from matplotlib.colors import to_hex
 from matplotlib.patches import Arc
 from matplotlib.text import Text
 from musat_rows import answer_row, with_
@@ -27,8 +28,9 @@ from hopscope.circuits.ablator import Ablated, Ablations
 from hopscope.circuits.components import Estimate
 from hopscope.circuits.emergence import Emergence
 from hopscope.circuits.export import circuitsvis
-from hopscope.circuits.probe import Probe, ProbeHistory
+from hopscope.circuits.probe import Decodability, Probe, ProbeHistory
 from hopscope.circuits.probing import probe
+from hopscope.circuits.ranking import Arrow, Baselines, CurvePoint, Ranking, ScoredArrow, Switches
 from hopscope.configs import Experiment, Model, Retrieval
 from hopscope.errors import ConfigError
 from hopscope.facts import Role, chain_of_facts, parse_facts
@@ -40,12 +42,13 @@ from hopscope.papers.registry import PAPERS
 from hopscope.papers.results import that_came_with_it
 from hopscope.plots import maps as role_maps
 from hopscope.plots.ablations import MOST, losses_figure
+from hopscope.plots.baselines import HIGHEST, LOWEST, baselines_figure
 from hopscope.plots.circuit import circuit_figure
 from hopscope.plots.curves import SMOOTHED_STEPS, comparison_figure, loss_curves, smoothed
 from hopscope.plots.depth import grid, shared_information
 from hopscope.plots.emergence import emergence_figure, label, order_figure
 from hopscope.plots.lm import heads_figure, results_figure
-from hopscope.plots.look import LOOK_SETTINGS, SMALL, Picture, looking
+from hopscope.plots.look import DIM, FAINT, LOOK_SETTINGS, SMALL, Picture, looking
 from hopscope.plots.maps import example_figure, role_maps_figure
 from hopscope.plots.ngram import (
     Stages,
@@ -56,7 +59,7 @@ from hopscope.plots.ngram import (
     stages_figure,
     transfer_figure,
 )
-from hopscope.plots.probe import probe_figure
+from hopscope.plots.probe import history_figure, probe_figure
 from hopscope.plots.saving import svg
 from hopscope.plots.table_figures import figures
 from hopscope.plots.words import (
@@ -94,6 +97,12 @@ def test_a_circuit_without_components_says_so(circuit: Circuit) -> None:
     assert [text.get_text() for text in circuit_figure(empty).axes[0].texts] == ["no component"]
 
 
+def test_squares_have_their_symbols_in_the_legend_also_by_time() -> None:
+    demo = load("gallery/demo")
+    for story in (None, demo.emergence(4)):
+        assert {"x₀", "x₁", "x₂"} <= set(legend(circuit_figure(demo.circuit, story)))
+
+
 def test_components_without_a_path_are_named_where_they_look_from() -> None:
     found = load("gallery/transformer-a").circuit
     figure = circuit_figure(found)
@@ -116,12 +125,25 @@ def test_runs_are_compared_in_a_panel_for_each_hop(store: Store, tiny: Experimen
     assert [axes.get_title() for axes in figure.axes] == ["hop 1", "hop 2"]
     assert legend(figure) == ["gallery/demo", "mine", "chance"]
     assert len([line for line in figure.axes[1].lines if len(line.get_xdata()) > 100]) == 2
+    end = figure.axes[0].get_ylim()[1]
+    assert figure.caption.endswith(f"The axis of losses ends at {end:.3g}.")
+    long = store.copy(
+        find("demo"), "a-copy-with-a-name-of-very-many-letters-in-which-nothing-changed"
+    )
+    assert trouble(comparison_figure(compare(copy, long))) == []
     other = tiny.model_copy(update={"task": tiny.task.model_copy(update={"chains": 4})})
     figure = comparison_figure(compare(*(train(its, store).folder for its in (tiny, other)), store))
     one, two, *chance = figure.legends[0].get_lines()  # each level in its run's colour
     dotted = [line for line in figure.axes[0].lines if line.get_linestyle() == ":"]
     for levels in (chance, [line for line in dotted if len(line.get_ydata())][:2]):
         assert {line.get_color() for line in levels} == {one.get_color(), two.get_color()}
+    found = compare("gallery/demo", copy)
+    first, second = found.courses
+    second = replace(second, chances=(first.chances[0], 0.5))
+    panels = comparison_figure(replace(found, courses=(first, second))).axes
+    dotted = [[line for line in axes.lines if line.get_linestyle() == ":"] for axes in panels]
+    assert [line.get_color() for line in dotted[0] if len(line.get_ydata())] == [DIM]  # both runs'
+    assert {line.get_color() for line in dotted[1]} == {one.get_color(), two.get_color()}
     bare = [store.create(Experiment(model=Model(layers=layers))) for layers in (1, 2)]
     with pytest.raises(ConfigError, match=f"neither {bare[0].name} nor {bare[1].name} has losses"):
         comparison_figure(compare(*bare))
@@ -141,7 +163,7 @@ def test_losses_that_are_all_above_chance_are_within_the_figure(
     top = axes.get_ylim()[1]
     drawn = np.concatenate([np.ravel(line.get_ydata()) for line in axes.lines])
     assert top > drawn[drawn > level].min() > 1.6 * level
-    assert figure.caption.endswith(f"The axis ends at {top:.3g}.")
+    assert figure.caption.endswith(f"The axis of losses ends at {top:.3g}.")
     (axes,) = loss_curves(demo).axes
     assert axes.get_ylim()[1] == pytest.approx(1.6 * demo.recipe.task.chances()[0])
     bare = opened(store.create(Experiment(model=Model(layers=1))))
@@ -162,6 +184,35 @@ def test_loss_curves_show_every_hop_smoothed(store: Store, tiny: Experiment) -> 
     alone = tiny.task.model_copy(update={"chains": 1})  # where the loss at chance is 0
     figure = loss_curves(train(tiny.model_copy(update={"task": alone}), store))
     assert figure.axes[0].get_ylim()[1] > 1
+
+
+def test_values_beyond_the_axes_of_baselines_are_drawn_at_their_ends() -> None:
+    def kept(*shares: float) -> tuple[CurvePoint, ...]:
+        return tuple(CurvePoint(arrows=n, hits=0, faithfulness=its) for n, its in enumerate(shares))
+
+    query, value = Role("query"), Role("value")
+    scored = tuple(
+        ScoredArrow(layer=n, head=0, destination=query, score=score, symbol="x1", hop=1)
+        for n, score in enumerate((4.0, 0.5))
+    )
+    found = Ranking(
+        method="EAP-IG", by="row", scored=scored, kept=kept(0, -3, 0.5, 7),
+        as_many=kept(0)[0],
+    )  # fmt: skip
+    (mine,) = kept(9)
+    every = Baselines(
+        model="", examples=2, switches=Switches(), possible=5, circuit=(Arrow(0, 0, query, value),),
+        circuit_kept=mine, rankings=(found,),
+    )  # fmt: skip
+    figure = baselines_figure(every)
+    scores, worth, _ = figure.axes
+    assert scores.get_xlim()[1] > 4
+    curve, star = worth.lines[:2]
+    assert list(curve.get_ydata()) == [0, LOWEST, 0.5, HIGHEST]
+    assert list(star.get_ydata()) == [HIGHEST]
+    low, high = worth.get_ylim()
+    assert low < LOWEST < HIGHEST < high
+    assert "beyond -0.5 or 1.5 is drawn there" in figure.caption
 
 
 @pytest.fixture(scope="module")
@@ -313,6 +364,24 @@ def test_attention_of_paths_stands_above_losses() -> None:
     hops = {str(line.get_label()): list(line.get_ydata()) for line in below.lines}
     assert (hops["x₁"], hops["chance"]) == ([0.7, 0.6, 0.1, 0.0], [0.75, 0.75])
     assert list(below.lines[0].get_xdata()) == [0, 10, 20, 100]
+    high = emergence_figure(replace(STORY, losses=STORY.losses + 5))  # all above chance
+    top = high.axes[1].get_ylim()[1]
+    assert top > 5
+    assert high.caption.endswith(f"The axis of losses ends at {top:.3g}.")
+
+
+def test_lines_of_many_hops_differ_in_colour_or_dashes() -> None:
+    many = replace(STORY, losses=np.ones((4, 20)), learned_at=None)
+    history = ProbeHistory(
+        roles=(Role("query"),), symbols=tuple(f"x{n}" for n in range(21)), steps=(0, 9),
+        own=np.ones((2, 1, 1, 21)), losses=(0.1, 0.1), chance=0.5,
+    )  # fmt: skip
+    for axes, lines in (
+        (emergence_figure(many).axes[1], 20), (history_figure(history).axes[0], 21),
+    ):  # fmt: skip
+        assert (
+            len({(line.get_color(), line.get_linestyle()) for line in axes.lines[:lines]}) == lines
+        )
 
 
 def test_heads_with_the_largest_rise_are_drawn_a_mark_for_each_way() -> None:
@@ -343,6 +412,9 @@ def test_heads_with_the_largest_rise_are_drawn_a_mark_for_each_way() -> None:
     assert {0.75, 0.8} <= {line.get_xdata()[0] for line in alone.axes[0].lines}  # of two orders
     assert alone.axes[0].get_xlim()[0] < -0.1  # a user's losses may be below 0
     assert [label.get_text() for label in alone.axes[0].get_yticklabels()][1] == "1.3=mean"
+    together = " ".join(f"{layer}.{head}=uniform" for layer in range(4) for head in range(4))
+    rows = [record("the model", 0.1, None), record(together, 0.5, 0.4)]
+    assert trouble(losses_figure(rows, {0.75}, 8)) == []
 
 
 def test_a_hop_that_is_asked_alone_has_its_number() -> None:
@@ -374,6 +446,8 @@ def test_a_panel_shows_each_head_s_best_route_and_rings_beyond_chance() -> None:
     (rings,) = lookups.lines
     assert list(zip(rings.get_xdata(), rings.get_ydata(), strict=True)) == [(0, 1)]
     assert not len(answers.lines[0].get_xdata())  # 0.05 is within chance
+    assert "below 0 drawn as 0" in figure.caption
+    assert trouble(figure) == []
     assert "8 questions, 3 answered" in figure.caption
 
 
@@ -407,6 +481,20 @@ def test_accuracies_have_their_intervals_and_the_line_of_guessing() -> None:
     assert legend(figure) == ["small", "large"]
 
 
+def test_marks_of_many_models_stand_at_their_hops_a_line_for_each_formulation() -> None:
+    rows = [
+        answer_row("a model", f"equations-d{hops}{opened}", hops)
+        for opened in ("", "-opened")
+        for hops in (3, 1, 2)
+    ]
+    name = "an-organisation/a-model-with-a-long-name-{}-instruct.gguf"
+    figure = results_figure({name.format(number): rows for number in range(48)})
+    hops = [np.asarray(each[0].get_xdata()) for each in figure.axes[0].containers]
+    assert len(hops) == 2 * 48
+    assert all((np.abs(each - [1, 2, 3]) < 0.3).all() for each in hops)
+    assert trouble(figure) == []
+
+
 def test_the_name_of_a_model_is_no_formula() -> None:
     assert r"$\frac$" in svg(results_figure({r"$\frac$": ANSWERS["small"]}), "salt")
 
@@ -417,6 +505,7 @@ def test_maps_have_a_panel_per_head_and_mark_those_of_the_circuit(
     maps = attention_maps(known.model, known.task, examples=4)
     figure = role_maps_figure(maps, {at for each in circuit.components for at in each.at})
     titles = {axes.get_title(): axes.title.get_color() for axes in figure.axes if axes.images}
+    assert "never occur" not in figure.caption
     assert len(titles) == known.model.config.layers * known.model.config.heads
     assert titles["0.0*"] != titles["1.0"]
     for layers in (5, 13):  # layers of one head need not fill the grid
@@ -426,6 +515,10 @@ def test_maps_have_a_panel_per_head_and_mark_those_of_the_circuit(
         for figure in (role_maps_figure(made), example_figure(shares, ["a", "b", "c"])):
             panels = [axes for axes in figure.axes if axes.images]
             assert [axes.get_title() for axes in panels] == [f"{n}.0" for n in range(layers)]
+    absent = np.full((1, 1, 3, 3), np.nan, np.float32)  # a role that never occurs is not white
+    figure = role_maps_figure(RoleMaps(roles, absent, absent, absent[..., 0], absent[..., 0]))
+    assert to_hex(figure.axes[0].get_facecolor()) == FAINT
+    assert "Grey: roles that never occur." in figure.caption
     many = tuple(Role(kind, fact) for fact in range(10) for kind in ("key", "value"))[:19]
     shares = np.zeros((12, 1, 19, 19), np.float32)
     figure = role_maps_figure(RoleMaps(many, shares, shares, shares[..., 0], shares[..., 0]))
@@ -472,6 +565,9 @@ def test_stages_are_means_over_seeds_with_every_end_and_no_crowd() -> None:
     assert list(axes[0].lines[0].get_ydata()) == pytest.approx([0, 0.3, 0.6, 0.8])
     assert list(axes[1].lines[0].get_ydata()) == pytest.approx([0, 0.2, 0.4, 0.6])
     assert [len(one.collections) for one in axes] == [1, 0, 1, 1]  # one seed has no band
+    found = replace(found, plan=[("C", 2_500), ("W", 12_000), ("a", 50)])
+    labels = [tick.get_text() for tick in draw_stages(found, "").axes[0].get_xticklabels()]
+    assert labels == ["0", "10", "2.5k", "10", "1k", "12k", "50"]
 
 
 def test_the_approach_is_drawn_at_the_epochs_of_the_stage() -> None:
@@ -601,6 +697,24 @@ def in_order(make: Make, width: float | None) -> None:
     assert {name: lines for name, each in found.items() if (lines := trouble(each))} == {}
     sizes = {text.get_fontsize() for figure in found.values() for text in figure.findobj(Text)}
     assert min(sizes) >= SMALL
+
+
+def test_long_names_of_roles_stand_apart(circuit: Circuit) -> None:
+    kept = json.dumps(circuit.model_copy(update={"task": None}).to_dict())
+    for kind, own in (("key", "attribute"), ("value", "predicate")):
+        kept = kept.replace(f'"kind": "{kind}"', f'"kind": "{own}"')
+    figure = circuit_figure(Circuit.from_dict(json.loads(kept)))
+    assert {"attribute", "predicate"} <= {name for name, _ in texts(figure)}
+    assert trouble(figure) == []
+    names = ("command", "subject", "relation", "attribute", "preamble", "location")
+    shares = np.ones((2, len(names), 1))
+    found = Probe(
+        model="", task=None, measure="R²", roles=tuple(map(Role, names)),
+        symbols=("x0",), stream=Decodability(own=shares, half=shares, other_chain=shares,
+                                             other_example=shares),
+        heads=None, fitted=2, examples=2, seed=0, loss=0.1, chance=0.5,
+    )  # fmt: skip
+    assert trouble(probe_figure(found)) == []
 
 
 def test_texts_of_a_few_figures_stand_apart_and_are_large_enough(circuit: Circuit) -> None:

@@ -26,7 +26,7 @@ from hopscope.papers.row import ResultRow, read_row
 from hopscope.plots.chen import settings_figure, training_figures
 from hopscope.plots.look import Picture
 from hopscope.plots.maps import USED
-from hopscope.plots.sweeps import law_figure, map_figure
+from hopscope.plots.sweeps import courses_figure, law_figure, map_figure
 from hopscope.plots.symbols import counted
 from hopscope.plots.table_figures import FIGURES, figures
 
@@ -107,6 +107,18 @@ def test_losses_are_means_over_seeds_by_depth_and_courses_those_of_each_model() 
     assert [*panels] == [f"{counted(row.layers, 'layer')}, seed {row.seed}" for row in rows]
     faint = [[*line.get_ydata()] for line in panels["2 layers, seed 0"].lines if line.get_alpha()]
     assert faint == [list(hop) for hop in rows[2].course.train]  # what was trained on
+    course = rows[0].course
+    high = course.model_copy(
+        update={
+            "losses": [[9.0 for _ in course.steps]] * 2,
+            "train": [[9.0 for _ in course.steps]] * 2,
+        }
+    )
+    figure = courses_figure([rows[0].model_copy(update={"course": high})])
+    assert figure.axes[0].get_ylim()[1] > 9  # also where all is above chance
+    assert "The axis of losses ends at 14.4." in figure.caption
+    other = rows[0].model_copy(update={"chance": 0.5})
+    assert courses_figure([rows[0], other]).axes[0].get_ylim()[1] == pytest.approx(1.6 * 0.75)
     alone = drawn("musat/fig4-nonic", sweep(curriculum=False))["layers"]
     assert {name for name in lines(alone.axes[0]) if name.startswith("x")} == {"x₂"}
 
