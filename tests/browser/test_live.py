@@ -12,6 +12,7 @@ from hopscope.web.trained import Trained
 from tests.browser.lookers import (
     SOON,
     asked,
+    at,
     bars,
     held,
     learned,
@@ -204,3 +205,34 @@ def test_who_returns_at_once_has_no_answer_of_the_run_before(page: Any, explorer
         each.continue_()
     page.unroute_all()
     assert bars(page) == wanted
+
+
+def test_an_error_goes_with_what_it_is_of(page: Any, explorer: str, forgiven: list[str]) -> None:
+    """Losses and curves that were refused leave no line when nothing is off any more."""
+    forgiven.append("503")
+    opened(page, explorer, "/run/gallery-demo")
+    for kind in ("ablate", "over-time"):
+        page.route(f"**/{kind}", lambda its: its.fulfill(status=503, json={"error": "busy"}))
+        page.click('.chip[data-item="1.3"]')
+        if kind == "over-time":
+            page.click(f".tray button:text('{EVERY}')")
+        page.wait_for_selector(".error:visible")
+        pressed(page, "u")
+        assert not page.is_visible(".error"), kind
+        page.unroute_all()
+
+
+def test_nothing_plays_on_where_a_seed_cannot_be_opened(
+    page: Any, fleet: tuple[str, Path], forgiven: list[str]
+) -> None:
+    forgiven.append("503")
+    opened(page, fleet[0], f"/run/{ID}?step=0")
+    busy = {"status": 503, "json": {"error": "busy"}}
+    page.route(f"**/api/runs/{ID}?seed=9", lambda its: its.fulfill(**busy))
+    page.click(".play")
+    page.select_option('[aria-label="Seed"]', "9")
+    page.wait_for_selector(".error:visible")
+    page.wait_for_timeout(300)  # a step takes 180 ms
+    page.unroute_all()
+    at(page, f"/run/{ID}")
+    assert page.locator(".play").get_attribute("aria-label") == "Play through the training"

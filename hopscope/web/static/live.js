@@ -174,7 +174,7 @@ export class Live {
     this.shown = "";
     this.current = null;
     state.undone = [];
-    state.set({ ...OF_MODEL, about: null, steps: null }, "none");
+    state.set({ ...OF_MODEL, about: null, steps: null, playing: false }, "none");
   }
 
   /** The description of a run; null if the run lacks this seed, which is then removed from the
@@ -265,6 +265,7 @@ export class Live {
     const noted = state.losses ? state.losses.validationSteps.length : state.about.arrays.includes("losses");
     if (!state.off.length && noted) {
       this.open.ablate?.abort();
+      state.mend("ablate");
       return state.set({ answer: null, asking: false }, "none");
     }
     return this.ask("ablate", async (signal) => {
@@ -339,6 +340,7 @@ export class Live {
       const asked = this.streamed[kind];
       if (asked === undefined || asked === JSON.stringify(this.streamQuestion(kind))) continue;
       this.stop(kind);
+      this.state.mend(kind);
       this.state.set({ [kind]: null }, "none");
     }
   }

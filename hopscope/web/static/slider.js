@@ -57,7 +57,7 @@ export function slider(state) {
     if (state.at >= state.steps.length - 1) state.set({ step: state.steps[0] }, "replace");
     timer = setInterval(
       () => {
-        if (state.at >= state.steps.length - 1) return state.set({ playing: false }, "none");
+        if (!state.playing || state.at >= state.steps.length - 1) return state.set({ playing: false }, "none");
         state.set({ step: state.steps[state.at + 1] }, "replace");
       },
       Math.max(40, Math.min(180, 6000 / state.steps.length)),
