@@ -236,3 +236,12 @@ def test_nothing_plays_on_where_a_seed_cannot_be_opened(
     page.unroute_all()
     at(page, f"/run/{ID}")
     assert page.locator(".play").get_attribute("aria-label") == "Play through the training"
+
+
+def test_losses_that_are_given_up_are_not_awaited_in_a_run_without_any(demo: Any) -> None:
+    waiting = held(demo, "**/ablate")
+    demo.click('.chip[data-item="1.3"]')
+    until(demo, lambda: waiting)
+    demo.click('.runs a[href="#/run/gallery-ngram"]')
+    demo.wait_for_selector("h1:text('gallery/ngram')")
+    ready(demo)
