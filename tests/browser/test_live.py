@@ -245,3 +245,20 @@ def test_losses_that_are_given_up_are_not_awaited_in_a_run_without_any(demo: Any
     demo.click('.runs a[href="#/run/gallery-ngram"]')
     demo.wait_for_selector("h1:text('gallery/ngram')")
     ready(demo)
+
+
+PRESS = """() => setInterval(() => {
+  const slider = document.querySelector(".slider");
+  slider.dispatchEvent(new KeyboardEvent("keydown", { key: "PageUp" }));
+  slider.dispatchEvent(new PointerEvent("pointermove", { buttons: 1 }));
+})"""
+
+
+def test_the_slider_does_nothing_in_the_frame_in_which_its_run_goes(
+    demo: Any, forgiven: list[str]
+) -> None:
+    forgiven.append("404")
+    pressing = demo.evaluate(PRESS)
+    at(demo, "/run/none")
+    demo.evaluate("(its) => clearInterval(its)", pressing)
+    assert demo.is_visible(".error")
