@@ -11,6 +11,7 @@ from short import ID
 from hopscope.web.trained import Trained
 from tests.browser.lookers import (
     SOON,
+    TOKEN,
     asked,
     at,
     bars,
@@ -262,3 +263,18 @@ def test_the_slider_does_nothing_in_the_frame_in_which_its_run_goes(
     at(demo, "/run/none")
     demo.evaluate("(its) => clearInterval(its)", pressing)
     assert demo.is_visible(".error")
+
+
+def test_squares_of_the_changed_model_come_though_its_losses_came_first(
+    page: Any, fleet: tuple[str, Path]
+) -> None:
+    contents = held(page, "**/arrays/contents?*")
+    with page.expect_response("**/ablate"):
+        page.goto(f"{fleet[0]}/#token={TOKEN}&/run/{ID}?off=1.0")
+    until(page, lambda: contents)
+    until(page, lambda: not page.evaluate("Boolean(hopscope.live.open.ablate)"))
+    contents[0].continue_()
+    page.unroute_all()
+    ready(page)
+    told = page.locator(".nodes .node title").first.text_content()
+    assert told.endswith("with nothing off)")

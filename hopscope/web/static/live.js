@@ -160,6 +160,9 @@ export class Live {
         const its = await source.arrays(about.id, "contents", state.seed, { step, signal });
         const { contents } = FETCHED.contents(its, about);
         state.set({ contents: contents.with(state.contents) }, "none");
+        const measuring = this.open.ablate ?? this.timers.ablate;
+        const asked = measuring || state.cut?.of === state.which;
+        if (!asked && state.fits && this.lacksCut) this.ask("ablate", (own) => this.readCut(own));
       }
     };
     const told = ({ name, message }) => name !== "AbortError" && state.set({ unmeasured: message }, "none");
@@ -287,8 +290,14 @@ export class Live {
       } finally {
         if (!signal.aborted) state.set({ asking: false }, "none");
       }
-      if (squaresOf(state).old && state.contents && source.live) await this.readCut(signal);
+      if (this.lacksCut) await this.readCut(signal);
     });
+  }
+
+  /** Do the squares still belong to the unchanged model? */
+  get lacksCut() {
+    const { state, source } = this;
+    return squaresOf(state).old && state.contents && source.live;
   }
 
   /** Fetch the squares (probes) of the changed model; without them the squares are pale. */
