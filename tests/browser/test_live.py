@@ -11,7 +11,9 @@ from short import ID
 from hopscope.web.trained import Trained
 from tests.browser.lookers import (
     SOON,
+    TOKEN,
     asked,
+    at,
     bars,
     held,
     learned,
@@ -204,3 +206,75 @@ def test_who_returns_at_once_has_no_answer_of_the_run_before(page: Any, explorer
         each.continue_()
     page.unroute_all()
     assert bars(page) == wanted
+
+
+def test_an_error_goes_with_what_it_is_of(page: Any, explorer: str, forgiven: list[str]) -> None:
+    """Losses and curves that were refused leave no line when nothing is off any more."""
+    forgiven.append("503")
+    opened(page, explorer, "/run/gallery-demo")
+    for kind in ("ablate", "over-time"):
+        page.route(f"**/{kind}", lambda its: its.fulfill(status=503, json={"error": "busy"}))
+        page.click('.chip[data-item="1.3"]')
+        if kind == "over-time":
+            page.click(f".tray button:text('{EVERY}')")
+        page.wait_for_selector(".error:visible")
+        pressed(page, "u")
+        assert not page.is_visible(".error"), kind
+        page.unroute_all()
+
+
+def test_nothing_plays_on_where_a_seed_cannot_be_opened(
+    page: Any, fleet: tuple[str, Path], forgiven: list[str]
+) -> None:
+    forgiven.append("503")
+    opened(page, fleet[0], f"/run/{ID}?step=0")
+    busy = {"status": 503, "json": {"error": "busy"}}
+    page.route(f"**/api/runs/{ID}?seed=9", lambda its: its.fulfill(**busy))
+    page.click(".play")
+    page.select_option('[aria-label="Seed"]', "9")
+    page.wait_for_selector(".error:visible")
+    page.wait_for_timeout(300)  # a step takes 180 ms
+    page.unroute_all()
+    at(page, f"/run/{ID}")
+    assert page.locator(".play").get_attribute("aria-label") == "Play through the training"
+
+
+def test_losses_that_are_given_up_are_not_awaited_in_a_run_without_any(demo: Any) -> None:
+    waiting = held(demo, "**/ablate")
+    demo.click('.chip[data-item="1.3"]')
+    until(demo, lambda: waiting)
+    demo.click('.runs a[href="#/run/gallery-ngram"]')
+    demo.wait_for_selector("h1:text('gallery/ngram')")
+    ready(demo)
+
+
+PRESS = """() => setInterval(() => {
+  const slider = document.querySelector(".slider");
+  slider.dispatchEvent(new KeyboardEvent("keydown", { key: "PageUp" }));
+  slider.dispatchEvent(new PointerEvent("pointermove", { buttons: 1 }));
+})"""
+
+
+def test_the_slider_does_nothing_in_the_frame_in_which_its_run_goes(
+    demo: Any, forgiven: list[str]
+) -> None:
+    forgiven.append("404")
+    pressing = demo.evaluate(PRESS)
+    at(demo, "/run/none")
+    demo.evaluate("(its) => clearInterval(its)", pressing)
+    assert demo.is_visible(".error")
+
+
+def test_squares_of_the_changed_model_come_though_its_losses_came_first(
+    page: Any, fleet: tuple[str, Path]
+) -> None:
+    contents = held(page, "**/arrays/contents?*")
+    with page.expect_response("**/ablate"):
+        page.goto(f"{fleet[0]}/#token={TOKEN}&/run/{ID}?off=1.0")
+    until(page, lambda: contents)
+    until(page, lambda: not page.evaluate("Boolean(hopscope.live.open.ablate)"))
+    contents[0].continue_()
+    page.unroute_all()
+    ready(page)
+    told = page.locator(".nodes .node title").first.text_content()
+    assert told.endswith("with nothing off)")

@@ -6,7 +6,7 @@ from typing import Any
 from short import FLEET, ID
 
 from hopscope.store import Store
-from tests.browser.lookers import TOKEN, asked, learned, pressed, served
+from tests.browser.lookers import TOKEN, asked, held, learned, pressed, ready, served, until
 
 VIEWS = '[aria-label="Kept views"]'
 
@@ -31,6 +31,13 @@ def test_a_view_is_kept_and_chosen_twice(page: Any, tmp_path: Path) -> None:
             assert pressed(page, "n") == {"ex": "4"}
             page.select_option(VIEWS, "one view")
             assert (asked(page), page.input_value(VIEWS)) == ({"ex": "3"}, "")
+        opening = held(page, "**/api/runs/gallery-planted")  # meanwhile the views are of this run
+        page.click('.runs a[href="#/run/gallery-planted"]')
+        until(page, lambda: opening)
         page.select_option(VIEWS, "remove: one view")
+        page.wait_for_selector(VIEWS, state="detached")
+        opening[0].continue_()
+        page.go_back()
+        ready(page)
         page.wait_for_selector(VIEWS, state="detached")
         page.goto("about:blank")  # asks nothing more of a server that ends

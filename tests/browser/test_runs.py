@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from short import ID
 
-from tests.browser.lookers import TOKEN, at, opened, ready
+from tests.browser.lookers import TOKEN, at, held, opened, ready
 
 ORDERED = """async ([rows, ...chosen]) => {
   const { runsPane } = await import("/runs.js");
@@ -124,3 +124,47 @@ def test_a_server_that_is_gone_for_a_moment_is_asked_again(
     ready(page)
     assert page.url.endswith(address or "/run/gallery-demo")
     assert page.locator(".runs li a").count() > 3
+
+
+def test_a_server_that_is_gone_while_a_run_is_opened_is_asked_for_the_run_again(
+    demo: Any, forgiven: list[str]
+) -> None:
+    forgiven.append("ERR_FAILED")
+    demo.route("**/api/**", lambda route: route.abort())
+    with demo.expect_request("**/api/runs?since=*"):
+        demo.click('.runs a[href="#/run/gallery-planted"]')
+    demo.wait_for_selector(".error:visible")
+    with demo.expect_request("**/api/runs?since=*"):
+        pass
+    demo.unroute_all()
+    demo.wait_for_selector(".error", state="hidden")
+    demo.wait_for_selector("h1:text('gallery/planted')")
+
+
+def test_a_run_is_opened_once_though_the_list_comes_later(
+    page: Any, explorer: str, requests: list[str]
+) -> None:
+    listed = held(page, "**/api/runs")
+    page.goto(f"{explorer}/#token={TOKEN}&/run/gallery-demo")
+    page.wait_for_selector("h1:text('gallery/demo')")
+    listed[0].continue_()
+    page.wait_for_selector(".run")
+    ready(page)
+    assert sum(url.endswith("/api/runs/gallery-demo") for url in requests) == 1
+
+
+def test_a_list_that_is_shown_later_or_beside_no_run_has_its_curves(
+    page: Any, explorer: str, forgiven: list[str]
+) -> None:
+    """And without a run there is no tour."""
+    page.set_viewport_size({"width": 800, "height": 720})
+    opened(page, explorer, "/run/gallery-demo")
+    page.keyboard.press("r")
+    page.wait_for_selector(".runs .spark")
+    ready(page)
+    page.set_viewport_size({"width": 1280, "height": 720})
+    forgiven.append("404")
+    opened(page, explorer, "/run/none")
+    page.wait_for_selector(".runs .spark")
+    ready(page)
+    assert not page.is_visible(".bar button:text('tour')")

@@ -9,7 +9,7 @@ const REMOVE = "remove: "; // names of views have no colon
 export function keptViews(state, source) {
   const list = h("span", {});
   let asked = 0;
-  const remove = (name) => change(state, () => source.forget(state.run, name), `${name} is removed`, shown);
+  const remove = (run, name) => change(state, () => source.forget(run, name), `${name} is removed`, shown);
   const shown = async () => {
     const run = state.about?.id;
     const its = ++asked;
@@ -18,7 +18,7 @@ export function keptViews(state, source) {
     const names = Object.keys(found);
     const go = (name) => {
       made.value = ""; // so that the same view can be chosen again
-      if (name.startsWith(REMOVE)) return remove(name.slice(REMOVE.length));
+      if (name.startsWith(REMOVE)) return remove(run, name.slice(REMOVE.length));
       const { address } = found[name] ?? {};
       if (typeof address === "string" && address.startsWith("#/")) location.hash = address;
     };

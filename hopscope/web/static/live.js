@@ -160,6 +160,9 @@ export class Live {
         const its = await source.arrays(about.id, "contents", state.seed, { step, signal });
         const { contents } = FETCHED.contents(its, about);
         state.set({ contents: contents.with(state.contents) }, "none");
+        const measuring = this.open.ablate ?? this.timers.ablate;
+        const asked = measuring || state.cut?.of === state.which;
+        if (!asked && state.fits && this.lacksCut) this.ask("ablate", (own) => this.readCut(own));
       }
     };
     const told = ({ name, message }) => name !== "AbortError" && state.set({ unmeasured: message }, "none");
@@ -174,7 +177,7 @@ export class Live {
     this.shown = "";
     this.current = null;
     state.undone = [];
-    state.set({ ...OF_MODEL, about: null, steps: null }, "none");
+    state.set({ ...OF_MODEL, about: null, steps: null, playing: false }, "none");
   }
 
   /** The description of a run; null if the run lacks this seed, which is then removed from the
@@ -265,6 +268,7 @@ export class Live {
     const noted = state.losses ? state.losses.validationSteps.length : state.about.arrays.includes("losses");
     if (!state.off.length && noted) {
       this.open.ablate?.abort();
+      state.mend("ablate");
       return state.set({ answer: null, asking: false }, "none");
     }
     return this.ask("ablate", async (signal) => {
@@ -286,8 +290,14 @@ export class Live {
       } finally {
         if (!signal.aborted) state.set({ asking: false }, "none");
       }
-      if (squaresOf(state).old && state.contents && source.live) await this.readCut(signal);
+      if (this.lacksCut) await this.readCut(signal);
     });
+  }
+
+  /** Do the squares still belong to the unchanged model? */
+  get lacksCut() {
+    const { state, source } = this;
+    return squaresOf(state).old && state.contents && source.live;
   }
 
   /** Fetch the squares (probes) of the changed model; without them the squares are pale. */
@@ -339,6 +349,7 @@ export class Live {
       const asked = this.streamed[kind];
       if (asked === undefined || asked === JSON.stringify(this.streamQuestion(kind))) continue;
       this.stop(kind);
+      this.state.mend(kind);
       this.state.set({ [kind]: null }, "none");
     }
   }

@@ -59,6 +59,7 @@ async function begin() {
     document
       .querySelector(".show-runs")
       .setAttribute("aria-expanded", String(!document.body.classList.contains("no-runs")));
+    runs.learn();
   };
   fill(
     document.getElementById("page"),

@@ -54,9 +54,10 @@ export function runsPane(state, source) {
     );
     learn();
   };
-  /** Fetch the losses of the listed runs, one after the other, once a run is open. */
+  /** Fetch the losses of the listed runs, one after the other, once a run is open, or cannot be
+   *  opened. */
   const learn = async () => {
-    if (learning || !source.live || !state.about || !element.checkVisibility()) return;
+    if (learning || !source.live || !(state.about || state.error) || !element.checkVisibility()) return;
     const missing = (row) => !row.curve && TRAINED.includes(row.kind) && row.step && !row.problem;
     const wanted = seen.filter(missing);
     if (!wanted.length) return;
@@ -83,24 +84,28 @@ export function runsPane(state, source) {
     }
     if (first || changed.length + gone.length) show();
     const here = changed.find((row) => row.id === state.run);
-    // Also if opening the run failed before: the server may answer now.
-    if (here && (state.about || !state.opening)) state.set({ stale: here }, "none");
+    if (here && isStale(here, state)) state.set({ stale: here }, "none");
     state.set({ listed: rows.size }, "none");
     return others;
   };
-  state.watch("run about", show);
+  state.watch("run about error", show);
   return {
     element,
     search,
     rows,
+    learn,
     busy: () => learning,
     async start() {
+      let silent = false; // the server did not answer; then a run may have failed to open, too
       const again = async () => {
         let others = false;
         try {
           others = await ask();
+          if (silent && state.run && !state.about && !state.opening) state.set({ stale: {} }, "none");
+          silent = false;
           state.mend("runs");
         } catch (error) {
+          silent = true;
           if (error.name !== "AbortError") state.fail("runs", error.message);
         }
         if (source.live) setTimeout(again, others ? 0 : POLL);
@@ -108,6 +113,13 @@ export function runsPane(state, source) {
       await again();
     },
   };
+}
+
+/** Does the run have to be opened again: was it trained further since, or has opening it failed? (The
+ *  server may answer now.) */
+function isStale(row, { about, opening }) {
+  if (about?.id !== row.id) return !opening;
+  return ["revision", "state"].some((name) => about[name] !== row[name]);
 }
 
 /** The losses of a run's first model (the mean over hops) as a path to draw, and the last loss. The

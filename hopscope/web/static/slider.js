@@ -35,6 +35,7 @@ export function slider(state) {
     "aria-valuemin": "0",
   });
   bar.addEventListener("keydown", (event) => {
+    if (!state.steps) return; // hidden in the next frame
     const far = Math.max(2, Math.round(state.steps.length / 10));
     const by = { ArrowUp: 1, ArrowDown: -1, PageUp: far, PageDown: -far }[event.key];
     if (!by) return;
@@ -57,7 +58,7 @@ export function slider(state) {
     if (state.at >= state.steps.length - 1) state.set({ step: state.steps[0] }, "replace");
     timer = setInterval(
       () => {
-        if (state.at >= state.steps.length - 1) return state.set({ playing: false }, "none");
+        if (!state.playing || state.at >= state.steps.length - 1) return state.set({ playing: false }, "none");
         state.set({ step: state.steps[state.at + 1] }, "replace");
       },
       Math.max(40, Math.min(180, 6000 / state.steps.length)),
@@ -118,7 +119,7 @@ export function slider(state) {
 /** While the pointer is pressed, go to the checkpoint nearest to the `value` under it. */
 export function drag(element, state, value) {
   const go = (event) =>
-    state.set({ step: state.steps[nearest(state.steps, value(event))], playing: false }, "replace");
+    state.steps && state.set({ step: state.steps[nearest(state.steps, value(event))], playing: false }, "replace");
   element.addEventListener("pointerdown", (event) => {
     if (event.button) return;
     element.setPointerCapture(event.pointerId);

@@ -24,6 +24,7 @@ export const OF_MODEL = {
   ...{ example: null, question: null, answer: null, cut: null, overTime: null, costs: null },
   // Why losses, squares or an example cannot be measured.
   ...{ refused: "", unmeasured: "", unanswered: "" },
+  asking: false, // are losses being measured?
   /** What is pointed at. @type {Point | null} */
   point: null,
   // A cell of the map, a token, a pair of tokens.
@@ -36,9 +37,8 @@ const DATA = {
   /** The run's checkpoints. @type {number[] | null} */
   steps: null,
   ...OF_MODEL,
-  // Activity: is a run being opened, are losses being measured, which streams are open, is it
-  // playing?
-  ...{ opening: false, asking: false, working: "", playing: false },
+  // Activity: is a run being opened, which streams are open, is it playing?
+  ...{ opening: false, working: "", playing: false },
   /** The error line. @type {{text: string, kind?: string} | null} */
   error: null,
   // The list of runs: their number, and the one that changed.

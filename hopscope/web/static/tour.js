@@ -32,7 +32,8 @@ export function tourOf(state) {
 
 /** The button in the top bar that starts the tour. */
 export function tourButton(state) {
-  const begin = button("tour", () => go(state, 1), { class: "plain", title: "Six questions, answered here" });
+  const title = "Six questions, answered here";
+  const begin = button("tour", () => go(state, 1), { class: "plain", title, hidden: true });
   state.watch("about", () => {
     begin.hidden = !offered(state);
   });
