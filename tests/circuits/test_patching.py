@@ -202,7 +202,7 @@ def brought(task: VectorTask, paths: Sequence[Path], path: Path) -> set[str]:
 
 
 CASES: list[tuple[VectorTask, dict[str, Any]]] = [
-    *((one_hot(hops), {}) for hops in (1, 2, 4, 7)),
+    *((one_hot(hops), {}) for hops in range(1, 8)),
     (one_hot(3, chains=3), {}),
     (one_hot(3), {"twins": True}),
     (one_hot(3), {"spare_layers": (1,), "heads": 2}),

@@ -33,9 +33,9 @@ def losses(grown: Planted, batch: Batch, edit: AttentionEdit | None = None) -> T
 
 TASKS = [
     *(one_hot(hops) for hops in range(1, 8)),
-    *(sphere(hops) for hops in (1, 4, 7)),
+    *(sphere(hops) for hops in range(1, 8)),
     *(one_hot(3, chains) for chains in (1, 2, 7)),
-    *(sphere(3, chains, dim=128) for chains in (1, 7)),
+    *(sphere(5, chains, dim=128) for chains in (1, 2, 7)),
     *(conditional(decoys, s) for decoys in (0, 1, 3) for s in ("one-hot", "sphere")),
 ]
 
@@ -84,8 +84,9 @@ def without(path: Path, task: VectorTask, batch: Batch) -> AttentionEdit:
 
 BROKEN: list[tuple[VectorTask, dict[str, Any]]] = [
     (one_hot(1), {}),
+    (one_hot(5), {}),
     (one_hot(7), {}),
-    (sphere(4), {}),
+    (sphere(6), {}),
     (conditional(1), {}),
     (one_hot(3), {"spare_layers": (0, 3), "heads": 3}),
 ]
@@ -96,7 +97,7 @@ def test_its_paths_are_needed_attended_fully_and_enough(
     task: VectorTask, more: dict[str, Any]
 ) -> None:
     grown = planted(task, **more)
-    batch = dataset(task, 0, 20, "validation")
+    batch = dataset(task, 0, 50, "validation")
     attention = grown.model.attention(batch.inputs)
     same = batch.roles.chain[:, :, None] == batch.roles.chain[:, None, :]
     whole = losses(grown, batch).mean()
