@@ -24,6 +24,7 @@ from hopscope.circuits.pattern import (
     ITSELF,
     PREVIOUS,
     UNIFORM,
+    UNTOUCHED,
     Head,
     Pattern,
     Target,
@@ -220,7 +221,7 @@ def _with_row(text: str, head: Head, before: Change | None, row: tuple[Role, str
             "leave the role out"
         )
     looks = _word(head, what) if what in REPLACEMENTS else _named(text, destination, what)
-    return (before or Pattern(rest=AS_IN_MODEL)).with_target(destination, looks)
+    return (before or UNTOUCHED).with_target(destination, looks)
 
 
 def _named(text: str, destination: Role, what: str) -> Target:

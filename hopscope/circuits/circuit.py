@@ -32,14 +32,14 @@ from hopscope.facts import Role
 from hopscope.store.files import read_bytes, write_bytes
 from hopscope.theory import Path
 
-FORMAT: Literal[5] = 5
+FORMAT: Literal[6] = 6
 """The version of the format of circuit files."""
 
 
 class Circuit(Displayed, Config):
     """What the attention heads of a model do to solve a task, measured."""
 
-    format: Literal[5] = FORMAT
+    format: Literal[6] = FORMAT
     model: str
     """SHA-256 of the model's weights."""
     task: Task | None
@@ -54,9 +54,8 @@ class Circuit(Displayed, Config):
     losses: Losses
     scores: tuple[Score, ...] = ()
     """The circuit run in six ways: recovered, and agreement with the model."""
-    alone: tuple[HeadAlone, ...] = ()
-    """What the model loses without single heads: those that share a component, and those that the
-    circuit leaves out although the search's examples need them."""
+    left_out: tuple[HeadAlone, ...] = ()
+    """Heads that the circuit leaves out although the search's examples need them."""
     flow: PathFlow | None = None
     """The answers that its named paths bring to the query; None if that cannot be known (without
     facts, or if rows follow a relation)."""

@@ -76,6 +76,18 @@ def estimate_columns(name: str, estimate: Estimate | None) -> dict[str, float | 
     return dict(zip((name, f"{name}_low", f"{name}_high"), values, strict=True))
 
 
+class HeadAlone(Config):
+    """What the model loses without one head alone, as a share of the gap. For a head that shares a
+    component these are its rows of the component.
+    """
+
+    head: Head
+    lost: Estimate
+    gained: Estimate | None = None
+    """What the model gains with this head alone of those that share the component, over none of
+    them; None for a head that shares none."""
+
+
 class Component(Config):
     """Attention rows that do one thing: heads of one layer attend from some roles to one target.
 
@@ -101,6 +113,8 @@ class Component(Config):
     """The share of its rows in which the rule holds in the model itself: the attention there is
     what the rule says, at least in part (`Discovery.noticed`). None for tables and even rules, and
     in language models, where it is not measured."""
+    sharing: tuple[HeadAlone, ...] = ()
+    """For each of several heads: what the model loses without it, and gains with it alone."""
     stability: float | None = None
     """The share of independent searches, on other examples, that find it."""
 
@@ -166,14 +180,6 @@ class Component(Config):
             and path.source.fact == path.destination.fact
             for path in self.paths
         )
-
-
-class HeadAlone(Config):
-    """What the model loses if one head alone is ablated."""
-
-    head: Head
-    lost: Estimate
-    """The share of the gap."""
 
 
 class PathFlow(Config):

@@ -14,7 +14,7 @@ from hopscope.circuits.adapters import AnyModel, adapter_of
 from hopscope.circuits.circuit import Circuit, check_circuit
 from hopscope.circuits.components import Component, Estimate
 from hopscope.circuits.examples import Questions, check_interval, examples_of, questions_of
-from hopscope.circuits.pattern import AS_IN_MODEL, Head, Pattern, Target
+from hopscope.circuits.pattern import UNTOUCHED, Head, Target
 from hopscope.circuits.proposals import proposed_targets
 from hopscope.circuits.tables import tables_of
 from hopscope.configs import Config, Discovery
@@ -150,6 +150,6 @@ def _same_target(
 def _restored(measure: _Measure) -> tuple[Restored, ...]:
     changes, live = dict(measure.state.changes), {head for head, _ in measure.state.live}
     idle = [head for head in changes if head not in live]
-    states = [Ablation.of({**changes, head: Pattern(rest=AS_IN_MODEL)}) for head in idle]
+    states = [Ablation.of({**changes, head: UNTOUCHED}) for head in idle]
     gains = measure.recovered(states, "circuit")
     return tuple(Restored(head=h, gained=g) for h, g in zip(idle, gains, strict=True) if g)

@@ -13,7 +13,6 @@ import torch
 
 from hopscope import __version__
 from hopscope.circuits.ablation import Ablation
-from hopscope.circuits.ablator import Ablator
 from hopscope.circuits.adapters import AnyModel, CallbackModel, adapter_of
 from hopscope.circuits.budget import (
     RECORDED,
@@ -25,24 +24,20 @@ from hopscope.circuits.budget import (
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.components import (
     Component,
-    ComponentKind,
-    Estimate,
     Found,
-    HeadAlone,
     Losses,
     PathFlow,
 )
 from hopscope.circuits.engine import Adapter
-from hopscope.circuits.examples import Examples, Questions, SplitLoss, examples_of
-from hopscope.circuits.holding import with_holds
-from hopscope.circuits.pattern import Head, Target
+from hopscope.circuits.examples import Questions, SplitLoss, examples_of
+from hopscope.circuits.measurement import components_of, measure_components
 from hopscope.circuits.scores import scores_of
-from hopscope.circuits.search import Search, rows_by_step, searched
+from hopscope.circuits.search import Search, searched
 from hopscope.circuits.slices import output_bytes
 from hopscope.circuits.tables import table_bytes, tables_in
 from hopscope.configs import Discovery, FactTask
 from hopscope.errors import CircuitError, NotLearned
-from hopscope.facts import FactGraph, Role
+from hopscope.facts import FactGraph
 
 DEFAULT = Discovery()
 FEW = 4
@@ -83,7 +78,7 @@ def discover(
     search.progress.step("measuring on fresh examples")
     fresh = examples_of(task, settings.fresh, seed, "measurement")
     fresh = replace(fresh, tables=search.tables)
-    components, losses, alone = measure_components(search, fresh, state)
+    components, losses, left_out = measure_components(search, fresh, state)
     _check_learned(losses.mean("model"), losses.chance, settings, force)
     return Circuit(
         model=adapter.digest(),
@@ -96,7 +91,7 @@ def discover(
         tables=tables_in(search.tables, state),
         losses=losses,
         scores=scores_of(adapter, fresh, state, search.nothing),
-        alone=alone,
+        left_out=left_out,
         flow=_flow(task, fresh.graph, components, losses),
         found=Found(seed=seed, forced=force, settings=settings, version=__version__),
     )
@@ -181,78 +176,3 @@ def _check_learned(loss: float, chance: float, settings: Discovery, force: bool)
             f"this model has not learned the task: its loss is {loss:.3f}, and "
             f"chance is {chance:.3f}; train it further, or search with force=True (`--force`)"
         )
-
-
-def measure_components(
-    search: Search, fresh: Examples, circuit: Ablation
-) -> tuple[list[Component], Losses, tuple[HeadAlone, ...]]:
-    """Every component with its kind, how often its rule holds and what is lost without it; the
-    losses of the circuit; and what the model loses without single heads.
-    """
-    components = components_of(circuit)
-    less = [circuit.without(each.rows) for each in components]
-    heads = _heads_to_ablate(search, components)
-    states = [Ablation(), search.nothing, *(s for c in (circuit, *less) for s in (c, c.computed))]
-    ablator = Ablator(search.sketch.adapter, fresh)
-    losses = ablator.losses([*states, *(search.without[h] for h in heads)], search.progress)
-    model, ablated, prescribed, computed, *each = losses.double().cpu().numpy()
-    gap = (ablated - model).mean(-1)
-    each, singles = each[: 2 * len(less)], each[2 * len(less) :]
-    shares = [Estimate.ratio((its - model).mean(-1), gap) for its in singles]
-    alone = [HeadAlone(head=h, lost=lost) for h, lost in zip(heads, shares, strict=True) if lost]
-    found = []
-    for component, fixed, own in zip(components, each[::2], each[1::2], strict=True):
-        lost = Estimate.ratio((fixed - prescribed).mean(-1), gap)
-        lost_computed = Estimate.ratio((own - computed).mean(-1), gap)
-        if lost and lost_computed:  # without a gap, a component gets no kind
-            needed = search.settings.needed
-            moves, routes = lost.low > needed, lost_computed.low > needed
-            kind: ComponentKind = "moves" if moves else "routes" if routes else "weak"
-            judged = {"kind": kind, "lost": lost, "lost_computed": lost_computed}
-            component = component.model_copy(update=judged)  # noqa: PLW2901
-        found.append(component)
-    found = with_holds(ablator.adapter, fresh, found, search.settings.noticed)
-    return (
-        found,
-        Losses(
-            model=model.mean(0).tolist(),
-            prescribed=prescribed.mean(0).tolist(),
-            computed=computed.mean(0).tolist(),
-            ablated=ablated.mean(0).tolist(),
-            chance=fresh.chance,
-        ),
-        tuple(alone),
-    )
-
-
-def _heads_to_ablate(search: Search, components: Sequence[Component]) -> list[Head]:
-    """The heads whose ablation alone is measured in the model: those that share a component, and
-    those outside of the circuit that the examples of the search need.
-    """
-    used = {at for each in components for at in each.at}
-    shared = {at for each in components if len(each.heads) > 1 for at in each.at}
-    states = [Ablation(), search.nothing, *search.without.values()]
-    model, nothing, *each = search.losses(states).mean(-1)
-    least = search.settings.needed * (nothing - model)
-    needed = {at for at, loss in zip(search.without, each, strict=True) if loss - model > least}
-    return sorted(shared | (needed - used))
-
-
-def components_of(state: Ablation) -> list[Component]:
-    """The components of a state, layer by layer. Steps of the same heads to the same target form
-    one component.
-    """
-    groups: dict[tuple[int, Target, tuple[Head, ...]], list[Role]] = {}
-    for rows in rows_by_step(state):
-        ((layer, _), role), heads = rows[0], tuple(sorted(head for head, _ in rows))
-        groups.setdefault((layer, state.target(rows[0]), heads), []).append(role)
-    found = [
-        Component(
-            layer=layer,
-            heads=tuple(head for _, head in heads),
-            destinations=tuple(roles),
-            target=target,
-        )
-        for (layer, target, heads), roles in groups.items()
-    ]
-    return sorted(found, key=lambda each: (each.layer, each.heads, each.destinations))

@@ -216,3 +216,7 @@ class Pattern:
             return str(self.rest)
         targets = "; ".join(f"{target} → {role}" for role, target in self.targets)
         return f"{targets}; else {self.rest}"
+
+
+UNTOUCHED = Pattern(rest=AS_IN_MODEL)
+"""The pattern of an unchanged head."""

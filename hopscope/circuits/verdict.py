@@ -120,26 +120,25 @@ def _rows_lack(circuit: "Circuit") -> Iterator[str]:
 
 
 def _heads_lack(circuit: "Circuit") -> Iterator[str]:
-    """Heads that the model needs and the circuit leaves out, and heads that it does not need alone,
-    though it needs others of their component.
+    """Heads that the model needs and the circuit leaves out, and heads that bring nothing to a
+    component of which another head is needed.
     """
-    least, lost = _least(circuit), {each.head: each for each in circuit.alone}
-    used = {at for each in circuit.components for at in each.at}
-    for each in circuit.alone:
-        if each.head not in used and each.lost.low > least:
+    least = _least(circuit)
+    for each in circuit.left_out:
+        if each.lost.low > least:
             yield (
                 f"without {_name(each)} alone, which the circuit leaves out, the model loses "
                 f"{each.lost.mean:.0%} of the gap: so the circuit does something else"
             )
     for component in _needed(circuit):
-        heads = [lost[at] for at in component.at if at in lost]
-        needed = any(each.lost.low > least for each in heads)
-        for each in heads:
-            if needed and each.lost.high < least:
-                yield (
-                    f"{_name(each)} shares a component, and without it alone the model loses "
-                    f"{each.lost.mean:z.0%} of the gap: the others are enough"
-                )
+        if any(each.lost.low > least for each in component.sharing):
+            yield from (
+                f"{_name(each)} shares a component, and brings nothing to it: the model loses "
+                f"{each.lost.mean:z.0%} of the gap without it, and gains {each.gained.mean:z.0%} "
+                "with it alone of these heads"
+                for each in component.sharing
+                if each.gained and max(each.lost.high, each.gained.high) < least
+            )
 
 
 def _paths_lack(circuit: "Circuit") -> Iterator[str]:

@@ -23,15 +23,13 @@ from hopscope.circuits import budget
 from hopscope.circuits.ablation import Ablation, Change, Instead
 from hopscope.circuits.engine import Adapter, Brought, Heads, as_model, forward
 from hopscope.circuits.examples import Examples
-from hopscope.circuits.pattern import AS_IN_MODEL, Pattern
+from hopscope.circuits.pattern import AS_IN_MODEL, UNTOUCHED, Pattern
 from hopscope.circuits.prescriber import prescriber_of
 from hopscope.circuits.slices import SlicedLosses, ablation_slices
 from hopscope.memory import Memory
 
 Changes = tuple[Change, ...]
 """The change of every head of a layer."""
-UNTOUCHED = Pattern(rest=AS_IN_MODEL)
-"""The pattern of an unchanged head."""
 Item = TypeVar("Item")
 
 Prefix = tuple[object, ...]

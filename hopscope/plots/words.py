@@ -91,6 +91,7 @@ def circuit_pieces(circuit: Circuit) -> list[Piece]:
     return [
         Piece(lines=(circuit.verdict, circuit.loss_line)),
         component_table(circuit),
+        sharing_table(circuit),
         score_table(circuit),
         Piece("remarks", lines=remarks(circuit)),
         account_table(circuit),
@@ -115,6 +116,22 @@ def component_table(circuit: Circuit) -> Piece:
     ]
     columns = ("head", "what it does", "", "lost without it", "computed", "holds", "stability")
     return Piece("each component", columns, rows)
+
+
+def sharing_table(circuit: Circuit) -> Piece:
+    """Return a row per head of each component that several heads share."""
+    rows = [
+        (
+            f"{component.layer}.{each.head[1]}",
+            circuit.described(component),
+            _share(each.lost),
+            _share(each.gained),
+        )
+        for component in circuit.components
+        for each in component.sharing
+    ]
+    columns = ("head", "shares", "lost without it", "gained with it alone")
+    return Piece("heads that share a component, in the model", columns, rows)
 
 
 def _share(estimate: Estimate | None) -> str:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hopscope import __version__
 from hopscope.circuits import Ablation, Carried, Circuit, Component, Pattern, along, target
 from hopscope.circuits.ablation import changes_of
+from hopscope.circuits.circuit import FORMAT
 from hopscope.circuits.components import Estimate, HeadAlone, Losses, PathFlow, Score
 from hopscope.circuits.pattern import (
     AS_IN_MODEL,
@@ -173,7 +174,7 @@ def test_what_a_circuit_writes_it_reads(circuit: Circuit, tmp_path: FilePath) ->
     assert Circuit.load(tmp_path / "circuit.json") == circuit
     kept = json.loads(json.dumps(circuit.to_dict()))
     assert Circuit.from_dict(kept) == circuit
-    with pytest.raises(ConfigError, match=r"Circuit\.format: .*5.* got 4"):
+    with pytest.raises(ConfigError, match=rf"Circuit\.format: .*{FORMAT}.* got 4"):
         Circuit.from_dict({**kept, "format": 4})
     with pytest.raises(CircuitError, match="a circuit is saved as JSON"):
         circuit.save(tmp_path / "circuit.svg")
@@ -317,23 +318,36 @@ def test_in_the_last_layer_nothing_routes(
 
 
 @pytest.mark.parametrize(
-    ("lost", "lacks"),
+    ("first", "second", "lacks"),
     [
-        ({(2, 0): 0.3, (2, 1): 0.3}, 0),
-        ({(2, 0): 0.3, (2, 1): 0.0}, 1),  # ignored, or it works against the other
-        ({(2, 0): 0.0, (2, 1): 0.0}, 0),  # either is enough
-        ({(1, 5): 0.3}, 1),  # undone by another head that is left out
-        ({(1, 5): 0.06}, 0),  # within the interval
+        ((0.3, 0.3), (0.3, 0.3), 0),
+        ((0.3, 0.3), (0.0, 0.0), 1),  # ignored
+        ((0.3, 0.3), (0.0, -0.3), 1),  # it works against the other
+        ((0.3, 0.3), (0.0, 0.3), 0),  # the other is enough, and so is this head
+        ((0.0, 0.0), (0.0, 0.0), 0),  # only together they are needed
     ],
 )
-def test_heads_alone_show_what_cancels_or_is_ignored(
-    circuit: Circuit, lost: dict[tuple[int, int], float], lacks: int
+def test_a_head_that_brings_nothing_to_its_component_is_lacking(
+    circuit: Circuit, first: tuple[float, float], second: tuple[float, float], lacks: int
 ) -> None:
-    its = circuit.components[-1].model_copy(update={"layer": 2, "heads": (0, 1), "kind": "moves"})
-    alone = tuple(HeadAlone(head=head, lost=near(share)) for head, share in lost.items())
-    its = circuit.model_copy(update={"components": (*circuit.components[:-1], its), "alone": alone})
+    """By what is lost without each of two heads, and gained with it alone."""
+    sharing = tuple(
+        HeadAlone(head=(2, head), lost=near(lost), gained=near(gained))
+        for head, (lost, gained) in enumerate((first, second))
+    )
+    changes = {"layer": 2, "heads": (0, 1), "kind": "moves", "sharing": sharing}
+    its = circuit.components[-1].model_copy(update=changes)
+    its = circuit.model_copy(update={"components": (*circuit.components[:-1], its)})
     assert len(its.lacks) == lacks
     assert its.verdict.startswith("Partly explained" if lacks else "Explained")
+
+
+@pytest.mark.parametrize(("lost", "lacks"), [(0.3, 1), (0.06, 0)])  # 0.06: within the interval
+def test_a_head_that_is_needed_and_left_out_is_lacking(
+    circuit: Circuit, lost: float, lacks: int
+) -> None:
+    its = circuit.model_copy(update={"left_out": (HeadAlone(head=(1, 5), lost=near(lost)),)})
+    assert len(its.lacks) == lacks
 
 
 def test_flow_names_answers_that_do_not_arrive_and_sources_that_cannot_be_matched(

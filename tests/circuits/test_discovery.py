@@ -125,6 +125,29 @@ def test_a_small_planted_circuit_is_recovered_exactly(circuit: Circuit, two_hops
     assert [each.is_previous for each in circuit.components] == [True, True, False, False]
 
 
+def test_heads_that_share_a_component_are_measured_one_by_one() -> None:
+    """Each twin does half of the work, and the loss is quadratic. If the output of one is ignored,
+    it brings nothing to the component, and that is lacking.
+    """
+    known = planted(one_hot(1, 2), twins=True)
+    circuit = discover(known.model, known.task, examples=16, fresh=64)
+    twins = circuit.components[-1].sharing
+    assert [each.head for each in twins] == [(1, 0), (1, 1)]
+    assert [each.lost.mean for each in twins] == pytest.approx([0.25, 0.25], abs=1e-5)
+    assert [each.gained.mean for each in twins if each.gained] == pytest.approx([0.75, 0.75])
+    assert circuit.verdict.startswith("Explained")
+
+    first, second = known.model.blocks[-1].attention.out.weight.detach().chunk(2, dim=1)
+    first.mul_(2)
+    second.zero_()
+    circuit = discover(known.model, known.task, examples=16, fresh=64)
+    twins = circuit.components[-1].sharing
+    assert [each.lost.mean for each in twins] == pytest.approx([1, 0], abs=1e-5)
+    assert [each.gained.mean for each in twins if each.gained] == pytest.approx([1, 0], abs=1e-5)
+    assert [line.split(",")[0] for line in circuit.lacks] == ["1.1 shares a component"]
+    assert circuit.verdict.startswith("Partly explained")
+
+
 def test_each_pass_of_the_search_mends_what_it_is_for(two_hops: Planted) -> None:
     """A wrong first target is improved, a missing row completed, an idle row removed. With
     prescribed attention, rows of the first layer make no difference: they only route.

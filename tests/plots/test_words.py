@@ -15,7 +15,7 @@ from hopscope.plots.layout import hanging, laid_out, wrapped
 from hopscope.plots.names import described, run_title
 from hopscope.plots.symbols import seed_text
 from hopscope.plots.terminal import plot, sparkline
-from hopscope.plots.words import circuit_grid, component_table, remarks, score_table
+from hopscope.plots.words import circuit_grid, component_table, remarks, score_table, sharing_table
 from hopscope.store import Store
 
 
@@ -44,6 +44,10 @@ def test_rows_of_a_circuit_say_what_is_lost_and_how_faithful_it_is(circuit: Circ
     scores = score_table(circuit).rows
     assert [row[:2] for row in scores] == [(s.attention, s.rest) for s in circuit.scores]
     assert scores[0][3].startswith("R² 1.000")
+    # A quarter and three quarters of what the component is worth: the loss is quadratic.
+    assert sharing_table(circuit).rows[-2:] == [
+        (f"3.{head}", "value 1 → query", "14.0% ± 0.0", "42.1% ± 0.0") for head in (0, 1)
+    ]
 
 
 def test_remarks_doubt_what_is_not_sufficient(circuit: Circuit) -> None:

@@ -1,0 +1,164 @@
+"""The components of a circuit, measured on fresh examples: what is lost without each, and what the
+model loses without single heads.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from hopscope.circuits.ablation import Ablation, Row
+from hopscope.circuits.ablator import Ablator
+from hopscope.circuits.components import (
+    Component,
+    ComponentKind,
+    Estimate,
+    HeadAlone,
+    Losses,
+)
+from hopscope.circuits.examples import Examples
+from hopscope.circuits.holding import with_holds
+from hopscope.circuits.pattern import UNTOUCHED, Head, Pattern, Target
+from hopscope.circuits.search import Search, rows_by_step
+from hopscope.facts import Role
+
+
+class _Measured:
+    """The losses of states of a model on fresh examples."""
+
+    def __init__(self, search: Search, fresh: Examples, states: Sequence[Ablation]) -> None:
+        every = [*dict.fromkeys([Ablation(), search.nothing, *states])]
+        losses = Ablator(search.sketch.adapter, fresh).losses(every, search.progress)
+        self._losses = dict(zip(every, losses.double().cpu().numpy(), strict=True))
+        self._gap = (self._losses[search.nothing] - self._losses[Ablation()]).mean(-1)
+
+    def mean(self, state: Ablation) -> tuple[float, ...]:
+        """The mean loss of every hop."""
+        return tuple(self._losses[state].mean(0).tolist())
+
+    def lost(self, state: Ablation, before: Ablation) -> Estimate | None:
+        """The share of the gap that a state loses over the one before; None without a gap."""
+        more = self._losses[state] - self._losses[before]
+        return Estimate.ratio(more.mean(-1), self._gap)
+
+
+def measure_components(
+    search: Search, fresh: Examples, circuit: Ablation
+) -> tuple[list[Component], Losses, tuple[HeadAlone, ...]]:
+    """Every component with its kind, how often its rule holds and what is lost without it; the
+    losses of the circuit; and what the model loses without heads that the circuit leaves out.
+    """
+    components = components_of(circuit)
+    without = [circuit.without(each.rows) for each in components]
+    left_out = _left_out(search, components)
+    states = [state for its in (circuit, *without) for state in (its, its.computed)]
+    states += [search.without[head] for head in left_out]
+    apart = [_apart(search, each) for each in components]
+    states += [state for heads in apart for _, *its in heads for state in its]
+    measured = _Measured(search, fresh, states)
+    found = []
+    for component, its, heads in zip(components, without, apart, strict=True):
+        lost = measured.lost(its, circuit)
+        lost_computed = measured.lost(its.computed, circuit.computed)
+        if lost and lost_computed:  # without a gap, a component gets no kind
+            judged = {
+                "kind": _kind(lost, lost_computed, search.settings.needed),
+                "lost": lost,
+                "lost_computed": lost_computed,
+                "sharing": _sharing(measured, heads),
+            }
+            component = component.model_copy(update=judged)  # noqa: PLW2901
+        found.append(component)
+    alone = [(head, measured.lost(search.without[head], Ablation())) for head in left_out]
+    return (
+        with_holds(search.sketch.adapter, fresh, found, search.settings.noticed),
+        Losses(
+            model=measured.mean(Ablation()),
+            prescribed=measured.mean(circuit),
+            computed=measured.mean(circuit.computed),
+            ablated=measured.mean(search.nothing),
+            chance=fresh.chance,
+        ),
+        tuple(HeadAlone(head=head, lost=lost) for head, lost in alone if lost),
+    )
+
+
+def _kind(lost: Estimate, lost_computed: Estimate, needed: float) -> ComponentKind:
+    if lost.low > needed:
+        return "moves"
+    return "routes" if lost_computed.low > needed else "weak"
+
+
+def _left_out(search: Search, components: Sequence[Component]) -> list[Head]:
+    """The heads outside of the circuit that the model needs on the examples of the search."""
+    used = {at for each in components for at in each.at}
+    others = {head: state for head, state in search.without.items() if head not in used}
+    model, nothing, *each = search.on_all.losses(
+        [Ablation(), search.nothing, *others.values()], search.progress
+    ).mean(-1)
+    least = model + search.settings.needed * (nothing - model)
+    return [head for head, loss in zip(others, each, strict=True) if loss > least]
+
+
+class _Apart(NamedTuple):
+    """The model without some rows of a component that several heads share."""
+
+    head: Head
+    without: Ablation
+    """The rows of this head are ablated."""
+    only: Ablation
+    """The rows of the other heads are ablated."""
+    none: Ablation
+    """All rows of the component are ablated."""
+
+
+def _apart(search: Search, component: Component) -> list[_Apart]:
+    """For each head that shares a component, the model without some of its rows."""
+    rows = component.rows
+
+    def without(rows: Iterable[Row]) -> Ablation:
+        changes: dict[Head, Pattern] = {}
+        for head, role in rows:
+            rest = search.nothing.target((head, role))
+            changes[head] = changes.get(head, UNTOUCHED).with_target(role, rest)
+        return Ablation.of(changes)
+
+    return [
+        _Apart(
+            head,
+            without(row for row in rows if row[0] == head),
+            without(row for row in rows if row[0] != head),
+            without(rows),
+        )
+        for head in component.at
+        if len(component.heads) > 1
+    ]
+
+
+def _sharing(measured: _Measured, heads: Sequence[_Apart]) -> tuple[HeadAlone, ...]:
+    """What the model loses without each head of a component, and gains with it alone."""
+    found = []
+    for each in heads:
+        lost = measured.lost(each.without, Ablation())
+        gained = measured.lost(each.none, each.only)
+        if lost and gained:
+            found.append(HeadAlone(head=each.head, lost=lost, gained=gained))
+    return tuple(found)
+
+
+def components_of(state: Ablation) -> list[Component]:
+    """The components of a state, layer by layer. Steps of the same heads to the same target form
+    one component.
+    """
+    groups: dict[tuple[int, Target, tuple[Head, ...]], list[Role]] = {}
+    for rows in rows_by_step(state):
+        ((layer, _), role), heads = rows[0], tuple(sorted(head for head, _ in rows))
+        groups.setdefault((layer, state.target(rows[0]), heads), []).append(role)
+    found = [
+        Component(
+            layer=layer,
+            heads=tuple(head for _, head in heads),
+            destinations=tuple(roles),
+            target=target,
+        )
+        for (layer, target, heads), roles in groups.items()
+    ]
+    return sorted(found, key=lambda each: (each.layer, each.heads, each.destinations))
